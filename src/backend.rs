@@ -1,0 +1,124 @@
+//! Backends: a [`Job`] goes in, a running [`Process`] comes out. A backend serves stages and names none of them.
+
+pub mod local;
+pub mod sandbox;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+
+/// Where things lie as the code of a repository sees them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Places {
+    /// Root of the tree, `/testbed` in a sandbox.
+    pub root: PathBuf,
+    /// The virtual environment, `/opt/venv` in a sandbox.
+    pub venv: PathBuf,
+    pub home: PathBuf,
+    pub tmp: PathBuf,
+    /// The embedded runner's directory.
+    pub runner: PathBuf,
+    /// Private space of the runner for overlay layers.
+    pub scratch: PathBuf,
+}
+
+/// One command to run, as data.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// Program (path as seen inside) and arguments.
+    pub argv: Vec<String>,
+    /// The complete environment; nothing is inherited.
+    pub env: BTreeMap<String, String>,
+    /// Working directory as seen inside.
+    pub cwd: PathBuf,
+    pub mounts: Vec<Mount>,
+    pub network: Network,
+    /// Keep the right to mount inside the sandbox's own namespace, for per-attempt overlays.
+    pub may_mount: bool,
+    pub limits: JobLimits,
+    /// Two extra pipes: requests on descriptor 3, answers on descriptor 4.
+    pub channel: bool,
+}
+
+/// Something of the host that the job sees, beyond the read-only system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mount {
+    ReadOnly {
+        host: PathBuf,
+        inside: PathBuf,
+    },
+    Writable {
+        host: PathBuf,
+        inside: PathBuf,
+    },
+    /// Looks like `host`; what is written stays in memory and goes with the job.
+    Overlay {
+        host: PathBuf,
+        inside: PathBuf,
+    },
+    /// Empty, private, in memory, bounded in bytes.
+    Tmpfs {
+        inside: PathBuf,
+        bytes: u64,
+    },
+}
+
+/// Whether a job reaches the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Network {
+    /// Loopback only.
+    Off,
+    /// The host's network; for fetching dependencies only, never for running tests.
+    Host,
+}
+
+/// Limits of a job; 0 = none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobLimits {
+    /// Address space per process, bytes.
+    pub memory: u64,
+    pub processes: u64,
+    pub file_size: u64,
+}
+
+/// What is in force between a repository's code and the machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Isolation {
+    /// `namespaces` or `process`.
+    pub kind: String,
+    /// What is missing from full isolation, in words; empty when nothing is.
+    pub missing: Vec<String>,
+}
+
+/// How a job ended, and what it printed (bounded tails).
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// Exit code; none when killed by a signal or over the time limit.
+    pub code: Option<i32>,
+    pub timed_out: bool,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Finished {
+    /// Whether the command exited with 0.
+    pub fn success(&self) -> bool {
+        self.code == Some(0)
+    }
+}
+
+/// A place where jobs run.
+pub trait Backend: Send + Sync {
+    /// Where things lie inside.
+    fn places(&self) -> &Places;
+    /// What is in force.
+    fn isolation(&self) -> &Isolation;
+    /// Starts a job; dropping the process ends it and everything that it started.
+    fn start(&self, job: &Job) -> Result<local::Process>;
+    /// Runs a job to its end, or to the time limit.
+    fn run(&self, job: &Job, limit: Duration) -> Result<Finished>;
+}

@@ -1,0 +1,242 @@
+//! Local processes in a sandbox of kernel namespaces: no network, own processes, read-only system, no way to the
+//! user's files. The work is done by [`super::sandbox`], in this same program started again.
+
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::sandbox::{self, Plan};
+use super::{Backend, Finished, Isolation, Job, JobLimits, Mount, Network, Places};
+use crate::error::{Error, Result};
+
+/// Bytes of a job's stdout and stderr that are kept, each: the last ones.
+const TAIL_BYTES: usize = 256 * 1024;
+
+/// Runs jobs on this machine.
+#[derive(Debug)]
+pub struct LocalBackend {
+    helper: PathBuf,
+    places: Places,
+    isolation: Isolation,
+}
+
+impl LocalBackend {
+    /// Tries the sandbox once. `helper` is the gistmill program itself.
+    ///
+    /// # Errors
+    /// When the machine does not allow the namespaces that the sandbox is made of.
+    pub fn new(helper: &Path) -> Result<Self> {
+        let backend = LocalBackend {
+            helper: helper.to_owned(),
+            places: Places {
+                root: "/testbed".into(),
+                venv: "/opt/venv".into(),
+                home: format!("/home/{}", sandbox::USER).into(),
+                tmp: "/tmp".into(),
+                runner: "/opt/gistmill".into(),
+                scratch: "/run/scratch".into(),
+            },
+            isolation: Isolation { kind: "namespaces".into(), missing: missing() },
+        };
+        backend.probe()?;
+        Ok(backend)
+    }
+
+    fn probe(&self) -> Result<()> {
+        let job = Job {
+            argv: vec!["/bin/true".into()],
+            env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
+            cwd: "/".into(),
+            mounts: vec![Mount::Tmpfs { inside: "/tmp".into(), bytes: 1 << 20 }],
+            network: Network::Off,
+            may_mount: true,
+            limits: JobLimits::default(),
+            channel: false,
+        };
+        let finished = self.run(&job, Duration::from_secs(20))?;
+        if finished.success() {
+            return Ok(());
+        }
+        Err(Error::machine("this machine does not allow the sandbox that repositories run in")
+            .with_detail(finished.stderr.trim().to_owned())
+            .with_hint(
+                "gistmill needs user, mount, process and network namespaces: allow unprivileged user namespaces \
+                 (sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0) or, in a \
+                 container, start it with --privileged",
+            ))
+    }
+}
+
+/// What even the whole sandbox does not give on this machine.
+fn missing() -> Vec<String> {
+    let mut missing = vec!["source distributions of dependencies are built with the network on".to_owned()];
+    if nix::unistd::geteuid().is_root() {
+        missing.push("a user outside without privileges: gistmill runs as root".to_owned());
+    }
+    missing
+}
+
+impl Backend for LocalBackend {
+    fn places(&self) -> &Places {
+        &self.places
+    }
+
+    fn isolation(&self) -> &Isolation {
+        &self.isolation
+    }
+
+    fn start(&self, job: &Job) -> Result<Process> {
+        Process::start(&self.helper, job)
+    }
+
+    fn run(&self, job: &Job, limit: Duration) -> Result<Finished> {
+        self.start(job)?.wait(limit)
+    }
+}
+
+/// A running job. Dropping it ends the job and everything that it started.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    /// Requests, and the lifeline: when this closes the sandbox ends.
+    requests: Option<ChildStdin>,
+    answers: Option<ChildStdout>,
+    stdout: Tail,
+    stderr: Tail,
+    readers: Vec<JoinHandle<()>>,
+}
+
+/// The last bytes of a stream, shared with the thread that reads it.
+#[derive(Debug, Clone, Default)]
+struct Tail(Arc<Mutex<Vec<u8>>>);
+
+impl Tail {
+    fn text(&self) -> String {
+        let bytes = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn follow(&self, mut stream: impl Read + Send + 'static) -> JoinHandle<()> {
+        let tail = self.clone();
+        std::thread::spawn(move || {
+            let mut buffer = [0_u8; 16 * 1024];
+            while let Ok(length @ 1..) = stream.read(&mut buffer) {
+                let mut bytes = tail.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                bytes.extend_from_slice(&buffer[..length]);
+                if bytes.len() > 2 * TAIL_BYTES {
+                    let excess = bytes.len() - TAIL_BYTES;
+                    bytes.drain(..excess);
+                }
+            }
+        })
+    }
+}
+
+impl Process {
+    fn start(helper: &Path, job: &Job) -> Result<Self> {
+        let plan = Plan {
+            argv: job.argv.clone(),
+            env: job.env.clone(),
+            cwd: job.cwd.clone(),
+            mounts: job.mounts.clone(),
+            network: job.network,
+            may_mount: job.may_mount,
+            limits: job.limits,
+            channel: job.channel,
+        };
+        let text = serde_json::to_vec(&plan)
+            .map_err(|error| Error::internal("cannot encode a sandbox plan").with_source(error))?;
+        let mut child = Command::new(helper)
+            .arg("__sandbox")
+            .env_clear()
+            // Ctrl-C at the terminal is for the driver alone: it ends its jobs itself.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| Error::from(error).at(format!("cannot start {}", helper.display())))?;
+        let mut requests = child.stdin.take();
+        if let Some(pipe) = requests.as_mut() {
+            let length = u32::try_from(text.len()).map_err(|_| Error::internal("sandbox plan too long"))?;
+            pipe.write_all(&length.to_be_bytes())
+                .and_then(|()| pipe.write_all(&text))
+                .map_err(|error| Error::harness("cannot hand the plan to the sandbox").with_source(error))?;
+        }
+        let (stdout, stderr) = (Tail::default(), Tail::default());
+        let mut readers = Vec::new();
+        readers.extend(child.stderr.take().map(|stream| stderr.follow(stream)));
+        let mut answers = child.stdout.take();
+        if !job.channel {
+            readers.extend(answers.take().map(|stream| stdout.follow(stream)));
+        }
+        Ok(Process { child, requests, answers, stdout, stderr, readers })
+    }
+
+    /// The pipe for requests; only for jobs with a channel.
+    pub fn take_answers(&mut self) -> Option<ChildStdout> {
+        self.answers.take()
+    }
+
+    /// The pipe that answers come from; only for jobs with a channel.
+    pub fn requests(&mut self) -> Option<&mut ChildStdin> {
+        self.requests.as_mut()
+    }
+
+    /// What the job printed to stderr so far (with a channel: stdout too), the last part.
+    pub fn log(&self) -> String {
+        self.stderr.text()
+    }
+
+    /// The program's process id on the host.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for the end; ends the job when the limit is over.
+    ///
+    /// # Errors
+    /// When the sandbox itself could not be set up, or the operating system refuses to wait.
+    pub fn wait(mut self, limit: Duration) -> Result<Finished> {
+        let deadline = Instant::now() + limit;
+        let mut pause = Duration::from_millis(1);
+        let status = loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => break Some(status),
+                Ok(None) if crate::interrupt::requested() => return Err(Error::interrupted()),
+                Ok(None) if Instant::now() >= deadline => break None,
+                Ok(None) => std::thread::sleep(pause),
+                Err(error) => return Err(Error::harness("cannot wait for a job").with_source(error)),
+            }
+            pause = (pause * 2).min(Duration::from_millis(20));
+        };
+        crate::interrupt::check()?;
+        self.end();
+        for reader in self.readers.drain(..) {
+            let _ = reader.join();
+        }
+        let (stdout, stderr) = (self.stdout.text(), self.stderr.text());
+        let code = status.and_then(|status| status.code());
+        if code == Some(sandbox::SETUP_FAILED) && stderr.contains(sandbox::TROUBLE) {
+            return Err(Error::harness("the sandbox could not be set up").with_detail(stderr));
+        }
+        Ok(Finished { code: code.filter(|code| *code < 128), timed_out: status.is_none(), stdout, stderr })
+    }
+
+    /// Ends the job and everything in it, now.
+    pub fn end(&mut self) {
+        self.requests = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,129 @@
+//! The command line: arguments to requests, results to text. One function a subcommand.
+
+mod build;
+mod check;
+mod show;
+mod table;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::error::{Error, Result};
+use crate::record::id::RepoSlug;
+
+/// Turns Python repositories into Gistify instances.
+#[derive(Debug, Parser)]
+#[command(name = "gistmill", version, about, after_help = EXIT_CODES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// Where sources, environments and attempts are kept between builds
+    #[arg(long, global = true, env = "GISTMILL_CACHE_DIR", value_name = "DIR")]
+    cache_dir: Option<PathBuf>,
+    /// What to print on stdout; messages go to stderr
+    #[arg(long, global = true, value_enum, default_value = "human")]
+    format: Format,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 done, but a repository failed; 2 bad usage or config; \
+3 the machine lacks something; 4 internal error; 130 interrupted, resumable.";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Human,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Do the whole job; goes on where an earlier run stopped
+    Build(build::BuildArguments),
+    /// Report what the machine and the config allow, before anything long starts
+    Check(check::CheckArguments),
+    /// Say why a test is in or out, with its evidence
+    Show(show::ShowArguments),
+    /// Render the dataset's page again
+    Report {
+        /// The dataset directory, `output/<name>/<version>`
+        directory: PathBuf,
+    },
+}
+
+/// Which repositories a command is about.
+#[derive(Debug, clap::Args)]
+struct ConfigArguments {
+    /// The configuration; without one the built-in repos.toml (two small repositories)
+    #[arg(value_name = "repos.toml")]
+    config: Option<PathBuf>,
+    /// Only this repository; may be given several times
+    #[arg(long, value_name = "SLUG", value_parser = parse_slug)]
+    only: Vec<RepoSlug>,
+}
+
+fn parse_slug(text: &str) -> Result<RepoSlug, String> {
+    RepoSlug::new(text).map_err(|error| error.to_string())
+}
+
+/// Runs the program; gives the exit code of the contract.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if let Err(error) = crate::interrupt::listen() {
+        return fail(&error);
+    }
+    let result = match &arguments.command {
+        Command::Build(build) => build::run(&arguments, build),
+        Command::Check(check) => Ok(check::run(&arguments, check)),
+        Command::Show(show) => show::run(&arguments, show),
+        Command::Report { directory } => crate::report::render(directory).map(|()| 0),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &Error) -> ExitCode {
+    let style = console::Style::new().red().bold().for_stderr();
+    eprintln!("{} {error}", style.apply_to("error:"));
+    if let Some(detail) = error.detail() {
+        for line in detail.lines() {
+            eprintln!("  {line}");
+        }
+    }
+    if let Some(hint) = error.hint() {
+        eprintln!("{} {hint}", console::Style::new().cyan().bold().for_stderr().apply_to("hint:"));
+    }
+    ExitCode::from(error.fault().exit_code())
+}
+
+impl Arguments {
+    /// The cache directory: as given, else below `$XDG_CACHE_HOME` or `~/.cache`.
+    fn cache(&self) -> Result<crate::store::Cache> {
+        let absolute =
+            |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let root = match &self.cache_dir {
+            Some(directory) => directory.clone(),
+            None => absolute("XDG_CACHE_HOME")
+                .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
+                .ok_or_else(|| {
+                    Error::usage("there is no HOME to keep the cache in")
+                        .with_hint("name one with --cache-dir")
+                })?
+                .join("gistmill"),
+        };
+        crate::store::Cache::open(&root)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

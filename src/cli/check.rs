@@ -1,0 +1,149 @@
+//! `gistmill check`: everything that can be known before anything long starts, all problems at once.
+
+use serde_json::json;
+
+use super::{Arguments, ConfigArguments, Format, build};
+use crate::backend::Backend;
+use crate::backend::local::LocalBackend;
+use crate::config::{BackendKind, Config};
+use crate::environment::Tools;
+use crate::error::{Error, Fault, Result};
+
+#[derive(Debug, clap::Args)]
+pub struct CheckArguments {
+    #[command(flatten)]
+    config: ConfigArguments,
+}
+
+/// One thing that was looked at.
+struct Finding {
+    what: String,
+    result: Result<String>,
+}
+
+pub fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
+    let mut findings =
+        vec![finding("rules", build::rules(None).map(|rules| format!("{} built in", rules.rules().len())))];
+    let config = build::configuration(&check.config);
+    findings.push(finding("sandbox", sandbox()));
+    let cache = arguments.cache();
+    findings
+        .push(finding("cache", cache.as_ref().map(|cache| cache.root().display().to_string()).map_err(copy)));
+    if let Ok(cache) = &cache {
+        findings.extend(machine(cache, config.as_ref().ok()));
+    }
+    findings.push(finding(
+        "config",
+        config.as_ref().map(|config| format!("{} repositories", config.repos.len())).map_err(copy),
+    ));
+    print(arguments, &findings);
+    let worst = findings
+        .iter()
+        .filter_map(|finding| finding.result.as_ref().err())
+        .map(|error| error.fault().exit_code());
+    // A bad config outranks a machine that lacks something: it is what the user can mend first.
+    worst.min_by_key(|code| (*code != Fault::Usage.exit_code(), *code)).unwrap_or(0)
+}
+
+fn finding(what: &str, result: Result<String>) -> Finding {
+    Finding { what: what.to_owned(), result }
+}
+
+fn copy(error: &Error) -> Error {
+    let mut copy = Error::new(error.fault(), error.to_string());
+    if let Some(detail) = error.detail() {
+        copy = copy.with_detail(detail);
+    }
+    if let Some(hint) = error.hint() {
+        copy = copy.with_hint(hint);
+    }
+    copy
+}
+
+fn sandbox() -> Result<String> {
+    let backend = LocalBackend::new(&build::own_program()?)?;
+    let isolation = backend.isolation();
+    let missing =
+        if isolation.missing.is_empty() { "nothing".to_owned() } else { isolation.missing.join(", ") };
+    Ok(format!("{}, missing: {missing}", isolation.kind))
+}
+
+/// uv, the interpreters, and what the config asks of them, as far as it names it.
+fn machine(cache: &crate::store::Cache, config: Option<&Config>) -> Vec<Finding> {
+    let tools = match Tools::find(cache) {
+        Ok(tools) => tools,
+        Err(error) => return vec![finding("tools", Err(error))],
+    };
+    let uv = match tools.installed_uv() {
+        Some(uv) => uv.version.clone(),
+        None => "not found; a build installs it into the cache".to_owned(),
+    };
+    let versions: Vec<&str> = tools.interpreters.iter().map(|python| python.version.as_str()).collect();
+    let pythons = if versions.is_empty() {
+        Err(Error::machine("no CPython 3.8 or newer was found")
+            .with_hint("install one: your distribution's packages, pyenv, or `uv python install`"))
+    } else {
+        Ok(versions.join(", "))
+    };
+    let mut findings = vec![finding("uv", Ok(uv)), finding("pythons", pythons)];
+    findings.extend(config.into_iter().flat_map(|config| repositories(config, &versions)));
+    findings
+}
+
+fn repositories(config: &Config, versions: &[&str]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for repo in &config.repos {
+        if let Some(request) = &repo.python {
+            let matching = versions
+                .iter()
+                .find(|version| **version == request.as_str() || version.starts_with(&format!("{request}.")));
+            let result = match matching {
+                Some(version) => Ok(format!("python {version}")),
+                None => Err(Error::repository(format!("python {request} is not on this machine"))
+                    .with_hint(format!("it has {}", versions.join(", ")))),
+            };
+            findings.push(finding(repo.slug.as_str(), result));
+        }
+        if repo.backend == BackendKind::Docker {
+            findings.push(finding(repo.slug.as_str(), Err(docker_is_not_built())));
+        }
+    }
+    findings
+}
+
+/// The error for `backend = "docker"` while that backend does not exist.
+pub fn docker_is_not_built() -> Error {
+    Error::usage("this version has no Docker backend")
+        .with_hint("set backend = \"local\" for this repository")
+}
+
+fn print(arguments: &Arguments, findings: &[Finding]) {
+    if arguments.format == Format::Json {
+        let rows: Vec<_> = findings
+            .iter()
+            .map(|finding| match &finding.result {
+                Ok(text) => json!({"what": finding.what, "ok": true, "text": text}),
+                Err(error) => json!({
+                    "what": finding.what, "ok": false, "text": error.to_string(),
+                    "detail": error.detail(), "hint": error.hint(),
+                }),
+            })
+            .collect();
+        println!("{}", json!({ "findings": rows }));
+        return;
+    }
+    for finding in findings {
+        match &finding.result {
+            Ok(text) => println!("{} {}: {text}", console::style("ok     ").green(), finding.what),
+            Err(error) => {
+                println!("{} {}: {error}", console::style("problem").red().bold(), finding.what);
+                for line in error.detail().iter().flat_map(|detail| detail.lines()) {
+                    println!("          {line}");
+                }
+                if let Some(hint) = error.hint() {
+                    println!("          hint: {hint}");
+                }
+            }
+        }
+    }
+}

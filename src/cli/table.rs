@@ -1,0 +1,99 @@
+//! The closing table. Pure: results in, text out.
+
+use std::fmt::Write;
+
+use console::{Alignment, pad_str, style};
+
+use crate::pipeline::Built;
+use crate::record::instance::{GroupRecord, RepositoryRecord};
+
+const HEADINGS: [&str; 6] = ["repository", "cases", "groups", "kept", "published", "main causes"];
+/// How many causes a line names.
+const CAUSES: usize = 4;
+
+/// One line a repository, then what failed and where the dataset lies.
+pub fn closing(built: &Built) -> String {
+    let mut rows: Vec<[String; 6]> = vec![HEADINGS.map(str::to_owned)];
+    rows.extend(built.finished.iter().filter_map(|finished| Some(row(finished.record.as_ref()?))));
+    let mut text = String::new();
+    if rows.len() > 1 {
+        text.push_str(&aligned(&rows));
+    } else if built.summary.is_none() {
+        for finished in &built.finished {
+            let _ = writeln!(text, "{}: done as far as was asked for", finished.slug);
+        }
+    }
+    for record in built.finished.iter().filter_map(|finished| finished.record.as_ref()) {
+        let parity = &record.parity;
+        let _ = writeln!(
+            text,
+            "{}: {} groups run cold as well, {} differ from the fork tree",
+            record.pinned.slug,
+            parity.compared,
+            parity.differing.len()
+        );
+    }
+    for failed in &built.failed {
+        let _ = writeln!(
+            text,
+            "{} {} ({}): {}",
+            style("failed").red().bold(),
+            failed.slug,
+            failed.stage,
+            failed.message
+        );
+        for line in failed.detail.iter().flat_map(|detail| detail.lines()) {
+            let _ = writeln!(text, "    {line}");
+        }
+        if let Some(hint) = &failed.hint {
+            let _ = writeln!(text, "    hint: {hint}");
+        }
+    }
+    if let Some(summary) = &built.summary {
+        let _ = writeln!(text, "dataset: {}", summary.directory.display());
+    }
+    text
+}
+
+fn row(record: &RepositoryRecord) -> [String; 6] {
+    let count =
+        |pick: &dyn Fn(&GroupRecord) -> bool| record.groups.iter().filter(|group| pick(group)).count();
+    [
+        record.pinned.slug.to_string(),
+        record.collected.node_ids.len().to_string(),
+        record.groups.len().to_string(),
+        count(&|group| group.verdict.is_kept()).to_string(),
+        count(&|group| group.published).to_string(),
+        causes(record),
+    ]
+}
+
+fn causes(record: &RepositoryRecord) -> String {
+    let mut counts: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
+    for cause in record.groups.iter().filter_map(|group| group.verdict.cause()) {
+        *counts.entry(cause.to_string()).or_default() += 1;
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+    let shown: Vec<String> =
+        counts.iter().take(CAUSES).map(|(cause, count)| format!("{cause} {count}")).collect();
+    let more = counts.len().saturating_sub(CAUSES);
+    if more > 0 { format!("{}, {more} more", shown.join(", ")) } else { shown.join(", ") }
+}
+
+fn aligned(rows: &[[String; 6]]) -> String {
+    let width =
+        |column: usize| rows.iter().map(|row| console::measure_text_width(&row[column])).max().unwrap_or(0);
+    let widths: [usize; 6] = std::array::from_fn(width);
+    let mut text = String::new();
+    for (number, row) in rows.iter().enumerate() {
+        let cells = row.iter().enumerate().map(|(column, cell)| {
+            let side = if matches!(column, 1..=4) { Alignment::Right } else { Alignment::Left };
+            pad_str(cell, widths[column], side, None).into_owned()
+        });
+        let line = cells.collect::<Vec<_>>().join("  ");
+        let line = line.trim_end();
+        let _ = if number == 0 { writeln!(text, "{}", style(line).bold()) } else { writeln!(text, "{line}") };
+    }
+    text
+}

@@ -1,0 +1,178 @@
+//! The checked configuration: holding a [`Config`] is proof that every value in it makes sense.
+//!
+//! [`load`] reads `repos.toml`, collects *all* problems with their lines ([`raw`] and [`check`]) and only then gives a
+//! value. Nothing in here touches the network: resolving a branch name is a function the caller hands in.
+
+mod check;
+pub mod public;
+mod raw;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+
+pub use crate::document::Problem;
+use crate::document::{self, Problems};
+use crate::error::{Error, Result};
+use crate::record::id::{CommitSha, RepoSlug};
+pub use public::to_public_json;
+
+/// The configuration that works without one: the repository's own `repos.toml`, built in.
+pub const DEFAULT: &str = include_str!("../repos.toml");
+
+/// Finds the full hash that a branch, a tag or a short hash stands for now: `(url or folder, reference)`.
+pub type Resolve<'r> = dyn Fn(&str, &str) -> Option<String> + 'r;
+
+/// A whole `repos.toml`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Config {
+    pub dataset: Dataset,
+    pub screen: Screen,
+    pub tier: TierBounds,
+    pub limits: Limits,
+    pub repos: Vec<Repo>,
+}
+
+/// `[dataset]`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Dataset {
+    pub name: String,
+    pub version: String,
+    pub seed: u64,
+    /// At most this many instances per repository; 0 keeps all.
+    pub per_repo: u32,
+    /// K of the hard subset.
+    pub hard_per_axis: u32,
+}
+
+/// `[screen]`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Screen {
+    /// Agreeing attempts that a published instance needs; at least 2.
+    pub attempts: u32,
+    /// Cold runs of the literal entry command for each published instance; at least 1.
+    pub cold_runs: u32,
+    /// Further groups of each repository, passing or not, that are run cold once: how well does the fork tree agree?
+    pub parity_groups: u32,
+    pub case_timeout: Duration,
+    pub group_timeout: Duration,
+    /// Whether a group with some failing cases may be kept.
+    pub partial_groups: bool,
+}
+
+/// `[tier]`: percentile ranks from which an instance is medium or hard.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TierBounds {
+    pub medium: f64,
+    pub hard: f64,
+}
+
+/// `[limits]` of one attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Limits {
+    /// Address space per process in bytes; 0 = unlimited.
+    pub memory: u64,
+    pub processes: u64,
+    /// Largest file a test may write, in bytes.
+    pub file_size: u64,
+    /// Captured output kept per case and stream, in bytes.
+    pub output: u64,
+}
+
+/// One `[[repo]]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Repo {
+    pub slug: RepoSlug,
+    pub source: SourceSpec,
+    /// Interpreter request, `3.12` or `3.12.1`; inferred when left out.
+    pub python: Option<String>,
+    /// PEP 735 dependency groups; inferred when left out, `[]` means none.
+    pub groups: Option<Vec<String>>,
+    pub extras: Option<Vec<String>>,
+    /// Extra requirements (PEP 508), or requirement files of the tree (`-r`-less paths).
+    pub requirements: Option<Vec<String>>,
+    /// Arguments of the collection; the repository's own testpaths when left out.
+    pub tests: Option<Vec<String>>,
+    pub env: BTreeMap<String, String>,
+    pub backend: BackendKind,
+    /// RFC 3339 time or date that replaces the commit's as the newest upload to install.
+    pub exclude_newer: Option<String>,
+}
+
+/// Where a repository comes from, as configured (`url` may hold credentials: never print it, see
+/// [`crate::record::source::Origin`]).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum SourceSpec {
+    Git {
+        #[serde(skip)]
+        url: String,
+        commit: CommitSha,
+        submodules: bool,
+    },
+    Path {
+        path: PathBuf,
+        commit: Option<CommitSha>,
+        allow_uncommitted: bool,
+    },
+    Pypi {
+        project: String,
+        version: String,
+        sha256: String,
+    },
+}
+
+/// Which backend runs a repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackendKind {
+    Local,
+    Docker,
+}
+
+/// Checks a text; `base` is the folder that relative paths start from.
+///
+/// # Errors
+/// All problems of the text, in the order of its lines.
+pub fn parse(text: &str, base: &Path, resolve: &Resolve<'_>) -> Result<Config, Vec<Problem>> {
+    let mut problems = Problems::new(text);
+    let table = document::parse(text, &mut problems);
+    let raw = raw::read(table.get_ref(), &mut problems);
+    let config = check::config(&raw, base, resolve, &mut problems);
+    let problems = problems.into_sorted();
+    if problems.is_empty() { Ok(config) } else { Err(problems) }
+}
+
+/// Reads and checks a file.
+///
+/// # Errors
+/// When it cannot be read, and one usage error that lists all of its problems.
+pub fn load(path: &Path, resolve: &Resolve<'_>) -> Result<Config> {
+    let place = path.display().to_string();
+    let text = document::read_text(path).map_err(|error| {
+        if path.exists() {
+            error
+        } else {
+            error.with_hint(format!(
+                "run gistmill without a file for the built-in one, or start with\n{MINIMAL}"
+            ))
+        }
+    })?;
+    let base = std::path::absolute(path)?.parent().map(Path::to_path_buf).unwrap_or_default();
+    parse(&text, &base, resolve).map_err(|problems| Error::usage(document::render(&place, &problems)))
+}
+
+/// The shortest configuration that does something.
+pub(crate) const MINIMAL: &str = r#"[dataset]
+name = "mine"
+version = "1"
+
+[[repo]]
+slug = "owner/name"
+git = "https://host/owner/name"
+commit = "<full commit hash>"
+"#;
+
+#[cfg(test)]
+mod tests;

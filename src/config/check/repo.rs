@@ -1,0 +1,119 @@
+//! One `[[repo]]`, and what must hold between several.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{pin, recipe};
+use crate::config::raw::RawRepo;
+use crate::config::{BackendKind, Repo, Resolve};
+use crate::document::section::{Field, Located};
+use crate::document::{Problems, suggest};
+use crate::record::id::RepoSlug;
+use crate::redact::quote;
+
+const BACKENDS: [&str; 2] = ["local", "docker"];
+
+/// What checking a repository needs.
+pub struct Checker<'c, 't> {
+    /// Folder of the configuration file.
+    pub base: &'c Path,
+    pub resolve: &'c Resolve<'c>,
+    pub problems: &'c mut Problems<'t>,
+}
+
+/// Checks every repository; those that cannot stand are left out.
+pub fn all(raws: &[RawRepo<'_>], checker: &mut Checker<'_, '_>) -> Vec<Repo> {
+    let repos = raws.iter().filter_map(|raw| one(raw, checker)).collect();
+    refuse_duplicates(raws, checker.problems);
+    repos
+}
+
+fn one(raw: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> Option<Repo> {
+    let slug = slug(raw, checker.problems);
+    let source = pin::source(raw, checker);
+    let problems = &mut *checker.problems;
+    let repo = Repo {
+        slug: slug.clone().unwrap_or_else(placeholder),
+        source: source?,
+        python: recipe::python(&raw.python, problems),
+        groups: recipe::names("dependency group", &raw.groups, problems),
+        extras: recipe::names("extra", &raw.extras, problems),
+        requirements: recipe::requirements(&raw.requirements, problems),
+        tests: recipe::tests(&raw.tests, problems),
+        env: recipe::env(&raw.env, problems),
+        backend: backend(&raw.backend, problems),
+        exclude_newer: recipe::exclude_newer(&raw.exclude_newer, problems),
+    };
+    slug.map(|_| repo)
+}
+
+fn placeholder() -> RepoSlug {
+    RepoSlug::new("owner/name").expect("a constant slug")
+}
+
+fn slug(raw: &RawRepo<'_>, problems: &mut Problems<'_>) -> Option<RepoSlug> {
+    match &raw.slug {
+        Field::Refused => None,
+        Field::Missing => {
+            let example = guess(raw).unwrap_or_else(|| "owner/name".to_owned());
+            problems.missing_key(
+                raw.at,
+                "missing key `slug` in [[repo]]",
+                format!("add slug = \"{example}\""),
+            );
+            None
+        }
+        Field::Given(text) => RepoSlug::new(text.value).ok().or_else(|| {
+            let message = format!("{} is not a slug", quote(text.value));
+            let hint = "write `owner/name` with letters, digits, `.`, `_` or `-`".to_owned();
+            problems.add(text.at, message, Some(hint));
+            None
+        }),
+    }
+}
+
+/// The slug that a git URL suggests.
+fn guess(raw: &RawRepo<'_>) -> Option<String> {
+    let url = raw.git.clone().given()?.value;
+    let mut segments = url.trim_end_matches('/').trim_end_matches(".git").rsplit(['/', ':']);
+    let (name, owner) = (segments.next()?, segments.next()?);
+    RepoSlug::new(&format!("{owner}/{name}")).ok().map(|slug| slug.to_string())
+}
+
+/// Two slugs that would share a directory are one too many.
+fn refuse_duplicates(raws: &[RawRepo<'_>], problems: &mut Problems<'_>) {
+    let mut seen: BTreeMap<String, Located<&str>> = BTreeMap::new();
+    for text in raws.iter().filter_map(|raw| raw.slug.clone().given()) {
+        let Ok(slug) = RepoSlug::new(text.value) else { continue };
+        let name = slug.file_name().to_lowercase();
+        let Some(first) = seen.get(&name) else {
+            seen.insert(name, text);
+            continue;
+        };
+        let line = problems.line(first.at);
+        let message = if first.value == text.value {
+            format!("slug {} is configured twice, first in line {line}", quote(text.value))
+        } else {
+            format!(
+                "slugs {} and {} (line {line}) would share the directory `{}`",
+                quote(text.value),
+                quote(first.value),
+                slug.file_name()
+            )
+        };
+        problems.add(text.at, message, Some("give each repository a slug of its own".to_owned()));
+    }
+}
+
+fn backend(field: &Field<&str>, problems: &mut Problems<'_>) -> BackendKind {
+    let Field::Given(text) = field else { return BackendKind::Local };
+    match text.value {
+        "local" => BackendKind::Local,
+        "docker" => BackendKind::Docker,
+        other => {
+            let message = format!("unknown backend {}", quote(other));
+            problems.add(text.at, message, Some(suggest::hint(other, &BACKENDS)));
+            BackendKind::Local
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The configuration as the manifest publishes it: defaults filled in, no credentials, no folders of the machine.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::{Config, Repo, SourceSpec};
+use crate::document::units;
+use crate::redact::{REDACTED, is_secret_name, publish, publish_git_url};
+
+/// Everything that decides a build and may be seen by anyone. Keys are those of the file; sizes are in bytes.
+pub fn to_public_json(config: &Config) -> Value {
+    json!({
+        "dataset": config.dataset,
+        "screen": {
+            "attempts": config.screen.attempts,
+            "cold_runs": config.screen.cold_runs,
+            "parity_groups": config.screen.parity_groups,
+            "case_timeout": units::format_duration(config.screen.case_timeout),
+            "group_timeout": units::format_duration(config.screen.group_timeout),
+            "partial_groups": config.screen.partial_groups,
+        },
+        "tier": config.tier,
+        "limits": config.limits,
+        "repos": config.repos.iter().map(repo).collect::<Vec<Value>>(),
+    })
+}
+
+fn repo(repo: &Repo) -> Value {
+    let mut keys = Map::new();
+    keys.insert("slug".to_owned(), json!(repo.slug));
+    keys.extend(source(&repo.source));
+    keys.insert("python".to_owned(), json!(repo.python));
+    keys.insert("groups".to_owned(), json!(repo.groups));
+    keys.insert("extras".to_owned(), json!(repo.extras));
+    keys.insert("requirements".to_owned(), json!(published(repo.requirements.as_deref())));
+    keys.insert("tests".to_owned(), json!(repo.tests));
+    keys.insert("env".to_owned(), json!(env(&repo.env)));
+    keys.insert("backend".to_owned(), json!(repo.backend));
+    keys.insert("exclude_newer".to_owned(), json!(repo.exclude_newer));
+    Value::Object(keys)
+}
+
+fn source(source: &SourceSpec) -> Map<String, Value> {
+    let keys = match source {
+        SourceSpec::Git { url, commit, submodules } => {
+            json!({ "git": publish_git_url(url), "commit": commit, "submodules": submodules })
+        }
+        SourceSpec::Path { path, commit, allow_uncommitted } => {
+            json!({ "path": last_segment(path), "commit": commit, "allow_uncommitted": allow_uncommitted })
+        }
+        SourceSpec::Pypi { project, version, sha256 } => {
+            json!({ "pypi": format!("{project}=={version}"), "sha256": sha256 })
+        }
+    };
+    keys.as_object().cloned().unwrap_or_default()
+}
+
+fn last_segment(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn published(list: Option<&[String]>) -> Option<Vec<String>> {
+    list.map(|list| list.iter().map(|text| publish(text)).collect())
+}
+
+/// Values of variables that look like secrets stay at home.
+/// Variables as they may be published: secrets by name and credentials in addresses are left out.
+pub fn env(env: &BTreeMap<String, String>) -> BTreeMap<&str, String> {
+    let shown =
+        |name: &str, value: &str| if is_secret_name(name) { REDACTED.to_owned() } else { publish(value) };
+    env.iter().map(|(name, value)| (name.as_str(), shown(name, value))).collect()
+}

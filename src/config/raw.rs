@@ -1,0 +1,222 @@
+//! `repos.toml` as typed: every key with its type and place, unknown ones refused. What values mean is for
+//! [`super::check`].
+
+use toml::de::DeTable;
+
+use crate::document::Problems;
+use crate::document::section::{Bytes, Field, Located, Section};
+
+const DATASET: [&str; 5] = ["name", "version", "seed", "per_repo", "hard_per_axis"];
+const SCREEN: [&str; 6] =
+    ["attempts", "cold_runs", "parity_groups", "case_timeout", "group_timeout", "partial_groups"];
+const TIER: [&str; 2] = ["medium", "hard"];
+const LIMITS: [&str; 4] = ["memory", "processes", "file_size", "output"];
+const REPO: [&str; 16] = [
+    "slug",
+    "git",
+    "path",
+    "pypi",
+    "commit",
+    "sha256",
+    "submodules",
+    "allow_uncommitted",
+    "python",
+    "groups",
+    "extras",
+    "requirements",
+    "tests",
+    "env",
+    "backend",
+    "exclude_newer",
+];
+/// Sections, as written in the file, with their keys.
+const SECTIONS: [(&str, &str, &[&str]); 5] = [
+    ("dataset", "[dataset]", &DATASET),
+    ("screen", "[screen]", &SCREEN),
+    ("tier", "[tier]", &TIER),
+    ("limits", "[limits]", &LIMITS),
+    ("repo", "[[repo]]", &REPO),
+];
+
+pub type Text<'a> = Field<&'a str>;
+pub type Texts<'a> = Field<Vec<Located<&'a str>>>;
+pub type Pairs<'a> = Field<Vec<(Located<&'a str>, Located<&'a str>)>>;
+
+/// The whole file.
+pub struct Raw<'a> {
+    pub dataset: RawDataset<'a>,
+    pub screen: RawScreen<'a>,
+    pub tier: RawTier,
+    pub limits: RawLimits<'a>,
+    pub repos: Vec<RawRepo<'a>>,
+    /// Whether `dataset` is there, in whatever form.
+    pub has_dataset: bool,
+    /// Whether a `repo` is there, in whatever form.
+    pub has_repos: bool,
+}
+
+/// `[dataset]`
+pub struct RawDataset<'a> {
+    /// Where the section starts; none when it is missing.
+    pub at: Option<usize>,
+    pub name: Text<'a>,
+    pub version: Text<'a>,
+    pub seed: Field<i128>,
+    pub per_repo: Field<i128>,
+    pub hard_per_axis: Field<i128>,
+}
+
+/// `[screen]`
+pub struct RawScreen<'a> {
+    pub attempts: Field<i128>,
+    pub cold_runs: Field<i128>,
+    pub parity_groups: Field<i128>,
+    pub case_timeout: Text<'a>,
+    pub group_timeout: Text<'a>,
+    pub partial_groups: Field<bool>,
+}
+
+/// `[tier]`
+pub struct RawTier {
+    pub medium: Field<f64>,
+    pub hard: Field<f64>,
+}
+
+/// `[limits]`
+pub struct RawLimits<'a> {
+    pub memory: Field<Bytes<'a>>,
+    pub processes: Field<i128>,
+    pub file_size: Field<Bytes<'a>>,
+    pub output: Field<Bytes<'a>>,
+}
+
+/// One `[[repo]]`.
+pub struct RawRepo<'a> {
+    pub at: usize,
+    pub slug: Text<'a>,
+    pub git: Text<'a>,
+    pub path: Text<'a>,
+    pub pypi: Text<'a>,
+    pub commit: Text<'a>,
+    pub sha256: Text<'a>,
+    pub submodules: Field<bool>,
+    pub allow_uncommitted: Field<bool>,
+    pub python: Text<'a>,
+    pub groups: Texts<'a>,
+    pub extras: Texts<'a>,
+    pub requirements: Texts<'a>,
+    pub tests: Texts<'a>,
+    pub env: Pairs<'a>,
+    pub backend: Text<'a>,
+    pub exclude_newer: Field<String>,
+}
+
+/// Takes a parsed file apart.
+pub fn read<'a>(table: &'a DeTable<'a>, problems: &mut Problems<'_>) -> Raw<'a> {
+    let root = Section::root(table);
+    root.refuse_unknown(&SECTIONS.map(|(key, ..)| key), |key| home_of(key, ""), problems);
+    let section = |key: &str, problems: &mut Problems<'_>| open(&root, key, problems);
+    Raw {
+        dataset: dataset(section("dataset", problems).as_ref(), problems),
+        screen: screen(section("screen", problems).as_ref(), problems),
+        tier: tier(section("tier", problems).as_ref(), problems),
+        limits: limits(section("limits", problems).as_ref(), problems),
+        repos: root.sections("repo", problems).iter().map(|section| repo(section, problems)).collect(),
+        has_dataset: root.has("dataset"),
+        has_repos: root.has_some("repo"),
+    }
+}
+
+fn open<'a>(root: &Section<'a>, key: &str, problems: &mut Problems<'_>) -> Option<Section<'a>> {
+    root.section(key, problems).given().map(|section| section.value)
+}
+
+/// The section that knows a key which another one was given.
+fn home_of(key: &str, not: &str) -> Option<String> {
+    let knows = |(name, _, keys): &&(&str, &str, &[&str])| *name != not && keys.contains(&key);
+    SECTIONS.iter().find(knows).map(|(_, shown, _)| (*shown).to_owned())
+}
+
+fn refuse_unknown(section: &Section<'_>, name: &str, problems: &mut Problems<'_>) {
+    if let Some((_, _, known)) = SECTIONS.iter().find(|(key, ..)| *key == name) {
+        section.refuse_unknown(known, |key| home_of(key, name), problems);
+    }
+}
+
+/// Reads one key of a section that may be missing.
+fn field<'a, T>(section: Option<&Section<'a>>, read: impl FnOnce(&Section<'a>) -> Field<T>) -> Field<T> {
+    section.map_or(Field::Missing, read)
+}
+
+fn dataset<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> RawDataset<'a> {
+    if let Some(section) = section {
+        refuse_unknown(section, "dataset", problems);
+    }
+    RawDataset {
+        at: section.map(|section| section.at),
+        name: field(section, |section| section.text("name", problems)),
+        version: field(section, |section| section.text("version", problems)),
+        seed: field(section, |section| section.integer("seed", problems)),
+        per_repo: field(section, |section| section.integer("per_repo", problems)),
+        hard_per_axis: field(section, |section| section.integer("hard_per_axis", problems)),
+    }
+}
+
+fn screen<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> RawScreen<'a> {
+    if let Some(section) = section {
+        refuse_unknown(section, "screen", problems);
+    }
+    RawScreen {
+        attempts: field(section, |section| section.integer("attempts", problems)),
+        cold_runs: field(section, |section| section.integer("cold_runs", problems)),
+        parity_groups: field(section, |section| section.integer("parity_groups", problems)),
+        case_timeout: field(section, |section| section.duration("case_timeout", problems)),
+        group_timeout: field(section, |section| section.duration("group_timeout", problems)),
+        partial_groups: field(section, |section| section.flag("partial_groups", problems)),
+    }
+}
+
+fn tier(section: Option<&Section<'_>>, problems: &mut Problems<'_>) -> RawTier {
+    if let Some(section) = section {
+        refuse_unknown(section, "tier", problems);
+    }
+    RawTier {
+        medium: field(section, |section| section.number("medium", problems)),
+        hard: field(section, |section| section.number("hard", problems)),
+    }
+}
+
+fn limits<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> RawLimits<'a> {
+    if let Some(section) = section {
+        refuse_unknown(section, "limits", problems);
+    }
+    RawLimits {
+        memory: field(section, |section| section.bytes("memory", problems)),
+        processes: field(section, |section| section.integer("processes", problems)),
+        file_size: field(section, |section| section.bytes("file_size", problems)),
+        output: field(section, |section| section.bytes("output", problems)),
+    }
+}
+
+fn repo<'a>(section: &Section<'a>, problems: &mut Problems<'_>) -> RawRepo<'a> {
+    refuse_unknown(section, "repo", problems);
+    RawRepo {
+        at: section.at,
+        slug: section.text("slug", problems),
+        git: section.text("git", problems),
+        path: section.text("path", problems),
+        pypi: section.text("pypi", problems),
+        commit: section.text("commit", problems),
+        sha256: section.text("sha256", problems),
+        submodules: section.flag("submodules", problems),
+        allow_uncommitted: section.flag("allow_uncommitted", problems),
+        python: section.text("python", problems),
+        groups: section.texts("groups", problems),
+        extras: section.texts("extras", problems),
+        requirements: section.texts("requirements", problems),
+        tests: section.texts("tests", problems),
+        env: section.pairs("env", problems),
+        backend: section.text("backend", problems),
+        exclude_newer: section.date("exclude_newer", problems),
+    }
+}

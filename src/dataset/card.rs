@@ -1,0 +1,152 @@
+//! The dataset card: `README.md` with the front matter that Hugging Face `datasets` reads.
+//!
+//! `instances.jsonl` stays outside the front matter: two formats in one repository's configs break the loader. There are
+//! no `dataset_info` numbers either: the loader ignores splits without byte sizes and refuses wrong ones; the numbers
+//! stand in the text.
+
+use std::collections::BTreeSet;
+
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
+
+use super::assemble::Assembled;
+use super::manifest::Manifest;
+use crate::error::{Error, Result};
+
+const CARD: &str = include_str!("card.md");
+
+/// The tables that can be loaded, the default first. A table without rows is left out: the loader refuses empty splits.
+const CONFIGS: [&str; 5] = ["instances", "groups", "cases", "attempts", "traces"];
+
+/// Licenses that the hub knows by the SPDX identifier in lower case.
+const KNOWN_LICENSES: [&str; 16] = [
+    "0bsd",
+    "agpl-3.0",
+    "apache-2.0",
+    "bsd-2-clause",
+    "bsd-3-clause",
+    "bsl-1.0",
+    "cc0-1.0",
+    "epl-2.0",
+    "gpl-2.0",
+    "gpl-3.0",
+    "isc",
+    "lgpl-2.1",
+    "lgpl-3.0",
+    "mit",
+    "mpl-2.0",
+    "unlicense",
+];
+
+/// Renders `README.md`.
+///
+/// # Errors
+/// When the template does not fit, which is a bug.
+pub fn render(manifest: &Manifest, assembled: &Assembled<'_>) -> Result<String> {
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_undefined_behavior(UndefinedBehavior::Lenient);
+    let (license, license_name) = license(assembled);
+    let context = context! {
+        manifest => Value::from(Serde(manifest)),
+        pretty_name => yaml_text(&format!("{} {}", manifest.name, manifest.version)),
+        license,
+        license_name,
+        size_category => size_category(assembled.instances.len()),
+        configs => CONFIGS.into_iter().filter(|table| manifest.counts.rows[table] > 0).collect::<Vec<_>>(),
+    };
+    environment
+        .render_str(CARD, context)
+        .map_err(|error| Error::internal("cannot render the dataset card").with_source(error))
+}
+
+/// JSON text is YAML text.
+fn yaml_text(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// The license of the dataset, when all its instances share one: the hub's own name for it, or `other` with the SPDX
+/// expression as name.
+fn license(assembled: &Assembled<'_>) -> (Option<String>, Option<String>) {
+    let licenses: BTreeSet<Option<&str>> =
+        assembled.instances.iter().map(|one| one.license.as_deref()).collect();
+    match licenses.into_iter().collect::<Vec<_>>()[..] {
+        [Some(only)] => {
+            let name = only.to_ascii_lowercase();
+            let plain = name.strip_suffix("-only").unwrap_or(&name);
+            if KNOWN_LICENSES.contains(&plain) {
+                (Some(plain.to_owned()), None)
+            } else {
+                (Some("other".to_owned()), Some(yaml_text(&name)))
+            }
+        }
+        _ => (None, None),
+    }
+}
+
+/// The hub's size category of a number of rows.
+fn size_category(rows: usize) -> &'static str {
+    match rows {
+        0..1_000 => "n<1K",
+        1_000..10_000 => "1K<n<10K",
+        10_000..100_000 => "10K<n<100K",
+        100_000..1_000_000 => "100K<n<1M",
+        _ => "n>1M",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::made_up::MadeUp;
+
+    fn card(made_up: &MadeUp) -> String {
+        let input = made_up.input();
+        let assembled = Assembled::new(&input).unwrap();
+        render(&Manifest::new(&input, &assembled), &assembled).unwrap()
+    }
+
+    #[test]
+    fn front_matter_names_every_table_and_no_json_lines() {
+        let card = card(&MadeUp::new(&[30, 8]));
+        let front = card.split("---\n").nth(1).unwrap();
+        for table in CONFIGS {
+            assert!(front.contains(&format!("path: {table}.parquet\n")), "{front}");
+        }
+        assert!(front.contains("\nlicense: mit\n") && front.contains("\n- n<1K\n"), "{front}");
+        assert!(!front.contains("jsonl") && !front.contains("dataset_info"));
+    }
+
+    #[test]
+    fn a_table_without_rows_is_no_config() {
+        let card = card(&MadeUp::new(&[0]));
+        assert!(!card.contains("instances.parquet\n") && card.contains("path: groups.parquet\n"), "{card}");
+    }
+
+    #[test]
+    fn license_is_given_only_when_all_instances_share_it() {
+        let mut made_up = MadeUp::new(&[30, 8]);
+        made_up.repositories[0].pinned.license = None;
+        assert!(!card(&made_up).contains("\nlicense:"));
+        for repository in &mut made_up.repositories {
+            repository.pinned.license = Some("MIT OR Apache-2.0".into());
+        }
+        assert!(card(&made_up).contains("\nlicense: other\nlicense_name: \"mit or apache-2.0\"\n"));
+    }
+
+    #[test]
+    fn numbers_come_from_the_build() {
+        let made_up = MadeUp::new(&[30, 8]);
+        let input = made_up.input();
+        let assembled = Assembled::new(&input).unwrap();
+        let published = assembled.instances.len();
+        assert!(
+            card(&made_up).contains(&format!("{published} Gistify instances from 2 Python repositories"))
+        );
+    }
+
+    #[test]
+    fn size_categories_are_those_of_the_hub() {
+        assert_eq!([0, 999, 1_000, 99_999].map(size_category), ["n<1K", "n<1K", "1K<n<10K", "10K<n<100K"]);
+    }
+}

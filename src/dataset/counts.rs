@@ -1,0 +1,69 @@
+//! The funnel in numbers: cases → groups → kept → published, and what was dropped for which cause. Pure.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::assemble::{Assembled, Repository};
+
+/// Numbers of one repository, or of several together.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    pub cases: usize,
+    pub groups: usize,
+    pub kept: usize,
+    pub published: usize,
+    /// Dropped groups by cause.
+    pub dropped: BTreeMap<String, usize>,
+    /// Cases that the repository's own options deselect.
+    pub deselected: usize,
+    pub attempts: usize,
+    /// Published instances by tier.
+    pub tiers: BTreeMap<String, usize>,
+}
+
+/// The counts of each repository, by slug.
+pub fn per_repository(assembled: &Assembled<'_>) -> BTreeMap<String, Counts> {
+    let count = |one: &Repository<'_>| (one.record.pinned.slug.to_string(), of_repository(one, assembled));
+    assembled.repositories.iter().map(count).collect()
+}
+
+fn of_repository(repository: &Repository<'_>, assembled: &Assembled<'_>) -> Counts {
+    let mut counts = Counts { deselected: repository.record.collected.deselected, ..Counts::default() };
+    for group in &repository.groups {
+        counts.cases += group.group.cases.len();
+        counts.groups += 1;
+        counts.attempts += group.attempts.len();
+        match group.verdict.cause() {
+            None => counts.kept += 1,
+            Some(cause) => *counts.dropped.entry(cause.to_string()).or_default() += 1,
+        }
+        if let Some(instance) = assembled.instance_of(group) {
+            counts.published += 1;
+            *counts.tiers.entry(instance.tier.as_str().to_owned()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+/// The sum of several counts.
+pub fn total<'a>(parts: impl Iterator<Item = &'a Counts>) -> Counts {
+    let mut total = Counts::default();
+    for part in parts {
+        total.cases += part.cases;
+        total.groups += part.groups;
+        total.kept += part.kept;
+        total.published += part.published;
+        total.deselected += part.deselected;
+        total.attempts += part.attempts;
+        add(&mut total.dropped, &part.dropped);
+        add(&mut total.tiers, &part.tiers);
+    }
+    total
+}
+
+fn add(sums: &mut BTreeMap<String, usize>, part: &BTreeMap<String, usize>) {
+    for (name, number) in part {
+        *sums.entry(name.clone()).or_default() += number;
+    }
+}

@@ -1,0 +1,302 @@
+//! Made-up repositories for tests: nothing in here ever ran.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::DatasetInput;
+use crate::backend::Isolation;
+use crate::config::{Config, Dataset, Limits, Screen, TierBounds};
+use crate::record::collected::{Case, Collected, Group, Uncollected};
+use crate::record::environment::{Built, Rung, RungResult, SwitchedOff};
+use crate::record::id::{InstanceId, RepoSlug};
+use crate::record::instance::{FailedRepository, GroupRecord, Parity, ParityDifference, RepositoryRecord};
+use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome};
+use crate::record::source::{Origin, Pinned};
+use crate::record::trace::{FunctionCalls, Totals, Traced};
+use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
+
+/// A whole input that owns its parts.
+#[derive(Debug)]
+pub struct MadeUp {
+    pub config: Config,
+    pub repositories: Vec<RepositoryRecord>,
+    pub failed: Vec<FailedRepository>,
+    pub isolation: Isolation,
+    /// Holds the recipes.
+    pub folder: tempfile::TempDir,
+}
+
+impl MadeUp {
+    /// `sizes` groups in repositories `made/up0`, `made/up1` …
+    pub fn new(sizes: &[usize]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let repository = |(at, size): (usize, &usize)| {
+            let mut random = fastrand::Rng::with_seed(at as u64);
+            repository(&format!("made/up{at}"), *size, folder.path(), &mut random)
+        };
+        let repositories = sizes.iter().enumerate().map(repository).collect();
+        MadeUp { config: config(), repositories, failed: vec![failed()], isolation: isolation(), folder }
+    }
+
+    /// The input that borrows them.
+    pub fn input(&self) -> DatasetInput<'_> {
+        DatasetInput {
+            config: &self.config,
+            public_config: serde_json::json!({ "dataset": { "name": "made-up" } }),
+            repositories: &self.repositories,
+            failed: &self.failed,
+            isolation: &self.isolation,
+            tool_version: "0.0.0",
+        }
+    }
+}
+
+fn config() -> Config {
+    Config {
+        dataset: Dataset {
+            name: "made-up".into(),
+            version: "2026.11".into(),
+            seed: 0,
+            per_repo: 0,
+            hard_per_axis: 5,
+        },
+        screen: Screen {
+            attempts: 10,
+            cold_runs: 1,
+            parity_groups: 0,
+            case_timeout: Duration::from_mins(1),
+            group_timeout: Duration::from_mins(5),
+            partial_groups: false,
+        },
+        tier: TierBounds { medium: 50.0, hard: 80.0 },
+        limits: Limits { memory: 0, processes: 0, file_size: 0, output: 0 },
+        repos: Vec::new(),
+    }
+}
+
+fn isolation() -> Isolation {
+    Isolation { kind: "namespaces".into(), missing: vec!["memory is limited per process, not in sum".into()] }
+}
+
+fn failed() -> FailedRepository {
+    FailedRepository {
+        slug: RepoSlug::new("made/broken").unwrap(),
+        stage: "environment".into(),
+        message: "no interpreter satisfies >=3.99".into(),
+        detail: Some("found 3.11.7, 3.12.1\n<b>bold</b>".into()),
+        hint: Some("install it, or set `python`".into()),
+    }
+}
+
+fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng) -> RepositoryRecord {
+    let slug = RepoSlug::new(slug).unwrap();
+    let commit = "2ac89889f4cc330eabd50f295dcef02828522c69";
+    let groups: Vec<_> = (0..size).map(|number| group_record(&slug, commit, number, random)).collect();
+    let node_ids = groups.iter().flat_map(|one| &one.group.cases).map(|case| case.case_id.clone()).collect();
+    let broken = Group {
+        classes: vec![],
+        function: String::new(),
+        cases: vec![],
+        ..group("tests/test_broken.py", 0, 0)
+    };
+    let uncollected = Uncollected {
+        group: Group {
+            group_id: "tests/test_broken.py".into(),
+            file: "tests/test_broken.py".into(),
+            ..broken
+        },
+        cause: Cause::CollectionError,
+        text: "ImportError: no module named 'nothing'".into(),
+    };
+    RepositoryRecord {
+        pinned: pinned(&slug, commit),
+        built: built(&slug, folder),
+        collected: Collected {
+            pytest: "8.4.2".into(),
+            node_ids,
+            groups: groups.iter().map(|one| one.group.clone()).collect(),
+            uncollected: vec![uncollected],
+            deselected: 2,
+            notes: vec![],
+        },
+        parity: Parity { compared: size / 2, differing: difference(size) },
+        groups,
+        backend: "local".into(),
+    }
+}
+
+fn difference(size: usize) -> Vec<ParityDifference> {
+    let one = ParityDifference { group_id: group_id(0, 0), fork: "passed".into(), cold: "failed".into() };
+    if size > 3 { vec![one] } else { vec![] }
+}
+
+fn pinned(slug: &RepoSlug, commit: &str) -> Pinned {
+    Pinned {
+        slug: slug.clone(),
+        origin: Origin::Git { url: format!("https://example.org/{slug}") },
+        commit: commit.into(),
+        pinned_at: "2026-11-01T00:00:00Z".into(),
+        tree: PathBuf::from("/somewhere/private/sources/tree"),
+        tree_sha256: "0".repeat(64),
+        license: Some("MIT".into()),
+        license_source: Some("LICENSE".into()),
+        notes: vec![],
+    }
+}
+
+fn built(slug: &RepoSlug, folder: &Path) -> Built {
+    let recipe_dir = folder.join(slug.file_name());
+    fs_err::create_dir_all(&recipe_dir).unwrap();
+    fs_err::write(recipe_dir.join("requirements.lock"), "pytest==8.4.2 --hash=sha256:00\n").unwrap();
+    fs_err::write(recipe_dir.join("Dockerfile"), "FROM scratch\n").unwrap();
+    Built {
+        key: "k".repeat(16),
+        python: "3.12.1".into(),
+        python_reason: "requires-python >=3.9".into(),
+        python_prefix: PathBuf::from("/somewhere/private/python"),
+        venv: PathBuf::from("/somewhere/private/venv"),
+        tree: PathBuf::from("/somewhere/private/tree"),
+        recipe_dir,
+        lock_sha256: "1".repeat(64),
+        rungs: vec![Rung {
+            name: ". + group tests".into(),
+            reason: "pyproject.toml: [dependency-groups]".into(),
+            requirements: vec!["pytest".into()],
+            result: RungResult::Failed {
+                stage: "install".into(),
+                output: "error in /somewhere/private/venv/lib/python3.12: gone".into(),
+            },
+        }],
+        switched_off: vec![SwitchedOff {
+            plugin: "pytest-xdist".into(),
+            version: Some("3.8.0".into()),
+            options: vec!["-p no:xdist".into()],
+            reason: "distributes".into(),
+        }],
+        env: [("TOKEN".to_owned(), "hush-hush".to_owned())].into(),
+        tests: vec![],
+        notes: vec![],
+    }
+}
+
+fn group_id(file: usize, number: usize) -> String {
+    format!("tests/test_{file}.py::TestMade::test_{number:05}")
+}
+
+fn group(file: &str, number: usize, cases: usize) -> Group {
+    let group_id = format!("{file}::TestMade::test_{number:05}");
+    let case = |at: usize| Case {
+        case_id: format!("{group_id}[a b-é{at}]"),
+        parameters: Some(format!("a b-é{at}")),
+        line: Some(12),
+    };
+    Group {
+        cases: (0..cases).map(case).collect(),
+        group_id,
+        file: file.into(),
+        classes: vec!["TestMade".into()],
+        function: format!("test_{number:05}"),
+        markers: vec!["parametrize".into()],
+        fixtures: vec!["tmp_path".into()],
+        flags: if number.is_multiple_of(7) { vec!["machine-path-in-id".into()] } else { vec![] },
+    }
+}
+
+fn group_record(slug: &RepoSlug, commit: &str, number: usize, random: &mut fastrand::Rng) -> GroupRecord {
+    let group = group(&format!("tests/test_{}.py", number / 50), number, random.usize(1..4));
+    let dropped = cause(number, random);
+    let agreeing = if dropped.is_none() { 11 } else { 0 };
+    let differs = matches!(dropped, Some(Cause::NondeterministicOutcome));
+    let golden: Vec<CaseResult> =
+        group.cases.iter().map(|case| result(&case.case_id, dropped.is_none())).collect();
+    let traced = dropped.is_none().then(|| traced(&group, random));
+    GroupRecord {
+        slug: slug.clone(),
+        instance_id: InstanceId::derive(slug, commit, &group.group_id),
+        published: dropped.is_none() && !number.is_multiple_of(3),
+        attempts: (0..if dropped.is_none() { 12 } else { 2 })
+            .map(|at| attempt(&group, at, &golden, random))
+            .collect(),
+        agreeing,
+        trace_length_package: traced.as_ref().map(|traced| traced.totals.package_calls),
+        traced,
+        golden: if differs { vec![] } else { golden },
+        verdict: dropped
+            .map_or(Verdict::Kept, |cause| Verdict::Dropped { cause, evidence: evidence(&group) }),
+        group,
+    }
+}
+
+fn cause(number: usize, random: &mut fastrand::Rng) -> Option<Cause> {
+    let causes = [
+        Cause::Fails,
+        Cause::Skipped,
+        Cause::NondeterministicOutcome,
+        Cause::DependsOn(Dimension::Clock),
+        Cause::Rule("slow-tests".into()),
+    ];
+    (number % 4 == 3).then(|| causes[random.usize(0..causes.len())].clone())
+}
+
+fn evidence(group: &Group) -> Evidence {
+    Evidence {
+        summary: "one case fails </script><script>alert(1)</script>".into(),
+        seen: vec!["base#0".into(), "base#1".into()],
+        excerpt: "E   assert 1 == 2\n\"quoted\" & <b>not bold</b> in /somewhere/private/tree/a.py".into(),
+        command: group.entry_command(),
+    }
+}
+
+fn result(case_id: &str, passed: bool) -> CaseResult {
+    CaseResult {
+        case_id: case_id.into(),
+        outcome: if passed { Outcome::Passed } else { Outcome::Failed },
+        exception: (!passed).then(|| "AssertionError".into()),
+        stdout: "said\n".into(),
+        stderr: String::new(),
+        message: String::new(),
+        replaced: std::collections::BTreeMap::new(),
+        duration_ms: 1.5,
+    }
+}
+
+fn attempt(group: &Group, number: u32, golden: &[CaseResult], random: &mut fastrand::Rng) -> Attempt {
+    Attempt {
+        group_id: group.group_id.clone(),
+        world: if number == 2 { "everything-differs".into() } else { "base".into() },
+        number,
+        method: if number == 11 { Method::Cold } else { Method::Fork },
+        round: number,
+        exit: if golden.is_empty() { Exit::Signaled { signal: 11 } } else { Exit::Finished },
+        cases: golden.to_vec(),
+        connections: vec![],
+        leftover: 0,
+        raw_output: String::new(),
+        duration_ms: random.f64() * 40.0,
+    }
+}
+
+fn traced(group: &Group, random: &mut fastrand::Rng) -> Traced {
+    let spread = 10_u64.pow(random.u32(0..4));
+    let calls = |at: u32, random: &mut fastrand::Rng| FunctionCalls {
+        file: if at == 0 { group.file.clone() } else { format!("src/made/part{}.py", random.u32(0..=at)) },
+        function: if at == 0 { group.function.clone() } else { format!("Made.work_{at}") },
+        line: 10 + at,
+        calls: if at == 0 { 1 } else { random.u64(1..=9) * spread },
+        order: at,
+        lines: at.is_multiple_of(2).then(|| vec![10 + at, 11 + at]),
+    };
+    let functions: Vec<_> = (0..random.u32(2..14)).map(|at| calls(at, random)).collect();
+    let total_calls = functions.iter().map(|one| one.calls).sum::<u64>() + 100;
+    Traced {
+        group_id: group.group_id.clone(),
+        totals: Totals::of(&functions, |file| file.starts_with("tests/")),
+        functions,
+        total_calls,
+        import_calls: 3,
+        import_files: vec!["src/made/__init__.py".into()],
+        stable: true,
+        unstable_functions: vec![],
+        complete: true,
+    }
+}

@@ -1,0 +1,193 @@
+//! Rows of the tables, borrowed from the records. Pure. What a column is called and holds is in [`super::schema`].
+
+use std::collections::BTreeMap;
+
+use super::assemble::{Assembled, Repository, called};
+use super::private::Private;
+use crate::record::collected::Case;
+use crate::record::instance::{GroupRecord, Instance};
+use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome, TimeScope};
+use crate::record::trace::{FunctionCalls, Traced};
+use crate::record::verdict::{Evidence, Verdict};
+
+/// A row of `groups`.
+#[derive(Debug)]
+pub struct GroupRow<'a> {
+    pub record: &'a GroupRecord,
+    pub instance: Option<&'a Instance>,
+    pub cause: Option<String>,
+    /// JSON text; none when kept.
+    pub evidence: Option<String>,
+    pub test_class: Option<String>,
+    pub worlds: Vec<String>,
+    pub files: Option<Vec<String>>,
+    /// Median over the finished base attempts of the fork tree.
+    pub duration_ms: Option<f64>,
+    /// Median over the finished cold runs.
+    pub cold_ms: Option<f64>,
+}
+
+impl<'a> GroupRow<'a> {
+    fn new(record: &'a GroupRecord, assembled: &'a Assembled<'_>, private: &Private) -> Self {
+        GroupRow {
+            record,
+            instance: assembled.instance_of(record),
+            cause: record.verdict.cause().map(ToString::to_string),
+            evidence: evidence(&record.verdict, private),
+            test_class: super::assemble::test_class(record),
+            worlds: super::assemble::worlds(&record.attempts),
+            files: record.traced.as_ref().map(|traced| traced.totals.files.clone()),
+            duration_ms: median_duration(&record.attempts, Method::Fork),
+            cold_ms: median_duration(&record.attempts, Method::Cold),
+        }
+    }
+
+    /// A measurement of the trace, where one was taken.
+    pub fn traced<T>(&self, measure: impl Fn(&'a Traced) -> T) -> Option<T> {
+        self.record.traced.as_ref().map(measure)
+    }
+}
+
+fn evidence(verdict: &Verdict, private: &Private) -> Option<String> {
+    let Verdict::Dropped { evidence, .. } = verdict else { return None };
+    let public = Evidence {
+        summary: private.hide(&evidence.summary),
+        seen: evidence.seen.clone(),
+        excerpt: private.hide(&evidence.excerpt),
+        command: private.hide(&evidence.command),
+    };
+    serde_json::to_string(&public).ok()
+}
+
+fn median_duration(attempts: &[Attempt], method: Method) -> Option<f64> {
+    let counts = |attempt: &&Attempt| {
+        attempt.world == "base" && attempt.method == method && attempt.exit == Exit::Finished
+    };
+    let mut durations: Vec<f64> = attempts.iter().filter(counts).map(|attempt| attempt.duration_ms).collect();
+    durations.sort_by(f64::total_cmp);
+    let upper = durations.get(durations.len() / 2)?;
+    let lower = durations.get(durations.len().saturating_sub(1) / 2)?;
+    Some(f64::midpoint(*lower, *upper))
+}
+
+/// A row of `cases`. Outcome and exception are those that every base attempt showed; output is given for kept groups
+/// only, where repeated attempts vouch for it.
+#[derive(Debug)]
+pub struct CaseRow<'a> {
+    pub record: &'a GroupRecord,
+    pub case: &'a Case,
+    pub instance: Option<&'a Instance>,
+    pub golden: Option<&'a CaseResult>,
+}
+
+impl<'a> CaseRow<'a> {
+    /// Golden output of the case, when its group is kept.
+    pub fn output(&self, stream: impl Fn(&'a CaseResult) -> &'a str) -> Option<&'a str> {
+        self.golden.filter(|_| self.record.verdict.is_kept()).map(stream)
+    }
+}
+
+/// A row of `attempts`.
+#[derive(Debug)]
+pub struct AttemptRow<'a> {
+    pub record: &'a GroupRecord,
+    pub attempt: &'a Attempt,
+    pub outcome: &'static str,
+    pub exit: String,
+    pub observation: String,
+}
+
+/// A row of `traces`.
+#[derive(Debug)]
+pub struct TraceRow<'a> {
+    pub instance: &'a Instance,
+    pub function: &'a FunctionCalls,
+}
+
+/// Rows of `groups`.
+pub fn groups<'a>(assembled: &'a Assembled<'_>) -> Vec<GroupRow<'a>> {
+    let of_repository = |repository: &'a Repository<'_>| {
+        let private = Private::of_repository(repository.record);
+        repository.groups.iter().map(move |group| GroupRow::new(group, assembled, &private))
+    };
+    assembled.repositories.iter().flat_map(of_repository).collect()
+}
+
+/// Rows of `cases`.
+pub fn cases<'a>(assembled: &'a Assembled<'_>) -> Vec<CaseRow<'a>> {
+    let mut rows = Vec::new();
+    for record in all_groups(assembled) {
+        let golden: BTreeMap<&str, &CaseResult> =
+            record.golden.iter().map(|result| (result.case_id.as_str(), result)).collect();
+        let instance = assembled.instance_of(record);
+        rows.extend(record.group.cases.iter().map(|case| CaseRow {
+            record,
+            case,
+            instance,
+            golden: golden.get(case.case_id.as_str()).copied(),
+        }));
+    }
+    rows
+}
+
+/// Rows of `attempts`.
+pub fn attempts<'a>(assembled: &'a Assembled<'_>) -> Vec<AttemptRow<'a>> {
+    let row = |record: &'a GroupRecord, attempt: &'a Attempt| AttemptRow {
+        record,
+        attempt,
+        outcome: outcome(attempt),
+        exit: exit(&attempt.exit),
+        observation: attempt.observation_hash(),
+    };
+    all_groups(assembled).flat_map(|record| record.attempts.iter().map(move |one| row(record, one))).collect()
+}
+
+/// Rows of `traces`.
+pub fn traces<'a>(assembled: &'a Assembled<'_>) -> Vec<TraceRow<'a>> {
+    let mut rows = Vec::new();
+    for record in all_groups(assembled) {
+        if let (Some(instance), Some(traced)) = (assembled.instance_of(record), &record.traced) {
+            let mut functions: Vec<_> = called(traced).collect();
+            functions.sort_by_key(|function| function.order);
+            rows.extend(functions.into_iter().map(|function| TraceRow { instance, function }));
+        }
+    }
+    rows
+}
+
+fn all_groups<'a>(assembled: &'a Assembled<'_>) -> impl Iterator<Item = &'a GroupRecord> {
+    assembled.repositories.iter().flat_map(|repository| repository.groups.iter().map(AsRef::as_ref))
+}
+
+/// One word for an attempt: how the process ended, else the worst outcome of its cases; a group passes when some case
+/// does and none is worse.
+pub fn outcome(attempt: &Attempt) -> &'static str {
+    match &attempt.exit {
+        Exit::Exited { .. } | Exit::Signaled { .. } => "crashed",
+        Exit::TimedOut { .. } => "timed-out",
+        Exit::Finished => {
+            let worst_first = [
+                Outcome::Error,
+                Outcome::Failed,
+                Outcome::Passed,
+                Outcome::XPassed,
+                Outcome::XFailed,
+                Outcome::Skipped,
+            ];
+            let shown = |outcome: &Outcome| attempt.cases.iter().any(|case| case.outcome == *outcome);
+            worst_first.into_iter().find(shown).map_or("no-case", Outcome::as_str)
+        }
+    }
+}
+
+fn exit(exit: &Exit) -> String {
+    match exit {
+        Exit::Finished => "finished".to_owned(),
+        Exit::Exited { code } => format!("exit code {code}"),
+        Exit::Signaled { signal } => format!("signal {signal}"),
+        Exit::TimedOut { scope: TimeScope::Case, case } => {
+            format!("case over its time limit: {}", case.as_deref().unwrap_or("unknown"))
+        }
+        Exit::TimedOut { scope: TimeScope::Group, .. } => "group over its time limit".to_owned(),
+    }
+}

@@ -1,0 +1,243 @@
+//! The columns of each table: name, type and where the value comes from.
+//!
+//! Counts are signed 64-bit integers, so that readers may subtract them; durations are milliseconds; list columns are
+//! lists of their type also where every list is empty.
+
+use polars::prelude::*;
+
+use super::rows::{AttemptRow, CaseRow, GroupRow, TraceRow};
+use crate::error::{Error, Result};
+use crate::record::instance::{Axis, Instance};
+
+/// A column of a table whose rows are `R`.
+#[derive(Debug)]
+pub struct ColumnOf<R> {
+    pub name: &'static str,
+    cells: Cells<R>,
+}
+
+#[derive(Debug)]
+enum Cells<R> {
+    Text(fn(&R) -> Option<&str>),
+    Number(fn(&R) -> Option<u64>),
+    Real(fn(&R) -> Option<f64>),
+    Flag(fn(&R) -> Option<bool>),
+    Texts(fn(&R) -> Option<Vec<&str>>),
+    Numbers(fn(&R) -> Option<&[u32]>),
+}
+
+/// Turns rows into a data frame.
+///
+/// # Errors
+/// When polars refuses the columns, which is a bug.
+pub fn frame<R>(columns: &[ColumnOf<R>], rows: &[R]) -> Result<DataFrame> {
+    let columns = columns.iter().map(|column| column.series(rows).into_column()).collect();
+    DataFrame::new(rows.len(), columns)
+        .map_err(|error| Error::internal("cannot build a table of the dataset").with_source(error))
+}
+
+impl<R> ColumnOf<R> {
+    fn series(&self, rows: &[R]) -> Series {
+        let name = PlSmallStr::from_static(self.name);
+        match self.cells {
+            Cells::Text(cell) => Series::new(name, rows.iter().map(cell).collect::<Vec<_>>()),
+            Cells::Real(cell) => Series::new(name, rows.iter().map(cell).collect::<Vec<_>>()),
+            Cells::Flag(cell) => Series::new(name, rows.iter().map(cell).collect::<Vec<_>>()),
+            Cells::Number(cell) => {
+                let signed = |number| i64::try_from(number).unwrap_or(i64::MAX);
+                Series::new(name, rows.iter().map(|row| cell(row).map(signed)).collect::<Vec<_>>())
+            }
+            Cells::Texts(cell) => text_lists(name, rows.iter().map(cell), rows.len()),
+            Cells::Numbers(cell) => number_lists(name, rows.iter().map(cell), rows.len()),
+        }
+    }
+}
+
+fn text_lists<'a>(
+    name: PlSmallStr,
+    cells: impl Iterator<Item = Option<Vec<&'a str>>>,
+    rows: usize,
+) -> Series {
+    let mut builder = ListStringChunkedBuilder::new(name, rows, rows);
+    for cell in cells {
+        match cell {
+            Some(texts) => builder.append_values_iter(texts.into_iter()),
+            None => builder.append_null(),
+        }
+    }
+    builder.finish().into_series()
+}
+
+fn number_lists<'a>(name: PlSmallStr, cells: impl Iterator<Item = Option<&'a [u32]>>, rows: usize) -> Series {
+    let mut builder = ListPrimitiveChunkedBuilder::<Int64Type>::new(name, rows, rows, DataType::Int64);
+    for cell in cells {
+        match cell {
+            Some(numbers) => builder.append_values_iter(numbers.iter().copied().map(i64::from)),
+            None => builder.append_null(),
+        }
+    }
+    builder.finish().into_series()
+}
+
+fn text<R>(name: &'static str, cell: fn(&R) -> Option<&str>) -> ColumnOf<R> {
+    ColumnOf { name, cells: Cells::Text(cell) }
+}
+
+fn number<R>(name: &'static str, cell: fn(&R) -> Option<u64>) -> ColumnOf<R> {
+    ColumnOf { name, cells: Cells::Number(cell) }
+}
+
+fn real<R>(name: &'static str, cell: fn(&R) -> Option<f64>) -> ColumnOf<R> {
+    ColumnOf { name, cells: Cells::Real(cell) }
+}
+
+fn flag<R>(name: &'static str, cell: fn(&R) -> Option<bool>) -> ColumnOf<R> {
+    ColumnOf { name, cells: Cells::Flag(cell) }
+}
+
+fn texts<R>(name: &'static str, cell: fn(&R) -> Option<Vec<&str>>) -> ColumnOf<R> {
+    ColumnOf { name, cells: Cells::Texts(cell) }
+}
+
+fn numbers<R>(name: &'static str, cell: fn(&R) -> Option<&[u32]>) -> ColumnOf<R> {
+    ColumnOf { name, cells: Cells::Numbers(cell) }
+}
+
+fn borrowed(texts: &[String]) -> Vec<&str> {
+    texts.iter().map(String::as_str).collect()
+}
+
+fn axes(instance: &Instance) -> Vec<&'static str> {
+    instance.hard_axes.iter().map(|axis: &Axis| axis.as_str()).collect()
+}
+
+/// Columns of `instances`; the keys of `instances.jsonl` are the fields of [`Instance`] in the same order.
+pub fn instances() -> Vec<ColumnOf<Instance>> {
+    vec![
+        text("instance_id", |row| Some(row.instance_id.as_str())),
+        text("slug", |row| Some(row.slug.as_str())),
+        text("commit", |row| Some(&row.commit)),
+        text("source", |row| Some(&row.source)),
+        text("license", |row| row.license.as_deref()),
+        text("python", |row| Some(&row.python)),
+        text("group_id", |row| Some(&row.group_id)),
+        text("test_file", |row| Some(&row.test_file)),
+        text("test_class", |row| row.test_class.as_deref()),
+        text("test_function", |row| Some(&row.test_function)),
+        text("entry_command", |row| Some(&row.entry_command)),
+        texts("case_ids", |row| Some(borrowed(&row.case_ids))),
+        number("n_cases", |row| Some(row.n_cases.into())),
+        number("trace_length", |row| Some(row.trace_length)),
+        number("trace_length_package", |row| Some(row.trace_length_package)),
+        number("trace_length_total", |row| Some(row.trace_length_total)),
+        number("unique_files", |row| Some(row.unique_files.into())),
+        number("unique_functions", |row| Some(row.unique_functions.into())),
+        number("executed_lines", |row| row.executed_lines),
+        number("import_calls", |row| Some(row.import_calls)),
+        texts("import_files", |row| Some(borrowed(&row.import_files))),
+        texts("files", |row| Some(borrowed(&row.files))),
+        flag("trace_stable", |row| Some(row.trace_stable)),
+        text("tier", |row| Some(row.tier.as_str())),
+        texts("hard_axes", |row| Some(axes(row))),
+        number("attempts", |row| Some(row.attempts.into())),
+        real("flake_bound", |row| Some(row.flake_bound)),
+        texts("worlds", |row| Some(borrowed(&row.worlds))),
+        real("duration_ms", |row| row.duration_ms),
+        text("environment", |row| Some(&row.environment)),
+        text("lock_sha256", |row| Some(&row.lock_sha256)),
+    ]
+}
+
+/// Columns of `groups`: `attempts` counts all attempts made, `agreeing` those that vouch for a kept group; the
+/// measurements are null where no trace was taken.
+pub fn groups<'a>() -> Vec<ColumnOf<GroupRow<'a>>> {
+    vec![
+        text("slug", |row| Some(row.record.slug.as_str())),
+        text("group_id", |row| Some(&row.record.group.group_id)),
+        text("instance_id", |row| Some(row.record.instance_id.as_str())),
+        flag("kept", |row| Some(row.record.verdict.is_kept())),
+        flag("published", |row| Some(row.instance.is_some())),
+        text("cause", |row| row.cause.as_deref()),
+        texts("flags", |row| Some(borrowed(&row.record.group.flags))),
+        text("evidence", |row| row.evidence.as_deref()),
+        text("test_file", |row| Some(&row.record.group.file)),
+        text("test_class", |row| row.test_class.as_deref()),
+        text("test_function", |row| Some(&row.record.group.function)),
+        texts("markers", |row| Some(borrowed(&row.record.group.markers))),
+        texts("fixtures", |row| Some(borrowed(&row.record.group.fixtures))),
+        number("n_cases", |row| Some(row.record.group.cases.len() as u64)),
+        number("attempts", |row| Some(row.record.attempts.len() as u64)),
+        number("agreeing", |row| Some(row.record.agreeing.into())),
+        texts("worlds", |row| Some(borrowed(&row.worlds))),
+        number("trace_length", |row| row.traced(|traced| traced.totals.trace_length)),
+        number("trace_length_package", |row| row.record.trace_length_package),
+        number("trace_length_total", |row| row.traced(|traced| traced.total_calls)),
+        number("unique_files", |row| row.files.as_ref().map(|files| files.len() as u64)),
+        number("unique_functions", |row| row.traced(|traced| u64::from(traced.totals.unique_functions))),
+        number("executed_lines", |row| row.traced(|traced| traced.totals.executed_lines).flatten()),
+        number("import_calls", |row| row.traced(|traced| traced.import_calls)),
+        texts("import_files", |row| row.traced(|traced| borrowed(&traced.import_files))),
+        texts("files", |row| row.files.as_deref().map(borrowed)),
+        flag("trace_stable", |row| row.traced(|traced| traced.stable)),
+        texts("unstable_functions", |row| row.traced(|traced| borrowed(&traced.unstable_functions))),
+        text("tier", |row| row.instance.map(|instance| instance.tier.as_str())),
+        texts("hard_axes", |row| row.instance.map(axes)),
+        real("duration_ms", |row| row.duration_ms),
+        real("cold_ms", |row| row.cold_ms),
+    ]
+}
+
+/// Columns of `cases`: `instance_id` only where the group is published; the golden observation is null where the base
+/// attempts of a dropped group differ, its output for every dropped group.
+pub fn cases<'a>() -> Vec<ColumnOf<CaseRow<'a>>> {
+    vec![
+        text("case_id", |row| Some(&row.case.case_id)),
+        text("slug", |row| Some(row.record.slug.as_str())),
+        text("group_id", |row| Some(&row.record.group.group_id)),
+        text("instance_id", |row| row.instance.map(|instance| instance.instance_id.as_str())),
+        text("parameters", |row| row.case.parameters.as_deref()),
+        number("line", |row| row.case.line.map(u64::from)),
+        text("outcome", |row| row.golden.map(|golden| golden.outcome.as_str())),
+        text("exception", |row| row.golden.and_then(|golden| golden.exception.as_deref())),
+        text("stdout", |row| row.output(|golden| &golden.stdout)),
+        text("stderr", |row| row.output(|golden| &golden.stderr)),
+    ]
+}
+
+/// Columns of `attempts`.
+pub fn attempts<'a>() -> Vec<ColumnOf<AttemptRow<'a>>> {
+    vec![
+        text("slug", |row| Some(row.record.slug.as_str())),
+        text("group_id", |row| Some(&row.record.group.group_id)),
+        text("world", |row| Some(&row.attempt.world)),
+        number("number", |row| Some(row.attempt.number.into())),
+        text("method", |row| Some(method(row))),
+        number("round", |row| Some(row.attempt.round.into())),
+        text("outcome", |row| Some(row.outcome)),
+        text("exit", |row| Some(&row.exit)),
+        text("observation", |row| Some(&row.observation)),
+        number("leftover", |row| Some(row.attempt.leftover.into())),
+        texts("connections", |row| Some(borrowed(&row.attempt.connections))),
+        real("duration_ms", |row| Some(row.attempt.duration_ms)),
+    ]
+}
+
+fn method(row: &AttemptRow<'_>) -> &'static str {
+    match row.attempt.method {
+        crate::record::outcome::Method::Fork => "fork",
+        crate::record::outcome::Method::Cold => "cold",
+    }
+}
+
+/// Columns of `traces`: `order` is the place in the order of first calls, `lines` are the executed lines.
+pub fn traces<'a>() -> Vec<ColumnOf<TraceRow<'a>>> {
+    vec![
+        text("instance_id", |row| Some(row.instance.instance_id.as_str())),
+        text("file", |row| Some(&row.function.file)),
+        text("function", |row| Some(&row.function.function)),
+        number("line", |row| Some(row.function.line.into())),
+        number("calls", |row| Some(row.function.calls)),
+        number("order", |row| Some(row.function.order.into())),
+        numbers("lines", |row| row.function.lines.as_deref()),
+    ]
+}

@@ -1,0 +1,157 @@
+//! Whole datasets of made-up repositories, written, read back and held against the contract.
+
+use std::path::Path;
+use std::process::Command;
+
+use polars::prelude::*;
+use serde_json::Value;
+
+use super::made_up::MadeUp;
+use super::*;
+
+fn written(made_up: &MadeUp) -> (tempfile::TempDir, PathBuf, Summary) {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("made-up/2026.11");
+    let summary = write(&directory, &made_up.input()).unwrap();
+    (folder, directory, summary)
+}
+
+fn read(directory: &Path, table: &str) -> DataFrame {
+    let file = fs_err::File::open(directory.join(format!("{table}.parquet"))).unwrap();
+    ParquetReader::new(file.into_file()).finish().unwrap()
+}
+
+fn manifest(directory: &Path) -> Value {
+    serde_json::from_slice(&fs_err::read(directory.join("manifest.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn reproducible_files_are_the_same_bytes_whatever_the_order_of_repositories_and_the_durations() {
+    let one = MadeUp::new(&[40, 25, 9]);
+    let mut other = MadeUp::new(&[40, 25, 9]);
+    other.repositories.reverse();
+    for group in other.repositories.iter_mut().flat_map(|repository| repository.groups.iter_mut()) {
+        group.attempts.iter_mut().for_each(|attempt| attempt.duration_ms += 7.0);
+    }
+    let (_one, first, _) = written(&one);
+    let (_other, second, _) = written(&other);
+    for name in ["instances.parquet", "instances.jsonl", "cases.parquet", "traces.parquet"] {
+        assert_eq!(
+            fs_err::read(first.join(name)).unwrap(),
+            fs_err::read(second.join(name)).unwrap(),
+            "{name}"
+        );
+    }
+    assert_eq!(manifest(&first)["reproducible"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn writing_again_over_a_dataset_gives_the_same_directory() {
+    let made_up = MadeUp::new(&[12]);
+    let (_folder, directory, _) = written(&made_up);
+    let before = manifest(&directory);
+    write(&directory, &made_up.input()).unwrap();
+    assert_eq!(before, manifest(&directory));
+}
+
+#[test]
+fn json_lines_and_parquet_have_the_same_columns_rows_and_order() {
+    let (_folder, directory, _) = written(&MadeUp::new(&[30, 10]));
+    let frame = read(&directory, "instances");
+    let lines = fs_err::read_to_string(directory.join("instances.jsonl")).unwrap();
+    let rows: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), frame.height());
+    let names: Vec<&str> = schema::instances().iter().map(|column| column.name).collect();
+    let places: Vec<_> = names.iter().map(|name| lines.find(&format!("\"{name}\":")).unwrap()).collect();
+    assert!(places.is_sorted(), "keys of the first line stand in the order of the columns");
+    let ids: Vec<_> =
+        frame.column("instance_id").unwrap().str().unwrap().iter().map(Option::unwrap).collect();
+    assert!(rows.iter().map(|row| row["instance_id"].as_str().unwrap()).eq(ids));
+}
+
+#[test]
+fn list_columns_are_lists_of_text_also_when_there_is_no_instance() {
+    let mut made_up = MadeUp::new(&[8]);
+    made_up.repositories[0].groups.iter_mut().for_each(|group| group.published = false);
+    let (_folder, directory, summary) = written(&made_up);
+    assert_eq!(summary.total.published, 0);
+    let frame = read(&directory, "instances");
+    for name in ["case_ids", "files", "hard_axes", "worlds", "import_files"] {
+        let dtype = frame.column(name).unwrap().dtype().clone();
+        assert_eq!(dtype, DataType::List(Box::new(DataType::String)), "{name}");
+    }
+    assert_eq!(frame.column("duration_ms").unwrap().dtype(), &DataType::Float64);
+}
+
+#[test]
+fn summary_counts_every_group_once_with_the_uncollected_ones() {
+    let (_folder, directory, summary) = written(&MadeUp::new(&[20, 5]));
+    let total = &summary.total;
+    assert_eq!(total.groups, 20 + 5 + 2, "one file of each repository cannot be collected");
+    assert_eq!(total.groups, total.kept + total.dropped.values().sum::<usize>());
+    assert_eq!(total.dropped["collection-error"], 2);
+    assert_eq!(read(&directory, "groups").height(), total.groups);
+    assert_eq!(read(&directory, "cases").height(), total.cases);
+    assert_eq!(manifest(&directory)["counts"]["total"], serde_json::to_value(total).unwrap());
+}
+
+#[test]
+fn no_host_path_and_no_secret_is_published() {
+    let (_folder, directory, _) = written(&MadeUp::new(&[20]));
+    for entry in walkdir::WalkDir::new(&directory) {
+        let entry = entry.unwrap();
+        if entry.file_type().is_file() && entry.path().extension().is_none_or(|name| name != "parquet") {
+            let text = fs_err::read_to_string(entry.path()).unwrap();
+            assert!(!text.contains("/somewhere/private"), "{}", entry.path().display());
+            assert!(!text.contains("hush-hush"), "{}", entry.path().display());
+        }
+    }
+    let frame = read(&directory, "groups");
+    let evidence = frame.column("evidence").unwrap().str().unwrap();
+    assert!(evidence.iter().flatten().all(|text| !text.contains("/somewhere/private")));
+    let environments = manifest(&directory)["environments"].to_string();
+    assert!(environments.contains("error in <venv>/lib/python3.12"), "{environments}");
+}
+
+#[test]
+fn golden_output_is_published_for_kept_groups_only() {
+    let (_folder, directory, _) = written(&MadeUp::new(&[40]));
+    let cases = read(&directory, "cases");
+    let [outcome, stdout, instance] =
+        ["outcome", "stdout", "instance_id"].map(|name| cases.column(name).unwrap());
+    assert!(
+        outcome.null_count() < stdout.null_count(),
+        "an agreed failure keeps its outcome, not its output"
+    );
+    assert!(stdout.null_count() < instance.null_count(), "kept, but not published");
+    assert!(outcome.null_count() > 0, "where attempts differ there is nothing golden");
+}
+
+#[test]
+fn records_that_contradict_the_contract_are_refused_and_the_old_dataset_stays() {
+    let mut made_up = MadeUp::new(&[12]);
+    let (_folder, directory, _) = written(&made_up);
+    let before = manifest(&directory);
+    let published = made_up.repositories[0].groups.iter_mut().find(|group| group.published).unwrap();
+    published.traced = None;
+    let error = write(&directory, &made_up.input()).unwrap_err();
+    assert!(error.to_string().contains("published without a trace"), "{error}");
+    assert_eq!(before, manifest(&directory));
+}
+
+#[test]
+fn the_contract_checker_finds_nothing_broken() {
+    let checker = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/check_contract.py");
+    let python = std::env::var_os("GISTMILL_TEST_PYTHON").unwrap_or_else(|| "python3".into());
+    let has_polars = Command::new(&python).args(["-c", "import polars"]).output();
+    if !checker.is_file() || !has_polars.is_ok_and(|output| output.status.success()) {
+        println!(
+            "SKIPPED the_contract_checker_finds_nothing_broken: no ../shared/check_contract.py, or no python3 with polars"
+        );
+        return;
+    }
+    let (_folder, directory, _) = written(&MadeUp::new(&[60, 30, 1]));
+    let output = Command::new(&python).arg(&checker).arg(&directory).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+}

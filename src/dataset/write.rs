@@ -1,0 +1,94 @@
+//! Tables, texts and copied files into a directory. The only part of the dataset that writes.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+
+use polars::prelude::*;
+
+use super::assemble::Assembled;
+use super::{rows, schema};
+use crate::error::{Error, Result};
+use crate::record::instance::Instance;
+
+/// Rows of a row group: fixed, so that the bytes depend on the rows alone.
+const ROW_GROUP: usize = 65_536;
+
+/// Writes every table. One at a time, so that only one is in memory.
+///
+/// # Errors
+/// IO errors with the path.
+pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
+    table(folder, "instances", &schema::instances(), &assembled.instances)?;
+    text(&folder.join("instances.jsonl"), &json_lines(&assembled.instances)?)?;
+    table(folder, "groups", &schema::groups(), &rows::groups(assembled))?;
+    table(folder, "cases", &schema::cases(), &rows::cases(assembled))?;
+    table(folder, "attempts", &schema::attempts(), &rows::attempts(assembled))?;
+    table(folder, "traces", &schema::traces(), &rows::traces(assembled))
+}
+
+fn table<R>(folder: &Path, name: &str, columns: &[schema::ColumnOf<R>], rows: &[R]) -> Result<()> {
+    let path = folder.join(format!("{name}.parquet"));
+    let mut frame = schema::frame(columns, rows)?;
+    let mut file = fs_err::File::create(&path)?;
+    let options = ParquetWriteOptions {
+        compression: ParquetCompression::Zstd(None),
+        row_group_size: Some(ROW_GROUP),
+        ..ParquetWriteOptions::default()
+    };
+    options
+        .to_writer(&mut file)
+        .finish(&mut frame)
+        .map_err(|error| Error::machine(format!("cannot write {}", path.display())).with_source(error))?;
+    Ok(file.sync_all()?)
+}
+
+fn json_lines(instances: &[Instance]) -> Result<String> {
+    let mut lines = String::new();
+    for instance in instances {
+        let line = serde_json::to_string(instance)
+            .map_err(|error| Error::internal("cannot encode an instance").with_source(error))?;
+        let _ = writeln!(lines, "{line}");
+    }
+    Ok(lines)
+}
+
+/// Writes a text file and syncs it.
+///
+/// # Errors
+/// IO errors with the path.
+pub fn text(path: &Path, text: &str) -> Result<()> {
+    let mut file = fs_err::File::create(path)?;
+    file.write_all(text.as_bytes())?;
+    Ok(file.sync_all()?)
+}
+
+/// Copies what each environment was built from to `environments/<owner>__<name>/`; regular files only.
+///
+/// # Errors
+/// IO errors with the path.
+pub fn environments(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
+    let all = folder.join("environments");
+    fs_err::create_dir_all(&all)?;
+    for repository in &assembled.repositories {
+        let target = all.join(repository.record.pinned.slug.file_name());
+        copy_files(&repository.record.built.recipe_dir, &target)?;
+    }
+    Ok(())
+}
+
+fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    fs_err::create_dir_all(to)?;
+    for entry in walkdir::WalkDir::new(from).min_depth(1).sort_by_file_name() {
+        let entry = entry.map_err(|error| {
+            Error::machine(format!("cannot read the recipe in {}", from.display())).with_source(error)
+        })?;
+        let target = to.join(entry.path().strip_prefix(from).unwrap_or(entry.path()));
+        if entry.file_type().is_dir() {
+            fs_err::create_dir_all(&target)?;
+        } else if entry.file_type().is_file() {
+            fs_err::write(&target, fs_err::read(entry.path())?)?;
+        }
+    }
+    Ok(())
+}

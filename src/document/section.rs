@@ -1,0 +1,314 @@
+//! One table of a TOML file: typed values with the places where they stand, unknown keys refused.
+
+use toml::de::{DeTable, DeValue};
+
+use super::{Problems, suggest};
+use crate::redact::{quote, redact};
+
+/// A value and the byte offset at which it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Located<T> {
+    pub value: T,
+    pub at: usize,
+}
+
+/// What a section says about a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Field<T> {
+    Missing,
+    /// Given with a wrong type, which is already among the problems.
+    Refused,
+    Given(Located<T>),
+}
+
+impl<T> Field<T> {
+    /// The value, if a usable one is given.
+    pub fn given(self) -> Option<Located<T>> {
+        match self {
+            Field::Given(located) => Some(located),
+            Field::Missing | Field::Refused => None,
+        }
+    }
+
+    /// Whether the key is in the file, with whatever value.
+    pub fn is_present(&self) -> bool {
+        !matches!(self, Field::Missing)
+    }
+}
+
+/// Types that a key can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Text,
+    Duration,
+    Integer,
+    Number,
+    Flag,
+    Texts,
+    Table,
+    Tables,
+    Bytes,
+    Date,
+}
+
+impl Wanted {
+    fn describe(self) -> &'static str {
+        match self {
+            Wanted::Text => "a string",
+            Wanted::Duration => "a string like \"60s\"",
+            Wanted::Integer => "an integer",
+            Wanted::Number => "a number",
+            Wanted::Flag => "true or false",
+            Wanted::Texts => "a list of strings",
+            Wanted::Table => "a table",
+            Wanted::Tables => "a list of tables",
+            Wanted::Bytes => "a number of bytes, or a string like \"512MiB\"",
+            Wanted::Date => "a date or a time",
+        }
+    }
+
+    /// How the value that was given would be written in the wanted type.
+    fn hint(self, key: &str, value: &DeValue<'_>) -> Option<String> {
+        let written = match (self, value) {
+            (Wanted::Text, DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_)) => {
+                format!("\"{}\"", plain(value)?)
+            }
+            (Wanted::Duration, DeValue::Integer(number)) => format!("\"{number}s\""),
+            (Wanted::Integer, DeValue::String(text)) => text.parse::<i64>().ok()?.to_string(),
+            (Wanted::Number, DeValue::String(text)) => text.parse::<f64>().ok()?.to_string(),
+            (Wanted::Flag, DeValue::String(text)) => text.parse::<bool>().ok()?.to_string(),
+            (Wanted::Texts, DeValue::String(text)) => format!("[\"{}\"]", quote(text).trim_matches('`')),
+            (Wanted::Table, DeValue::Array(_)) => return Some(format!("write one `[{key}]`")),
+            (Wanted::Tables, DeValue::Table(_)) => {
+                return Some(format!("write `[[{key}]]`, with two brackets"));
+            }
+            _ => return None,
+        };
+        Some(format!("write {} = {written}", redact(key)))
+    }
+}
+
+/// A plain value as it was typed.
+fn plain(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::Integer(number) => Some(number.to_string()),
+        DeValue::Float(number) => Some(number.as_str().to_owned()),
+        DeValue::Boolean(flag) => Some(flag.to_string()),
+        _ => None,
+    }
+}
+
+fn describe(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "an integer",
+        DeValue::Float(_) => "a decimal number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date or a time",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+/// A number of bytes as typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bytes<'a> {
+    Number(i128),
+    Text(&'a str),
+}
+
+/// A table with its name and place.
+#[derive(Debug, Clone)]
+pub struct Section<'a> {
+    table: &'a DeTable<'a>,
+    /// As a reader knows it: `[screen]`, `[[repo]]`, or `the file`.
+    pub name: String,
+    pub at: usize,
+}
+
+impl<'a> Section<'a> {
+    /// The whole file.
+    pub fn root(table: &'a DeTable<'a>) -> Self {
+        Section { table, name: "the file".to_owned(), at: 0 }
+    }
+
+    /// Refuses keys other than these; `elsewhere` names the section to which a key belongs instead.
+    pub fn refuse_unknown(
+        &self,
+        known: &[&str],
+        elsewhere: impl Fn(&str) -> Option<String>,
+        problems: &mut Problems<'_>,
+    ) {
+        for (key, value) in self.table {
+            let word: &str = key.get_ref();
+            if known.contains(&word) {
+                continue;
+            }
+            let what = if value.get_ref().is_table() { "section" } else { "key" };
+            let hint = match elsewhere(word) {
+                Some(section) => format!("`{word}` belongs to {section}"),
+                None => suggest::hint(word, known),
+            };
+            problems.add(
+                key.span().start,
+                format!("unknown {what} {} in {}", quote(word), self.name),
+                Some(hint),
+            );
+        }
+    }
+
+    /// Whether the key is there.
+    pub fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
+    /// Whether the key is there, and not an empty list.
+    pub fn has_some(&self, key: &str) -> bool {
+        let is_empty = |value: &DeValue<'_>| value.as_array().is_some_and(|list| list.is_empty());
+        self.table.get(key).is_some_and(|value| !is_empty(value.get_ref()))
+    }
+
+    /// A string.
+    pub fn text(&self, key: &str, problems: &mut Problems<'_>) -> Field<&'a str> {
+        self.read(key, Wanted::Text, problems, DeValue::as_str)
+    }
+
+    /// A string that stands for a duration.
+    pub fn duration(&self, key: &str, problems: &mut Problems<'_>) -> Field<&'a str> {
+        self.read(key, Wanted::Duration, problems, DeValue::as_str)
+    }
+
+    /// An integer; those that no machine can hold become the largest one.
+    pub fn integer(&self, key: &str, problems: &mut Problems<'_>) -> Field<i128> {
+        self.read(key, Wanted::Integer, problems, whole)
+    }
+
+    /// An integer or a decimal number.
+    pub fn number(&self, key: &str, problems: &mut Problems<'_>) -> Field<f64> {
+        self.read(key, Wanted::Number, problems, |value| match value {
+            DeValue::Float(number) => number.as_str().parse().ok(),
+            #[expect(clippy::cast_precision_loss, reason = "the ranges asked for are far below 2^53")]
+            other => whole(other).map(|number| number as f64),
+        })
+    }
+
+    /// `true` or `false`.
+    pub fn flag(&self, key: &str, problems: &mut Problems<'_>) -> Field<bool> {
+        self.read(key, Wanted::Flag, problems, DeValue::as_bool)
+    }
+
+    /// A number of bytes, plain or with a unit.
+    pub fn bytes(&self, key: &str, problems: &mut Problems<'_>) -> Field<Bytes<'a>> {
+        self.read(key, Wanted::Bytes, problems, |value| match value {
+            DeValue::String(text) => Some(Bytes::Text(text)),
+            other => whole(other).map(Bytes::Number),
+        })
+    }
+
+    /// A date or time, quoted or not, as text.
+    pub fn date(&self, key: &str, problems: &mut Problems<'_>) -> Field<String> {
+        self.read(key, Wanted::Date, problems, |value| match value {
+            DeValue::String(text) => Some(text.to_string()),
+            DeValue::Datetime(time) => Some(time.to_string()),
+            _ => None,
+        })
+    }
+
+    /// A list of strings.
+    pub fn texts(&self, key: &str, problems: &mut Problems<'_>) -> Field<Vec<Located<&'a str>>> {
+        let list = self.read(key, Wanted::Texts, problems, DeValue::as_array);
+        let Field::Given(Located { value: list, at }) = list else { return absent(&list) };
+        let mut texts = Vec::new();
+        for item in list {
+            if let Some(value) = item.get_ref().as_str() {
+                texts.push(Located { value, at: item.span().start });
+            } else {
+                let what = describe(item.get_ref());
+                problems.add(item.span().start, format!("`{key}` must hold strings only, not {what}"), None);
+            }
+        }
+        if texts.len() == list.len() { Field::Given(Located { value: texts, at }) } else { Field::Refused }
+    }
+
+    /// A string, or a list of strings.
+    pub fn text_or_texts(&self, key: &str, problems: &mut Problems<'_>) -> Field<Vec<Located<&'a str>>> {
+        match self.table.get(key).map(|value| (value.get_ref().as_str(), value.span().start)) {
+            Some((Some(value), at)) => Field::Given(Located { value: vec![Located { value, at }], at }),
+            _ => self.texts(key, problems),
+        }
+    }
+
+    /// A table of strings, in the order of its keys.
+    pub fn pairs(
+        &self,
+        key: &str,
+        problems: &mut Problems<'_>,
+    ) -> Field<Vec<(Located<&'a str>, Located<&'a str>)>> {
+        let table = self.read(key, Wanted::Table, problems, DeValue::as_table);
+        let Field::Given(Located { value: table, at }) = table else { return absent(&table) };
+        let mut pairs = Vec::new();
+        for (name, value) in table {
+            let name = Located { value: &**name.get_ref(), at: name.span().start };
+            if let Some(text) = value.get_ref().as_str() {
+                pairs.push((name, Located { value: text, at: value.span().start }));
+            } else {
+                let message =
+                    format!("{} must be a string, not {}", quote(name.value), describe(value.get_ref()));
+                let hint = Wanted::Text.hint(name.value, value.get_ref());
+                problems.add(value.span().start, message, hint);
+            }
+        }
+        if pairs.len() == table.len() { Field::Given(Located { value: pairs, at }) } else { Field::Refused }
+    }
+
+    /// A table within this one.
+    pub fn section(&self, key: &str, problems: &mut Problems<'_>) -> Field<Section<'a>> {
+        let table = self.read(key, Wanted::Table, problems, DeValue::as_table);
+        let Field::Given(Located { value: table, at }) = table else { return absent(&table) };
+        Field::Given(Located { value: Section { table, name: format!("[{key}]"), at }, at })
+    }
+
+    /// An array of tables; empty when missing.
+    pub fn sections(&self, key: &str, problems: &mut Problems<'_>) -> Vec<Section<'a>> {
+        let list = self.read(key, Wanted::Tables, problems, DeValue::as_array);
+        let mut sections = Vec::new();
+        for item in list.given().map(|list| list.value.iter()).into_iter().flatten() {
+            let at = item.span().start;
+            if let Some(table) = item.get_ref().as_table() {
+                sections.push(Section { table, name: format!("[[{key}]]"), at });
+            } else {
+                let message = format!("`{key}` must hold tables only, not {}", describe(item.get_ref()));
+                problems.add(at, message, Some(format!("write `[[{key}]]`, with two brackets")));
+            }
+        }
+        sections
+    }
+
+    fn read<T>(
+        &self,
+        key: &str,
+        wanted: Wanted,
+        problems: &mut Problems<'_>,
+        pick: impl Fn(&'a DeValue<'a>) -> Option<T>,
+    ) -> Field<T> {
+        let Some(spanned) = self.table.get(key) else { return Field::Missing };
+        let (value, at) = (spanned.get_ref(), spanned.span().start);
+        if let Some(value) = pick(value) {
+            return Field::Given(Located { value, at });
+        }
+        let message = format!("`{key}` must be {}, not {}", wanted.describe(), describe(value));
+        problems.add(at, message, wanted.hint(key, value));
+        Field::Refused
+    }
+}
+
+fn whole(value: &DeValue<'_>) -> Option<i128> {
+    let number = value.as_integer()?;
+    let saturated = if number.as_str().starts_with('-') { i128::MIN } else { i128::MAX };
+    Some(i128::from_str_radix(number.as_str(), number.radix()).unwrap_or(saturated))
+}
+
+/// The same absence for another type.
+fn absent<A, B>(field: &Field<A>) -> Field<B> {
+    if field.is_present() { Field::Refused } else { Field::Missing }
+}

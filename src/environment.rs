@@ -1,0 +1,178 @@
+//! A pinned tree becomes an environment: interpreter, locked dependencies, the tree installed so that its code runs
+//! from where it lies.
+//!
+//! ```text
+//! <cache>/environments/<key of inputs>/
+//!   venv/         the virtual environment; inside the sandbox at the backend's place for it
+//!   tree/         the run tree: one orphan commit, byte code compiled
+//!   recipe/       requirements.lock, build-requirements.lock, build-constraints.txt, recipe.json, Dockerfile
+//!   work/         scratch of the steps, gone when done
+//!   built.json    written last: done means marked done
+//! ```
+//!
+//! What to install is inferred by [`recipe`]; how is [`install`]'s business. Collection is a function that the caller
+//! hands in ([`GateReport`]), so this stage knows nothing of pytest but its name.
+
+pub mod dockerfile;
+pub mod groups;
+pub mod ini;
+pub mod install;
+pub mod lock;
+pub mod missing;
+pub mod project;
+pub mod python;
+pub mod recipe;
+pub mod requirements_files;
+pub mod tools;
+pub mod tox;
+pub mod tree;
+pub mod uv;
+pub mod version;
+
+mod construction;
+mod record;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub use tools::Tools;
+
+use crate::backend::Backend;
+use crate::config;
+use crate::error::{Error, Result};
+use crate::record::environment::{Built, SwitchedOff};
+use crate::record::id::hash_parts;
+use crate::record::source::Pinned;
+use crate::store::{Cache, read_json};
+
+/// Changes whenever the same inputs may give another environment.
+const STAGE_VERSION: &str = "1";
+
+/// An installed rung, ready to be collected by the gate.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate<'a> {
+    /// Full interpreter version.
+    pub python: &'a str,
+    /// Prefix of the base interpreter on the host.
+    pub python_prefix: &'a Path,
+    /// Virtual environment on the host.
+    pub venv: &'a Path,
+    /// Run tree on the host.
+    pub tree: &'a Path,
+    /// Extra variables from the config.
+    pub env: &'a BTreeMap<String, String>,
+    /// Arguments of the collection; none means the repository's own.
+    pub tests: &'a [String],
+}
+
+/// What collecting a candidate showed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GateReport {
+    pub collected: usize,
+    pub collection_errors: usize,
+    /// Import names that collection could not find.
+    pub missing_modules: Vec<String>,
+    /// pytest could not even start (usage error, broken conftest): its words.
+    pub failure: Option<String>,
+    /// Plugins that every run must switch off.
+    pub switched_off: Vec<SwitchedOff>,
+}
+
+impl GateReport {
+    /// Whether nothing was missing.
+    pub fn is_good(&self) -> bool {
+        self.failure.is_none() && self.collection_errors == 0
+    }
+
+    /// Order of quality: more cases first, then fewer errors.
+    fn quality(&self) -> (usize, std::cmp::Reverse<usize>, bool) {
+        (self.collected, std::cmp::Reverse(self.collection_errors), self.failure.is_none())
+    }
+}
+
+/// Builds the environment of a tree, or finds the one that an earlier run built.
+///
+/// # Errors
+/// No interpreter fits, or no rung of the ladder could be installed: the repository's trouble, with stage, output and
+/// hint. Missing tools are the machine's.
+pub fn build(
+    pinned: &Pinned,
+    repo: &config::Repo,
+    cache: &Cache,
+    backend: &dyn Backend,
+    tools: &Tools,
+    gate: &dyn Fn(&Candidate<'_>) -> Result<GateReport>,
+    progress: &dyn Fn(&str),
+) -> Result<Built> {
+    let mut files = project::Files::read(&pinned.tree)?;
+    for entry in repo.requirements.iter().flatten() {
+        files.load_with_includes(&pinned.tree, entry.trim_start_matches("./"))?;
+    }
+    let project = project::Project::parse(&files)?;
+    let choice = python::choose(repo.python.as_deref(), &project, &tools.interpreters)?;
+    let key = input_key(pinned, repo, &choice.interpreter);
+    let environments = cache.dir("environments")?;
+    let folder = environments.join(&key[..32]);
+    let _guard = lock_folder(&environments.join(format!("{}.lock", &key[..32])))?;
+    if let Some(built) = finished(&folder)? {
+        return Ok(built);
+    }
+    if folder.exists() {
+        fs_err::remove_dir_all(&folder)?;
+    }
+    fs_err::create_dir_all(&folder)?;
+    let inputs =
+        construction::Inputs { pinned, repo, files, project, choice, backend, tools, gate, progress };
+    construction::construct(inputs, &folder)
+}
+
+/// Everything that decides what is built, but for what the package index says.
+fn input_key(pinned: &Pinned, repo: &config::Repo, python: &python::Interpreter) -> String {
+    let asked = serde_json::json!([
+        repo.python,
+        repo.groups,
+        repo.extras,
+        repo.requirements,
+        repo.tests,
+        repo.env,
+        repo.exclude_newer,
+    ]);
+    hash_parts(&[
+        "environment",
+        STAGE_VERSION,
+        &pinned.tree_sha256,
+        &pinned.pinned_at,
+        &pinned.commit,
+        &python.version,
+        &python.prefix.to_string_lossy(),
+        &asked.to_string(),
+    ])
+}
+
+/// Two runs of gistmill never build one environment at the same time. The lock goes with the file.
+fn lock_folder(path: &Path) -> Result<fs_err::File> {
+    let file = fs_err::File::create(path)?;
+    loop {
+        match file.file().try_lock() {
+            Ok(()) => return Ok(file),
+            Err(std::fs::TryLockError::WouldBlock) => {
+                crate::interrupt::check()?;
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+            Err(std::fs::TryLockError::Error(error)) => {
+                return Err(Error::from(error).at(format!("cannot lock {}", path.display())));
+            }
+        }
+    }
+}
+
+/// The environment that an earlier run finished here. Its paths are those of today's cache.
+fn finished(folder: &Path) -> Result<Option<Built>> {
+    let built: Option<Built> = read_json(&folder.join("built.json"))?;
+    Ok(built.map(|built| Built {
+        venv: folder.join("venv"),
+        tree: folder.join("tree"),
+        recipe_dir: folder.join("recipe"),
+        ..built
+    }))
+}

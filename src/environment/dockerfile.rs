@@ -1,0 +1,109 @@
+//! A Dockerfile that rebuilds an environment with plain tools. Pure.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// What the file needs to know.
+#[derive(Debug, Clone)]
+pub struct Image<'a> {
+    pub title: String,
+    /// Full interpreter version.
+    pub python: &'a str,
+    /// Seconds since the epoch and RFC 3339 text of the one commit.
+    pub committed_at: &'a str,
+    /// Lines of `.git/info/exclude`.
+    pub excluded: &'a [String],
+    /// Whether the tree is installed as a project, or only put on the path.
+    pub installs_project: bool,
+    /// The folder to put on the path otherwise.
+    pub source_root: &'a str,
+    /// Variables that the build of the tree had.
+    pub build_variables: &'a BTreeMap<String, String>,
+    /// Whether some locked entries have no hash.
+    pub has_direct: bool,
+}
+
+/// The text of the Dockerfile. Its context holds the recipe's files and the tree as `tree/`.
+pub fn render(image: &Image<'_>) -> String {
+    let mut text = String::new();
+    let mut line = |words: &str| {
+        text.push_str(words);
+        text.push('\n');
+    };
+    line(&format!("# {}", image.title));
+    line("# Build context: this directory, with the files of the pinned tree in tree/.");
+    line(&format!("FROM python:{}-slim", image.python));
+    line("");
+    line("RUN apt-get update \\");
+    line("    && apt-get install -y --no-install-recommends bash build-essential git tar \\");
+    line("    && rm -rf /var/lib/apt/lists/*");
+    line("RUN python -m venv /opt/venv \\");
+    line("    && printf 'export PATH=/opt/venv/bin:$PATH\\n' > /etc/profile.d/venv.sh");
+    line("ENV PATH=/opt/venv/bin:$PATH");
+    line("");
+    line("COPY requirements.lock build-constraints.txt /opt/recipe/");
+    if image.has_direct {
+        // A commit has no hash that pip could check; its id stands in for one.
+        line("RUN cd /opt/recipe && grep ' @ git+' requirements.lock > direct.txt \\");
+        line("    && grep -v ' @ git+' requirements.lock > hashed.txt \\");
+        line("    && pip install --no-cache-dir --no-deps --require-hashes -r hashed.txt \\");
+        line("    && pip install --no-cache-dir --no-deps -r direct.txt");
+    } else {
+        line("RUN pip install --no-cache-dir --no-deps --require-hashes -r /opt/recipe/requirements.lock");
+    }
+    line("");
+    line("COPY tree /testbed");
+    line("WORKDIR /testbed");
+    line("RUN git init -q -b main \\");
+    let mut excluded = String::new();
+    for entry in image.excluded {
+        let _ = write!(excluded, " '{}'", entry.replace('\'', "'\\''"));
+    }
+    line(&format!("    && printf '%s\\n'{excluded} > .git/info/exclude \\"));
+    line("    && git add -A -f \\");
+    let date = image.committed_at;
+    line(&format!("    && GIT_AUTHOR_DATE='{date}' GIT_COMMITTER_DATE='{date}' \\"));
+    line("       git -c user.name=tree -c user.email=tree@localhost commit -q -m 'Pinned tree'");
+    if image.installs_project {
+        let mut variables = String::new();
+        for (name, value) in image.build_variables {
+            let _ = write!(variables, "{name}='{}' ", value.replace('\'', "'\\''"));
+        }
+        line(
+            "RUN PIP_CONSTRAINT=/opt/recipe/build-constraints.txt PIP_BUILD_CONSTRAINT=/opt/recipe/build-constraints.txt \\",
+        );
+        line(&format!("    {variables}pip install --no-cache-dir --no-deps -e ."));
+    } else {
+        line("RUN python -c \"import sysconfig; print(sysconfig.get_path('purelib'))\" > /tmp/site \\");
+        line(&format!("    && echo {} > \"$(cat /tmp/site)/tree.pth\" && rm /tmp/site", image.source_root));
+    }
+    line("RUN python -m compileall -q /opt/venv/lib /testbed || true");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn image_has_one_commit_no_entry_point_and_the_venv_first_in_login_shells() {
+        let variables = BTreeMap::from([("SETUPTOOLS_SCM_PRETEND_VERSION".to_owned(), "1.2".to_owned())]);
+        let excluded = ["__pycache__/".to_owned(), "it's".to_owned()];
+        let text = render(&Image {
+            title: "a/b at c".to_owned(),
+            python: "3.12.1",
+            committed_at: "2026-01-01T00:00:00Z",
+            excluded: &excluded,
+            installs_project: true,
+            source_root: "/testbed",
+            build_variables: &variables,
+            has_direct: false,
+        });
+        assert!(text.contains("FROM python:3.12.1-slim\n"));
+        assert!(text.contains("/etc/profile.d/venv.sh"));
+        assert!(text.contains("SETUPTOOLS_SCM_PRETEND_VERSION='1.2' pip install"));
+        assert!(text.contains("'it'\\''s'"));
+        assert_eq!(text.matches("commit -q").count(), 1);
+        assert!(!text.contains("ENTRYPOINT") && !text.contains("gistmill") && !text.contains("direct.txt"));
+    }
+}

@@ -1,0 +1,383 @@
+//! What a tree says about itself: the files that declare dependencies, parsed.
+//!
+//! [`Files::read`] is the only IO; everything after it works on texts, so each kind of declaration is tested without a
+//! disk. Which declarations become what is [`super::recipe`]'s business.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use toml::{Table, Value};
+
+use super::ini::Ini;
+use super::requirements_files::{Lines, includes, normalize, pattern};
+use crate::error::{Error, Result};
+
+/// Larger files declare nothing that a person wrote.
+const LARGEST_FILE: u64 = 1 << 20;
+
+/// The texts that may declare something, by path relative to the tree.
+#[derive(Debug, Clone, Default)]
+pub struct Files {
+    texts: BTreeMap<String, String>,
+    /// Import names that the tree itself provides at its usual roots.
+    pub modules: BTreeSet<String>,
+    /// Whether the tree has a `src/` folder with packages.
+    pub src_layout: bool,
+}
+
+impl Files {
+    /// Reads the declaring files of a tree, and the requirement files that they include.
+    ///
+    /// # Errors
+    /// IO errors; files that are too large, no regular files or no UTF-8 are left out.
+    pub fn read(tree: &Path) -> Result<Self> {
+        let mut files = Files { modules: modules(tree)?, ..Files::default() };
+        files.src_layout = tree.join("src").is_dir() && !modules(&tree.join("src"))?.is_empty();
+        files.modules.extend(modules(&tree.join("src"))?);
+        files.modules.extend(modules(&tree.join("tests"))?);
+        files.modules.extend(modules(&tree.join("test"))?);
+        for name in ["pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "noxfile.py", "PKG-INFO"] {
+            files.load(tree, name)?;
+        }
+        for folder in ["", "requirements", "tests", "test", "ci"] {
+            for name in entries(&tree.join(folder))? {
+                let stem = name.rsplit_once('.');
+                let is_list = stem.is_some_and(|(_, extension)| matches!(extension, "txt" | "in"));
+                if is_list
+                    && (folder == "requirements"
+                        || name.contains("requirement")
+                        || name.contains("constraint"))
+                {
+                    let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+                    files.load(tree, &path)?;
+                }
+            }
+        }
+        let queue = files.texts.keys().cloned().collect();
+        files.load_includes(tree, queue)?;
+        Ok(files)
+    }
+
+    /// Files from texts, for tests and for callers that have them.
+    pub fn from_texts<'a>(texts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let texts = texts.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
+        Files { texts, ..Files::default() }
+    }
+
+    /// Loads one more file of the tree, if it is one; says whether it was.
+    ///
+    /// # Errors
+    /// IO errors other than "not found".
+    pub fn load(&mut self, tree: &Path, path: &str) -> Result<bool> {
+        let full = tree.join(path);
+        // A symbolic link could point outside the tree.
+        let is_fine = full
+            .symlink_metadata()
+            .is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LARGEST_FILE);
+        if !is_fine || path.split('/').any(|part| part == "..") {
+            return Ok(false);
+        }
+        if let Ok(text) = String::from_utf8(fs_err::read(&full)?) {
+            self.texts.insert(path.to_owned(), text.trim_start_matches('\u{feff}').to_owned());
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Loads one more requirements file and what it includes.
+    ///
+    /// # Errors
+    /// IO errors other than "not found".
+    pub fn load_with_includes(&mut self, tree: &Path, path: &str) -> Result<()> {
+        if self.load(tree, path)? {
+            self.load_includes(tree, vec![path.to_owned()])?;
+        }
+        Ok(())
+    }
+
+    fn load_includes(&mut self, tree: &Path, mut queue: Vec<String>) -> Result<()> {
+        while let Some(path) = queue.pop() {
+            let text = self.texts.get(&path).cloned().unwrap_or_default();
+            for target in includes(&path, &text) {
+                if !self.texts.contains_key(&target) && self.load(tree, &target)? {
+                    queue.push(target);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The text of a file.
+    pub fn get(&self, path: &str) -> Option<&str> {
+        self.texts.get(path).map(String::as_str)
+    }
+
+    /// All paths, sorted.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.texts.keys().map(String::as_str)
+    }
+}
+
+fn entries(folder: &Path) -> Result<Vec<String>> {
+    if !folder.is_dir() || folder.is_symlink() {
+        return Ok(Vec::new());
+    }
+    let mut names = Vec::new();
+    for entry in fs_err::read_dir(folder)? {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Import names at one root: packages (with Python files in them) and modules.
+fn modules(root: &Path) -> Result<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    for name in entries(root)? {
+        if let Some(stem) = name.strip_suffix(".py") {
+            found.insert(stem.to_owned());
+        } else if entries(&root.join(&name))?.iter().any(|inner| inner.strip_suffix(".py").is_some()) {
+            found.insert(name);
+        }
+    }
+    Ok(found)
+}
+
+/// How the tree is built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildSystem {
+    pub requires: Vec<String>,
+    pub backend: String,
+    pub backend_path: Vec<String>,
+}
+
+/// What the tree declares about itself.
+#[derive(Debug, Clone, Default)]
+pub struct Project {
+    /// Normalized distribution name.
+    pub name: Option<String>,
+    /// The static version, or the one of `PKG-INFO`.
+    pub version: Option<String>,
+    pub requires_python: Option<String>,
+    /// Minor versions of the classifiers, e.g. `3.12`.
+    pub classifiers: Vec<String>,
+    /// Static runtime dependencies, for when the build backend cannot be asked.
+    pub dependencies: Vec<String>,
+    /// Extras by normalized name.
+    pub extras: BTreeMap<String, Vec<String>>,
+    /// PEP 735 groups (and their forerunners in tools) by normalized name, includes resolved.
+    pub groups: BTreeMap<String, Group>,
+    /// None when the tree is no installable project.
+    pub build: Option<BuildSystem>,
+    pub pyproject: Table,
+    pub setup_cfg: Ini,
+}
+
+/// One dependency group and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    pub place: String,
+    pub lines: Lines,
+}
+
+impl Project {
+    /// Parses what the files say.
+    ///
+    /// # Errors
+    /// A `pyproject.toml` that is no TOML.
+    pub fn parse(files: &Files) -> Result<Self> {
+        let pyproject: Table = match files.get("pyproject.toml") {
+            Some(text) => text.parse().map_err(|error: toml::de::Error| {
+                Error::repository(format!("pyproject.toml cannot be read: {}", error.message()))
+            })?,
+            None => Table::new(),
+        };
+        let setup_cfg = Ini::parse(files.get("setup.cfg").unwrap_or_default());
+        let mut project = Project { pyproject, setup_cfg, ..Project::default() };
+        project.read_standard();
+        project.read_setup_cfg();
+        project.read_poetry();
+        project.read_setup_py(files.get("setup.py").unwrap_or_default());
+        project.read_metadata(files.get("PKG-INFO").unwrap_or_default());
+        project.groups = super::groups::read(&project.pyproject);
+        project.build = project.build_system(files);
+        project.name = project.name.map(|name| normalize(&name));
+        Ok(project)
+    }
+
+    fn read_standard(&mut self) {
+        let Some(table) = self.pyproject.get("project").and_then(Value::as_table) else { return };
+        self.name = text(table.get("name"));
+        self.version = text(table.get("version"));
+        self.requires_python = text(table.get("requires-python"));
+        self.classifiers = minor_versions(&strings(table.get("classifiers")));
+        self.dependencies = strings(table.get("dependencies"));
+        if let Some(extras) = table.get("optional-dependencies").and_then(Value::as_table) {
+            self.extras = extras.iter().map(|(name, list)| (normalize(name), strings(Some(list)))).collect();
+        }
+    }
+
+    fn read_setup_cfg(&mut self) {
+        let ini = &self.setup_cfg;
+        let version = ini.get("metadata", "version").filter(|text| !text.contains(':'));
+        self.name = self.name.take().or_else(|| ini.get("metadata", "name").map(str::to_owned));
+        self.version = self.version.take().or_else(|| version.map(str::to_owned));
+        let python = ini.get("options", "python_requires").map(str::to_owned);
+        self.requires_python = self.requires_python.take().or(python);
+        if self.classifiers.is_empty() {
+            self.classifiers = minor_versions(&ini.lines("metadata", "classifiers"));
+        }
+        if self.dependencies.is_empty() {
+            self.dependencies = ini.lines("options", "install_requires");
+        }
+        for key in ini.keys("options.extras_require") {
+            let list = ini.lines("options.extras_require", &key);
+            self.extras.entry(normalize(&key)).or_insert(list);
+        }
+    }
+
+    fn read_poetry(&mut self) {
+        let Some(poetry) = tool(&self.pyproject, "poetry") else { return };
+        self.name = self.name.take().or_else(|| text(poetry.get("name")));
+        self.version = self.version.take().or_else(|| text(poetry.get("version")));
+        let python = poetry.get("dependencies").and_then(|table| text(table.get("python")));
+        self.requires_python = self
+            .requires_python
+            .take()
+            .or_else(|| python.and_then(|text| super::groups::poetry_version(&text)));
+        if let Some(extras) = poetry.get("extras").and_then(Value::as_table) {
+            for name in extras.keys() {
+                self.extras.entry(normalize(name)).or_default();
+            }
+        }
+    }
+
+    /// Literals only: a `setup.py` is never run to be read.
+    fn read_setup_py(&mut self, setup: &str) {
+        static NAME: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(?m)^\s+name\s*=\s*["']([\w.-]+)["']"#));
+        static PYTHON: LazyLock<Regex> =
+            LazyLock::new(|| pattern(r#"python_requires\s*=\s*["']([^"']+)["']"#));
+        static CLASSIFIER: LazyLock<Regex> =
+            LazyLock::new(|| pattern(r#"["'](Programming Language :: Python :: [\d.]+)["']"#));
+        let first = |regex: &Regex| regex.captures(setup).map(|found| found[1].to_owned());
+        self.name = self.name.take().or_else(|| first(&NAME));
+        self.requires_python = self.requires_python.take().or_else(|| first(&PYTHON));
+        if self.classifiers.is_empty() {
+            let found: Vec<String> =
+                CLASSIFIER.captures_iter(setup).map(|found| found[1].to_owned()).collect();
+            self.classifiers = minor_versions(&found);
+        }
+    }
+
+    /// `PKG-INFO` of an sdist: what the author's own build said.
+    fn read_metadata(&mut self, metadata: &str) {
+        let header = metadata.split("\n\n").next().unwrap_or_default();
+        let field = |name: &str| {
+            let value = header.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+            value.map(|value| value.trim().to_owned())
+        };
+        self.name = self.name.take().or_else(|| field("Name"));
+        self.version = self.version.take().or_else(|| field("Version"));
+        self.requires_python = self.requires_python.take().or_else(|| field("Requires-Python"));
+        for line in header.lines() {
+            if let Some(extra) = line.strip_prefix("Provides-Extra: ") {
+                self.extras.entry(normalize(extra)).or_default();
+            }
+        }
+    }
+
+    fn build_system(&self, files: &Files) -> Option<BuildSystem> {
+        let table = self.pyproject.get("build-system").and_then(Value::as_table);
+        let has_setup = files.get("setup.py").is_some() || self.setup_cfg.has("metadata");
+        if let Some(table) = table {
+            let backend = text(table.get("build-backend"));
+            if backend.is_none() && !has_setup && !self.pyproject.contains_key("project") {
+                return None;
+            }
+            return Some(BuildSystem {
+                requires: strings(table.get("requires")),
+                backend: backend.unwrap_or_else(|| LEGACY_BACKEND.to_owned()),
+                backend_path: strings(table.get("backend-path")),
+            });
+        }
+        (has_setup || self.pyproject.contains_key("project")).then(|| BuildSystem {
+            requires: vec!["setuptools".to_owned(), "wheel".to_owned()],
+            backend: LEGACY_BACKEND.to_owned(),
+            backend_path: Vec::new(),
+        })
+    }
+}
+
+/// The backend of PEP 517 for trees that name none.
+const LEGACY_BACKEND: &str = "setuptools.build_meta:__legacy__";
+
+/// The table `[tool.<name>]`.
+pub fn tool<'a>(pyproject: &'a Table, name: &str) -> Option<&'a Table> {
+    pyproject.get("tool")?.get(name)?.as_table()
+}
+
+/// A string value.
+pub fn text(value: Option<&Value>) -> Option<String> {
+    value?.as_str().map(str::to_owned)
+}
+
+/// The strings of an array; other elements are left out.
+pub fn strings(value: Option<&Value>) -> Vec<String> {
+    let list = value.and_then(Value::as_array);
+    list.map(|list| list.iter().filter_map(Value::as_str).map(str::to_owned).collect()).unwrap_or_default()
+}
+
+/// `3.12` out of `Programming Language :: Python :: 3.12`.
+fn minor_versions(classifiers: &[String]) -> Vec<String> {
+    let version = |text: &String| {
+        let version = text.strip_prefix("Programming Language :: Python :: ")?.trim();
+        let minor = version.strip_prefix("3.")?;
+        minor.chars().all(|c| c.is_ascii_digit()).then(|| version.to_owned())
+    };
+    classifiers.iter().filter_map(version).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project(texts: &[(&str, &str)]) -> Project {
+        Project::parse(&Files::from_texts(texts.iter().copied())).unwrap()
+    }
+
+    #[test]
+    fn standard_metadata_is_read() {
+        let text = "[project]\nname = 'A_b'\nrequires-python = '>=3.9'\nclassifiers = ['Programming Language :: Python :: 3', \
+                    'Programming Language :: Python :: 3.10']\n[project.optional-dependencies]\nX_y = ['z']\n";
+        let project = project(&[("pyproject.toml", text)]);
+        assert_eq!(project.name.as_deref(), Some("a-b"));
+        assert_eq!(project.classifiers, ["3.10"]);
+        assert_eq!(project.extras["x-y"], ["z"]);
+        assert_eq!(project.build.unwrap().backend, LEGACY_BACKEND);
+    }
+
+    #[test]
+    fn setup_cfg_and_setup_py_are_read_without_running_anything() {
+        let cfg = "[metadata]\nname = old\n[options]\ninstall_requires =\n    a>1 ; python_version < '3'\n    b\n\
+                   [options.extras_require]\ntests =\n  pytest # runner\n";
+        let project = project(&[("setup.cfg", cfg), ("setup.py", "setup(python_requires='>=3.7, <4')")]);
+        assert_eq!(project.dependencies, ["a>1 ; python_version < '3'", "b"]);
+        assert_eq!(project.extras["tests"], ["pytest"]);
+        assert_eq!(project.requires_python.as_deref(), Some(">=3.7, <4"));
+        assert!(project.build.is_some());
+    }
+
+    #[test]
+    fn tool_configuration_alone_is_no_project() {
+        assert!(project(&[("pyproject.toml", "[tool.ruff]\nline-length = 80\n")]).build.is_none());
+        assert!(project(&[("setup.cfg", "[flake8]\nx = 1\n")]).build.is_none());
+    }
+
+    #[test]
+    fn broken_toml_is_the_repositorys_trouble() {
+        let files = Files::from_texts([("pyproject.toml", "[project\n")]);
+        assert_eq!(Project::parse(&files).unwrap_err().fault(), crate::error::Fault::Repository);
+    }
+}

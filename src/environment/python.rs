@@ -1,0 +1,298 @@
+//! Interpreters: which ones the machine has, and which one a tree gets.
+//!
+//! [`discover`] asks every candidate for its version (in parallel, answers cached by path and modification time);
+//! [`choose`] is pure. Only real executables count: a version manager's shims change their mind with the working
+//! directory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::str::FromStr;
+
+use pep440_rs::{Version, VersionSpecifiers};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::project::Project;
+use crate::error::{Error, Result};
+use crate::store::{read_json, write_json};
+
+/// The oldest interpreter that the runner works on.
+const OLDEST: (u64, u64) = (3, 8);
+
+/// Preferred minor versions: 3.12 has `sys.monitoring` and what most wheels are built for.
+const PREFERRED: [u64; 8] = [12, 13, 11, 10, 9, 8, 14, 15];
+
+/// One interpreter, as it describes itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interpreter {
+    /// The real executable below `prefix`.
+    pub executable: PathBuf,
+    /// Full version, e.g. `3.12.1`.
+    pub version: String,
+    /// Prefix of the installation, e.g. `/usr`.
+    pub prefix: PathBuf,
+    /// `cpython`, `pypy` …
+    pub implementation: String,
+    pub free_threaded: bool,
+}
+
+impl Interpreter {
+    /// The parsed version; a version that does not parse counts as 0.
+    fn parsed(&self) -> Version {
+        Version::from_str(&self.version).unwrap_or_else(|_| Version::new([0]))
+    }
+
+    /// `3.12`.
+    pub fn minor(&self) -> String {
+        self.version.split('.').take(2).collect::<Vec<_>>().join(".")
+    }
+}
+
+/// The chosen interpreter, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    pub interpreter: Interpreter,
+    pub reason: String,
+}
+
+/// Chooses for a project: the config's request, else what the project allows and the machine has.
+///
+/// # Errors
+/// Nothing on the machine fits; the message names what was asked for and what there is.
+pub fn choose(request: Option<&str>, project: &Project, machine: &[Interpreter]) -> Result<Choice> {
+    let usable = machine.iter().filter(|python| {
+        let release = python.parsed();
+        let minor = release.release().get(1).copied().unwrap_or_default();
+        python.implementation == "cpython"
+            && !python.free_threaded
+            && release.release().first() == Some(&OLDEST.0)
+            && minor >= OLDEST.1
+    });
+    let usable: Vec<&Interpreter> = usable.collect();
+    if let Some(request) = request {
+        let wanted = usable.iter().filter(|python| {
+            python.version == request
+                || python.version.strip_prefix(request).is_some_and(|rest| rest.starts_with('.'))
+        });
+        let best = wanted.max_by_key(|python| python.parsed());
+        return best.map_or_else(
+            || Err(none_fits(&format!("the configuration asks for Python {request}"), machine)),
+            |python| {
+                Ok(Choice {
+                    interpreter: (*python).clone(),
+                    reason: format!("the configuration asks for {request}"),
+                })
+            },
+        );
+    }
+    let specifiers =
+        project.requires_python.as_deref().and_then(|text| VersionSpecifiers::from_str(text).ok());
+    let allowed: Vec<&Interpreter> = usable
+        .into_iter()
+        .filter(|python| !python.parsed().any_prerelease())
+        .filter(|python| specifiers.as_ref().is_none_or(|specifiers| specifiers.contains(&python.parsed())))
+        .collect();
+    let classified: Vec<&Interpreter> =
+        allowed.iter().copied().filter(|python| project.classifiers.contains(&python.minor())).collect();
+    let (pool, by_classifier) = if classified.is_empty() { (&allowed, false) } else { (&classified, true) };
+    let rank = |python: &Interpreter| {
+        let release = python.parsed();
+        let minor = release.release().get(1).copied().unwrap_or_default();
+        let place = PREFERRED.iter().position(|preferred| *preferred == minor).unwrap_or(PREFERRED.len());
+        (std::cmp::Reverse(place), release)
+    };
+    let asked = match (&specifiers, &project.requires_python) {
+        (Some(_), Some(text)) => format!("requires-python {text}"),
+        (None, Some(text)) => format!("requires-python `{text}`, which cannot be read"),
+        _ => "no requires-python".to_owned(),
+    };
+    let asked = if by_classifier { format!("{asked}, the classifiers") } else { asked };
+    pool.iter().max_by_key(|python| rank(python)).map_or_else(
+        || Err(none_fits(&format!("the tree has {asked}"), machine)),
+        |python| {
+            let reason = format!(
+                "{asked} and the machine allow it; 3.12 is preferred, then 3.13, 3.11, 3.10, 3.9, 3.8"
+            );
+            Ok(Choice { interpreter: (*python).clone(), reason })
+        },
+    )
+}
+
+fn none_fits(asked: &str, machine: &[Interpreter]) -> Error {
+    let mut versions: Vec<(Version, String)> =
+        machine.iter().map(|python| (python.parsed(), python.version.clone())).collect();
+    versions.sort();
+    versions.dedup();
+    let listed: Vec<String> = versions.into_iter().map(|(_, version)| version).collect();
+    let has = if listed.is_empty() { "no Python at all".to_owned() } else { listed.join(", ") };
+    Error::repository(format!("no interpreter fits: {asked}; the machine has {has}"))
+        .with_hint("install one (`uv python install 3.12`), or set `python` to a version that is there")
+}
+
+/// What an answer was cached for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Asked {
+    modified: (i64, i64),
+    size: u64,
+    answer: Option<Interpreter>,
+}
+
+/// All interpreters of the machine, newest first, each installation once. `memory` is the file that keeps the answers.
+///
+/// # Errors
+/// Only when the answers cannot be written; an interpreter that does not answer is left out.
+pub fn discover(memory: &Path) -> Result<Vec<Interpreter>> {
+    let remembered: BTreeMap<PathBuf, Asked> = read_json(memory).ok().flatten().unwrap_or_default();
+    let answers: BTreeMap<PathBuf, Asked> = candidates()
+        .into_par_iter()
+        .filter_map(|path| {
+            let metadata = path.metadata().ok()?;
+            let modified = (metadata.mtime(), metadata.mtime_nsec());
+            let known =
+                remembered.get(&path).filter(|old| old.modified == modified && old.size == metadata.len());
+            let asked = known.cloned().unwrap_or_else(|| Asked {
+                modified,
+                size: metadata.len(),
+                answer: ask(&path),
+            });
+            Some((path, asked))
+        })
+        .collect();
+    if answers != remembered {
+        write_json(memory, &answers)?;
+    }
+    let mut found: Vec<Interpreter> = Vec::new();
+    for python in answers.into_values().filter_map(|asked| asked.answer) {
+        if !found.iter().any(|other| other.prefix == python.prefix && other.version == python.version) {
+            found.push(python);
+        }
+    }
+    found.sort_by_key(|python| std::cmp::Reverse((python.parsed(), python.prefix.clone())));
+    Ok(found)
+}
+
+/// Real executables that may be interpreters: of PATH, pyenv, uv and the system.
+fn candidates() -> BTreeSet<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let pyenv = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
+    for root in pyenv.into_iter().chain([home.join(".pyenv")]) {
+        folders.extend(children(&root.join("versions")).into_iter().map(|version| version.join("bin")));
+    }
+    let managed = std::env::var_os("UV_PYTHON_INSTALL_DIR").map(PathBuf::from);
+    let data = std::env::var_os("XDG_DATA_HOME").map_or_else(|| home.join(".local/share"), PathBuf::from);
+    for root in managed.into_iter().chain([data.join("uv/python")]) {
+        folders.extend(children(&root).into_iter().map(|version| version.join("bin")));
+    }
+    folders.extend(["/usr/bin", "/usr/local/bin"].map(PathBuf::from));
+    let executables =
+        folders.iter().filter(|folder| !folder.ends_with("shims")).flat_map(|folder| children(folder));
+    executables.filter(|path| is_interpreter_name(path)).filter_map(|path| path.canonicalize().ok()).collect()
+}
+
+fn children(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+/// `python3` or `python3.<number>`.
+fn is_interpreter_name(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let Some(rest) = name.strip_prefix("python3") else { return false };
+    rest.is_empty() || rest.strip_prefix('.').is_some_and(|minor| minor.chars().all(|c| c.is_ascii_digit()))
+}
+
+const QUESTION: &str = "import sys, platform, sysconfig, os; print('\\n'.join([\
+    '.'.join(map(str, sys.version_info[:3])) + {'final': ''}.get(sys.version_info[3], sys.version_info[3][:1] + str(sys.version_info[4])), \
+    sys.base_prefix, sys.implementation.name, str(sysconfig.get_config_var('Py_GIL_DISABLED') or 0), \
+    os.path.realpath(getattr(sys, '_base_executable', None) or sys.executable)]))";
+
+fn ask(path: &Path) -> Option<Interpreter> {
+    let output = Command::new(path)
+        .args(["-I", "-c", QUESTION])
+        .env_clear()
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let mut lines = text.lines();
+    let mut next = || lines.next().map(str::to_owned);
+    let (version, prefix, implementation, free_threaded, executable) =
+        (next()?, next()?, next()?, next()?, next()?);
+    let prefix = PathBuf::from(prefix).canonicalize().ok()?;
+    Some(Interpreter {
+        executable: PathBuf::from(executable),
+        version,
+        prefix,
+        implementation,
+        free_threaded: free_threaded == "1",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(versions: &[&str]) -> Vec<Interpreter> {
+        let python = |version: &&str| Interpreter {
+            executable: PathBuf::from(format!("/opt/{version}/bin/python3")),
+            version: (*version).to_owned(),
+            prefix: PathBuf::from(format!("/opt/{version}")),
+            implementation: "cpython".to_owned(),
+            free_threaded: false,
+        };
+        versions.iter().map(python).collect()
+    }
+
+    fn project(requires: Option<&str>, classifiers: &[&str]) -> Project {
+        Project {
+            requires_python: requires.map(str::to_owned),
+            classifiers: classifiers.iter().map(|text| (*text).to_owned()).collect(),
+            ..Project::default()
+        }
+    }
+
+    fn chosen(request: Option<&str>, project: &Project, versions: &[&str]) -> String {
+        choose(request, project, &machine(versions)).unwrap().interpreter.version
+    }
+
+    const ALL: [&str; 8] = ["3.7.16", "3.8.18", "3.10.13", "3.11.7", "3.12.1", "3.12.3", "3.13.0", "3.14.0"];
+
+    #[test]
+    fn newest_preferred_minor_is_chosen_among_those_allowed() {
+        assert_eq!(chosen(None, &project(None, &[]), &ALL), "3.12.3");
+        assert_eq!(chosen(None, &project(Some(">=3.8,<3.12"), &[]), &ALL), "3.11.7");
+        assert_eq!(chosen(None, &project(Some(">=3.13"), &[]), &ALL), "3.13.0");
+        assert_eq!(chosen(None, &project(Some(">=3.6"), &["3.6", "3.8"]), &ALL), "3.8.18");
+        assert_eq!(chosen(None, &project(Some(">=3.12"), &["3.6"]), &ALL), "3.12.3");
+    }
+
+    #[test]
+    fn the_configuration_wins_and_a_patch_version_is_exact() {
+        assert_eq!(chosen(Some("3.12.1"), &project(Some(">=3.13"), &[]), &ALL), "3.12.1");
+        assert_eq!(chosen(Some("3.12"), &project(None, &[]), &ALL), "3.12.3");
+        assert!(choose(Some("3.1"), &project(None, &[]), &machine(&ALL)).is_err());
+    }
+
+    #[test]
+    fn refusal_names_what_was_asked_and_what_there_is() {
+        let error = choose(None, &project(Some(">=3.15"), &[]), &machine(&["3.12.1", "3.9.18"])).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains(">=3.15") && text.contains("3.9.18, 3.12.1"), "{text}");
+        assert!(error.hint().is_some());
+    }
+
+    #[test]
+    fn shims_and_configs_are_no_interpreters() {
+        for (name, is) in
+            [("python3", true), ("python3.12", true), ("python3-config", false), ("python3.12t", false)]
+        {
+            assert_eq!(is_interpreter_name(Path::new(name)), is, "{name}");
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! What to install: declarations in, a ladder of rungs out, each with its reason. Pure, and the same for every
+//! repository.
+//!
+//! Sources of requirements are ordered from the most to the least specific about tests. The first rung takes the
+//! first source; each further one adds the next, without those that could not be installed; at last come the
+//! distributions whose absence collection reported. The ladder never proposes the same set twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::missing;
+use super::project::{Files, Project};
+use super::requirements_files::{Lines, normalize, parse, read_file};
+use super::tox;
+use crate::config;
+use crate::error::{Error, Result};
+
+/// One place that declares requirements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// What it adds, e.g. `group tests`.
+    pub name: String,
+    /// Which file says so.
+    pub reason: String,
+    pub extras: Vec<String>,
+    pub lines: Lines,
+}
+
+/// A set of requirements to try.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    pub name: String,
+    pub reason: String,
+    /// Extras of the tree.
+    pub extras: BTreeSet<String>,
+    pub requirements: BTreeSet<String>,
+    pub constraints: BTreeSet<String>,
+    parts: Parts,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Parts {
+    sources: BTreeSet<usize>,
+    missing: BTreeSet<String>,
+}
+
+impl Plan {
+    /// The requirements as written for the record: the tree first, constraints last.
+    pub fn written(&self) -> Vec<String> {
+        let extras: Vec<&str> = self.extras.iter().map(String::as_str).collect();
+        let tree = if extras.is_empty() { ".".to_owned() } else { format!(".[{}]", extras.join(",")) };
+        let constraints = self.constraints.iter().map(|constraint| format!("-c {constraint}"));
+        let all = std::iter::once(tree).chain(self.requirements.iter().cloned()).chain(constraints);
+        all.map(|text| crate::redact::publish(&text)).collect()
+    }
+
+    fn same_set(&self, other: &Plan) -> bool {
+        self.extras == other.extras
+            && self.requirements == other.requirements
+            && self.constraints == other.constraints
+    }
+}
+
+/// What came of a plan, as far as the ladder needs to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Not resolved or not installed; `unknown` are the distributions that the index does not have.
+    Failed { unknown: Vec<String> },
+    /// Collected; `missing` are the distributions to add ([`missing::distributions`]).
+    Collected { good: bool, missing: Vec<String> },
+}
+
+/// The ordered sources of a tree.
+#[derive(Debug, Clone, Default)]
+pub struct Ladder {
+    sources: Vec<Source>,
+    /// The config decides: there is one rung.
+    fixed: bool,
+}
+
+/// At most so many rungs add what collection misses: each can only uncover the next missing module.
+const MISSING_ROUNDS: usize = 4;
+
+impl Ladder {
+    /// The ladder that a tree declares, or the single rung of the config.
+    ///
+    /// # Errors
+    /// A group, extra or file of the config that the tree does not have.
+    pub fn new(files: &Files, project: &Project, repo: &config::Repo) -> Result<Self> {
+        let mut ladder = if repo.groups.is_some() || repo.extras.is_some() || repo.requirements.is_some() {
+            Ladder { sources: vec![configured(files, project, repo)?], fixed: true }
+        } else {
+            Ladder { sources: declared(files, project), fixed: false }
+        };
+        for source in &mut ladder.sources {
+            own_to_extras(source, project);
+        }
+        let fixed = ladder.fixed;
+        ladder
+            .sources
+            .retain(|source| fixed || !source.lines.requirements.is_empty() || !source.extras.is_empty());
+        Ok(ladder)
+    }
+
+    /// The sources in their order.
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// The next plan to try after these; none when one was good or nothing is left.
+    pub fn next(&self, tried: &[(Plan, Outcome)]) -> Option<Plan> {
+        let good = |outcome: &Outcome| matches!(outcome, Outcome::Collected { good: true, .. });
+        if tried.iter().any(|(_, outcome)| good(outcome)) || (self.fixed && !tried.is_empty()) {
+            return None;
+        }
+        let fresh = |plan: &Plan| !tried.iter().any(|(earlier, _)| earlier.same_set(plan));
+        let banned = banned(tried);
+        let mut parts = Parts::default();
+        for number in 0..self.sources.len() {
+            if banned.contains(&number) {
+                continue;
+            }
+            parts.sources.insert(number);
+            let plan = self.plan(parts.clone());
+            let covered = tried.iter().any(|(earlier, _)| earlier.parts.sources.contains(&number));
+            if fresh(&plan) && !covered {
+                return Some(plan);
+            }
+        }
+        let bare = self.plan(Parts { sources: parts.sources.clone(), missing: BTreeSet::new() });
+        if fresh(&bare) {
+            return Some(bare);
+        }
+        self.with_missing(parts, tried).filter(fresh)
+    }
+
+    fn with_missing(&self, mut parts: Parts, tried: &[(Plan, Outcome)]) -> Option<Plan> {
+        let rounds = tried.iter().filter(|(plan, _)| !plan.parts.missing.is_empty()).count();
+        if rounds >= MISSING_ROUNDS {
+            return None;
+        }
+        let mut unknown: BTreeSet<String> = BTreeSet::new();
+        for (plan, outcome) in tried {
+            match outcome {
+                Outcome::Collected { missing, .. } => parts.missing.extend(missing.iter().cloned()),
+                // A failure that names no culprit: all the guesses of that rung are under suspicion.
+                Outcome::Failed { unknown: named } if named.is_empty() => {
+                    unknown.extend(plan.parts.missing.iter().cloned());
+                }
+                Outcome::Failed { unknown: named } => {
+                    unknown.extend(named.iter().map(|name| normalize(name)));
+                }
+            }
+        }
+        parts.missing.retain(|name| !unknown.contains(&normalize(name)) && !unknown.contains(name));
+        (!parts.missing.is_empty()).then(|| self.plan(parts))
+    }
+
+    fn plan(&self, parts: Parts) -> Plan {
+        let chosen: Vec<&Source> = parts.sources.iter().map(|number| &self.sources[*number]).collect();
+        let mut names: Vec<String> = vec![".".to_owned()];
+        let mut reasons: Vec<String> = Vec::new();
+        for source in &chosen {
+            names.push(source.name.clone());
+            reasons.push(source.reason.clone());
+        }
+        if !parts.missing.is_empty() {
+            names.push(parts.missing.iter().cloned().collect::<Vec<_>>().join(" + "));
+            reasons.push("modules that collection could not find".to_owned());
+        }
+        if chosen.is_empty() {
+            reasons.insert(0, "nothing declares test requirements".to_owned());
+        }
+        let mut requirements: BTreeSet<String> =
+            chosen.iter().flat_map(|source| source.lines.requirements.iter().cloned()).collect();
+        let already: BTreeSet<String> = requirements.iter().filter_map(|text| distribution(text)).collect();
+        requirements.extend(parts.missing.iter().filter(|name| !already.contains(&normalize(name))).cloned());
+        if !already.contains("pytest") && !parts.missing.contains("pytest") {
+            requirements.insert("pytest".to_owned());
+            names.push("pytest".to_owned());
+        }
+        Plan {
+            name: names.join(" + "),
+            reason: reasons.join("; "),
+            extras: chosen.iter().flat_map(|source| source.extras.iter().cloned()).collect(),
+            requirements,
+            constraints: chosen.iter().flat_map(|source| source.lines.constraints.iter().cloned()).collect(),
+            parts,
+        }
+    }
+}
+
+/// Sources whose addition to a rung made it fail.
+fn banned(tried: &[(Plan, Outcome)]) -> BTreeSet<usize> {
+    let failed = tried
+        .iter()
+        .filter(|(plan, outcome)| matches!(outcome, Outcome::Failed { .. }) && plan.parts.missing.is_empty());
+    failed.filter_map(|(plan, _)| plan.parts.sources.iter().next_back().copied()).collect()
+}
+
+/// The normalized distribution that a requirement names unconditionally.
+fn distribution(text: &str) -> Option<String> {
+    let requirement = parse(text)?;
+    requirement.marker.is_true().then(|| normalize(requirement.name.as_ref()))
+}
+
+/// How specific a group's or extra's name is about tests; smaller is more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Tests,
+    PartlyTests,
+    Development,
+}
+
+fn kind(name: &str) -> Option<Kind> {
+    let name = normalize(name);
+    match name.as_str() {
+        "test" | "tests" | "testing" | "pytest" | "unittest" => Some(Kind::Tests),
+        "dev" | "devel" | "develop" | "development" | "dev-dependencies" => Some(Kind::Development),
+        name if name.split('-').any(|word| matches!(word, "test" | "tests" | "testing" | "unittests")) => {
+            Some(Kind::PartlyTests)
+        }
+        _ => None,
+    }
+}
+
+fn declared(files: &Files, project: &Project) -> Vec<Source> {
+    let mut sources = Vec::new();
+    for wanted in [Kind::Tests, Kind::PartlyTests, Kind::Development] {
+        for (name, group) in project.groups.iter().filter(|(name, _)| kind(name) == Some(wanted)) {
+            sources.push((wanted, group_source(name, &group.place, &group.lines)));
+        }
+        for name in project.extras.keys().filter(|name| kind(name) == Some(wanted)) {
+            sources.push((wanted, extra_source(name)));
+        }
+        if wanted == Kind::Tests {
+            let mut lines = Lines::default();
+            for line in project.setup_cfg.lines("options", "tests_require") {
+                lines.push(&line);
+            }
+            let reason = "[options] tests_require in setup.cfg".to_owned();
+            sources.push((
+                wanted,
+                Source { name: "tests_require".to_owned(), reason, extras: Vec::new(), lines },
+            ));
+        }
+    }
+    let mut merged = merge(sources);
+    merged.extend(requirement_files(files));
+    let automations = tox::read(files, &project.pyproject, &project.setup_cfg);
+    merged.extend(automations.into_iter().map(|automation| automation_source(automation, project)));
+    merged.retain(|source| !source.lines.is_empty() || !source.extras.is_empty());
+    merged
+}
+
+/// Sources of one kind make one step: who declares `group test` and `extra test` means both.
+fn merge(sources: Vec<(Kind, Source)>) -> Vec<Source> {
+    let mut merged: BTreeMap<Kind, Source> = BTreeMap::new();
+    for (kind, source) in sources {
+        if source.lines.is_empty() && source.extras.is_empty() {
+            continue;
+        }
+        match merged.get_mut(&kind) {
+            None => {
+                merged.insert(kind, source);
+            }
+            Some(whole) => {
+                whole.name = format!("{} + {}", whole.name, source.name);
+                whole.reason = format!("{}; {}", whole.reason, source.reason);
+                whole.extras.extend(source.extras);
+                whole.lines.extend(source.lines);
+            }
+        }
+    }
+    merged.into_values().collect()
+}
+
+fn group_source(name: &str, place: &str, lines: &Lines) -> Source {
+    Source {
+        name: format!("group {name}"),
+        reason: place.to_owned(),
+        extras: Vec::new(),
+        lines: lines.clone(),
+    }
+}
+
+fn extra_source(name: &str) -> Source {
+    let reason = format!("extra {name} of the project");
+    Source { name: format!("extra {name}"), reason, extras: vec![name.to_owned()], lines: Lines::default() }
+}
+
+fn automation_source(automation: tox::Automation, project: &Project) -> Source {
+    let mut lines = automation.lines;
+    for name in &automation.groups {
+        if let Some(group) = project.groups.get(name) {
+            lines.extend(group.lines.clone());
+        }
+    }
+    let name = automation.place.clone();
+    Source {
+        name,
+        reason: format!("{} installs them to run tests", automation.place),
+        extras: Vec::new(),
+        lines,
+    }
+}
+
+/// Requirement files whose names speak of tests, then those that speak of development.
+fn requirement_files(files: &Files) -> Vec<Source> {
+    let mut tests = Vec::new();
+    let mut development = Vec::new();
+    for path in files.paths() {
+        let Some((stem, "txt" | "in")) = path.rsplit_once('.') else { continue };
+        let stem = stem.to_lowercase();
+        let words: Vec<&str> = stem.split(|c: char| !c.is_alphanumeric()).collect();
+        let is_list = words.iter().any(|word| matches!(*word, "requirements" | "requirement" | "reqs"));
+        let pinned_twin =
+            path.strip_suffix(".txt").is_some_and(|stem| files.get(&format!("{stem}.in")).is_some());
+        if !is_list || pinned_twin || words.contains(&"docs") {
+            continue;
+        }
+        let list = if words.iter().any(|word| matches!(*word, "test" | "tests" | "testing")) {
+            &mut tests
+        } else if words.iter().any(|word| matches!(*word, "dev" | "devel" | "develop" | "development")) {
+            &mut development
+        } else {
+            continue;
+        };
+        let lines = read_file(path, &|path| files.get(path).map(str::to_owned));
+        let reason = format!("{path} is named for it");
+        list.push(Source { name: path.to_owned(), reason, extras: Vec::new(), lines });
+    }
+    tests.extend(development);
+    tests
+}
+
+/// Turns `.[extra]` and `itself[extra]` into extras of the tree, and keeps only extras that it has.
+fn own_to_extras(source: &mut Source, project: &Project) {
+    source.extras.append(&mut source.lines.own_extras);
+    let mut extras = Vec::new();
+    source.lines.requirements.retain(|text| {
+        let Some(requirement) = parse(text) else { return true };
+        let itself = project.name.as_deref() == Some(normalize(requirement.name.as_ref()).as_str());
+        if itself {
+            extras.extend(requirement.extras.iter().map(|extra| normalize(extra.as_ref())));
+        }
+        !itself
+    });
+    source.extras.extend(extras);
+    source.extras.retain(|extra| project.extras.contains_key(extra));
+    source.extras.sort();
+    source.extras.dedup();
+}
+
+fn configured(files: &Files, project: &Project, repo: &config::Repo) -> Result<Source> {
+    let mut source = Source {
+        name: "config".to_owned(),
+        reason: "groups, extras and requirements of the configuration".to_owned(),
+        extras: Vec::new(),
+        lines: Lines::default(),
+    };
+    for name in repo.groups.iter().flatten() {
+        let group = project.groups.get(&normalize(name));
+        let group = group.ok_or_else(|| unknown("dependency group", name, project.groups.keys()))?;
+        source.lines.extend(group.lines.clone());
+    }
+    for name in repo.extras.iter().flatten() {
+        if !project.extras.contains_key(&normalize(name)) {
+            return Err(unknown("extra", name, project.extras.keys()));
+        }
+        source.extras.push(normalize(name));
+    }
+    for entry in repo.requirements.iter().flatten() {
+        let path = entry.trim_start_matches("./");
+        if files.get(path).is_some() {
+            source.lines.extend(read_file(path, &|path| files.get(path).map(str::to_owned)));
+        } else if parse(entry).is_some() {
+            source.lines.push(entry);
+        } else {
+            return Err(Error::repository(format!(
+                "`{entry}` is neither a requirement nor a file of the tree"
+            ))
+            .with_hint("write `name>=1`, or a path relative to the root of the tree"));
+        }
+    }
+    Ok(source)
+}
+
+fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a String>) -> Error {
+    let known: Vec<&str> = known.map(String::as_str).collect();
+    let hint = if known.is_empty() {
+        "the tree declares none".to_owned()
+    } else {
+        format!("known: {}", known.join(", "))
+    };
+    Error::repository(format!("the tree has no {what} `{name}`")).with_hint(hint)
+}
+
+/// The distributions to try for what collection reported, without what the tree itself provides.
+pub fn distributions_for(report: &super::GateReport, files: &Files) -> Vec<String> {
+    let modules = report.missing_modules.iter().filter_map(|module| {
+        let top = module.split('.').next().unwrap_or(module);
+        (!files.modules.contains(top)).then(|| missing::distribution(module)).flatten()
+    });
+    let options = report.failure.iter().flat_map(|text| missing::plugins(text));
+    let found: BTreeSet<String> = modules.chain(options).collect();
+    found.into_iter().collect()
+}
+
+#[cfg(test)]
+#[path = "recipe_tests.rs"]
+mod tests;

@@ -1,0 +1,74 @@
+//! What the machine offers to build environments with. Found once, used for every repository.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use super::python::{self, Interpreter};
+use super::uv::{self, Uv};
+use crate::error::Result;
+use crate::store::Cache;
+
+/// Interpreters, uv, and the user's download settings.
+#[derive(Debug)]
+pub struct Tools {
+    pub interpreters: Vec<Interpreter>,
+    /// Variables that commands which download get, and no others.
+    pub(super) variables: BTreeMap<String, String>,
+    pub(super) uv_cache: PathBuf,
+    folder: PathBuf,
+    uv: Mutex<Option<Uv>>,
+}
+
+impl Tools {
+    /// Looks for interpreters (answers are kept in the cache). uv is looked for when it is first needed.
+    ///
+    /// # Errors
+    /// When the cache cannot be written.
+    pub fn find(cache: &Cache) -> Result<Self> {
+        let folder = cache.dir("tools")?;
+        Ok(Tools {
+            interpreters: python::discover(&folder.join("interpreters.json"))?,
+            variables: uv::download_variables(std::env::vars()),
+            uv_cache: cache.dir("uv")?,
+            folder,
+            uv: Mutex::new(None),
+        })
+    }
+
+    /// uv, installed into the cache's `tools/` when the machine has none.
+    ///
+    /// # Errors
+    /// Neither found nor installable.
+    pub fn uv(&self) -> Result<Uv> {
+        let mut known = self.uv.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(uv) = known.as_ref() {
+            return Ok(uv.clone());
+        }
+        let uv = match uv::find(&self.folder) {
+            Some(uv) => uv,
+            None => uv::install(&self.folder, &self.interpreters)?,
+        };
+        Ok(known.insert(uv).clone())
+    }
+
+    /// Tools that need not exist, for tests with a scripted backend.
+    #[cfg(test)]
+    pub(super) fn scripted(cache: &Cache, interpreters: Vec<Interpreter>) -> Self {
+        let uv = Uv { executable: "/opt/scripted/uv".into(), version: "0.0.0".to_owned() };
+        let variables =
+            [("UV_DEFAULT_INDEX".to_owned(), "https://me:secret@index.example/simple".to_owned())];
+        Tools {
+            interpreters,
+            variables: variables.into(),
+            uv_cache: cache.root().join("uv"),
+            folder: cache.root().join("tools"),
+            uv: Mutex::new(Some(uv)),
+        }
+    }
+
+    /// uv, if the machine or the cache has it: for reports that must not install anything.
+    pub fn installed_uv(&self) -> Option<Uv> {
+        uv::find(&self.folder)
+    }
+}

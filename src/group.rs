@@ -1,0 +1,189 @@
+//! Pytest items → groups. Pure: identity comes from what pytest knows (file, class chain, original function).
+
+use std::collections::BTreeMap;
+
+use crate::record::collected::{Case, Group, Uncollected};
+use crate::record::verdict::Cause;
+use crate::runner::protocol::{CollectError, Item};
+use crate::screen::normalize::Normalizer;
+
+/// Flag of a group whose node IDs hold a path of the machine.
+pub const MACHINE_PATH: &str = "machine-path-in-id";
+
+/// What makes two cases one group.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupKey {
+    pub file: String,
+    pub classes: Vec<String>,
+    pub function: String,
+}
+
+impl GroupKey {
+    /// The key of an item.
+    pub fn of(item: &Item) -> Self {
+        GroupKey { file: item.file.clone(), classes: item.classes.clone(), function: item.function.clone() }
+    }
+
+    /// The key that a group was made from.
+    pub fn of_group(group: &Group) -> Self {
+        GroupKey {
+            file: group.file.clone(),
+            classes: group.classes.clone(),
+            function: group.function.clone(),
+        }
+    }
+
+    /// `file::Class::function`.
+    pub fn group_id(&self) -> String {
+        let chain = self.classes.iter().chain([&self.function]);
+        chain.fold(self.file.clone(), |id, part| format!("{id}::{part}"))
+    }
+}
+
+/// Groups in the order in which pytest first names them, and what is no Python test function.
+pub fn group(items: &[Item], normalizer: &Normalizer) -> (Vec<Group>, Vec<Uncollected>) {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut places: BTreeMap<GroupKey, usize> = BTreeMap::new();
+    let mut unsupported = Vec::new();
+    for item in items {
+        if item.kind != "function" {
+            unsupported.push(unsupported_item(item, normalizer));
+            continue;
+        }
+        let key = GroupKey::of(item);
+        let place = *places.entry(key.clone()).or_insert_with(|| {
+            groups.push(new_group(&key));
+            groups.len() - 1
+        });
+        add_case(&mut groups[place], item, normalizer);
+    }
+    (groups, unsupported)
+}
+
+fn new_group(key: &GroupKey) -> Group {
+    Group {
+        group_id: key.group_id(),
+        file: key.file.clone(),
+        classes: key.classes.clone(),
+        function: key.function.clone(),
+        cases: Vec::new(),
+        markers: Vec::new(),
+        fixtures: Vec::new(),
+        flags: Vec::new(),
+    }
+}
+
+fn add_case(group: &mut Group, item: &Item, normalizer: &Normalizer) {
+    let (case_id, machine_path) = normalizer.id(&item.node_id);
+    let parameters = item.parameters.as_deref().map(|text| normalizer.id(text).0);
+    if machine_path && !group.flags.iter().any(|flag| flag == MACHINE_PATH) {
+        group.flags.push(MACHINE_PATH.to_owned());
+    }
+    merge(&mut group.markers, &item.markers);
+    merge(&mut group.fixtures, &item.fixtures);
+    group.cases.push(Case { case_id, parameters, line: item.line });
+}
+
+fn merge(into: &mut Vec<String>, more: &[String]) {
+    for name in more {
+        if !into.contains(name) {
+            into.push(name.clone());
+        }
+    }
+}
+
+fn unsupported_item(item: &Item, normalizer: &Normalizer) -> Uncollected {
+    let (case_id, _) = normalizer.id(&item.node_id);
+    let mut group = new_group(&GroupKey::of(item));
+    group.group_id.clone_from(&case_id);
+    group.cases.push(Case { case_id, parameters: None, line: item.line });
+    Uncollected { group, cause: Cause::UnsupportedItem, text: format!("pytest item of kind {}", item.kind) }
+}
+
+/// Files that could not be collected, or were skipped whole: one row each.
+pub fn uncollected(errors: &[CollectError], normalizer: &Normalizer) -> Vec<Uncollected> {
+    let mut rows: BTreeMap<String, Uncollected> = BTreeMap::new();
+    for error in errors {
+        let cause = if error.kind == "skipped" { Cause::Skipped } else { Cause::CollectionError };
+        let file = if error.file.is_empty() { error.node_id.clone() } else { error.file.clone() };
+        let file = normalizer.id(&file).0;
+        let text = normalizer.output(&error.text, &[], &mut BTreeMap::new());
+        let key = GroupKey { file: file.clone(), classes: Vec::new(), function: String::new() };
+        let mut group = new_group(&key);
+        group.group_id.clone_from(&file);
+        rows.entry(file).or_insert(Uncollected { group, cause, text });
+    }
+    rows.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(node_id: &str, file: &str, classes: &[&str], function: &str, parameters: Option<&str>) -> Item {
+        Item {
+            index: 0,
+            node_id: node_id.into(),
+            file: file.into(),
+            classes: classes.iter().map(|class| (*class).to_owned()).collect(),
+            function: function.into(),
+            parameters: parameters.map(str::to_owned),
+            kind: "function".into(),
+            markers: vec!["parametrize".into()],
+            fixtures: Vec::new(),
+            line: Some(3),
+        }
+    }
+
+    fn normalizer() -> Normalizer {
+        Normalizer::new(&crate::backend::Places {
+            root: "/testbed".into(),
+            venv: "/opt/venv".into(),
+            home: "/home/x".into(),
+            tmp: "/tmp".into(),
+            runner: "/r".into(),
+            scratch: "/s".into(),
+        })
+    }
+
+    #[test]
+    fn ids_with_brackets_colons_and_spaces_stay_whole_and_interleaved_groups_are_joined() {
+        let items = [
+            item("t.py::test_a[x::y z[1]]", "t.py", &[], "test_a", Some("x::y z[1]")),
+            item("t.py::test_b", "t.py", &[], "test_b", None),
+            item("t.py::test_a[\n]", "t.py", &[], "test_a", Some("\n")),
+            item("t.py::T::test_a", "t.py", &["T"], "test_a", None),
+        ];
+        let (groups, unsupported) = group(&items, &normalizer());
+        let ids: Vec<_> = groups.iter().map(|group| (group.group_id.as_str(), group.cases.len())).collect();
+        assert_eq!(ids, [("t.py::test_a", 2), ("t.py::test_b", 1), ("t.py::T::test_a", 1)]);
+        assert_eq!(groups[0].cases[0].case_id, "t.py::test_a[x::y z[1]]");
+        assert!(unsupported.is_empty());
+    }
+
+    #[test]
+    fn a_function_whose_name_holds_a_bracket_is_not_cut() {
+        let items = [item("t.py::test_[odd]", "t.py", &[], "test_[odd]", None)];
+        assert_eq!(group(&items, &normalizer()).0[0].group_id, "t.py::test_[odd]");
+    }
+
+    #[test]
+    fn machine_paths_are_replaced_and_flagged() {
+        let items = [item("t.py::test_p[/testbed/x]", "t.py", &[], "test_p", Some("/testbed/x"))];
+        let (groups, _) = group(&items, &normalizer());
+        assert_eq!(groups[0].cases[0].parameters.as_deref(), Some("<root>/x"));
+        assert_eq!(groups[0].flags, [MACHINE_PATH]);
+    }
+
+    #[test]
+    fn doctests_are_unsupported_items() {
+        let mut doctest = item("a.py::a.f", "a.py", &[], "a.f", None);
+        doctest.kind = "DoctestItem".into();
+        let (groups, unsupported) = group(&[doctest], &normalizer());
+        assert!(groups.is_empty());
+        assert_eq!(
+            (unsupported[0].cause.clone(), unsupported[0].group.group_id.as_str()),
+            (Cause::UnsupportedItem, "a.py::a.f")
+        );
+    }
+}

@@ -1,0 +1,185 @@
+//! The one owner of stage order and resume: config → source → environment → collect → group → screen → trace → tier →
+//! dataset → report.
+//!
+//! Every stage leaves an artifact in the cache under a key that names its inputs, so a build that was stopped goes on
+//! where it was, and a build with nothing new only reads. One repository's trouble is recorded and the others go on.
+
+pub mod prepare;
+mod repository;
+
+use std::path::{Path, PathBuf};
+
+use crate::backend::Backend;
+use crate::config::Config;
+use crate::dataset::{self, DatasetInput, Summary};
+use crate::environment::Tools;
+use crate::error::{Error, Fault, Result};
+use crate::progress::Progress;
+use crate::record::id::RepoSlug;
+use crate::record::instance::{FailedRepository, RepositoryRecord};
+use crate::rules::RuleSet;
+use crate::screen::pool::Pool;
+use crate::store::{Cache, Lock, read_json};
+
+/// Stages of the flow, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Stage {
+    Source,
+    Environment,
+    Collect,
+    Screen,
+    Trace,
+    Dataset,
+}
+
+impl Stage {
+    /// The one spelling of this stage.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stage::Source => "source",
+            Stage::Environment => "environment",
+            Stage::Collect => "collect",
+            Stage::Screen => "screen",
+            Stage::Trace => "trace",
+            Stage::Dataset => "dataset",
+        }
+    }
+}
+
+/// What a build is asked to do.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The folder that holds `<name>/<version>/`.
+    pub output: PathBuf,
+    /// Only these repositories; empty = all.
+    pub only: Vec<RepoSlug>,
+    /// Last stage to run.
+    pub until: Stage,
+    /// Attempts at the same time.
+    pub jobs: usize,
+}
+
+/// Everything a build works with.
+pub struct Pipeline<'a> {
+    pub config: &'a Config,
+    pub public_config: serde_json::Value,
+    pub rules: &'a RuleSet,
+    pub cache: &'a Cache,
+    pub backend: &'a dyn Backend,
+    pub tools: &'a Tools,
+    pub progress: &'a Progress,
+    pub request: &'a Request,
+}
+
+/// What a build came to.
+#[derive(Debug)]
+pub struct Built {
+    /// None when the build stopped before the dataset stage.
+    pub summary: Option<Summary>,
+    pub failed: Vec<FailedRepository>,
+    /// Repositories that went through, as far as the build went.
+    pub finished: Vec<Finished>,
+}
+
+/// A repository that went through.
+#[derive(Debug)]
+pub struct Finished {
+    pub slug: RepoSlug,
+    /// None when the build stopped before the dataset stage.
+    pub record: Option<RepositoryRecord>,
+}
+
+impl Pipeline<'_> {
+    /// Builds the dataset.
+    ///
+    /// # Errors
+    /// Whatever concerns more than one repository: the machine, the output, an interruption. A repository's own trouble
+    /// is in [`Built::failed`].
+    pub fn run(&self) -> Result<Built> {
+        let directory =
+            self.request.output.join(&self.config.dataset.name).join(&self.config.dataset.version);
+        let _lock = Lock::take(&directory)?;
+        self.keep_what_is_not_selected(&directory)?;
+        let (mut finished, mut failed) = (Vec::new(), Vec::new());
+        for repo in self.config.repos.iter().filter(|repo| self.selected(&repo.slug)) {
+            match repository::Repository::new(self, repo).run() {
+                Ok(record) => finished.push(Finished { slug: repo.slug.clone(), record }),
+                Err((stage, error)) => match error.fault() {
+                    Fault::Repository | Fault::Harness => {
+                        self.progress.say(&format!(
+                            "{}: failed in stage {}: {error}",
+                            repo.slug,
+                            stage.as_str()
+                        ));
+                        failed.push(FailedRepository {
+                            slug: repo.slug.clone(),
+                            stage: stage.as_str().to_owned(),
+                            message: error.to_string(),
+                            detail: error.detail().map(str::to_owned),
+                            hint: error.hint().map(str::to_owned),
+                        });
+                    }
+                    _ => return Err(error.at(format!("{} ({})", repo.slug, stage.as_str()))),
+                },
+            }
+        }
+        crate::interrupt::check()?;
+        if self.request.until < Stage::Dataset {
+            return Ok(Built { summary: None, failed, finished });
+        }
+        let repositories: Vec<RepositoryRecord> =
+            finished.iter_mut().filter_map(|finished| finished.record.take()).collect();
+        let input = DatasetInput {
+            config: self.config,
+            public_config: self.public_config.clone(),
+            repositories: &repositories,
+            failed: &failed,
+            isolation: self.backend.isolation(),
+            tool_version: env!("CARGO_PKG_VERSION"),
+        };
+        let summary = dataset::write(&directory, &input)?;
+        for (finished, record) in finished.iter_mut().zip(repositories) {
+            finished.record = Some(record);
+        }
+        Ok(Built { summary: Some(summary), failed, finished })
+    }
+
+    /// Workers for a prepared repository, with the limits of the config.
+    pub fn pool<'b>(&'b self, prepared: &'b prepare::Prepared, options: &'b [String]) -> Pool<'b> {
+        let screen = &self.config.screen;
+        Pool {
+            backend: self.backend,
+            setting: &prepared.setting,
+            groups: &prepared.collected.groups,
+            options,
+            normalizer: &prepared.normalizer,
+            timeouts: (screen.case_timeout, screen.group_timeout),
+            jobs: self.request.jobs,
+        }
+    }
+
+    /// A build of some repositories never replaces a dataset that holds others.
+    fn keep_what_is_not_selected(&self, directory: &Path) -> Result<()> {
+        if self.request.only.is_empty() || self.request.until < Stage::Dataset {
+            return Ok(());
+        }
+        let manifest: Option<serde_json::Value> = read_json(&directory.join("manifest.json"))?;
+        let counts = manifest.as_ref().and_then(|manifest| manifest["counts"]["repositories"].as_object());
+        let others: Vec<&str> = counts
+            .into_iter()
+            .flat_map(|counts| counts.keys())
+            .filter(|slug| !self.request.only.iter().any(|only| only.as_str() == slug.as_str()))
+            .map(String::as_str)
+            .collect();
+        if others.is_empty() {
+            return Ok(());
+        }
+        Err(Error::usage(format!("{} also holds {}", directory.display(), others.join(", "))).with_hint(
+            "give another --output, or build without --only: what is done already is not done again",
+        ))
+    }
+
+    fn selected(&self, slug: &RepoSlug) -> bool {
+        self.request.only.is_empty() || self.request.only.contains(slug)
+    }
+}

@@ -1,0 +1,178 @@
+//! A repository's way up to its groups: source → environment → collect.
+
+use std::path::PathBuf;
+
+use crate::collect;
+use crate::config::Repo;
+use crate::environment;
+use crate::error::{Error, Fault, Result};
+use crate::record::collected::Collected;
+use crate::record::environment::Built;
+use crate::record::id::hash_parts;
+use crate::record::source::Pinned;
+use crate::runner::{self, Setting};
+use crate::screen::normalize::Normalizer;
+use crate::screen::world;
+use crate::source;
+use crate::store::{Lock, read_json, write_json};
+
+use super::Pipeline;
+
+/// Raised when attempts made by an older version must not be reused.
+const SCREEN_VERSION: &str = "screen-2";
+
+/// A repository that is ready to be screened.
+#[derive(Debug)]
+pub struct Prepared {
+    pub pinned: Pinned,
+    pub built: Built,
+    pub collected: Collected,
+    pub setting: Setting,
+    pub normalizer: Normalizer,
+    /// Where its attempts and traces are kept.
+    pub folder: PathBuf,
+    /// No other build that shares the cache appends to that folder.
+    _lock: Lock,
+}
+
+/// One repository on its way to [`Prepared`].
+pub struct Preparation<'a> {
+    pub pipeline: &'a Pipeline<'a>,
+    pub repo: &'a Repo,
+}
+
+/// The package index, asked through uv; uv is looked for (or installed) only when it is needed.
+struct Index<'a>(&'a environment::Tools);
+
+impl source::IndexTool for Index<'_> {
+    fn lock_entry(&self, requirement: &str) -> Result<String> {
+        source::UvIndex { uv: self.0.uv()?.executable }.lock_entry(requirement)
+    }
+}
+
+impl Preparation<'_> {
+    /// All three stages.
+    ///
+    /// # Errors
+    /// Those of each stage.
+    pub fn run(&self) -> Result<Prepared> {
+        let pinned = self.source()?;
+        let built = self.environment(&pinned)?;
+        self.collect(pinned, built)
+    }
+
+    fn title(&self, what: &str) -> String {
+        format!("{} {what}", self.repo.slug)
+    }
+
+    /// The pinned tree.
+    ///
+    /// # Errors
+    /// See [`source::pin`].
+    pub fn source(&self) -> Result<Pinned> {
+        let stage = self.pipeline.progress.stage(&self.title("source"), 0);
+        let index = Index(self.pipeline.tools);
+        source::pin(self.repo, self.pipeline.cache, &index, &|text| stage.message(text))
+    }
+
+    /// The built environment.
+    ///
+    /// # Errors
+    /// See [`environment::build`].
+    pub fn environment(&self, pinned: &Pinned) -> Result<Built> {
+        let stage = self.pipeline.progress.stage(&self.title("environment"), 0);
+        let gate = |candidate: &environment::Candidate<'_>| self.gate(candidate);
+        let Pipeline { cache, backend, tools, .. } = *self.pipeline;
+        environment::build(pinned, self.repo, cache, backend, tools, &gate, &|text| stage.message(text))
+    }
+
+    /// Collects in a candidate environment: does it hold what the tests import? Leaves byte code behind.
+    fn gate(&self, candidate: &environment::Candidate<'_>) -> Result<environment::GateReport> {
+        let backend = self.pipeline.backend;
+        let runner = runner::unpack(self.pipeline.cache)?;
+        let env = world::base_environment(backend.places(), candidate.env);
+        let mut setting = Setting::for_tree(
+            candidate.python_prefix,
+            candidate.venv,
+            candidate.tree,
+            env,
+            &runner,
+            &self.pipeline.config.limits,
+        );
+        setting.overlays = false;
+        let found = match collect::discover(backend, &setting, candidate.tests, &[]) {
+            Ok((found, _)) => found,
+            Err(error) if error.fault() == Fault::Repository => {
+                let failure = format!("{error}\n{}", error.detail().unwrap_or_default());
+                return Ok(environment::GateReport { failure: Some(failure), ..Default::default() });
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(environment::GateReport {
+            collected: found.items.len(),
+            collection_errors: found.errors.iter().filter(|error| error.kind == "error").count(),
+            missing_modules: found.errors.iter().filter_map(|error| error.missing_module.clone()).collect(),
+            failure: None,
+            switched_off: found.neutralise.into_iter().map(Into::into).collect(),
+        })
+    }
+
+    fn setting(&self, built: &Built) -> Result<Setting> {
+        let runner = runner::unpack(self.pipeline.cache)?;
+        let env = world::base_environment(self.pipeline.backend.places(), &built.env);
+        Ok(Setting::for_tree(
+            &built.python_prefix,
+            &built.venv,
+            &built.tree,
+            env,
+            &runner,
+            &self.pipeline.config.limits,
+        ))
+    }
+
+    /// Where attempts and traces are kept: the key names all that can change them.
+    fn screen_folder(&self, built: &Built) -> Result<PathBuf> {
+        let config = self.pipeline.config;
+        let limits = serde_json::to_string(&config.limits)
+            .map_err(|error| Error::internal("cannot encode the limits").with_source(error))?;
+        let key = hash_parts(&[
+            SCREEN_VERSION,
+            &built.key,
+            &runner::version_hash(),
+            &self.pipeline.backend.isolation().kind,
+            &format!("{:?} {:?}", config.screen.case_timeout, config.screen.group_timeout),
+            &limits,
+            &built.tests.join("\0"),
+            &built.quiet_options().join("\0"),
+            &format!("{:?}", built.env),
+        ]);
+        Ok(self.pipeline.cache.dir("screens")?.join(&key[..32]))
+    }
+
+    /// What pytest collects, kept beside the attempts.
+    ///
+    /// # Errors
+    /// pytest cannot be configured, or finds no tests; IO errors; the harness's trouble.
+    pub fn collect(&self, pinned: Pinned, built: Built) -> Result<Prepared> {
+        let folder = self.screen_folder(&built)?;
+        let setting = self.setting(&built)?;
+        let normalizer = Normalizer::new(self.pipeline.backend.places());
+        let lock = Lock::wait(&folder.with_extension("lock"), || {
+            self.pipeline.progress.say(&self.title("waits for another build that screens it"));
+        })?;
+        let path = folder.join("collected.json");
+        let collected = if let Some(collected) = read_json::<Collected>(&path)? {
+            collected
+        } else {
+            let stage = self.pipeline.progress.stage(&self.title("collect"), 0);
+            stage.message("pytest collects");
+            let options = built.quiet_options();
+            let (found, pytest) = collect::discover(self.pipeline.backend, &setting, &built.tests, &options)?;
+            let collected = collect::collected(&found, pytest, &normalizer)?;
+            fs_err::create_dir_all(&folder)?;
+            write_json(&path, &collected)?;
+            collected
+        };
+        Ok(Prepared { pinned, built, collected, setting, normalizer, folder, _lock: lock })
+    }
+}

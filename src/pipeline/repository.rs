@@ -1,0 +1,556 @@
+//! One repository's way through the stages.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use crate::collect;
+use crate::config::Repo;
+use crate::error::{Error, Result};
+use crate::record::collected::Group;
+use crate::record::id::InstanceId;
+use crate::record::instance::{GroupRecord, Parity, ParityDifference, RepositoryRecord};
+use crate::record::outcome::{Attempt, CaseResult, Exit, Method};
+use crate::record::trace::{is_test_path, test_roots};
+use crate::record::verdict::{Cause, Evidence, Verdict};
+use crate::rules::Subject;
+use crate::runner::protocol::TraceMode;
+use crate::sample::{self, Candidate};
+use crate::screen::journal::Journal;
+use crate::screen::pool::Event;
+use crate::screen::{Screened, attempt_of, cold, node_id, rounds, tasks, verdict, world};
+use crate::tier::Difficulty;
+use crate::trace::Traces;
+
+use super::prepare::{Preparation, Prepared};
+use super::{Pipeline, Stage};
+
+/// One repository and what it works with.
+pub struct Repository<'a> {
+    pipeline: &'a Pipeline<'a>,
+    repo: &'a Repo,
+    stage: Stage,
+}
+
+/// A file or group that could not be run when its file was collected alone.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+struct Unavailable {
+    group_id: String,
+    /// Round in which it was seen.
+    round: u32,
+    text: String,
+}
+
+/// What screening works on and what it found so far.
+struct Bench<'a> {
+    prepared: &'a Prepared,
+    options: Vec<String>,
+    roots: Vec<String>,
+    screened: Screened,
+    unavailable: BTreeMap<usize, Unavailable>,
+    unavailable_journal: Journal,
+    traces: Traces,
+    /// Attempts and cold runs that the config asks for.
+    attempts: u32,
+    cold_runs: u32,
+}
+
+impl<'a> Repository<'a> {
+    /// A repository at the start of its way.
+    pub fn new(pipeline: &'a Pipeline<'a>, repo: &'a Repo) -> Self {
+        Repository { pipeline, repo, stage: Stage::Source }
+    }
+
+    /// Goes all the way (or until the stage that was asked for).
+    ///
+    /// # Errors
+    /// The stage that failed, and why.
+    pub fn run(mut self) -> Result<Option<RepositoryRecord>, (Stage, Error)> {
+        self.stages().map_err(|error| (self.stage, error))
+    }
+
+    fn stages(&mut self) -> Result<Option<RepositoryRecord>> {
+        let until = self.pipeline.request.until;
+        let preparation = Preparation { pipeline: self.pipeline, repo: self.repo };
+        let pinned = preparation.source()?;
+        if until == Stage::Source {
+            return Ok(None);
+        }
+        self.stage = Stage::Environment;
+        let built = preparation.environment(&pinned)?;
+        if until == Stage::Environment {
+            return Ok(None);
+        }
+        self.stage = Stage::Collect;
+        let prepared = preparation.collect(pinned, built)?;
+        if until == Stage::Collect {
+            return Ok(None);
+        }
+        self.stage = Stage::Screen;
+        let mut bench = Bench::open(&prepared, &self.pipeline.config.screen)?;
+        self.first_rounds(&mut bench)?;
+        if until == Stage::Screen {
+            return Ok(None);
+        }
+        let chosen = self.deepen(&mut bench, until)?;
+        if until == Stage::Trace {
+            return Ok(None);
+        }
+        let further = self.parity_groups(&bench);
+        self.cold(&mut bench, &further, 1)?;
+        self.stage = Stage::Dataset;
+        self.record(bench, &chosen).map(Some)
+    }
+
+    fn title(&self, what: &str) -> String {
+        format!("{} {what}", self.repo.slug)
+    }
+
+    /// Every group gets its attempts of the first rounds.
+    fn first_rounds(&self, bench: &mut Bench<'_>) -> Result<()> {
+        let all: Vec<usize> = (0..bench.prepared.collected.groups.len()).collect();
+        for round in crate::screen::FIRST_ROUNDS {
+            self.attempts(bench, &all, round, 1, &format!("screen {}/2", round + 1))?;
+        }
+        Ok(())
+    }
+
+    /// Makes the attempts of one round that are still missing.
+    fn attempts(
+        &self,
+        bench: &mut Bench<'_>,
+        groups: &[usize],
+        round: u32,
+        count: u32,
+        name: &str,
+    ) -> Result<()> {
+        let missing = |group: &usize| {
+            let made = bench.screened.count(*group, Method::Fork, round);
+            (!bench.unavailable.contains_key(group) && made < count).then(|| (*group, count - made))
+        };
+        let wanted: Vec<(usize, u32)> = groups.iter().filter_map(missing).collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let total = wanted.iter().map(|(_, count)| u64::from(*count)).sum();
+        let stage = self.pipeline.progress.stage(&self.title(name), total);
+        let durations = bench.screened.durations();
+        let Bench { prepared, options, screened, unavailable, unavailable_journal, .. } = bench;
+        let Prepared { collected, normalizer, .. } = &**prepared;
+        let pool = self.pipeline.pool(prepared, options);
+        let tasks = tasks(&collected.groups, &wanted, &durations, round, TraceMode::Off, pool.jobs);
+        let result = pool.run(tasks, |event| {
+            match event {
+                Event::Attempt { group, round, done, items, .. } => {
+                    let name = |index: i64| node_id(&items, index);
+                    let attempt =
+                        attempt_of(&collected.groups[group], &done, name, normalizer, (world::BASE, round));
+                    screened.record(group, attempt)?;
+                    stage.step();
+                }
+                Event::Unavailable { group, round, text } => {
+                    let group_id = collected.groups[group].group_id.clone();
+                    let row = Unavailable { group_id, round, text };
+                    unavailable_journal.append(&row)?;
+                    unavailable.insert(group, row);
+                    stage.step();
+                }
+                Event::Broken(error) => return Err(error),
+            }
+            Ok(())
+        });
+        screened.sync()?;
+        unavailable_journal.sync()?;
+        result
+    }
+
+    /// Traces what passes, chooses what is to be published and gives it the attempts that this needs; again until what
+    /// is chosen has all of them.
+    fn deepen(&mut self, bench: &mut Bench<'_>, until: Stage) -> Result<BTreeSet<usize>> {
+        loop {
+            let screen = &self.pipeline.config.screen;
+            self.stage = Stage::Trace;
+            let shallow = bench.verdicts(screen.partial_groups, Depth::First);
+            let passing: Vec<usize> = kept(&shallow);
+            self.trace(bench, &passing)?;
+            if until == Stage::Trace {
+                return Ok(BTreeSet::new());
+            }
+            self.stage = Stage::Screen;
+            let chosen = self.choose(bench);
+            let before = bench.made();
+            for (round, count) in rounds(screen.attempts) {
+                let groups: Vec<usize> = chosen.iter().copied().collect();
+                self.attempts(bench, &groups, round, count, &format!("attempts, round {round}"))?;
+            }
+            let verdicts = bench.verdicts(screen.partial_groups, Depth::All);
+            let steady: Vec<usize> =
+                chosen.iter().copied().filter(|group| verdicts[*group].is_kept()).collect();
+            self.cold(bench, &steady, self.pipeline.config.screen.cold_runs)?;
+            if bench.made() == before {
+                return Ok(chosen);
+            }
+        }
+    }
+
+    fn trace(&self, bench: &mut Bench<'_>, groups: &[usize]) -> Result<()> {
+        let missing: Vec<usize> = groups
+            .iter()
+            .copied()
+            .filter(|group| bench.traces.totals(&bench.prepared.collected.groups[*group].group_id).is_none())
+            .collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let stage = self.pipeline.progress.stage(&self.title("trace"), 2 * missing.len() as u64);
+        let durations = bench.screened.durations();
+        let Bench { prepared, options, screened, traces, roots, .. } = bench;
+        traces.measure(
+            &self.pipeline.pool(prepared, options),
+            &missing,
+            &durations,
+            |group| screened.of(group).iter().find(|attempt| attempt.method == Method::Fork),
+            |path| is_test_path(path, roots),
+            || stage.step(),
+        )
+    }
+
+    /// The groups to be published, as far as is known now.
+    fn choose(&self, bench: &Bench<'_>) -> BTreeSet<usize> {
+        let dataset = &self.pipeline.config.dataset;
+        let partial = self.pipeline.config.screen.partial_groups;
+        let first = self.judged(bench, bench.verdicts(partial, Depth::First));
+        let all = bench.verdicts(partial, Depth::All);
+        let mut by_id = BTreeMap::new();
+        let mut candidates = Vec::new();
+        for (index, group) in bench.prepared.collected.groups.iter().enumerate() {
+            let (true, Some(traced)) = (first[index].is_kept(), bench.traces.totals(&group.group_id)) else {
+                continue;
+            };
+            // What could not be measured is kept, but cannot be published: its difficulty is not known.
+            if !traced.complete || traced.totals.trace_length == 0 {
+                continue;
+            }
+            let instance_id =
+                InstanceId::derive(&self.repo.slug, &bench.prepared.pinned.commit, &group.group_id);
+            by_id.insert(instance_id.clone(), index);
+            candidates.push(Candidate {
+                slug: self.repo.slug.clone(),
+                instance_id,
+                difficulty: Difficulty {
+                    trace_length: traced.totals.trace_length,
+                    unique_files: traced.totals.files.len() as u64,
+                },
+                excluded: !all[index].is_kept(),
+            });
+        }
+        let chosen = sample::choose(&candidates, dataset.per_repo, &self.pipeline.config.tier, dataset.seed);
+        chosen.iter().filter_map(|id| by_id.get(id).copied()).collect()
+    }
+
+    /// Verdicts after what tracing and rules say.
+    fn judged(&self, bench: &Bench<'_>, mut verdicts: Vec<Verdict>) -> Vec<Verdict> {
+        for (index, verdict) in verdicts.iter_mut().enumerate() {
+            let group = &bench.prepared.collected.groups[index];
+            if let (true, Some(traced)) = (verdict.is_kept(), bench.traces.totals(&group.group_id))
+                && traced.totals.package_calls == 0
+            {
+                *verdict = verdict::no_repository_code(group, traced.totals.trace_length);
+            }
+            self.apply_rules(bench, index, verdict);
+        }
+        verdicts
+    }
+
+    fn apply_rules(&self, bench: &Bench<'_>, index: usize, verdict: &mut Verdict) {
+        let applied = self.rules_on(bench, index);
+        match verdict {
+            Verdict::Kept => {
+                if let Some((id, reason)) = applied.drop {
+                    let evidence = Evidence {
+                        summary: reason,
+                        seen: Vec::new(),
+                        excerpt: String::new(),
+                        command: bench.prepared.collected.groups[index].entry_command(),
+                    };
+                    *verdict = Verdict::Dropped { cause: Cause::Rule(id), evidence };
+                }
+            }
+            Verdict::Dropped { cause, .. } if applied.keeps_despite(cause).is_some() => {
+                *verdict = Verdict::Kept;
+            }
+            Verdict::Dropped { .. } => {}
+        }
+    }
+
+    fn rules_on(&self, bench: &Bench<'_>, index: usize) -> crate::rules::Applied {
+        let group = &bench.prepared.collected.groups[index];
+        let totals = bench.traces.totals(&group.group_id).map(|traced| &traced.totals);
+        let durations: Vec<f64> =
+            // The first rounds only: what every group has.
+            bench
+            .screened
+            .of(index)
+            .iter()
+            .filter(|attempt| attempt.method == Method::Fork && crate::screen::FIRST_ROUNDS.contains(&attempt.round))
+            .map(|attempt| attempt.duration_ms)
+            .collect();
+        let source = test_source(&bench.prepared.setting.tree, group);
+        self.pipeline.rules.apply(&Subject {
+            source: source.as_deref(),
+            duration: median(&durations).map(|milliseconds| Duration::from_secs_f64(milliseconds / 1000.0)),
+            trace_length: totals.map(|totals| totals.trace_length),
+            unique_files: totals.map(|totals| totals.files.len() as u64),
+            ..Subject::of(self.repo.slug.as_str(), group)
+        })
+    }
+
+    /// The further groups whose cold run measures parity: the first ones in the order of sampling, whatever their verdict.
+    fn parity_groups(&self, bench: &Bench<'_>) -> Vec<usize> {
+        let seed = self.pipeline.config.dataset.seed;
+        let order = |index: &usize| {
+            let group_id = &bench.prepared.collected.groups[*index].group_id;
+            InstanceId::derive(&self.repo.slug, &bench.prepared.pinned.commit, group_id).sample_order(seed)
+        };
+        let mut groups: Vec<usize> = (0..bench.prepared.collected.groups.len())
+            .filter(|group| !bench.unavailable.contains_key(group))
+            .collect();
+        groups.sort_by_key(order);
+        groups.truncate(self.pipeline.config.screen.parity_groups as usize);
+        groups
+    }
+
+    /// Cold runs of the literal entry command that are still missing.
+    fn cold(&self, bench: &mut Bench<'_>, groups: &[usize], runs: u32) -> Result<()> {
+        for run in 1..=runs {
+            let Bench { prepared, options, screened, .. } = &mut *bench;
+            let missing: Vec<(usize, &Group)> = groups
+                .iter()
+                .filter(|group| screened.count(**group, Method::Cold, 0) < run)
+                .map(|group| (*group, &prepared.collected.groups[*group]))
+                .collect();
+            if missing.is_empty() {
+                continue;
+            }
+            let stage = self.pipeline.progress.stage(&self.title("cold runs"), missing.len() as u64);
+            let ends: Vec<bool> = (0..prepared.collected.groups.len())
+                .map(|group| screened.of(group).iter().all(|attempt| attempt.exit == Exit::Finished))
+                .collect();
+            let cold = cold::Cold {
+                backend: self.pipeline.backend,
+                setting: &prepared.setting,
+                options,
+                group_timeout: self.pipeline.config.screen.group_timeout,
+                jobs: self.pipeline.request.jobs,
+                ends: &|group| ends[group],
+            };
+            let result = cold.run(&missing, |group, attempt| {
+                stage.step();
+                screened.record(group, attempt)
+            });
+            screened.sync()?;
+            result?;
+        }
+        Ok(())
+    }
+
+    fn record(&self, bench: Bench<'_>, chosen: &BTreeSet<usize>) -> Result<RepositoryRecord> {
+        let verdicts =
+            self.judged(&bench, bench.verdicts(self.pipeline.config.screen.partial_groups, Depth::All));
+        let flags: Vec<Vec<String>> =
+            (0..verdicts.len()).map(|index| self.rules_on(&bench, index).flags).collect();
+        let parity = parity(&bench);
+        let Prepared { pinned, built, .. } = bench.prepared;
+        let mut groups = Vec::new();
+        for (index, verdict) in verdicts.into_iter().enumerate() {
+            let mut group = bench.prepared.collected.groups[index].clone();
+            group.flags.extend(flags[index].iter().cloned());
+            let published = chosen.contains(&index) && verdict.is_kept();
+            let traced = if published {
+                bench.traces.whole(&group.group_id)?
+            } else {
+                bench.traces.totals(&group.group_id).cloned()
+            };
+            let considered: Vec<Attempt> = bench.considered(index).into_iter().cloned().collect();
+            let attempts = bench.screened.of(index).to_vec();
+            groups.push(GroupRecord {
+                slug: self.repo.slug.clone(),
+                instance_id: InstanceId::derive(&self.repo.slug, &pinned.commit, &group.group_id),
+                published,
+                agreeing: if verdict.is_kept() { considered.len().try_into().unwrap_or(u32::MAX) } else { 0 },
+                trace_length_package: traced.as_ref().map(|traced| traced.totals.package_calls),
+                traced,
+                golden: golden(&considered),
+                attempts,
+                verdict,
+                group,
+            });
+        }
+        groups.extend(bench.prepared.collected.uncollected.iter().map(|row| GroupRecord {
+            slug: self.repo.slug.clone(),
+            instance_id: InstanceId::derive(&self.repo.slug, &pinned.commit, &row.group.group_id),
+            group: row.group.clone(),
+            verdict: verdict::uncollected(row),
+            published: false,
+            attempts: Vec::new(),
+            agreeing: 0,
+            traced: None,
+            trace_length_package: None,
+            golden: Vec::new(),
+        }));
+        Ok(RepositoryRecord {
+            pinned: pinned.clone(),
+            built: built.clone(),
+            collected: bench.prepared.collected.clone(),
+            groups,
+            parity,
+            backend: "local".to_owned(),
+        })
+    }
+}
+
+/// Which attempts a verdict looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// The first rounds only: what every group has, so that the sample does not depend on what was chosen before.
+    First,
+    All,
+}
+
+impl<'a> Bench<'a> {
+    fn open(prepared: &'a Prepared, screen: &crate::config::Screen) -> Result<Self> {
+        let Prepared { built, collected, folder, .. } = prepared;
+        let screened = Screened::open(&folder.join("attempts"), &collected.groups)?;
+        let (unavailable_journal, rows) = Journal::open::<Unavailable>(&folder.join("unavailable"))?;
+        let place =
+            |row: &Unavailable| collected.groups.iter().position(|group| group.group_id == row.group_id);
+        let unavailable = rows.into_iter().filter_map(|row| Some((place(&row)?, row))).collect();
+        let files = collected.groups.iter().map(|group| group.file.as_str());
+        Ok(Bench {
+            prepared,
+            options: built.quiet_options(),
+            roots: test_roots(files),
+            screened,
+            unavailable,
+            unavailable_journal,
+            traces: Traces::open(&folder.join("traces"))?,
+            attempts: screen.attempts,
+            cold_runs: screen.cold_runs,
+        })
+    }
+
+    /// The attempts that the config asks for, whatever else the journal holds from a build that asked for more.
+    fn considered(&self, index: usize) -> Vec<&Attempt> {
+        let mut seen: BTreeMap<(Method, u32), u32> = BTreeMap::new();
+        let wanted = |attempt: &&Attempt| {
+            let made = seen.entry((attempt.method, attempt.round)).or_default();
+            *made += 1;
+            match attempt.method {
+                Method::Fork => *made <= crate::screen::attempts_of_round(attempt.round, self.attempts),
+                Method::Cold => *made <= self.cold_runs,
+            }
+        };
+        self.screened.of(index).iter().filter(wanted).collect()
+    }
+
+    /// How many attempts were made in all, and how many could not be made.
+    fn made(&self) -> usize {
+        let attempts = (0..self.prepared.collected.groups.len()).map(|group| self.screened.of(group).len());
+        attempts.sum::<usize>() + self.unavailable.len()
+    }
+
+    fn verdicts(&self, partial: bool, depth: Depth) -> Vec<Verdict> {
+        let groups = self.prepared.collected.groups.iter().enumerate();
+        groups.map(|(index, group)| self.verdict(index, group, partial, depth)).collect()
+    }
+
+    fn verdict(&self, index: usize, group: &Group, partial: bool, depth: Depth) -> Verdict {
+        let first_only = |round: u32| depth == Depth::All || crate::screen::FIRST_ROUNDS.contains(&round);
+        let made = self.considered(index);
+        let fork: Vec<Attempt> = made
+            .iter()
+            .filter(|attempt| attempt.method == Method::Fork && first_only(attempt.round))
+            .map(|attempt| (*attempt).clone())
+            .collect();
+        if let Some(row) = self.unavailable.get(&index).filter(|row| first_only(row.round)) {
+            let (cause, summary) = if fork.is_empty() {
+                (Cause::CollectionError, "cannot be run when its file is collected alone")
+            } else {
+                (
+                    Cause::NondeterministicOutcome,
+                    "its file could be collected in one attempt and not in another",
+                )
+            };
+            let evidence = Evidence {
+                summary: summary.to_owned(),
+                seen: Vec::new(),
+                excerpt: collect::tail(&row.text, 40),
+                command: group.entry_command(),
+            };
+            return Verdict::Dropped { cause, evidence };
+        }
+        let verdict = verdict::judge(group, &fork, partial);
+        let cold = fork.first().and_then(|fork| {
+            let differs =
+                |attempt: &&&Attempt| attempt.method == Method::Cold && !cold::agrees(fork, attempt);
+            made.iter().find(differs)
+        });
+        match (verdict, cold, depth) {
+            (Verdict::Kept, Some(cold), Depth::All) => verdict::cold_differs(group, &fork[0], cold),
+            (verdict, ..) => verdict,
+        }
+    }
+}
+
+fn kept(verdicts: &[Verdict]) -> Vec<usize> {
+    verdicts.iter().enumerate().filter(|(_, verdict)| verdict.is_kept()).map(|(index, _)| index).collect()
+}
+
+/// What every attempt in the fork tree showed; empty when they differ.
+fn golden(attempts: &[Attempt]) -> Vec<CaseResult> {
+    let mut fork = attempts.iter().filter(|attempt| attempt.method == Method::Fork);
+    let Some(first) = fork.next() else { return Vec::new() };
+    let hash = first.observation_hash();
+    if fork.all(|attempt| attempt.observation_hash() == hash) { first.cases.clone() } else { Vec::new() }
+}
+
+fn parity(bench: &Bench<'_>) -> Parity {
+    let mut parity = Parity::default();
+    for (index, group) in bench.prepared.collected.groups.iter().enumerate() {
+        let made = bench.screened.of(index);
+        let fork = made.iter().find(|attempt| attempt.method == Method::Fork);
+        let mut colds = made.iter().filter(|attempt| attempt.method == Method::Cold).peekable();
+        let (Some(fork), Some(_)) = (fork, colds.peek()) else { continue };
+        parity.compared += 1;
+        if let Some(cold) = colds.find(|cold| !cold::agrees(fork, cold)) {
+            parity.differing.push(ParityDifference {
+                group_id: group.group_id.clone(),
+                fork: verdict::describe(fork),
+                cold: verdict::describe(cold),
+            });
+        }
+    }
+    parity
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
+}
+
+/// The source of a group's test function: from its first known line to the next line that is not indented deeper.
+fn test_source(tree: &Path, group: &Group) -> Option<String> {
+    let line = group.cases.iter().find_map(|case| case.line)? as usize;
+    let text = fs_err::read_to_string(tree.join(&group.file)).ok()?;
+    let lines: Vec<&str> = text.lines().skip(line.saturating_sub(1)).collect();
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let start = lines.iter().position(|line| line.trim_start().starts_with(['d', 'a']))?;
+    let own = indent(lines.get(start)?);
+    let body = lines[start + 1..].iter().position(|line| {
+        let is_code = !line.trim().is_empty() && !line.trim_start().starts_with([')', '#']);
+        is_code && indent(line) <= own
+    });
+    let end = body.map_or(lines.len(), |position| start + 1 + position);
+    Some(lines[..end].join("\n"))
+}

@@ -1,0 +1,14 @@
+//! The nouns that the stages hand to each other. No IO here, no clock, no process.
+//!
+//! A record walks one way: [`source::Pinned`] → [`environment::Built`] → [`collected::Collected`] →
+//! [`collected::Group`]s → [`outcome::Attempt`]s and a [`verdict::Verdict`] → [`trace::Traced`] →
+//! [`instance::Instance`].
+
+pub mod collected;
+pub mod environment;
+pub mod id;
+pub mod instance;
+pub mod outcome;
+pub mod source;
+pub mod trace;
+pub mod verdict;

@@ -1,0 +1,85 @@
+//! What pytest collects, and the groups that come of it.
+
+use serde::{Deserialize, Serialize};
+
+/// One pytest node ID and what pytest knows about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Case {
+    /// The node ID with `<root>`, `<venv>`, `<tmp>` in place of machine paths.
+    pub case_id: String,
+    /// `callspec.id`, parameters only; none for a plain test. Machine paths replaced likewise.
+    pub parameters: Option<String>,
+    /// Line of the definition, 1-based, where known.
+    pub line: Option<u32>,
+}
+
+/// All cases of one test function: the unit that becomes an instance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// `file::Class::function` relative to the root of the tree; the file alone for a collection error.
+    pub group_id: String,
+    /// Test file relative to the root of the tree.
+    pub file: String,
+    /// Class chain from the outside in.
+    pub classes: Vec<String>,
+    /// The original function's name; empty for a file that cannot be collected.
+    pub function: String,
+    /// Cases in the order of the entry command.
+    pub cases: Vec<Case>,
+    pub markers: Vec<String>,
+    pub fixtures: Vec<String>,
+    /// Flags that do not drop a group, e.g. `machine-path-in-id`.
+    pub flags: Vec<String>,
+}
+
+impl Group {
+    /// The literal entry command, run in the root of the tree. The group ID is quoted where a shell needs it.
+    pub fn entry_command(&self) -> String {
+        format!("python -m pytest {}", shell_quote(&self.group_id))
+    }
+}
+
+/// Quotes for a POSIX shell only where needed.
+pub fn shell_quote(text: &str) -> String {
+    let plain = |c: char| {
+        c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':' | '=' | '+' | ',' | '@' | '%')
+    };
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+/// A file or group that pytest could not turn into runnable cases, with the cause it is dropped for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Uncollected {
+    pub group: Group,
+    pub cause: super::verdict::Cause,
+    /// What pytest said.
+    pub text: String,
+}
+
+/// The result of collecting one repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Collected {
+    pub pytest: String,
+    /// Every node ID of a whole-suite collection, machine paths replaced, in pytest's order.
+    pub node_ids: Vec<String>,
+    pub groups: Vec<Group>,
+    pub uncollected: Vec<Uncollected>,
+    /// Cases that the repository's own options deselect.
+    pub deselected: usize,
+    pub notes: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shell_quoting_keeps_plain_ids_plain() {
+        assert_eq!(shell_quote("tests/test_a.py::TestB::test_c"), "tests/test_a.py::TestB::test_c");
+        assert_eq!(shell_quote("tests/it's here.py::t"), "'tests/it'\\''s here.py::t'");
+    }
+}

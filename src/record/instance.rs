@@ -1,0 +1,148 @@
+//! A published instance and the rows of the dataset.
+
+use serde::{Deserialize, Serialize};
+
+use super::collected::Group;
+use super::id::{InstanceId, RepoSlug};
+use super::outcome::{Attempt, CaseResult};
+use super::trace::Traced;
+use super::verdict::Verdict;
+
+/// Difficulty tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tier {
+    Easy,
+    Medium,
+    Hard,
+}
+
+impl Tier {
+    /// The one spelling of this tier.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Tier::Easy => "easy",
+            Tier::Medium => "medium",
+            Tier::Hard => "hard",
+        }
+    }
+}
+
+/// A difficulty axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Axis {
+    TraceLength,
+    UniqueFiles,
+}
+
+impl Axis {
+    /// The one spelling of this axis: the name of its column.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Axis::TraceLength => "trace_length",
+            Axis::UniqueFiles => "unique_files",
+        }
+    }
+}
+
+/// A row of `instances`, in the order of the columns. Units: durations in milliseconds, counts plain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Instance {
+    pub instance_id: InstanceId,
+    pub slug: RepoSlug,
+    pub commit: String,
+    /// URL, `path:name` or `pypi:name==version`.
+    pub source: String,
+    pub license: Option<String>,
+    pub python: String,
+    pub group_id: String,
+    pub test_file: String,
+    /// Class chain joined with `::`; none for a plain function.
+    pub test_class: Option<String>,
+    pub test_function: String,
+    pub entry_command: String,
+    pub case_ids: Vec<String>,
+    pub n_cases: u32,
+    pub trace_length: u64,
+    pub trace_length_package: u64,
+    pub trace_length_total: u64,
+    pub unique_files: u32,
+    pub unique_functions: u32,
+    pub executed_lines: Option<u64>,
+    pub import_calls: u64,
+    pub import_files: Vec<String>,
+    pub files: Vec<String>,
+    pub trace_stable: bool,
+    pub tier: Tier,
+    pub hard_axes: Vec<Axis>,
+    /// Agreeing attempts (fork tree and cold).
+    pub attempts: u32,
+    /// 95 % upper bound of the failure rate.
+    pub flake_bound: f64,
+    pub worlds: Vec<String>,
+    /// Always null here: durations vary between builds, see `groups.duration_ms`.
+    pub duration_ms: Option<f64>,
+    /// Directory of the environment inside the dataset: `environments/<slug>`.
+    pub environment: String,
+    pub lock_sha256: String,
+}
+
+/// A group with all that was found out about it: the row behind `groups`, `cases`, `attempts` and `traces`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupRecord {
+    pub slug: RepoSlug,
+    pub instance_id: InstanceId,
+    pub group: Group,
+    pub verdict: Verdict,
+    /// Whether it is in `instances`.
+    pub published: bool,
+    /// Every attempt, in order. May be empty for what could not be collected.
+    pub attempts: Vec<Attempt>,
+    /// Attempts that agree with the golden one; 0 when dropped.
+    pub agreeing: u32,
+    pub traced: Option<Traced>,
+    /// Calls outside the tests, where traced.
+    pub trace_length_package: Option<u64>,
+    /// Outcome, exception and normalized output that every base attempt showed; empty when they differ.
+    pub golden: Vec<CaseResult>,
+}
+
+/// All that one repository contributes to a dataset.
+#[derive(Debug, Clone)]
+pub struct RepositoryRecord {
+    pub pinned: super::source::Pinned,
+    pub built: super::environment::Built,
+    pub collected: super::collected::Collected,
+    pub groups: Vec<GroupRecord>,
+    pub parity: Parity,
+    pub backend: String,
+}
+
+/// Agreement between the fork tree and cold runs of the literal entry command.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parity {
+    /// Groups with at least one cold run.
+    pub compared: usize,
+    /// Groups whose outcomes differ, with the difference in words.
+    pub differing: Vec<ParityDifference>,
+}
+
+/// One group whose cold run disagrees with the fork tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParityDifference {
+    pub group_id: String,
+    pub fork: String,
+    pub cold: String,
+}
+
+/// A repository that could not be finished.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedRepository {
+    pub slug: RepoSlug,
+    /// Stage in which it failed: `source`, `environment`, `collect` …
+    pub stage: String,
+    pub message: String,
+    pub detail: Option<String>,
+    pub hint: Option<String>,
+}

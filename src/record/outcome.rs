@@ -1,0 +1,137 @@
+//! Facts about runs: how an attempt ended and what it showed. Meaning is in [`super::verdict`].
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::id::hash_parts;
+
+/// Outcome of one case, in pytest's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    Passed,
+    Skipped,
+    XFailed,
+    XPassed,
+    Failed,
+    Error,
+}
+
+impl Outcome {
+    /// The one spelling of this outcome.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Passed => "passed",
+            Outcome::Skipped => "skipped",
+            Outcome::XFailed => "xfailed",
+            Outcome::XPassed => "xpassed",
+            Outcome::Failed => "failed",
+            Outcome::Error => "error",
+        }
+    }
+}
+
+/// What one case showed in one attempt; texts are normalized.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseResult {
+    pub case_id: String,
+    pub outcome: Outcome,
+    /// Qualified exception type for anything that raised.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exception: Option<String>,
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub stdout: String,
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub stderr: String,
+    /// Excerpt of pytest's explanation: evidence, not part of the observation.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub message: String,
+    /// What normalization replaced in stdout and stderr: kind and count.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub replaced: BTreeMap<String, u32>,
+    pub duration_ms: f64,
+}
+
+/// How the process of an attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Exit {
+    /// All cases ran (or pytest stopped by itself) and the report is whole.
+    Finished,
+    /// The process left before the report was whole.
+    Exited { code: i32 },
+    /// The process was killed by a signal.
+    Signaled { signal: i32 },
+    /// Over a limit; `case` is the case that was running.
+    TimedOut { scope: TimeScope, case: Option<String> },
+}
+
+/// Which limit ran out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TimeScope {
+    Case,
+    Group,
+}
+
+/// How an attempt was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// A fork of the fork tree.
+    Fork,
+    /// The literal entry command in a fresh process.
+    Cold,
+}
+
+/// One isolated run of one group in one world.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    pub group_id: String,
+    /// Name of the world, `base` for the reference conditions.
+    pub world: String,
+    /// 0-based number of this attempt among those of the group.
+    pub number: u32,
+    pub method: Method,
+    /// Which fresh interpreter made it (attempts of one round share imports).
+    pub round: u32,
+    pub exit: Exit,
+    pub cases: Vec<CaseResult>,
+    /// Attempted connections outside the loopback, `host:port`.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub connections: Vec<String>,
+    /// Processes that were still there when the attempt ended, and were killed.
+    #[serde(default)]
+    pub leftover: u32,
+    /// Output that bypassed pytest's capture, normalized.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub raw_output: String,
+    pub duration_ms: f64,
+}
+
+impl Attempt {
+    /// SHA-256 over what must agree between attempts: exit, outcomes, exception types, normalized output.
+    pub fn observation_hash(&self) -> String {
+        let mut parts = vec![format!("{:?}", self.exit)];
+        for case in &self.cases {
+            parts.push(case.case_id.clone());
+            parts.push(case.outcome.as_str().to_owned());
+            parts.push(case.exception.clone().unwrap_or_default());
+            parts.push(case.stdout.clone());
+            parts.push(case.stderr.clone());
+        }
+        parts.push(self.raw_output.clone());
+        hash_parts(&parts)
+    }
+
+    /// SHA-256 over exit and outcomes only.
+    pub fn outcome_hash(&self) -> String {
+        let mut parts = vec![format!("{:?}", self.exit)];
+        for case in &self.cases {
+            parts.push(case.case_id.clone());
+            parts.push(case.outcome.as_str().to_owned());
+        }
+        hash_parts(&parts)
+    }
+}

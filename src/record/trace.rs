@@ -1,0 +1,178 @@
+//! What a traced attempt saw.
+
+use serde::{Deserialize, Serialize};
+
+/// Calls into one function (one code object) of the tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FunctionCalls {
+    /// File relative to the root of the tree.
+    pub file: String,
+    /// Qualified name, as the interpreter gives it.
+    pub function: String,
+    /// First line of the definition, 1-based.
+    pub line: u32,
+    pub calls: u64,
+    /// Place in the order of first calls, 0-based.
+    pub order: u32,
+    /// Executed lines, sorted; none where the interpreter cannot tell.
+    pub lines: Option<Vec<u32>>,
+}
+
+/// What the calls of a traced run add up to. Kept apart from the calls themselves, which are many.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Calls into the tree: the first difficulty axis.
+    pub trace_length: u64,
+    /// Calls into the tree outside the tests.
+    pub package_calls: u64,
+    /// Files of the tree with at least one call, sorted: the second difficulty axis counts them.
+    pub files: Vec<String>,
+    pub unique_functions: u32,
+    /// Number of executed lines, each file and line once; none where the interpreter cannot tell.
+    pub executed_lines: Option<u64>,
+}
+
+impl Totals {
+    /// Adds up; `is_test` tells test files by their path.
+    pub fn of(functions: &[FunctionCalls], is_test: impl Fn(&str) -> bool) -> Self {
+        let called = || functions.iter().filter(|function| function.calls > 0);
+        let mut files: Vec<String> = called().map(|function| function.file.clone()).collect();
+        files.sort();
+        files.dedup();
+        let outside = called().filter(|function| !is_test(&function.file));
+        Totals {
+            trace_length: called().map(|function| function.calls).sum(),
+            package_calls: outside.map(|function| function.calls).sum(),
+            files,
+            unique_functions: u32::try_from(called().count()).unwrap_or(u32::MAX),
+            executed_lines: executed_lines(functions),
+        }
+    }
+}
+
+fn executed_lines(functions: &[FunctionCalls]) -> Option<u64> {
+    let mut seen = std::collections::BTreeSet::new();
+    for function in functions {
+        seen.extend(function.lines.as_ref()?.iter().map(|line| (function.file.as_str(), *line)));
+    }
+    Some(seen.len() as u64)
+}
+
+/// The traced run of one group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traced {
+    pub group_id: String,
+    pub totals: Totals,
+    /// Functions of the tree called while the cases ran, in order of first call. Empty where only the totals are
+    /// needed (groups that are not published).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<FunctionCalls>,
+    /// Calls in all code, the tree's included.
+    pub total_calls: u64,
+    /// Calls into the tree while the test file and its conftests were imported.
+    pub import_calls: u64,
+    /// Files of the tree whose module body ran then, sorted.
+    pub import_files: Vec<String>,
+    /// Whether a second traced attempt agreed, call for call, and tracing did not change the outcome.
+    pub stable: bool,
+    /// Functions on which the traced attempts disagree, `file::function`.
+    pub unstable_functions: Vec<String>,
+    /// Whether both traced attempts came to their end, with nothing lost: only then do the numbers mean anything.
+    pub complete: bool,
+}
+
+/// Whether a file of the tree belongs to the tests: by its name (`test_*.py`, `*_test.py`, `conftest.py`), or because it
+/// lies below one of the `test_roots` (helpers and data of the tests).
+pub fn is_test_path(path: &str, test_roots: &[String]) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let by_name = name == "conftest.py"
+        || name.strip_suffix(".py").is_some_and(|stem| stem.starts_with("test_") || stem.ends_with("_test"));
+    by_name
+        || test_roots
+            .iter()
+            .any(|root| path.strip_prefix(root.as_str()).is_some_and(|rest| rest.starts_with('/')))
+}
+
+/// The test roots of a repository: for each collected test file its outermost folder that is named like one for tests
+/// (`test`, `tests`, `unit_tests`, `tests_slow` …), sorted. A test file beside package code (`package/test_a.py`) has
+/// none, so that the package is not taken for a test.
+pub fn test_roots<'a>(test_files: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut roots: Vec<String> = test_files.into_iter().filter_map(outermost_test_folder).collect();
+    roots.sort();
+    roots.dedup();
+    roots
+}
+
+fn outermost_test_folder(file: &str) -> Option<String> {
+    let folders: Vec<&str> = file.split('/').collect();
+    let folders = &folders[..folders.len() - 1];
+    let at = folders.iter().position(|folder| is_test_folder(folder))?;
+    Some(folders[..=at].join("/"))
+}
+
+fn is_test_folder(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.split(['_', '-']).any(|word| matches!(word, "test" | "tests"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(file: &str, function: &str, calls: u64, lines: Option<Vec<u32>>) -> FunctionCalls {
+        FunctionCalls { file: file.into(), function: function.into(), line: 1, calls, order: 0, lines }
+    }
+
+    #[test]
+    fn measures_add_up_and_count_each_file_and_line_once() {
+        let functions = vec![
+            call("src/a.py", "f", 3, Some(vec![2, 3])),
+            call("src/a.py", "g", 1, Some(vec![3, 5])),
+            call("tests/test_a.py", "test_f", 1, Some(vec![2])),
+            call("src/b.py", "never", 0, Some(vec![])),
+        ];
+        let roots = test_roots(["tests/test_a.py"]);
+        let totals = Totals::of(&functions, |path| is_test_path(path, &roots));
+        assert_eq!((totals.trace_length, totals.package_calls, totals.unique_functions), (5, 4, 3));
+        assert_eq!(totals.files, ["src/a.py", "tests/test_a.py"]);
+        assert_eq!(totals.executed_lines, Some(4));
+        let mut blind = functions;
+        blind[0].lines = None;
+        assert_eq!(Totals::of(&blind, |_| false).executed_lines, None);
+    }
+
+    #[test]
+    fn tests_are_told_by_name_or_root() {
+        let roots = test_roots([
+            "tests/unit/test_a.py",
+            "package/sub/tests/test_b.py",
+            "package/test_c.py",
+            "test_d.py",
+        ]);
+        assert_eq!(roots, ["package/sub/tests", "tests"]);
+        for path in [
+            "tests/helpers.py",
+            "tests/unit/data/x.py",
+            "package/sub/tests/common.py",
+            "test_d.py",
+            "conftest.py",
+        ] {
+            assert!(is_test_path(path, &roots), "{path}");
+        }
+        for path in
+            ["package/testing.py", "package/sub/core.py", "testsuite/x.py", "package/latest.py", "setup.py"]
+        {
+            assert!(!is_test_path(path, &roots), "{path}");
+        }
+    }
+
+    #[test]
+    fn folders_are_test_folders_by_whole_words() {
+        for name in ["test", "tests", "unit_tests", "tests_slow", "Tests", "integration-test"] {
+            assert!(is_test_folder(name), "{name}");
+        }
+        for name in ["testing", "latest", "contest", "testdata"] {
+            assert!(!is_test_folder(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Kept, or dropped with one cause and its evidence.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a group is dropped. The spelling is the contract's.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Cause {
+    CollectionError,
+    UnsupportedItem,
+    Fails,
+    Errors,
+    Skipped,
+    XFails,
+    TimesOut,
+    Crashes,
+    NeedsNetwork,
+    NondeterministicOutcome,
+    NondeterministicOutput,
+    DependsOn(Dimension),
+    NoRepositoryCode,
+    /// Dropped by the rule with this id.
+    Rule(String),
+}
+
+/// A dimension of a world that a test can depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dimension {
+    HashSeed,
+    TimeZone,
+    Locale,
+    Clock,
+    Home,
+    Terminal,
+    Load,
+    CheckoutPath,
+    WorkingDirectory,
+    TestFileLocation,
+}
+
+impl Dimension {
+    /// Every dimension, in the order of the contract.
+    pub const ALL: [Dimension; 10] = [
+        Dimension::HashSeed,
+        Dimension::TimeZone,
+        Dimension::Locale,
+        Dimension::Clock,
+        Dimension::Home,
+        Dimension::Terminal,
+        Dimension::Load,
+        Dimension::CheckoutPath,
+        Dimension::WorkingDirectory,
+        Dimension::TestFileLocation,
+    ];
+
+    /// The one spelling of this dimension.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Dimension::HashSeed => "hash-seed",
+            Dimension::TimeZone => "time-zone",
+            Dimension::Locale => "locale",
+            Dimension::Clock => "clock",
+            Dimension::Home => "home",
+            Dimension::Terminal => "terminal",
+            Dimension::Load => "load",
+            Dimension::CheckoutPath => "checkout-path",
+            Dimension::WorkingDirectory => "working-directory",
+            Dimension::TestFileLocation => "test-file-location",
+        }
+    }
+}
+
+impl Cause {
+    /// Every cause without a parameter, with its spelling.
+    const NAMED: [(Cause, &'static str); 12] = [
+        (Cause::CollectionError, "collection-error"),
+        (Cause::UnsupportedItem, "unsupported-item"),
+        (Cause::Fails, "fails"),
+        (Cause::Errors, "errors"),
+        (Cause::Skipped, "skipped"),
+        (Cause::XFails, "xfails"),
+        (Cause::TimesOut, "times-out"),
+        (Cause::Crashes, "crashes"),
+        (Cause::NeedsNetwork, "needs-network"),
+        (Cause::NondeterministicOutcome, "nondeterministic-outcome"),
+        (Cause::NondeterministicOutput, "nondeterministic-output"),
+        (Cause::NoRepositoryCode, "no-repository-code"),
+    ];
+
+    /// Every cause without a parameter, in the order of the contract.
+    pub fn named() -> impl Iterator<Item = Cause> {
+        Cause::NAMED.into_iter().map(|(cause, _)| cause)
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::DependsOn(dimension) => write!(formatter, "depends-on-{}", dimension.as_str()),
+            Cause::Rule(id) => write!(formatter, "rule:{id}"),
+            plain => {
+                let known = Cause::NAMED.iter().find(|(cause, _)| cause == plain);
+                formatter.write_str(known.map_or("unknown", |(_, name)| name))
+            }
+        }
+    }
+}
+
+impl From<Cause> for String {
+    fn from(cause: Cause) -> String {
+        cause.to_string()
+    }
+}
+
+impl TryFrom<String> for Cause {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        if let Some((cause, _)) = Cause::NAMED.iter().find(|(_, name)| *name == text) {
+            return Ok(cause.clone());
+        }
+        if let Some(name) = text.strip_prefix("depends-on-")
+            && let Some(dimension) = Dimension::ALL.into_iter().find(|dimension| dimension.as_str() == name)
+        {
+            return Ok(Cause::DependsOn(dimension));
+        }
+        match text.strip_prefix("rule:") {
+            Some(id) if !id.is_empty() => Ok(Cause::Rule(id.to_owned())),
+            _ => Err(format!("unknown cause `{text}`")),
+        }
+    }
+}
+
+/// What a person can check: a sentence, where it was seen, and how to see it again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// One sentence that says what happened.
+    pub summary: String,
+    /// Worlds in which it was seen, with the attempt number: `base#0`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seen: Vec<String>,
+    /// The log or the difference that shows it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub excerpt: String,
+    /// A command that shows it again, run in the root of the tree.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub command: String,
+}
+
+/// Kept, or dropped with one cause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "kind")]
+pub enum Verdict {
+    Kept,
+    Dropped { cause: Cause, evidence: Evidence },
+}
+
+impl Verdict {
+    /// Whether the group may become an instance.
+    pub fn is_kept(&self) -> bool {
+        matches!(self, Verdict::Kept)
+    }
+
+    /// The cause, when dropped.
+    pub fn cause(&self) -> Option<&Cause> {
+        match self {
+            Verdict::Kept => None,
+            Verdict::Dropped { cause, .. } => Some(cause),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_is_read_back_as_it_is_written() {
+        let named = Cause::NAMED.iter().map(|(cause, _)| cause.clone());
+        let all = named
+            .chain(Dimension::ALL.into_iter().map(Cause::DependsOn))
+            .chain([Cause::Rule("slow-tests".into())]);
+        for cause in all {
+            assert_eq!(Cause::try_from(cause.to_string()), Ok(cause));
+        }
+    }
+
+    #[test]
+    fn unknown_cause_is_refused() {
+        for text in ["", "rule:", "depends-on-weather", "flaky"] {
+            assert!(Cause::try_from(text.to_owned()).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Credentials out of texts: whatever a user wrote goes through here before it is printed or published.
+
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
+/// What stands in the place of a secret.
+pub const REDACTED: &str = "<redacted>";
+
+/// Longest piece of a user's text that a message quotes, in characters.
+const QUOTED: usize = 100;
+
+static URL: LazyLock<Regex> = LazyLock::new(|| pattern(r#"([A-Za-z][A-Za-z0-9+.-]*://)([^\s"'`<>]*)"#));
+static SCP_WITH_SECRET: LazyLock<Regex> = LazyLock::new(|| pattern(r"[^\s/:@]+:[^\s/]*@"));
+static SECRET_NAME: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)token|secret|passw|credential|auth|cookie|(^|_)(api_?)?keys?($|_)"));
+
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("a constant pattern")
+}
+
+/// A text with user and password of each URL in it replaced; query strings, which also carry tokens, too.
+pub fn redact(text: &str) -> String {
+    rewrite_urls(text, |scheme, rest| {
+        let (user, rest) = split_user(rest);
+        let user = match user {
+            None => String::new(),
+            Some(user) if scheme.contains("ssh") && !user.contains(':') => format!("{user}@"),
+            Some(_) => format!("{REDACTED}@"),
+        };
+        format!("{scheme}{user}{}", redact_query(rest))
+    })
+}
+
+/// A text with users, passwords and queries cut out of its URLs and local paths reduced to their last segment.
+pub fn publish(text: &str) -> String {
+    rewrite_urls(text, |scheme, rest| {
+        let rest = split_user(rest).1;
+        let rest = rest.split('?').next().unwrap_or_default();
+        if scheme.to_ascii_lowercase().ends_with("file://") {
+            format!("{scheme}/…/{}", last_segment(rest))
+        } else {
+            format!("{scheme}{rest}")
+        }
+    })
+}
+
+/// A git URL as it may be published: no user, no password, scp-like ones as `ssh://`.
+pub fn publish_git_url(url: &str) -> String {
+    if url.contains("://") {
+        return publish(url);
+    }
+    let without_user = url.rsplit_once('@').map_or(url, |(_, rest)| rest);
+    match without_user.split_once(':') {
+        Some((host, path)) => format!("ssh://{host}/{}", path.trim_start_matches('/')),
+        None => last_segment(without_user).to_owned(),
+    }
+}
+
+/// Whether a variable of this name is likely to hold a secret.
+pub fn is_secret_name(name: &str) -> bool {
+    SECRET_NAME.is_match(name)
+}
+
+/// A user's text between backticks: redacted, on one line, not too long.
+pub fn quote(text: &str) -> String {
+    let mut shown = String::new();
+    let text = redact(text);
+    for (number, character) in text.chars().enumerate() {
+        if number == QUOTED {
+            shown.push('…');
+            break;
+        }
+        if character.is_control() {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    format!("`{shown}`")
+}
+
+fn rewrite_urls(text: &str, rewrite: impl Fn(&str, &str) -> String) -> String {
+    let mut result = String::new();
+    let mut end = 0;
+    for found in URL.captures_iter(text) {
+        let whole = found.get(0).map_or(end..end, |whole| whole.range());
+        result.push_str(&redact_scp(&text[end..whole.start]));
+        result.push_str(&rewrite(&found[1], &found[2]));
+        end = whole.end;
+    }
+    result.push_str(&redact_scp(&text[end..]));
+    result
+}
+
+/// `user:token@` outside of a URL.
+fn redact_scp(text: &str) -> String {
+    SCP_WITH_SECRET.replace_all(text, |_: &Captures<'_>| format!("{REDACTED}@")).into_owned()
+}
+
+/// Splits what follows `://` into user part and the rest; a password with an unescaped `/` or `@` is still found.
+fn split_user(rest: &str) -> (Option<&str>, &str) {
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if let Some((user, _)) = authority.rsplit_once('@') {
+        return (Some(user), &rest[user.len() + 1..]);
+    }
+    let port_is_plain =
+        authority.split_once(':').is_none_or(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
+    match rest.rsplit_once('@') {
+        Some((user, host)) if !port_is_plain => (Some(user), host),
+        _ => (None, rest),
+    }
+}
+
+fn redact_query(rest: &str) -> String {
+    match rest.split_once('?') {
+        Some((before, query)) if !query.is_empty() => format!("{before}?{REDACTED}"),
+        _ => rest.to_owned(),
+    }
+}
+
+fn last_segment(path: &str) -> &str {
+    path.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_form_of_a_credential_survives() {
+        for url in [
+            "https://user:s3cret@host/x",
+            "https://s3cret@host/x",
+            "https://user:s3@cret@host/x",
+            "https://user:s3cret/part@host/x",
+            "git+https://user:s3cret@host/x.git",
+            "https://host/x?private_token=s3cret",
+            "ssh://user:s3cret@host/x",
+            "user:s3cret@host:x/y",
+            "two: https://a:s3cret@h/x https://b:s3cret@h/y",
+            "pkg @ https://user:s3cret@host/x.zip ; python_version > '3'",
+        ] {
+            for shown in [redact(url), publish(url), publish_git_url(url), quote(url)] {
+                assert!(!shown.contains("s3"), "{url} -> {shown}");
+                assert!(!shown.contains("cret"), "{url} -> {shown}");
+                assert_eq!(redact(&shown), shown);
+            }
+        }
+    }
+
+    #[test]
+    fn harmless_texts_stay_as_they_are() {
+        for text in [
+            "https://host/x",
+            "https://host:8443/x@v1",
+            "ssh://git@host/x",
+            "git@host:owner/name",
+            "tests/test_a.py::TestB",
+            "{'a': 1}",
+        ] {
+            assert_eq!(redact(text), text);
+        }
+    }
+
+    #[test]
+    fn published_urls_name_no_user_and_no_folder() {
+        assert_eq!(publish_git_url("git@host:owner/name.git"), "ssh://host/owner/name.git");
+        assert_eq!(publish_git_url("ssh://git@host/owner/name"), "ssh://host/owner/name");
+        assert_eq!(publish_git_url("file:///home/me/work/flask"), "file:///…/flask");
+        assert_eq!(publish("a @ file:///home/me/a.whl"), "a @ file:///…/a.whl");
+    }
+
+    #[test]
+    fn names_of_secrets_are_recognised() {
+        for name in ["GITHUB_TOKEN", "OPENAI_API_KEY", "DB_PASSWORD", "KEY", "AWS_SECRET_ACCESS_KEY"] {
+            assert!(is_secret_name(name), "{name}");
+        }
+        for name in ["MPLBACKEND", "KEYBOARD", "DJANGO_SETTINGS_MODULE"] {
+            assert!(!is_secret_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn quotes_are_short_and_on_one_line() {
+        assert_eq!(quote("a\nb"), "`a\\nb`");
+        assert_eq!(quote(&"x".repeat(300)).chars().count(), QUOTED + 3);
+    }
+}

@@ -1,0 +1,167 @@
+//! The page: what is in the dataset, what is not, and why. Reads only the dataset's own files.
+//!
+//! One HTML file that loads nothing. Funnel, causes, difficulty, environments and a capped table of instances are plain
+//! HTML; the script adds search, sorting, filters, traces and the evidence of every group, out of data that is embedded
+//! as JSON. Rows are rendered as they are scrolled to, so the number of groups costs bytes, not start-up time.
+
+mod data;
+pub mod query;
+mod scatter;
+mod table;
+mod view;
+
+use std::path::Path;
+
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
+
+use crate::dataset::FORMAT_VERSION;
+use crate::error::{Error, Result};
+use crate::record::id::sha256_hex;
+use crate::store::{read_json, write_atomic, write_json};
+
+use table::Table;
+
+const PAGE: &str = include_str!("report/page.html");
+const STYLE: &str = include_str!("report/page.css");
+const SCRIPT: &str = include_str!("report/page.js");
+
+/// Renders `report.html` and puts its hash into the manifest. The same files give the same page.
+///
+/// # Errors
+/// When a file of the dataset is missing or is not what gistmill wrote, and IO errors.
+pub fn render(directory: &Path) -> Result<()> {
+    let manifest_path = directory.join("manifest.json");
+    let mut manifest = manifest(directory)?;
+    let page = page(&manifest, &Tables::read(directory)?)?;
+    write_atomic(&directory.join("report.html"), page.as_bytes())?;
+    let hash = serde_json::Value::String(sha256_hex(page.as_bytes()));
+    let files = manifest.get_mut("files").and_then(serde_json::Value::as_object_mut);
+    let files = files.ok_or_else(|| Error::usage(format!("{} has no `files`", manifest_path.display())))?;
+    if files.insert("report.html".to_owned(), hash.clone()) != Some(hash) {
+        write_json(&manifest_path, &manifest)?;
+    }
+    Ok(())
+}
+
+/// The manifest of a dataset of this format.
+fn manifest(directory: &Path) -> Result<serde_json::Value> {
+    let manifest = read_json(&directory.join("manifest.json"))?.ok_or_else(|| {
+        Error::usage(format!("{} is no dataset: it has no manifest.json", directory.display()))
+            .with_hint("name the directory output/<name>/<version>")
+    })?;
+    refuse_other_format(directory, &manifest)?;
+    Ok(manifest)
+}
+
+fn refuse_other_format(directory: &Path, manifest: &serde_json::Value) -> Result<()> {
+    let found = &manifest["format_version"];
+    if found == &serde_json::json!(FORMAT_VERSION) {
+        return Ok(());
+    }
+    let place = directory.display();
+    Err(Error::usage(format!("{place} has format {found}; this gistmill reads format {FORMAT_VERSION}"))
+        .with_hint("build the dataset again, or use the gistmill that wrote it"))
+}
+
+/// The tables that the page shows.
+pub(crate) struct Tables {
+    instances: Table,
+    groups: Table,
+    traces: Table,
+}
+
+impl Tables {
+    fn read(directory: &Path) -> Result<Self> {
+        Ok(Tables {
+            instances: Table::read(directory, "instances", &[])?,
+            groups: Table::read(directory, "groups", data::GROUP_COLUMNS)?,
+            traces: Table::read(directory, "traces", data::TRACE_COLUMNS)?,
+        })
+    }
+}
+
+fn page(manifest: &serde_json::Value, tables: &Tables) -> Result<String> {
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
+    environment.add_filter("number", view::number);
+    environment.add_filter("percent", view::percent);
+    let data = data::embedded(tables)?;
+    let context = context! {
+        manifest => Value::from(Serde(manifest)),
+        view => Value::from(Serde(view::view(manifest, tables)?)),
+        scatter => Value::from_safe_string(scatter::svg(&tables.instances)?),
+        style => Value::from_safe_string(STYLE.to_owned()),
+        script => Value::from_safe_string(SCRIPT.to_owned()),
+        data => Value::from_safe_string(data::script_safe(&data)?),
+    };
+    environment
+        .render_str(PAGE, context)
+        .map_err(|error| Error::internal("cannot render the page").with_source(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::made_up::MadeUp;
+
+    fn written() -> (tempfile::TempDir, std::path::PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("2026.11");
+        crate::dataset::write(&directory, &MadeUp::new(&[40, 9]).input()).unwrap();
+        (folder, directory)
+    }
+
+    #[test]
+    fn rendering_again_gives_the_same_page_and_manifest() {
+        let (_folder, directory) = written();
+        let read = |name| fs_err::read(directory.join(name)).unwrap();
+        let before = (read("report.html"), read("manifest.json"));
+        render(&directory).unwrap();
+        assert_eq!(before, (read("report.html"), read("manifest.json")));
+    }
+
+    #[test]
+    fn a_changed_page_is_hashed_anew() {
+        let (_folder, directory) = written();
+        let before = fs_err::read(directory.join("manifest.json")).unwrap();
+        fs_err::write(directory.join("report.html"), "edited").unwrap();
+        render(&directory).unwrap();
+        assert_eq!(before, fs_err::read(directory.join("manifest.json")).unwrap());
+    }
+
+    #[test]
+    fn nothing_of_the_data_becomes_markup() {
+        let (_folder, directory) = written();
+        let page = fs_err::read_to_string(directory.join("report.html")).unwrap();
+        assert!(!page.contains("<script>alert"), "evidence of a group");
+        assert!(!page.contains("<b>bold</b>"), "output of a failed repository");
+        assert!(page.contains("&lt;b&gt;bold&lt;&#x2f;b&gt;") || page.contains("&lt;b&gt;bold&lt;/b&gt;"));
+        assert_eq!(page.matches("<script").count(), 2, "the data and the program");
+    }
+
+    #[test]
+    fn the_page_loads_nothing() {
+        let (_folder, directory) = written();
+        let page = fs_err::read_to_string(directory.join("report.html")).unwrap();
+        for loader in ["src=", "@import", "url(", "<link", "fetch(", "XMLHttpRequest", "<iframe"] {
+            assert!(!page.contains(loader), "{loader}");
+        }
+    }
+
+    #[test]
+    fn a_dataset_of_another_format_is_refused_by_number() {
+        let (_folder, directory) = written();
+        let path = directory.join("manifest.json");
+        let text = fs_err::read_to_string(&path).unwrap();
+        fs_err::write(&path, text.replace("\"format_version\": 1", "\"format_version\": 99")).unwrap();
+        assert!(render(&directory).unwrap_err().to_string().contains("has format 99"));
+    }
+
+    #[test]
+    fn a_directory_without_a_manifest_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(render(folder.path()).unwrap_err().fault(), crate::error::Fault::Usage);
+    }
+}

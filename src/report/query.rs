@@ -1,0 +1,110 @@
+//! Looking a group up in a dataset: what `gistmill show` prints.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::table::Table;
+use crate::error::Result;
+use crate::record::verdict::Evidence;
+
+/// A group of a dataset with its verdict.
+#[derive(Debug, Clone, Serialize)]
+pub struct Found {
+    pub slug: String,
+    pub group_id: String,
+    pub instance_id: Option<String>,
+    pub kept: bool,
+    pub cause: Option<String>,
+    pub flags: Vec<String>,
+    pub evidence: Option<Evidence>,
+    pub cases: i64,
+    pub attempts: i64,
+    pub trace_length: Option<i64>,
+    pub unique_files: Option<i64>,
+}
+
+/// Groups whose instance id or group id is `query`; when there is none, those that contain it.
+///
+/// # Errors
+/// When the directory is no dataset.
+pub fn find(directory: &Path, query: &str) -> Result<Vec<Found>> {
+    let all = read(directory)?;
+    let exact = |group: &&Found| group.group_id == query || group.instance_id.as_deref() == Some(query);
+    let found: Vec<Found> = all.iter().filter(exact).cloned().collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let part = |group: &Found| {
+        group.group_id.contains(query) || group.instance_id.as_deref().is_some_and(|id| id.contains(query))
+    };
+    Ok(all.into_iter().filter(part).collect())
+}
+
+fn read(directory: &Path) -> Result<Vec<Found>> {
+    super::manifest(directory)?;
+    let instances = Table::read(directory, "instances", &["slug", "group_id", "instance_id"])?;
+    let ids = instances.whole_texts("instance_id")?;
+    let places = instances.whole_texts("slug")?.into_iter().zip(instances.whole_texts("group_id")?);
+    let published: std::collections::BTreeMap<_, _> = places.zip(ids).collect();
+    let groups = Table::read(directory, "groups", &[])?;
+    let (slugs, group_ids) = (groups.whole_texts("slug")?, groups.whole_texts("group_id")?);
+    let (kept, causes, evidence) = (groups.flags("kept")?, groups.texts("cause")?, groups.texts("evidence")?);
+    let (flags, cases, attempts) =
+        (groups.lists("flags")?, groups.whole_numbers("n_cases")?, groups.whole_numbers("attempts")?);
+    let (lengths, files) = (groups.numbers("trace_length")?, groups.numbers("unique_files")?);
+    let row = |row: usize| Found {
+        slug: slugs[row].to_owned(),
+        group_id: group_ids[row].to_owned(),
+        instance_id: published.get(&(slugs[row], group_ids[row])).map(|id| (*id).to_owned()),
+        kept: kept[row],
+        cause: causes[row].filter(|cause| !cause.is_empty()).map(str::to_owned),
+        flags: flags[row].clone(),
+        evidence: evidence[row].and_then(|text| serde_json::from_str(text).ok()),
+        cases: cases[row],
+        attempts: attempts[row],
+        trace_length: lengths[row],
+        unique_files: files[row],
+    };
+    Ok((0..groups.rows()).map(row).collect())
+}
+
+impl Found {
+    /// `published`, `kept`, or the cause.
+    pub fn verdict(&self) -> &str {
+        match (&self.cause, &self.instance_id) {
+            (Some(cause), _) => cause,
+            (None, Some(_)) => "published",
+            (None, None) => "kept",
+        }
+    }
+
+    /// All that is known, for people.
+    pub fn describe(&self) -> String {
+        let mut text = format!("{} {}\n", self.slug, self.group_id);
+        let _ = match (&self.cause, &self.instance_id) {
+            (Some(cause), _) => writeln!(text, "  out: {cause}"),
+            (None, Some(id)) => writeln!(text, "  in: published as {id}"),
+            (None, None) => writeln!(text, "  kept, but not in the sample"),
+        };
+        let _ = writeln!(text, "  {} cases, {} attempts", self.cases, self.attempts);
+        if let (Some(length), Some(files)) = (self.trace_length, self.unique_files) {
+            let _ = writeln!(text, "  trace length {length}, {files} files");
+        }
+        if !self.flags.is_empty() {
+            let _ = writeln!(text, "  flags: {}", self.flags.join(", "));
+        }
+        if let Some(evidence) = &self.evidence {
+            let _ = writeln!(text, "  {}", evidence.summary);
+            if !evidence.seen.is_empty() {
+                let _ = writeln!(text, "  seen in {}", evidence.seen.join(", "));
+            }
+            for line in evidence.excerpt.lines() {
+                let _ = writeln!(text, "    {line}");
+            }
+            let _ = writeln!(text, "  see it again: {}", evidence.command);
+        }
+        text
+    }
+}

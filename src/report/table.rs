@@ -1,0 +1,85 @@
+//! Reading a table of the dataset, cell by cell.
+
+use std::path::Path;
+
+use polars::prelude::*;
+
+use crate::error::{Error, Result};
+
+/// A table that [`crate::dataset`] wrote.
+#[derive(Debug)]
+pub(crate) struct Table {
+    name: &'static str,
+    frame: DataFrame,
+}
+
+impl Table {
+    /// Reads the named columns, all when none is named.
+    pub(crate) fn read(directory: &Path, name: &'static str, columns: &[&str]) -> Result<Self> {
+        let path = directory.join(format!("{name}.parquet"));
+        let file = fs_err::File::open(&path)?;
+        let columns = (!columns.is_empty()).then(|| columns.iter().map(|&one| one.to_owned()).collect());
+        let mut frame = ParquetReader::new(file.into_file())
+            .with_columns(columns)
+            .finish()
+            .map_err(|error| Error::machine(format!("cannot read {}", path.display())).with_source(error))?;
+        frame.rechunk_mut();
+        Ok(Table { name, frame })
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.frame.height()
+    }
+
+    fn column<'a, T>(&'a self, column: &str, cast: impl Fn(&'a Column) -> PolarsResult<T>) -> Result<T> {
+        self.frame.column(column).and_then(cast).map_err(|error| {
+            Error::usage(format!("{}.parquet has no column `{column}` as gistmill writes it", self.name))
+                .with_hint("the dataset was written by another version of gistmill: build it again")
+                .with_source(error)
+        })
+    }
+
+    /// A text column.
+    pub(crate) fn texts(&self, column: &str) -> Result<Vec<Option<&str>>> {
+        Ok(self.column(column, Column::str)?.iter().collect())
+    }
+
+    /// A text column without nulls.
+    pub(crate) fn whole_texts(&self, column: &str) -> Result<Vec<&str>> {
+        Ok(self.texts(column)?.into_iter().map(Option::unwrap_or_default).collect())
+    }
+
+    /// A column of counts.
+    pub(crate) fn numbers(&self, column: &str) -> Result<Vec<Option<i64>>> {
+        Ok(self.column(column, Column::i64)?.iter().collect())
+    }
+
+    /// A column of counts without nulls.
+    pub(crate) fn whole_numbers(&self, column: &str) -> Result<Vec<i64>> {
+        Ok(self.numbers(column)?.into_iter().map(Option::unwrap_or_default).collect())
+    }
+
+    /// A column of measurements.
+    pub(crate) fn reals(&self, column: &str) -> Result<Vec<Option<f64>>> {
+        Ok(self.column(column, Column::f64)?.iter().collect())
+    }
+
+    /// A column of yes and no; null is no.
+    pub(crate) fn flags(&self, column: &str) -> Result<Vec<bool>> {
+        Ok(self.column(column, Column::bool)?.iter().map(Option::unwrap_or_default).collect())
+    }
+
+    /// A column of lists of texts; null is empty.
+    pub(crate) fn lists(&self, column: &str) -> Result<Vec<Vec<String>>> {
+        let cells = self.column(column, Column::list)?;
+        (0..self.rows()).map(|row| self.list(column, cells.get_as_series(row))).collect()
+    }
+
+    fn list(&self, column: &str, cell: Option<Series>) -> Result<Vec<String>> {
+        let Some(cell) = cell else { return Ok(Vec::new()) };
+        let texts = cell.str().map_err(|error| {
+            Error::usage(format!("{}.parquet: `{column}` is no list of texts", self.name)).with_source(error)
+        })?;
+        Ok(texts.iter().flatten().map(str::to_owned).collect())
+    }
+}

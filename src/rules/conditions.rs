@@ -1,0 +1,117 @@
+//! `[rule.match]`: patterns and bounds, compiled.
+
+use std::time::Duration;
+
+use super::matching::{Bounds, Match, Pattern, Patterns};
+use crate::document::section::{Field, Located, Section};
+use crate::document::{Problems, units};
+use crate::redact::quote;
+
+/// Everything that a rule can ask for.
+pub const KEYS: [&str; 14] = [
+    "path",
+    "name",
+    "marker",
+    "fixture",
+    "source",
+    "repository",
+    "min_cases",
+    "max_cases",
+    "min_duration",
+    "max_duration",
+    "min_trace_length",
+    "max_trace_length",
+    "min_unique_files",
+    "max_unique_files",
+];
+
+/// Reads the conditions of a rule; those that cannot stand are among the problems.
+pub fn read(section: &Section<'_>, problems: &mut Problems<'_>) -> Match {
+    Match {
+        path: patterns(section, "path", Pattern::glob, problems),
+        name: patterns(section, "name", Pattern::regex, problems),
+        marker: patterns(section, "marker", Pattern::glob, problems),
+        fixture: patterns(section, "fixture", Pattern::glob, problems),
+        source: patterns(section, "source", Pattern::regex, problems),
+        repository: patterns(section, "repository", Pattern::glob, problems),
+        cases: counts(section, "cases", problems),
+        duration: durations(section, problems),
+        trace_length: counts(section, "trace_length", problems),
+        unique_files: counts(section, "unique_files", problems),
+    }
+}
+
+fn patterns(
+    section: &Section<'_>,
+    key: &str,
+    compile: fn(&str) -> Result<Pattern, String>,
+    problems: &mut Problems<'_>,
+) -> Patterns {
+    let Field::Given(list) = section.text_or_texts(key, problems) else {
+        return Patterns::default();
+    };
+    if list.value.is_empty() {
+        problems.add(list.at, format!("`{key}` is empty"), Some("leave it out to match all".to_owned()));
+    }
+    let mut patterns = Vec::new();
+    for text in &list.value {
+        match compile(text.value) {
+            _ if text.value.is_empty() => {
+                problems.add(text.at, format!("`{key}` has an empty pattern"), None);
+            }
+            Ok(pattern) => patterns.push(pattern),
+            Err(problem) => {
+                problems.add(
+                    text.at,
+                    format!("{key} {} does not compile: {problem}", quote(text.value)),
+                    None,
+                );
+            }
+        }
+    }
+    Patterns(patterns)
+}
+
+fn counts(section: &Section<'_>, what: &str, problems: &mut Problems<'_>) -> Bounds<u64> {
+    let mut read = |side: &str| {
+        let key = format!("{side}_{what}");
+        let located = section.integer(&key, problems).given()?;
+        let number = u64::try_from(located.value).ok();
+        if number.is_none() {
+            problems.add(located.at, format!("`{key}` must not be negative"), None);
+        }
+        number.map(|value| Located { value, at: located.at })
+    };
+    let (min, max) = (read("min"), read("max"));
+    bounds(what, min, max, problems)
+}
+
+fn durations(section: &Section<'_>, problems: &mut Problems<'_>) -> Bounds<Duration> {
+    let mut read = |key: &str| {
+        let text = section.duration(key, problems).given()?;
+        match units::parse_duration(text.value) {
+            Ok(value) => Some(Located { value, at: text.at }),
+            Err(problem) => {
+                let hint = Some(units::DURATION_EXAMPLES.to_owned());
+                problems.add(text.at, format!("{key} {} {problem}", quote(text.value)), hint);
+                None
+            }
+        }
+    };
+    let (min, max) = (read("min_duration"), read("max_duration"));
+    bounds("duration", min, max, problems)
+}
+
+fn bounds<T: PartialOrd>(
+    what: &str,
+    min: Option<Located<T>>,
+    max: Option<Located<T>>,
+    problems: &mut Problems<'_>,
+) -> Bounds<T> {
+    if let (Some(min), Some(max)) = (&min, &max)
+        && min.value > max.value
+    {
+        problems.add(max.at, format!("max_{what} is below min_{what}, so nothing matches"), None);
+    }
+    Bounds { min: min.map(|located| located.value), max: max.map(|located| located.value) }
+}

@@ -1,0 +1,367 @@
+//! The embedded Python runner: unpacks it, starts it in a backend, and talks to it with a time limit on every answer.
+//!
+//! A [`Runner`] is one interpreter in one world. It mirrors the entry command as a stack of forks (interpreter →
+//! directory → file → group); [`Runner::open_directory`], [`Runner::open_file`] and [`Runner::close`] move along it.
+//! Trouble with the runner is an [`Error`] with [`Fault::Harness`](crate::error::Fault::Harness), never a result.
+
+pub mod protocol;
+
+use std::collections::BTreeMap;
+use std::io::{BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+use crate::backend::local::Process;
+use crate::backend::{Backend, Job, JobLimits, Mount, Network};
+use crate::error::{Error, Result};
+use crate::record::id::{hash_parts, sha256_hex};
+use crate::store::Cache;
+use protocol::{Answer, Numbered, OutputLimits, PROTOCOL, Request, RunnerIsolation};
+
+macro_rules! python_files {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("runner/python/gistmill_runner/", $name)))),*]
+    };
+}
+
+/// The Python files that travel inside the binary.
+const FILES: &[(&str, &str)] = python_files![
+    "__init__.py",
+    "__main__.py",
+    "children.py",
+    "collect.py",
+    "descriptors.py",
+    "disruptive.py",
+    "group_run.py",
+    "interpreter.py",
+    "isolate.py",
+    "network.py",
+    "protocol.py",
+    "reseed.py",
+    "server.py",
+    "shared.py",
+    "stages.py",
+    "tracer.py",
+];
+
+/// Time the runner gets beyond a request's own limit before it counts as hanging.
+const GRACE: Duration = Duration::from_secs(30);
+/// Bytes of each in-memory file system inside.
+const TMPFS_BYTES: u64 = 1 << 30;
+
+/// SHA-256 over the embedded files: part of every key that depends on what the runner does.
+pub fn version_hash() -> String {
+    let parts: Vec<&str> = FILES.iter().flat_map(|(name, text)| [*name, *text]).collect();
+    hash_parts(&parts)
+}
+
+/// Writes the embedded files into the cache, once per version; gives the directory that holds the package.
+///
+/// # Errors
+/// IO errors with action and path.
+pub fn unpack(cache: &Cache) -> Result<PathBuf> {
+    let folder = cache.dir("runner")?.join(&version_hash()[..16]);
+    let package = folder.join("gistmill_runner");
+    for (name, text) in FILES {
+        let path = package.join(name);
+        let same = fs_err::read(&path).is_ok_and(|found| sha256_hex(&found) == sha256_hex(text.as_bytes()));
+        if !same {
+            fs_err::create_dir_all(&package)?;
+            crate::store::write_atomic(&path, text.as_bytes())?;
+        }
+    }
+    Ok(folder)
+}
+
+/// Everything that a runner needs to start.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// The environment and tree to run in.
+    pub python_prefix: PathBuf,
+    pub venv: PathBuf,
+    pub tree: PathBuf,
+    /// The complete environment of the world.
+    pub env: BTreeMap<String, String>,
+    /// Directory from [`unpack`].
+    pub runner: PathBuf,
+    pub limits: JobLimits,
+    pub output_bytes: u64,
+    /// Whether attempts see the tree through overlays; off only to warm byte code up.
+    pub overlays: bool,
+}
+
+impl Setting {
+    /// The mounts that every run of tests sees, the tree as given.
+    pub fn mounts(&self, backend: &dyn Backend, tree: Mount) -> Vec<Mount> {
+        let places = backend.places();
+        let tmpfs = |inside: &Path| Mount::Tmpfs { inside: inside.to_owned(), bytes: TMPFS_BYTES };
+        let mut mounts = vec![
+            tmpfs(&places.tmp),
+            tmpfs(&places.home),
+            tmpfs(Path::new("/var/tmp")),
+            tmpfs(Path::new("/dev/shm")),
+        ];
+        if !self.python_prefix.starts_with("/usr") {
+            let prefix = self.python_prefix.clone();
+            mounts.push(Mount::ReadOnly { host: prefix.clone(), inside: prefix });
+        }
+        mounts.push(Mount::ReadOnly { host: self.venv.clone(), inside: places.venv.clone() });
+        mounts.push(tree);
+        mounts
+    }
+
+    /// A setting for a tree with its environment, in the conditions of `env`.
+    pub fn for_tree(
+        python_prefix: &Path,
+        venv: &Path,
+        tree: &Path,
+        env: BTreeMap<String, String>,
+        runner: &Path,
+        limits: &crate::config::Limits,
+    ) -> Self {
+        Setting {
+            python_prefix: python_prefix.to_owned(),
+            venv: venv.to_owned(),
+            tree: tree.to_owned(),
+            env,
+            runner: runner.to_owned(),
+            limits: JobLimits {
+                memory: limits.memory,
+                processes: limits.processes,
+                file_size: limits.file_size,
+            },
+            output_bytes: limits.output,
+            overlays: true,
+        }
+    }
+}
+
+/// A live interpreter of the fork tree.
+#[derive(Debug)]
+pub struct Runner {
+    process: Process,
+    answers: Receiver<Result<Numbered, String>>,
+    next_id: u64,
+    /// Versions that the runner reported.
+    pub python: String,
+    pub pytest: String,
+}
+
+impl Runner {
+    /// Starts an interpreter and waits until it is ready.
+    ///
+    /// # Errors
+    /// Harness errors when it does not start; a repository error when pytest cannot be imported.
+    pub fn start(backend: &dyn Backend, setting: &Setting) -> Result<Self> {
+        let mut process = backend.start(&job(backend, setting))?;
+        let token = fresh_token()?;
+        let pipe = process.take_answers().ok_or_else(|| Error::internal("the job has no channel"))?;
+        let (sender, answers) = sync_channel(64);
+        let expected = token.clone();
+        std::thread::spawn(move || {
+            let mut pipe = BufReader::with_capacity(256 * 1024, pipe);
+            loop {
+                let message = match protocol::read_answer(&mut pipe, &expected) {
+                    Ok(Some(answer)) => Ok(answer),
+                    Ok(None) => return,
+                    Err(trouble) => Err(trouble),
+                };
+                let last = message.is_err();
+                if sender.send(message).is_err() || last {
+                    return;
+                }
+            }
+        });
+        let mut runner =
+            Runner { process, answers, next_id: 0, python: String::new(), pytest: String::new() };
+        let places = backend.places();
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let isolation = setting.overlays.then(|| RunnerIsolation {
+            root: text(&places.root),
+            writable: vec![text(&places.tmp), text(&places.home), "/var/tmp".into(), "/dev/shm".into()],
+            scratch: text(&places.scratch),
+        });
+        let limits = OutputLimits { output_bytes: setting.output_bytes };
+        let hello = Request::Hello { token, protocol: PROTOCOL, isolation, limits };
+        match runner.ask(&hello, Duration::from_mins(1))? {
+            Answer::Hello { python, pytest } => {
+                (runner.python, runner.pytest) = (python, pytest);
+                Ok(runner)
+            }
+            Answer::Refused { reason } => Err(Error::repository(format!("pytest cannot run: {reason}"))
+                .with_hint("add pytest to the repository's `requirements` in the config")),
+            other => Err(runner.unexpected(&other)),
+        }
+    }
+
+    /// Sends a request without waiting.
+    fn send(&mut self, request: &Request) -> Result<u64> {
+        let id = self.next_id;
+        self.next_id += 1;
+        let frame = protocol::encode(id, request).map_err(Error::internal)?;
+        let result = match self.process.requests() {
+            Some(pipe) => pipe.write_all(&frame).and_then(|()| pipe.flush()),
+            None => Err(std::io::Error::other("the channel is closed")),
+        };
+        result.map_err(|error| {
+            Error::harness("the runner does not take requests")
+                .with_source(error)
+                .with_detail(self.process.log())
+        })?;
+        Ok(id)
+    }
+
+    /// Waits for an answer to request `id`.
+    fn receive(&mut self, id: u64, limit: Duration) -> Result<Answer> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let wait = deadline.saturating_duration_since(Instant::now()).min(Duration::from_millis(200));
+            match self.answers.recv_timeout(wait) {
+                Ok(Ok(numbered)) if numbered.id == id => return Ok(numbered.answer),
+                Ok(Ok(_)) => {}
+                Ok(Err(trouble)) => return Err(self.trouble(&trouble)),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.trouble("the runner ended")),
+                Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
+                    return Err(self.trouble(&format!("no answer within {} s", limit.as_secs())));
+                }
+                Err(RecvTimeoutError::Timeout) => crate::interrupt::check()?,
+            }
+        }
+    }
+
+    /// Sends a request and waits for its (first) answer.
+    ///
+    /// # Errors
+    /// Harness errors: no answer in time, a broken pipe, trouble inside the runner.
+    pub fn ask(&mut self, request: &Request, limit: Duration) -> Result<Answer> {
+        let id = self.send(request)?;
+        match self.receive(id, limit + GRACE)? {
+            Answer::InternalError { traceback } => {
+                Err(Error::harness("the runner failed").with_detail(traceback))
+            }
+            answer => Ok(answer),
+        }
+    }
+
+    /// Runs a group `repeat` times; `each` sees every attempt as it ends.
+    ///
+    /// # Errors
+    /// Harness errors, and whatever `each` gives back.
+    pub fn run_group(
+        &mut self,
+        items: &[usize],
+        repeat: u32,
+        (case_timeout, group_timeout): (Duration, Duration),
+        mut each: impl FnMut(protocol::GroupDone) -> Result<()>,
+    ) -> Result<Ran> {
+        let request = Request::Run {
+            items: items.to_vec(),
+            case_timeout_ms: milliseconds(case_timeout),
+            group_timeout_ms: milliseconds(group_timeout),
+            repeat,
+        };
+        let id = self.send(&request)?;
+        for done in 0..repeat {
+            match self.receive(id, group_timeout + GRACE)? {
+                Answer::GroupDone(report) => each(*report)?,
+                Answer::Died { level, exit } => return Ok(Ran::ServerDied { level, exit, done }),
+                Answer::InternalError { traceback } => {
+                    return Err(Error::harness("the runner failed").with_detail(traceback));
+                }
+                other => return Err(self.unexpected(&other)),
+            }
+        }
+        Ok(Ran::All)
+    }
+
+    /// Ends the process on top of the stack.
+    ///
+    /// # Errors
+    /// Harness errors.
+    pub fn close(&mut self) -> Result<()> {
+        match self.ask(&Request::Close {}, Duration::from_secs(10))? {
+            Answer::Closed {} | Answer::Died { .. } => Ok(()),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// A harness error for an answer that does not fit the question.
+    pub fn unexpected(&self, answer: &Answer) -> Error {
+        self.trouble(&format!("an answer that does not fit: {answer:?}"))
+    }
+
+    fn trouble(&self, what: &str) -> Error {
+        let log = self.process.log();
+        let error = Error::harness(format!("the runner: {what}"));
+        if log.is_empty() { error } else { error.with_detail(log) }
+    }
+}
+
+/// How a series of attempts of one group ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ran {
+    /// Every attempt was reported.
+    All,
+    /// A server process died after `done` attempts; the stack is shorter now.
+    ServerDied { level: String, exit: protocol::ProcessExit, done: u32 },
+}
+
+/// Whole milliseconds of a limit.
+pub fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn job(backend: &dyn Backend, setting: &Setting) -> Job {
+    let places = backend.places();
+    let (host, inside) = (setting.tree.clone(), places.root.clone());
+    let tree =
+        if setting.overlays { Mount::ReadOnly { host, inside } } else { Mount::Writable { host, inside } };
+    let mut mounts = setting.mounts(backend, tree);
+    mounts.push(Mount::Tmpfs { inside: places.scratch.clone(), bytes: 2 * TMPFS_BYTES });
+    mounts.push(Mount::ReadOnly { host: setting.runner.clone(), inside: places.runner.clone() });
+    let main = places.runner.join("gistmill_runner/__main__.py");
+    Job {
+        argv: vec![
+            places.venv.join("bin/python").to_string_lossy().into_owned(),
+            main.to_string_lossy().into_owned(),
+            "--in-fd".into(),
+            "3".into(),
+            "--out-fd".into(),
+            "4".into(),
+        ],
+        env: setting.env.clone(),
+        cwd: places.root.clone(),
+        mounts,
+        network: Network::Off,
+        may_mount: setting.overlays,
+        limits: setting.limits,
+        channel: true,
+    }
+}
+
+/// 128 random bits in hex: repository code cannot guess the mark of a frame.
+fn fresh_token() -> Result<String> {
+    use std::io::Read;
+    let mut bytes = [0_u8; 16];
+    fs_err::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(hex::encode(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_python_file_travels_inside_the_binary() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/runner/python/gistmill_runner");
+        let mut found: Vec<String> = fs_err::read_dir(folder)
+            .expect("the folder is there")
+            .map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned())
+            .filter(|name| name.ends_with(".py"))
+            .collect();
+        found.sort();
+        let embedded: Vec<&str> = FILES.iter().map(|(name, _)| *name).collect();
+        assert_eq!(found, embedded);
+    }
+}

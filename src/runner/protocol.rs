@@ -1,0 +1,403 @@
+//! The messages between the driver and the embedded Python runner: one enum each way, and their frames.
+//!
+//! Requests are a 4-byte big-endian length and JSON. Answers are lines `@gistmill <token> <length> <json>`; everything
+//! else that appears on the pipe is noise that repository code scribbled there, and is skipped.
+
+use std::io::BufRead;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Version of this protocol; the runner refuses another one.
+pub const PROTOCOL: u32 = 1;
+
+/// What the driver asks.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "snake_case", tag = "op")]
+pub enum Request {
+    Hello {
+        token: String,
+        protocol: u32,
+        isolation: Option<RunnerIsolation>,
+        limits: OutputLimits,
+    },
+    /// Collect everything in one process; `args` empty = the repository's own testpaths.
+    Discover {
+        args: Vec<String>,
+        options: Vec<String>,
+        timeout_ms: u64,
+    },
+    /// Configure pytest as for `file` and load its directory's initial conftests.
+    OpenDirectory {
+        file: String,
+        options: Vec<String>,
+        trace: TraceMode,
+        timeout_ms: u64,
+    },
+    OpenFile {
+        file: String,
+        timeout_ms: u64,
+    },
+    Run {
+        items: Vec<usize>,
+        case_timeout_ms: u64,
+        group_timeout_ms: u64,
+        repeat: u32,
+    },
+    /// End the process on top of the stack.
+    Close {},
+}
+
+/// What a traced directory counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TraceMode {
+    Off,
+    /// Calls into the tree; code outside is not observed.
+    Tree,
+    /// Calls in all code.
+    All,
+}
+
+/// Where the runner lays its overlays.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunnerIsolation {
+    pub root: String,
+    pub writable: Vec<String>,
+    pub scratch: String,
+}
+
+/// Bounds on what a case's report carries.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct OutputLimits {
+    pub output_bytes: u64,
+}
+
+/// What the runner answers. Unknown fields are ignored so that a runner may say more.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum Answer {
+    Hello {
+        python: String,
+        pytest: String,
+    },
+    Refused {
+        reason: String,
+    },
+    Discovered(Box<Discovered>),
+    DirectoryReady {},
+    FileReady(Box<FileReady>),
+    GroupDone(Box<GroupDone>),
+    Closed {},
+    /// Configuration or conftest trouble of the repository.
+    Failed {
+        stage: String,
+        error: Failure,
+    },
+    /// A server process ended by itself while it imported repository code.
+    Died {
+        level: String,
+        exit: ProcessExit,
+    },
+    TimedOut {
+        level: String,
+    },
+    /// The runner itself is in trouble; never a test's result.
+    InternalError {
+        traceback: String,
+    },
+}
+
+/// An answer with the number of the request it belongs to.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Numbered {
+    pub id: u64,
+    #[serde(flatten)]
+    pub answer: Answer,
+}
+
+/// An exception of the repository's code or configuration.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Failure {
+    #[serde(default)]
+    pub exception: Option<String>,
+    #[serde(default)]
+    pub text: String,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum ProcessExit {
+    Finished,
+    Exited { code: i32 },
+    Signaled { signal: i32 },
+    TimedOut { scope: String, index: Option<i64> },
+}
+
+/// Result of a whole-suite collection.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Discovered {
+    pub items: Vec<Item>,
+    pub errors: Vec<CollectError>,
+    #[serde(default)]
+    pub deselected: usize,
+    #[serde(default)]
+    pub config: Value,
+    #[serde(default)]
+    pub neutralise: Vec<Neutralise>,
+}
+
+/// A plugin that must be kept quiet, and the options that do it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Neutralise {
+    pub plugin: String,
+    #[serde(default)]
+    pub version: Option<String>,
+    pub options: Vec<String>,
+    pub reason: String,
+}
+
+impl From<Neutralise> for crate::record::environment::SwitchedOff {
+    fn from(plugin: Neutralise) -> Self {
+        let Neutralise { plugin, version, options, reason } = plugin;
+        Self { plugin, version, options, reason }
+    }
+}
+
+/// A collected pytest item.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Item {
+    pub index: usize,
+    pub node_id: String,
+    pub file: String,
+    pub classes: Vec<String>,
+    pub function: String,
+    pub parameters: Option<String>,
+    /// `function`, or the class name of another kind of item.
+    pub kind: String,
+    #[serde(default)]
+    pub markers: Vec<String>,
+    #[serde(default)]
+    pub fixtures: Vec<String>,
+    #[serde(default)]
+    pub line: Option<u32>,
+}
+
+/// A collector that failed, or skipped everything in it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct CollectError {
+    #[serde(default)]
+    pub node_id: String,
+    pub file: String,
+    /// `error` or `skipped`.
+    pub kind: String,
+    #[serde(default)]
+    pub exception: Option<String>,
+    #[serde(default)]
+    pub text: String,
+    #[serde(default)]
+    pub missing_module: Option<String>,
+}
+
+/// A file process is ready.
+#[derive(Debug, Clone, Deserialize)]
+pub struct FileReady {
+    pub items: Vec<Item>,
+    #[serde(default)]
+    pub errors: Vec<CollectError>,
+    #[serde(default)]
+    pub import: Option<ImportTrace>,
+}
+
+/// One attempt of one group.
+#[derive(Debug, Clone, Deserialize)]
+pub struct GroupDone {
+    #[serde(default)]
+    pub attempt: u32,
+    pub cases: Vec<CaseReport>,
+    pub exit: ProcessExit,
+    #[serde(default)]
+    pub leftover: u32,
+    #[serde(default)]
+    pub connections: Vec<String>,
+    #[serde(default)]
+    pub raw_output: String,
+    /// Index of the case that was running when the process ended.
+    #[serde(default)]
+    pub running: Option<i64>,
+    /// Text of pytest's own trouble (INTERNALERROR, `pytest.exit`).
+    #[serde(default)]
+    pub pytest_error: Option<String>,
+    /// Items that a hook of the repository deselected.
+    #[serde(default)]
+    pub deselected: Vec<Option<i64>>,
+    pub duration_ms: f64,
+    #[serde(default)]
+    pub trace: Option<GroupTrace>,
+}
+
+/// One case of an attempt.
+#[derive(Debug, Clone, Deserialize)]
+pub struct CaseReport {
+    /// Index of the item; negative for one that a hook of the repository made up.
+    pub index: i64,
+    pub outcome: crate::record::outcome::Outcome,
+    #[serde(default)]
+    pub phase: Option<String>,
+    #[serde(default)]
+    pub exception: Option<String>,
+    #[serde(default)]
+    pub message: Option<String>,
+    #[serde(default)]
+    pub stdout: String,
+    #[serde(default)]
+    pub stderr: String,
+    #[serde(default)]
+    pub duration_ms: f64,
+    /// Processes the runner knows of, for normalization.
+    #[serde(default)]
+    pub process_ids: Vec<u32>,
+    /// SHA-256 over all bytes of a stream that is cut.
+    #[serde(default)]
+    pub stdout_sha256: Option<String>,
+    #[serde(default)]
+    pub stderr_sha256: Option<String>,
+}
+
+/// Calls seen while the cases ran.
+#[derive(Debug, Clone, Deserialize)]
+pub struct GroupTrace {
+    pub functions: Vec<crate::record::trace::FunctionCalls>,
+    #[serde(default)]
+    pub total_calls: Option<u64>,
+    /// False when the test took the profiler away.
+    #[serde(default = "yes")]
+    pub complete: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Calls and module bodies seen while the file and its conftests were imported.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ImportTrace {
+    #[serde(default)]
+    pub calls: u64,
+    #[serde(default)]
+    pub files: Vec<String>,
+}
+
+/// Encodes a request as a frame.
+///
+/// # Errors
+/// When the request cannot be encoded or is longer than 4 GiB.
+pub fn encode(id: u64, request: &Request) -> Result<Vec<u8>, String> {
+    let mut value = serde_json::to_value(request).map_err(|error| error.to_string())?;
+    value["id"] = id.into();
+    let text = value.to_string();
+    let length = u32::try_from(text.len()).map_err(|_| "the request is too long".to_owned())?;
+    let mut frame = length.to_be_bytes().to_vec();
+    frame.extend_from_slice(text.as_bytes());
+    Ok(frame)
+}
+
+/// Reads the next answer with this token, skipping whatever else is on the pipe; `None` at its end.
+///
+/// # Errors
+/// A read error, or a frame with the right token whose content is not an answer.
+pub fn read_answer(pipe: &mut impl BufRead, token: &str) -> Result<Option<Numbered>, String> {
+    let mark = format!("@gistmill {token} ");
+    loop {
+        if !skip_to_line_starting_with(pipe, mark.as_bytes())? {
+            return Ok(None);
+        }
+        let Some(length) = read_length(pipe)? else { continue };
+        let mut text = vec![0_u8; length];
+        pipe.read_exact(&mut text).map_err(|error| format!("an answer breaks off: {error}"))?;
+        return serde_json::from_slice(&text)
+            .map(Some)
+            .map_err(|error| format!("an answer cannot be read: {error}: {}", excerpt(&text)));
+    }
+}
+
+fn excerpt(text: &[u8]) -> String {
+    String::from_utf8_lossy(&text[..text.len().min(300)]).into_owned()
+}
+
+/// Consumes bytes up to and including `mark` at the start of a line.
+fn skip_to_line_starting_with(pipe: &mut impl BufRead, mark: &[u8]) -> Result<bool, String> {
+    let mut matched = 0;
+    let mut at_line_start = true;
+    loop {
+        let buffer = pipe.fill_buf().map_err(|error| format!("reading answers: {error}"))?;
+        if buffer.is_empty() {
+            return Ok(false);
+        }
+        let mut used = 0;
+        for &byte in buffer {
+            used += 1;
+            if at_line_start && byte == mark[matched] {
+                matched += 1;
+                if matched == mark.len() {
+                    pipe.consume(used);
+                    return Ok(true);
+                }
+            } else {
+                matched = 0;
+                at_line_start = byte == b'\n';
+            }
+        }
+        pipe.consume(used);
+    }
+}
+
+/// Reads decimal digits up to a space; `None` when it is something else (noise that looked like a frame).
+fn read_length(pipe: &mut impl BufRead) -> Result<Option<usize>, String> {
+    let mut length = 0_usize;
+    for _ in 0..12 {
+        let mut byte = [0_u8];
+        pipe.read_exact(&mut byte).map_err(|error| format!("an answer breaks off: {error}"))?;
+        match byte[0] {
+            digit @ b'0'..=b'9' => length = length * 10 + usize::from(digit - b'0'),
+            b' ' if length > 0 => return Ok(Some(length)),
+            _ => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(token: &str, json: &str) -> String {
+        format!("\n@gistmill {token} {} {json}\n", json.len())
+    }
+
+    #[test]
+    fn answers_are_found_between_garbage() {
+        let json = r#"{"id":3,"type":"closed"}"#;
+        let text = format!("noise@gistmill t 5 {}\n@gistmill wrong 3 abc{}tail", json, frame("t", json));
+        let mut pipe = text.as_bytes();
+        let answer = read_answer(&mut pipe, "t").expect("reads").expect("is there");
+        assert_eq!(answer.id, 3);
+        assert!(matches!(answer.answer, Answer::Closed {}));
+        assert!(read_answer(&mut pipe, "t").expect("reads").is_none());
+    }
+
+    #[test]
+    fn a_frame_that_breaks_off_is_an_error_and_not_a_result() {
+        let text = "\n@gistmill t 500 {\"id\":1";
+        assert!(read_answer(&mut text.as_bytes(), "t").is_err());
+    }
+
+    #[test]
+    fn requests_carry_their_number_and_operation() {
+        let frame = encode(7, &Request::Close {}).expect("encodes");
+        let value: Value = serde_json::from_slice(&frame[4..]).expect("is JSON");
+        assert_eq!(value, serde_json::json!({"op": "close", "id": 7}));
+        assert_eq!(u32::from_be_bytes([frame[0], frame[1], frame[2], frame[3]]) as usize, frame.len() - 4);
+    }
+}

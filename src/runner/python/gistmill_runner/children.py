@@ -1,0 +1,131 @@
+"""Waiting for forked processes, with deadlines, and killing what they leave behind.
+
+The process that forks groups is a *subreaper*: whatever a test starts and abandons, in new sessions or not, becomes
+its child in the end and is killed. SIGCHLD is blocked while a server waits and handed back to the children as it was.
+"""
+
+import ctypes
+import signal
+from os import WNOHANG, getpid, kill, listdir, waitpid
+from os import WEXITSTATUS, WIFEXITED, WTERMSIG
+from time import monotonic_ns
+
+_getsignal = signal.getsignal
+_setsignal = signal.signal
+_sigmask = signal.pthread_sigmask
+_sigtimedwait = signal.sigtimedwait
+_SIGKILL = signal.SIGKILL
+_SIGCHLD = signal.SIGCHLD
+_BLOCK, _SETMASK = signal.SIG_BLOCK, signal.SIG_SETMASK
+_SIG_IGN, _SIG_DFL = signal.SIG_IGN, signal.SIG_DFL
+_prctl = ctypes.CDLL(None, use_errno=True).prctl
+_open = open
+
+_ONLY_SIGCHLD = frozenset([_SIGCHLD])
+_LONGEST_SLEEP = 0.2
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans():
+    """Become the parent of every orphaned descendant."""
+    _prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def die_with_parent():
+    """Be killed when the process that forked this one ends."""
+    _prctl(PR_SET_PDEATHSIG, int(_SIGKILL), 0, 0, 0)
+
+
+class SignalState:
+    """What a server changes about signals while it waits, so that its children can undo it."""
+
+    def __init__(self):
+        self.mask = _sigmask(_BLOCK, {_SIGCHLD})
+        self.handler = _getsignal(_SIGCHLD)
+        if self.handler is _SIG_IGN:
+            _setsignal(_SIGCHLD, _SIG_DFL)
+
+    def restore(self):
+        """Put signals back as they were; for the child right after the fork, and for the server when it stops."""
+        if self.handler is _SIG_IGN:
+            _setsignal(_SIGCHLD, _SIG_IGN)
+        _sigmask(_SETMASK, self.mask)
+
+
+def wait(pid, next_deadline):
+    """Wait until process `pid` ends or a deadline passes; SIGCHLD must be blocked.
+
+    `next_deadline()` gives the nearest deadline in monotonic nanoseconds, or None for no deadline; it is asked again
+    several times a second, because the child may have moved on to its next case. Returns the wait status, or None when
+    the deadline has passed.
+    """
+    while True:
+        ended, status = waitpid(pid, WNOHANG)
+        if ended:
+            return status
+        deadline = next_deadline()
+        seconds = _LONGEST_SLEEP
+        if deadline is not None:
+            seconds = min(seconds, (deadline - monotonic_ns()) / 1e9)
+            if seconds <= 0:
+                return None
+        _sigtimedwait(_ONLY_SIGCHLD, seconds)
+
+
+def kill_and_wait(pid):
+    """Kill `pid`, a child of this process, and wait for its end. Returns its wait status."""
+    kill(pid, _SIGKILL)
+    return waitpid(pid, 0)[1]
+
+
+def exit_of(status):
+    """A wait status in the words of the protocol."""
+    if WIFEXITED(status):
+        return {"kind": "exited", "code": WEXITSTATUS(status)}
+    return {"kind": "signaled", "signal": WTERMSIG(status)}
+
+
+def living():
+    """Process IDs of this process's children, adopted ones included."""
+    found = set()
+    task = "/proc/%d/task" % getpid()
+    for thread in listdir(task):
+        with _open("%s/%s/children" % (task, thread)) as file:
+            found.update(map(int, file.read().split()))
+    return found
+
+
+def none_left():
+    """Whether this process has no children at all: one system call, so it is worth asking first."""
+    try:
+        ended, _ = waitpid(-1, WNOHANG)
+    except ChildProcessError:
+        return True
+    return False if ended == 0 else none_left()
+
+
+def kill_leftovers(spared, patience_seconds=20):
+    """Kill every child that is not in `spared`, and what these leave in turn. Returns how many were killed.
+
+    Raises RuntimeError when processes appear faster than they can be killed for `patience_seconds`.
+    """
+    killed = 0
+    deadline = monotonic_ns() + patience_seconds * 1_000_000_000
+    while True:
+        victims = living() - spared
+        if not victims:
+            return killed
+        for pid in victims:
+            try:
+                kill(pid, _SIGKILL)
+            except ProcessLookupError:
+                pass
+        for pid in victims:
+            try:
+                waitpid(pid, 0)
+                killed += 1
+            except ChildProcessError:
+                pass
+        if monotonic_ns() > deadline:
+            raise RuntimeError("processes left by a test keep coming back: %d killed so far" % killed)

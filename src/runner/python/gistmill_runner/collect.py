@@ -1,0 +1,145 @@
+"""What pytest collected, in the words of the protocol: items, errors, configuration."""
+
+import os
+
+from .protocol import clean, printable
+
+_TEXT_LIMIT = 8000
+
+
+def qualified_name(kind):
+    """The full name of a class."""
+    return printable("%s.%s" % (getattr(kind, "__module__", "?"), getattr(kind, "__qualname__", kind)))
+
+
+def tail(text, limit):
+    """The last `limit` characters of `text`, without lone surrogates."""
+    text = printable(text)
+    return text if len(text) <= limit else text[-limit:]
+
+
+class Describer:
+    """Describes items of one session relative to the directory where the entry command runs."""
+
+    def __init__(self):
+        import pytest
+        from _pytest.unittest import TestCaseFunction
+
+        self._class, self._function, self._unittest = pytest.Class, pytest.Function, TestCaseFunction
+        self._here = os.getcwd()
+        self._files = {}
+
+    def file(self, node):
+        """The file of a node relative to the working directory, or an empty string."""
+        path = str(getattr(node, "path", "") or "")
+        if path not in self._files:
+            self._files[path] = os.path.relpath(path, self._here) if path else ""
+        return self._files[path]
+
+    def group(self, item):
+        """(file, class names, function name): the identity of the item's group."""
+        classes = [node.name for node in item.listchain() if isinstance(node, self._class)]
+        return self.file(item), classes, getattr(item, "originalname", None) or item.name
+
+    def item(self, index, item):
+        """One item."""
+        file, classes, function = self.group(item)
+        callspec = getattr(item, "callspec", None)
+        is_function = isinstance(item, self._function)
+        described = {
+            "index": index,
+            "node_id": item.nodeid,
+            "file": file,
+            "classes": classes,
+            "function": function,
+            "parameters": None if callspec is None else callspec.id,
+            "kind": "function" if is_function else type(item).__name__,
+            "markers": sorted({mark.name for mark in item.iter_markers()}),
+            "fixtures": list(getattr(item, "fixturenames", ())),
+            "line": _line(item),
+        }
+        return _cleaned(described)
+
+    def error(self, report, exception):
+        """A collection report that failed or was skipped whole; `exception` is what was raised, or None."""
+        if report.skipped and isinstance(report.longrepr, tuple):
+            text = str(report.longrepr[2])
+        else:
+            text = getattr(report, "longreprtext", "") or str(report.longrepr or "")
+        return _cleaned(
+            {
+                "node_id": report.nodeid,
+                "file": report.nodeid.split("::")[0],
+                "kind": "skipped" if report.skipped else "error",
+                "exception": None if exception is None else qualified_name(type(exception)),
+                "text": tail(text, _TEXT_LIMIT),
+                "missing_module": missing_module(exception),
+            }
+        )
+
+
+def _line(item):
+    try:
+        line = item.location[1]
+    except Exception:
+        return None
+    return None if line is None else line + 1
+
+
+def _cleaned(described):
+    for key in ("node_id", "file", "function", "parameters"):
+        value = described.get(key)
+        if value is not None:
+            described[key], lossy = clean(str(value))
+            if lossy:
+                described["lossy"] = True
+    for key in ("classes", "markers", "fixtures"):
+        if key in described:
+            described[key] = [printable(str(value)) for value in described[key]]
+    return described
+
+
+def missing_module(exception):
+    """The name of the module that could not be found, if that is what `exception` says."""
+    if isinstance(exception, ModuleNotFoundError) and exception.name:
+        return printable(exception.name)
+    return None
+
+
+def cause_of(exception):
+    """The exception that pytest wrapped into one of its own collection errors."""
+    from _pytest.nodes import Collector
+
+    if isinstance(exception, Collector.CollectError) and exception.__cause__ is not None:
+        return exception.__cause__
+    return exception
+
+
+def failure(exception, text):
+    """Why a stage could not be completed."""
+    return {
+        "exception": None if exception is None else qualified_name(type(exception)),
+        "text": tail(text, 4 * _TEXT_LIMIT),
+        "missing_module": missing_module(exception),
+    }
+
+
+def configuration(config):
+    """The settings of a configured pytest that the driver wants to know."""
+    options = {}
+    for name in ("testpaths", "addopts", "markers", "python_files", "norecursedirs", "filterwarnings"):
+        try:
+            options[name] = [printable(str(value)) for value in config.getini(name)]
+        except (ValueError, KeyError):
+            pass
+    inipath = getattr(config, "inipath", None)
+    return {
+        "rootdir": printable(str(config.rootpath)),
+        "inifile": None if inipath is None else printable(str(inipath)),
+        "plugins": [
+            {"name": distribution.project_name, "version": distribution.version}
+            for distribution in {dist.project_name: dist for _, dist in config.pluginmanager.list_plugin_distinfo()}.values()
+        ],
+        "args": [printable(str(argument)) for argument in config.args],
+        **options,
+    }

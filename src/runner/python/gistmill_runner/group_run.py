@@ -1,0 +1,317 @@
+"""Group attempts: forking them, watching them, and writing down inside them what happened."""
+
+import hashlib
+import sys
+import traceback
+from os import _exit, close, fstat, ftruncate, getpid, lseek, pread, setsid
+from time import monotonic_ns, perf_counter_ns
+
+from . import children, network
+from .collect import qualified_name, tail
+from .protocol import clean, printable
+from .server import EXIT_INTERNAL_ERROR, Forked
+from .shared import GroupReport
+
+_sha256 = hashlib.sha256
+_format_exc = traceback.format_exc
+_MESSAGE_LIMIT = 4000
+_OUTPUT_LIMIT = 1 << 20
+_FINISHED_CODES = (0, 1, 5)
+
+
+class GroupRunner:
+    """Forks one process per attempt; in that process, pytest's hooks lead back here."""
+
+    def __init__(self, server, config, items, describer):
+        self.server = server
+        self.items = items
+        self.describer = describer
+        self.report = GroupReport()
+        self.output_limit = ((server.hello or {}).get("limits") or {}).get("output_bytes") or _OUTPUT_LIMIT
+        self.captures = _capture_files(config)
+        self.index_of = {id(item): index for index, item in enumerate(items)}
+        self.process = None
+
+    # In the file process.
+
+    def run(self, request):
+        """Handle one `run` request: all its attempts. Returns a `Forked` in the process of an attempt."""
+        for attempt in range(request.get("repeat", 1)):
+            if self._attempt(request, attempt):
+                return Forked(request, None)
+        return None
+
+    def _attempt(self, request, attempt):
+        server, report = self.server, self.report
+        report.reset()
+        self._empty(server.raw_output)
+        for descriptor in self.captures:
+            self._empty(descriptor)
+        spared = set() if children.none_left() else children.living()
+        random_state = server.reseed.before_fork()
+        start = monotonic_ns()
+        pid = server.fork()
+        if pid == 0:
+            self.process = getpid()
+            self.chosen = sorted(request["items"])
+            self._guard(self._become_group, random_state)
+            return True
+
+        case_limit = int(request["case_timeout_ms"]) * 1_000_000 if request.get("case_timeout_ms") else None
+        group_deadline = start + int(request["group_timeout_ms"]) * 1_000_000 if request.get("group_timeout_ms") else None
+
+        def next_deadline():
+            index, started = report.running()
+            if case_limit is None or index < 0:
+                return group_deadline
+            case_deadline = max(started, start) + case_limit
+            return case_deadline if group_deadline is None else min(case_deadline, group_deadline)
+
+        status = children.wait(pid, next_deadline)
+        late = None
+        if status is None:
+            index, started = report.running()
+            by_case = case_limit is not None and index >= 0 and monotonic_ns() >= max(started, start) + case_limit
+            late = {"kind": "timed_out", "scope": "case" if by_case else "group", "index": index if index >= 0 else None}
+            children.kill_and_wait(pid)
+        leftover = 0 if children.none_left() else children.kill_leftovers(spared)
+        duration = (monotonic_ns() - start) / 1e6
+        self._answer(request, attempt, late or children.exit_of(status), leftover, duration)
+        if server.isolation is not None:
+            server.isolation.discard_attempt()
+        return False
+
+    @staticmethod
+    def _empty(descriptor):
+        lseek(descriptor, 0, 0)
+        ftruncate(descriptor, 0)
+
+    def _answer(self, request, attempt, exit, leftover, duration):
+        cases, done = [], None
+        extra = {}
+        for kind, value in self.report.records():
+            if kind == "case":
+                cases.append(value)
+            elif kind == "end":
+                done = value
+            elif kind == "internal":
+                self.server.channel.send(request["id"], "internal_error", level="group", attempt=attempt, traceback=value)
+                return
+            else:
+                extra[kind] = value
+        if done is not None and exit == {"kind": "exited", "code": 0}:
+            if done["pytest_exit"] in _FINISHED_CODES:
+                exit = {"kind": "finished"}
+            else:
+                exit["code"] = done["pytest_exit"]
+        running, _ = self.report.running()
+        raw, raw_size = self._raw_output()
+        fields = {
+            "attempt": attempt,
+            "cases": cases,
+            "exit": exit,
+            "running": running if running >= 0 and exit["kind"] != "finished" else None,
+            "pytest_exit": None if done is None else done["pytest_exit"],
+            "pytest_error": None if done is None else done["pytest_error"],
+            "deselected": [],
+            "leftover": leftover,
+            "connections": [],
+            "raw_output": raw,
+            "duration_ms": round(duration, 3),
+        }
+        if raw_size > self.output_limit:
+            fields["raw_output_bytes"] = raw_size
+        fields.update(extra)
+        self.server.channel.send(request["id"], "group_done", **fields)
+
+    def _raw_output(self):
+        size = fstat(self.server.raw_output).st_size
+        if size == 0:
+            return "", 0
+        return pread(self.server.raw_output, self.output_limit, 0).decode("utf-8", "backslashreplace"), size
+
+    # In the group process.
+
+    def _guard(self, function, *arguments):
+        """Call a function of the runner; what it raises ends the attempt as the runner's own error."""
+        try:
+            return function(*arguments)
+        except BaseException:
+            if getpid() == self.process:
+                self.report.append(("internal", printable(_format_exc())))
+            _exit(EXIT_INTERNAL_ERROR)
+
+    def _become_group(self, random_state):
+        server = self.server
+        setsid()
+        children.die_with_parent()
+        server.signals.restore()
+        server.reseed.after_fork(random_state)
+        for descriptor in (server.channel.requests, server.channel.answers, server.raw_output):
+            close(descriptor)
+        if server.isolation is not None:
+            server.isolation.leave()
+        self.connections = network.watch()
+        self.deselected_cases = []
+        self.exceptions = []
+        self.reports = []
+        self.started = 0
+
+    def enter(self, session, config, items, stages):
+        """Put the group in the place of all collected items."""
+        self._guard(self._enter, session, config, items, stages)
+
+    def _enter(self, session, config, items, stages):
+        items[:] = [self.items[index] for index in self.chosen]
+        session.testsfailed = 0
+        if items:
+            file, classes, function = self.describer.group(items[0])
+            stages.address(config, "::".join([file] + classes + [function]))
+
+    def deselected(self, items):
+        """Some hook took these items out."""
+        self.deselected_cases.extend(self.index_of.get(id(item)) for item in items)
+
+    def loop_starts(self):
+        """The first case is about to start."""
+        if self.server.tracer is not None:
+            self._guard(self.server.tracer.start_group)
+
+    def loop_ended(self):
+        """The last case is over."""
+        if self.server.tracer is not None and getpid() == self.process:
+            self._guard(self._write_trace)
+
+    def _write_trace(self):
+        self.report.append(("trace", self.server.tracer.group_summary()))
+
+    def case_starts(self, item):
+        """`item` starts: note it for the file process, which watches the time."""
+        if getpid() != self.process:
+            return
+        self.exceptions.clear()
+        self.reports.clear()
+        self.started = perf_counter_ns()
+        self.report.case_starts(self.index_of.get(id(item), -1), monotonic_ns())
+
+    def raised(self, call):
+        """A phase of the running case raised."""
+        self.exceptions.append((call.when, call.excinfo.type))
+
+    def reported(self, report):
+        """pytest reports a phase of the running case."""
+        self.reports.append(report)
+
+    def case_ended(self, item):
+        """`item` is over: write its result."""
+        if getpid() == self.process:
+            self._guard(self._write_case, item)
+
+    def _write_case(self, item):
+        duration = (perf_counter_ns() - self.started) / 1e6
+        index = self.index_of.get(id(item), -1)
+        outcome, phase, report = outcome_of(self.reports)
+        case = {
+            "index": index,
+            "outcome": outcome,
+            "phase": phase,
+            "exception": None,
+            "message": None,
+            "duration_ms": round(duration, 3),
+            "process_ids": [self.process],
+        }
+        if outcome != "passed":
+            case["message"] = message_of(report)
+            if outcome != "skipped":
+                for when, kind in self.exceptions:
+                    if when == phase:
+                        case["exception"] = qualified_name(kind)
+                        break
+        sections = self.reports[-1].sections if self.reports else ()
+        lossy = False
+        for stream in ("stdout", "stderr"):
+            text, lost = clean("".join([content for name, content in sections if name.startswith("Captured " + stream)]))
+            lossy = lossy or lost
+            size = len(text) if text.isascii() else len(text.encode("utf-8"))
+            if size > self.output_limit:
+                data = text.encode("utf-8")
+                case["truncated"] = True
+                case[stream + "_sha256"] = _sha256(data).hexdigest()
+                case[stream + "_bytes"] = size
+                text = data[: self.output_limit].decode("utf-8", "ignore")
+            case[stream] = text
+        if lossy:
+            case["lossy"] = True
+        if not self.report.append(("case", case)):
+            for stream in ("stdout", "stderr"):
+                case.setdefault(stream + "_sha256", _sha256(case[stream].encode("utf-8")).hexdigest())
+                case[stream] = ""
+            case["truncated"] = True
+            self.report.append(("case", case))
+        self.report.case_starts(-1, 0)
+
+    def finish(self, code, failure):
+        """pytest has returned: write the end, and exit without the interpreter's own clean-up."""
+        if getpid() != self.process:
+            _exit(code)
+        self._guard(self._write_end, code, failure)
+        _exit(0)
+
+    def _write_end(self, code, failure):
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except Exception:
+                pass
+        if self.connections:
+            self.report.append(("connections", self.connections))
+        if self.deselected_cases:
+            self.report.append(("deselected", self.deselected_cases))
+        self.report.append(("end", {"pytest_exit": code, "pytest_error": None if failure is None else failure["text"]}))
+
+
+def outcome_of(reports):
+    """(outcome, phase, report) of a case from the reports of its phases; the first failure decides.
+
+    The phase is None for a case that passed, and the report is None when pytest gave none at all.
+    """
+    for report in reports:
+        if report.outcome == "failed":
+            return ("failed" if report.when == "call" else "error"), report.when, report
+    subtests = [report for report in reports if hasattr(report, "context")]
+    for report in reports:
+        expected = hasattr(report, "wasxfail")
+        if report in subtests:
+            continue
+        if report.outcome == "skipped":
+            return ("xfailed" if expected else "skipped"), report.when, report
+        if report.outcome == "passed" and report.when == "call":
+            return ("xpassed", "call", report) if expected else ("passed", None, report)
+    return "error", None, None
+
+
+def message_of(report):
+    """Why a case did not simply pass, as pytest words it."""
+    if report is None:
+        return "pytest gave no report for this case"
+    if isinstance(report.longrepr, tuple):
+        text = str(report.longrepr[2])
+    else:
+        text = report.longreprtext
+    reason = getattr(report, "wasxfail", "")
+    if reason:
+        text = "%s\n%s" % (reason, text) if text else str(reason)
+    return tail(text, _MESSAGE_LIMIT)
+
+
+def _capture_files(config):
+    """Descriptors of the files into which pytest captures, which all forks share."""
+    manager = config.pluginmanager.getplugin("capturemanager")
+    capture = getattr(manager, "_global_capturing", None)
+    found = []
+    for stream in (getattr(capture, "out", None), getattr(capture, "err", None)):
+        try:
+            found.append(stream.tmpfile.fileno())
+        except (AttributeError, OSError, ValueError):
+            pass
+    return found

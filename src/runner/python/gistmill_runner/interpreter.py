@@ -1,0 +1,112 @@
+"""The lowest process of the stack: Python with pytest imported, nothing configured, nothing of the repository loaded."""
+
+import argparse
+import importlib.util
+import os
+import platform
+import sys
+import traceback
+
+from . import children
+from .descriptors import move_up, redirect_standard_streams
+from .isolate import Isolation
+from .protocol import Channel, EndOfRequests
+from .reseed import Reseed
+from .server import Forked, Server
+
+PROTOCOL = 1
+
+
+def main(arguments):
+    """Serve requests on the given descriptors; does not return."""
+    parser = argparse.ArgumentParser(prog="gistmill_runner")
+    parser.add_argument("--in-fd", type=int, required=True)
+    parser.add_argument("--out-fd", type=int, required=True)
+    options = parser.parse_args(arguments)
+    server = Server(Channel(move_up(options.in_fd), move_up(options.out_fd)))
+    server.raw_output = redirect_standard_streams()
+    try:
+        first = server.channel.receive()
+    except EndOfRequests:
+        os._exit(0)
+    server.channel.token = first["token"]
+    server.guarded(first["id"], greet, server, first)
+    children.adopt_orphans()
+    from . import stages
+
+    def fork_for(level, work):
+        def handle(request):
+            return Forked(request, work) if server.fork_level(level, request) else None
+
+        return handle
+
+    forked = server.serve(
+        {
+            "open_directory": fork_for("directory", stages.directory),
+            "discover": fork_for("discover", stages.discover),
+        }
+    )
+    forked.work(server, forked.request)
+
+
+def greet(server, request):
+    """Answer the first request; refuses, and exits once closed, when pytest cannot be imported."""
+    server.hello = request
+    pretend_to_be_pytest()
+    try:
+        import pytest
+    except BaseException:
+        server.channel.send(request["id"], "refused", reason=traceback.format_exc())
+        server.serve({})
+    import _pytest.config
+
+    for name in _pytest.config.default_plugins:
+        importlib.import_module("_pytest." + name)
+    sys.modules["__main__"].pytest = pytest
+    if request.get("isolation"):
+        server.isolation = Isolation(request["isolation"])
+    server.reseed = Reseed()
+    server.channel.send(
+        request["id"],
+        "hello",
+        protocol=PROTOCOL,
+        python=platform.python_version(),
+        implementation=sys.implementation.name,
+        pytest=pytest.__version__,
+        pid=os.getpid(),
+    )
+
+
+def pretend_to_be_pytest():
+    """Make this process look like ``python -m pytest`` before it imports anything: path, arguments, main module."""
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path.insert(0, os.getcwd())
+    main = sys.modules["__main__"]
+    specification = None
+    try:
+        package = importlib.util.find_spec("pytest")
+        if package is not None and package.submodule_search_locations:
+            location = os.path.join(list(package.submodule_search_locations)[0], "__main__.py")
+            specification = importlib.util.spec_from_file_location("pytest.__main__", location)
+    except Exception:
+        pass
+    if specification is None:
+        return
+    for name in list(vars(main)):
+        if name not in ("__name__", "__builtins__"):
+            delattr(main, name)
+    main.__doc__ = "The pytest entry point."
+    main.__package__ = "pytest"
+    main.__spec__ = specification
+    main.__loader__ = specification.loader
+    main.__file__ = specification.origin
+    main.__cached__ = specification.cached
+    set_arguments([])
+
+
+def set_arguments(arguments):
+    """Give ``sys`` the arguments that the entry command has."""
+    file = getattr(sys.modules["__main__"], "__file__", "pytest")
+    sys.argv[:] = [file] + arguments
+    if hasattr(sys, "orig_argv"):
+        sys.orig_argv[:] = [sys.orig_argv[0], "-m", "pytest"] + arguments

@@ -1,0 +1,236 @@
+"""Overlays that keep what one attempt writes from every other, and the end of privileges for the tests.
+
+Every place (the tree, and each writable directory) is an overlay of its own. Overlays do not nest deeper than two, so
+layers are listed, not stacked: a directory process writes into its layer above the pristine place; a file process into
+its layer above that one; the attempts of a file into one more. A layer in which nothing was written is left out. An
+attempt that wrote nothing in a place leaves that place's overlay to the next attempt: most attempts cost no mount at
+all.
+
+    scratch/pristine/<place>                            the place as it was, bound
+    scratch/level-<process>/<place>-0/{upper,work}      what a directory or file process wrote
+    scratch/attempt-<process>/<place>-<n>/{upper,work}  what an attempt writes
+"""
+
+import ctypes
+import os
+from os import close, getpid, mkdir, rmdir, scandir, stat, unlink
+
+from .descriptors import move_up
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_mount = _libc.mount
+_mount.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p]
+_umount2 = _libc.umount2
+_umount2.argtypes = [ctypes.c_char_p, ctypes.c_int]
+_prctl = _libc.prctl
+_capset = _libc.capset
+_unshare = _libc.unshare
+_chdir, _getcwd, _chmod = os.chdir, os.getcwd, os.chmod
+_fsencode = os.fsencode
+_strerror = os.strerror
+
+_CLONE_NEWNS = 0x00020000
+_MS_RDONLY, _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1, 0x1000, 0x4000, 1 << 18
+_MNT_DETACH = 2
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+_CAPABILITY_VERSION_3 = 0x20080522
+
+
+class IsolationError(OSError):
+    """A mount or a privilege change did not work."""
+
+
+def _check(result, action):
+    if result != 0:
+        number = ctypes.get_errno()
+        raise IsolationError(number, "%s: %s" % (action, _strerror(number)))
+
+
+def _mount_overlay(place, lowers, layer):
+    """Mount lower directories (uppermost first) under the upper one of `layer` at `place`."""
+    lower, layer = ":".join(map(_escape, lowers)), _escape(layer)
+    options = "lowerdir=%s,upperdir=%s/upper,workdir=%s/work" % (lower, layer, layer)
+    global _overlay_flags
+    for flags in _overlay_flags:
+        if _mount(b"overlay", _fsencode(place), b"overlay", 0, _fsencode(options + flags)) == 0:
+            _overlay_flags = (flags,)
+            return
+    _check(-1, "mount an overlay at %s" % place)
+
+
+# Inside a user namespace overlays keep their attributes in user.*; where that is not to be had, the default may be.
+_overlay_flags = (",userxattr", "")
+
+
+def _escape(path):
+    return path.replace("\\", "\\\\").replace(":", "\\:").replace(",", "\\,")
+
+
+def _remove_tree(path):
+    """Remove a directory and all below it, whatever permissions a test has left there."""
+    try:
+        entries = list(scandir(path))
+    except PermissionError:
+        _chmod(path, 0o700)
+        entries = list(scandir(path))
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            _remove_tree(entry.path)
+        else:
+            try:
+                unlink(entry.path)
+            except PermissionError:
+                _chmod(path, 0o700)
+                unlink(entry.path)
+    try:
+        rmdir(path)
+    except PermissionError:
+        _chmod(os.path.dirname(path), 0o700)
+        rmdir(path)
+
+
+class Layer:
+    """One upper directory, by its path below the scratch directory, and what it looked like when it was mounted."""
+
+    def __init__(self, name, base, mode):
+        self.name = name
+        path = base + "/" + name
+        mkdir(path, 0o700)
+        mkdir(path + "/upper")
+        mkdir(path + "/work")
+        _chmod(path + "/upper", mode)
+        self.fresh = None
+
+    def mounted(self, base):
+        """It is in use from now on (mounting leaves marks of its own)."""
+        self.fresh = self._look(base)
+
+    def _look(self, base):
+        state = stat(base + "/" + self.name + "/upper")
+        return state.st_mtime_ns, state.st_ctime_ns
+
+    def untouched(self, base):
+        """Whether nothing was ever written, deleted or changed in it."""
+        return self._look(base) == self.fresh
+
+
+class Place:
+    """One directory that tests may write to, as an overlay."""
+
+    def __init__(self, path, pristine, number):
+        self.path = path
+        self.number = number
+        self.lowers = [pristine]
+        self.layer = None
+
+    def unmount(self):
+        """Take away the overlay that this process, or the one it was forked from, mounted."""
+        if self.layer is not None:
+            _check(_umount2(_fsencode(self.path), _MNT_DETACH), "unmount %s" % self.path)
+
+    def keep_layer(self, base):
+        """Have what was written so far below the layers to come."""
+        if self.layer is not None and not self.layer.untouched(base):
+            self.lowers.insert(0, self.layer.name + "/upper")
+
+    def mount(self, base, name):
+        """Mount it with a new layer on top."""
+        self.layer = Layer(name, base, stat(base + "/" + self.lowers[0]).st_mode & 0o7777)
+        _mount_overlay(self.path, [base + "/" + lower for lower in self.lowers], base + "/" + name)
+        self.layer.mounted(base)
+
+
+class Isolation:
+    """The places of this process, and the steps from level to level.
+
+    While code of the repository runs, the scratch directory lies hidden under an empty one. The process then reaches
+    its layers through a descriptor, by way of `base`.
+    """
+
+    def __init__(self, settings):
+        self.scratch = os.path.realpath(settings["scratch"])
+        self.base = self.scratch
+        self.descriptor = None
+        self.attempts = None
+        self.count = 0
+        self.places = []
+        _check(_unshare(_CLONE_NEWNS), "unshare the mount namespace")
+        _check(_mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None), "make mounts private")
+        for number, path in enumerate([settings["root"]] + list(settings.get("writable", ()))):
+            path = os.path.realpath(path)
+            pristine = "pristine/%d" % number
+            bound = self.base + "/" + pristine
+            os.makedirs(bound, exist_ok=True)
+            _check(_mount(_fsencode(path), _fsencode(bound), None, _MS_BIND, None), "bind %s" % path)
+            self.places.append(Place(path, pristine, number))
+
+    def enter_level(self):
+        """In a new directory, discovery or file process: a mount namespace of its own and fresh layers."""
+        _check(_unshare(_CLONE_NEWNS), "unshare the mount namespace")
+        self._renew("level-%d" % getpid())
+
+    def enter_attempts(self):
+        """In the file process, before its first attempt: layers for the attempts above what the import wrote."""
+        self._renew("attempt-%d" % getpid())
+
+    def _renew(self, directory):
+        here = _getcwd()
+        _chdir("/")
+        self._reveal()
+        mkdir(self.base + "/" + directory, 0o700)
+        self.attempts = directory
+        for place in self.places:
+            place.unmount()
+            place.keep_layer(self.base)
+            place.mount(self.base, "%s/%d-0" % (directory, place.number))
+        self._hide()
+        _chdir(here)
+
+    def _reveal(self):
+        if self.descriptor is not None:
+            _check(_umount2(_fsencode(self.scratch), _MNT_DETACH), "unmount %s" % self.scratch)
+            close(self.descriptor)
+            self.descriptor, self.base = None, self.scratch
+
+    def _hide(self):
+        self.descriptor = move_up(os.open(self.scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        self.base = "/proc/self/fd/%d" % self.descriptor
+        _check(_mount(b"none", _fsencode(self.scratch), b"tmpfs", _MS_RDONLY, b"size=4k,mode=555"), "hide %s" % self.scratch)
+
+    def discard_attempt(self):
+        """In the file process, after an attempt: throw away what it wrote."""
+        dirty = [place for place in self.places if not place.layer.untouched(self.base)]
+        if not dirty:
+            return
+        here = _getcwd()
+        _chdir("/")
+        for place in dirty:
+            place.unmount()
+            _remove_tree(self.base + "/" + place.layer.name)
+            self.count += 1
+            place.mount(self.base, "%s/%d-%d" % (self.attempts, place.number, self.count))
+        _chdir(here)
+
+    def discard_level(self, pid):
+        """In the parent of a level that has ended: remove its layers."""
+        for kind in ("level", "attempt"):
+            path = "%s/%s-%d" % (self.base, kind, pid)
+            if os.path.isdir(path):
+                _remove_tree(path)
+
+    def leave(self):
+        """In a group process: become an ordinary user, without a way to the scratch directory."""
+        close(self.descriptor)
+        become_ordinary()
+
+
+def become_ordinary():
+    """Give up every capability for good: what a test runs as."""
+    _check(_prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "set no_new_privs")
+    _check(_prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "clear ambient capabilities")
+    _check(_capset(_capability_header, _no_capabilities), "drop capabilities")
+
+
+_capability_header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+_no_capabilities = (ctypes.c_uint32 * 6)()

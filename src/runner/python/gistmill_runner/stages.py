@@ -1,0 +1,305 @@
+"""The plugin that stops pytest's own run at the points where the process forks, and lets the forks go on.
+
+Nothing of pytest is reimplemented: a directory process waits where collection would begin, a file process where the
+collected items would be modified and sorted, and a group process goes through the rest as pytest does, with the items
+of its group. What hooks and plugins do therefore happens in the order of the entry command.
+"""
+
+import gc
+import io
+import os
+import threading
+import time
+
+import pytest
+import _pytest.config as pytest_config
+
+from . import collect, disruptive, interpreter
+from .group_run import GroupRunner
+from .protocol import printable
+from .server import Forked
+
+_FIRST_WITH_VERSION_VARIABLE = (8, 2)
+
+
+def directory(server, request):
+    """The directory process: configure pytest for the first file, then serve; file and group processes come of it."""
+    if request.get("trace", "off") != "off":
+        from .tracer import Tracer
+
+        server.tracer = server.guarded(request["id"], Tracer, os.getcwd(), request["trace"])
+    interpreter.set_arguments([request["file"]])
+    plugin = Stages(server, request)
+    code, failure = run_pytest(list(request.get("options", ())) + [request["file"]], plugin)
+    plugin.ended(code, failure)
+
+
+def discover(server, request):
+    """The discovery process: collect everything once and answer."""
+    arguments = list(request.get("args", ()))
+    interpreter.set_arguments(arguments)
+    plugin = Discovery(server, request)
+    code, failure = run_pytest(list(request.get("options", ())) + arguments, plugin)
+    plugin.ended(code, failure)
+
+
+def run_pytest(arguments, plugin):
+    """What ``pytest.main`` does. Returns the exit code and, when configuration failed, why."""
+    if tuple(map(int, pytest.__version__.split(".")[:2])) >= _FIRST_WITH_VERSION_VARIABLE:
+        os.environ["PYTEST_VERSION"] = pytest.__version__
+    try:
+        config = pytest_config._prepareconfig(arguments, [plugin])
+        return int(config.hook.pytest_cmdline_main(config=config)), None
+    except pytest_config.ConftestImportFailure as failure:
+        cause = getattr(failure, "cause", None) or failure.excinfo[1]
+        return 4, collect.failure(cause, _conftest_failure_text(failure, cause))
+    except pytest.UsageError as error:
+        return 4, collect.failure(error, "\n".join("ERROR: %s" % message for message in error.args))
+    except BaseException as error:
+        return 1, collect.failure(error, _traceback_text(error))
+
+
+def _conftest_failure_text(failure, cause):
+    print_error = getattr(pytest_config, "print_conftest_import_error", None)
+    if print_error is None:
+        return "ImportError while loading conftest '%s'.\n%s" % (failure.path, _traceback_text(cause))
+    text = io.StringIO()
+    print_error(failure, text)
+    return text.getvalue()
+
+
+def _traceback_text(error):
+    import traceback
+
+    return "".join(traceback.format_exception(type(error), error, error.__traceback__))
+
+
+class Silent:
+    """A file for the terminal reporter: what pytest itself prints is no observation."""
+
+    encoding = "utf-8"
+
+    def write(self, text):
+        return len(text)
+
+    def flush(self):
+        pass
+
+    def isatty(self):
+        return False
+
+
+class Collecting:
+    """What discovery and the directory stages share: collection errors with their exceptions, and failures of pytest."""
+
+    def __init__(self, server, request):
+        self.server = server
+        self.request = request["id"]
+        self.errors = []
+        self.failure = None
+        self.describer = None
+        self.session = None
+        self.started = time.perf_counter()
+
+    def elapsed(self):
+        """Milliseconds since this stage began."""
+        return round((time.perf_counter() - self.started) * 1000, 3)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session):
+        self.session = session
+        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            reporter._tw._file = Silent()
+        self.describer = collect.Describer()
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_make_collect_report(self, collector):
+        outcome = yield
+        if outcome.excinfo is not None:
+            return
+        report = outcome.get_result()
+        if report.passed:
+            return
+        excinfo = getattr(getattr(report, "call", None), "excinfo", None)
+        exception = None if excinfo is None else collect.cause_of(excinfo.value)
+        described = self.server.guarded(self.request, self.describer.error, report, exception)
+        described["file"] = printable(self.describer.file(collector))
+        self.errors.append(described)
+
+    def pytest_internalerror(self, excrepr, excinfo):
+        self.failure = collect.failure(excinfo.value, str(excrepr))
+
+    def pytest_keyboard_interrupt(self, excinfo):
+        self.failure = collect.failure(excinfo.value, "%s: %s" % (excinfo.typename, excinfo.value))
+
+    def fail(self, stage, code, failure):
+        """Answer that pytest did not get far enough, and exit."""
+        failure = failure or self.failure or collect.failure(None, "pytest ended with exit code %s" % code)
+        failure["exit_code"] = code
+        self.server.channel.send(self.request, "failed", stage=stage, error=failure)
+        self.server.finish()
+
+
+class Discovery(Collecting):
+    """Collects once, describes, exits."""
+
+    def __init__(self, server, request):
+        super().__init__(server, request)
+        self.stage = "configure"
+        self.deselected = 0
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self, config):
+        disruptive.collect_in_this_process(config)
+
+    def pytest_deselected(self, items):
+        self.deselected += len(items)
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_collection(self, session):
+        self.stage = "collect"
+        outcome = yield
+        if outcome.excinfo is None:
+            self.server.guarded(self.request, self.answer, session)
+
+    def answer(self, session):
+        """Send what was collected, and exit."""
+        neutralise = disruptive.neutralise(session.config)
+        self.server.channel.send(
+            self.request,
+            "discovered",
+            items=[self.describer.item(index, item) for index, item in enumerate(session.items)],
+            errors=self.errors,
+            deselected=self.deselected,
+            config=collect.configuration(session.config),
+            disruptive_plugins=[entry["plugin"] for entry in neutralise],
+            neutralise=neutralise,
+            duration_ms=self.elapsed(),
+        )
+        self.server.finish()
+
+    def ended(self, code, failure):
+        """pytest has returned without a discovery."""
+        self.fail(self.stage, code, failure)
+
+
+class Stages(Collecting):
+    """The directory process, then in its fork the file process, then in its forks the group processes."""
+
+    def __init__(self, server, request):
+        super().__init__(server, request)
+        self.stage = "configure"
+        self.file = None
+        self.group = None
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_collection(self, session):
+        self.server.guarded(self.request, self.serve_directory, session)
+        yield
+
+    def serve_directory(self, session):
+        """Answer `open_file` requests; returns in the fork that is to collect a file."""
+        self.stage = "collect"
+        self.server.channel.send(self.request, "directory_ready", duration_ms=self.elapsed(), rootdir=printable(str(session.config.rootpath)))
+        self.server.answered()
+        gc.collect()
+
+        def open_file(request):
+            return Forked(request, None) if self.server.fork_level("file", request) else None
+
+        request = self.server.serve({"open_file": open_file}).request
+        self.request, self.file = request["id"], request["file"]
+        self.started = time.perf_counter()
+        self.address(session.config, self.file)
+
+    def address(self, config, argument):
+        """Make pytest and Python believe that `argument` was on the command line."""
+        interpreter.set_arguments([argument])
+        parameters = config.invocation_params
+        config.invocation_params = type(parameters)(args=(argument,), plugins=None, dir=parameters.dir)
+        config.args = [argument]
+        config.option.file_or_dir = [argument]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collectreport(self, report):
+        # The entry command names one group: an error elsewhere in the file must not stop the collection of the rest.
+        if self.session.shouldfail:
+            for name in ("_shouldfail", "shouldfail"):
+                if name in vars(self.session):
+                    setattr(self.session, name, False)
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(self, session, config, items):
+        runner = self.server.guarded(self.request, self.serve_file, session, config, items)
+        self.group = runner
+        runner.enter(session, config, items, self)
+        yield
+
+    def serve_file(self, session, config, items):
+        """Answer `run` requests; returns in the fork that is to run a group."""
+        server = self.server
+        imported = server.tracer.import_summary() if server.tracer else None
+        server.channel.send(
+            self.request,
+            "file_ready",
+            items=[self.describer.item(index, item) for index, item in enumerate(items)],
+            errors=self.errors,
+            duration_ms=self.elapsed(),
+            threads={"python": threading.active_count(), "all": len(os.listdir("/proc/self/task"))},
+            **({"import": imported} if imported is not None else {}),
+        )
+        server.answered()
+        # Into the oldest generation with all that the import made, without a walk over it: a young collection in a
+        # group should not touch it.
+        gc.freeze()
+        gc.unfreeze()
+        if server.isolation is not None:
+            server.isolation.enter_attempts()
+        runner = GroupRunner(server, config, list(items), self.describer)
+        server.serve({"run": runner.run})
+        return runner
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtestloop(self, session):
+        self.group.loop_starts()
+        yield
+        self.group.loop_ended()
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item):
+        self.group.case_starts(item)
+        outcome = yield
+        if outcome.excinfo is None:  # otherwise pytest was told to stop in the middle of the case
+            self.group.case_ended(item)
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self, item, call):
+        if call.excinfo is not None:
+            self.group.raised(call)
+        yield
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report):
+        self.group.reported(report)
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session):
+        cache = getattr(session.config, "cache", None)
+        if self.group is not None and cache is not None:
+            cache.set = lambda key, value: None  # the next run that could read it will not see this one's files
+        outcome = yield
+        # What would follow (pytest unconfigures itself, Python finalizes) can no longer change an observation, and
+        # costs several full garbage collections.
+        if self.group is not None and outcome.excinfo is None:
+            self.group.finish(int(session.exitstatus), self.failure)
+
+    def pytest_deselected(self, items):
+        if self.group is not None:
+            self.group.deselected(items)
+
+    def ended(self, code, failure):
+        """pytest has returned: from a group, or too early from a directory or a file."""
+        if self.group is not None:
+            self.group.finish(code, failure or self.failure)
+        self.fail(self.stage, code, failure)

@@ -1,0 +1,352 @@
+"""Counts calls of Python functions whose file lies in the tree, and the lines that they execute.
+
+A *function* is a code object, by identity: two equal functions in two files are two. Module and class bodies are not
+functions. A generator or coroutine counts once, when its body first runs. From Python 3.12 on the counting is done
+with ``sys.monitoring``, which sees all threads and leaves ``sys.settrace`` and ``sys.setprofile`` to the tests; before,
+with ``sys.setprofile`` (and for lines, in mode ``all``, ``sys.settrace``), which a test may take away: the summary
+then says ``"complete": false``.
+"""
+
+import opcode
+import os
+import sys
+import threading
+from itertools import count as _count
+from threading import get_ident as _get_ident
+
+_OPTIMIZED = 0x1
+_GENERATOR_LIKE = 0x20 | 0x80 | 0x200
+_RESUME = opcode.opmap.get("RESUME")
+_realpath = os.path.realpath
+_RUNNER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+class Function:
+    """One function of the tree: its code object, how often it was called, which of its lines ran."""
+
+    __slots__ = ("code", "file", "counter", "unstarted", "lines")
+
+    def __init__(self, code, file):
+        self.code = code
+        self.file = file
+        self.counter = _count()
+        self.unstarted = _count()
+        self.lines = set()
+
+    def calls(self):
+        """How often it was called; to be asked once, because reading an atomic counter moves it on."""
+        return next(self.counter) - next(self.unstarted)
+
+
+class Tracer:
+    """Traces this process and its forks from now on. Mode ``tree`` sees the tree only; ``all`` counts all calls, too."""
+
+    def __init__(self, root, mode):
+        self.root = _realpath(root) + os.sep
+        self.prefix = _realpath(sys.prefix) + os.sep
+        self.all = mode == "all"
+        self.files = {}
+        self._clear()
+        self.engine = (_Monitoring if hasattr(sys, "monitoring") else _Profile)(self)
+        self.engine.start()
+
+    def _clear(self):
+        self.functions = {}
+        self.modules = {}
+        self.outside = {}
+        self.threads = set()
+        self.total = _count()
+        self.advance = {}
+
+    def file_of(self, code):
+        """The file of a code object relative to the root, or None outside the tree."""
+        name = code.co_filename
+        try:
+            return self.files[name]
+        except KeyError:
+            pass
+        path = _realpath(name)
+        inside = path.startswith(self.root) and not path.startswith(self.prefix) and not name.startswith("<")
+        file = self.files[name] = path[len(self.root) :] if inside else None
+        return file
+
+    def is_own(self, code):
+        """Whether the code is the runner's."""
+        return code.co_filename.startswith(_RUNNER)
+
+    def first_seen(self, code):
+        """Take note of a code object that runs for the first time. Returns its `Function` if it is one of the tree."""
+        file = self.file_of(code)
+        if file is None:
+            return None
+        if code.co_flags & _OPTIMIZED:
+            function = self.functions[id(code)] = Function(code, file)
+            self.advance[id(code)] = function.counter.__next__
+            return function
+        if code.co_name == "<module>":
+            self.modules[id(code)] = (file, code)
+        return None
+
+    def start_group(self):
+        """Forget all and count from zero."""
+        self._clear()
+        self.engine.restart()
+
+    def import_summary(self):
+        """What ran since the trace began: configuration, conftest files, the test module."""
+        functions = self._functions()
+        return {
+            "functions": functions,
+            "files": sorted({file for file, _ in self.modules.values()}),
+            "calls": sum(function["calls"] for function in functions),
+            "total_calls": next(self.total) if self.all else None,
+            "complete": self.engine.is_active(),
+        }
+
+    def group_summary(self):
+        """What ran since the group started; ends the trace."""
+        complete = self.engine.is_active()
+        total = next(self.total)
+        self.engine.stop()
+        return {
+            "functions": self._functions(),
+            "files": sorted({file for file, _ in self.modules.values()}),
+            "total_calls": total if self.all else None,
+            "threads": len(self.threads),
+            "complete": complete,
+        }
+
+    def _functions(self):
+        described = []
+        names = _QualifiedNames(self.root)
+        for function in list(self.functions.values()):
+            code, calls = function.code, function.calls()
+            if calls == 0:
+                continue
+            described.append(
+                {
+                    "file": function.file,
+                    "function": getattr(code, "co_qualname", None) or names.of(function.file, code),
+                    "line": code.co_firstlineno,
+                    "calls": calls,
+                    "order": len(described),
+                    "lines": sorted(function.lines) if self.engine.sees_lines else None,
+                }
+            )
+        return described
+
+
+class _Monitoring:
+    """Python 3.12 and newer."""
+
+    sees_lines = True
+    _PREFERRED_TOOLS = (4, 3, 2, 1, 0, 5)
+
+    def __init__(self, tracer):
+        self.tracer = tracer
+        self.monitoring = monitoring = sys.monitoring
+        self.tool = next(tool for tool in self._PREFERRED_TOOLS if monitoring.get_tool(tool) is None)
+        monitoring.use_tool_id(self.tool, "gistmill")
+
+    def start(self):
+        monitoring, tool = self.monitoring, self.tool
+        events = monitoring.events
+        monitoring.register_callback(tool, events.PY_START, self._start_callback())
+        monitoring.register_callback(tool, events.LINE, self._line_callback())
+        monitoring.set_events(tool, events.PY_START)
+
+    def restart(self):
+        self.start()
+        self.monitoring.restart_events()
+
+    def stop(self):
+        monitoring, tool = self.monitoring, self.tool
+        monitoring.set_events(tool, 0)
+        monitoring.register_callback(tool, monitoring.events.PY_START, None)
+        monitoring.register_callback(tool, monitoring.events.LINE, None)
+
+    def is_active(self):
+        return self.monitoring.get_tool(self.tool) == "gistmill"
+
+    def _start_callback(self):
+        tracer, monitoring, tool = self.tracer, self.monitoring, self.tool
+        advance, seen_thread, first_seen = tracer.advance, tracer.threads.add, tracer.first_seen
+        outside, is_own, count = tracer.outside, tracer.is_own, tracer.total.__next__
+        set_local_events, line = monitoring.set_local_events, monitoring.events.LINE
+        disable = monitoring.DISABLE
+
+        def tree_starts(code, offset):
+            known = advance.get(id(code))
+            if known is None:
+                function = first_seen(code)
+                if function is None:
+                    return disable
+                set_local_events(tool, code, line)
+                known = function.counter.__next__
+            seen_thread(_get_ident())
+            known()
+
+        def anything_starts(code, offset):
+            if not code.co_flags & _OPTIMIZED:
+                first_seen(code)
+                return disable
+            key = id(code)
+            if key in outside:
+                count()
+                return None
+            known = advance.get(key)
+            if known is None:
+                if is_own(code):
+                    return disable
+                function = first_seen(code)
+                if function is None:
+                    outside[key] = code
+                    count()
+                    return None
+                set_local_events(tool, code, line)
+                known = function.counter.__next__
+            count()
+            seen_thread(_get_ident())
+            known()
+
+        return anything_starts if tracer.all else tree_starts
+
+    def _line_callback(self):
+        functions, disable = self.tracer.functions, self.monitoring.DISABLE
+
+        def line_runs(code, line):
+            function = functions.get(id(code))
+            if function is not None:
+                function.lines.add(line)
+            return disable
+
+        return line_runs
+
+
+class _Profile:
+    """Python 3.8 to 3.11."""
+
+    def __init__(self, tracer):
+        self.tracer = tracer
+        self.sees_lines = tracer.all and sys.gettrace() is None
+        self.instructions = {}
+        self.callback = None
+
+    def start(self):
+        self.callback = self._callback()
+        threading.setprofile(self.callback)
+        if self.sees_lines:
+            self.line_callback = self._line_callback()
+            threading.settrace(self.line_callback)
+            sys.settrace(self.line_callback)
+        sys.setprofile(self.callback)
+
+    restart = start
+
+    def stop(self):
+        sys.setprofile(None)
+        threading.setprofile(None)
+        if self.sees_lines:
+            sys.settrace(None)
+            threading.settrace(None)
+
+    def is_active(self):
+        return sys.getprofile() is self.callback
+
+    def _begins(self, frame, code):
+        """Whether the body of a generator or coroutine begins, rather than goes on or has an exception thrown into it.
+
+        Before 3.11 a generator that is closed before it began looks like one that begins; see `profile`.
+        """
+        if sys.version_info < (3, 11):
+            return frame.f_lasti < 0
+        known = self.instructions.get(id(code))
+        if known is None:
+            known = self.instructions[id(code)] = (code, code.co_code)
+        position = frame.f_lasti
+        return known[1][position] == _RESUME and known[1][position + 1] == 0
+
+    def _callback(self):
+        tracer, begins = self.tracer, self._begins
+        advance, seen_thread, first_seen = tracer.advance, tracer.threads.add, tracer.first_seen
+        outside, is_own, count, count_all = tracer.outside, tracer.is_own, tracer.total.__next__, tracer.all
+        functions = tracer.functions
+
+        def profile(frame, event, argument):
+            code = frame.f_code
+            key = id(code)
+            if event != "call":
+                if event == "return" and frame.f_lasti < 0 and key in functions:
+                    next(functions[key].unstarted)  # closed or thrown into before its body could begin
+                return
+            if key in outside:
+                if count_all and code.co_flags & _OPTIMIZED and not (code.co_flags & _GENERATOR_LIKE and not begins(frame, code)):
+                    count()
+                return
+            if code.co_flags & _GENERATOR_LIKE and not begins(frame, code):
+                return
+            known = advance.get(key)
+            if known is None:
+                if is_own(code):
+                    return
+                function = first_seen(code)
+                if function is None:
+                    outside[key] = code
+                    if count_all and code.co_flags & _OPTIMIZED:
+                        count()
+                    return
+                known = function.counter.__next__
+            if count_all:
+                count()
+            seen_thread(_get_ident())
+            known()
+
+        return profile
+
+    def _line_callback(self):
+        functions = self.tracer.functions
+
+        def trace(frame, event, argument):
+            if event != "call":
+                return None
+            function = functions.get(id(frame.f_code))
+            if function is None:
+                if self.tracer.file_of(frame.f_code) is None or not frame.f_code.co_flags & _OPTIMIZED:
+                    return None
+            key = id(frame.f_code)
+
+            def trace_lines(frame, event, argument):
+                if event == "line":
+                    known = functions.get(key)
+                    if known is not None:
+                        known.lines.add(frame.f_lineno)
+                return trace_lines
+
+            return trace_lines
+
+        return trace
+
+
+class _QualifiedNames:
+    """Qualified names of functions for interpreters whose code objects do not know them, from the source files."""
+
+    def __init__(self, root):
+        self.root = root
+        self.files = {}
+
+    def of(self, file, code):
+        if file not in self.files:
+            self.files[file] = names = {}
+            try:
+                with open(self.root + file, "rb") as source:
+                    self._walk(compile(source.read(), file, "exec", dont_inherit=True), "", names)
+            except (OSError, SyntaxError, ValueError):
+                pass
+        return self.files[file].get((code.co_firstlineno, code.co_name), code.co_name)
+
+    def _walk(self, code, prefix, names):
+        for constant in code.co_consts:
+            if hasattr(constant, "co_code"):
+                name = prefix + constant.co_name
+                names.setdefault((constant.co_firstlineno, constant.co_name), name)
+                self._walk(constant, name + (".<locals>." if constant.co_flags & _OPTIMIZED else "."), names)

@@ -1,0 +1,44 @@
+"""Which options keep a plugin from disturbing, without the plugin being installed."""
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from gistmill_runner import disruptive
+
+
+def decide(plugin, addopts=(), **option):
+    registered = object()
+    distribution = SimpleNamespace(version="1.2")
+    manager = SimpleNamespace(
+        hasplugin=lambda name: name == plugin,
+        get_plugin=lambda name: registered,
+        list_plugin_distinfo=lambda: [(registered, distribution)],
+    )
+    config = SimpleNamespace(
+        pluginmanager=manager, getini=lambda name: list(addopts), option=SimpleNamespace(**option)
+    )
+    (found,) = disruptive.neutralise(config)
+    assert found["version"] == "1.2"
+    return found["options"]
+
+
+def test_plugin_whose_options_are_not_in_use_is_left_out():
+    assert decide("randomly") == ["-p", "no:randomly"]
+    assert decide("rerunfailures") == ["-p", "no:rerunfailures"]
+
+
+def test_plugin_whose_options_are_in_use_must_keep_parsing_them():
+    assert "--randomly-dont-reorganize" in decide("randomly", ["--randomly-seed=1"])
+    assert decide("rerunfailures", ["--reruns", "2"]) == ["--reruns=0"]
+    assert decide("rerunfailures", strict_markers=True) == ["--reruns=0"]
+    assert decide("rerunfailures", force_reruns=None) == ["--force-reruns=0"]
+    assert decide("xdist", ["-n", "auto"]) == ["-n0", "--dist=no"]
+    assert decide("pytest_cov", ["--cov=x"]) == ["--no-cov"]
+
+
+def test_option_that_nothing_takes_back_is_cut_from_addopts():
+    assert decide("pytest_forked", ["--forked", "-k", "a b"]) == ["-o", "addopts=-k 'a b'"]
+    assert decide("pytest_forked") == []

@@ -1,0 +1,245 @@
+"""What a group attempt reports, held against pytest's own words."""
+
+import json
+import subprocess
+
+from driver import PYTHON, outcomes
+
+OUTCOMES = """
+import pytest
+
+def test_passes():
+    print("to stdout")
+    import sys
+    print("to stderr", file=sys.stderr)
+
+def test_fails():
+    raise KeyError("this")
+
+@pytest.fixture
+def broken():
+    raise ValueError("setup")
+
+@pytest.fixture
+def breaks_later():
+    yield
+    raise ValueError("teardown")
+
+def test_setup(broken): pass
+def test_teardown(breaks_later): pass
+
+@pytest.mark.skip(reason="why not")
+def test_skipped(): pass
+
+@pytest.mark.xfail(reason="known")
+def test_xfailed(): assert 0
+
+@pytest.mark.xfail
+def test_xpassed(): pass
+
+@pytest.mark.xfail(strict=True)
+def test_strict(): pass
+
+def test_exit():
+    pytest.exit("enough", 7)
+
+def test_interrupt():
+    raise KeyboardInterrupt
+
+def test_system_exit():
+    raise SystemExit(3)
+
+def test_long():
+    print("x" * 100_000, end="")
+
+def test_undecodable():
+    import os
+    os.write(1, b"\\xff\\n")
+
+def test_surrogate():
+    pytest.fail("\\udcff")
+"""
+
+
+def test_every_outcome_has_its_word(start):
+    runner = start({"test_a.py": OUTCOMES}, output_bytes=1000)
+    ready = runner.open("test_a.py")
+
+    def case(function):
+        (only,) = runner.run(ready, function)["cases"]
+        return only["outcome"], only["phase"], only["exception"]
+
+    assert case("test_passes") == ("passed", None, None)
+    assert case("test_fails") == ("failed", "call", "builtins.KeyError")
+    assert case("test_setup") == ("error", "setup", "builtins.ValueError")
+    assert case("test_teardown") == ("error", "teardown", "builtins.ValueError")
+    assert case("test_skipped") == ("skipped", "setup", None)
+    assert case("test_xfailed") == ("xfailed", "call", "builtins.AssertionError")
+    assert case("test_xpassed") == ("xpassed", "call", None)
+    assert case("test_strict") == ("failed", "call", None)
+    assert case("test_system_exit") == ("failed", "call", "builtins.SystemExit")
+
+
+def test_output_and_messages(start):
+    runner = start({"test_a.py": OUTCOMES}, output_bytes=1000)
+    ready = runner.open("test_a.py")
+    (case,) = runner.run(ready, "test_passes")["cases"]
+    assert (case["stdout"], case["stderr"], case["message"]) == ("to stdout\n", "to stderr\n", None)
+    (case,) = runner.run(ready, "test_fails")["cases"]
+    assert "KeyError: 'this'" in case["message"]
+    (case,) = runner.run(ready, "test_skipped")["cases"]
+    assert case["message"] == "Skipped: why not"
+    (case,) = runner.run(ready, "test_long")["cases"]
+    assert (len(case["stdout"]), case["truncated"], case["stdout_bytes"]) == (1000, True, 100_000)
+    assert len(case["stdout_sha256"]) == 64
+    (case,) = runner.run(ready, "test_undecodable")["cases"]
+    assert case["stdout"] == "\ufffd\n"
+    (case,) = runner.run(ready, "test_surrogate")["cases"]
+    assert "\\udcff" in case["message"]
+
+
+def test_told_to_stop_in_the_middle_of_a_case(start):
+    runner = start({"test_a.py": OUTCOMES})
+    ready = runner.open("test_a.py")
+    done = runner.run(ready, "test_exit")
+    assert (done["cases"], done["exit"]) == ([], {"kind": "exited", "code": 7})
+    assert "enough" in done["pytest_error"]
+    done = runner.run(ready, "test_interrupt")
+    assert (done["cases"], done["exit"]) == ([], {"kind": "exited", "code": 2})
+
+
+def test_output_outside_capture_is_kept_apart(start):
+    runner = start({"test_a.py": "def test_a(capfd):\n    with capfd.disabled():\n        print('raw')\n"})
+    ready = runner.open("test_a.py")
+    for _ in range(2):
+        done = runner.run(ready, "test_a")
+        assert (done["raw_output"], done["cases"][0]["stdout"]) == ("raw\n", "")
+
+
+def test_maxfail_of_the_repository_holds_within_a_group_only(start):
+    runner = start(
+        {
+            "pytest.ini": "[pytest]\naddopts = -x\n",
+            "test_a.py": "import pytest\n\n@pytest.mark.parametrize('a', range(3))\ndef test_a(a): assert a != 1\n\ndef test_b(): pass\n",
+        }
+    )
+    ready = runner.open("test_a.py")
+    done = runner.run(ready, "test_a")
+    assert (outcomes(done), done["exit"]["kind"]) == (["passed", "failed"], "finished")
+    assert outcomes(runner.run(ready, "test_b")) == ["passed"]
+
+
+def test_error_in_one_class_leaves_the_rest_of_the_file(start):
+    runner = start(
+        {
+            "pytest.ini": "[pytest]\naddopts = -x\n",
+            "test_a.py": "import pytest\n\nclass TestBroken:\n    @pytest.mark.parametrize('nope', [1])\n    def test_x(self): pass\n\n"
+            "class TestFine:\n    def test_y(self): pass\n",
+        }
+    )
+    ready = runner.open("test_a.py")
+    assert [error["kind"] for error in ready["errors"]] == ["error"]
+    assert outcomes(runner.run(ready, "test_y")) == ["passed"]
+
+
+def test_hooks_see_the_group_alone(start):
+    runner = start(
+        {
+            "conftest.py": "def pytest_collection_modifyitems(config, items):\n"
+            "    print('modify', len(items), config.args)\n"
+            "    dropped = [item for item in items if 'drop' in item.nodeid]\n"
+            "    items[:] = [item for item in items if item not in dropped]\n"
+            "    config.hook.pytest_deselected(items=dropped)\n",
+            "test_a.py": "import pytest\n\n@pytest.mark.parametrize('a', ['drop', 'stay'])\ndef test_a(a): pass\n\ndef test_b(): pass\n",
+        }
+    )
+    ready = runner.open("test_a.py")
+    done = runner.run(ready, "test_a")
+    assert done["deselected"] == [0]
+    assert [case["index"] for case in done["cases"]] == [1]
+    assert done["raw_output"] == "modify 2 ['test_a.py::test_a']\n"
+
+
+PARAMETRIZED = """
+import pytest
+
+LOG = []
+
+@pytest.fixture(scope="module", params=["m1", "m2"])
+def module_wide(request):
+    print("up", request.param)
+    yield request.param
+    print("down", request.param)
+
+@pytest.mark.parametrize("a", [1, 2])
+def test_a(module_wide, a): print("a", a)
+
+def test_b(module_wide): pass
+
+@pytest.mark.parametrize("a", [1, 2])
+def test_c(a, module_wide): print("c", a)
+
+class TestD:
+    @pytest.fixture(scope="class", params=[1, 2], autouse=True)
+    def per_class(self, request): return request.param
+
+    @pytest.mark.parametrize("x", "pq")
+    @pytest.mark.parametrize("y", "rs")
+    def test_d(self, module_wide, x, y): print("d", x, y)
+"""
+
+
+def test_cases_run_in_the_order_and_with_the_fixtures_of_the_entry_command(start, tmp_path):
+    dump = (
+        "import json, os\nseen = []\n"
+        "def pytest_runtest_logreport(report):\n"
+        "    if report.when == 'teardown':\n"
+        "        seen.append([report.nodeid, ''.join(text for name, text in report.sections if 'stdout' in name)])\n"
+        "def pytest_unconfigure():\n    open(os.environ['DUMP'], 'w').write(json.dumps(seen))\n"
+    )
+    runner = start({"test_a.py": PARAMETRIZED})
+    ready = runner.open("test_a.py")
+    (tmp_path / "dumping.py").write_text(dump)
+    ids = {item["index"]: item["node_id"] for item in ready["items"]}
+    for function, group in (("test_a", "test_a"), ("test_c", "test_c"), ("test_d", "TestD::test_d")):
+        environment = {"PYTHONPATH": str(tmp_path), "DUMP": str(tmp_path / "dump.json"), "PATH": "/usr/bin:/bin"}
+        command = [PYTHON, "-m", "pytest", "-p", "dumping", "test_a.py::" + group]
+        subprocess.run(command, cwd=tmp_path / "tree0", env=environment, check=True, stdout=subprocess.DEVNULL)
+        cold = json.loads((tmp_path / "dump.json").read_text())
+        done = runner.run(ready, function)
+        assert [[ids[case["index"]], case["stdout"]] for case in done["cases"]] == cold
+
+
+def test_random_numbers_differ_unless_seeded(start):
+    runner = start(
+        {
+            "free/test_a.py": "import random\nrandom.random()\n\ndef test_a(): print(random.random())\n",
+            "seeded/conftest.py": "import random\nrandom.seed(0)\n",
+            "seeded/test_b.py": "import random\n\ndef test_b(): print(random.random())\n",
+        }
+    )
+
+    def two(file, function):
+        ready = runner.open(file)
+        printed = [runner.run(ready, function)["cases"][0]["stdout"] for _ in range(2)]
+        runner.ask("close")
+        runner.ask("close")
+        return printed
+
+    first, second = two("free/test_a.py", "test_a")
+    assert first != second
+    assert two("seeded/test_b.py", "test_b") == ["0.8444218515250481\n"] * 2
+
+
+def test_unittest_cases_and_subtests(start):
+    runner = start(
+        {
+            "test_a.py": "import unittest\n\nclass TestIt(unittest.TestCase):\n    def test_fine(self): pass\n"
+            "    def test_skip(self): self.skipTest('no')\n    @unittest.expectedFailure\n    def test_xfail(self): assert 0\n"
+        }
+    )
+    ready = runner.open("test_a.py")
+    assert {item["kind"] for item in ready["items"]} == {"function"}
+    assert outcomes(runner.run(ready, "test_fine")) == ["passed"]
+    assert outcomes(runner.run(ready, "test_skip")) == ["skipped"]
+    assert outcomes(runner.run(ready, "test_xfail")) == ["xfailed"]

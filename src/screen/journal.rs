@@ -1,0 +1,148 @@
+//! An append-only journal of JSON lines, each with a checksum: a kill loses at most the line that was being written.
+
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::{Error, Result};
+use crate::record::id::sha256_hex;
+
+/// Hex digits of the checksum in front of each line.
+const CHECK_DIGITS: usize = 16;
+
+/// An open journal.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: fs_err::File,
+}
+
+impl Journal {
+    /// Opens (or makes) a journal and gives the entries that are whole; what follows the last whole entry is cut off.
+    ///
+    /// # Errors
+    /// IO errors with action and path.
+    pub fn open<T: DeserializeOwned>(path: &Path) -> Result<(Self, Vec<T>)> {
+        if let Some(folder) = path.parent() {
+            fs_err::create_dir_all(folder)?;
+        }
+        let bytes = match fs_err::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
+        let (entries, whole) = read_entries(&bytes);
+        let mut file = fs_err::OpenOptions::new().create(true).write(true).truncate(false).open(path)?;
+        file.set_len(whole as u64)?;
+        file.seek(SeekFrom::End(0))?;
+        Ok((Journal { path: path.to_owned(), file }, entries))
+    }
+
+    /// Appends an entry.
+    ///
+    /// # Errors
+    /// IO errors with action and path.
+    pub fn append(&mut self, entry: &impl Serialize) -> Result<()> {
+        let text = serde_json::to_string(entry)
+            .map_err(|error| Error::internal("cannot encode a journal entry").with_source(error))?;
+        let check = &sha256_hex(text.as_bytes())[..CHECK_DIGITS];
+        // One write a line, without a buffer: what was appended survives the death of this process.
+        let line = format!("{check} {text}\n");
+        self.file.write_all(line.as_bytes()).map_err(|error| self.trouble(error))
+    }
+
+    /// Hands everything to the disk.
+    ///
+    /// # Errors
+    /// IO errors with action and path.
+    pub fn sync(&mut self) -> Result<()> {
+        self.file.sync_data().map_err(Into::into)
+    }
+
+    fn trouble(&self, error: std::io::Error) -> Error {
+        Error::from(error).at(format!("cannot append to {}", self.path.display()))
+    }
+}
+
+/// Entries up to the first line that is not whole, and the length of what was read.
+fn read_entries<T: DeserializeOwned>(bytes: &[u8]) -> (Vec<T>, usize) {
+    let (mut entries, mut whole) = (Vec::new(), 0);
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        match read_entry(line) {
+            Some(entry) => entries.push(entry),
+            None => break,
+        }
+        whole += line.len();
+    }
+    (entries, whole)
+}
+
+fn read_entry<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
+    let line = line.strip_suffix(b"\n")?;
+    let (check, text) = line.split_at_checked(CHECK_DIGITS)?;
+    let text = text.strip_prefix(b" ")?;
+    (sha256_hex(text).as_bytes().starts_with(check)).then(|| serde_json::from_slice(text).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_come_back_and_a_torn_tail_is_cut_off() {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let path = folder.path().join("a/journal");
+        let (mut journal, earlier) = Journal::open::<u32>(&path).expect("opens");
+        assert!(earlier.is_empty());
+        for number in 0..5_u32 {
+            journal.append(&number).expect("appends");
+        }
+        journal.sync().expect("syncs");
+        drop(journal);
+        let whole = std::fs::read(&path).expect("reads");
+        for cut in 0..whole.len() {
+            std::fs::write(&path, &whole[..cut]).expect("writes");
+            let (mut journal, entries) = Journal::open::<u32>(&path).expect("opens");
+            let expected = whole[..cut].iter().filter(|byte| **byte == b'\n').count();
+            assert_eq!(entries, (0..u32::try_from(expected).unwrap()).collect::<Vec<_>>());
+            journal.append(&99_u32).expect("appends");
+            journal.sync().expect("syncs");
+            let (_, again) = Journal::open::<u32>(&path).expect("opens");
+            assert_eq!(again.last(), Some(&99));
+        }
+    }
+
+    #[test]
+    fn durations_come_back_to_the_last_bit() {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let path = folder.path().join("journal");
+        let mut random = fastrand::Rng::with_seed(1);
+        let durations: Vec<f64> = (0..2000).map(|_| random.u64(1..1 << 40) as f64 * 1e-6).collect();
+        let (mut journal, _) = Journal::open::<f64>(&path).expect("opens");
+        for duration in &durations {
+            journal.append(duration).expect("appends");
+        }
+        journal.sync().expect("syncs");
+        let (_, read) = Journal::open::<f64>(&path).expect("opens");
+        assert!(read == durations);
+    }
+
+    #[test]
+    fn a_flipped_byte_ends_the_entries_before_it() {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let path = folder.path().join("journal");
+        let (mut journal, _) = Journal::open::<String>(&path).expect("opens");
+        for text in ["one", "two", "three"] {
+            journal.append(&text).expect("appends");
+        }
+        journal.sync().expect("syncs");
+        let mut bytes = std::fs::read(&path).expect("reads");
+        let place = bytes.windows(3).position(|window| window == b"two").expect("is there");
+        bytes[place] ^= 1;
+        std::fs::write(&path, bytes).expect("writes");
+        let (_, entries) = Journal::open::<String>(&path).expect("opens");
+        assert_eq!(entries, ["one"]);
+    }
+}

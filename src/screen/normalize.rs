@@ -1,0 +1,165 @@
+//! Normalization of output: the short list of the definition and nothing else. Pure.
+//!
+//! Replaced are memory addresses in `0x…` form, the checkout path, the temporary directory, process IDs that the runner
+//! knows, and durations that pytest prints. Each replacement is counted by kind.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
+use crate::backend::Places;
+
+static ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b0x[0-9a-fA-F]{5,16}\b"));
+static SUMMARY_DURATION: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(\b(?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?|no tests ran)\b[^\n]{0,200}?) in \d+\.\d+s(?: \(\d+:\d\d:\d\d\))?",
+    )
+});
+static SLOWEST_DURATION: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?m)^(\s*)\d+\.\d+s (call|setup|teardown)\b"));
+
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("the pattern is a constant")
+}
+
+/// Smaller IDs are left alone: they could be any number that a test prints.
+const SMALLEST_PROCESS_ID: u32 = 10_000;
+
+/// Replaces what may differ between two runs of one and the same behaviour.
+#[derive(Debug, Clone)]
+pub struct Normalizer {
+    root: String,
+    venv: String,
+    tmp: String,
+}
+
+impl Normalizer {
+    /// A normalizer for code that sees these places.
+    pub fn new(places: &Places) -> Self {
+        let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
+        Normalizer { root: text(&places.root), venv: text(&places.venv), tmp: text(&places.tmp) }
+    }
+
+    /// Output of a case; what was replaced is added to `replaced`.
+    pub fn output(&self, text: &str, process_ids: &[u32], replaced: &mut BTreeMap<String, u32>) -> String {
+        if text.is_empty() {
+            return String::new();
+        }
+        let mut text = text.to_owned();
+        let mut step = |kind: &str, pattern: &Regex, with: &dyn Fn(&Captures<'_>) -> String| {
+            let mut count = 0;
+            let changed = pattern.replace_all(&text, |found: &Captures<'_>| {
+                count += 1;
+                with(found)
+            });
+            if count > 0 {
+                text = changed.into_owned();
+                *replaced.entry(kind.to_owned()).or_default() += count;
+            }
+        };
+        step("address", &ADDRESS, &|_| "0x…".to_owned());
+        step("duration", &SUMMARY_DURATION, &|found| format!("{} in …s", &found[1]));
+        step("duration", &SLOWEST_DURATION, &|found| format!("{}…s {}", &found[1], &found[2]));
+        for process_id in process_ids.iter().filter(|process_id| **process_id >= SMALLEST_PROCESS_ID) {
+            let exact = pattern(&format!(r"\b{process_id}\b"));
+            step("process-id", &exact, &|_| "<pid>".to_owned());
+        }
+        for (kind, path, name) in [("root", &self.root, "<root>"), ("tmp", &self.tmp, "<tmp>")] {
+            let (changed, count) = replace_path(&text, path, name);
+            if count > 0 {
+                text = changed;
+                *replaced.entry(kind.to_owned()).or_default() += count;
+            }
+        }
+        text
+    }
+
+    /// A node or parameter ID with machine paths replaced, and whether there were any.
+    pub fn id(&self, text: &str) -> (String, bool) {
+        let mut text = text.to_owned();
+        let mut any = false;
+        for (path, name) in [(&self.root, "<root>"), (&self.venv, "<venv>"), (&self.tmp, "<tmp>")] {
+            let (changed, count) = replace_path(&text, path, name);
+            any |= count > 0;
+            text = changed;
+        }
+        (text, any)
+    }
+}
+
+/// Replaces `path` where it stands as a path: not in the middle of a longer name or path.
+fn replace_path(text: &str, path: &str, name: &str) -> (String, u32) {
+    let mut result = String::with_capacity(text.len());
+    let (mut rest, mut count) = (text, 0);
+    while let Some(position) = rest.find(path) {
+        let (before, after) = (&rest[..position], &rest[position + path.len()..]);
+        let part_of_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+        let starts = !before.chars().next_back().is_some_and(|c| part_of_name(c) || c == '/');
+        let ends = !after.chars().next().is_some_and(part_of_name)
+            || after.starts_with('.') && !after[1..].starts_with(char::is_alphanumeric);
+        result.push_str(before);
+        if starts && ends {
+            result.push_str(name);
+            count += 1;
+        } else {
+            result.push_str(path);
+        }
+        rest = after;
+    }
+    result.push_str(rest);
+    (result, count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normalizer() -> Normalizer {
+        Normalizer { root: "/testbed".into(), venv: "/opt/venv".into(), tmp: "/tmp".into() }
+    }
+
+    fn output(text: &str) -> String {
+        normalizer().output(text, &[42_421], &mut BTreeMap::new())
+    }
+
+    #[test]
+    fn an_address_is_replaced_and_a_random_number_is_not() {
+        assert_eq!(output("<Foo at 0x7f3a12bc> 0x1f 123456"), "<Foo at 0x…> 0x1f 123456");
+    }
+
+    #[test]
+    fn paths_are_replaced_only_where_they_are_paths() {
+        assert_eq!(
+            output("/testbed/a /tmp /tmpfile /var/tmp x/testbed '/testbed' /tmp."),
+            "<root>/a <tmp> /tmpfile /var/tmp x/testbed '<root>' <tmp>."
+        );
+    }
+
+    #[test]
+    fn durations_of_pytest_go_and_other_durations_stay() {
+        assert_eq!(
+            output("== 1 passed, 2 skipped in 0.12s ==\n0.50s call test_x\ntook 0.12s"),
+            "== 1 passed, 2 skipped in …s ==\n…s call test_x\ntook 0.12s"
+        );
+    }
+
+    #[test]
+    fn known_process_ids_go_and_replacements_are_counted() {
+        let mut replaced = BTreeMap::new();
+        let text = normalizer().output("pid 42421 of 424212, 17", &[42_421, 17], &mut replaced);
+        assert_eq!((text.as_str(), replaced["process-id"]), ("pid <pid> of 424212, 17", 1));
+    }
+
+    #[test]
+    fn machine_paths_in_ids_are_replaced_and_reported() {
+        assert_eq!(normalizer().id("t.py::t[/testbed/x]"), ("t.py::t[<root>/x]".into(), true));
+        assert_eq!(normalizer().id("t.py::t[/x]"), ("t.py::t[/x]".into(), false));
+    }
+
+    #[test]
+    fn normalization_is_idempotent() {
+        let once = output("0xdeadbeef /testbed 3 failed in 1.00s /tmp/pytest-of-x");
+        assert_eq!(output(&once), once);
+    }
+}

@@ -1,0 +1,504 @@
+//! Workers: each has one runner at a time and walks it through directories and files, taking tasks from a shared queue.
+//!
+//! Workers send [`Event`]s; the caller's thread alone owns the results. Trouble of the harness is retried with a fresh
+//! runner, then task by task alone, and only then given up as an error of the repository.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::normalize::Normalizer;
+use crate::backend::Backend;
+use crate::error::{Error, Fault, Result};
+use crate::group::GroupKey;
+use crate::record::collected::Group;
+use crate::runner::protocol::{
+    Answer, FileReady, GroupDone, ImportTrace, Item, ProcessExit, Request, TraceMode,
+};
+use crate::runner::{Ran, Runner, Setting, milliseconds};
+
+/// How often a task is tried again with a fresh runner.
+const TRIES: u32 = 3;
+
+/// Attempts of groups of one file, to be made by one file process.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Task {
+    pub file: String,
+    pub round: u32,
+    pub trace: TraceMode,
+    pub runs: Vec<Run>,
+    pub cost_ms: f64,
+    tries: u32,
+}
+
+/// Attempts of one group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// Index of the group.
+    pub group: usize,
+    pub repeat: u32,
+}
+
+impl Task {
+    /// A task without runs.
+    pub fn new(file: &str, round: u32, trace: TraceMode) -> Self {
+        Task { file: file.to_owned(), round, trace, runs: Vec::new(), cost_ms: 0.0, tries: 0 }
+    }
+
+    fn directory(&self) -> &str {
+        self.file.rsplit_once('/').map_or("", |(directory, _)| directory)
+    }
+}
+
+/// What a worker tells the owner of the results.
+#[derive(Debug)]
+pub enum Event {
+    /// One attempt ended. `items` are those of the file, to name cases by index.
+    Attempt {
+        group: usize,
+        round: u32,
+        done: Box<GroupDone>,
+        items: Arc<Vec<Item>>,
+        import: Option<Arc<ImportTrace>>,
+    },
+    /// The group cannot be run when its file is collected alone.
+    Unavailable { group: usize, round: u32, text: String },
+    /// The harness could not be made to work.
+    Broken(Error),
+}
+
+/// What all workers share.
+pub struct Pool<'a> {
+    pub backend: &'a dyn Backend,
+    pub setting: &'a Setting,
+    pub groups: &'a [Group],
+    pub options: &'a [String],
+    pub normalizer: &'a Normalizer,
+    /// Limits of a case and of a group.
+    pub timeouts: (Duration, Duration),
+    pub jobs: usize,
+}
+
+/// Tasks that wait, by directory: a worker stays in its directory while there is work.
+#[derive(Debug, Default)]
+struct Queue {
+    by_place: BTreeMap<(TraceMode, String), Vec<Task>>,
+}
+
+impl Queue {
+    fn push(&mut self, task: Task) {
+        let place = (task.trace, task.directory().to_owned());
+        let tasks = self.by_place.entry(place).or_default();
+        let position = tasks.partition_point(|other| other.cost_ms <= task.cost_ms);
+        tasks.insert(position, task);
+    }
+
+    /// The longest task of the place where the worker is, else of the place with most work left.
+    fn pop(&mut self, here: Option<&(TraceMode, String)>) -> Option<Task> {
+        let most = || {
+            let work = |tasks: &Vec<Task>| tasks.iter().map(|task| task.cost_ms).sum::<f64>();
+            self.by_place
+                .iter()
+                .max_by(|(_, a), (_, b)| work(a).total_cmp(&work(b)))
+                .map(|(place, _)| place.clone())
+        };
+        let place = here.filter(|place| self.by_place.contains_key(*place)).cloned().or_else(most)?;
+        let tasks = self.by_place.get_mut(&place)?;
+        let task = tasks.pop();
+        if tasks.is_empty() {
+            self.by_place.remove(&place);
+        }
+        task
+    }
+}
+
+impl Pool<'_> {
+    /// Makes all attempts of the tasks; `each` sees every event on the caller's thread.
+    ///
+    /// # Errors
+    /// The first error of `each`, an interruption, or the harness's when it stays broken.
+    pub fn run(&self, tasks: Vec<Task>, mut each: impl FnMut(Event) -> Result<()>) -> Result<()> {
+        if tasks.is_empty() {
+            return Ok(());
+        }
+        let workers = self.jobs.clamp(1, tasks.len());
+        let mut queue = Queue::default();
+        for task in tasks {
+            queue.push(task);
+        }
+        let queue = Mutex::new(queue);
+        let (sender, events) = sync_channel::<Event>(256);
+        std::thread::scope(|scope| {
+            for _ in 0..workers {
+                let (sender, queue) = (sender.clone(), &queue);
+                scope.spawn(move || Worker::new(self, queue, sender).work());
+            }
+            drop(sender);
+            let result = drain(&events, &mut each);
+            if result.is_err() {
+                // Workers stop at the next send: nobody listens any more, and nothing is left to do.
+                queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner).by_place.clear();
+                drop(events);
+            }
+            result
+        })
+    }
+}
+
+fn drain(events: &Receiver<Event>, each: &mut impl FnMut(Event) -> Result<()>) -> Result<()> {
+    loop {
+        match events.recv_timeout(Duration::from_millis(100)) {
+            Ok(Event::Broken(error)) => return Err(error),
+            Ok(event) => each(event)?,
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => crate::interrupt::check()?,
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
+        }
+    }
+}
+
+/// The owner of the results does not listen any more.
+struct Abandoned;
+
+enum Trouble {
+    Abandoned,
+    Harness(Error),
+}
+
+impl From<Abandoned> for Trouble {
+    fn from(_: Abandoned) -> Self {
+        Trouble::Abandoned
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Trouble::Harness(error)
+    }
+}
+
+struct Worker<'a> {
+    pool: &'a Pool<'a>,
+    queue: &'a Mutex<Queue>,
+    events: SyncSender<Event>,
+    runner: Option<Runner>,
+    /// Directory that is open in the runner, and how many rounds this runner has served.
+    directory: Option<(TraceMode, String)>,
+    round: Option<u32>,
+}
+
+/// A file process that is open.
+struct OpenFile {
+    items: Arc<Vec<Item>>,
+    by_key: BTreeMap<GroupKey, Vec<usize>>,
+    import: Option<Arc<ImportTrace>>,
+}
+
+/// What opening a directory or file came to.
+enum Opened<T> {
+    Ready(T),
+    /// pytest says why it cannot.
+    Refused(String),
+    /// The process ended, or did not come to an end, while it imported the repository's code.
+    Ended(String),
+}
+
+impl<'a> Worker<'a> {
+    fn new(pool: &'a Pool<'a>, queue: &'a Mutex<Queue>, events: SyncSender<Event>) -> Self {
+        Worker { pool, queue, events, runner: None, directory: None, round: None }
+    }
+
+    fn work(mut self) {
+        while !crate::interrupt::requested() {
+            let task = self.queue().pop(self.directory.as_ref());
+            let Some(mut task) = task else { return };
+            match self.execute(&mut task) {
+                Ok(()) => {}
+                Err(Trouble::Abandoned) => return,
+                Err(Trouble::Harness(error)) => {
+                    self.forget_runner();
+                    if self.give_back(task, error).is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn queue(&self) -> std::sync::MutexGuard<'a, Queue> {
+        self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn tell(&self, event: Event) -> Result<(), Abandoned> {
+        self.events.send(event).map_err(|_| Abandoned)
+    }
+
+    fn forget_runner(&mut self) {
+        self.runner = None;
+        self.directory = None;
+    }
+
+    /// Tries again, then one group at a time, then gives up.
+    fn give_back(&self, mut task: Task, error: Error) -> Result<(), Abandoned> {
+        if error.fault() == Fault::Interrupted {
+            return Err(Abandoned);
+        }
+        task.tries += 1;
+        if task.runs.is_empty() {
+            return Ok(());
+        }
+        if error.fault() == Fault::Harness && task.tries < TRIES {
+            self.queue().push(task);
+            return Ok(());
+        }
+        if error.fault() == Fault::Harness && task.runs.len() > 1 {
+            for run in &task.runs {
+                let mut alone = Task::new(&task.file, task.round, task.trace);
+                alone.runs.push(*run);
+                self.queue().push(alone);
+            }
+            return Ok(());
+        }
+        let places: Vec<&str> =
+            task.runs.iter().map(|run| self.pool.groups[run.group].group_id.as_str()).collect();
+        self.tell(Event::Broken(error.at(places.join(", "))))
+    }
+
+    /// Runs the task; runs that are done are removed from it, so that a retry goes on where it stopped.
+    fn execute(&mut self, task: &mut Task) -> Result<(), Trouble> {
+        if self.round != Some(task.round) {
+            self.forget_runner();
+            self.round = Some(task.round);
+        }
+        match self.open_directory(task)? {
+            Opened::Ready(()) => {}
+            Opened::Refused(text) => return self.refuse(task, &text),
+            Opened::Ended(text) => return self.ended(task, &text),
+        }
+        let file = match self.open_file(task)? {
+            Opened::Ready(file) => file,
+            Opened::Refused(text) => return self.refuse(task, &text),
+            Opened::Ended(text) => return self.ended(task, &text),
+        };
+        while let Some(run) = task.runs.last().copied() {
+            if crate::interrupt::requested() {
+                return Err(Trouble::Abandoned);
+            }
+            if !self.run(&file, task, run)? {
+                return Ok(());
+            }
+        }
+        if let Some(runner) = self.runner.as_mut() {
+            runner.close()?;
+        }
+        Ok(())
+    }
+
+    fn refuse(&self, task: &mut Task, text: &str) -> Result<(), Trouble> {
+        for run in task.runs.drain(..) {
+            self.tell(Event::Unavailable { group: run.group, round: task.round, text: text.to_owned() })?;
+        }
+        Ok(())
+    }
+
+    /// Importing ended the process or took too long: load and memory pressure do that as well, so it is tried again with
+    /// a fresh runner before it is believed.
+    fn ended(&mut self, task: &mut Task, text: &str) -> Result<(), Trouble> {
+        self.forget_runner();
+        if task.tries + 1 >= TRIES {
+            return self.refuse(task, text);
+        }
+        self.queue().push(Task { tries: task.tries + 1, ..task.clone() });
+        task.runs.clear();
+        Ok(())
+    }
+
+    fn open_directory(&mut self, task: &Task) -> Result<Opened<()>, Trouble> {
+        let place = (task.trace, task.directory().to_owned());
+        if self.directory.as_ref() == Some(&place) && self.runner.is_some() {
+            return Ok(Opened::Ready(()));
+        }
+        if self.directory.take().is_some()
+            && let Some(runner) = self.runner.as_mut()
+        {
+            runner.close()?;
+        }
+        let runner = match &mut self.runner {
+            Some(runner) => runner,
+            empty => empty.insert(Runner::start(self.pool.backend, self.pool.setting)?),
+        };
+        let limit = self.pool.timeouts.1;
+        let request = Request::OpenDirectory {
+            file: task.file.clone(),
+            options: self.pool.options.to_vec(),
+            trace: task.trace,
+            timeout_ms: milliseconds(limit),
+        };
+        match runner.ask(&request, limit)? {
+            Answer::DirectoryReady {} => {
+                self.directory = Some(place);
+                Ok(Opened::Ready(()))
+            }
+            other => refused(runner, other).map_err(Into::into),
+        }
+    }
+
+    fn open_file(&mut self, task: &Task) -> Result<Opened<OpenFile>, Trouble> {
+        let limit = self.pool.timeouts.1;
+        let Some(runner) = self.runner.as_mut() else {
+            return Err(Error::internal("no runner is open").into());
+        };
+        let request = Request::OpenFile { file: task.file.clone(), timeout_ms: milliseconds(limit) };
+        match runner.ask(&request, limit)? {
+            Answer::FileReady(ready) => Ok(Opened::Ready(OpenFile::new(*ready))),
+            other => refused(runner, other).map_err(Into::into),
+        }
+    }
+
+    /// Makes the attempts of one group. False when the file process is gone (the task went back into the queue).
+    fn run(&mut self, file: &OpenFile, task: &mut Task, run: Run) -> Result<bool, Trouble> {
+        let group = &self.pool.groups[run.group];
+        let Some(items) = file.items_of(group, self.pool.normalizer) else {
+            task.runs.pop();
+            let text = "the group is not collected, or has other cases, when its file is collected alone";
+            self.tell(Event::Unavailable { group: run.group, round: task.round, text: text.to_owned() })?;
+            return Ok(true);
+        };
+        let Some(runner) = self.runner.as_mut() else {
+            return Err(Error::internal("no runner is open").into());
+        };
+        let (events, mut abandoned, mut made) = (&self.events, false, 0);
+        let ran = runner.run_group(&items, run.repeat, self.pool.timeouts, |done| {
+            made += 1;
+            let event = Event::Attempt {
+                group: run.group,
+                round: task.round,
+                done: Box::new(done),
+                items: Arc::clone(&file.items),
+                import: file.import.clone(),
+            };
+            abandoned = events.send(event).is_err();
+            if abandoned { Err(Error::interrupted()) } else { Ok(()) }
+        });
+        if let Some(last) = task.runs.last_mut() {
+            last.repeat -= made;
+            if last.repeat == 0 {
+                task.runs.pop();
+            }
+        }
+        if abandoned {
+            return Err(Trouble::Abandoned);
+        }
+        match ran? {
+            Ran::All => Ok(true),
+            Ran::ServerDied { exit, .. } => {
+                self.server_died(task, run, exit)?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// The group took the process above it down. Others of the task go on; the group is tried alone, then judged.
+    fn server_died(&mut self, task: &mut Task, run: Run, exit: ProcessExit) -> Result<(), Trouble> {
+        self.forget_runner();
+        let Some(guilty) = task.runs.pop() else { return Ok(()) };
+        if !task.runs.is_empty() {
+            self.queue().push(Task { tries: 0, ..task.clone() });
+        }
+        if task.tries + 1 < TRIES {
+            let mut alone = Task::new(&task.file, task.round, task.trace);
+            alone.tries = task.tries + 1;
+            alone.runs.push(guilty);
+            self.queue().push(alone);
+        } else {
+            let done = GroupDone {
+                attempt: 0,
+                cases: Vec::new(),
+                exit,
+                leftover: 0,
+                connections: Vec::new(),
+                raw_output: "the process that started the attempt was ended as well, three times".into(),
+                running: None,
+                pytest_error: None,
+                deselected: Vec::new(),
+                duration_ms: 0.0,
+                trace: None,
+            };
+            for _ in 0..guilty.repeat {
+                self.tell(Event::Attempt {
+                    group: run.group,
+                    round: task.round,
+                    done: Box::new(done.clone()),
+                    items: Arc::default(),
+                    import: None,
+                })?;
+            }
+        }
+        task.runs.clear();
+        Ok(())
+    }
+}
+
+/// The repository's own trouble behind an answer that is no "ready"; anything else is the harness's.
+fn refused<T>(runner: &Runner, answer: Answer) -> Result<Opened<T>> {
+    Ok(match answer {
+        Answer::Failed { stage, error } => Opened::Refused(format!("{stage}: {}", error.text)),
+        Answer::Died { level, exit } => {
+            Opened::Ended(format!("importing ends the {level} process: {exit:?}"))
+        }
+        Answer::TimedOut { level } => Opened::Ended(format!("importing goes over the time limit ({level})")),
+        other => return Err(runner.unexpected(&other)),
+    })
+}
+
+impl OpenFile {
+    fn new(ready: FileReady) -> Self {
+        let mut by_key: BTreeMap<GroupKey, Vec<usize>> = BTreeMap::new();
+        for item in ready.items.iter().filter(|item| item.kind == "function") {
+            by_key.entry(GroupKey::of(item)).or_default().push(item.index);
+        }
+        OpenFile { items: Arc::new(ready.items), by_key, import: ready.import.map(Arc::new) }
+    }
+
+    /// Items of the group's cases; none when a case is missing. The file may hold more (what a hook deselects).
+    fn items_of(&self, group: &Group, normalizer: &Normalizer) -> Option<Vec<usize>> {
+        let wanted: BTreeSet<&str> = group.cases.iter().map(|case| case.case_id.as_str()).collect();
+        let items: Vec<usize> = self
+            .by_key
+            .get(&GroupKey::of_group(group))?
+            .iter()
+            .copied()
+            .filter(|index| {
+                let item = self.items.iter().find(|item| item.index == *index);
+                item.is_some_and(|item| wanted.contains(normalizer.id(&item.node_id).0.as_str()))
+            })
+            .collect();
+        (items.len() == group.cases.len()).then_some(items)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_stays_in_its_directory_and_takes_the_longest_task_first() {
+        let mut queue = Queue::default();
+        for (file, cost_ms) in [("a/x.py", 5.0), ("a/y.py", 9.0), ("b/z.py", 100.0)] {
+            queue.push(Task { cost_ms, ..Task::new(file, 0, TraceMode::Off) });
+        }
+        let here = (TraceMode::Off, "a".to_owned());
+        let order: Vec<String> =
+            std::iter::from_fn(|| queue.pop(Some(&here)).map(|task| task.file)).collect();
+        assert_eq!(order, ["a/y.py", "a/x.py", "b/z.py"]);
+    }
+
+    #[test]
+    fn without_a_directory_the_place_with_most_work_comes_first() {
+        let mut queue = Queue::default();
+        for (file, cost_ms) in [("a/x.py", 5.0), ("a/y.py", 6.0), ("b/z.py", 10.0)] {
+            queue.push(Task { cost_ms, ..Task::new(file, 0, TraceMode::Off) });
+        }
+        assert_eq!(queue.pop(None).map(|task| task.file).as_deref(), Some("a/y.py"));
+    }
+}

@@ -1,0 +1,148 @@
+//! Sources: a configured repository goes in, a [`Pinned`] tree in the cache comes out.
+//!
+//! ```text
+//! <cache>/sources/<key>/tree/         exactly the files of the pin
+//!                       pinned.json   written last: its presence says that the tree is whole
+//! ```
+//!
+//! The key depends on the origin without credentials, the pin and the submodules option, so a second build of the same
+//! pins opens no connection. Each kind of source only fills a directory; this page decides whether that is needed,
+//! and puts the result in place with one rename.
+
+mod git;
+mod license;
+mod location;
+mod path;
+mod pypi;
+mod shelf;
+mod time;
+mod tree;
+
+use std::path::Path;
+
+use crate::config::{Repo, SourceSpec};
+use crate::error::{Error, Result};
+use crate::interrupt;
+use crate::record::id::{RepoSlug, hash_parts};
+use crate::record::source::{Origin, Pinned};
+use crate::store::Cache;
+
+use shelf::Shelf;
+
+pub use git::resolve_reference;
+pub use pypi::{IndexTool, UvIndex};
+
+/// Raised when what lies in a cached source changes its meaning: older entries are then made anew.
+const FORMAT: &str = "source-1";
+
+/// What the kinds of sources share while they work.
+struct Context<'a> {
+    cache: &'a Cache,
+    progress: &'a dyn Fn(&str),
+}
+
+/// Where a tree comes from and what identifies its content; known before anything is fetched.
+struct Request {
+    origin: Origin,
+    /// Further parts of the cache key: the pin and options that change the content.
+    key: Vec<String>,
+}
+
+/// What a source learned while it wrote the files of a tree.
+struct Content {
+    commit: String,
+    /// Seconds since 1970, UTC.
+    pinned_at: i64,
+    notes: Vec<String>,
+}
+
+/// Fetches the pinned tree of a repository, or finds it in the cache.
+///
+/// # Errors
+/// When the source cannot be reached or does not hold the pin, when a local directory has uncommitted changes that the
+/// configuration does not allow, and IO errors. No message holds credentials.
+pub fn pin(spec: &Repo, cache: &Cache, tools: &dyn IndexTool, progress: &dyn Fn(&str)) -> Result<Pinned> {
+    let context = Context { cache, progress };
+    match &spec.source {
+        SourceSpec::Git { url, commit, submodules } => {
+            git::pin(&context, &spec.slug, url, commit, *submodules)
+        }
+        SourceSpec::Path { path, commit, allow_uncommitted } => {
+            path::pin(&context, &spec.slug, path, commit.as_ref(), *allow_uncommitted)
+        }
+        SourceSpec::Pypi { project, version, sha256 } => {
+            pypi::pin(&context, &spec.slug, tools, &pypi::Release { project, version, sha256 })
+        }
+    }
+}
+
+/// Reads the whole tree again and compares it with the recorded hash.
+///
+/// # Errors
+/// When a file was added, removed or changed since, and IO errors.
+pub fn verify(pinned: &Pinned) -> Result<()> {
+    let found = tree::hash(&pinned.tree)?;
+    if found == pinned.tree_sha256 {
+        return Ok(());
+    }
+    let message = format!("the cached tree {} is no longer what was pinned", pinned.tree.display());
+    Err(Error::machine(message)
+        .with_detail(format!("recorded {}\nfound    {found}", pinned.tree_sha256))
+        .with_hint("remove that directory's parent and run the same command again"))
+}
+
+impl Context<'_> {
+    fn say(&self, text: &str) {
+        (self.progress)(text);
+    }
+
+    /// Finds a source in the cache, or makes it: `fill` writes the files into an empty directory.
+    fn find_or_make(
+        &self,
+        slug: &RepoSlug,
+        request: Request,
+        fill: impl FnOnce(&Path) -> Result<Content>,
+    ) -> Result<Pinned> {
+        let sources = Shelf::open(self.cache)?;
+        let place = sources.place(&key(&request)?);
+        if let Some(found) = place.find(slug) {
+            return Ok(found);
+        }
+        interrupt::check()?;
+        let aside = sources.aside()?;
+        let content = fill(&aside.tree())?;
+        interrupt::check()?;
+        let pinned = describe(slug, request.origin, content, &aside.tree())?;
+        place.put(aside, pinned)
+    }
+}
+
+/// The name of a source in the cache.
+fn key(request: &Request) -> Result<String> {
+    let origin = serde_json::to_string(&request.origin)
+        .map_err(|error| Error::internal("cannot encode an origin").with_source(error))?;
+    let mut parts = vec![FORMAT.to_owned(), origin];
+    parts.extend(request.key.iter().cloned());
+    Ok(hash_parts(&parts))
+}
+
+/// Everything that is known of a freshly written tree; also gives all its files the time of the pin.
+fn describe(slug: &RepoSlug, origin: Origin, content: Content, tree: &Path) -> Result<Pinned> {
+    let entries = tree::entries(tree)?;
+    let license = license::detect(tree);
+    let mut notes = content.notes;
+    notes.extend(tree::notes(tree, &entries)?);
+    tree::set_times(tree, content.pinned_at)?;
+    let (license, license_source) = license.map(|found| (found.expression, found.source)).unzip();
+    Ok(Pinned {
+        slug: slug.clone(),
+        origin,
+        commit: content.commit,
+        pinned_at: time::rfc3339(content.pinned_at),
+        tree: tree.to_owned(),
+        tree_sha256: tree::hash_entries(tree, &entries)?,
+        license,
+        license_source,
+        notes,
+    })
+}

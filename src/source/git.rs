@@ -1,0 +1,239 @@
+//! Git sources: the tree of one commit, out of an object store and without a checkout: no filters, no line-ending
+//! conversion, exact modes.
+
+mod fetch;
+mod modules;
+mod reference;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use git2::{Commit, ObjectType, Oid, Repository, Tree};
+
+use super::location::Location;
+use super::tree::{self, Kind};
+use super::{Content, Context, Request};
+use crate::error::{Error, Result};
+use crate::interrupt;
+use crate::record::id::{CommitSha, RepoSlug};
+use crate::record::source::{Origin, Pinned};
+use crate::redact::{publish_git_url, redact};
+
+pub use fetch::{explain, prepare};
+pub use reference::resolve_reference;
+
+/// Submodules of submodules of …: deeper than this, something is wrong.
+const DEEPEST: usize = 16;
+
+/// Pins a `git` source.
+///
+/// # Errors
+/// See [`super::pin`].
+pub fn pin(
+    context: &Context<'_>,
+    slug: &RepoSlug,
+    url: &str,
+    commit: &CommitSha,
+    submodules: bool,
+) -> Result<Pinned> {
+    let location = Location::parse(url)?;
+    let request = Request {
+        origin: Origin::Git { url: publish_git_url(url) },
+        key: vec![commit.to_string(), format!("submodules={submodules}")],
+    };
+    context.find_or_make(slug, request, |target| {
+        let repository = open_with(context, &location, commit.as_str())?;
+        let part = Part { location, repository, commit: commit.to_string(), below: PathBuf::new() };
+        part.export(context, target, submodules)
+    })
+}
+
+/// A commit to write, or only what it has below one directory.
+pub struct Part {
+    /// Relative addresses of submodules start here.
+    pub location: Location,
+    pub repository: Repository,
+    pub commit: String,
+    pub below: PathBuf,
+}
+
+impl Part {
+    /// Writes the files into an empty directory.
+    ///
+    /// # Errors
+    /// When objects or submodules are missing, and IO errors.
+    pub fn export(&self, context: &Context<'_>, target: &Path, submodules: bool) -> Result<Content> {
+        let commit = find_commit(&self.repository, &self.location, &self.commit)?;
+        let mut export = Export { context, target, submodules, notes: Vec::new() };
+        let whole = commit.tree().map_err(|error| self.missing("its tree", &error))?;
+        let tree = if self.below.as_os_str().is_empty() {
+            whole
+        } else {
+            subtree(&self.repository, &whole, &self.below)
+                .map_err(|error| self.missing(&format!("`{}`", self.below.display()), &error))?
+        };
+        let place = Place { inside: self.below.clone(), written: PathBuf::new(), depth: 0 };
+        export.tree(self, &tree, &place)?;
+        Ok(Content { commit: self.commit.clone(), pinned_at: commit.time().seconds(), notes: export.notes })
+    }
+
+    fn missing(&self, what: &str, error: &git2::Error) -> Error {
+        Error::repository(format!("{} lacks {what} of commit {}", self.location, self.commit))
+            .with_detail(redact(error.message()))
+            .with_hint(
+                "a partial or damaged clone? complete it with `git fetch --refetch`, or name a whole one",
+            )
+    }
+}
+
+fn subtree<'a>(repository: &'a Repository, tree: &Tree<'_>, path: &Path) -> Result<Tree<'a>, git2::Error> {
+    repository.find_tree(tree.get_path(path)?.id())
+}
+
+/// Where the walk is.
+struct Place {
+    /// In the repository of the [`Part`].
+    inside: PathBuf,
+    /// In the directory that is written.
+    written: PathBuf,
+    /// How many submodules deep.
+    depth: usize,
+}
+
+impl Place {
+    fn child(&self, name: &[u8]) -> Place {
+        let name = OsStr::from_bytes(name);
+        Place { inside: self.inside.join(name), written: self.written.join(name), depth: self.depth }
+    }
+}
+
+struct Export<'a> {
+    context: &'a Context<'a>,
+    target: &'a Path,
+    submodules: bool,
+    notes: Vec<String>,
+}
+
+impl Export<'_> {
+    fn tree(&mut self, part: &Part, tree: &Tree<'_>, place: &Place) -> Result<()> {
+        interrupt::check()?;
+        tree::make_directory(self.target, &place.written)?;
+        for entry in tree {
+            let child = place.child(entry.name_bytes());
+            tree::checked(&child.written)?;
+            if entry.name_bytes().contains(&b'/') {
+                return Err(Error::repository(format!("a name in commit {} has a slash", part.commit)));
+            }
+            match entry.kind() {
+                Some(ObjectType::Tree) => {
+                    let below = part
+                        .repository
+                        .find_tree(entry.id())
+                        .map_err(|error| part.missing(&format!("`{}`", child.inside.display()), &error))?;
+                    self.tree(part, &below, &child)?;
+                }
+                Some(ObjectType::Blob) => self.blob(part, entry.id(), entry.filemode_raw(), &child)?,
+                Some(ObjectType::Commit) => self.submodule(part, entry.id(), &child)?,
+                _ => return Err(Error::repository(format!("unknown entry `{}`", child.inside.display()))),
+            }
+        }
+        Ok(())
+    }
+
+    fn blob(&self, part: &Part, id: Oid, mode: i32, place: &Place) -> Result<()> {
+        const LINK: i32 = 0o120_000;
+        let blob = part
+            .repository
+            .find_blob(id)
+            .map_err(|error| part.missing(&format!("`{}`", place.inside.display()), &error))?;
+        let path = self.target.join(&place.written);
+        if mode & 0o170_000 == LINK {
+            return tree::write_link(&path, Path::new(OsStr::from_bytes(blob.content())));
+        }
+        let kind = Kind::of_mode(u32::try_from(mode).unwrap_or(0));
+        tree::write_file(&path, &mut blob.content(), kind)
+    }
+
+    /// Git itself leaves an empty directory where a submodule is not checked out.
+    fn submodule(&mut self, part: &Part, id: Oid, place: &Place) -> Result<()> {
+        let name = place.written.display().to_string();
+        if !self.submodules {
+            self.notes.push(format!("submodule `{name}` left out (submodules = false)"));
+            return tree::make_directory(self.target, &place.written);
+        }
+        let child = self.open_submodule(part, id, place).map_err(|error| {
+            let known = error.hint().map(str::to_owned);
+            let hint = "`submodules = false` leaves all submodules out";
+            error
+                .at(format!("submodule `{name}` at {id}"))
+                .with_hint(known.map_or(hint.to_owned(), |known| format!("{known}; {hint}")))
+        })?;
+        let commit = find_commit(&child.repository, &child.location, &child.commit)?;
+        let tree = commit.tree().map_err(|error| child.missing("its tree", &error))?;
+        let below = Place { inside: PathBuf::new(), written: place.written.clone(), depth: place.depth + 1 };
+        self.tree(&child, &tree, &below)
+    }
+
+    fn open_submodule(&self, part: &Part, id: Oid, place: &Place) -> Result<Part> {
+        if place.depth >= DEEPEST {
+            return Err(Error::repository("submodules are nested too deep"));
+        }
+        let module = modules::find(&part.repository, &part.commit, &place.inside)?;
+        let location = modules::locate(&part.location, &module)?;
+        let commit = id.to_string();
+        let repository = match modules::open_beside(&part.location, &part.repository, &module, id) {
+            Some(repository) => repository,
+            None => open_with(self.context, &location, &commit)?,
+        };
+        Ok(Part { location, repository, commit, below: PathBuf::new() })
+    }
+}
+
+/// A repository that has the commit: the local one itself, or the cache's, fetched when needed.
+fn open_with(context: &Context<'_>, location: &Location, commit: &str) -> Result<Repository> {
+    match location {
+        Location::Local(path) => open_local(path),
+        Location::Remote(remote) => fetch::fetch(context, remote, parse_oid(commit)?),
+    }
+}
+
+/// Opens a local repository, bare or not, at exactly this path.
+fn open_local(path: &Path) -> Result<Repository> {
+    fetch::prepare();
+    let with_suffix = || {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".git");
+        Repository::open(PathBuf::from(name))
+    };
+    Repository::open(path)
+        .or_else(|error| with_suffix().map_err(|_| error))
+        .map_err(|error| fetch::explain(&format!("cannot open the repository {}", path.display()), &error))
+}
+
+/// The commit, or an error that says what is there instead.
+fn find_commit<'a>(repository: &'a Repository, location: &Location, commit: &str) -> Result<Commit<'a>> {
+    let id = parse_oid(commit)?;
+    let Ok(object) = repository.find_object(id, None) else {
+        return Err(fetch::no_such_commit(location, commit));
+    };
+    match object.kind() {
+        Some(ObjectType::Commit) => repository
+            .find_commit(id)
+            .map_err(|error| fetch::explain(&format!("cannot read commit {commit} of {location}"), &error)),
+        Some(ObjectType::Tag) => {
+            let error = Error::usage(format!("{commit} is a tag of {location}, not a commit"));
+            Err(match object.peel_to_commit() {
+                Ok(commit) => error.with_hint(format!("the tag stands for commit {}", commit.id())),
+                Err(_) => error,
+            })
+        }
+        _ => Err(Error::usage(format!("{commit} is not a commit of {location}"))),
+    }
+}
+
+fn parse_oid(commit: &str) -> Result<Oid> {
+    Oid::from_str(commit).map_err(|_| {
+        Error::repository(format!("{commit} belongs to a SHA-256 repository, which is not supported"))
+    })
+}

@@ -1,0 +1,108 @@
+//! Submodules: what `.gitmodules` says about one, and where its objects may be found.
+
+use std::path::{Component, Path};
+
+use git2::{Config, Oid, Repository};
+
+use super::super::location::Location;
+use super::find_commit;
+use crate::error::{Error, Result};
+use crate::redact::redact;
+
+/// One entry of `.gitmodules`.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Module {
+    pub name: String,
+    /// As written: may hold credentials, may be relative.
+    pub url: String,
+}
+
+/// The submodule that `.gitmodules` of a commit has for a path.
+///
+/// # Errors
+/// When there is none, or the file cannot be read.
+pub fn find(repository: &Repository, commit: &str, path: &Path) -> Result<Module> {
+    let location = Location::Local(repository.path().to_owned());
+    let tree = find_commit(repository, &location, commit)?.tree().ok();
+    let entry = tree.and_then(|tree| tree.get_name(".gitmodules").map(|entry| entry.id()));
+    let blob = entry.and_then(|id| repository.find_blob(id).ok());
+    let text = blob.ok_or_else(|| Error::repository("the commit has no .gitmodules"))?;
+    parse(text.content())?
+        .into_iter()
+        .find(|(module_path, _)| Path::new(module_path) == path)
+        .map(|(_, module)| module)
+        .ok_or_else(|| Error::repository(".gitmodules has no address for it"))
+}
+
+/// All submodules of a `.gitmodules` file with their paths. Git's own reader decides, so quoting and comments are right.
+fn parse(text: &[u8]) -> Result<Vec<(String, Module)>> {
+    let unreadable = |error: git2::Error| {
+        Error::repository(format!("cannot read .gitmodules: {}", redact(error.message())))
+    };
+    let file = tempfile::NamedTempFile::new()?;
+    fs_err::write(file.path(), text)?;
+    let config = Config::open(file.path()).map_err(unreadable)?;
+    let mut modules = Vec::new();
+    let mut paths = config.entries(Some(r"^submodule\..*\.path$")).map_err(unreadable)?;
+    while let Some(entry) = paths.next() {
+        let entry = entry.map_err(unreadable)?;
+        let (Ok(key), Ok(path)) = (entry.name(), entry.value()) else { continue };
+        let name = key.trim_start_matches("submodule.").trim_end_matches(".path").to_owned();
+        if let Ok(url) = config.get_string(&format!("submodule.{name}.url")) {
+            modules.push((path.trim_end_matches('/').to_owned(), Module { name, url }));
+        }
+    }
+    Ok(modules)
+}
+
+/// Where a submodule lies.
+///
+/// # Errors
+/// When a repository from elsewhere names a directory of this machine: it could copy private files into the tree.
+pub fn locate(parent: &Location, module: &Module) -> Result<Location> {
+    let location = parent.join(&module.url)?;
+    match (parent, &location) {
+        (Location::Remote(_), Location::Local(_)) => {
+            Err(Error::repository(format!("`{}` names a directory of this machine", redact(&module.url))))
+        }
+        _ => Ok(location),
+    }
+}
+
+/// The clone of a submodule that lies inside a local repository, when it has the commit.
+pub fn open_beside(
+    location: &Location,
+    repository: &Repository,
+    module: &Module,
+    commit: Oid,
+) -> Option<Repository> {
+    let is_plain = Path::new(&module.name).components().all(|part| matches!(part, Component::Normal(_)));
+    if !is_plain || !matches!(location, Location::Local(_)) {
+        return None;
+    }
+    let inside = Repository::open(repository.path().join("modules").join(&module.name)).ok()?;
+    let has_commit = inside.find_commit(commit).is_ok();
+    has_commit.then_some(inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_are_read_as_git_reads_them() {
+        let text = b"[submodule \"a b\"]\n\tpath = lib/a ; comment\n\turl = \"../a.git\"\n[submodule \"c\"]\n\tpath = c\n";
+        let found = parse(text).unwrap();
+        let module = Module { name: "a b".to_owned(), url: "../a.git".to_owned() };
+        assert_eq!(found, [("lib/a".to_owned(), module)], "an entry without address is none");
+    }
+
+    #[test]
+    fn a_remote_repository_cannot_name_a_local_directory() {
+        let parent = Location::parse("https://host/a/b").unwrap();
+        for url in ["/etc", "file:///etc", "../../../../etc"] {
+            let module = Module { name: "x".to_owned(), url: url.to_owned() };
+            assert!(locate(&parent, &module).is_err(), "{url}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What a branch, a tag or a short hash stands for now.
+
+use git2::{Direction, ErrorCode, ObjectType, Oid, Remote as Connected, Repository};
+
+use super::super::location::{Location, Remote};
+use super::{fetch, open_local};
+use crate::error::Result;
+
+/// The shortest abbreviation that git accepts.
+const SHORTEST: usize = 4;
+
+/// The full hash of the commit that a branch, a tag (peeled) or a short hash stands for now; `None` when nothing in the
+/// repository is called that, or when more than one commit could be meant. Short hashes are found among the tips that a
+/// server advertises, in a local repository among all commits.
+///
+/// # Errors
+/// When the repository cannot be reached or opened.
+pub fn resolve_reference(url: &str, text: &str) -> Result<Option<String>> {
+    let found = match Location::parse(url)? {
+        Location::Local(path) => resolve_local(&open_local(&path)?, text),
+        Location::Remote(remote) => resolve_advertised(&advertised(&remote)?, text),
+    };
+    Ok(found.map(|id| id.to_string()))
+}
+
+fn resolve_local(repository: &Repository, text: &str) -> Option<Oid> {
+    let names = candidates(text).into_iter().filter_map(|name| repository.find_reference(&name).ok());
+    let commits = names.filter_map(|reference| Some(reference.peel_to_commit().ok()?.id()));
+    commits.into_iter().next().or_else(|| {
+        let prefix = short_hash(text)?;
+        let object = repository.find_object_by_prefix(&prefix, None).ok()?;
+        // An abbreviation of a tree or a blob is no pin.
+        matches!(object.kind(), Some(ObjectType::Commit | ObjectType::Tag)).then_some(())?;
+        Some(object.peel_to_commit().ok()?.id())
+    })
+}
+
+/// Names and hashes that a server shows to whoever connects.
+fn advertised(remote: &Remote) -> Result<Vec<(String, Oid)>> {
+    fetch::prepare();
+    let failed = |error: git2::Error| fetch::unreachable("cannot reach", remote, &error);
+    let mut connected = Connected::create_detached(remote.url.as_str()).map_err(failed)?;
+    let connection = connected
+        .connect_auth(Direction::Fetch, Some(fetch::login(remote)), Some(fetch::proxy()))
+        .map_err(failed)?;
+    match connection.list() {
+        Ok(heads) => Ok(heads.iter().map(|head| (head.name().to_owned(), head.oid())).collect()),
+        Err(error) if error.code() == ErrorCode::NotFound => Ok(Vec::new()),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Pure: a server lists an annotated tag twice, as itself and, with `^{}` behind its name, as its commit.
+fn resolve_advertised(heads: &[(String, Oid)], text: &str) -> Option<Oid> {
+    let find = |name: &str| heads.iter().find(|(head, _)| head == name).map(|(_, id)| *id);
+    let named =
+        candidates(text).into_iter().find_map(|name| find(&format!("{name}^{{}}")).or_else(|| find(&name)));
+    named.or_else(|| {
+        let prefix = short_hash(text)?;
+        let mut matching: Vec<Oid> = heads
+            .iter()
+            .filter(|(_, id)| id.to_string().starts_with(&prefix))
+            .map(|(name, id)| find(&format!("{name}^{{}}")).unwrap_or(*id))
+            .collect();
+        matching.sort_unstable();
+        matching.dedup();
+        (matching.len() == 1).then(|| matching[0])
+    })
+}
+
+/// The full names that a short one may stand for, in git's own order.
+fn candidates(text: &str) -> Vec<String> {
+    ["", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"]
+        .map(|folder| format!("{folder}{text}"))
+        .to_vec()
+}
+
+fn short_hash(text: &str) -> Option<String> {
+    let is_hash = (SHORTEST..=40).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hash.then(|| text.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heads() -> Vec<(String, Oid)> {
+        [("HEAD", "a1"), ("refs/heads/main", "a1"), ("refs/heads/both", "b2"), ("refs/tags/both", "c3")]
+            .into_iter()
+            .chain([("refs/tags/v1", "d4"), ("refs/tags/v1^{}", "a1"), ("refs/pull/7/head", "a1ff")])
+            .map(|(name, start)| (name.to_owned(), Oid::from_str(&format!("{start:0<40}")).unwrap()))
+            .collect()
+    }
+
+    fn resolve(text: &str) -> Option<String> {
+        resolve_advertised(&heads(), text).map(|id| id.to_string().trim_end_matches('0').to_owned())
+    }
+
+    #[test]
+    fn branches_tags_and_full_names_resolve() {
+        assert_eq!(resolve("main").as_deref(), Some("a1"));
+        assert_eq!(resolve("refs/heads/both").as_deref(), Some("b2"));
+        assert_eq!(resolve("both").as_deref(), Some("c3"), "a tag comes before a branch, as in git");
+        assert_eq!(resolve("v1").as_deref(), Some("a1"), "a tag is peeled");
+        assert_eq!(resolve("nothing"), None);
+    }
+
+    #[test]
+    fn short_hashes_resolve_when_they_are_unique() {
+        assert_eq!(resolve("A1FF").as_deref(), Some("a1ff"));
+        assert_eq!(resolve("d400").as_deref(), Some("a1"), "a tag object stands for its commit");
+        assert_eq!(resolve("a1f").as_deref(), None, "too short");
+        assert_eq!(resolve("eeee"), None);
+    }
+}

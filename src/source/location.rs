@@ -1,0 +1,234 @@
+//! Addresses of repositories: parsed into a form without credentials.
+
+use std::fmt;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::redact::redact;
+
+/// Where a git repository lies.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Location {
+    /// A directory of this machine, from a path or a `file://` address.
+    Local(PathBuf),
+    Remote(Remote),
+}
+
+/// A repository behind a connection. The credentials of its address are kept apart from the address.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Remote {
+    /// The address without user and password; its query may still hold a token, see [`Remote::shown`].
+    pub url: String,
+    pub user: Option<String>,
+    pub password: Option<String>,
+}
+
+impl Remote {
+    /// The address as it may be printed and stored.
+    pub fn shown(&self) -> String {
+        redact(&self.url)
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Location::Local(path) => write!(formatter, "file://{}", path.display()),
+            Location::Remote(remote) => formatter.write_str(&remote.shown()),
+        }
+    }
+}
+
+impl Location {
+    /// Understands `https://…`, `ssh://…`, `git://…`, `file://…`, `user@host:path` and plain paths.
+    ///
+    /// # Errors
+    /// When the address has no host, or a port that is no number (a password that is not percent-encoded looks like
+    /// that). The message never repeats the address.
+    pub fn parse(text: &str) -> Result<Location> {
+        if let Some((scheme, rest)) = text.split_once("://") {
+            if scheme.eq_ignore_ascii_case("file") {
+                let path =
+                    rest.strip_prefix("localhost").filter(|path| path.starts_with('/')).unwrap_or(rest);
+                return Ok(Location::Local(percent_decoded_path(path)));
+            }
+            return parse_url(scheme, rest).map(Location::Remote);
+        }
+        match text.split_once(':') {
+            Some((host, path)) if !host.is_empty() && !host.contains('/') => {
+                Ok(Location::Remote(parse_scp_like(host, path)))
+            }
+            _ => Ok(Location::Local(PathBuf::from(text))),
+        }
+    }
+
+    /// The location that a submodule's address stands for: `./x` and `../x` are relative to the repository that has it.
+    ///
+    /// # Errors
+    /// See [`Location::parse`]; also when there are more `..` than the address has parts.
+    pub fn join(&self, text: &str) -> Result<Location> {
+        if !(text.starts_with("./") || text.starts_with("../")) {
+            return Location::parse(text);
+        }
+        match self {
+            Location::Local(path) => Ok(Location::Local(normalized(&path.join(text)))),
+            Location::Remote(remote) => {
+                let url = join_url(&remote.url, text)
+                    .ok_or_else(|| Error::repository(format!("`{text}` leads out of {self}")))?;
+                Ok(Location::Remote(Remote { url, ..remote.clone() }))
+            }
+        }
+    }
+}
+
+fn parse_url(scheme: &str, rest: &str) -> Result<Remote> {
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let (login, host) =
+        authority.rsplit_once('@').map_or((None, authority), |(login, host)| (Some(login), host));
+    let after_host = host.rsplit_once(']').map_or(host, |(_, after)| after);
+    let port = after_host.rsplit_once(':').map_or("", |(_, port)| port);
+    if host.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(Error::usage(format!(
+            "an address that starts with `{scheme}://` has no valid host and port"
+        ))
+        .with_hint("percent-encode the special characters of a password, or use a git credential helper"));
+    }
+    let (user, password) = match login.map(|login| login.split_once(':').unwrap_or((login, ""))) {
+        Some((user, password)) => (Some(percent_decoded(user)), Some(percent_decoded(password))),
+        None => (None, None),
+    };
+    let url = format!("{scheme}://{host}{path}");
+    Ok(Remote { url, user: filled(user), password: filled(password) })
+}
+
+fn parse_scp_like(host: &str, path: &str) -> Remote {
+    let (user, host) =
+        host.rsplit_once('@').map_or((None, host), |(user, host)| (Some(user.to_owned()), host));
+    Remote { url: format!("{host}:{path}"), user, password: None }
+}
+
+fn filled(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.is_empty())
+}
+
+/// The query stays, for a token in it is for the whole host.
+fn join_url(base: &str, relative: &str) -> Option<String> {
+    let (base, query) = base.split_at(base.find(['?', '#']).unwrap_or(base.len()));
+    let mut base = base.trim_end_matches('/').to_owned();
+    let mut rest = relative;
+    loop {
+        if let Some(after) = rest.strip_prefix("./") {
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix("../") {
+            let end = base.rfind(['/', ':'])?;
+            if base[..=end].ends_with("//") || base[..end].ends_with(':') {
+                return None;
+            }
+            // The colon of `host:path` is a separator that stays.
+            base.truncate(if base.as_bytes()[end] == b':' { end + 1 } else { end });
+            rest = after;
+        } else {
+            let separator = if base.ends_with(':') { "" } else { "/" };
+            return Some(format!("{base}{separator}{rest}{query}"));
+        }
+    }
+}
+
+/// A path without `.` and `..`, by its text alone.
+pub fn normalized(path: &Path) -> PathBuf {
+    let mut result = PathBuf::new();
+    for component in path.components() {
+        match component {
+            std::path::Component::CurDir => {}
+            std::path::Component::ParentDir if result.file_name().is_some() => {
+                result.pop();
+            }
+            other => result.push(other),
+        }
+    }
+    result
+}
+
+fn percent_decoded_bytes(text: &str) -> Vec<u8> {
+    let bytes = text.as_bytes();
+    let mut result = Vec::with_capacity(bytes.len());
+    let mut index = 0;
+    while index < bytes.len() {
+        let code = bytes.get(index + 1..index + 3).filter(|_| bytes[index] == b'%');
+        let decoded = code.and_then(|code| hex::decode(code).ok()).map(|decoded| decoded[0]);
+        result.push(decoded.unwrap_or(bytes[index]));
+        index += if decoded.is_some() { 3 } else { 1 };
+    }
+    result
+}
+
+fn percent_decoded(text: &str) -> String {
+    String::from_utf8_lossy(&percent_decoded_bytes(text)).into_owned()
+}
+
+fn percent_decoded_path(text: &str) -> PathBuf {
+    PathBuf::from(std::ffi::OsString::from_vec(percent_decoded_bytes(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remote(text: &str) -> Remote {
+        match Location::parse(text).unwrap() {
+            Location::Remote(remote) => remote,
+            Location::Local(path) => panic!("{} is local", path.display()),
+        }
+    }
+
+    #[test]
+    fn credentials_are_taken_out_of_the_address() {
+        let found = remote("https://user:p%40ss@host:8080/owner/name.git");
+        assert_eq!(found.url, "https://host:8080/owner/name.git");
+        assert_eq!((found.user.as_deref(), found.password.as_deref()), (Some("user"), Some("p@ss")));
+        let found = remote("https://token@host/x");
+        assert_eq!((found.user.as_deref(), found.password), (Some("token"), None));
+        let found = remote("git@host:owner/name");
+        assert_eq!((found.url.as_str(), found.user.as_deref()), ("host:owner/name", Some("git")));
+    }
+
+    #[test]
+    fn paths_and_file_addresses_are_local() {
+        for (text, path) in [
+            ("file:///a%20b/c", "/a b/c"),
+            ("file://localhost/x", "/x"),
+            ("../x", "../x"),
+            ("/a:b", "/a:b"),
+            ("./a:b", "./a:b"),
+        ] {
+            assert!(Location::parse(text).unwrap() == Location::Local(PathBuf::from(path)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_raw_password_is_refused_without_being_shown() {
+        let error = Location::parse("https://user:pa/ss@host/x").err().unwrap();
+        assert!(!error.to_string().contains("pa"), "{error}");
+        assert!(Location::parse("https://[::1]:80/x").is_ok());
+    }
+
+    #[test]
+    fn relative_submodules_resolve_against_their_parent() {
+        let join = |base: &str, text: &str| Location::parse(base).unwrap().join(text);
+        for (base, text, expected) in [
+            ("https://u:p@host/a/b.git", "../c.git", "https://host/a/c.git"),
+            ("https://host/a/b.git/", "../../x/c", "https://host/x/c"),
+            ("git@host:a/b", "../c", "host:a/c"),
+            ("git@host:b", "../c", "host:c"),
+            ("https://host/a/b?token=x/y", "../c", "https://host/a/c?<redacted>"),
+            ("file:///a/b", "../c", "file:///a/c"),
+            ("https://host/a", "https://other/x", "https://other/x"),
+        ] {
+            assert_eq!(join(base, text).unwrap().to_string(), expected);
+        }
+        assert!(join("https://host/a", "../../b").is_err());
+        let Location::Remote(child) = join("https://u:p@host/a/b.git", "../c.git").unwrap() else { panic!() };
+        assert_eq!(child.password.as_deref(), Some("p"), "a relative submodule is on the same host");
+    }
+}

@@ -1,0 +1,269 @@
+//! Local directories, with or without git. Nothing here writes to the directory, and nothing of its path but the last
+//! segment is published.
+
+mod changes;
+
+use std::path::{Path, PathBuf};
+
+use git2::{Repository, RepositoryOpenFlags};
+use walkdir::{DirEntry, WalkDir};
+
+use super::git::{Part, explain, prepare};
+use super::location::Location;
+use super::tree::{self, Entry, few};
+use super::{Content, Context, Request, time};
+use crate::error::{Error, Result};
+use crate::record::id::{CommitSha, RepoSlug};
+use crate::record::source::{Origin, Pinned};
+
+/// Directories that tools leave behind; a directory with `pyvenv.cfg` in it is one too.
+const JUNK: [&str; 15] = [
+    ".git",
+    ".hg",
+    ".svn",
+    ".bzr",
+    ".venv",
+    ".tox",
+    ".nox",
+    ".eggs",
+    "__pycache__",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".hypothesis",
+    ".ipynb_checkpoints",
+    "node_modules",
+];
+
+/// Pins a `path` source.
+///
+/// # Errors
+/// See [`super::pin`].
+pub fn pin(
+    context: &Context<'_>,
+    slug: &RepoSlug,
+    path: &Path,
+    commit: Option<&CommitSha>,
+    allow_uncommitted: bool,
+) -> Result<Pinned> {
+    let directory = fs_err::canonicalize(path)?;
+    if !directory.is_dir() {
+        return Err(Error::repository(format!("{} is not a directory", directory.display())));
+    }
+    let Some(clone) = LocalClone::find(&directory)? else {
+        return match commit {
+            Some(commit) => Err(Error::repository(format!("{} is no git repository", directory.display()))
+                .with_hint(format!("leave out `commit = \"{commit}\"` to take the files as they are"))),
+            None => pin_files(context, slug, &directory),
+        };
+    };
+    let head = match commit {
+        Some(commit) => return pin_commit(context, slug, clone, commit.as_str()),
+        None => clone.head()?,
+    };
+    let changes = clone.changes()?;
+    match head {
+        Some(head) if changes.is_empty() => pin_commit(context, slug, clone, &head),
+        head if allow_uncommitted => pin_work_tree(context, slug, &clone, head, &changes),
+        Some(_) => Err(uncommitted(&directory, &changes)),
+        None => Err(uncommitted(&directory, &changes).at("there is no commit yet")),
+    }
+}
+
+fn uncommitted(directory: &Path, changes: &[String]) -> Error {
+    Error::repository(format!("{} has uncommitted changes: {}", directory.display(), few(changes)))
+        .with_hint("commit or stash them, or take them as they are with `allow_uncommitted = true`")
+}
+
+/// A directory that is, or lies in, a clone.
+struct LocalClone {
+    repository: Repository,
+    directory: PathBuf,
+    /// The directory's place in the repository; empty for its root.
+    below: PathBuf,
+}
+
+impl LocalClone {
+    /// The repository that a directory belongs to. One that merely lies around it (the directory is ignored there, or
+    /// not known to it at all) does not count.
+    fn find(directory: &Path) -> Result<Option<Self>> {
+        prepare();
+        let here = Repository::open_ext(directory, RepositoryOpenFlags::NO_SEARCH, [] as [&str; 0]);
+        if let Some(repository) = present(here, directory)? {
+            return Ok(Some(LocalClone {
+                repository,
+                directory: directory.to_owned(),
+                below: PathBuf::new(),
+            }));
+        }
+        let Some(repository) = present(Repository::discover(directory), directory)? else { return Ok(None) };
+        let below = repository.workdir().and_then(|root| {
+            let root = root.canonicalize().ok()?;
+            Some(directory.strip_prefix(root).ok()?.to_owned())
+        });
+        Ok(below.filter(|below| is_known(&repository, below)).map(|below| LocalClone {
+            repository,
+            directory: directory.to_owned(),
+            below,
+        }))
+    }
+
+    /// The commit that is checked out; `None` before the first one.
+    fn head(&self) -> Result<Option<String>> {
+        match self.repository.head() {
+            Ok(head) => head
+                .peel_to_commit()
+                .map(|commit| Some(commit.id().to_string()))
+                .map_err(|error| changes::failed(&self.directory, &error)),
+            Err(error) if error.code() == git2::ErrorCode::UnbornBranch => Ok(None),
+            Err(error) => Err(changes::failed(&self.directory, &error)),
+        }
+    }
+
+    fn changes(&self) -> Result<Vec<String>> {
+        changes::changes(&self.repository, &self.below)
+    }
+
+    /// Relative addresses of submodules start at the remote that the clone came from.
+    fn location(&self) -> Location {
+        let origin = self.repository.find_remote("origin").ok();
+        let url = origin.and_then(|origin| origin.url().ok().map(str::to_owned));
+        let root = self.repository.workdir().unwrap_or(self.repository.path()).to_owned();
+        match url.and_then(|url| Location::parse(&url).ok()) {
+            Some(Location::Local(path)) => Location::Local(root.join(path)),
+            Some(remote) => remote,
+            None => Location::Local(root),
+        }
+    }
+}
+
+/// Tells "there is none" from one that cannot be opened.
+fn present(found: Result<Repository, git2::Error>, directory: &Path) -> Result<Option<Repository>> {
+    match found {
+        Ok(repository) => Ok(Some(repository)),
+        Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
+        Err(error) => Err(explain(&format!("cannot open the repository of {}", directory.display()), &error)),
+    }
+}
+
+fn is_known(repository: &Repository, below: &Path) -> bool {
+    let in_index = || {
+        repository
+            .index()
+            .is_ok_and(|index| index.iter().any(|entry| changes::entry_path(&entry).starts_with(below)))
+    };
+    !repository.is_path_ignored(below).unwrap_or(true) && in_index()
+}
+
+fn origin(directory: &Path, uncommitted_changes: bool) -> Origin {
+    let name = directory.file_name().unwrap_or(directory.as_os_str());
+    Origin::Path { name: name.to_string_lossy().into_owned(), uncommitted_changes }
+}
+
+fn pin_commit(context: &Context<'_>, slug: &RepoSlug, clone: LocalClone, commit: &str) -> Result<Pinned> {
+    let below = clone.below.to_string_lossy().into_owned();
+    let request =
+        Request { origin: origin(&clone.directory, false), key: vec![commit.to_owned(), below.clone()] };
+    let location = clone.location();
+    let directory = clone.directory;
+    let part = Part { location, repository: clone.repository, commit: commit.to_owned(), below: clone.below };
+    context.find_or_make(slug, request, |target| {
+        let mut written = part
+            .export(context, target, true)
+            .map_err(|error| error.at(format!("cannot take {commit} from {}", directory.display())))?;
+        if !below.is_empty() {
+            written.notes.push(format!("only the directory `{below}` of the repository"));
+        }
+        Ok(written)
+    })
+}
+
+/// The work tree as it is: tracked files, and untracked ones that are not ignored.
+fn pin_work_tree(
+    context: &Context<'_>,
+    slug: &RepoSlug,
+    clone: &LocalClone,
+    head: Option<String>,
+    changes: &[String],
+) -> Result<Pinned> {
+    let (entries, mut notes) = changes::work_tree(&clone.repository, &clone.below)?;
+    let mut pinned_at = match &head {
+        Some(head) => changes::commit_time(&clone.repository, head)?,
+        None => newest(&clone.directory, &entries)?,
+    };
+    for change in changes {
+        // A deleted file has no time.
+        pinned_at = pinned_at.max(time::modified(&clone.directory.join(change)).unwrap_or(pinned_at));
+    }
+    notes.push(format!("uncommitted changes: {}", few(changes)));
+    let files = Files { directory: &clone.directory, entries, notes, pinned_at, commit: head };
+    files.pin(context, slug, true)
+}
+
+/// A directory without git: everything but what tools left behind.
+fn pin_files(context: &Context<'_>, slug: &RepoSlug, directory: &Path) -> Result<Pinned> {
+    let (entries, notes) = plain_entries(directory)?;
+    if entries.is_empty() {
+        return Err(Error::repository(format!("{} has no files", directory.display())));
+    }
+    let pinned_at = newest(directory, &entries)?;
+    Files { directory, entries, notes, pinned_at, commit: None }.pin(context, slug, false)
+}
+
+/// Files that are pinned by their content.
+struct Files<'a> {
+    directory: &'a Path,
+    entries: Vec<Entry>,
+    notes: Vec<String>,
+    pinned_at: i64,
+    /// `None` where only the content can tell.
+    commit: Option<String>,
+}
+
+impl Files<'_> {
+    fn pin(self, context: &Context<'_>, slug: &RepoSlug, uncommitted_changes: bool) -> Result<Pinned> {
+        let hash = tree::hash_entries(self.directory, &self.entries)?;
+        let commit = self.commit.unwrap_or_else(|| format!("sha256:{hash}"));
+        let request = Request {
+            origin: origin(self.directory, uncommitted_changes),
+            key: vec![commit.clone(), hash.clone(), self.pinned_at.to_string()],
+        };
+        context.find_or_make(slug, request, |target| {
+            tree::copy(self.directory, &self.entries, target)?;
+            if tree::hash(target)? != hash {
+                let message = format!("{} changed while it was copied", self.directory.display());
+                return Err(Error::repository(message).with_hint("run the same command again"));
+            }
+            Ok(Content { commit, pinned_at: self.pinned_at, notes: self.notes })
+        })
+    }
+}
+
+fn plain_entries(directory: &Path) -> Result<(Vec<Entry>, Vec<String>)> {
+    let (mut entries, mut notes) = (Vec::new(), Vec::new());
+    for found in WalkDir::new(directory).min_depth(1).into_iter().filter_entry(|entry| !is_junk(entry)) {
+        let found = found.map_err(|error| Error::machine(format!("cannot list a directory: {error}")))?;
+        let path = found.path().strip_prefix(directory).unwrap_or(found.path()).to_owned();
+        if found.file_type().is_dir() || found.path().extension().is_some_and(|suffix| suffix == "pyc") {
+            continue;
+        }
+        match tree::kind(found.path())? {
+            Some(kind) => entries.push(Entry { path, kind }),
+            None => notes.push(format!("`{}` left out: not a regular file", path.display())),
+        }
+    }
+    tree::sort(&mut entries);
+    Ok((entries, notes))
+}
+
+fn is_junk(entry: &DirEntry) -> bool {
+    if !entry.file_type().is_dir() {
+        return entry.file_name() == ".git";
+    }
+    JUNK.iter().any(|junk| entry.file_name() == *junk) || entry.path().join("pyvenv.cfg").exists()
+}
+
+fn newest(directory: &Path, entries: &[Entry]) -> Result<i64> {
+    let times = entries.iter().map(|entry| time::modified(&directory.join(&entry.path)));
+    times.collect::<Result<Vec<_>>>().map(|times| times.into_iter().max().unwrap_or(0))
+}

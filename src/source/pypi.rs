@@ -1,0 +1,87 @@
+//! Source distributions of a package index. Where the index is and how to log in there is the business of the tool that
+//! the user has configured for it ([`IndexTool`]); this page takes the address and the hash that it gives, fetches,
+//! checks and unpacks.
+
+mod archive;
+mod download;
+mod lock;
+mod uv;
+
+use super::{Content, Context, Request, time};
+use crate::error::{Error, Result};
+use crate::record::id::RepoSlug;
+use crate::record::source::{Origin, Pinned};
+
+pub use uv::UvIndex;
+
+/// Asks the package index in use about a release.
+pub trait IndexTool {
+    /// The text of a lock file (PEP 751) with the one package that `requirement`, `name==version`, stands for.
+    ///
+    /// # Errors
+    /// When the index cannot be reached, has no such release, or the release is yanked.
+    fn lock_entry(&self, requirement: &str) -> Result<String>;
+}
+
+/// A release as configured.
+pub struct Release<'a> {
+    pub project: &'a str,
+    pub version: &'a str,
+    pub sha256: &'a str,
+}
+
+impl Release<'_> {
+    fn requirement(&self) -> String {
+        format!("{}=={}", self.project, self.version)
+    }
+
+    /// # Errors
+    /// When the hash found is not the configured one.
+    fn check(&self, what: &str, found: &str) -> Result<()> {
+        if found.eq_ignore_ascii_case(self.sha256) {
+            return Ok(());
+        }
+        Err(Error::repository(format!("{what} of {} has another sha256 than configured", self.requirement()))
+            .with_detail(format!("configured {}\nfound      {found}", self.sha256))
+            .with_hint(
+                "take the hash of the source distribution (not of a wheel) from a place that you trust",
+            ))
+    }
+}
+
+/// Pins a `pypi` source.
+///
+/// # Errors
+/// See [`super::pin`].
+pub fn pin(
+    context: &Context<'_>,
+    slug: &RepoSlug,
+    tools: &dyn IndexTool,
+    release: &Release<'_>,
+) -> Result<Pinned> {
+    let origin = Origin::Pypi {
+        project: release.project.to_owned(),
+        version: release.version.to_owned(),
+        sha256: release.sha256.to_ascii_lowercase(),
+    };
+    context.find_or_make(slug, Request { origin, key: Vec::new() }, |target| {
+        context.say(&format!("looking up {}", release.requirement()));
+        let found = lock::parse(&tools.lock_entry(&release.requirement())?, release)?;
+        release.check("the index's source distribution", &found.sha256)?;
+        context.say(&format!("downloading {}", found.file_name()));
+        let file = download::download(&found.address, context.progress)?;
+        release.check("the downloaded file", &file.sha256)?;
+        let newest = archive::unpack(file.file.path(), &found.file_name(), target)?;
+        let mut notes = Vec::new();
+        if found.uploaded_at.is_none() {
+            notes.push(
+                "the index gives no upload time; the newest file of the archive stands for it".to_owned(),
+            );
+        }
+        Ok(Content {
+            commit: format!("sha256:{}", file.sha256),
+            pinned_at: found.uploaded_at.as_ref().and_then(time::seconds).unwrap_or(newest),
+            notes,
+        })
+    })
+}

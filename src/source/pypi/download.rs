@@ -1,0 +1,166 @@
+//! Downloads one file and hashes it on the way.
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
+use ureq::tls::{RootCerts, TlsConfig};
+
+use super::super::location::{Location, Remote};
+use crate::error::{Error, Result};
+use crate::interrupt;
+use crate::redact::redact;
+
+/// A downloaded file; removed when dropped.
+pub struct Downloaded {
+    pub file: NamedTempFile,
+    pub sha256: String,
+}
+
+/// Fetches `https://…`, `http://…`, `file://…` or a path.
+///
+/// # Errors
+/// When the server cannot be reached or does not answer with the file, and IO errors.
+pub fn download(address: &str, progress: &dyn Fn(&str)) -> Result<Downloaded> {
+    match Location::parse(address)? {
+        Location::Local(path) => save(&mut fs_err::File::open(&path)?, &path.display().to_string(), progress),
+        Location::Remote(remote) => {
+            let mut answer = open(&remote)?;
+            save(&mut answer.body_mut().as_reader(), &remote.shown(), progress)
+        }
+    }
+}
+
+fn open(remote: &Remote) -> Result<ureq::http::Response<ureq::Body>> {
+    let mut request = agent().get(&remote.url);
+    if let Some(login) = remote.user.clone().zip(remote.password.clone()).or_else(|| index_login(remote)) {
+        request = request.header("authorization", basic(&login));
+    }
+    request.call().map_err(|error| {
+        let hint = match &error {
+            ureq::Error::StatusCode(401 | 403) => {
+                "the index wants a login: put it into the index address that uv uses (UV_INDEX_URL)"
+            }
+            _ => "check the network, the proxy (https_proxy) and the certificates (SSL_CERT_FILE)",
+        };
+        let reason = redact(&error.to_string());
+        Error::repository(format!("cannot download {}: {reason}", remote.shown())).with_hint(hint)
+    })
+}
+
+/// Certificates come from the platform (`SSL_CERT_FILE` included), the proxy from the environment. The file is wanted as
+/// it is: an archive that is decompressed on the way has another hash.
+fn agent() -> ureq::Agent {
+    let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
+    let config = ureq::Agent::config_builder()
+        .tls_config(tls)
+        .accept_encoding("identity")
+        .user_agent(concat!("gistmill/", env!("CARGO_PKG_VERSION")))
+        .timeout_connect(Some(Duration::from_secs(30)))
+        .timeout_recv_response(Some(Duration::from_mins(1)));
+    ureq::Agent::new_with_config(config.build())
+}
+
+/// uv leaves the login out of the addresses that it prints; it is in the address of the index on the same host.
+fn index_login(remote: &Remote) -> Option<(String, String)> {
+    const INDEXES: [&str; 5] =
+        ["UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS"];
+    let values = INDEXES.iter().filter_map(|name| std::env::var(name).ok()).collect::<Vec<_>>().join(" ");
+    login_for(remote, &values)
+}
+
+fn login_for(remote: &Remote, indexes: &str) -> Option<(String, String)> {
+    let addresses = indexes.split([' ', ',', '\n']).map(|word| {
+        // A named index is written `name=address`.
+        word.split_once('=').filter(|(name, _)| !name.contains(':')).map_or(word, |(_, address)| address)
+    });
+    addresses.filter_map(|address| Location::parse(address).ok()).find_map(|location| match location {
+        Location::Remote(index) if host(&index.url) == host(&remote.url) => {
+            Some((index.user?, index.password.unwrap_or_default()))
+        }
+        _ => None,
+    })
+}
+
+/// Scheme, host and port.
+fn host(url: &str) -> &str {
+    let start = url.find("://").map_or(0, |index| index + 3);
+    url[start..].find('/').map_or(url, |end| &url[..start + end])
+}
+
+fn basic((user, password): &(String, String)) -> String {
+    format!("Basic {}", base64(format!("{user}:{password}").as_bytes()))
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digit = |chunk: &[u8], place: usize| {
+        let bits =
+            chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        char::from(DIGITS[(bits >> (18 - 6 * place) & 63) as usize])
+    };
+    let group = |chunk: &[u8]| -> String {
+        (0..4).map(|place| if place <= chunk.len() { digit(chunk, place) } else { '=' }).collect()
+    };
+    bytes.chunks(3).map(group).collect()
+}
+
+fn save(content: &mut dyn Read, shown: &str, progress: &dyn Fn(&str)) -> Result<Downloaded> {
+    let failed = |error: std::io::Error| {
+        Error::repository(format!("cannot download {shown}"))
+            .with_source(error)
+            .with_hint("check the network and run the same command again")
+    };
+    let mut file = NamedTempFile::new().map_err(|error| Error::from(error).at("temporary file"))?;
+    let place: PathBuf = file.path().to_owned();
+    let (mut hasher, mut buffer, mut total) = (Sha256::new(), vec![0; 64 * 1024], 0);
+    let mut last = Instant::now();
+    loop {
+        interrupt::check()?;
+        let read = content.read(&mut buffer).map_err(failed)?;
+        if read == 0 {
+            break;
+        }
+        hasher.update(&buffer[..read]);
+        file.write_all(&buffer[..read])
+            .map_err(|error| Error::from(error).at(format!("cannot write {}", place.display())))?;
+        total += read;
+        if last.elapsed() > Duration::from_millis(200) {
+            last = Instant::now();
+            progress(&format!("received {} kB", total / 1000));
+        }
+    }
+    Ok(Downloaded { file, sha256: hex::encode(hasher.finalize()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remote(url: &str) -> Remote {
+        Remote { url: url.to_owned(), user: None, password: None }
+    }
+
+    #[test]
+    fn base64_pads_as_the_standard_says() {
+        for (text, encoded) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("a:b\u{ff}", "YTpiw78=")]
+        {
+            assert_eq!(base64(text.as_bytes()), encoded);
+        }
+    }
+
+    #[test]
+    fn an_index_login_goes_to_its_own_host_only() {
+        let indexes = "https://host/simple corp=https://me:secret@index.corp:8443/simple";
+        let login = |url: &str| login_for(&remote(url), indexes);
+        assert_eq!(login("https://index.corp:8443/f/x.tar.gz"), Some(("me".to_owned(), "secret".to_owned())));
+        for other in
+            ["https://index.corp/x", "http://index.corp:8443/x", "https://host/x", "https://elsewhere/x"]
+        {
+            assert_eq!(login(other), None, "{other}");
+        }
+    }
+}

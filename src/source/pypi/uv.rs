@@ -1,0 +1,109 @@
+//! The index as uv sees it: with the user's environment variables and user-level configuration.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use super::IndexTool;
+use crate::error::{Error, Result};
+use crate::redact::redact;
+
+/// Asks uv.
+#[derive(Debug, Clone)]
+pub struct UvIndex {
+    /// The program.
+    pub uv: PathBuf,
+}
+
+impl IndexTool for UvIndex {
+    fn lock_entry(&self, requirement: &str) -> Result<String> {
+        let (project, version) = parts(requirement)?;
+        let directory = tempfile::tempdir().map_err(|error| Error::from(error).at("temporary directory"))?;
+        fs_err::write(directory.path().join("uv.toml"), static_metadata(project, version))?;
+        let answer = self.run(directory.path(), requirement)?;
+        let messages = redact(&String::from_utf8_lossy(&answer.stderr));
+        if !answer.status.success() {
+            return Err(refused(requirement, &messages));
+        }
+        if let Some(warning) = messages.lines().find(|line| line.contains("is yanked")) {
+            return Err(Error::repository(format!("{requirement} is yanked"))
+                .with_detail(warning.to_owned())
+                .with_hint("choose another version, or name the project's repository with `git`"));
+        }
+        String::from_utf8(answer.stdout)
+            .map_err(|error| Error::harness("uv's answer is not UTF-8").with_source(error))
+    }
+}
+
+impl UvIndex {
+    fn run(&self, directory: &std::path::Path, requirement: &str) -> Result<std::process::Output> {
+        let failed = |error: std::io::Error| {
+            Error::machine(format!("cannot run {}", self.uv.display()))
+                .with_source(error)
+                .with_hint("install uv, or check that it is executable")
+        };
+        let mut child = Command::new(&self.uv)
+            .args(["pip", "compile", "-", "--no-deps", "--no-header", "--format", "pylock.toml"])
+            .current_dir(directory)
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // One line fits into the pipe; if uv has already gone, its exit code and messages tell more than this.
+            let _ = writeln!(stdin, "{requirement}");
+        }
+        child.wait_with_output().map_err(failed)
+    }
+}
+
+/// Name and version of `name==version`, which go into a configuration file: nothing but plain characters.
+fn parts(requirement: &str) -> Result<(&str, &str)> {
+    let is_plain = |text: &str| {
+        !text.is_empty()
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '!'))
+    };
+    requirement
+        .split_once("==")
+        .filter(|(project, version)| is_plain(project) && is_plain(version))
+        .ok_or_else(|| Error::usage(format!("`{requirement}` is not of the form `name==version`")))
+}
+
+/// Told what the release depends on, uv need not find out: where there is no wheel it would build the source
+/// distribution for that, which runs the project's code outside any sandbox.
+fn static_metadata(project: &str, version: &str) -> String {
+    format!("[[dependency-metadata]]\nname = \"{project}\"\nversion = \"{version}\"\nrequires-dist = []\n")
+}
+
+fn refused(requirement: &str, messages: &str) -> Error {
+    let hint = if messages.contains("no version of") || messages.contains("was not found") {
+        "check the name and the version, and which package index is configured for uv"
+    } else {
+        "check the network, the proxy, and which package index is configured for uv"
+    };
+    Error::repository(format!("the package index in use cannot give {requirement}"))
+        .with_detail(messages.trim().to_owned())
+        .with_hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_exact_plain_requirements_are_asked_for() {
+        assert_eq!(parts("flask==3.1.3").unwrap(), ("flask", "3.1.3"));
+        for bad in ["flask", "flask==", "flask==1\"\n[x]", "flask @ x==1"] {
+            assert!(parts(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_missing_program_is_the_machines_trouble() {
+        let error = UvIndex { uv: PathBuf::from("/nowhere/uv") }.lock_entry("flask==3.1.3").unwrap_err();
+        assert_eq!(error.fault(), crate::error::Fault::Machine);
+        assert!(error.hint().unwrap().contains("install uv"));
+    }
+}

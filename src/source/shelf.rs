@@ -1,0 +1,160 @@
+//! Where sources lie in the cache: made aside, put in place with one rename, recognised by what is written last.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::fcntl::{Flock, FlockArg};
+use tempfile::TempDir;
+
+use crate::error::{Error, Result};
+use crate::record::id::RepoSlug;
+use crate::record::source::Pinned;
+use crate::store::{self, Cache};
+
+/// A directory aside is unlocked for a moment after it was made; younger ones are left alone.
+const YOUNG: Duration = Duration::from_mins(1);
+
+/// `sources/` of a cache.
+pub struct Shelf {
+    folder: PathBuf,
+}
+
+/// A directory in which a source is made: removed when dropped, and locked so that others can tell it from what a killed
+/// process left.
+pub struct Aside {
+    directory: TempDir,
+    _lock: Flock<std::fs::File>,
+}
+
+/// Where a source lies, or will.
+pub struct Place {
+    directory: PathBuf,
+}
+
+impl Shelf {
+    /// # Errors
+    /// When the directory cannot be made.
+    pub fn open(cache: &Cache) -> Result<Shelf> {
+        Ok(Shelf { folder: cache.dir("sources")? })
+    }
+
+    /// The place for a key.
+    pub fn place(&self, key: &str) -> Place {
+        Place { directory: self.folder.join(key) }
+    }
+
+    /// A new directory with an empty tree in it, in the same file system as all places.
+    ///
+    /// # Errors
+    /// IO errors.
+    pub fn aside(&self) -> Result<Aside> {
+        self.remove_abandoned()?;
+        let failed = |error: std::io::Error| {
+            Error::from(error).at(format!("cannot make a directory in {}", self.folder.display()))
+        };
+        let directory =
+            tempfile::Builder::new().prefix(".making-").tempdir_in(&self.folder).map_err(failed)?;
+        fs_err::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        let lock = try_lock(directory.path())?
+            .ok_or_else(|| Error::internal(format!("{} is locked", directory.path().display())))?;
+        fs_err::create_dir(directory.path().join("tree"))?;
+        Ok(Aside { directory, _lock: lock })
+    }
+
+    fn remove_abandoned(&self) -> Result<()> {
+        for entry in fs_err::read_dir(&self.folder)? {
+            let entry = entry?;
+            let is_aside = entry.file_name().to_string_lossy().starts_with(".making-");
+            let age = entry.metadata().ok().and_then(|metadata| metadata.modified().ok()?.elapsed().ok());
+            if is_aside
+                && age.is_some_and(|age| age > YOUNG)
+                && matches!(try_lock(&entry.path()), Ok(Some(_)))
+            {
+                // Another process may be removing it too.
+                let _ = fs_err::remove_dir_all(entry.path());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The lock of a directory, or none when somebody else has it. It ends with the process, however that ends.
+fn try_lock(directory: &Path) -> Result<Option<Flock<std::fs::File>>> {
+    let (file, path) = fs_err::File::open(directory)?.into_parts();
+    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        Ok(lock) => Ok(Some(lock)),
+        Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(None),
+        Err((_, error)) => {
+            Err(Error::from(std::io::Error::from(error)).at(format!("cannot lock {}", path.display())))
+        }
+    }
+}
+
+impl Aside {
+    /// Where the files go.
+    pub fn tree(&self) -> PathBuf {
+        self.directory.path().join("tree")
+    }
+}
+
+impl Place {
+    fn record(&self) -> PathBuf {
+        self.directory.join("pinned.json")
+    }
+
+    fn tree(&self) -> PathBuf {
+        self.directory.join("tree")
+    }
+
+    /// The source that lies here; what is incomplete or unreadable counts as absent.
+    pub fn find(&self, slug: &RepoSlug) -> Option<Pinned> {
+        let mut pinned: Pinned = store::read_json(&self.record()).ok().flatten()?;
+        pinned.slug = slug.clone();
+        pinned.tree = self.tree();
+        pinned.tree.is_dir().then_some(pinned)
+    }
+
+    /// Puts a finished source here. Whoever comes second keeps what the first one made: both are made from the same pin.
+    /// What lies here and is not whole is removed.
+    ///
+    /// # Errors
+    /// IO errors.
+    pub fn put(&self, aside: Aside, mut pinned: Pinned) -> Result<Pinned> {
+        pinned.tree = self.tree();
+        store::write_json(&aside.directory.path().join("pinned.json"), &pinned)?;
+        if self.directory.exists() && self.find(&pinned.slug).is_none() {
+            fs_err::remove_dir_all(&self.directory)?;
+        }
+        match fs_err::rename(aside.directory.path(), &self.directory) {
+            Ok(()) => {
+                let _: PathBuf = aside.directory.keep();
+                Ok(pinned)
+            }
+            Err(error) => self.find(&pinned.slug).ok_or_else(|| error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn age(path: &Path) {
+        let hour_ago = std::time::SystemTime::now() - Duration::from_hours(1);
+        fs_err::File::open(path).unwrap().into_parts().0.set_modified(hour_ago).unwrap();
+    }
+
+    #[test]
+    fn only_what_nobody_works_on_is_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let shelf = Shelf::open(&Cache::open(root.path()).unwrap()).unwrap();
+        let (busy, abandoned) = (shelf.aside().unwrap(), shelf.folder.join(".making-abandoned"));
+        fs_err::create_dir_all(abandoned.join("tree")).unwrap();
+        fs_err::create_dir(shelf.folder.join(".making-young")).unwrap();
+        age(busy.directory.path());
+        age(&abandoned);
+        shelf.remove_abandoned().unwrap();
+        assert!(busy.tree().is_dir() && shelf.folder.join(".making-young").is_dir());
+        assert!(!abandoned.exists());
+    }
+}

@@ -1,0 +1,379 @@
+//! Trees of files: how they are listed, hashed and written. A tree holds regular files (executable or not) and symbolic
+//! links; directories count only through what is in them. Names are bytes: they need not be UTF-8.
+
+use std::fs::OpenOptions;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
+
+use nix::sys::stat::{UtimensatFlags, utimensat};
+use nix::sys::time::TimeSpec;
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+use walkdir::WalkDir;
+
+use super::location::normalized;
+use crate::error::{Error, Result};
+use crate::record::id::{hash_parts, sha256_hex};
+
+/// What an entry of a tree is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    File,
+    Executable,
+    Link,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::File => "file",
+            Kind::Executable => "executable",
+            Kind::Link => "link",
+        }
+    }
+
+    /// A regular file's kind by its permission bits.
+    pub fn of_mode(mode: u32) -> Kind {
+        if mode & 0o100 == 0 { Kind::File } else { Kind::Executable }
+    }
+}
+
+/// One file or link of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Relative to the tree's root.
+    pub path: PathBuf,
+    pub kind: Kind,
+}
+
+/// All files and links below a directory, sorted by the bytes of their paths.
+///
+/// # Errors
+/// When a directory cannot be read, and when something is neither file, link nor directory.
+pub fn entries(root: &Path) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for found in WalkDir::new(root).min_depth(1) {
+        let found = found.map_err(|error| Error::machine(format!("cannot list a tree: {error}")))?;
+        if found.file_type().is_dir() {
+            continue;
+        }
+        let path = found.path().strip_prefix(root).unwrap_or(found.path()).to_owned();
+        let kind = kind(found.path())?
+            .ok_or_else(|| Error::repository(format!("{} is not a regular file", found.path().display())))?;
+        entries.push(Entry { path, kind });
+    }
+    sort(&mut entries);
+    Ok(entries)
+}
+
+/// Sorts entries by the bytes of their paths.
+pub fn sort(entries: &mut [Entry]) {
+    entries.sort_unstable_by(|a, b| a.path.as_os_str().as_bytes().cmp(b.path.as_os_str().as_bytes()));
+}
+
+/// What lies at a path; `None` for directories, pipes, sockets and devices.
+///
+/// # Errors
+/// When there is nothing, or it cannot be looked at.
+pub fn kind(path: &Path) -> Result<Option<Kind>> {
+    let metadata = fs_err::symlink_metadata(path)?;
+    Ok(if metadata.is_symlink() {
+        Some(Kind::Link)
+    } else if metadata.is_file() {
+        Some(Kind::of_mode(metadata.permissions().mode()))
+    } else {
+        None
+    })
+}
+
+/// The content hash of everything below a directory.
+///
+/// # Errors
+/// See [`entries`] and [`hash_entries`].
+pub fn hash(root: &Path) -> Result<String> {
+    hash_entries(root, &entries(root)?)
+}
+
+/// The content hash over sorted entries: path, kind and SHA-256 of the content (of the target, for a link).
+///
+/// # Errors
+/// When an entry cannot be read.
+pub fn hash_entries(root: &Path, entries: &[Entry]) -> Result<String> {
+    let contents: Vec<String> = entries
+        .par_iter()
+        .map(|entry| content_hash(&root.join(&entry.path), entry.kind))
+        .collect::<Result<_>>()?;
+    let parts: Vec<&[u8]> = entries
+        .iter()
+        .zip(&contents)
+        .flat_map(|(entry, content)| {
+            [entry.path.as_os_str().as_bytes(), entry.kind.name().as_bytes(), content.as_bytes()]
+        })
+        .collect();
+    Ok(hash_parts(&parts))
+}
+
+fn content_hash(path: &Path, kind: Kind) -> Result<String> {
+    if kind == Kind::Link {
+        return Ok(sha256_hex(fs_err::read_link(path)?.as_os_str().as_bytes()));
+    }
+    let mut file = fs_err::File::open(path)?;
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hex::encode(hasher.finalize())),
+            read => hasher.update(&buffer[..read]),
+        }
+    }
+}
+
+/// A relative path of plain parts only: no root, no `..`, no `.git` at any level.
+///
+/// # Errors
+/// When the path has another part.
+pub fn checked(path: &Path) -> Result<&Path> {
+    let is_plain = |component: Component<'_>| match component {
+        Component::Normal(name) => !name.eq_ignore_ascii_case(".git"),
+        _ => false,
+    };
+    if path.components().next().is_some() && path.components().all(is_plain) {
+        return Ok(path);
+    }
+    Err(Error::repository(format!(
+        "refused to write `{}`: it would not stay inside the tree",
+        path.display()
+    )))
+}
+
+/// Makes a directory of a tree and those above it. Nothing is written through a link.
+///
+/// # Errors
+/// When a part of the path is something else already.
+pub fn make_directory(root: &Path, path: &Path) -> Result<()> {
+    let mut directory = root.to_owned();
+    for component in path.components() {
+        directory.push(component);
+        match fs_err::symlink_metadata(&directory) {
+            Ok(metadata) if metadata.is_dir() => continue,
+            Ok(_) => {
+                return Err(Error::repository(format!("{} is both a file and a directory", path.display())));
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+        fs_err::create_dir(&directory)?;
+        fs_err::set_permissions(&directory, PermissionsExt::from_mode(0o755))?;
+    }
+    Ok(())
+}
+
+/// Writes a new regular file of a tree; its directory must be there.
+///
+/// # Errors
+/// When something of that name is there, and IO errors.
+pub fn write_file(path: &Path, content: &mut dyn Read, kind: Kind) -> Result<()> {
+    let mode = if kind == Kind::Executable { 0o755 } else { 0o644 };
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(mode);
+    let mut file = fs_err::OpenOptions::from_options(options).open(path)?;
+    std::io::copy(content, &mut file)
+        .and_then(|_| file.flush())
+        .map_err(|error| Error::from(error).at(format!("cannot write {}", path.display())))?;
+    file.set_permissions(PermissionsExt::from_mode(mode))?;
+    Ok(())
+}
+
+/// Writes a new symbolic link of a tree.
+///
+/// # Errors
+/// When something of that name is there, and IO errors.
+pub fn write_link(path: &Path, target: &Path) -> Result<()> {
+    Ok(fs_err::os::unix::fs::symlink(target, path)?)
+}
+
+/// Copies entries of one directory into another, new one.
+///
+/// # Errors
+/// IO errors.
+pub fn copy(from: &Path, entries: &[Entry], to: &Path) -> Result<()> {
+    for entry in entries {
+        if let Some(parent) = entry.path.parent() {
+            make_directory(to, parent)?;
+        }
+        let (source, target) = (from.join(&entry.path), to.join(&entry.path));
+        match entry.kind {
+            Kind::Link => write_link(&target, &fs_err::read_link(&source)?)?,
+            kind => write_file(&target, &mut fs_err::File::open(&source)?, kind)?,
+        }
+    }
+    Ok(())
+}
+
+/// Gives everything below a directory, and itself, one modification time.
+///
+/// # Errors
+/// IO errors.
+pub fn set_times(root: &Path, seconds: i64) -> Result<()> {
+    let moment = TimeSpec::new(seconds, 0);
+    for found in WalkDir::new(root).contents_first(true) {
+        let found = found.map_err(|error| Error::machine(format!("cannot list a tree: {error}")))?;
+        utimensat(nix::fcntl::AT_FDCWD, found.path(), &moment, &moment, UtimensatFlags::NoFollowSymlink)
+            .map_err(|error| Error::from(std::io::Error::from(error)).at(found.path().display()))?;
+    }
+    Ok(())
+}
+
+/// Whether a link of a tree, with this target, leads out of the tree. Absolute targets always do.
+pub fn leaves(root: &Path, link: &Path, target: &Path) -> bool {
+    let lexical = normalized(&link.parent().unwrap_or(Path::new("")).join(target));
+    if target.is_absolute() || lexical.starts_with("..") {
+        return true;
+    }
+    match (root.join(link).canonicalize(), root.canonicalize()) {
+        (Ok(real), Ok(root)) => !real.starts_with(root),
+        _ => false,
+    }
+}
+
+/// What a person should know about the files of a tree.
+///
+/// # Errors
+/// When an entry cannot be read.
+pub fn notes(root: &Path, entries: &[Entry]) -> Result<Vec<String>> {
+    let mut notes = Vec::new();
+    let mut pointers = Vec::new();
+    for entry in entries {
+        let path = root.join(&entry.path);
+        if entry.kind == Kind::Link {
+            let target = fs_err::read_link(&path)?;
+            if leaves(root, &entry.path, &target) {
+                notes.push(format!("symlink `{}` leaves the tree", entry.path.display()));
+            }
+        } else if is_lfs_pointer(&path)? {
+            pointers.push(entry.path.display().to_string());
+        }
+    }
+    if !pointers.is_empty() {
+        notes.push(format!("Git LFS pointers instead of content: {}", few(&pointers)));
+    }
+    Ok(notes)
+}
+
+/// The first few names of a list, and how many there are beyond.
+pub fn few(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    match names.len().checked_sub(SHOWN) {
+        Some(more @ 1..) => format!("{shown} and {more} more"),
+        _ => shown,
+    }
+}
+
+fn is_lfs_pointer(path: &Path) -> Result<bool> {
+    const LARGEST: u64 = 1024;
+    const START: &[u8] = b"version https://git-lfs.";
+    if fs_err::symlink_metadata(path)?.len() > LARGEST {
+        return Ok(false);
+    }
+    Ok(fs_err::read(path)?.starts_with(START))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    /// Path, content or target, kind.
+    type Sample<'a> = (&'a [u8], &'a [u8], Kind);
+
+    fn tree(files: &[Sample<'_>]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (name, content, kind) in files {
+            let path = Path::new(OsStr::from_bytes(name));
+            make_directory(root.path(), path.parent().unwrap()).unwrap();
+            let full = root.path().join(path);
+            match kind {
+                Kind::Link => write_link(&full, Path::new(OsStr::from_bytes(content))).unwrap(),
+                kind => write_file(&full, &mut &content[..], *kind).unwrap(),
+            }
+        }
+        root
+    }
+
+    #[test]
+    fn hash_ignores_order_times_and_empty_directories() {
+        let first = tree(&[(b"a", b"1", Kind::File), (b"d/b", b"2", Kind::Executable)]);
+        let second = tree(&[(b"d/b", b"2", Kind::Executable), (b"a", b"1", Kind::File)]);
+        fs_err::create_dir(second.path().join("empty")).unwrap();
+        set_times(second.path(), 1_000_000).unwrap();
+        assert_eq!(hash(first.path()).unwrap(), hash(second.path()).unwrap());
+    }
+
+    #[test]
+    fn hash_sees_names_kinds_and_contents() {
+        let variants: [&[Sample<'_>]; 5] = [
+            &[(b"a", b"1", Kind::File)],
+            &[(b"b", b"1", Kind::File)],
+            &[(b"a", b"2", Kind::File)],
+            &[(b"a", b"1", Kind::Executable)],
+            &[(b"a", b"1", Kind::Link)],
+        ];
+        let hashes: std::collections::BTreeSet<_> =
+            variants.iter().map(|files| hash(tree(files).path()).unwrap()).collect();
+        assert_eq!(hashes.len(), variants.len());
+    }
+
+    #[test]
+    fn names_that_are_not_utf8_are_listed_and_hashed() {
+        let root = tree(&[(b"\xff\xfe.py", b"1", Kind::File), (b"a", b"1", Kind::File)]);
+        let listed = entries(root.path()).unwrap();
+        assert_eq!(listed[1].path.as_os_str().as_bytes(), b"\xff\xfe.py");
+        assert_eq!(hash(root.path()).unwrap().len(), 64);
+    }
+
+    #[test]
+    fn a_pipe_is_refused_by_name() {
+        let root = tree(&[]);
+        nix::unistd::mkfifo(&root.path().join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(entries(root.path()).unwrap_err().to_string().contains("pipe"));
+    }
+
+    #[test]
+    fn links_that_leave_the_tree_are_noted_and_others_are_not() {
+        let root = tree(&[
+            (b"in", b"d/../file", Kind::Link),
+            (b"d/up", b"../file", Kind::Link),
+            (b"d/out", b"../../x", Kind::Link),
+            (b"abs", b"/etc/hostname", Kind::Link),
+            (b"hop", b"d/root/..", Kind::Link),
+            (b"d/root", b"..", Kind::Link),
+            (b"file", b"", Kind::File),
+        ]);
+        let notes = notes(root.path(), &entries(root.path()).unwrap()).unwrap();
+        assert_eq!(
+            notes,
+            ["abs", "d/out", "hop"].map(|name| format!("symlink `{name}` leaves the tree")),
+            "`hop` leaves it through another link"
+        );
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link_or_over_a_file() {
+        let root = tree(&[(b"link", b"/tmp", Kind::Link), (b"file", b"", Kind::File)]);
+        assert!(make_directory(root.path(), Path::new("link/x")).is_err());
+        assert!(write_file(&root.path().join("file"), &mut &b""[..], Kind::File).is_err());
+        assert!(write_file(&root.path().join("link"), &mut &b""[..], Kind::File).is_err());
+    }
+
+    #[test]
+    fn unsafe_paths_are_refused() {
+        for bad in ["/x", "../x", "a/../x", ".git/config", "a/.GIT/x", ""] {
+            assert!(checked(Path::new(bad)).is_err(), "{bad}");
+        }
+        assert!(checked(Path::new("a/b.py")).is_ok());
+    }
+}

@@ -1,0 +1,149 @@
+//! Artifacts in the cache: where they lie, how they are written (aside, synced, renamed) and recognised.
+//!
+//! ```text
+//! <cache>/
+//!   sources/<key>/{tree/, pinned.json}        a pinned tree, never changed
+//!   git/<hash of url>/                        bare fetches, reused between pins
+//!   environments/<key>/{venv/, tree/, recipe/, built.json}
+//!   screens/<key>/                            attempts and traces, appended as they come
+//!   runner/<hash>/                            the embedded Python runner
+//!   tools/                                    uv, when none is found on the machine; known interpreters
+//!   uv/                                       downloads of uv
+//! ```
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::{Error, Result};
+
+/// The cache directory of this user.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+impl Cache {
+    /// Opens (and creates) a cache directory.
+    ///
+    /// # Errors
+    /// When the directory cannot be made.
+    pub fn open(root: &Path) -> Result<Self> {
+        fs_err::create_dir_all(root)?;
+        Ok(Cache { root: fs_err::canonicalize(root)? })
+    }
+
+    /// The directory itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// A directory below the cache, made when missing: `dir("sources")`. One that a link puts on another disk is given
+    /// by its real path, because a sandbox follows no links of the host.
+    pub fn dir(&self, name: &str) -> Result<PathBuf> {
+        let path = self.root.join(name);
+        fs_err::create_dir_all(&path)?;
+        Ok(fs_err::canonicalize(path)?)
+    }
+}
+
+/// Holding it is being the only build at work on something; given back when dropped (or when the process dies).
+#[derive(Debug)]
+pub struct Lock {
+    _file: nix::fcntl::Flock<std::fs::File>,
+}
+
+impl Lock {
+    /// Takes the lock of a dataset directory, making the folder above it when missing.
+    ///
+    /// # Errors
+    /// A usage error when another build holds it; IO errors with action and path.
+    pub fn take(directory: &Path) -> Result<Self> {
+        let folder = directory.parent().unwrap_or(Path::new("."));
+        fs_err::create_dir_all(folder)?;
+        let name = directory.file_name().unwrap_or_default().to_string_lossy();
+        match Self::try_take(&folder.join(format!(".{name}.lock")))? {
+            Some(lock) => Ok(lock),
+            None => Err(Error::usage(format!("another build is at work in {}", directory.display()))
+                .with_hint("wait for it, or choose another --output")),
+        }
+    }
+
+    /// Takes the lock that a file stands for, as soon as no other build holds it; `busy` is called once when one does.
+    ///
+    /// # Errors
+    /// An interruption while waiting; IO errors with action and path.
+    pub fn wait(path: &Path, busy: impl FnOnce()) -> Result<Self> {
+        let mut busy = Some(busy);
+        loop {
+            if let Some(lock) = Self::try_take(path)? {
+                return Ok(lock);
+            }
+            if let Some(busy) = busy.take() {
+                busy();
+            }
+            crate::interrupt::check()?;
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// None when it is held.
+    fn try_take(path: &Path) -> Result<Option<Self>> {
+        let file = fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        let (file, _) = file.into_parts();
+        match nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusiveNonblock) {
+            Ok(file) => Ok(Some(Lock { _file: file })),
+            Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(None),
+            Err((_, errno)) => Err(Error::machine(format!("cannot lock {}: {errno}", path.display()))),
+        }
+    }
+}
+
+/// Writes a file aside, syncs it and renames it into place: readers see the old or the new one, never half.
+///
+/// # Errors
+/// IO errors with action and path.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
+    let folder = path.parent().ok_or_else(|| Error::internal(format!("{} has no folder", path.display())))?;
+    let mut file = tempfile::Builder::new()
+        .prefix(".writing-")
+        .tempfile_in(folder)
+        .map_err(|error| Error::from(error).at(format!("cannot write {}", path.display())))?;
+    file.write_all(bytes)
+        .and_then(|()| file.as_file().sync_all())
+        .map_err(|error| Error::from(error).at(format!("cannot write {}", path.display())))?;
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    fs_err::set_permissions(file.path(), mode)?;
+    file.persist(path)
+        .map_err(|error| Error::from(error.error).at(format!("cannot write {}", path.display())))?;
+    Ok(())
+}
+
+/// Writes a value as pretty JSON, atomically.
+///
+/// # Errors
+/// IO errors with action and path.
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    let mut bytes = serde_json::to_vec_pretty(value)
+        .map_err(|error| Error::internal(format!("cannot encode {}", path.display())).with_source(error))?;
+    bytes.push(b'\n');
+    write_atomic(path, &bytes)
+}
+
+/// Reads a value that [`write_json`] wrote; `None` when there is no such file, an error when it is corrupt.
+///
+/// # Errors
+/// IO errors other than "not found", and text that is not the expected JSON.
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    let bytes = match fs_err::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| {
+        Error::machine(format!("{} is not what gistmill wrote", path.display())).with_source(error)
+    })
+}

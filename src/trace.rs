@@ -1,0 +1,277 @@
+//! Traced attempts: what each passing group calls in the tree, measured twice.
+//!
+//! The first traced attempt observes the tree only; the second observes all code, gives the total and must agree with
+//! the first, call for call. Calls are kept in one compressed file a group, their totals in a journal, so that a
+//! repository with thousands of groups never has all calls in memory.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::record::id::hash_parts;
+use crate::record::outcome::{Attempt, Exit};
+use crate::record::trace::{FunctionCalls, Totals, Traced};
+use crate::runner::protocol::{ImportTrace, TraceMode};
+use crate::screen::journal::Journal;
+use crate::screen::pool::{Event, Pool, Run, Task};
+use crate::screen::{attempt_of, node_id, tasks};
+
+/// Rounds of the two traced attempts: interpreters of their own.
+const ROUNDS: [(u32, TraceMode); 2] = [(100, TraceMode::Tree), (101, TraceMode::All)];
+
+/// One traced attempt as it lies on the disk.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Sighting {
+    functions: Vec<FunctionCalls>,
+    total_calls: Option<u64>,
+    import_calls: u64,
+    import_files: Vec<String>,
+    /// Whether the attempt showed the outcomes of the untraced ones.
+    same_outcome: bool,
+    /// Whether it came to its end, with nothing lost.
+    complete: bool,
+}
+
+/// Traces of one repository.
+#[derive(Debug)]
+pub struct Traces {
+    folder: PathBuf,
+    journal: Journal,
+    known: BTreeMap<String, Traced>,
+}
+
+impl Traces {
+    /// Opens what an earlier build left.
+    ///
+    /// # Errors
+    /// IO errors with action and path.
+    pub fn open(folder: &Path) -> Result<Self> {
+        fs_err::create_dir_all(folder)?;
+        let (journal, earlier) = Journal::open::<Traced>(&folder.join("totals"))?;
+        let known = earlier.into_iter().map(|traced| (traced.group_id.clone(), traced)).collect();
+        Ok(Traces { folder: folder.to_owned(), journal, known })
+    }
+
+    /// The totals of a group, where it was traced.
+    pub fn totals(&self, group_id: &str) -> Option<&Traced> {
+        self.known.get(group_id)
+    }
+
+    /// The trace of a group with all its calls.
+    ///
+    /// # Errors
+    /// IO errors, and a file that is not what was written.
+    pub fn whole(&self, group_id: &str) -> Result<Option<Traced>> {
+        let Some(totals) = self.known.get(group_id) else { return Ok(None) };
+        let sighting = self.read(group_id)?.ok_or_else(|| {
+            Error::machine(format!("the calls of {group_id} are missing from {}", self.folder.display()))
+                .with_hint("remove that directory and run the same command again")
+        })?;
+        Ok(Some(Traced { functions: sighting.functions, ..totals.clone() }))
+    }
+
+    /// Traces the groups of `wanted` that are not traced yet. `untraced` gives a group's reference attempt, `is_test`
+    /// tells test files, `each` is called after every traced
+    /// attempt, of which a group needs two.
+    ///
+    /// # Errors
+    /// IO errors, interruption, and the harness's trouble.
+    pub fn measure<'a>(
+        &mut self,
+        pool: &Pool<'_>,
+        wanted: &[usize],
+        durations: &BTreeMap<usize, f64>,
+        untraced: impl Fn(usize) -> Option<&'a Attempt>,
+        is_test: impl Fn(&str) -> bool,
+        mut each: impl FnMut(),
+    ) -> Result<()> {
+        for (round, mode) in ROUNDS {
+            let missing = self.missing(pool, wanted, mode)?;
+            let tasks: Vec<Task> = tasks(pool.groups, &missing, durations, round, mode, pool.jobs);
+            pool.run(tasks, |event| {
+                let (group, sighting) = match event {
+                    Event::Broken(error) => return Err(error),
+                    Event::Unavailable { group, .. } => (group, Sighting::default()),
+                    Event::Attempt { group, done, items, import, .. } => {
+                        let name = |index: i64| node_id(&items, index);
+                        let attempt =
+                            attempt_of(&pool.groups[group], &done, name, pool.normalizer, ("base", round));
+                        let same_outcome = untraced(group)
+                            .is_some_and(|reference| reference.outcome_hash() == attempt.outcome_hash());
+                        let finished = attempt.exit == Exit::Finished;
+                        (group, sighting(done.trace, import.as_deref(), same_outcome, finished))
+                    }
+                };
+                let id = pool.groups[group].group_id.clone();
+                each();
+                if mode == TraceMode::Tree {
+                    self.write(&id, &sighting)
+                } else {
+                    self.conclude(&id, &sighting, &is_test)
+                }
+            })?;
+        }
+        self.journal.sync()
+    }
+
+    fn missing(&self, pool: &Pool<'_>, wanted: &[usize], mode: TraceMode) -> Result<Vec<(usize, u32)>> {
+        let mut missing = Vec::new();
+        for group in wanted {
+            let id = &pool.groups[*group].group_id;
+            if self.known.contains_key(id) {
+                continue;
+            }
+            if mode == TraceMode::All || self.read(id)?.is_none() {
+                missing.push((*group, Run { group: *group, repeat: 1 }.repeat));
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Compares the two traced attempts and writes the totals down.
+    fn conclude(&mut self, id: &str, second: &Sighting, is_test: impl Fn(&str) -> bool) -> Result<()> {
+        let Some(first) = self.read(id)? else {
+            return Err(Error::internal(format!("{id} was traced once only")));
+        };
+        let mut unstable_functions = differing(&first.functions, &second.functions);
+        if !(first.same_outcome && second.same_outcome) {
+            unstable_functions.push("(tracing changes the outcome)".into());
+        }
+        if (first.import_calls, &first.import_files) != (second.import_calls, &second.import_files) {
+            unstable_functions.push("(import)".into());
+        }
+        let complete = first.complete && second.complete;
+        let totals = Totals::of(&first.functions, is_test);
+        let in_tree: u64 = second.functions.iter().map(|function| function.calls).sum();
+        let outside = second.total_calls.unwrap_or(in_tree).saturating_sub(in_tree);
+        let traced = Traced {
+            group_id: id.to_owned(),
+            total_calls: totals.trace_length + outside,
+            totals,
+            functions: Vec::new(),
+            import_calls: first.import_calls,
+            import_files: first.import_files.clone(),
+            stable: complete && unstable_functions.is_empty(),
+            complete,
+            unstable_functions,
+        };
+        self.journal.append(&traced)?;
+        self.known.insert(id.to_owned(), traced);
+        Ok(())
+    }
+
+    fn path(&self, group_id: &str) -> PathBuf {
+        self.folder.join(format!("{}.json.gz", &hash_parts(&[group_id])[..24]))
+    }
+
+    fn write(&self, group_id: &str, sighting: &Sighting) -> Result<()> {
+        let text = serde_json::to_vec(sighting)
+            .map_err(|error| Error::internal("cannot encode a trace").with_source(error))?;
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        let bytes = encoder
+            .write_all(&text)
+            .and_then(|()| encoder.finish())
+            .map_err(|error| Error::internal("cannot compress a trace").with_source(error))?;
+        crate::store::write_atomic(&self.path(group_id), &bytes)
+    }
+
+    /// What [`Traces::write`] wrote; none when it is missing or damaged (it is then made again).
+    fn read(&self, group_id: &str) -> Result<Option<Sighting>> {
+        let bytes = match fs_err::read(self.path(group_id)) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let mut text = Vec::new();
+        if GzDecoder::new(bytes.as_slice()).read_to_end(&mut text).is_err() {
+            return Ok(None);
+        }
+        Ok(serde_json::from_slice(&text).ok())
+    }
+}
+
+fn sighting(
+    trace: Option<crate::runner::protocol::GroupTrace>,
+    import: Option<&ImportTrace>,
+    same_outcome: bool,
+    finished: bool,
+) -> Sighting {
+    let complete = finished && trace.as_ref().is_some_and(|trace| trace.complete);
+    let (functions, total_calls) =
+        trace.map(|trace| (trace.functions, trace.total_calls)).unwrap_or_default();
+    let mut import_files = import.map(|import| import.files.clone()).unwrap_or_default();
+    import_files.sort();
+    import_files.dedup();
+    let import_calls = import.map_or(0, |import| import.calls);
+    Sighting { functions, total_calls, import_calls, import_files, same_outcome, complete }
+}
+
+/// Functions on which two traced attempts differ (calls, order of first call, lines), `file::function`, sorted.
+fn differing(first: &[FunctionCalls], second: &[FunctionCalls]) -> Vec<String> {
+    type Seen<'a> = [Vec<(u32, u64, Option<&'a [u32]>)>; 2];
+    let mut calls: BTreeMap<(&str, u32, &str), Seen<'_>> = BTreeMap::new();
+    for (index, functions) in [first, second].into_iter().enumerate() {
+        for function in functions {
+            let key = (function.file.as_str(), function.line, function.function.as_str());
+            let seen = (function.order, function.calls, function.lines.as_deref());
+            calls.entry(key).or_default()[index].push(seen);
+        }
+    }
+    let differing = calls.into_iter().filter(|(_, [a, b])| !same(a, b));
+    differing.map(|((file, _, function), _)| format!("{file}::{function}")).collect()
+}
+
+/// Same order of first call, same number of calls, and the same lines where both attempts know them.
+fn same(a: &[(u32, u64, Option<&[u32]>)], b: &[(u32, u64, Option<&[u32]>)]) -> bool {
+    let pair = |((order_a, calls_a, lines_a), (order_b, calls_b, lines_b)): (
+        &(_, _, Option<&[u32]>),
+        &(_, _, _),
+    )| {
+        let lines_differ = lines_a.zip(*lines_b).is_some_and(|(a, b): (&[u32], &[u32])| a != b);
+        order_a == order_b && calls_a == calls_b && !lines_differ
+    };
+    a.len() == b.len() && a.iter().zip(b).all(pair)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn function(name: &str, line: u32, calls: u64) -> FunctionCalls {
+        FunctionCalls { file: "a.py".into(), function: name.into(), line, calls, order: 0, lines: None }
+    }
+
+    #[test]
+    fn functions_of_one_name_at_two_lines_are_two() {
+        let first = [function("f", 1, 2), function("f", 9, 3), function("g", 20, 1)];
+        let second = [function("f", 9, 3), function("f", 1, 2), function("g", 20, 2)];
+        assert!(differing(&first, &first).is_empty());
+        assert_eq!(differing(&first, &second), ["a.py::g"]);
+    }
+
+    #[test]
+    fn calls_come_back_from_the_disk_and_damage_is_seen() {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let traces = Traces::open(folder.path()).expect("opens");
+        let sighting = Sighting {
+            functions: vec![function("f", 1, 2)],
+            total_calls: Some(9),
+            import_calls: 1,
+            import_files: vec!["a.py".into()],
+            same_outcome: true,
+            complete: true,
+        };
+        traces.write("t.py::test", &sighting).expect("writes");
+        assert_eq!(traces.read("t.py::test").expect("reads"), Some(sighting));
+        let path = traces.path("t.py::test");
+        let bytes = std::fs::read(&path).expect("reads");
+        std::fs::write(&path, &bytes[..bytes.len() / 2]).expect("writes");
+        assert_eq!(traces.read("t.py::test").expect("reads"), None);
+    }
+}

@@ -1,0 +1,262 @@
+//! What the end-to-end tests share: a scrubbed gistmill on copies of the trees below `tests/trees/`, and a reader of
+//! what it wrote.
+//!
+//! All tests of one build of the program share its environments (`Bench::new`), so that each is built once; attempts are
+//! never shared. `Bench::with_empty_cache` shares nothing.
+
+pub mod dataset;
+pub mod expected;
+pub mod processes;
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use dataset::Dataset;
+
+/// The program under test.
+pub const GISTMILL: &str = env!("CARGO_BIN_EXE_gistmill");
+/// Nothing that a test starts takes longer, however busy the machine is.
+const LONGEST: Duration = Duration::from_secs(400);
+/// When the trees were last changed, as far as the tests are concerned: 15 January 2026.
+const TREE_AGE: Duration = Duration::from_hours(491_232);
+/// Parts of a cache that name all their inputs, so that tests can share them; attempts (`screens`) are not among them.
+const SHARED: [&str; 6] = ["sources", "git", "environments", "runner", "tools", "uv"];
+
+/// The shared cache of this build of the program; those of earlier builds are removed.
+static SHARED_CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
+    let built =
+        std::fs::metadata(GISTMILL).and_then(|metadata| metadata.modified()).expect("gistmill is built");
+    let stamp = built.duration_since(SystemTime::UNIX_EPOCH).expect("built after 1970").as_nanos();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let cache = folder.join(format!("cache-{stamp}"));
+    for entry in std::fs::read_dir(folder).expect("the folder is there").flatten() {
+        if entry.file_name().to_string_lossy().starts_with("cache-") && entry.path() != cache {
+            // Another test process may be at the same: what is left is removed the next time.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+    for part in SHARED {
+        std::fs::create_dir_all(cache.join(part)).expect("the shared cache can be made");
+    }
+    cache
+});
+
+/// A place of its own for one test: its trees, configuration, cache and output.
+pub struct Bench {
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    /// A bench that shares environments with the others.
+    pub fn new() -> Self {
+        let bench = Bench::with_empty_cache();
+        for part in SHARED {
+            let target = SHARED_CACHE.join(part);
+            std::os::unix::fs::symlink(target, bench.cache().join(part)).expect("a link can be made");
+        }
+        bench
+    }
+
+    /// A bench whose cache is empty.
+    pub fn with_empty_cache() -> Self {
+        let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(env!("CARGO_TARGET_TMPDIR"));
+        let bench = Bench { folder: folder.expect("a folder can be made") };
+        std::fs::create_dir(bench.cache()).expect("a cache can be made");
+        bench
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn cache(&self) -> PathBuf {
+        self.path().join("cache")
+    }
+
+    /// Copies a tree; its files get a fixed time, because it decides what may be installed.
+    pub fn tree(&self, name: &str) -> PathBuf {
+        let target = self.path().join("trees").join(name);
+        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/trees").join(name), &target);
+        target
+    }
+
+    /// Copies trees and writes a configuration with one repository `trees/<name>` for each, in this order.
+    pub fn configure(&self, settings: &str, trees: &[&str]) {
+        let repository = |name: &&str| {
+            self.tree(name);
+            format!("\n[[repo]]\nslug = \"trees/{name}\"\npath = \"trees/{name}\"\n")
+        };
+        let repositories: String = trees.iter().map(repository).collect();
+        self.write_config(&format!(
+            "[dataset]\nname = \"trees\"\nversion = \"1\"\n{settings}\n{repositories}"
+        ));
+    }
+
+    pub fn write_config(&self, text: &str) {
+        std::fs::write(self.path().join("repos.toml"), text).expect("the configuration can be written");
+    }
+
+    /// gistmill in this bench's folder, with nothing of the caller's environment but how to reach programs and the
+    /// package index.
+    pub fn gistmill(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(GISTMILL);
+        command.args(arguments).current_dir(self.path()).env_clear();
+        command.envs(std::env::vars().filter(|(name, _)| is_needed(name)));
+        command.env("GISTMILL_CACHE_DIR", self.cache()).env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ended {
+        Running::start(self.gistmill(arguments)).wait()
+    }
+
+    /// Builds `repos.toml` into `output/`.
+    pub fn build(&self, arguments: &[&str]) -> Ended {
+        self.run(&[&["build", "repos.toml"], arguments].concat())
+    }
+
+    /// The dataset that [`Bench::build`] writes.
+    pub fn dataset(&self) -> Dataset {
+        Dataset::at(&self.path().join("output/trees/1"))
+    }
+}
+
+/// Variables that say where programs lie and how to reach the package index.
+fn is_needed(name: &str) -> bool {
+    let upper = name.to_uppercase();
+    matches!(
+        upper.as_str(),
+        "PATH" | "HOME" | "PYENV_ROOT" | "XDG_DATA_HOME" | "CURL_CA_BUNDLE" | "REQUESTS_CA_BUNDLE"
+    ) || upper.ends_with("_PROXY")
+        || ["PIP_", "UV_", "SSL_CERT_"].iter().any(|prefix| upper.starts_with(prefix))
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder can be made");
+    for entry in
+        std::fs::read_dir(from).unwrap_or_else(|error| panic!("{}: {error}", from.display())).flatten()
+    {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            if entry.file_name() != "__pycache__" {
+                copy(&entry.path(), &target);
+            }
+        } else {
+            std::fs::copy(entry.path(), &target).expect("a file can be copied");
+            let file = std::fs::File::options().append(true).open(&target).expect("the copy can be opened");
+            file.set_modified(SystemTime::UNIX_EPOCH + TREE_AGE).expect("the time can be set");
+        }
+    }
+}
+
+/// A program that ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ended {
+    pub fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    /// The same, once it is clear that it ended with this code.
+    #[track_caller]
+    pub fn with_code(self, code: i32) -> Self {
+        assert_eq!(self.code(), Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+}
+
+/// A program at work. It is killed when this is dropped.
+pub struct Running {
+    child: Child,
+    stdout: Stream,
+    stderr: Stream,
+}
+
+struct Stream {
+    text: Arc<Mutex<Vec<u8>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Stream {
+    fn of(mut pipe: impl Read + Send + 'static) -> Self {
+        let text = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&text);
+        let reader = std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(length @ 1..) = pipe.read(&mut buffer) {
+                sink.lock().expect("not poisoned").extend_from_slice(&buffer[..length]);
+            }
+        });
+        Stream { text, reader: Some(reader) }
+    }
+
+    fn so_far(&self) -> String {
+        String::from_utf8_lossy(&self.text.lock().expect("not poisoned")).into_owned()
+    }
+}
+
+impl Running {
+    pub fn start(mut command: Command) -> Self {
+        let mut child = command.spawn().expect("gistmill starts");
+        let stdout = Stream::of(child.stdout.take().expect("stdout is a pipe"));
+        let stderr = Stream::of(child.stderr.take().expect("stderr is a pipe"));
+        Running { child, stdout, stderr }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until `text` appears on stderr.
+    #[track_caller]
+    pub fn wait_for(&mut self, text: &str) {
+        let deadline = Instant::now() + LONGEST;
+        while !self.stderr.so_far().contains(text) {
+            let ended = self.child.try_wait().expect("can be waited for");
+            let shown = self.stderr.so_far();
+            assert!(ended.is_none() || shown.contains(text), "ended before `{text}` appeared:\n{shown}");
+            assert!(Instant::now() < deadline, "`{text}` does not appear:\n{shown}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+        let id = nix::unistd::Pid::from_raw(i32::try_from(self.id()).expect("a process id"));
+        nix::sys::signal::kill(id, signal).expect("the process takes signals");
+    }
+
+    #[track_caller]
+    pub fn wait(mut self) -> Ended {
+        let deadline = Instant::now() + LONGEST;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("can be waited for") {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "does not end:\n{}", self.stderr.so_far());
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        for stream in [&mut self.stdout, &mut self.stderr] {
+            if let Some(reader) = stream.reader.take() {
+                reader.join().expect("the reader ends");
+            }
+        }
+        Ended { status, stdout: self.stdout.so_far(), stderr: self.stderr.so_far() }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

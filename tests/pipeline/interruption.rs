@@ -1,0 +1,94 @@
+//! Builds that are stopped, gently or not, and builds that meet.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::common::processes::Descendants;
+use crate::common::{Bench, Ended, Running};
+use crate::determinism::assert_same;
+
+const SETTINGS: &str = "[screen]\nattempts = 3";
+
+fn slow_bench() -> Bench {
+    let bench = Bench::new();
+    bench.configure(SETTINGS, &["slow_enough_to_interrupt"]);
+    bench
+}
+
+fn start(bench: &Bench, output: &str) -> Running {
+    Running::start(bench.gistmill(&["build", "repos.toml", "--output", output]))
+}
+
+#[test]
+fn builds_that_are_killed_go_on_and_come_to_what_an_undisturbed_one_comes_to() {
+    let undisturbed = slow_bench();
+    undisturbed.build(&[]).with_code(0);
+    let disturbed = slow_bench();
+    // The same seed kills at the same moments, as far as the machine is the same.
+    let mut random = fastrand::Rng::with_seed(20_261_121);
+    for stage in ["screen 1/2", "screen 2/2", "trace (", "attempts, round 2", "cold runs"] {
+        let mut build = start(&disturbed, "output");
+        build.wait_for(stage);
+        std::thread::sleep(Duration::from_millis(random.u64(0..700)));
+        let descendants = Descendants::of(build.id());
+        build.signal(Signal::SIGKILL);
+        let ended = build.wait();
+        if ended.code().is_none() {
+            assert!(descendants.sandboxes() > 0, "no sandbox was alive in `{stage}`");
+        }
+        descendants.assert_end_within(Duration::from_secs(10));
+        assert!(
+            !disturbed.dataset().folder.exists() || ended.code() == Some(0),
+            "half a dataset was written"
+        );
+    }
+    disturbed.build(&[]).with_code(0);
+    assert_same(&undisturbed.dataset(), &disturbed.dataset());
+    assert_eq!(disturbed.dataset().rows("attempts").len(), undisturbed.dataset().rows("attempts").len());
+}
+
+#[test]
+fn ctrl_c_ends_a_build_at_once_and_the_next_one_goes_on() {
+    let bench = slow_bench();
+    for stage in ["screen 1/2", "cold runs"] {
+        let mut build = start(&bench, "output");
+        build.wait_for(stage);
+        std::thread::sleep(Duration::from_millis(300));
+        let descendants = Descendants::of(build.id());
+        let asked = Instant::now();
+        build.signal(Signal::SIGINT);
+        let Ended { stderr, .. } = build.wait().with_code(130);
+        // A second on a machine with nothing else to do.
+        assert!(asked.elapsed() < Duration::from_secs(4), "it took {:?} in `{stage}`", asked.elapsed());
+        assert!(stderr.contains("run the same command again"), "{stderr}");
+        descendants.assert_end_within(Duration::from_secs(2));
+    }
+    bench.build(&[]).with_code(0);
+    assert_eq!(bench.dataset().instances().len(), 9);
+}
+
+#[test]
+fn a_second_build_in_the_same_output_directory_is_refused_and_the_first_goes_on() {
+    let bench = slow_bench();
+    let mut first = start(&bench, "output");
+    first.wait_for("screen 1/2");
+    let second = bench.build(&[]).with_code(2);
+    assert!(second.stderr.contains("another build is at work in output/trees/1"), "{}", second.stderr);
+    assert!(second.stderr.contains("hint: wait for it"), "{}", second.stderr);
+    first.wait().with_code(0);
+    assert_eq!(bench.dataset().instances().len(), 9);
+}
+
+#[test]
+fn builds_that_share_a_cache_share_attempts_and_lose_none() {
+    let bench = slow_bench();
+    let builds = ["one", "two"].map(|output| start(&bench, output));
+    let [one, two] = builds.map(|build| build.wait().with_code(0));
+    assert_eq!(one.stdout.replace("one/", "two/"), two.stdout);
+    let dataset = |name: &str| crate::common::dataset::Dataset::at(&bench.path().join(name).join("trees/1"));
+    assert_same(&dataset("one"), &dataset("two"));
+    let third = bench.run(&["build", "repos.toml", "--output", "three"]).with_code(0);
+    assert!(!third.stderr.contains("screen 1/2"), "attempts were lost:\n{}", third.stderr);
+    assert_eq!(dataset("three").rows("attempts"), dataset("two").rows("attempts"));
+}

@@ -1,0 +1,81 @@
+//! Repositories that cannot be finished: each says why, the others are complete.
+
+use serde_json::Value;
+
+use crate::common::Bench;
+use crate::common::dataset::{text, texts};
+
+/// Tree, stage in which it fails, what its message or detail says, what its hint says.
+const BAD: [(&str, &str, &str, &str); 4] = [
+    ("cannot_be_installed", "environment", "packaging>=20 and packaging<19", "set `python`"),
+    ("without_tests", "collect", "pytest finds no tests", "tests = [\"…\"]"),
+    ("conftest_raises", "collect", "this conftest is broken", "--collect-only"),
+    ("needs_a_python_that_is_not_there", "environment", "requires-python >=3.99", "set `python`"),
+];
+
+#[test]
+fn bad_repositories_are_rows_with_stage_and_hint_and_the_good_one_is_complete() {
+    let bench = Bench::new();
+    let trees: Vec<&str> = BAD.iter().map(|(tree, ..)| *tree).collect();
+    bench.configure("[screen]\nattempts = 2", &[&trees[..2], &["small_and_good"], &trees[2..]].concat());
+    let ended = bench.build(&[]).with_code(1);
+    let failed = bench.dataset().manifest()["failed"].as_array().expect("a list").clone();
+    assert_eq!(failed.len(), BAD.len(), "{failed:#?}");
+    for (tree, stage, said, hint) in BAD {
+        let row = failed.iter().find(|row| row["slug"] == format!("trees/{tree}")).expect("is listed");
+        assert_eq!(row["stage"], stage, "{row:#}");
+        let words = format!("{}\n{}", text(&row["message"]), row["detail"].as_str().unwrap_or_default());
+        assert!(words.contains(said), "`{said}` is not in {row:#}");
+        assert!(text(&row["hint"]).contains(hint), "`{hint}` is not in {row:#}");
+        let start = format!("failed trees/{tree} ({stage}): ");
+        let mut lines = ended.stdout.lines().skip_while(|line| !line.starts_with(&start));
+        assert!(lines.next().is_some_and(|line| line.contains(text(&row["message"]))), "{}", ended.stdout);
+        let own: Vec<&str> = lines.take_while(|line| line.starts_with("    ")).collect();
+        assert!(own.iter().any(|line| line.contains(hint)), "{}", ended.stdout);
+    }
+    let good: Vec<(String, bool)> = bench
+        .dataset()
+        .rows("groups")
+        .iter()
+        .map(|row| (text(&row["group_id"]).to_owned(), row["kept"] == true))
+        .collect();
+    let name = |name: &str| format!("tests/test_tally.py::{name}");
+    let expected = [
+        (name("TestTwice::test_adds_up"), true),
+        (name("test_counts_each_name"), true),
+        (name("test_is_wrong"), false),
+        (name("test_starts_empty"), true),
+    ];
+    assert_eq!(good, expected);
+    assert_eq!(bench.dataset().instances().len(), 3);
+}
+
+#[test]
+fn a_repository_that_failed_is_tried_again_and_then_complete() {
+    let bench = Bench::new();
+    bench.configure("[screen]\nattempts = 2", &["conftest_raises"]);
+    bench.build(&[]).with_code(1);
+    let conftest = bench.path().join("trees/conftest_raises/tests/conftest.py");
+    std::fs::write(conftest, "from answers import answer\n").expect("can be written");
+    let package = bench.path().join("trees/conftest_raises");
+    std::fs::write(package.join("answers.py"), "def answer():\n    return 42\n").expect("can be written");
+    let test = "from answers import answer\n\n\ndef test_answer():\n    assert answer() == 42\n";
+    std::fs::write(package.join("tests/test_any.py"), test).expect("can be written");
+    bench.build(&["--format", "json"]).with_code(0);
+    assert_eq!(bench.dataset().manifest()["failed"], serde_json::json!([]));
+    let groups = bench.dataset().rows("groups");
+    let kept: Vec<&Value> = groups.iter().filter(|row| row["kept"] == true).collect();
+    assert_eq!(kept.len(), 1);
+    assert_eq!(texts(&kept[0]["files"]), ["answers.py", "tests/test_any.py"]);
+}
+
+#[test]
+fn a_dataset_without_any_good_repository_is_written_and_empty() {
+    let bench = Bench::new();
+    bench.configure("", &["needs_a_python_that_is_not_there"]);
+    let ended = bench.build(&[]).with_code(1);
+    assert!(ended.stdout.contains("requires-python >=3.99"), "{}", ended.stdout);
+    assert_eq!(bench.dataset().instances().len(), 0);
+    assert_eq!(bench.dataset().rows("groups").len(), 0);
+    assert_eq!(bench.dataset().manifest()["failed"].as_array().map(Vec::len), Some(1));
+}

@@ -1,0 +1,152 @@
+//! The local sandbox, tried with real processes.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use gistmill::backend::local::LocalBackend;
+use gistmill::backend::{Backend, Finished, Job, JobLimits, Mount, Network};
+
+fn backend() -> LocalBackend {
+    LocalBackend::new(Path::new(env!("CARGO_BIN_EXE_gistmill"))).expect("this machine allows the sandbox")
+}
+
+fn job(script: &str) -> Job {
+    Job {
+        argv: vec!["/bin/sh".into(), "-c".into(), script.into()],
+        env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
+        cwd: "/".into(),
+        mounts: vec![Mount::Tmpfs { inside: "/tmp".into(), bytes: 1 << 20 }],
+        network: Network::Off,
+        may_mount: false,
+        limits: JobLimits::default(),
+        channel: false,
+    }
+}
+
+fn run(script: &str) -> Finished {
+    backend().run(&job(script), Duration::from_secs(20)).expect("the job runs")
+}
+
+#[test]
+fn exit_code_stdout_and_stderr_arrive() {
+    let finished = run("echo out; echo err >&2; exit 7");
+    assert_eq!(
+        (finished.code, finished.stdout.as_str(), finished.stderr.as_str()),
+        (Some(7), "out\n", "err\n")
+    );
+}
+
+#[test]
+fn an_ordinary_user_without_capabilities() {
+    let finished = run("id -u; grep -E 'CapEff|CapBnd|NoNewPrivs' /proc/self/status");
+    assert_eq!(
+        finished.stdout.split_whitespace().collect::<Vec<_>>(),
+        ["1000", "CapEff:", "0000000000000000", "CapBnd:", "0000000000000000", "NoNewPrivs:", "1"]
+    );
+}
+
+#[test]
+fn nothing_of_the_user_is_visible_and_the_system_is_read_only() {
+    let home = std::env::var("HOME").expect("HOME is set");
+    let finished = run(&format!("ls {home} /etc/shadow /var/log; touch /usr/x /x /etc/x"));
+    assert_eq!(finished.stderr.matches("Read-only file system").count(), 3, "{}", finished.stderr);
+    assert_eq!(finished.stderr.matches("No such file").count(), 3, "{}", finished.stderr);
+    assert_eq!(finished.stdout, "");
+}
+
+#[test]
+fn even_with_the_right_to_mount_nothing_read_only_becomes_writable() {
+    let folder = tempfile::tempdir().expect("temp dir");
+    let mut job = job("id -u; for place in /fixed /usr / /proc/sys; do \
+             mount -o remount,bind,rw none $place && echo \"$place can be remounted\"; \
+             umount -l $place && echo \"$place can be uncovered\"; \
+         done; touch /fixed/new && echo written; \
+         echo x > /proc/sys/kernel/core_pattern && echo set; \
+         mount -t tmpfs none /tmp && echo mounted");
+    job.may_mount = true;
+    job.mounts.push(Mount::ReadOnly { host: folder.path().to_owned(), inside: "/fixed".into() });
+    let finished = backend().run(&job, Duration::from_secs(20)).expect("the job runs");
+    assert_eq!(finished.stdout, "1000\nmounted\n", "{}", finished.stderr);
+    assert!(!folder.path().join("new").exists());
+}
+
+#[test]
+fn kernel_settings_are_read_only_for_tests() {
+    let finished =
+        run("for file in /proc/sys/kernel/core_pattern /proc/sys/vm/drop_caches /proc/sysrq-trigger; do \
+             (: > $file) 2>/dev/null && echo \"$file opens\"; done; echo done");
+    assert_eq!(finished.stdout, "done\n");
+}
+
+#[test]
+fn process_ids_are_no_small_numbers() {
+    let finished = run("echo $$");
+    let process_id: u32 = finished.stdout.trim().parse().expect("a number");
+    assert!(process_id >= 10_000, "{process_id}");
+}
+
+#[test]
+fn only_the_loopback_is_there_and_it_is_up() {
+    let finished = run("grep -c : /proc/net/dev; grep -m1 -o '127.0.0.1' /proc/net/fib_trie");
+    assert_eq!(finished.stdout, "1\n127.0.0.1\n", "{finished:?}");
+}
+
+#[test]
+fn a_job_over_its_time_is_ended_with_all_its_children() {
+    let marker = format!("31{:03}", std::process::id() % 1000);
+    let script = format!("setsid sleep {marker} & sleep {marker}");
+    let started = Instant::now();
+    let finished = backend().run(&job(&script), Duration::from_millis(400)).expect("the job runs");
+    assert!(finished.timed_out && finished.code.is_none(), "{finished:?}");
+    assert!(started.elapsed() < Duration::from_secs(5));
+    assert_ends(&marker);
+}
+
+#[test]
+fn daemons_end_with_the_command() {
+    let marker = format!("32{:03}", std::process::id() % 1000);
+    let finished = run(&format!("setsid sleep {marker} >/dev/null 2>&1 & echo started"));
+    assert_eq!(finished.stdout, "started\n");
+    assert_ends(&marker);
+}
+
+#[test]
+fn writable_mounts_are_written_and_read_only_ones_are_not() {
+    let folder = tempfile::tempdir().expect("temp dir");
+    let mount = |inside: &str, writable| {
+        let (host, inside) = (folder.path().to_owned(), PathBuf::from(inside));
+        if writable { Mount::Writable { host, inside } } else { Mount::ReadOnly { host, inside } }
+    };
+    let mut job = job("echo yes > /data/new; echo no > /fixed/other");
+    job.mounts.extend([mount("/data", true), mount("/fixed", false)]);
+    let finished = backend().run(&job, Duration::from_secs(20)).expect("the job runs");
+    assert!(finished.stderr.contains("Read-only"), "{finished:?}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("new")).expect("written"), "yes\n");
+    assert!(!folder.path().join("other").exists());
+}
+
+#[test]
+fn a_missing_mount_is_the_harness_trouble_and_named() {
+    let mut job = job("true");
+    job.mounts.push(Mount::ReadOnly { host: "/no/such/place".into(), inside: "/data".into() });
+    let error = backend().run(&job, Duration::from_secs(20)).expect_err("cannot be set up");
+    assert_eq!(error.fault(), gistmill::error::Fault::Harness);
+    assert!(error.detail().is_some_and(|detail| detail.contains("/no/such/place")), "{error:?}");
+}
+
+/// Waits until no process `sleep <marker>` is left, two seconds at most.
+fn assert_ends(marker: &str) {
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while process_with(&format!("sleep\0{marker}\0")) {
+        assert!(Instant::now() < deadline, "`sleep {marker}` survived");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whether a process on this machine has this command line.
+fn process_with(command_line: &str) -> bool {
+    std::fs::read_dir("/proc").expect("/proc").flatten().any(|entry| {
+        std::fs::read(entry.path().join("cmdline"))
+            .is_ok_and(|text| String::from_utf8_lossy(&text).contains(command_line))
+    })
+}

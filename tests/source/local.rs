@@ -1,0 +1,173 @@
+//! `path` sources.
+
+use std::path::Path;
+
+use gistmill::record::source::Origin;
+
+use crate::sample::{Desk, FILE, LINK, SUBMODULE, Sample, files, path_spec};
+
+/// A clone with a work tree as it was committed.
+fn clean(desk: &Desk) -> (Sample, String, std::path::PathBuf) {
+    let path = desk.path("private");
+    let sample = Sample::with_work_tree(&path);
+    let commit = sample.commit(&[
+        (FILE, b"a.py", b"1"),
+        (FILE, b"pkg/b.py", b"2"),
+        (LINK, b"link", b"a.py"),
+        (FILE, b".gitignore", b"*.log\n"),
+    ]);
+    sample.check_out();
+    (sample, commit, path)
+}
+
+fn origin(uncommitted_changes: bool) -> Origin {
+    Origin::Path { name: "private".to_owned(), uncommitted_changes }
+}
+
+#[test]
+fn a_clean_clone_gives_its_commit_and_only_its_name() {
+    let desk = Desk::new();
+    let (_sample, commit, path) = clean(&desk);
+    std::fs::write(path.join("debug.log"), "ignored").unwrap();
+    let pinned = desk.pin(path_spec(&path, None, false)).unwrap();
+    assert_eq!((&pinned.commit, &pinned.origin), (&commit, &origin(false)));
+    assert_eq!(files(&pinned.tree), [".gitignore", "a.py", "link", "pkg/b.py"]);
+    let record = std::fs::read_to_string(pinned.tree.with_file_name("pinned.json")).unwrap();
+    assert!(!record.contains(path.to_str().unwrap()));
+    assert_eq!(desk.pin(path_spec(&path, None, true)).unwrap(), pinned, "allowed, but there are none");
+    assert_eq!(desk.pin(path_spec(&path.join("../private"), Some(&commit), false)).unwrap(), pinned);
+}
+
+#[test]
+fn uncommitted_changes_are_refused_with_their_names() {
+    let desk = Desk::new();
+    let (_sample, commit, path) = clean(&desk);
+    desk.pin(path_spec(&path, None, false)).unwrap();
+    std::fs::write(path.join("a.py"), "changed").unwrap();
+    std::fs::write(path.join("pkg/new.py"), "").unwrap();
+    let error = desk.pin(path_spec(&path, None, false)).unwrap_err();
+    assert!(error.to_string().ends_with("has uncommitted changes: `a.py`, `pkg/new.py`"), "{error}");
+    assert!(error.hint().unwrap().contains("allow_uncommitted = true"));
+    let pinned = desk.pin(path_spec(&path, Some(&commit), false)).unwrap();
+    assert_eq!(std::fs::read(pinned.tree.join("a.py")).unwrap(), b"1", "a commit is a commit");
+}
+
+#[test]
+fn uncommitted_changes_are_taken_when_allowed() {
+    let desk = Desk::new();
+    let (_sample, commit, path) = clean(&desk);
+    let before = desk.pin(path_spec(&path, None, true)).unwrap();
+    std::fs::write(path.join("a.py"), "changed").unwrap();
+    std::fs::write(path.join("debug.log"), "ignored").unwrap();
+    std::fs::create_dir(path.join("new")).unwrap();
+    std::fs::write(path.join("new/c.py"), "").unwrap();
+    std::fs::remove_file(path.join("link")).unwrap();
+    let pinned = desk.pin(path_spec(&path, None, true)).unwrap();
+    assert_eq!((&pinned.commit, &pinned.origin), (&commit, &origin(true)));
+    assert_eq!(files(&pinned.tree), [".gitignore", "a.py", "new/c.py", "pkg/b.py"]);
+    assert_eq!(std::fs::read(pinned.tree.join("a.py")).unwrap(), b"changed");
+    assert_ne!(pinned.tree_sha256, before.tree_sha256);
+    assert!(pinned.pinned_at > before.pinned_at, "as new as the newest change");
+    assert_eq!(pinned.notes, ["uncommitted changes: `a.py`, `link`, `new/c.py`"]);
+    assert_eq!(desk.pin(path_spec(&path, None, true)).unwrap(), pinned);
+    std::fs::write(path.join("a.py"), "again").unwrap();
+    assert_ne!(desk.pin(path_spec(&path, None, true)).unwrap().tree, pinned.tree);
+}
+
+#[test]
+fn a_clone_without_commits_needs_permission() {
+    let desk = Desk::new();
+    let path = desk.path("private");
+    Sample::with_work_tree(&path);
+    std::fs::write(path.join("a.py"), "1").unwrap();
+    let error = desk.pin(path_spec(&path, None, false)).unwrap_err();
+    assert!(error.to_string().contains("no commit yet"), "{error}");
+    let pinned = desk.pin(path_spec(&path, None, true)).unwrap();
+    assert_eq!(pinned.commit, format!("sha256:{}", pinned.tree_sha256));
+}
+
+#[test]
+fn a_directory_without_git_is_taken_without_junk() {
+    let desk = Desk::new();
+    let path = desk.path("plain");
+    for (name, content) in [
+        ("a.py", "1"),
+        ("__pycache__/a.pyc", ""),
+        ("pkg/stray.pyc", ""),
+        ("pkg/b.py", ""),
+        (".venv/lib/x.py", ""),
+        ("myenv/pyvenv.cfg", ""),
+        ("myenv/lib/x.py", ""),
+        (".github/x.yml", ""),
+    ] {
+        std::fs::create_dir_all(path.join(name).parent().unwrap()).unwrap();
+        std::fs::write(path.join(name), content).unwrap();
+    }
+    let pinned = desk.pin(path_spec(&path, None, false)).unwrap();
+    assert_eq!(files(&pinned.tree), [".github/x.yml", "a.py", "pkg/b.py"]);
+    assert_eq!(pinned.commit, format!("sha256:{}", pinned.tree_sha256));
+    assert_eq!(desk.pin(path_spec(&path, None, false)).unwrap(), pinned);
+    let error = desk.pin(path_spec(&path, Some(&"1".repeat(40)), false)).unwrap_err();
+    assert!(error.to_string().contains("is no git repository"), "{error}");
+    let error = desk.pin(path_spec(&desk.path("nowhere"), None, false)).unwrap_err();
+    assert!(error.to_string().contains("nowhere"), "{error}");
+    std::fs::create_dir(desk.path("empty")).unwrap();
+    assert!(desk.pin(path_spec(&desk.path("empty"), None, false)).is_err());
+}
+
+#[test]
+fn a_directory_inside_a_clone_gives_its_part_of_the_commit() {
+    let desk = Desk::new();
+    let (_sample, commit, path) = clean(&desk);
+    std::fs::write(path.join("a.py"), "changed, but elsewhere").unwrap();
+    let pinned = desk.pin(path_spec(&path.join("pkg"), None, false)).unwrap();
+    assert_eq!((files(&pinned.tree), &pinned.commit), (vec!["b.py".to_owned()], &commit));
+    assert_eq!(pinned.notes, ["only the directory `pkg` of the repository"]);
+    std::fs::write(path.join("pkg/b.py"), "changed").unwrap();
+    let error = desk.pin(path_spec(&path.join("pkg"), None, false)).unwrap_err();
+    assert!(error.to_string().ends_with("`b.py`"), "{error}");
+    let pinned = desk.pin(path_spec(&path.join("pkg"), None, true)).unwrap();
+    assert_eq!(std::fs::read(pinned.tree.join("b.py")).unwrap(), b"changed");
+
+    let ignored = path.join("scratch.log");
+    std::fs::create_dir(&ignored).unwrap();
+    std::fs::write(ignored.join("x.py"), "").unwrap();
+    let pinned = desk.pin(path_spec(&ignored, None, false)).unwrap();
+    assert!(pinned.commit.starts_with("sha256:"), "what the clone around ignores is no part of it");
+}
+
+#[test]
+fn a_bare_repository_gives_its_head() {
+    let desk = Desk::new();
+    let sample = Sample::bare(&desk.path("private"));
+    let commit = sample.commit(&[(FILE, b"a.py", b"1")]);
+    let pinned = desk.pin(path_spec(&desk.path("private"), None, false)).unwrap();
+    assert_eq!((files(&pinned.tree), pinned.commit), (vec!["a.py".to_owned()], commit));
+}
+
+#[test]
+fn submodules_come_from_the_clone_itself() {
+    let desk = Desk::new();
+    let inner = Sample::with_work_tree(&desk.path("inner"));
+    let inner_commit = inner.commit(&[(FILE, b"inner.py", b"")]);
+    let path = desk.path("private");
+    let outer = Sample::with_work_tree(&path);
+    let modules = b"[submodule \"m\"]\n\tpath = lib/m\n\turl = https://unreachable.invalid/m.git\n";
+    let commit =
+        outer.commit(&[(FILE, b".gitmodules", modules), (SUBMODULE, b"lib/m", inner_commit.as_bytes())]);
+    copy_git(&desk.path("inner/.git"), &path.join(".git/modules/m"));
+    let pinned = desk.pin(path_spec(&path, Some(&commit), false)).unwrap();
+    assert_eq!(files(&pinned.tree), [".gitmodules", "lib/m/inner.py"]);
+}
+
+fn copy_git(from: &Path, to: &Path) {
+    for entry in walkdir::WalkDir::new(from) {
+        let entry = entry.unwrap();
+        let target = to.join(entry.path().strip_prefix(from).unwrap());
+        if entry.file_type().is_dir() {
+            std::fs::create_dir_all(target).unwrap();
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}

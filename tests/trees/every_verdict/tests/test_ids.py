@@ -1,0 +1,17 @@
+import os
+
+import pytest
+
+from pantry import area
+
+ODD = ["a b", "[x]", "a::b", "two\nlines", "naïve ☕", "", "a/b.py", "-k", "'quoted' \"twice\"", "x" * 300, "back\\slash"]
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_odd_ids(text):
+    assert area(1, len(text)) == len(text)
+
+
+@pytest.mark.parametrize("path", [os.path.join(os.getcwd(), "shelf")])
+def test_machine_path(path):
+    assert area(1, 1) == 1

@@ -1,0 +1,2 @@
+def test_is_never_run():
+    pass

@@ -1,0 +1,6 @@
+import time
+
+
+def wait(seconds):
+    time.sleep(seconds)
+    return seconds
