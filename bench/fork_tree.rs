@@ -20,8 +20,10 @@ use gistmill::record::id::sha256_hex;
 use gistmill::rules::RuleSet;
 use gistmill::runner::protocol::TraceMode;
 use gistmill::screen::cold::Cold;
+use gistmill::screen::conditions::Conditions;
 use gistmill::screen::pool::Event;
 use gistmill::screen::tasks;
+use gistmill::screen::world::WorldSetting;
 use gistmill::store::Cache;
 
 /// Repetitions of the whole comparison.
@@ -49,6 +51,7 @@ fn main() -> Result<(), AnyError> {
         cache: &cache,
         backend: &backend,
         tools: &Tools::find(&cache)?,
+        conditions: &Conditions::find(&cache, &backend)?,
         progress: &Progress::for_terminal(),
         request: &request,
     };
@@ -95,7 +98,8 @@ fn compare(pipeline: &Pipeline<'_>, prepared: &Prepared) -> Result<(), AnyError>
 /// Milliseconds per attempt when every group is run once: interpreters, conftests and files included.
 fn fork(pipeline: &Pipeline<'_>, prepared: &Prepared, trace: TraceMode) -> Result<f64, AnyError> {
     let options = prepared.built.quiet_options();
-    let pool = pipeline.pool(prepared, &options);
+    let world = WorldSetting::base(&prepared.setting);
+    let pool = pipeline.pool(prepared, &world, &options);
     let wanted: Vec<(usize, u32)> = (0..pool.groups.len()).map(|group| (group, 1)).collect();
     let tasks = tasks(pool.groups, &wanted, &BTreeMap::new(), 0, trace, 1);
     let (started, mut done) = (Instant::now(), 0);

@@ -39,6 +39,7 @@ use crate::backend::Isolation;
 use crate::config::Config;
 use crate::error::Result;
 use crate::record::instance::{FailedRepository, RepositoryRecord};
+use crate::screen::conditions::Conditions;
 
 use assemble::Assembled;
 use counts::Counts;
@@ -55,6 +56,8 @@ pub struct DatasetInput<'a> {
     pub repositories: &'a [RepositoryRecord],
     pub failed: &'a [FailedRepository],
     pub isolation: &'a Isolation,
+    /// What the machine could vary.
+    pub conditions: &'a Conditions,
     pub tool_version: &'a str,
 }
 

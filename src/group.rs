@@ -136,14 +136,15 @@ mod tests {
     }
 
     fn normalizer() -> Normalizer {
-        Normalizer::new(&crate::backend::Places {
+        let places = crate::backend::Places {
             root: "/testbed".into(),
             venv: "/opt/venv".into(),
             home: "/home/x".into(),
             tmp: "/tmp".into(),
             runner: "/r".into(),
             scratch: "/s".into(),
-        })
+        };
+        Normalizer::new(&places, "x")
     }
 
     #[test]

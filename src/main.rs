@@ -3,8 +3,13 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|argument| argument == "__sandbox") {
-        gistmill::backend::sandbox::enter();
+    match std::env::args_os().nth(1) {
+        Some(argument) if argument == "__sandbox" => gistmill::backend::sandbox::enter(),
+        Some(argument) if argument == gistmill::screen::contention::COMMAND => {
+            gistmill::screen::contention::busy();
+            return ExitCode::SUCCESS;
+        }
+        _ => {}
     }
     gistmill::cli::main()
 }

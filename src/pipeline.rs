@@ -18,7 +18,9 @@ use crate::progress::Progress;
 use crate::record::id::RepoSlug;
 use crate::record::instance::{FailedRepository, RepositoryRecord};
 use crate::rules::RuleSet;
+use crate::screen::conditions::Conditions;
 use crate::screen::pool::Pool;
+use crate::screen::world::WorldSetting;
 use crate::store::{Cache, Lock, read_json};
 
 /// Stages of the flow, in order.
@@ -67,6 +69,8 @@ pub struct Pipeline<'a> {
     pub cache: &'a Cache,
     pub backend: &'a dyn Backend,
     pub tools: &'a Tools,
+    /// What the machine can vary.
+    pub conditions: &'a Conditions,
     pub progress: &'a Progress,
     pub request: &'a Request,
 }
@@ -135,6 +139,7 @@ impl Pipeline<'_> {
             repositories: &repositories,
             failed: &failed,
             isolation: self.backend.isolation(),
+            conditions: self.conditions,
             tool_version: env!("CARGO_PKG_VERSION"),
         };
         let summary = dataset::write(&directory, &input)?;
@@ -144,16 +149,21 @@ impl Pipeline<'_> {
         Ok(Built { summary: Some(summary), failed, finished })
     }
 
-    /// Workers for a prepared repository, with the limits of the config.
-    pub fn pool<'b>(&'b self, prepared: &'b prepare::Prepared, options: &'b [String]) -> Pool<'b> {
+    /// Workers for a prepared repository in a world, with the limits of the config.
+    pub fn pool<'b>(
+        &'b self,
+        prepared: &'b prepare::Prepared,
+        world: &'b WorldSetting,
+        options: &'b [String],
+    ) -> Pool<'b> {
         let screen = &self.config.screen;
         Pool {
             backend: self.backend,
-            setting: &prepared.setting,
+            setting: &world.setting,
             groups: &prepared.collected.groups,
             options,
-            normalizer: &prepared.normalizer,
-            timeouts: (screen.case_timeout, screen.group_timeout),
+            normalizer: &world.normalizer,
+            timeouts: world.timeouts((screen.case_timeout, screen.group_timeout)),
             jobs: self.request.jobs,
         }
     }

@@ -12,3 +12,4 @@ pub mod outcome;
 pub mod source;
 pub mod trace;
 pub mod verdict;
+pub mod world;

@@ -13,11 +13,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use crate::backend::local::Process;
-use crate::backend::{Backend, Job, JobLimits, Mount, Network};
+use crate::backend::{Backend, Job, JobLimits, Mount, Network, Places};
 use crate::error::{Error, Result};
 use crate::record::id::{hash_parts, sha256_hex};
 use crate::store::Cache;
-use protocol::{Answer, Numbered, OutputLimits, PROTOCOL, Request, RunnerIsolation};
+use protocol::{Answer, Numbered, OutputLimits, PROTOCOL, Request, RunnerIsolation, RunnerWorld};
 
 macro_rules! python_files {
     ($($name:literal),* $(,)?) => {
@@ -37,6 +37,7 @@ const FILES: &[(&str, &str)] = python_files![
     "interpreter.py",
     "isolate.py",
     "network.py",
+    "probe.py",
     "protocol.py",
     "reseed.py",
     "server.py",
@@ -77,6 +78,8 @@ pub fn unpack(cache: &Cache) -> Result<PathBuf> {
 /// Everything that a runner needs to start.
 #[derive(Debug, Clone)]
 pub struct Setting {
+    /// Where things lie inside.
+    pub places: Places,
     /// The environment and tree to run in.
     pub python_prefix: PathBuf,
     pub venv: PathBuf,
@@ -89,30 +92,42 @@ pub struct Setting {
     pub output_bytes: u64,
     /// Whether attempts see the tree through overlays; off only to warm byte code up.
     pub overlays: bool,
+    /// What the world shows in place of, or beside, what is there.
+    pub more_mounts: Vec<Mount>,
+    /// Further places where tests may write.
+    pub more_writable: Vec<PathBuf>,
+    /// What the runner itself does to make the world.
+    pub world: RunnerWorld,
 }
 
 impl Setting {
+    /// Directories where tests may write, beside the tree.
+    fn writable(&self) -> Vec<PathBuf> {
+        let mut writable = vec![self.places.tmp.clone(), self.places.home.clone()];
+        writable.extend(["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from));
+        writable.extend(self.more_writable.iter().cloned());
+        let mut seen = std::collections::BTreeSet::new();
+        writable.retain(|path| seen.insert(path.clone()));
+        writable
+    }
+
     /// The mounts that every run of tests sees, the tree as given.
-    pub fn mounts(&self, backend: &dyn Backend, tree: Mount) -> Vec<Mount> {
-        let places = backend.places();
-        let tmpfs = |inside: &Path| Mount::Tmpfs { inside: inside.to_owned(), bytes: TMPFS_BYTES };
-        let mut mounts = vec![
-            tmpfs(&places.tmp),
-            tmpfs(&places.home),
-            tmpfs(Path::new("/var/tmp")),
-            tmpfs(Path::new("/dev/shm")),
-        ];
+    pub fn mounts(&self, tree: Mount) -> Vec<Mount> {
+        let tmpfs = |inside: PathBuf| Mount::Tmpfs { inside, bytes: TMPFS_BYTES };
+        let mut mounts: Vec<Mount> = self.writable().into_iter().map(tmpfs).collect();
         if !self.python_prefix.starts_with("/usr") {
             let prefix = self.python_prefix.clone();
             mounts.push(Mount::ReadOnly { host: prefix.clone(), inside: prefix });
         }
-        mounts.push(Mount::ReadOnly { host: self.venv.clone(), inside: places.venv.clone() });
+        mounts.push(Mount::ReadOnly { host: self.venv.clone(), inside: self.places.venv.clone() });
         mounts.push(tree);
+        mounts.extend(self.more_mounts.iter().cloned());
         mounts
     }
 
     /// A setting for a tree with its environment, in the conditions of `env`.
     pub fn for_tree(
+        places: &Places,
         python_prefix: &Path,
         venv: &Path,
         tree: &Path,
@@ -121,6 +136,7 @@ impl Setting {
         limits: &crate::config::Limits,
     ) -> Self {
         Setting {
+            places: places.clone(),
             python_prefix: python_prefix.to_owned(),
             venv: venv.to_owned(),
             tree: tree.to_owned(),
@@ -133,6 +149,9 @@ impl Setting {
             },
             output_bytes: limits.output,
             overlays: true,
+            more_mounts: Vec::new(),
+            more_writable: Vec::new(),
+            world: RunnerWorld::default(),
         }
     }
 }
@@ -154,7 +173,7 @@ impl Runner {
     /// # Errors
     /// Harness errors when it does not start; a repository error when pytest cannot be imported.
     pub fn start(backend: &dyn Backend, setting: &Setting) -> Result<Self> {
-        let mut process = backend.start(&job(backend, setting))?;
+        let mut process = backend.start(&job(setting))?;
         let token = fresh_token()?;
         let pipe = process.take_answers().ok_or_else(|| Error::internal("the job has no channel"))?;
         let (sender, answers) = sync_channel(64);
@@ -175,15 +194,16 @@ impl Runner {
         });
         let mut runner =
             Runner { process, answers, next_id: 0, python: String::new(), pytest: String::new() };
-        let places = backend.places();
+        let places = &setting.places;
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let isolation = setting.overlays.then(|| RunnerIsolation {
             root: text(&places.root),
-            writable: vec![text(&places.tmp), text(&places.home), "/var/tmp".into(), "/dev/shm".into()],
+            writable: setting.writable().iter().map(|path| text(path)).collect(),
             scratch: text(&places.scratch),
         });
         let limits = OutputLimits { output_bytes: setting.output_bytes };
-        let hello = Request::Hello { token, protocol: PROTOCOL, isolation, limits };
+        let world = setting.world.clone();
+        let hello = Request::Hello { token, protocol: PROTOCOL, isolation, limits, world };
         match runner.ask(&hello, Duration::from_mins(1))? {
             Answer::Hello { python, pytest } => {
                 (runner.python, runner.pytest) = (python, pytest);
@@ -312,12 +332,12 @@ pub fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn job(backend: &dyn Backend, setting: &Setting) -> Job {
-    let places = backend.places();
+fn job(setting: &Setting) -> Job {
+    let places = &setting.places;
     let (host, inside) = (setting.tree.clone(), places.root.clone());
     let tree =
         if setting.overlays { Mount::ReadOnly { host, inside } } else { Mount::Writable { host, inside } };
-    let mut mounts = setting.mounts(backend, tree);
+    let mut mounts = setting.mounts(tree);
     mounts.push(Mount::Tmpfs { inside: places.scratch.clone(), bytes: 2 * TMPFS_BYTES });
     mounts.push(Mount::ReadOnly { host: setting.runner.clone(), inside: places.runner.clone() });
     let main = places.runner.join("gistmill_runner/__main__.py");

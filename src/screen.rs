@@ -4,7 +4,10 @@
 //! nor addresses, nor random state. The first two rounds give every group one attempt each; the others deepen the groups
 //! that are to be published.
 
+pub mod attribution;
 pub mod cold;
+pub mod conditions;
+pub mod contention;
 pub mod journal;
 pub mod normalize;
 pub mod pool;
@@ -139,6 +142,28 @@ pub fn attempt_of(
     }
 }
 
+/// The attempt that a group makes in a world where its file cannot be collected.
+pub fn not_collected(
+    group: &Group,
+    text: &str,
+    normalizer: &Normalizer,
+    (world, round): (&str, u32),
+) -> Attempt {
+    Attempt {
+        group_id: group.group_id.clone(),
+        world: world.to_owned(),
+        number: 0,
+        method: Method::Fork,
+        round,
+        exit: Exit::NotCollected,
+        cases: Vec::new(),
+        connections: Vec::new(),
+        leftover: 0,
+        raw_output: normalizer.output(&crate::collect::tail(text, 40), &[], &mut BTreeMap::new()),
+        duration_ms: 0.0,
+    }
+}
+
 /// Node ID of the item with this index; a made-up one has none.
 pub fn node_id(items: &[crate::runner::protocol::Item], index: i64) -> String {
     let item = items.iter().find(|item| i64::try_from(item.index) == Ok(index));
@@ -192,19 +217,19 @@ impl Screened {
         &self.attempts[group]
     }
 
-    /// How many attempts of a round and method a group has.
+    /// How many attempts of a round and method a group has in the base world.
     pub fn count(&self, group: usize, method: Method, round: u32) -> u32 {
-        let made = self.attempts[group].iter();
+        let made = self.attempts[group].iter().filter(|attempt| attempt.is_base());
         let count = made.filter(|attempt| attempt.method == method && attempt.round == round).count();
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
-    /// Mean duration of the attempts in the fork tree, in milliseconds.
+    /// Mean duration of the attempts in the fork tree, in the base world, in milliseconds.
     pub fn durations(&self) -> BTreeMap<usize, f64> {
         let mean = |attempts: &Vec<Attempt>| {
             let times: Vec<f64> = attempts
                 .iter()
-                .filter(|attempt| attempt.method == Method::Fork)
+                .filter(|attempt| attempt.method == Method::Fork && attempt.is_base())
                 .map(|attempt| attempt.duration_ms)
                 .collect();
             (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)

@@ -383,7 +383,7 @@ fn build_root(plan: &Plan) -> Step {
     for name in SYSTEM {
         show_system(name)?;
     }
-    fill_etc(plan.network)?;
+    fill_etc(plan)?;
     fill_dev()?;
     because_io("proc", std::fs::create_dir(format!("{NEW}/proc")))?;
     because(
@@ -433,7 +433,17 @@ fn show_system(name: &str) -> Step {
     bind(Path::new(&host), Path::new(&inside), true)
 }
 
-fn fill_etc(network: Network) -> Step {
+/// The user inside, as the job's environment names it: name and home directory.
+fn identity(env: &BTreeMap<String, String>) -> (String, String) {
+    let plain = |text: &&String| !text.is_empty() && !text.contains([':', '\n']);
+    let user = env.get("USER").filter(plain).map_or(USER, String::as_str);
+    let home = env.get("HOME").filter(plain).cloned().unwrap_or_else(|| format!("/home/{user}"));
+    (user.to_owned(), home)
+}
+
+fn fill_etc(plan: &Plan) -> Step {
+    let network = plan.network;
+    let (user, home) = identity(&plan.env);
     let etc = format!("{NEW}/etc");
     because_io("etc", std::fs::create_dir(&etc))?;
     for name in ETC {
@@ -446,10 +456,10 @@ fn fill_etc(network: Network) -> Step {
         (
             "passwd",
             format!(
-                "root:x:0:0:root:/root:/bin/sh\n{USER}:x:{INSIDE_ID}:{INSIDE_ID}:{USER}:/home/{USER}:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"
+                "root:x:0:0:root:/root:/bin/sh\n{user}:x:{INSIDE_ID}:{INSIDE_ID}:{user}:{home}:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"
             ),
         ),
-        ("group", format!("root:x:0:\n{USER}:x:{INSIDE_ID}:\nnogroup:x:65534:\n")),
+        ("group", format!("root:x:0:\n{user}:x:{INSIDE_ID}:\nnogroup:x:65534:\n")),
         ("hosts", format!("127.0.0.1 localhost {USER}\n::1 localhost\n")),
         ("hostname", format!("{USER}\n")),
         ("nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n".to_owned()),

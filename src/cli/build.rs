@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::pipeline::{Built, Pipeline, Request, Stage};
 use crate::progress::Progress;
 use crate::rules::RuleSet;
+use crate::screen::conditions::Conditions;
 
 #[derive(Debug, clap::Args)]
 pub struct BuildArguments {
@@ -72,6 +73,7 @@ pub fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
     let cache = arguments.cache()?;
     let backend = LocalBackend::new(&own_program()?)?;
     let tools = Tools::find(&cache)?;
+    let conditions = Conditions::find(&cache, &backend)?;
     let progress = Progress::for_terminal();
     let request = Request {
         output: build.output.clone(),
@@ -86,6 +88,7 @@ pub fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
         cache: &cache,
         backend: &backend,
         tools: &tools,
+        conditions: &conditions,
         progress: &progress,
         request: &request,
     };

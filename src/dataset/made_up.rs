@@ -14,6 +14,7 @@ use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome};
 use crate::record::source::{Origin, Pinned};
 use crate::record::trace::{FunctionCalls, Totals, Traced};
 use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
+use crate::screen::conditions::Conditions;
 
 /// A whole input that owns its parts.
 #[derive(Debug)]
@@ -22,6 +23,7 @@ pub struct MadeUp {
     pub repositories: Vec<RepositoryRecord>,
     pub failed: Vec<FailedRepository>,
     pub isolation: Isolation,
+    pub conditions: Conditions,
     /// Holds the recipes.
     pub folder: tempfile::TempDir,
 }
@@ -35,7 +37,14 @@ impl MadeUp {
             repository(&format!("made/up{at}"), *size, folder.path(), &mut random)
         };
         let repositories = sizes.iter().enumerate().map(repository).collect();
-        MadeUp { config: config(), repositories, failed: vec![failed()], isolation: isolation(), folder }
+        MadeUp {
+            config: config(),
+            repositories,
+            failed: vec![failed()],
+            isolation: isolation(),
+            conditions: conditions(),
+            folder,
+        }
     }
 
     /// The input that borrows them.
@@ -46,8 +55,19 @@ impl MadeUp {
             repositories: &self.repositories,
             failed: &self.failed,
             isolation: &self.isolation,
+            conditions: &self.conditions,
             tool_version: "0.0.0",
         }
+    }
+}
+
+fn conditions() -> Conditions {
+    Conditions {
+        covered: [Dimension::HashSeed, Dimension::TimeZone].into(),
+        not_covered: [(Dimension::Locale, "no locale".to_owned())].into(),
+        time_zone: "Pacific/Chatham".into(),
+        locale: None,
+        clock: None,
     }
 }
 

@@ -14,6 +14,8 @@ use crate::backend::Isolation;
 use crate::error::{Error, Result};
 use crate::record::id::sha256_hex;
 use crate::record::instance::Axis;
+use crate::screen::conditions::Conditions;
+use crate::screen::world;
 use crate::store::write_json;
 use crate::tier::{AXES, flake_bound, top};
 
@@ -32,6 +34,8 @@ pub struct Manifest {
     pub parity: BTreeMap<String, Value>,
     pub failed: Value,
     pub isolation: Isolation,
+    /// What differs between the worlds that groups were run in, and what could not be varied.
+    pub worlds: Value,
     /// By slug.
     pub sources: BTreeMap<String, Value>,
     /// By slug.
@@ -112,6 +116,7 @@ impl Manifest {
             parity: by_slug(|one| json!(one.record.parity)),
             failed: private.hide_all(json!(failed)),
             isolation: dataset.isolation.clone(),
+            worlds: worlds(dataset.conditions),
             sources: by_slug(source),
             environments: by_slug(environment),
             config: dataset.public_config.clone(),
@@ -146,6 +151,17 @@ impl Manifest {
     pub fn save(&self, folder: &Path) -> Result<()> {
         write_json(&folder.join("manifest.json"), self)
     }
+}
+
+/// Dimension → what it is in the base world and in the others; and the dimensions that stay as they are.
+fn worlds(conditions: &Conditions) -> Value {
+    json!({
+        "dimensions": world::describe(conditions)
+            .into_iter()
+            .map(|(dimension, [base, other])| (dimension.to_owned(), json!({"base": base, "other": other})))
+            .collect::<serde_json::Map<_, _>>(),
+        "not_covered": conditions.not_covered,
+    })
 }
 
 fn is_ours(entry: &walkdir::DirEntry) -> bool {

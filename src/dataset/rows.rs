@@ -165,6 +165,7 @@ pub fn outcome(attempt: &Attempt) -> &'static str {
     match &attempt.exit {
         Exit::Exited { .. } | Exit::Signaled { .. } => "crashed",
         Exit::TimedOut { .. } => "timed-out",
+        Exit::NotCollected => "not-collected",
         Exit::Finished => {
             let worst_first = [
                 Outcome::Error,
@@ -189,5 +190,6 @@ fn exit(exit: &Exit) -> String {
             format!("case over its time limit: {}", case.as_deref().unwrap_or("unknown"))
         }
         Exit::TimedOut { scope: TimeScope::Group, .. } => "group over its time limit".to_owned(),
+        Exit::NotCollected => "file not collected".to_owned(),
     }
 }

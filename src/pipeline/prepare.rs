@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::backend::sandbox::USER;
 use crate::collect;
 use crate::config::Repo;
 use crate::environment;
@@ -11,6 +12,7 @@ use crate::record::environment::Built;
 use crate::record::id::hash_parts;
 use crate::record::source::Pinned;
 use crate::runner::{self, Setting};
+use crate::screen::conditions::Conditions;
 use crate::screen::normalize::Normalizer;
 use crate::screen::world;
 use crate::source;
@@ -19,7 +21,7 @@ use crate::store::{Lock, read_json, write_json};
 use super::Pipeline;
 
 /// Raised when attempts made by an older version must not be reused.
-const SCREEN_VERSION: &str = "screen-2";
+const SCREEN_VERSION: &str = "screen-3";
 
 /// A repository that is ready to be screened.
 #[derive(Debug)]
@@ -28,7 +30,8 @@ pub struct Prepared {
     pub built: Built,
     pub collected: Collected,
     pub setting: Setting,
-    pub normalizer: Normalizer,
+    /// What the machine can vary.
+    pub conditions: Conditions,
     /// Where its attempts and traces are kept.
     pub folder: PathBuf,
     /// No other build that shares the cache appends to that folder.
@@ -92,6 +95,7 @@ impl Preparation<'_> {
         let runner = runner::unpack(self.pipeline.cache)?;
         let env = world::base_environment(backend.places(), candidate.env);
         let mut setting = Setting::for_tree(
+            backend.places(),
             candidate.python_prefix,
             candidate.venv,
             candidate.tree,
@@ -121,6 +125,7 @@ impl Preparation<'_> {
         let runner = runner::unpack(self.pipeline.cache)?;
         let env = world::base_environment(self.pipeline.backend.places(), &built.env);
         Ok(Setting::for_tree(
+            self.pipeline.backend.places(),
             &built.python_prefix,
             &built.venv,
             &built.tree,
@@ -139,6 +144,7 @@ impl Preparation<'_> {
             SCREEN_VERSION,
             &built.key,
             &runner::version_hash(),
+            &self.pipeline.conditions.key(),
             &self.pipeline.backend.isolation().kind,
             &format!("{:?} {:?}", config.screen.case_timeout, config.screen.group_timeout),
             &limits,
@@ -156,7 +162,7 @@ impl Preparation<'_> {
     pub fn collect(&self, pinned: Pinned, built: Built) -> Result<Prepared> {
         let folder = self.screen_folder(&built)?;
         let setting = self.setting(&built)?;
-        let normalizer = Normalizer::new(self.pipeline.backend.places());
+        let normalizer = Normalizer::new(self.pipeline.backend.places(), USER);
         let lock = Lock::wait(&folder.with_extension("lock"), || {
             self.pipeline.progress.say(&self.title("waits for another build that screens it"));
         })?;
@@ -173,6 +179,7 @@ impl Preparation<'_> {
             write_json(&path, &collected)?;
             collected
         };
-        Ok(Prepared { pinned, built, collected, setting, normalizer, folder, _lock: lock })
+        let conditions = self.pipeline.conditions.clone();
+        Ok(Prepared { pinned, built, collected, setting, conditions, folder, _lock: lock })
     }
 }

@@ -12,13 +12,17 @@ use crate::record::id::InstanceId;
 use crate::record::instance::{GroupRecord, Parity, ParityDifference, RepositoryRecord};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method};
 use crate::record::trace::{is_test_path, test_roots};
-use crate::record::verdict::{Cause, Evidence, Verdict};
+use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
+use crate::record::world::World;
 use crate::rules::Subject;
 use crate::runner::protocol::TraceMode;
 use crate::sample::{self, Candidate};
+use crate::screen::attribution::{self, CONFIRMING_ROUND, Seen, Step};
 use crate::screen::journal::Journal;
 use crate::screen::pool::Event;
-use crate::screen::{Screened, attempt_of, cold, node_id, rounds, tasks, verdict, world};
+use crate::screen::world::WorldSetting;
+use crate::screen::{FIRST_ROUNDS, Screened, attempt_of, cold, contention, node_id, not_collected, rounds};
+use crate::screen::{tasks, verdict};
 use crate::tier::Difficulty;
 use crate::trace::Traces;
 
@@ -53,6 +57,8 @@ struct Bench<'a> {
     /// Attempts and cold runs that the config asks for.
     attempts: u32,
     cold_runs: u32,
+    /// The base world.
+    base: WorldSetting,
 }
 
 impl<'a> Repository<'a> {
@@ -89,6 +95,7 @@ impl<'a> Repository<'a> {
         self.stage = Stage::Screen;
         let mut bench = Bench::open(&prepared, &self.pipeline.config.screen)?;
         self.first_rounds(&mut bench)?;
+        self.other_worlds(&mut bench)?;
         if until == Stage::Screen {
             return Ok(None);
         }
@@ -109,13 +116,52 @@ impl<'a> Repository<'a> {
     /// Every group gets its attempts of the first rounds.
     fn first_rounds(&self, bench: &mut Bench<'_>) -> Result<()> {
         let all: Vec<usize> = (0..bench.prepared.collected.groups.len()).collect();
-        for round in crate::screen::FIRST_ROUNDS {
+        for round in FIRST_ROUNDS {
             self.attempts(bench, &all, round, 1, &format!("screen {}/2", round + 1))?;
         }
         Ok(())
     }
 
-    /// Makes the attempts of one round that are still missing.
+    /// What passes in the base world runs where everything differs; what differs there, until the cause has a name.
+    fn other_worlds(&self, bench: &mut Bench<'_>) -> Result<()> {
+        let partial = self.pipeline.config.screen.partial_groups;
+        let covered = &bench.prepared.conditions.covered;
+        loop {
+            let mut wanted: BTreeMap<World, Vec<(usize, u32)>> = BTreeMap::new();
+            for (index, group) in bench.prepared.collected.groups.iter().enumerate() {
+                let made = bench.considered(index, Depth::First);
+                if bench.unavailable.contains_key(&index)
+                    || !verdict::judge(group, &base_attempts(&made), partial).is_kept()
+                {
+                    continue;
+                }
+                if let Step::Run { world, attempts } = attribution::next(&Seen::new(made), covered) {
+                    let made = bench.screened.of(index).iter().filter(|attempt| {
+                        attempt.method == Method::Fork
+                            && attempt.world == world.to_string()
+                            && (world != World::Base || attempt.round == CONFIRMING_ROUND)
+                    });
+                    let missing = attempts.saturating_sub(made.count());
+                    wanted.entry(world).or_default().push((index, u32::try_from(missing).unwrap_or(1)));
+                }
+            }
+            if wanted.is_empty() {
+                return Ok(());
+            }
+            for (world, wanted) in wanted {
+                let made = self.world_setting(bench, &world)?;
+                let round = if world == World::Base { CONFIRMING_ROUND } else { 0 };
+                self.make(bench, &made, &wanted, round, &format!("world {world}"))?;
+            }
+        }
+    }
+
+    fn world_setting(&self, bench: &Bench<'_>, world: &World) -> Result<WorldSetting> {
+        let Prepared { built, conditions, setting, folder, .. } = bench.prepared;
+        WorldSetting::new(world, conditions, setting, &built.env, folder)
+    }
+
+    /// Makes the attempts of one round in the base world that are still missing.
     fn attempts(
         &self,
         bench: &mut Bench<'_>,
@@ -129,6 +175,19 @@ impl<'a> Repository<'a> {
             (!bench.unavailable.contains_key(group) && made < count).then(|| (*group, count - made))
         };
         let wanted: Vec<(usize, u32)> = groups.iter().filter_map(missing).collect();
+        let base = bench.base.clone();
+        self.make(bench, &base, &wanted, round, name)
+    }
+
+    /// Makes attempts in a world and records them.
+    fn make(
+        &self,
+        bench: &mut Bench<'_>,
+        world: &WorldSetting,
+        wanted: &[(usize, u32)],
+        round: u32,
+        name: &str,
+    ) -> Result<()> {
         if wanted.is_empty() {
             return Ok(());
         }
@@ -136,17 +195,32 @@ impl<'a> Repository<'a> {
         let stage = self.pipeline.progress.stage(&self.title(name), total);
         let durations = bench.screened.durations();
         let Bench { prepared, options, screened, unavailable, unavailable_journal, .. } = bench;
-        let Prepared { collected, normalizer, .. } = &**prepared;
-        let pool = self.pipeline.pool(prepared, options);
-        let tasks = tasks(&collected.groups, &wanted, &durations, round, TraceMode::Off, pool.jobs);
+        let collected = &prepared.collected;
+        let pool = self.pipeline.pool(prepared, world, options);
+        let tasks = tasks(&collected.groups, wanted, &durations, round, TraceMode::Off, pool.jobs);
+        let place = world.world.to_string();
+        let _contention = world.loaded.then(|| contention::start(pool.jobs)).transpose()?;
+        let counts: BTreeMap<usize, u32> = wanted.iter().copied().collect();
         let result = pool.run(tasks, |event| {
             match event {
                 Event::Attempt { group, round, done, items, .. } => {
                     let name = |index: i64| node_id(&items, index);
                     let attempt =
-                        attempt_of(&collected.groups[group], &done, name, normalizer, (world::BASE, round));
+                        attempt_of(&collected.groups[group], &done, name, &world.normalizer, (&place, round));
                     screened.record(group, attempt)?;
                     stage.step();
+                }
+                Event::Unavailable { group, round, text } if world.world != World::Base => {
+                    for _ in 0..counts.get(&group).copied().unwrap_or(1) {
+                        let attempt = not_collected(
+                            &collected.groups[group],
+                            &text,
+                            &world.normalizer,
+                            (&place, round),
+                        );
+                        screened.record(group, attempt)?;
+                        stage.step();
+                    }
                 }
                 Event::Unavailable { group, round, text } => {
                     let group_id = collected.groups[group].group_id.clone();
@@ -204,12 +278,14 @@ impl<'a> Repository<'a> {
         }
         let stage = self.pipeline.progress.stage(&self.title("trace"), 2 * missing.len() as u64);
         let durations = bench.screened.durations();
-        let Bench { prepared, options, screened, traces, roots, .. } = bench;
+        let Bench { prepared, options, screened, traces, roots, base, .. } = bench;
         traces.measure(
-            &self.pipeline.pool(prepared, options),
+            &self.pipeline.pool(prepared, base, options),
             &missing,
             &durations,
-            |group| screened.of(group).iter().find(|attempt| attempt.method == Method::Fork),
+            |group| {
+                screened.of(group).iter().find(|attempt| attempt.method == Method::Fork && attempt.is_base())
+            },
             |path| is_test_path(path, roots),
             || stage.step(),
         )
@@ -292,7 +368,7 @@ impl<'a> Repository<'a> {
             .screened
             .of(index)
             .iter()
-            .filter(|attempt| attempt.method == Method::Fork && crate::screen::FIRST_ROUNDS.contains(&attempt.round))
+            .filter(|attempt| attempt.method == Method::Fork && attempt.is_base() && FIRST_ROUNDS.contains(&attempt.round))
             .map(|attempt| attempt.duration_ms)
             .collect();
         let source = test_source(&bench.prepared.setting.tree, group);
@@ -371,7 +447,7 @@ impl<'a> Repository<'a> {
             } else {
                 bench.traces.totals(&group.group_id).cloned()
             };
-            let considered: Vec<Attempt> = bench.considered(index).into_iter().cloned().collect();
+            let considered: Vec<Attempt> = bench.considered(index, Depth::All).into_iter().cloned().collect();
             let attempts = bench.screened.of(index).to_vec();
             groups.push(GroupRecord {
                 slug: self.repo.slug.clone(),
@@ -436,18 +512,26 @@ impl<'a> Bench<'a> {
             traces: Traces::open(&folder.join("traces"))?,
             attempts: screen.attempts,
             cold_runs: screen.cold_runs,
+            base: WorldSetting::base(&prepared.setting),
         })
     }
 
     /// The attempts that the config asks for, whatever else the journal holds from a build that asked for more.
-    fn considered(&self, index: usize) -> Vec<&Attempt> {
+    fn considered(&self, index: usize, depth: Depth) -> Vec<&Attempt> {
         let mut seen: BTreeMap<(Method, u32), u32> = BTreeMap::new();
         let wanted = |attempt: &&Attempt| {
+            // What an attribution asked for follows from the attempts themselves.
+            if !attempt.is_base() || attempt.round == CONFIRMING_ROUND {
+                return true;
+            }
             let made = seen.entry((attempt.method, attempt.round)).or_default();
             *made += 1;
             match attempt.method {
-                Method::Fork => *made <= crate::screen::attempts_of_round(attempt.round, self.attempts),
-                Method::Cold => *made <= self.cold_runs,
+                Method::Fork => {
+                    (depth == Depth::All || FIRST_ROUNDS.contains(&attempt.round))
+                        && *made <= crate::screen::attempts_of_round(attempt.round, self.attempts)
+                }
+                Method::Cold => depth == Depth::All && *made <= self.cold_runs,
             }
         };
         self.screened.of(index).iter().filter(wanted).collect()
@@ -465,13 +549,9 @@ impl<'a> Bench<'a> {
     }
 
     fn verdict(&self, index: usize, group: &Group, partial: bool, depth: Depth) -> Verdict {
-        let first_only = |round: u32| depth == Depth::All || crate::screen::FIRST_ROUNDS.contains(&round);
-        let made = self.considered(index);
-        let fork: Vec<Attempt> = made
-            .iter()
-            .filter(|attempt| attempt.method == Method::Fork && first_only(attempt.round))
-            .map(|attempt| (*attempt).clone())
-            .collect();
+        let first_only = |round: u32| depth == Depth::All || FIRST_ROUNDS.contains(&round);
+        let made = self.considered(index, depth);
+        let fork = base_attempts(&made);
         if let Some(row) = self.unavailable.get(&index).filter(|row| first_only(row.round)) {
             let (cause, summary) = if fork.is_empty() {
                 (Cause::CollectionError, "cannot be run when its file is collected alone")
@@ -490,16 +570,36 @@ impl<'a> Bench<'a> {
             return Verdict::Dropped { cause, evidence };
         }
         let verdict = verdict::judge(group, &fork, partial);
-        let cold = fork.first().and_then(|fork| {
-            let differs =
-                |attempt: &&&Attempt| attempt.method == Method::Cold && !cold::agrees(fork, attempt);
-            made.iter().find(differs)
-        });
-        match (verdict, cold, depth) {
-            (Verdict::Kept, Some(cold), Depth::All) => verdict::cold_differs(group, &fork[0], cold),
-            (verdict, ..) => verdict,
+        if !verdict.is_kept() {
+            return verdict;
+        }
+        match attribution::next(&Seen::new(made.iter().copied()), &self.prepared.conditions.covered) {
+            Step::Unsteady(one, other) => return verdict::unsteady(group, one, other),
+            Step::DependsOn { dimensions, base, other } => {
+                let clues = self.clues(group, &dimensions);
+                return verdict::depends(group, &dimensions, base, other, &clues);
+            }
+            // What is still to be run was not asked for: this group's attempts in the base world decide.
+            Step::Agrees | Step::Run { .. } => {}
+        }
+        let differs =
+            |attempt: &&&Attempt| attempt.method == Method::Cold && !cold::agrees(&fork[0], attempt);
+        match made.iter().find(differs) {
+            Some(cold) if depth == Depth::All => verdict::cold_differs(group, &fork[0], cold),
+            _ => verdict,
         }
     }
+
+    /// What in the source of a test explains that it depends on these dimensions.
+    fn clues(&self, _group: &Group, _dimensions: &BTreeSet<Dimension>) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Attempts in the fork tree, in the base world.
+fn base_attempts(made: &[&Attempt]) -> Vec<Attempt> {
+    let base = made.iter().filter(|attempt| attempt.method == Method::Fork && attempt.is_base());
+    base.map(|attempt| (*attempt).clone()).collect()
 }
 
 fn kept(verdicts: &[Verdict]) -> Vec<usize> {
@@ -508,7 +608,7 @@ fn kept(verdicts: &[Verdict]) -> Vec<usize> {
 
 /// What every attempt in the fork tree showed; empty when they differ.
 fn golden(attempts: &[Attempt]) -> Vec<CaseResult> {
-    let mut fork = attempts.iter().filter(|attempt| attempt.method == Method::Fork);
+    let mut fork = attempts.iter().filter(|attempt| attempt.method == Method::Fork && attempt.is_base());
     let Some(first) = fork.next() else { return Vec::new() };
     let hash = first.observation_hash();
     if fork.all(|attempt| attempt.observation_hash() == hash) { first.cases.clone() } else { Vec::new() }
@@ -518,7 +618,7 @@ fn parity(bench: &Bench<'_>) -> Parity {
     let mut parity = Parity::default();
     for (index, group) in bench.prepared.collected.groups.iter().enumerate() {
         let made = bench.screened.of(index);
-        let fork = made.iter().find(|attempt| attempt.method == Method::Fork);
+        let fork = made.iter().find(|attempt| attempt.method == Method::Fork && attempt.is_base());
         let mut colds = made.iter().filter(|attempt| attempt.method == Method::Cold).peekable();
         let (Some(fork), Some(_)) = (fork, colds.peek()) else { continue };
         parity.compared += 1;

@@ -63,6 +63,8 @@ pub enum Exit {
     Exited { code: i32 },
     /// The process was killed by a signal.
     Signaled { signal: i32 },
+    /// The file could not be collected in this attempt; what pytest said is in the raw output.
+    NotCollected,
     /// Over a limit; `case` is the case that was running.
     TimedOut { scope: TimeScope, case: Option<String> },
 }
@@ -111,6 +113,11 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// Whether it was made in the reference conditions.
+    pub fn is_base(&self) -> bool {
+        self.world == super::world::BASE
+    }
+
     /// SHA-256 over what must agree between attempts: exit, outcomes, exception types, normalized output.
     pub fn observation_hash(&self) -> String {
         let mut parts = vec![format!("{:?}", self.exit)];
@@ -121,7 +128,10 @@ impl Attempt {
             parts.push(case.stdout.clone());
             parts.push(case.stderr.clone());
         }
-        parts.push(self.raw_output.clone());
+        // Why a file cannot be collected is told by a traceback, which may show anything.
+        if self.exit != Exit::NotCollected {
+            parts.push(self.raw_output.clone());
+        }
         hash_parts(&parts)
     }
 

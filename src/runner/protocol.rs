@@ -20,6 +20,7 @@ pub enum Request {
         protocol: u32,
         isolation: Option<RunnerIsolation>,
         limits: OutputLimits,
+        world: RunnerWorld,
     },
     /// Collect everything in one process; `args` empty = the repository's own testpaths.
     Discover {
@@ -65,6 +66,17 @@ pub struct RunnerIsolation {
     pub root: String,
     pub writable: Vec<String>,
     pub scratch: String,
+}
+
+/// What the runner itself changes to make a world; the rest is environment variables and mounts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct RunnerWorld {
+    /// Working directory for everything from the first conftest on; none = the root of the tree.
+    pub elsewhere: Option<String>,
+    /// File in the root of the tree that test modules are loaded from; none = their own.
+    pub probe: Option<String>,
+    /// Whether the root is not where byte code was compiled.
+    pub moved: bool,
 }
 
 /// Bounds on what a case's report carries.

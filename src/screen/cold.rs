@@ -18,7 +18,7 @@ use crate::record::collected::{Group, shell_quote};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome, TimeScope};
 use crate::runner::Setting;
 
-use super::world::BASE;
+use crate::record::world::BASE;
 
 /// Where the report is written inside; a directory of its own, so that nothing else is shared with the host.
 const REPORT: &str = "/run/report";
@@ -125,15 +125,15 @@ impl Cold<'_> {
     }
 
     fn job(&self, group: &Group, report: &std::path::Path) -> Job {
-        let root = self.backend.places().root.clone();
+        let root = self.setting.places.root.clone();
         let tree = Mount::Overlay { host: self.setting.tree.clone(), inside: root.clone() };
-        let mut mounts = self.setting.mounts(self.backend, tree);
+        let mut mounts = self.setting.mounts(tree);
         mounts.push(Mount::Writable { host: report.to_owned(), inside: REPORT.into() });
         let mut env = self.setting.env.clone();
         let mut options: Vec<String> = self.options.iter().map(|option| shell_quote(option)).collect();
         options.extend([format!("--junitxml={REPORT}/report.xml"), "-o".into(), "junit_logging=no".into()]);
         env.insert("PYTEST_ADDOPTS".into(), options.join(" "));
-        let venv = self.backend.places().venv.join("bin/python").to_string_lossy().into_owned();
+        let venv = self.setting.places.venv.join("bin/python").to_string_lossy().into_owned();
         Job {
             argv: vec![venv, "-m".into(), "pytest".into(), group.group_id.clone()],
             env,

@@ -1,7 +1,8 @@
 //! Normalization of output: the short list of the definition and nothing else. Pure.
 //!
-//! Replaced are memory addresses in `0x…` form, the checkout path, the temporary directory, process IDs that the runner
-//! knows, and durations that pytest prints. Each replacement is counted by kind.
+//! Replaced are memory addresses in `0x…` form, the checkout path, the temporary directory (with the name of the user in
+//! pytest's own), process IDs that the runner knows, and durations that pytest prints. Each replacement is counted by
+//! kind.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -9,6 +10,9 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 use crate::backend::Places;
+
+/// The temporary directory that code names when it does not ask.
+const USUAL_TMP: &str = "/tmp";
 
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b0x[0-9a-fA-F]{5,16}\b"));
 static SUMMARY_DURATION: LazyLock<Regex> = LazyLock::new(|| {
@@ -31,14 +35,26 @@ const SMALLEST_PROCESS_ID: u32 = 10_000;
 pub struct Normalizer {
     root: String,
     venv: String,
-    tmp: String,
+    /// The temporary directory, and the usual one where it is another.
+    tmp: Vec<String>,
+    /// pytest's own directory for the temporary files of this user, without the temporary directory.
+    of_user: String,
 }
 
 impl Normalizer {
     /// A normalizer for code that sees these places.
-    pub fn new(places: &Places) -> Self {
+    pub fn new(places: &Places, user: &str) -> Self {
         let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
-        Normalizer { root: text(&places.root), venv: text(&places.venv), tmp: text(&places.tmp) }
+        let mut tmp = vec![text(&places.tmp)];
+        if tmp[0] != USUAL_TMP {
+            tmp.push(USUAL_TMP.to_owned());
+        }
+        Normalizer {
+            root: text(&places.root),
+            venv: text(&places.venv),
+            tmp,
+            of_user: format!("<tmp>/pytest-of-{user}"),
+        }
     }
 
     /// Output of a case; what was replaced is added to `replaced`.
@@ -65,26 +81,37 @@ impl Normalizer {
             let exact = pattern(&format!(r"\b{process_id}\b"));
             step("process-id", &exact, &|_| "<pid>".to_owned());
         }
-        for (kind, path, name) in [("root", &self.root, "<root>"), ("tmp", &self.tmp, "<tmp>")] {
+        let tmp = self.tmp.iter().map(|path| ("tmp", path, "<tmp>"));
+        for (kind, path, name) in std::iter::once(("root", &self.root, "<root>")).chain(tmp) {
             let (changed, count) = replace_path(&text, path, name);
             if count > 0 {
                 text = changed;
                 *replaced.entry(kind.to_owned()).or_default() += count;
             }
         }
-        text
+        self.any_user(text)
     }
 
     /// A node or parameter ID with machine paths replaced, and whether there were any.
     pub fn id(&self, text: &str) -> (String, bool) {
         let mut text = text.to_owned();
         let mut any = false;
-        for (path, name) in [(&self.root, "<root>"), (&self.venv, "<venv>"), (&self.tmp, "<tmp>")] {
+        let tmp = self.tmp.iter().map(|path| (path, "<tmp>"));
+        for (path, name) in [(&self.root, "<root>"), (&self.venv, "<venv>")].into_iter().chain(tmp) {
             let (changed, count) = replace_path(&text, path, name);
             any |= count > 0;
             text = changed;
         }
-        (text, any)
+        (self.any_user(text), any)
+    }
+
+    /// The name of the user is part of the temporary directory that pytest makes.
+    fn any_user(&self, text: String) -> String {
+        if text.contains(&self.of_user) {
+            text.replace(&self.of_user, "<tmp>/pytest-of-<user>")
+        } else {
+            text
+        }
     }
 }
 
@@ -115,8 +142,34 @@ fn replace_path(text: &str, path: &str, name: &str) -> (String, u32) {
 mod tests {
     use super::*;
 
+    fn places() -> Places {
+        Places {
+            root: "/testbed".into(),
+            venv: "/opt/venv".into(),
+            home: "/home/gistmill".into(),
+            tmp: "/tmp".into(),
+            runner: "/opt/gistmill".into(),
+            scratch: "/run/scratch".into(),
+        }
+    }
+
+    #[test]
+    fn two_worlds_show_the_same_for_the_same_temporary_file() {
+        let other = Normalizer::new(
+            &Places { root: "/srv/tree".into(), tmp: "/var/scratch".into(), ..places() },
+            "somebody-else",
+        );
+        let seen = other.output(
+            "/srv/tree/a /var/scratch/pytest-of-somebody-else/pytest-0/t0 /tmp/x",
+            &[],
+            &mut BTreeMap::new(),
+        );
+        assert_eq!(seen, "<root>/a <tmp>/pytest-of-<user>/pytest-0/t0 <tmp>/x");
+        assert_eq!(output("/testbed/a /tmp/pytest-of-gistmill/pytest-0/t0 /tmp/x"), seen);
+    }
+
     fn normalizer() -> Normalizer {
-        Normalizer { root: "/testbed".into(), venv: "/opt/venv".into(), tmp: "/tmp".into() }
+        Normalizer::new(&places(), "gistmill")
     }
 
     fn output(text: &str) -> String {

@@ -14,7 +14,7 @@ use crate::error::{Error, Fault, Result};
 use crate::group::GroupKey;
 use crate::record::collected::Group;
 use crate::runner::protocol::{
-    Answer, FileReady, GroupDone, ImportTrace, Item, ProcessExit, Request, TraceMode,
+    Answer, CollectError, FileReady, GroupDone, ImportTrace, Item, ProcessExit, Request, TraceMode,
 };
 use crate::runner::{Ran, Runner, Setting, milliseconds};
 
@@ -191,6 +191,7 @@ struct Worker<'a> {
 struct OpenFile {
     items: Arc<Vec<Item>>,
     by_key: BTreeMap<GroupKey, Vec<usize>>,
+    errors: Vec<CollectError>,
     import: Option<Arc<ImportTrace>>,
 }
 
@@ -360,8 +361,13 @@ impl<'a> Worker<'a> {
         let group = &self.pool.groups[run.group];
         let Some(items) = file.items_of(group, self.pool.normalizer) else {
             task.runs.pop();
-            let text = "the group is not collected, or has other cases, when its file is collected alone";
-            self.tell(Event::Unavailable { group: run.group, round: task.round, text: text.to_owned() })?;
+            let mut text =
+                "the group is not collected, or has other cases, when its file is collected alone".to_owned();
+            for error in file.errors.iter() {
+                text.push_str("\n\n");
+                text.push_str(&error.text);
+            }
+            self.tell(Event::Unavailable { group: run.group, round: task.round, text })?;
             return Ok(true);
         };
         let Some(runner) = self.runner.as_mut() else {
@@ -457,7 +463,12 @@ impl OpenFile {
         for item in ready.items.iter().filter(|item| item.kind == "function") {
             by_key.entry(GroupKey::of(item)).or_default().push(item.index);
         }
-        OpenFile { items: Arc::new(ready.items), by_key, import: ready.import.map(Arc::new) }
+        OpenFile {
+            items: Arc::new(ready.items),
+            by_key,
+            errors: ready.errors,
+            import: ready.import.map(Arc::new),
+        }
     }
 
     /// Items of the group's cases; none when a case is missing. The file may hold more (what a hook deselects).

@@ -1,11 +1,19 @@
 //! Attempts → verdict. Pure: the order in which attempts were made does not matter.
 
-use crate::record::collected::Group;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use similar::TextDiff;
+
+use crate::record::collected::{Group, shell_quote};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Outcome, TimeScope};
-use crate::record::verdict::{Cause, Evidence, Verdict};
+use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
+use crate::record::world::World;
 
 /// Longest excerpt in an evidence, in characters.
 const EXCERPT: usize = 4000;
+/// Longest line of a rendered observation, in characters.
+const LINE: usize = 400;
 
 /// Judges a group by its attempts in the base world.
 ///
@@ -33,6 +41,51 @@ pub fn judge(group: &Group, attempts: &[Attempt], partial: bool) -> Verdict {
         Some(other) => outputs_differ(group, first, other),
         None => Verdict::Kept,
     }
+}
+
+/// The verdict of a group that passes in the base world, where two attempts in one world differ.
+pub fn unsteady(group: &Group, first: &Attempt, other: &Attempt) -> Verdict {
+    if first.outcome_hash() == other.outcome_hash() {
+        outputs_differ(group, first, other)
+    } else {
+        outcomes_differ(group, first, other)
+    }
+}
+
+/// The verdict of a group that shows something else exactly when `dimensions` differ; `clues` say what it uses.
+///
+/// The cause is the first of several dimensions; all of them stand in the evidence.
+pub fn depends(
+    group: &Group,
+    dimensions: &BTreeSet<Dimension>,
+    base: &Attempt,
+    other: &Attempt,
+    clues: &[String],
+) -> Verdict {
+    let Some(first) = dimensions.first() else {
+        return unsteady(group, base, other);
+    };
+    let names: Vec<&str> = dimensions.iter().map(|dimension| dimension.as_str()).collect();
+    let what = if base.outcome_hash() == other.outcome_hash() {
+        "what it shows differs".to_owned()
+    } else {
+        format!("{}, but {}", describe(base), describe(other))
+    };
+    let when = match names.as_slice() {
+        [one] => format!("when only the {} differs", one.replace('-', " ")),
+        several => format!("only when {} differ together", several.join(" and ").replace('-', " ")),
+    };
+    let mut excerpt = observation_diff(base, other);
+    if !clues.is_empty() {
+        excerpt = format!("{}\n\n{excerpt}", clues.join("\n"));
+    }
+    let mut verdict =
+        dropped(group, Cause::DependsOn(*first), &format!("{what} {when}"), &[base, other], excerpt);
+    if let Verdict::Dropped { evidence, .. } = &mut verdict {
+        let world = World::of(dimensions.clone());
+        evidence.command = format!("gistmill replay {} --world {world}", shell_quote(&group.group_id));
+    }
+    verdict
 }
 
 /// The verdict of a group that calls nothing of the repository outside its tests.
@@ -66,6 +119,9 @@ fn unfinished(group: &Group, first: &Attempt, attempts: &[Attempt]) -> Option<Ve
             (Cause::Crashes, format!("the process left with exit code {code} before the test was over"))
         }
         Exit::Signaled { signal } => (Cause::Crashes, format!("the process was killed by signal {signal}")),
+        Exit::NotCollected => {
+            (Cause::CollectionError, "cannot be run when its file is collected alone".to_owned())
+        }
     };
     Some(dropped(group, cause, &summary, &seen, first.raw_output.clone()))
 }
@@ -102,69 +158,64 @@ fn not_passing(group: &Group, first: &Attempt, attempts: &[Attempt], partial: bo
 }
 
 fn outcomes_differ(group: &Group, first: &Attempt, other: &Attempt) -> Verdict {
-    let excerpt = format!(
-        "{}: {}\n{}: {}\n{}",
-        name(first),
-        describe(first),
-        name(other),
-        describe(other),
-        first_difference(first, other)
-    );
-    dropped(
-        group,
-        Cause::NondeterministicOutcome,
-        "outcomes differ between attempts in the base world",
-        &[first, other],
-        excerpt,
-    )
+    let summary = format!("outcomes differ between attempts in {}", place(first));
+    let excerpt = observation_diff(first, other);
+    dropped(group, Cause::NondeterministicOutcome, &summary, &[first, other], excerpt)
 }
 
 fn outputs_differ(group: &Group, first: &Attempt, other: &Attempt) -> Verdict {
-    dropped(
-        group,
-        Cause::NondeterministicOutput,
-        "outcomes agree, but what the test shows differs between attempts in the base world",
-        &[first, other],
-        first_difference(first, other),
-    )
+    let summary =
+        format!("outcomes agree, but what the test shows differs between attempts in {}", place(first));
+    let excerpt = observation_diff(first, other);
+    dropped(group, Cause::NondeterministicOutput, &summary, &[first, other], excerpt)
 }
 
-/// The first line in which two attempts differ, case by case.
-fn first_difference(first: &Attempt, other: &Attempt) -> String {
-    for (a, b) in first.cases.iter().zip(&other.cases) {
-        if a.outcome != b.outcome {
-            let message = if a.message.is_empty() { &b.message } else { &a.message };
-            return format!("{}: {} / {}\n{message}", a.case_id, a.outcome.as_str(), b.outcome.as_str());
-        }
-        if a.exception != b.exception {
-            return format!("{}: exception {:?} / {:?}", a.case_id, a.exception, b.exception);
-        }
-        for (stream, left, right) in [("stdout", &a.stdout, &b.stdout), ("stderr", &a.stderr, &b.stderr)] {
-            if left != right {
-                return format!("{}: {stream}\n{}", a.case_id, line_difference(left, right));
-            }
-        }
-    }
-    if first.raw_output == other.raw_output {
-        format!("{} cases / {} cases", first.cases.len(), other.cases.len())
-    } else {
-        format!("output outside capture\n{}", line_difference(&first.raw_output, &other.raw_output))
+fn place(attempt: &Attempt) -> String {
+    match attempt.world.as_str() {
+        "base" => "the base world".to_owned(),
+        other => format!("the world `{other}`"),
     }
 }
 
-fn line_difference(left: &str, right: &str) -> String {
-    let (mut a, mut b) = (left.lines(), right.lines());
-    for number in 1.. {
-        match (a.next(), b.next()) {
-            (None, None) => break,
-            (left, right) if left == right => {}
-            (left, right) => {
-                let show = |line: Option<&str>| line.map_or("(nothing)".to_owned(), |line| clip(line, 400));
-                return format!("line {number}\n- {}\n+ {}", show(left), show(right));
-            }
+/// A unified diff of two observations.
+pub fn observation_diff(first: &Attempt, other: &Attempt) -> String {
+    let (left, right) = (render(first), render(other));
+    TextDiff::from_lines(&left, &right)
+        .unified_diff()
+        .context_radius(3)
+        .header(&name(first), &name(other))
+        .to_string()
+}
+
+/// What an attempt showed, as text for people; the lines of long output are clipped.
+pub fn render(attempt: &Attempt) -> String {
+    let mut text = String::new();
+    for case in &attempt.cases {
+        let _ = writeln!(text, "{}: {}", case.case_id, case.outcome.as_str());
+        let exception = case.exception.as_deref().unwrap_or_default();
+        for (title, block) in [
+            ("  exception", exception),
+            ("  message", &case.message),
+            ("  stdout", &case.stdout),
+            ("  stderr", &case.stderr),
+        ] {
+            indent(&mut text, title, block);
         }
     }
-    "line ends differ".to_owned()
+    indent(&mut text, "output outside capture", &attempt.raw_output);
+    if attempt.exit != Exit::Finished {
+        let _ = writeln!(text, "{}", describe(attempt));
+    }
+    text
+}
+
+fn indent(text: &mut String, title: &str, block: &str) {
+    if !block.is_empty() {
+        let _ = writeln!(text, "{title}");
+        for line in block.lines() {
+            let _ = writeln!(text, "    {}", clip(line, LINE));
+        }
+    }
 }
 
 /// `3 passed, 1 failed`, or how the process ended.
@@ -183,6 +234,7 @@ pub fn describe(attempt: &Attempt) -> String {
         Exit::Exited { code } => parts.push(format!("left with exit code {code}")),
         Exit::Signaled { signal } => parts.push(format!("killed by signal {signal}")),
         Exit::TimedOut { .. } => parts.push("over its time limit".into()),
+        Exit::NotCollected => parts.push("its file cannot be collected".into()),
     }
     parts.join(", ")
 }

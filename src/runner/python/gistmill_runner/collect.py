@@ -21,19 +21,21 @@ def tail(text, limit):
 class Describer:
     """Describes items of one session relative to the directory where the entry command runs."""
 
-    def __init__(self):
+    def __init__(self, here=None, probe=None):
         import pytest
         from _pytest.unittest import TestCaseFunction
 
         self._class, self._function, self._unittest = pytest.Class, pytest.Function, TestCaseFunction
-        self._here = os.getcwd()
+        self._here = here or os.getcwd()
+        self._probe = probe
         self._files = {}
 
     def file(self, node):
         """The file of a node relative to the working directory, or an empty string."""
         path = str(getattr(node, "path", "") or "")
         if path not in self._files:
-            self._files[path] = os.path.relpath(path, self._here) if path else ""
+            known = self._probe.original if self._probe is not None and path == str(self._probe.path) else path
+            self._files[path] = os.path.relpath(str(known), self._here) if path else ""
         return self._files[path]
 
     def group(self, item):
@@ -48,7 +50,7 @@ class Describer:
         is_function = isinstance(item, self._function)
         described = {
             "index": index,
-            "node_id": item.nodeid,
+            "node_id": item.nodeid if self._probe is None else self._probe.original_node_id(item.nodeid),
             "file": file,
             "classes": classes,
             "function": function,

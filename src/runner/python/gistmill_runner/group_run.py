@@ -22,10 +22,11 @@ _FINISHED_CODES = (0, 1, 5)
 class GroupRunner:
     """Forks one process per attempt; in that process, pytest's hooks lead back here."""
 
-    def __init__(self, server, config, items, describer):
+    def __init__(self, server, config, items, describer, probe=None):
         self.server = server
         self.items = items
         self.describer = describer
+        self.probe = probe
         self.report = GroupReport()
         self.output_limit = ((server.hello or {}).get("limits") or {}).get("output_bytes") or _OUTPUT_LIMIT
         self.captures = _capture_files(config)
@@ -166,6 +167,8 @@ class GroupRunner:
         session.testsfailed = 0
         if items:
             file, classes, function = self.describer.group(items[0])
+            if self.probe is not None:
+                file = self.probe.name
             stages.address(config, "::".join([file] + classes + [function]))
 
     def deselected(self, items):
@@ -225,7 +228,8 @@ class GroupRunner:
             if outcome != "skipped":
                 for when, kind in self.exceptions:
                     if when == phase:
-                        case["exception"] = qualified_name(kind)
+                        name = qualified_name(kind)
+                        case["exception"] = name if self.probe is None else self.probe.original_class(name)
                         break
         sections = self.reports[-1].sections if self.reports else ()
         lossy = False

@@ -63,9 +63,14 @@ def greet(server, request):
     for name in _pytest.config.default_plugins:
         importlib.import_module("_pytest." + name)
     sys.modules["__main__"].pytest = pytest
+    from . import probe
+
     if request.get("isolation"):
         server.isolation = Isolation(request["isolation"])
     server.reseed = Reseed()
+    world = request.get("world") or {}
+    if world.get("moved"):
+        probe.forget_stale_byte_code()
     server.channel.send(
         request["id"],
         "hello",

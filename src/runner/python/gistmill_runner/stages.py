@@ -16,6 +16,7 @@ import _pytest.config as pytest_config
 
 from . import collect, disruptive, interpreter
 from .group_run import GroupRunner
+from .probe import Probe
 from .protocol import printable
 from .server import Forked
 
@@ -30,7 +31,9 @@ def directory(server, request):
         server.tracer = server.guarded(request["id"], Tracer, os.getcwd(), request["trace"])
     interpreter.set_arguments([request["file"]])
     plugin = Stages(server, request)
-    code, failure = run_pytest(list(request.get("options", ())) + [request["file"]], plugin)
+    # Absolute, because the working directory may be another by the time that pytest looks for conftest files.
+    file = os.path.abspath(request["file"]) if plugin.elsewhere else request["file"]
+    code, failure = run_pytest(list(request.get("options", ())) + [file], plugin)
     plugin.ended(code, failure)
 
 
@@ -192,6 +195,26 @@ class Stages(Collecting):
         self.stage = "configure"
         self.file = None
         self.group = None
+        self.root = os.getcwd()
+        world = server.hello.get("world") or {}
+        self.elsewhere = world.get("elsewhere")
+        self.probe = Probe(self.root, world["probe"]) if world.get("probe") else None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_load_initial_conftests(self):
+        # Where pytest itself lies and reads its configuration is settled; what follows is code of the repository.
+        if self.elsewhere:
+            os.chdir(self.elsewhere)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session):
+        super().pytest_sessionstart(session)
+        if self.probe is not None or self.elsewhere:
+            self.describer = collect.Describer(self.root, self.probe)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pycollect_makemodule(self, module_path, parent):
+        return None if self.probe is None else self.probe.collector(parent, module_path)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection(self, session):
@@ -212,6 +235,8 @@ class Stages(Collecting):
         self.request, self.file = request["id"], request["file"]
         self.started = time.perf_counter()
         self.address(session.config, self.file)
+        if self.probe is not None:
+            self.server.guarded(self.request, self.probe.stand_in_for, session.config, self.file)
 
     def address(self, config, argument):
         """Make pytest and Python believe that `argument` was on the command line."""
@@ -256,7 +281,7 @@ class Stages(Collecting):
         gc.unfreeze()
         if server.isolation is not None:
             server.isolation.enter_attempts()
-        runner = GroupRunner(server, config, list(items), self.describer)
+        runner = GroupRunner(server, config, list(items), self.describer, self.probe)
         server.serve({"run": runner.run})
         return runner
 

@@ -1,0 +1,102 @@
+//! A world: which dimensions of the ambient conditions differ from the base world.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::verdict::Dimension;
+
+/// Name of the reference conditions.
+pub const BASE: &str = "base";
+/// Name of the world in which every dimension that the machine covers differs.
+pub const EVERYTHING: &str = "everything";
+
+/// One fixed set of ambient conditions. Its name is what attempts, evidence and `--world` carry: `base`, `everything`, or
+/// dimensions joined by `+`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum World {
+    /// The reference conditions.
+    Base,
+    /// Everything that the machine covers differs.
+    Everything,
+    /// These dimensions differ; never empty.
+    Only(BTreeSet<Dimension>),
+}
+
+impl World {
+    /// The world in which one dimension differs.
+    pub fn one(dimension: Dimension) -> Self {
+        World::Only([dimension].into())
+    }
+
+    /// The world in which these dimensions differ.
+    pub fn of(dimensions: BTreeSet<Dimension>) -> Self {
+        if dimensions.is_empty() { World::Base } else { World::Only(dimensions) }
+    }
+
+    /// The world of that name.
+    ///
+    /// # Errors
+    /// Says what names there are.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        match name {
+            BASE => return Ok(World::Base),
+            EVERYTHING => return Ok(World::Everything),
+            _ => {}
+        }
+        let known = |part: &str| Dimension::ALL.into_iter().find(|dimension| dimension.as_str() == part);
+        let dimensions: Option<BTreeSet<Dimension>> = name.split('+').map(known).collect();
+        dimensions.map(World::Only).ok_or_else(|| {
+            let names: Vec<&str> = Dimension::ALL.iter().map(|dimension| dimension.as_str()).collect();
+            format!(
+                "there is no world `{name}`: give {BASE}, {EVERYTHING}, or dimensions joined by `+`: {}",
+                names.join(", ")
+            )
+        })
+    }
+
+    /// Whether the dimension differs, when the machine covers `covered`.
+    pub fn varies(&self, dimension: Dimension, covered: &BTreeSet<Dimension>) -> bool {
+        match self {
+            World::Base => false,
+            World::Everything => covered.contains(&dimension),
+            World::Only(dimensions) => dimensions.contains(&dimension),
+        }
+    }
+}
+
+impl fmt::Display for World {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            World::Base => formatter.write_str(BASE),
+            World::Everything => formatter.write_str(EVERYTHING),
+            World::Only(dimensions) => {
+                let names: Vec<&str> = dimensions.iter().map(|dimension| dimension.as_str()).collect();
+                formatter.write_str(&names.join("+"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_world_is_read_back_as_it_is_written() {
+        let pair = World::of([Dimension::Locale, Dimension::TimeZone].into());
+        assert_eq!(pair.to_string(), "time-zone+locale");
+        for world in [World::Base, World::Everything, World::one(Dimension::HashSeed), pair] {
+            assert_eq!(World::parse(&world.to_string()), Ok(world));
+        }
+    }
+
+    #[test]
+    fn a_world_that_is_none_is_refused_with_the_names_there_are() {
+        for name in ["", "weather", "locale+", "base+locale"] {
+            let message = World::parse(name).unwrap_err();
+            assert!(message.contains("test-file-location"), "{message}");
+        }
+    }
+}

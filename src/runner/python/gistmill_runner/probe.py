@@ -1,0 +1,185 @@
+"""The location probe: a test module loaded from a file in the root of the tree, all else as it was.
+
+Its ``__file__``, its ``__name__`` and the node IDs of its tests are those of the probe. The fixtures and hooks of the
+conftest files that applied to the original, its relative imports, its siblings on the module path and its place among
+pytest's collectors stay. Nothing is done to tests that find their own place in another way; that is what is probed.
+"""
+
+import importlib
+import importlib.machinery
+import importlib.util
+import os
+import shutil
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import _pytest.nodes
+import _pytest.pathlib
+import _pytest.python
+
+
+class Probe:
+    """The probe of one file process."""
+
+    def __init__(self, root, name):
+        self.path = Path(root) / name
+        self.name = name
+        self.module = name[: -len(".py")]
+        self.original = None
+        self.original_id = None
+        self.original_module = None
+
+    def stand_in_for(self, config, file):
+        """From now on the module `file` (relative to the root) is loaded from the probe."""
+        self.original = self.path.parent / file
+        shutil.copyfile(str(self.original), str(self.path))
+        shutil.copystat(str(self.original), str(self.path))
+        self._share_conftests(config.pluginmanager)
+        self._share_fixtures()
+
+    # What pytest finds by the path or the node ID of the module, and the probe still has to find.
+
+    def _share_conftests(self, manager):
+        find = manager._getconftestmodules
+
+        def conftests(path, *arguments, **options):
+            return find(self.original if Path(path) == self.path else path, *arguments, **options)
+
+        manager._getconftestmodules = conftests
+
+    def _share_fixtures(self):
+        """Before version 8 pytest looks for fixtures by the text of the node ID, since then by the collectors."""
+        parents = getattr(_pytest.nodes, "iterparentnodeids", None)
+        if parents is None:
+            return
+
+        def with_original(node_id):
+            if node_id == self.name or node_id.startswith(self.name + "::"):
+                return list(dict.fromkeys(list(parents(self.original_id)) + list(parents(node_id))))
+            return parents(node_id)
+
+        _pytest.nodes.iterparentnodeids = with_original
+
+    def collector(self, parent, module_path):
+        """The collector of the probe, in the place of the original's; None for any other module."""
+        if self.original is None or Path(module_path) != self.original:
+            return None
+        probe = self
+
+        class ProbedModule(pytest.Module):
+            """A module that moves when its tests are about to be collected: until then it has to be found."""
+
+            def collect(self):
+                probe.original_id = self.nodeid
+                self.path = probe.path
+                self.name = self._nodeid = probe.name
+                return super().collect()
+
+            def _getobj(self):
+                with probe._importing():
+                    return super()._getobj()
+
+        ProbedModule.__name__ = ProbedModule.__qualname__ = "Module"
+        return ProbedModule.from_parent(parent, path=self.original)
+
+    # Importing.
+
+    @contextmanager
+    def _importing(self):
+        imported, _pytest.python.import_path = _pytest.python.import_path, self._import
+        try:
+            yield
+        finally:
+            _pytest.python.import_path = imported
+
+    def _import(self, path, *, mode="prepend", root=None, consider_namespace_packages=False, **options):
+        self.original_module = name = self._original_name(str(getattr(mode, "value", mode)), root, consider_namespace_packages)
+        package = name.rpartition(".")[0]
+        if package:
+            try:
+                importlib.import_module(package)
+            except ModuleNotFoundError:
+                _pytest.pathlib.insert_missing_modules(sys.modules, name)
+        importlib.invalidate_caches()
+        specification = self._specification()
+        specification.__class__ = _specification_in(package)
+        module = importlib.util.module_from_spec(specification)
+        sys.modules[self.module] = module
+        try:
+            specification.loader.exec_module(module)
+        except BaseException:
+            sys.modules.pop(self.module, None)
+            raise
+        return sys.modules[self.module]
+
+    def _original_name(self, mode, root, consider_namespace_packages):
+        """The name under which pytest would import the original; puts its folder on the path as pytest would."""
+        if mode == "importlib":
+            return _pytest.pathlib.module_name_from_path(self.original, root)
+        resolve = getattr(_pytest.pathlib, "resolve_pkg_root_and_module_name", None)
+        if resolve is not None:
+            try:
+                folder, name = resolve(self.original, consider_namespace_packages=consider_namespace_packages)
+            except _pytest.pathlib.CouldNotResolvePathError:
+                folder, name = self.original.parent, self.original.stem
+        else:
+            package = _pytest.pathlib.resolve_package_path(self.original)
+            folder = self.original.parent if package is None else package.parent
+            name = ".".join(self.original.with_suffix("").relative_to(folder).parts)
+        folder = str(folder)
+        if mode == "append":
+            if folder not in sys.path:
+                sys.path.append(folder)
+        elif sys.path[:1] != [folder]:
+            sys.path.insert(0, folder)
+        return name
+
+    def _specification(self):
+        places = [str(self.path.parent)]
+        for finder in sys.meta_path:
+            if hasattr(finder, "mark_rewrite"):
+                finder.mark_rewrite(self.module)
+            specification = finder.find_spec(self.module, places) if hasattr(finder, "find_spec") else None
+            if specification is not None and specification.origin == str(self.path):
+                return specification
+        return importlib.util.spec_from_file_location(self.module, str(self.path))
+
+    # What the driver is told: the group keeps its name, wherever it is loaded from.
+
+    def original_node_id(self, node_id):
+        """The node ID that an item of the probe has in its own file."""
+        if self.original_id is not None and node_id.startswith(self.name):
+            rest = node_id[len(self.name) :]
+            if not rest or rest.startswith("::"):
+                return self.original_id + rest
+        return node_id
+
+    def original_class(self, name):
+        """The full name of a class, under the name of the original module."""
+        if self.original_module is not None and name.startswith(self.module + "."):
+            return self.original_module + name[len(self.module) :]
+        return name
+
+
+def _specification_in(package):
+    class Specification(importlib.machinery.ModuleSpec):
+        """Relative imports go by the parent; a module of the root would have none."""
+
+        parent = package
+
+    return Specification
+
+
+def forget_stale_byte_code():
+    """Have pytest compile test modules again whose byte code was made where the tree lay before."""
+    import _pytest.assertion.rewrite as rewrite
+
+    read = rewrite._read_pyc
+
+    def read_if_made_here(source, *arguments, **options):
+        code = read(source, *arguments, **options)
+        return code if code is None or code.co_filename == os.fspath(source) else None
+
+    rewrite._read_pyc = read_if_made_here

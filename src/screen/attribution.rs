@@ -1,0 +1,252 @@
+//! Why does a group differ in other worlds? Attempts → the next attempts to make, or a conclusion. Pure: the same attempts
+//! always lead to the same step, so a build that was stopped goes on where it was.
+//!
+//! A group that passed in the base world runs once where everything differs. Agreement there settles every dimension at
+//! once. A difference must repeat; then each dimension is tried alone, and, where none explains it, dimensions are put
+//! back one by one until no smaller set is left. The set that explains it is confirmed against the base world. A
+//! difference that does not repeat is the test's own randomness and is never blamed on a dimension.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::record::outcome::{Attempt, Method};
+use crate::record::verdict::Dimension;
+use crate::record::world::World;
+
+/// Attempts that must agree before a difference counts as repeatable.
+const REPEATS: usize = 2;
+/// Attempts in the world that explains a difference, all alike, and further ones in the base world.
+const CONFIRMATIONS: usize = 3;
+/// Round of the base world's further attempts.
+pub const CONFIRMING_ROUND: u32 = 4;
+
+/// Dimensions in the order in which they are tried: the likeliest first.
+const ORDER: [Dimension; 10] = [
+    Dimension::TestFileLocation,
+    Dimension::WorkingDirectory,
+    Dimension::Home,
+    Dimension::Clock,
+    Dimension::HashSeed,
+    Dimension::CheckoutPath,
+    Dimension::Terminal,
+    Dimension::TimeZone,
+    Dimension::Locale,
+    Dimension::Load,
+];
+
+/// What follows from the attempts so far.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step<'a> {
+    /// It shows the same where everything differs.
+    Agrees,
+    /// This many attempts in this world are needed, all in all.
+    Run { world: World, attempts: usize },
+    /// Two attempts in one and the same world differ.
+    Unsteady(&'a Attempt, &'a Attempt),
+    /// It differs when exactly these dimensions do: an attempt in the base world, and one in that world.
+    DependsOn { dimensions: BTreeSet<Dimension>, base: &'a Attempt, other: &'a Attempt },
+}
+
+/// Attempts in the fork tree of one group, by world.
+#[derive(Debug, Default)]
+pub struct Seen<'a> {
+    by_world: BTreeMap<String, Vec<&'a Attempt>>,
+}
+
+impl<'a> Seen<'a> {
+    /// Sorts attempts by world; cold runs are left out.
+    pub fn new(attempts: impl IntoIterator<Item = &'a Attempt>) -> Self {
+        let mut by_world: BTreeMap<String, Vec<&'a Attempt>> = BTreeMap::new();
+        for attempt in attempts.into_iter().filter(|attempt| attempt.method == Method::Fork) {
+            by_world.entry(attempt.world.clone()).or_default().push(attempt);
+        }
+        Seen { by_world }
+    }
+
+    fn of(&self, world: &World) -> &[&'a Attempt] {
+        self.by_world.get(&world.to_string()).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The next step for a group whose attempts in the base world agree and pass.
+pub fn next<'a>(seen: &Seen<'a>, covered: &BTreeSet<Dimension>) -> Step<'a> {
+    match search(seen, covered) {
+        Ok(step) | Err(step) => step,
+    }
+}
+
+/// `Err` is a step that ends the search early.
+fn search<'a>(seen: &Seen<'a>, covered: &BTreeSet<Dimension>) -> Result<Step<'a>, Step<'a>> {
+    let base = *seen.of(&World::Base).first().ok_or(Step::Agrees)?;
+    let reference = base.observation_hash();
+    let differs = |attempt: &Attempt| attempt.observation_hash() != reference;
+    if !differs(first(seen, &World::Everything)?) {
+        return Ok(Step::Agrees);
+    }
+    repeatable(seen, &World::Everything, REPEATS)?;
+    let order: Vec<Dimension> = ORDER.into_iter().filter(|dimension| covered.contains(dimension)).collect();
+    for dimension in &order {
+        if differs(first(seen, &World::one(*dimension))?) {
+            return confirmed(seen, base, [*dimension].into());
+        }
+    }
+    let mut smallest: BTreeSet<Dimension> = covered.clone();
+    for dimension in &order {
+        let mut without = smallest.clone();
+        without.remove(dimension);
+        if !without.is_empty() && differs(first(seen, &World::of(without.clone()))?) {
+            smallest = without;
+        }
+    }
+    confirmed(seen, base, smallest)
+}
+
+/// The first attempt in a world, or the step that makes it.
+fn first<'a>(seen: &Seen<'a>, world: &World) -> Result<&'a Attempt, Step<'a>> {
+    let none = || Step::Run { world: world.clone(), attempts: 1 };
+    seen.of(world).first().copied().ok_or_else(none)
+}
+
+/// Makes sure that `times` attempts in a world agree.
+fn repeatable<'a>(seen: &Seen<'a>, world: &World, times: usize) -> Result<&'a Attempt, Step<'a>> {
+    let one = first(seen, world)?;
+    let attempts = seen.of(world);
+    let hash = one.observation_hash();
+    if let Some(other) = attempts.iter().find(|attempt| attempt.observation_hash() != hash) {
+        return Err(Step::Unsteady(one, other));
+    }
+    if attempts.len() < times {
+        return Err(Step::Run { world: world.clone(), attempts: times });
+    }
+    Ok(one)
+}
+
+fn confirmed<'a>(
+    seen: &Seen<'a>,
+    base: &'a Attempt,
+    dimensions: BTreeSet<Dimension>,
+) -> Result<Step<'a>, Step<'a>> {
+    // When nothing could be left out, the world is the one in which everything differs, under its own name.
+    let other = repeatable(seen, &World::of(dimensions.clone()), CONFIRMATIONS)?;
+    let further = seen.of(&World::Base).iter().filter(|attempt| attempt.round == CONFIRMING_ROUND);
+    if further.count() < CONFIRMATIONS {
+        return Ok(Step::Run { world: World::Base, attempts: CONFIRMATIONS });
+    }
+    repeatable(seen, &World::Base, 1)?;
+    Ok(Step::DependsOn { dimensions, base, other })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::outcome::Exit;
+
+    fn attempt(world: &World, round: u32, shown: &str) -> Attempt {
+        Attempt {
+            group_id: "t.py::test_a".into(),
+            world: world.to_string(),
+            number: 0,
+            method: Method::Fork,
+            round,
+            exit: Exit::Finished,
+            cases: Vec::new(),
+            connections: Vec::new(),
+            leftover: 0,
+            raw_output: shown.to_owned(),
+            duration_ms: 1.0,
+        }
+    }
+
+    fn all() -> BTreeSet<Dimension> {
+        Dimension::ALL.into_iter().collect()
+    }
+
+    /// Follows the steps of a test that shows what `shows` says of a world and the number of the attempt there.
+    fn follow(shows: impl Fn(&BTreeSet<Dimension>, usize) -> String) -> (String, usize) {
+        let mut made = vec![
+            attempt(&World::Base, 0, &shows(&BTreeSet::new(), 0)),
+            attempt(&World::Base, 1, &shows(&BTreeSet::new(), 1)),
+        ];
+        for _ in 0..100 {
+            let (world, attempts) = match next(&Seen::new(&made), &all()) {
+                Step::Run { world, attempts } => (world, attempts),
+                Step::Agrees => return ("agrees".into(), made.len()),
+                Step::Unsteady(..) => return ("unsteady".into(), made.len()),
+                Step::DependsOn { dimensions, .. } => return (World::of(dimensions).to_string(), made.len()),
+            };
+            let different = match &world {
+                World::Base => BTreeSet::new(),
+                World::Everything => all(),
+                World::Only(dimensions) => dimensions.clone(),
+            };
+            let round = if world == World::Base { CONFIRMING_ROUND } else { 0 };
+            let before = made
+                .iter()
+                .filter(|one| one.world == world.to_string() && (world != World::Base || one.round == round))
+                .count();
+            assert!(before < attempts, "a step asks for what is there: {world}");
+            for number in before..attempts {
+                let number = if world == World::Base { number + 2 } else { number };
+                made.push(attempt(&world, round, &shows(&different, number)));
+            }
+        }
+        panic!("no end");
+    }
+
+    #[test]
+    fn a_test_that_shows_the_same_everywhere_costs_one_attempt() {
+        assert_eq!(follow(|_, _| "same".into()), ("agrees".into(), 3));
+    }
+
+    #[test]
+    fn every_single_dimension_is_found() {
+        for dimension in Dimension::ALL {
+            let found = follow(|different, _| different.contains(&dimension).to_string());
+            assert_eq!(found.0, dimension.as_str());
+        }
+    }
+
+    #[test]
+    fn a_pair_that_only_matters_together_is_named_as_a_pair() {
+        for (one, two) in [(Dimension::Locale, Dimension::TimeZone), (Dimension::Home, Dimension::Load)] {
+            let found =
+                follow(|different, _| (different.contains(&one) && different.contains(&two)).to_string());
+            assert_eq!(found.0, World::of([one, two].into()).to_string());
+        }
+    }
+
+    #[test]
+    fn a_test_that_needs_everything_to_differ_is_named_with_all_dimensions() {
+        let found = follow(|different, _| (different.len() == Dimension::ALL.len()).to_string());
+        assert_eq!(found.0, World::of(all()).to_string());
+    }
+
+    #[test]
+    fn a_difference_that_does_not_repeat_is_blamed_on_nothing() {
+        let flaky = follow(|different, number| (different.len() == 10 && number == 0).to_string());
+        assert_eq!(flaky.0, "unsteady");
+        let later = follow(|different, number| {
+            (different.len() == 10 || different.contains(&Dimension::Home) && number < 2).to_string()
+        });
+        assert_eq!(later.0, "unsteady");
+    }
+
+    #[test]
+    fn a_base_world_that_wavers_during_confirmation_is_unsteady() {
+        let found = follow(|different, number| {
+            (different.contains(&Dimension::Home) || different.is_empty() && number == 3).to_string()
+        });
+        assert_eq!(found.0, "unsteady");
+    }
+
+    #[test]
+    fn what_the_machine_does_not_cover_is_not_tried() {
+        let covered: BTreeSet<Dimension> = [Dimension::HashSeed].into();
+        let made = vec![
+            attempt(&World::Base, 0, "a"),
+            attempt(&World::Everything, 0, "b"),
+            attempt(&World::Everything, 1, "b"),
+        ];
+        let step = next(&Seen::new(&made), &covered);
+        assert_eq!(step, Step::Run { world: World::one(Dimension::HashSeed), attempts: 1 });
+    }
+}

@@ -1,0 +1,168 @@
+//! What this machine can vary: asked once for a build, recorded in the manifest.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+
+use crate::backend::{Backend, Job, JobLimits, Mount, Network, clock};
+use crate::error::Result;
+use crate::record::id::{hash_parts, sha256_hex};
+use crate::record::verdict::Dimension;
+use crate::store::Cache;
+
+/// A zone with an odd offset, daylight saving time, and a date of its own for half of the day.
+const ZONE: &str = "Pacific/Chatham";
+/// The same zone for a machine without the time zone database.
+const ZONE_RULE: &str = "<+1245>-12:45<+1345>,M9.5.0/2:45,M4.1.0/3:45";
+const ZONES: &str = "/usr/share/zoneinfo";
+/// Locales that differ in decimal point and collation, in the order in which they are looked for.
+const LOCALES: [&str; 8] = ["de_DE", "fr_FR", "es_ES", "it_IT", "nl_NL", "pt_BR", "cs_CZ", "ru_RU"];
+
+/// A locale that differs from the base world's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Locale {
+    /// Value of `LC_ALL`.
+    pub name: String,
+    /// Folder of the host that holds it; none when the system has it.
+    #[serde(skip)]
+    pub folder: Option<PathBuf>,
+}
+
+/// Which dimensions can be varied here, and to what.
+#[derive(Debug, Clone, Serialize)]
+pub struct Conditions {
+    pub covered: BTreeSet<Dimension>,
+    /// Dimensions that stay as they are in every world, and why.
+    pub not_covered: BTreeMap<Dimension, String>,
+    pub time_zone: String,
+    pub locale: Option<Locale>,
+    /// Folder of the host that holds the library which shifts the wall clock.
+    #[serde(skip)]
+    pub clock: Option<PathBuf>,
+}
+
+impl Conditions {
+    /// Looks at the machine. What is made for it (a locale, the clock's library) lies in the cache.
+    ///
+    /// # Errors
+    /// IO errors with action and path; the backend's.
+    pub fn find(cache: &Cache, backend: &dyn Backend) -> Result<Self> {
+        let mut not_covered = BTreeMap::new();
+        let locale = match find_locale(&cache.dir("locales")?) {
+            Ok(locale) => Some(locale),
+            Err(reason) => {
+                not_covered.insert(Dimension::Locale, reason);
+                None
+            }
+        };
+        let clock = match find_clock(cache, backend)? {
+            Ok(folder) => Some(folder),
+            Err(reason) => {
+                not_covered.insert(Dimension::Clock, reason);
+                None
+            }
+        };
+        let zone = if Path::new(ZONES).join(ZONE).is_file() { ZONE } else { ZONE_RULE };
+        let covered =
+            Dimension::ALL.into_iter().filter(|dimension| !not_covered.contains_key(dimension)).collect();
+        Ok(Conditions { covered, not_covered, time_zone: zone.to_owned(), locale, clock })
+    }
+
+    /// Names all of it: attempts in other worlds depend on it.
+    pub fn key(&self) -> String {
+        let library = clock::library().map(sha256_hex).unwrap_or_default();
+        hash_parts(&[format!("{:?} {} {:?}", self.covered, self.time_zone, self.locale), library])
+    }
+}
+
+/// Runs a small program of the system, without the user's environment; its first line on success.
+fn ask(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Option<String> {
+    let output = Command::new(program)
+        .args(arguments)
+        .env_clear()
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .envs(variables.iter().copied())
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
+}
+
+/// A locale of the system, else one that is compiled from the system's sources.
+fn find_locale(folder: &Path) -> Result<Locale, String> {
+    let known = ask("locale", &["-a"], &[]).unwrap_or_default();
+    for name in LOCALES {
+        let installed = known
+            .lines()
+            .find(|line| line.strip_prefix(name).is_some_and(|rest| matches!(rest, ".utf8" | ".UTF-8")));
+        if let Some(installed) = installed
+            && has_comma(installed, None)
+        {
+            return Ok(Locale { name: format!("{}.UTF-8", name), folder: None });
+        }
+    }
+    for name in LOCALES {
+        let target = folder.join(format!("{name}.utf8"));
+        let full = format!("{name}.UTF-8");
+        if !has_comma(&full, Some(folder)) {
+            let Some(path) = target.to_str() else { break };
+            // It warns about many locales and still writes them: whether it can be used is what counts.
+            let _ = ask("localedef", &["--no-archive", "-c", "-i", name, "-f", "UTF-8", path], &[]);
+        }
+        if has_comma(&full, Some(folder)) {
+            return Ok(Locale { name: full, folder: Some(folder.to_owned()) });
+        }
+    }
+    Err("the machine has no locale with another decimal point, and no sources to make one (Debian: package locales)"
+        .to_owned())
+}
+
+fn has_comma(locale: &str, folder: Option<&Path>) -> bool {
+    let mut variables = vec![("LC_ALL", locale)];
+    if let Some(folder) = folder.and_then(Path::to_str) {
+        variables.push(("LOCPATH", folder));
+    }
+    ask("locale", &["decimal_point"], &variables).as_deref() == Some(",")
+}
+
+/// The folder with the clock's library, once it was seen to work; else why not.
+fn find_clock(cache: &Cache, backend: &dyn Backend) -> Result<Result<PathBuf, String>> {
+    let Some(library) = clock::library() else {
+        return Ok(Err("there is no clock library for this kind of machine".to_owned()));
+    };
+    let folder = cache.dir("clock")?.join(&sha256_hex(library)[..16]);
+    let path = folder.join(clock::FILE_NAME);
+    if !fs_err::read(&path).is_ok_and(|found| found == library) {
+        fs_err::create_dir_all(&folder)?;
+        crate::store::write_atomic(&path, library)?;
+    }
+    let inside = PathBuf::from("/opt/clock");
+    let now = SystemTime::now();
+    let mut env: BTreeMap<String, String> =
+        clock::variables(&inside.join(clock::FILE_NAME), now).into_iter().collect();
+    env.insert("PATH".into(), "/usr/bin:/bin".into());
+    let job = Job {
+        argv: vec!["date".into(), "+%s".into()],
+        env,
+        cwd: "/".into(),
+        mounts: vec![
+            Mount::Tmpfs { inside: "/tmp".into(), bytes: 1 << 20 },
+            Mount::ReadOnly { host: folder.clone(), inside },
+        ],
+        network: Network::Off,
+        may_mount: false,
+        limits: JobLimits::default(),
+        channel: false,
+    };
+    let finished = backend.run(&job, Duration::from_secs(20))?;
+    let real = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let shown: Option<u64> = finished.stdout.trim().parse().ok();
+    let expected = real + clock::SHIFT.as_secs();
+    Ok(match shown {
+        Some(shown) if shown.abs_diff(expected) <= 30 => Ok(folder),
+        _ => Err(format!("the clock library has no effect here: {}", finished.stderr.trim())),
+    })
+}
