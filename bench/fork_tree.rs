@@ -54,6 +54,7 @@ fn main() -> Result<(), AnyError> {
         conditions: &Conditions::find(&cache, &backend)?,
         progress: &Progress::for_terminal(),
         request: &request,
+        config_name: None,
     };
     let repo = config.repos.first().ok_or("the config has no repository")?;
     let prepared = Preparation { pipeline: &pipeline, repo }.run()?;

@@ -2,6 +2,7 @@
 
 mod build;
 mod check;
+mod replay;
 mod show;
 mod table;
 
@@ -44,6 +45,8 @@ enum Command {
     Check(check::CheckArguments),
     /// Say why a test is in or out, with its evidence
     Show(show::ShowArguments),
+    /// Run a group once more in a world, and show what differs from the base world
+    Replay(replay::ReplayArguments),
     /// Render the dataset's page again
     Report {
         /// The dataset directory, `output/<name>/<version>`
@@ -76,6 +79,7 @@ pub fn main() -> ExitCode {
         Command::Build(build) => build::run(&arguments, build),
         Command::Check(check) => Ok(check::run(&arguments, check)),
         Command::Show(show) => show::run(&arguments, show),
+        Command::Replay(replay) => replay::run(&arguments, replay),
         Command::Report { directory } => crate::report::render(directory).map(|()| 0),
     };
     match result {

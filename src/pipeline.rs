@@ -5,6 +5,7 @@
 //! where it was, and a build with nothing new only reads. One repository's trouble is recorded and the others go on.
 
 pub mod prepare;
+pub mod replay;
 mod repository;
 
 use std::path::{Path, PathBuf};
@@ -73,6 +74,8 @@ pub struct Pipeline<'a> {
     pub conditions: &'a Conditions,
     pub progress: &'a Progress,
     pub request: &'a Request,
+    /// File name of the configuration, for the commands that evidence gives; none for the built-in one.
+    pub config_name: Option<&'a str>,
 }
 
 /// What a build came to.

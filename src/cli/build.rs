@@ -13,6 +13,7 @@ use crate::pipeline::{Built, Pipeline, Request, Stage};
 use crate::progress::Progress;
 use crate::rules::RuleSet;
 use crate::screen::conditions::Conditions;
+use crate::store::Cache;
 
 #[derive(Debug, clap::Args)]
 pub struct BuildArguments {
@@ -67,35 +68,76 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-pub fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
-    let config = configuration(&build.config)?;
-    let rules = rules(build.filters.as_ref())?;
-    let cache = arguments.cache()?;
-    let backend = LocalBackend::new(&own_program()?)?;
-    let tools = Tools::find(&cache)?;
-    let conditions = Conditions::find(&cache, &backend)?;
-    let progress = Progress::for_terminal();
-    let request = Request {
-        output: build.output.clone(),
-        only: build.config.only.clone(),
-        until: build.until,
-        jobs: build.jobs.map_or_else(cores, usize::from),
-    };
-    let pipeline = Pipeline {
-        config: &config,
-        public_config: public_config(&config, &rules),
-        rules: &rules,
-        cache: &cache,
-        backend: &backend,
-        tools: &tools,
-        conditions: &conditions,
-        progress: &progress,
-        request: &request,
-    };
-    if let Some(repo) = config.repos.iter().find(|repo| repo.backend == config::BackendKind::Docker) {
-        return Err(super::check::docker_is_not_built().at(&repo.slug));
+/// What a subcommand that runs tests works with.
+pub struct Job {
+    pub config: Config,
+    public_config: serde_json::Value,
+    rules: RuleSet,
+    cache: Cache,
+    backend: LocalBackend,
+    tools: Tools,
+    conditions: Conditions,
+    progress: Progress,
+    pub request: Request,
+    config_name: Option<String>,
+}
+
+impl Job {
+    /// Reads the configuration and looks at the machine.
+    ///
+    /// # Errors
+    /// Bad configuration or rules; a machine that lacks something.
+    pub fn new(arguments: &Arguments, selected: &ConfigArguments, filters: Option<&PathBuf>) -> Result<Self> {
+        let config = configuration(selected)?;
+        let rules = rules(filters)?;
+        let cache = arguments.cache()?;
+        let backend = LocalBackend::new(&own_program()?)?;
+        if let Some(repo) = config.repos.iter().find(|repo| repo.backend == config::BackendKind::Docker) {
+            return Err(super::check::docker_is_not_built().at(&repo.slug));
+        }
+        let name = selected.config.as_deref().and_then(std::path::Path::file_name);
+        Ok(Job {
+            public_config: public_config(&config, &rules),
+            tools: Tools::find(&cache)?,
+            conditions: Conditions::find(&cache, &backend)?,
+            progress: Progress::for_terminal(),
+            request: Request {
+                output: PathBuf::from("output"),
+                only: selected.only.clone(),
+                until: Stage::Dataset,
+                jobs: cores(),
+            },
+            config_name: name.map(|name| name.to_string_lossy().into_owned()),
+            config,
+            rules,
+            cache,
+            backend,
+        })
     }
-    let built = pipeline.run()?;
+
+    /// The pipeline over it.
+    pub fn pipeline(&self) -> Pipeline<'_> {
+        Pipeline {
+            config: &self.config,
+            public_config: self.public_config.clone(),
+            rules: &self.rules,
+            cache: &self.cache,
+            backend: &self.backend,
+            tools: &self.tools,
+            conditions: &self.conditions,
+            progress: &self.progress,
+            request: &self.request,
+            config_name: self.config_name.as_deref(),
+        }
+    }
+}
+
+pub fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
+    let mut job = Job::new(arguments, &build.config, build.filters.as_ref())?;
+    job.request.output.clone_from(&build.output);
+    job.request.until = build.until;
+    job.request.jobs = build.jobs.map_or_else(cores, usize::from);
+    let built = job.pipeline().run()?;
     match arguments.format {
         Format::Human => print!("{}", table::closing(&built)),
         Format::Json => println!("{}", as_json(&built)),

@@ -7,12 +7,12 @@ use std::time::Duration;
 use crate::collect;
 use crate::config::Repo;
 use crate::error::{Error, Result};
-use crate::record::collected::Group;
+use crate::record::collected::{Group, shell_quote};
 use crate::record::id::InstanceId;
 use crate::record::instance::{GroupRecord, Parity, ParityDifference, RepositoryRecord};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method};
 use crate::record::trace::{is_test_path, test_roots};
-use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
+use crate::record::verdict::{Cause, Evidence, Verdict};
 use crate::record::world::World;
 use crate::rules::Subject;
 use crate::runner::protocol::TraceMode;
@@ -59,6 +59,8 @@ struct Bench<'a> {
     cold_runs: u32,
     /// The base world.
     base: WorldSetting,
+    /// What a command needs to find the build's configuration again.
+    replay_options: String,
 }
 
 impl<'a> Repository<'a> {
@@ -93,7 +95,7 @@ impl<'a> Repository<'a> {
             return Ok(None);
         }
         self.stage = Stage::Screen;
-        let mut bench = Bench::open(&prepared, &self.pipeline.config.screen)?;
+        let mut bench = Bench::open(&prepared, self.pipeline)?;
         self.first_rounds(&mut bench)?;
         self.other_worlds(&mut bench)?;
         if until == Stage::Screen {
@@ -149,16 +151,11 @@ impl<'a> Repository<'a> {
                 return Ok(());
             }
             for (world, wanted) in wanted {
-                let made = self.world_setting(bench, &world)?;
+                let made = bench.world(&world)?;
                 let round = if world == World::Base { CONFIRMING_ROUND } else { 0 };
                 self.make(bench, &made, &wanted, round, &format!("world {world}"))?;
             }
         }
-    }
-
-    fn world_setting(&self, bench: &Bench<'_>, world: &World) -> Result<WorldSetting> {
-        let Prepared { built, conditions, setting, folder, .. } = bench.prepared;
-        WorldSetting::new(world, conditions, setting, &built.env, folder)
     }
 
     /// Makes the attempts of one round in the base world that are still missing.
@@ -494,7 +491,10 @@ enum Depth {
 }
 
 impl<'a> Bench<'a> {
-    fn open(prepared: &'a Prepared, screen: &crate::config::Screen) -> Result<Self> {
+    fn open(prepared: &'a Prepared, pipeline: &Pipeline<'_>) -> Result<Self> {
+        let screen = &pipeline.config.screen;
+        let replay_options =
+            pipeline.config_name.map(|name| format!(" --config {}", shell_quote(name))).unwrap_or_default();
         let Prepared { built, collected, folder, .. } = prepared;
         let screened = Screened::open(&folder.join("attempts"), &collected.groups)?;
         let (unavailable_journal, rows) = Journal::open::<Unavailable>(&folder.join("unavailable"))?;
@@ -513,6 +513,7 @@ impl<'a> Bench<'a> {
             attempts: screen.attempts,
             cold_runs: screen.cold_runs,
             base: WorldSetting::base(&prepared.setting),
+            replay_options,
         })
     }
 
@@ -535,6 +536,11 @@ impl<'a> Bench<'a> {
             }
         };
         self.screened.of(index).iter().filter(wanted).collect()
+    }
+
+    fn world(&self, world: &World) -> Result<WorldSetting> {
+        let Prepared { built, conditions, setting, folder, .. } = self.prepared;
+        WorldSetting::new(world, conditions, setting, &built.env, folder)
     }
 
     /// How many attempts were made in all, and how many could not be made.
@@ -576,8 +582,14 @@ impl<'a> Bench<'a> {
         match attribution::next(&Seen::new(made.iter().copied()), &self.prepared.conditions.covered) {
             Step::Unsteady(one, other) => return verdict::unsteady(group, one, other),
             Step::DependsOn { dimensions, base, other } => {
-                let clues = self.clues(group, &dimensions);
-                return verdict::depends(group, &dimensions, base, other, &clues);
+                let clues = Vec::new();
+                let replay = format!(
+                    "gistmill replay {} --world {}{}",
+                    shell_quote(&group.group_id),
+                    World::of(dimensions.clone()),
+                    self.replay_options
+                );
+                return verdict::depends(group, &dimensions, (base, other), &clues, replay);
             }
             // What is still to be run was not asked for: this group's attempts in the base world decide.
             Step::Agrees | Step::Run { .. } => {}
@@ -588,11 +600,6 @@ impl<'a> Bench<'a> {
             Some(cold) if depth == Depth::All => verdict::cold_differs(group, &fork[0], cold),
             _ => verdict,
         }
-    }
-
-    /// What in the source of a test explains that it depends on these dimensions.
-    fn clues(&self, _group: &Group, _dimensions: &BTreeSet<Dimension>) -> Vec<String> {
-        Vec::new()
     }
 }
 

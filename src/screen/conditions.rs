@@ -101,7 +101,7 @@ fn find_locale(folder: &Path) -> Result<Locale, String> {
         if let Some(installed) = installed
             && has_comma(installed, None)
         {
-            return Ok(Locale { name: format!("{}.UTF-8", name), folder: None });
+            return Ok(Locale { name: format!("{name}.UTF-8"), folder: None });
         }
     }
     for name in LOCALES {

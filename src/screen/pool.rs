@@ -363,7 +363,7 @@ impl<'a> Worker<'a> {
             task.runs.pop();
             let mut text =
                 "the group is not collected, or has other cases, when its file is collected alone".to_owned();
-            for error in file.errors.iter() {
+            for error in &file.errors {
                 text.push_str("\n\n");
                 text.push_str(&error.text);
             }

@@ -5,10 +5,9 @@ use std::fmt::Write;
 
 use similar::TextDiff;
 
-use crate::record::collected::{Group, shell_quote};
+use crate::record::collected::Group;
 use crate::record::outcome::{Attempt, CaseResult, Exit, Outcome, TimeScope};
 use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
-use crate::record::world::World;
 
 /// Longest excerpt in an evidence, in characters.
 const EXCERPT: usize = 4000;
@@ -52,15 +51,16 @@ pub fn unsteady(group: &Group, first: &Attempt, other: &Attempt) -> Verdict {
     }
 }
 
-/// The verdict of a group that shows something else exactly when `dimensions` differ; `clues` say what it uses.
+/// The verdict of a group that shows something else exactly when `dimensions` differ; `clues` say what it uses,
+/// `replay` is the command that shows it again.
 ///
 /// The cause is the first of several dimensions; all of them stand in the evidence.
 pub fn depends(
     group: &Group,
     dimensions: &BTreeSet<Dimension>,
-    base: &Attempt,
-    other: &Attempt,
+    (base, other): (&Attempt, &Attempt),
     clues: &[String],
+    replay: String,
 ) -> Verdict {
     let Some(first) = dimensions.first() else {
         return unsteady(group, base, other);
@@ -82,8 +82,7 @@ pub fn depends(
     let mut verdict =
         dropped(group, Cause::DependsOn(*first), &format!("{what} {when}"), &[base, other], excerpt);
     if let Verdict::Dropped { evidence, .. } = &mut verdict {
-        let world = World::of(dimensions.clone());
-        evidence.command = format!("gistmill replay {} --world {world}", shell_quote(&group.group_id));
+        evidence.command = replay;
     }
     verdict
 }

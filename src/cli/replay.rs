@@ -1,0 +1,102 @@
+//! `gistmill replay`: one group once more in a world, and what it shows there against the base world.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::build::Job;
+use super::{Arguments, ConfigArguments, Format, parse_slug};
+use crate::error::{Error, Result};
+use crate::pipeline::replay::Replay;
+use crate::record::id::RepoSlug;
+use crate::record::outcome::Attempt;
+use crate::record::world::World;
+use crate::screen::verdict;
+
+#[derive(Debug, clap::Args)]
+pub struct ReplayArguments {
+    /// A group id, or a part of one that no other group has
+    #[arg(value_name = "GROUP")]
+    group: String,
+    /// base, everything, or dimensions joined by `+`, e.g. `time-zone` or `locale+clock`
+    #[arg(long, value_parser = World::parse, default_value = "everything")]
+    world: World,
+    /// How often
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    times: u32,
+    /// The configuration of the build
+    #[arg(long, value_name = "repos.toml")]
+    config: Option<PathBuf>,
+    /// The repository of the group, where the configuration has several
+    #[arg(long, value_name = "SLUG", value_parser = parse_slug)]
+    only: Option<RepoSlug>,
+}
+
+pub fn run(arguments: &Arguments, replay: &ReplayArguments) -> Result<u8> {
+    let config =
+        ConfigArguments { config: replay.config.clone(), only: replay.only.clone().into_iter().collect() };
+    let job = Job::new(arguments, &config, None)?;
+    let pipeline = job.pipeline();
+    let mut failed = None;
+    for repo in
+        job.config.repos.iter().filter(|repo| replay.only.as_ref().is_none_or(|only| *only == repo.slug))
+    {
+        let prepared = match Replay::prepare(&pipeline, repo) {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                failed = Some(error.at(&repo.slug));
+                continue;
+            }
+        };
+        let found = prepared.find(&replay.group);
+        match found.as_slice() {
+            [] => {}
+            [group] => {
+                let base = prepared.run(group, &World::Base, 1)?;
+                let made = if replay.world == World::Base && replay.times == 1 {
+                    base.clone()
+                } else {
+                    prepared.run(group, &replay.world, replay.times)?
+                };
+                print(arguments, &base[0], &made);
+                return Ok(0);
+            }
+            several => {
+                let names: Vec<&str> = several.iter().take(10).map(|group| group.group_id.as_str()).collect();
+                return Err(Error::usage(format!(
+                    "`{}` could be one of {} groups",
+                    replay.group,
+                    several.len()
+                ))
+                .with_detail(names.join("\n"))
+                .with_hint("give the whole id"));
+            }
+        }
+    }
+    Err(failed.unwrap_or_else(|| {
+        Error::usage(format!("no repository of the configuration has a group `{}`", replay.group))
+            .with_hint("name the configuration of the build with --config")
+    }))
+}
+
+fn print(arguments: &Arguments, base: &Attempt, made: &[Attempt]) {
+    if arguments.format == Format::Json {
+        println!("{}", json!({ "base": base, "attempts": made }));
+        return;
+    }
+    for attempt in made {
+        let same = attempt.observation_hash() == base.observation_hash();
+        println!(
+            "{}#{}: {} ({})",
+            attempt.world,
+            attempt.number,
+            verdict::describe(attempt),
+            if same { "as in the base world" } else { "not as in the base world" }
+        );
+    }
+    let differing = made.iter().find(|attempt| attempt.observation_hash() != base.observation_hash());
+    match differing {
+        Some(attempt) => print!("{}", verdict::observation_diff(base, attempt)),
+        None => print!("{}", made.first().map(verdict::render).unwrap_or_default()),
+    }
+}
