@@ -13,7 +13,7 @@ use crate::record::instance::{GroupRecord, Parity, ParityDifference, RepositoryR
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method};
 use crate::record::trace::{is_test_path, test_roots};
 use crate::record::verdict::{Cause, Evidence, Verdict};
-use crate::record::world::World;
+use crate::record::world::{self, World};
 use crate::rules::Subject;
 use crate::runner::protocol::TraceMode;
 use crate::sample::{self, Candidate};
@@ -97,7 +97,8 @@ impl<'a> Repository<'a> {
         self.stage = Stage::Screen;
         let mut bench = Bench::open(&prepared, self.pipeline)?;
         self.first_rounds(&mut bench)?;
-        self.other_worlds(&mut bench)?;
+        let all: Vec<usize> = (0..prepared.collected.groups.len()).collect();
+        self.other_worlds(&mut bench, &all, Depth::First)?;
         if until == Stage::Screen {
             return Ok(None);
         }
@@ -125,19 +126,22 @@ impl<'a> Repository<'a> {
     }
 
     /// What passes in the base world runs where everything differs; what differs there, until the cause has a name.
-    fn other_worlds(&self, bench: &mut Bench<'_>) -> Result<()> {
+    fn other_worlds(&self, bench: &mut Bench<'_>, groups: &[usize], depth: Depth) -> Result<()> {
         let partial = self.pipeline.config.screen.partial_groups;
         let covered = &bench.prepared.conditions.covered;
         loop {
             let mut wanted: BTreeMap<World, Vec<(usize, u32)>> = BTreeMap::new();
-            for (index, group) in bench.prepared.collected.groups.iter().enumerate() {
-                let made = bench.considered(index, Depth::First);
+            for index in groups.iter().copied() {
+                let group = &bench.prepared.collected.groups[index];
+                let made = bench.considered(index, depth);
                 if bench.unavailable.contains_key(&index)
                     || !verdict::judge(group, &base_attempts(&made), partial).is_kept()
                 {
                     continue;
                 }
-                if let Step::Run { world, attempts } = attribution::next(&Seen::new(made), covered) {
+                if let Step::Run { world, attempts } =
+                    attribution::next(&Seen::new(made), covered, depth.seeds())
+                {
                     let made = bench.screened.of(index).iter().filter(|attempt| {
                         attempt.method == Method::Fork
                             && attempt.world == world.to_string()
@@ -254,6 +258,8 @@ impl<'a> Repository<'a> {
                 let groups: Vec<usize> = chosen.iter().copied().collect();
                 self.attempts(bench, &groups, round, count, &format!("attempts, round {round}"))?;
             }
+            let groups: Vec<usize> = chosen.iter().copied().collect();
+            self.other_worlds(bench, &groups, Depth::All)?;
             let verdicts = bench.verdicts(screen.partial_groups, Depth::All);
             let steady: Vec<usize> =
                 chosen.iter().copied().filter(|group| verdicts[*group].is_kept()).collect();
@@ -490,6 +496,16 @@ enum Depth {
     All,
 }
 
+impl Depth {
+    /// Further hash seeds that a group goes through.
+    fn seeds(self) -> u32 {
+        match self {
+            Depth::First => 0,
+            Depth::All => attribution::SEEDS,
+        }
+    }
+}
+
 impl<'a> Bench<'a> {
     fn open(prepared: &'a Prepared, pipeline: &Pipeline<'_>) -> Result<Self> {
         let screen = &pipeline.config.screen;
@@ -521,6 +537,9 @@ impl<'a> Bench<'a> {
     fn considered(&self, index: usize, depth: Depth) -> Vec<&Attempt> {
         let mut seen: BTreeMap<(Method, u32), u32> = BTreeMap::new();
         let wanted = |attempt: &&Attempt| {
+            if attempt.world.starts_with(world::SEED) {
+                return depth == Depth::All;
+            }
             // What an attribution asked for follows from the attempts themselves.
             if !attempt.is_base() || attempt.round == CONFIRMING_ROUND {
                 return true;
@@ -579,14 +598,18 @@ impl<'a> Bench<'a> {
         if !verdict.is_kept() {
             return verdict;
         }
-        match attribution::next(&Seen::new(made.iter().copied()), &self.prepared.conditions.covered) {
+        match attribution::next(
+            &Seen::new(made.iter().copied()),
+            &self.prepared.conditions.covered,
+            depth.seeds(),
+        ) {
             Step::Unsteady(one, other) => return verdict::unsteady(group, one, other),
             Step::DependsOn { dimensions, base, other } => {
                 let clues = Vec::new();
                 let replay = format!(
                     "gistmill replay {} --world {}{}",
                     shell_quote(&group.group_id),
-                    World::of(dimensions.clone()),
+                    other.world,
                     self.replay_options
                 );
                 return verdict::depends(group, &dimensions, (base, other), &clues, replay);

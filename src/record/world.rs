@@ -22,7 +22,12 @@ pub enum World {
     Everything,
     /// These dimensions differ; never empty.
     Only(BTreeSet<Dimension>),
+    /// Only the hash seed differs, and is this further one. Two seeds can well put a small set in the same order.
+    Seed(u32),
 }
+
+/// How the name of a world with a further hash seed begins.
+pub const SEED: &str = "hash-seed-";
 
 impl World {
     /// The world in which one dimension differs.
@@ -45,6 +50,9 @@ impl World {
             EVERYTHING => return Ok(World::Everything),
             _ => {}
         }
+        if let Some(number) = name.strip_prefix(SEED).and_then(|number| number.parse().ok()) {
+            return Ok(World::Seed(number));
+        }
         let known = |part: &str| Dimension::ALL.into_iter().find(|dimension| dimension.as_str() == part);
         let dimensions: Option<BTreeSet<Dimension>> = name.split('+').map(known).collect();
         dimensions.map(World::Only).ok_or_else(|| {
@@ -62,6 +70,7 @@ impl World {
             World::Base => false,
             World::Everything => covered.contains(&dimension),
             World::Only(dimensions) => dimensions.contains(&dimension),
+            World::Seed(_) => dimension == Dimension::HashSeed,
         }
     }
 }
@@ -75,6 +84,7 @@ impl fmt::Display for World {
                 let names: Vec<&str> = dimensions.iter().map(|dimension| dimension.as_str()).collect();
                 formatter.write_str(&names.join("+"))
             }
+            World::Seed(number) => write!(formatter, "{SEED}{number}"),
         }
     }
 }
@@ -87,7 +97,7 @@ mod tests {
     fn every_world_is_read_back_as_it_is_written() {
         let pair = World::of([Dimension::Locale, Dimension::TimeZone].into());
         assert_eq!(pair.to_string(), "time-zone+locale");
-        for world in [World::Base, World::Everything, World::one(Dimension::HashSeed), pair] {
+        for world in [World::Base, World::Everything, World::one(Dimension::HashSeed), pair, World::Seed(3)] {
             assert_eq!(World::parse(&world.to_string()), Ok(world));
         }
     }

@@ -22,7 +22,7 @@ const OTHER_HOME: &str = "/srv/people/somebody-else";
 const OTHER_TMP: &str = "/var/scratch/temporary-files";
 const OTHER_ROOT: &str = "/srv/checkouts/of-somebody-else/a/longer/and/deeper/path/to/the-tree";
 const ELSEWHERE: &str = "/srv/elsewhere";
-const OTHER_HASH_SEED: &str = "271828182";
+const OTHER_HASH_SEED: u32 = 271_828_182;
 const OTHER_COLUMNS: &str = "133";
 const OTHER_LINES: &str = "43";
 /// Where the locale and the clock of other worlds are shown inside.
@@ -100,7 +100,7 @@ impl WorldSetting {
         let mut variables: Vec<(String, String)> = Vec::new();
         let mut set = |name: &str, value: &str| variables.push((name.to_owned(), value.to_owned()));
         if varies(Dimension::HashSeed) {
-            set("PYTHONHASHSEED", OTHER_HASH_SEED);
+            set("PYTHONHASHSEED", &hash_seed(world));
         }
         if varies(Dimension::TimeZone) {
             set("TZ", &conditions.time_zone);
@@ -154,6 +154,14 @@ impl WorldSetting {
     pub fn timeouts(&self, (case, group): (Duration, Duration)) -> (Duration, Duration) {
         let factor = if self.loaded { LOAD_FACTOR } else { 1 };
         (case * factor, group * factor)
+    }
+}
+
+/// A seed that no other world has.
+fn hash_seed(world: &World) -> String {
+    match world {
+        World::Seed(number) => (OTHER_HASH_SEED + number).to_string(),
+        _ => OTHER_HASH_SEED.to_string(),
     }
 }
 

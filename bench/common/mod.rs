@@ -1,0 +1,141 @@
+//! What the benchmarks share: a prepared repository, and passes over its groups.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use gistmill::backend::local::LocalBackend;
+use gistmill::config::{self, Config};
+use gistmill::environment::Tools;
+use gistmill::pipeline::prepare::{Preparation, Prepared};
+use gistmill::pipeline::{Pipeline, Request, Stage};
+use gistmill::progress::Progress;
+use gistmill::record::collected::Group;
+use gistmill::record::id::sha256_hex;
+use gistmill::rules::RuleSet;
+use gistmill::runner::protocol::TraceMode;
+use gistmill::screen::cold::Cold;
+use gistmill::screen::conditions::Conditions;
+use gistmill::screen::pool::Event;
+use gistmill::screen::tasks;
+use gistmill::screen::world::WorldSetting;
+use gistmill::store::Cache;
+
+pub type AnyError = Box<dyn std::error::Error>;
+
+/// Everything that a pipeline borrows.
+pub struct Subject {
+    pub config: Config,
+    pub cache: Cache,
+    backend: LocalBackend,
+    tools: Tools,
+    conditions: Conditions,
+    rules: RuleSet,
+    progress: Progress,
+    pub request: Request,
+}
+
+impl Subject {
+    /// The config that the command line names, or bench/flask.toml; cache and output lie below the target directory.
+    pub fn from_arguments(jobs: usize) -> Result<Self, AnyError> {
+        let named = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let path = named.map_or_else(|| root.join("bench/flask.toml"), PathBuf::from);
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench");
+        let cache = Cache::open(&folder.join("cache"))?;
+        let backend = LocalBackend::new(Path::new(env!("CARGO_BIN_EXE_gistmill")))?;
+        Ok(Subject {
+            config: config::load(&path, &|_, _| None)?,
+            tools: Tools::find(&cache)?,
+            conditions: Conditions::find(&cache, &backend)?,
+            rules: RuleSet::shipped(),
+            progress: Progress::for_terminal(),
+            request: Request { output: folder.join("output"), only: Vec::new(), until: Stage::Dataset, jobs },
+            cache,
+            backend,
+        })
+    }
+
+    /// The pipeline, as far as the request says.
+    pub fn pipeline(&self) -> Pipeline<'_> {
+        Pipeline {
+            config: &self.config,
+            public_config: config::to_public_json(&self.config),
+            rules: &self.rules,
+            cache: &self.cache,
+            backend: &self.backend,
+            tools: &self.tools,
+            conditions: &self.conditions,
+            progress: &self.progress,
+            request: &self.request,
+            config_name: None,
+        }
+    }
+
+    /// The first repository of the config, collected; its name and size are printed.
+    pub fn prepare(&self) -> Result<Prepared, AnyError> {
+        let repo = self.config.repos.first().ok_or("the config has no repository")?;
+        let prepared = Preparation { pipeline: &self.pipeline(), repo }.run()?;
+        println!(
+            "{} at {}: {} cases in {} groups, Python {}, pytest {}",
+            repo.slug,
+            &prepared.pinned.commit[..12.min(prepared.pinned.commit.len())],
+            prepared.collected.node_ids.len(),
+            prepared.collected.groups.len(),
+            prepared.built.python,
+            prepared.collected.pytest,
+        );
+        Ok(prepared)
+    }
+}
+
+/// Milliseconds per attempt when every group is run once in the base world: interpreters, conftests and files included.
+pub fn fork(pipeline: &Pipeline<'_>, prepared: &Prepared, trace: TraceMode) -> Result<f64, AnyError> {
+    let options = prepared.built.quiet_options();
+    let world = WorldSetting::base(&prepared.setting);
+    let pool = pipeline.pool(prepared, &world, &options);
+    let wanted: Vec<(usize, u32)> = (0..pool.groups.len()).map(|group| (group, 1)).collect();
+    let tasks = tasks(pool.groups, &wanted, &BTreeMap::new(), 0, trace, pool.jobs);
+    let (started, mut done) = (Instant::now(), 0);
+    pool.run(tasks, |event| {
+        if let Event::Broken(error) = event {
+            Err(error)
+        } else {
+            done += 1;
+            Ok(())
+        }
+    })?;
+    Ok(milliseconds(started) / f64::from(done))
+}
+
+/// Milliseconds per cold run of the literal entry command.
+pub fn cold(
+    pipeline: &Pipeline<'_>,
+    prepared: &Prepared,
+    sample: &[(usize, &Group)],
+) -> Result<f64, AnyError> {
+    let options = prepared.built.quiet_options();
+    let cold = Cold {
+        backend: pipeline.backend,
+        setting: &prepared.setting,
+        options: &options,
+        group_timeout: pipeline.config.screen.group_timeout,
+        jobs: pipeline.request.jobs,
+        ends: &|_| true,
+    };
+    let started = Instant::now();
+    cold.run(sample, |_, _| Ok(()))?;
+    Ok(milliseconds(started) / sample.len() as f64)
+}
+
+/// The same groups every time, spread over the suite by hash.
+pub fn sample(groups: &[Group], size: usize) -> Vec<(usize, &Group)> {
+    let mut sample: Vec<(usize, &Group)> = groups.iter().enumerate().collect();
+    sample.sort_by_key(|(_, group)| sha256_hex(group.group_id.as_bytes()));
+    sample.truncate(size);
+    sample
+}
+
+pub fn milliseconds(started: Instant) -> f64 {
+    started.elapsed().as_secs_f64() * 1000.0
+}
