@@ -264,6 +264,8 @@ class Stages(Collecting):
     def serve_file(self, session, config, items):
         """Answer `run` requests; returns in the fork that is to run a group."""
         server = self.server
+        if self.probe is not None:
+            self.probe.check()
         imported = server.tracer.import_summary() if server.tracer else None
         server.channel.send(
             self.request,

@@ -19,7 +19,7 @@ TOKEN = "t0ken"
 class Driver:
     """One runner process; `ask` sends a request and returns its answer."""
 
-    def __init__(self, tree, python=PYTHON, prefix=(), isolation=None, output_bytes=1 << 20, environment=None):
+    def __init__(self, tree, python=PYTHON, prefix=(), isolation=None, output_bytes=1 << 20, environment=None, world=None):
         requests, self._write = os.pipe()
         self._read, answers = os.pipe()
         inherited = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "LANG": "C.UTF-8"}
@@ -35,7 +35,7 @@ class Driver:
         self._buffer = b""
         self._next = 0
         self.greeting = self.ask(
-            "hello", token=TOKEN, protocol=1, isolation=isolation, limits={"output_bytes": output_bytes}
+            "hello", token=TOKEN, protocol=1, isolation=isolation, limits={"output_bytes": output_bytes}, world=world or {}
         )
 
     def send(self, operation, **fields):

@@ -1,0 +1,202 @@
+"""Worlds that the runner itself makes: the location probe, another working directory, a moved tree."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+from driver import Driver, PYTHON, outcomes, write_tree
+
+PROBE = {"probe": "concise.py"}
+
+FILES = {
+    "pyproject.toml": "[tool.pytest.ini_options]\n",
+    "conftest.py": """
+import pytest
+seen = []
+@pytest.fixture(autouse=True)
+def outermost(): seen.append("root")
+@pytest.fixture
+def named(): return "root"
+@pytest.fixture
+def only_root(): return "only root"
+""",
+    "tests/__init__.py": "",
+    "tests/conftest.py": """
+import pytest
+setups = []
+@pytest.fixture(autouse=True)
+def inner(): setups.append("tests")
+@pytest.fixture
+def named(named): return named + " tests"
+@pytest.fixture
+def only_tests(): return "only tests"
+def pytest_runtest_setup(item): setups.append("hook")
+""",
+    "tests/unit/__init__.py": "",
+    "tests/unit/helper.py": "value = 7\n",
+    "tests/unit/data.txt": "data",
+    "tests/unit/test_a.py": """
+import os, pathlib, pickle, sys
+import pytest
+from . import helper
+from .helper import value
+from tests.conftest import setups
+
+@pytest.fixture
+def own(): return "own"
+
+@pytest.fixture
+def named(named): return named + " module"
+
+class Thing: pass
+
+def test_fixtures(named, only_root, only_tests, own):
+    assert (named, only_root, only_tests, own) == ("root tests module", "only root", "only tests", "own")
+
+def test_hooks_and_autouse():
+    assert "hook" in setups and "tests" in setups
+
+def test_relative_imports():
+    assert value == 7 and helper.__name__ == "tests.unit.helper"
+    from . import helper as again
+    assert again is helper
+
+def test_rewritten_assertions():
+    with pytest.raises(AssertionError) as caught:
+        assert value == 8
+    assert "7 == 8" in str(caught.value)
+
+def test_where(request, record_property):
+    print(__name__, os.path.basename(__file__), __package__, request.node.nodeid, request.path.name, Thing.__module__, os.environ["PYTEST_CURRENT_TEST"], sys.argv[1:])
+
+def test_pickles_its_own():
+    assert isinstance(pickle.loads(pickle.dumps(Thing())), Thing)
+
+def test_data_beside_it():
+    assert (pathlib.Path(__file__).parent / "data.txt").read_text() == "data"
+
+@pytest.mark.parametrize("x", ["a b", "[", "::"])
+def test_parameters(x, request):
+    assert request.node.name.startswith("test_parameters")
+
+class TestClass:
+    @pytest.fixture(autouse=True)
+    def prepare(self, named): self.named = named
+    def test_method(self): assert self.named == "root tests module"
+
+@pytest.mark.xfail(raises=ZeroDivisionError, strict=True)
+def test_expected(): 1 / 0
+
+class Own(Exception): pass
+def test_raises_its_own(): raise Own("x")
+""",
+}
+
+
+def test_the_probe_moves_the_module_and_nothing_else(start):
+    driver = start(FILES, world=PROBE)
+    ready = driver.open("tests/unit/test_a.py")
+    assert ready["type"] == "file_ready" and not ready["errors"], ready
+    assert {item["file"] for item in ready["items"]} == {"tests/unit/test_a.py"}
+    assert {item["node_id"].split("::")[0] for item in ready["items"]} == {"tests/unit/test_a.py"}
+    same = ["fixtures", "hooks_and_autouse", "relative_imports", "rewritten_assertions", "pickles_its_own", "parameters"]
+    for name in ["test_" + name for name in same] + ["test_method"]:
+        done = driver.run(ready, name)
+        assert set(outcomes(done)) == {"passed"}, done
+    assert outcomes(driver.run(ready, "test_expected")) == ["xfailed"]
+    assert driver.run(ready, "test_raises_its_own")["cases"][0]["exception"] == "tests.unit.test_a.Own"
+
+
+def test_the_module_sees_its_new_place(start):
+    driver = start(FILES, world=PROBE)
+    ready = driver.open("tests/unit/test_a.py")
+    (case,) = driver.run(ready, "test_where")["cases"]
+    assert case["stdout"].split() == [
+        "concise",
+        "concise.py",
+        "tests.unit",
+        "concise.py::test_where",
+        "concise.py",
+        "concise",
+        "concise.py::test_where",
+        "(call)",
+        "['concise.py::test_where']",
+    ]
+    assert outcomes(driver.run(ready, "test_data_beside_it")) == ["failed"]
+
+
+def test_without_the_probe_the_same_module_is_in_its_own_place(start):
+    driver = start(FILES)
+    ready = driver.open("tests/unit/test_a.py")
+    assert outcomes(driver.run(ready, "test_data_beside_it")) == ["passed"]
+    assert driver.run(ready, "test_where")["cases"][0]["stdout"].startswith("tests.unit.test_a test_a.py")
+
+
+@pytest.mark.parametrize("mode", ["prepend", "append", "importlib"])
+def test_siblings_without_packages_stay_where_they_are(start, mode):
+    files = {
+        "pyproject.toml": "[tool.pytest.ini_options]\naddopts = '--import-mode=%s'\npythonpath = ['checks']\n" % mode,
+        "checks/sibling.py": "value = 3\n",
+        "checks/test_s.py": "import sibling\ndef test_s(): assert sibling.value == 3\n",
+    }
+    driver = start(files, world=PROBE)
+    assert outcomes(driver.run(driver.open("checks/test_s.py"), "test_s")) == ["passed"]
+
+
+def test_a_module_that_cannot_be_imported_from_its_new_place_says_why(start):
+    files = {"tests/data.txt": "x", "tests/test_d.py": "import os\nopen(os.path.dirname(__file__) + '/data.txt')\ndef test_d(): pass\n"}
+    ready = start(files, world=PROBE).open("tests/test_d.py")
+    assert not ready["items"]
+    assert "FileNotFoundError" in ready["errors"][0]["text"]
+
+
+def test_unittest_classes_move_too(start):
+    files = {
+        "t/test_u.py": "import unittest\nclass T(unittest.TestCase):\n    def test_u(self): self.assertEqual(__name__, 'concise')\n"
+    }
+    driver = start(files, world=PROBE)
+    assert outcomes(driver.run(driver.open("t/test_u.py"), "test_u")) == ["passed"]
+
+
+def test_another_working_directory_changes_nothing_but_itself(start, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    files = {
+        "data.txt": "x",
+        "package.py": "value = 1\n",
+        "tests/conftest.py": "import os\nthere = os.getcwd()\n",
+        "tests/test_w.py": """
+import os, sys
+import package
+from conftest import there
+def test_cwd(request):
+    print(os.getcwd() == there, there, request.config.rootpath, request.node.nodeid, sys.argv[1:])
+def test_relative(): open("data.txt")
+""",
+    }
+    driver = start(files, world={"elsewhere": str(elsewhere)})
+    ready = driver.open("tests/test_w.py")
+    assert ready["type"] == "file_ready" and {item["file"] for item in ready["items"]} == {"tests/test_w.py"}, ready
+    (case,) = driver.run(ready, "test_cwd")["cases"]
+    tree = os.path.realpath(str(tmp_path / "tree0"))
+    assert case["stdout"].split() == ["True", str(elsewhere), tree, "tests/test_w.py::test_cwd", "['tests/test_w.py::test_cwd']"]
+    done = driver.run(ready, "test_relative")
+    assert done["cases"][0]["exception"] == "builtins.FileNotFoundError"
+    here = start(files)
+    assert outcomes(here.run(here.open("tests/test_w.py"), "test_relative")) == ["passed"]
+
+
+def test_byte_code_of_a_tree_that_has_moved_is_not_believed(tmp_path):
+    source = "import inspect\ndef test_m(): print(inspect.currentframe().f_code.co_filename)\n"
+    tree = write_tree(tmp_path / "tree", {"tests/test_m.py": source})
+    subprocess.run([PYTHON, "-m", "pytest", "-q", "tests"], cwd=str(tree), check=True, env={"PATH": os.environ["PATH"]})
+    moved = tmp_path / "moved"
+    shutil.copytree(str(tree), str(moved))
+    assert list(moved.rglob("*pytest*.pyc"))
+    there = Driver(moved, world={"moved": True})
+    try:
+        (case,) = there.run(there.open("tests/test_m.py"), "test_m")["cases"]
+    finally:
+        there.stop()
+    assert case["stdout"].strip() == os.path.realpath(str(moved / "tests/test_m.py"))
