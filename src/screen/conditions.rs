@@ -105,12 +105,9 @@ fn find_locale(folder: &Path) -> Result<Locale, String> {
         }
     }
     for name in LOCALES {
-        let target = folder.join(format!("{name}.utf8"));
         let full = format!("{name}.UTF-8");
         if !has_comma(&full, Some(folder)) {
-            let Some(path) = target.to_str() else { break };
-            // It warns about many locales and still writes them: whether it can be used is what counts.
-            let _ = ask("localedef", &["--no-archive", "-c", "-i", name, "-f", "UTF-8", path], &[]);
+            compile(name, folder);
         }
         if has_comma(&full, Some(folder)) {
             return Ok(Locale { name: full, folder: Some(folder.to_owned()) });
@@ -118,6 +115,17 @@ fn find_locale(folder: &Path) -> Result<Locale, String> {
     }
     Err("the machine has no locale with another decimal point, and no sources to make one (Debian: package locales)"
         .to_owned())
+}
+
+/// Compiles a locale beside its place and moves it there, since other builds may be looking. Whether it can be used is
+/// asked afterwards: the compiler warns about many locales and still writes them.
+fn compile(name: &str, folder: &Path) {
+    let Ok(aside) = tempfile::tempdir_in(folder) else { return };
+    let made = aside.path().join(format!("{name}.utf8"));
+    if let Some(path) = made.to_str() {
+        let _ = ask("localedef", &["--no-archive", "-c", "-i", name, "-f", "UTF-8", path], &[]);
+        let _ = fs_err::rename(&made, folder.join(format!("{name}.utf8")));
+    }
 }
 
 fn has_comma(locale: &str, folder: Option<&Path>) -> bool {

@@ -24,7 +24,7 @@ const LONGEST: Duration = Duration::from_secs(400);
 /// When the trees were last changed, as far as the tests are concerned: 15 January 2026.
 const TREE_AGE: Duration = Duration::from_hours(491_232);
 /// Parts of a cache that name all their inputs, so that tests can share them; attempts (`screens`) are not among them.
-const SHARED: [&str; 6] = ["sources", "git", "environments", "runner", "tools", "uv"];
+const SHARED: [&str; 8] = ["sources", "git", "environments", "runner", "tools", "uv", "locales", "clock"];
 
 /// The shared cache of this build of the program; those of earlier builds are removed.
 static SHARED_CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
