@@ -32,6 +32,10 @@ fn compile(output: &Path) {
     if variable("CARGO_CFG_TARGET_ENV") == "musl" {
         rustc.args(["-C", "target-feature=-crt-static", "-C", "link-self-contained=no"]);
     }
+    if variable("CARGO_CFG_TARGET_ARCH") == "aarch64" {
+        // Otherwise atomics ask libc for what the processor has.
+        rustc.args(["-C", "target-feature=-outline-atomics"]);
+    }
     if let Ok(linker) = std::env::var("RUSTC_LINKER") {
         rustc.arg("-C").arg(format!("linker={linker}"));
     }

@@ -10,7 +10,7 @@ use gistmill::backend::clock;
 
 const PROBE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clock/probe.py");
 const PROBE_SOURCE: &str = include_str!("clock/probe.py");
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_mins(2);
 /// The first Python that the tests are written for.
 const OLDEST: (u32, u32) = (3, 8);
 
@@ -227,7 +227,7 @@ fn byte_code_from_before_is_used_and_that_of_the_run_too() {
         let run = Run::new();
         let source = run.path("earlier.py");
         std::fs::write(&source, "value = 1\n").expect("written");
-        let modified = run.start - Duration::from_secs(3600);
+        let modified = run.start - Duration::from_hours(1);
         std::fs::File::options()
             .append(true)
             .open(&source)
