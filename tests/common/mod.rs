@@ -148,10 +148,15 @@ fn copy(from: &Path, to: &Path) {
             }
         } else {
             std::fs::copy(entry.path(), &target).expect("a file can be copied");
-            let file = std::fs::File::options().append(true).open(&target).expect("the copy can be opened");
-            file.set_modified(SystemTime::UNIX_EPOCH + TREE_AGE).expect("the time can be set");
+            date(&target);
         }
     }
+}
+
+/// Gives a file of a tree the time that all of them have.
+pub fn date(path: &Path) {
+    let file = std::fs::File::options().append(true).open(path).expect("the file can be opened");
+    file.set_modified(SystemTime::UNIX_EPOCH + TREE_AGE).expect("the time can be set");
 }
 
 /// A program that ended.
@@ -236,8 +241,13 @@ impl Running {
     }
 
     #[track_caller]
-    pub fn wait(mut self) -> Ended {
-        let deadline = Instant::now() + LONGEST;
+    pub fn wait(self) -> Ended {
+        self.wait_at_most(LONGEST)
+    }
+
+    #[track_caller]
+    pub fn wait_at_most(mut self, limit: Duration) -> Ended {
+        let deadline = Instant::now() + limit;
         let status = loop {
             if let Some(status) = self.child.try_wait().expect("can be waited for") {
                 break status;

@@ -1,0 +1,104 @@
+//! `labels.toml` of the labelled tree.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use gistmill::record::verdict::{Cause, Dimension};
+use toml::{Table, Value};
+
+/// The verdict of a group that nothing drops.
+pub const KEPT: &str = "kept";
+/// The table of rows that stand for whole files.
+const FILES: &str = "files";
+
+/// What a group must be found to be.
+#[derive(Debug, Clone)]
+pub struct Label {
+    /// The expected verdict, then those that the machine may make of it.
+    verdicts: Vec<String>,
+}
+
+impl Label {
+    fn read(value: &Value) -> Self {
+        let one = |value: &Value| value.as_str().expect("a label is text or a list of texts").to_owned();
+        let verdicts = match value {
+            Value::Array(values) => values.iter().map(one).collect(),
+            value => vec![one(value)],
+        };
+        assert!(!verdicts.is_empty(), "a label is empty");
+        for verdict in &verdicts {
+            assert!(verdict == KEPT || Cause::try_from(verdict.clone()).is_ok(), "no verdict: {verdict}");
+        }
+        Label { verdicts }
+    }
+
+    /// What is expected where nothing stands in the way.
+    pub fn expected(&self) -> &str {
+        &self.verdicts[0]
+    }
+
+    /// Whether it is expected to depend on who else wants the processor.
+    pub fn is_about_load(&self) -> bool {
+        self.expected() == Cause::DependsOn(Dimension::Load).to_string()
+    }
+
+    fn allows(&self, verdict: &str, quiet: bool) -> bool {
+        if quiet && self.is_about_load() {
+            self.expected() == verdict
+        } else {
+            self.verdicts.iter().any(|one| one == verdict)
+        }
+    }
+}
+
+/// Labels by group.
+#[derive(Debug)]
+pub struct Labels(BTreeMap<String, Label>);
+
+impl Labels {
+    pub fn read() -> Self {
+        let text = std::fs::read_to_string(tree().join("labels.toml")).expect("the labels can be read");
+        let tables: Table = text.parse().expect("the labels are TOML");
+        let mut labels = BTreeMap::new();
+        for (file, table) in &tables {
+            for (name, value) in table.as_table().expect("labels stand in tables") {
+                let group = if file == FILES { name.clone() } else { format!("{file}::{name}") };
+                assert!(labels.insert(group, Label::read(value)).is_none(), "{file}, {name}: labelled twice");
+            }
+        }
+        Labels(labels)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Label)> {
+        self.0.iter().map(|(group, label)| (group.as_str(), label))
+    }
+
+    /// One line for each group whose verdict is not what it is labelled, or that is not labelled, or not there.
+    pub fn disagreements(&self, found: &BTreeMap<String, String>, quiet: bool) -> Vec<String> {
+        let groups: BTreeSet<&String> = self.0.keys().chain(found.keys()).collect();
+        groups
+            .into_iter()
+            .filter_map(|group| match (self.0.get(group), found.get(group)) {
+                (Some(label), Some(verdict)) if label.allows(verdict, quiet) => None,
+                (Some(label), Some(verdict)) => {
+                    Some(format!("{group}: {verdict}, labelled {:?}", label.verdicts))
+                }
+                (None, verdict) => Some(format!("{group}: {verdict:?}, not labelled")),
+                (label, None) => Some(format!("{group}: no such group, labelled {label:?}")),
+            })
+            .collect()
+    }
+
+    /// What the machine made of the groups whose label leaves it a choice, one line each.
+    pub fn chosen_among_alternatives(&self, found: &BTreeMap<String, String>) -> String {
+        let chosen = self.0.iter().filter(|(_, label)| label.verdicts.len() > 1);
+        let lines =
+            chosen.map(|(group, label)| format!("  {group}: {:?} of {:?}", found.get(group), label.verdicts));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// The labelled tree.
+pub fn tree() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/trees/labelled")
+}

@@ -1,0 +1,116 @@
+//! Is every verdict the right one, every time? Builds of `trees/labelled`, whose groups are labelled one by one.
+//!
+//! The build is done once, or `GISTMILL_TEST_REPEATS` times, each time with no attempts to start from, and must end the
+//! same each time. `GISTMILL_TEST_QUIET=1` says that the machine has nothing else to do: then the groups that want the
+//! processor for themselves must be found out as well.
+
+#[path = "../common/mod.rs"]
+#[allow(dead_code, reason = "shared with the pipeline tests, which use all of it")]
+mod common;
+mod labels;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, SystemTime};
+
+use common::dataset::{Dataset, text};
+use common::{Bench, Running};
+use gistmill::record::verdict::{Cause, Dimension};
+use labels::{KEPT, Labels};
+
+const TREE: &str = "labelled";
+/// A build takes about four minutes on two cores that have nothing else to do.
+const LONGEST: Duration = Duration::from_hours(1);
+/// From the day of the build to the day on the tin: see `best_before` of the tree.
+const DAYS_UNTIL_BEST_BEFORE: u64 = 200;
+
+/// Enough attempts for every group that is random by more than the labels allow to show it; limits that a busy machine
+/// does not reach by accident.
+const SETTINGS: &str = r#"
+[screen]
+attempts = 3
+parity_groups = 0
+case_timeout = "8s"
+group_timeout = "30s"
+"#;
+
+#[test]
+fn every_group_is_found_to_be_what_it_is_labelled() {
+    let labels = Labels::read();
+    let repeats = std::env::var("GISTMILL_TEST_REPEATS").map_or(1, |text| text.parse().expect("a number"));
+    let mut first: Option<BTreeMap<String, String>> = None;
+    for repeat in 1..=repeats {
+        let bench = build();
+        let found = verdicts(&bench.dataset());
+        println!("build {repeat} of {repeats}:\n{}", labels.chosen_among_alternatives(&found));
+        let wrong = labels.disagreements(&found, is_quiet());
+        assert!(wrong.is_empty(), "build {repeat} of {repeats}: {wrong:#?}");
+        assert_dropped_groups_have_evidence(&bench.dataset());
+        let first = first.get_or_insert_with(|| found.clone());
+        let changed: Vec<String> = labels
+            .iter()
+            .filter(|(group, label)| first[*group] != found[*group] && (is_quiet() || !label.is_about_load()))
+            .map(|(group, _)| format!("{group}: {}, then {}", first[group], found[group]))
+            .collect();
+        assert!(changed.is_empty(), "build {repeat} differs from the first: {changed:#?}");
+    }
+}
+
+fn is_quiet() -> bool {
+    std::env::var_os("GISTMILL_TEST_QUIET").is_some_and(|value| value == "1")
+}
+
+fn build() -> Bench {
+    let bench = Bench::new();
+    bench.configure(SETTINGS, &[TREE]);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("it is after 1970");
+    let best_before = now.as_secs() / (24 * 60 * 60) + DAYS_UNTIL_BEST_BEFORE;
+    let file = bench.path().join("trees").join(TREE).join("inventory/data/best_before.txt");
+    std::fs::write(&file, format!("{best_before}\n")).expect("the day can be written");
+    common::date(&file);
+    Running::start(bench.gistmill(&["build", "repos.toml"])).wait_at_most(LONGEST).with_code(0);
+    bench
+}
+
+/// `kept`, or the cause, of each group.
+fn verdicts(dataset: &Dataset) -> BTreeMap<String, String> {
+    let rows = dataset.rows("groups");
+    let verdict =
+        |row: &serde_json::Value| if row["kept"] == true { KEPT } else { text(&row["cause"]) }.to_owned();
+    let found: BTreeMap<_, _> =
+        rows.iter().map(|row| (text(&row["group_id"]).to_owned(), verdict(row))).collect();
+    assert_eq!(found.len(), rows.len(), "a group stands twice");
+    found
+}
+
+#[track_caller]
+fn assert_dropped_groups_have_evidence(dataset: &Dataset) {
+    let without: Vec<String> = dataset
+        .rows("groups")
+        .iter()
+        .filter(|row| row["kept"] != true && row["evidence"].as_str().is_none_or(str::is_empty))
+        .map(|row| row["group_id"].to_string())
+        .collect();
+    assert!(without.is_empty(), "no evidence: {without:#?}");
+}
+
+#[test]
+fn there_are_enough_labels_of_every_kind() {
+    let labels = Labels::read();
+    let expected = |verdict: &str| labels.iter().filter(|(_, label)| label.expected() == verdict).count();
+    let all = labels.iter().count();
+    assert!(expected(KEPT) >= 70, "{} clean groups", expected(KEPT));
+    assert!(all - expected(KEPT) >= 70, "{} traps", all - expected(KEPT));
+    for cause in Cause::named().chain(Dimension::ALL.map(Cause::DependsOn)) {
+        let count = expected(&cause.to_string());
+        assert!(count >= 4, "{cause}: {count} groups");
+    }
+}
+
+#[test]
+fn every_file_with_labels_is_there() {
+    let labels = Labels::read();
+    let files: BTreeSet<&str> =
+        labels.iter().map(|(group, _)| group.split("::").next().unwrap_or(group)).collect();
+    let missing: Vec<_> = files.iter().filter(|file| !labels::tree().join(file).is_file()).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}

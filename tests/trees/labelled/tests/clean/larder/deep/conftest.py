@@ -1,0 +1,6 @@
+import pytest
+
+
+@pytest.fixture
+def unit(unit):
+    return unit + 5

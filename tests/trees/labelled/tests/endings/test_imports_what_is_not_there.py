@@ -1,0 +1,5 @@
+import inventory.cellar
+
+
+def test_is_never_seen():
+    assert inventory.cellar

@@ -1,0 +1,8 @@
+import pytest
+
+from inventory import root
+
+
+@pytest.fixture
+def checkout():
+    return root()

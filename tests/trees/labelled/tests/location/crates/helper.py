@@ -1,0 +1,5 @@
+from inventory import label
+
+
+def twice(name):
+    return label(name) * 2
