@@ -41,7 +41,13 @@ fn main() -> Result<(), AnyError> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench");
     let cache = Cache::open(&folder.join("cache"))?;
     let backend = LocalBackend::new(Path::new(env!("CARGO_BIN_EXE_gistmill")))?;
-    let request = Request { output: folder.join("output"), only: Vec::new(), until: Stage::Dataset, jobs: 1 };
+    let request = Request {
+        output: folder.join("output"),
+        only: Vec::new(),
+        until: Stage::Dataset,
+        jobs: 1,
+        subsets: Vec::new(),
+    };
     let pipeline = Pipeline {
         config: &config,
         public_config: config::to_public_json(&config),

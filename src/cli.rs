@@ -3,6 +3,7 @@
 mod build;
 mod check;
 mod show;
+mod subset;
 mod table;
 
 use std::path::PathBuf;
@@ -44,6 +45,8 @@ enum Command {
     Check(check::CheckArguments),
     /// Say why a test is in or out, with its evidence
     Show(show::ShowArguments),
+    /// Write named subsets of a dataset that is there, without running anything
+    Subset(subset::SubsetArguments),
     /// Render the dataset's page again
     Report {
         /// The dataset directory, `output/<name>/<version>`
@@ -76,6 +79,7 @@ pub fn main() -> ExitCode {
         Command::Build(build) => build::run(&arguments, build),
         Command::Check(check) => Ok(check::run(&arguments, check)),
         Command::Show(show) => show::run(&arguments, show),
+        Command::Subset(subset) => subset::run(&arguments, subset),
         Command::Report { directory } => crate::report::render(directory).map(|()| 0),
     };
     match result {

@@ -21,5 +21,6 @@ pub mod sample;
 pub mod screen;
 pub mod source;
 pub mod store;
+pub mod subset;
 pub mod tier;
 pub mod trace;

@@ -20,6 +20,7 @@ use crate::record::instance::{FailedRepository, RepositoryRecord};
 use crate::rules::RuleSet;
 use crate::screen::pool::Pool;
 use crate::store::{Cache, Lock, read_json};
+use crate::subset::Subset;
 
 /// Stages of the flow, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -57,6 +58,8 @@ pub struct Request {
     pub until: Stage,
     /// Attempts at the same time.
     pub jobs: usize,
+    /// Named subsets to write.
+    pub subsets: Vec<Subset>,
 }
 
 /// Everything a build works with.
@@ -136,6 +139,7 @@ impl Pipeline<'_> {
             failed: &failed,
             isolation: self.backend.isolation(),
             tool_version: env!("CARGO_PKG_VERSION"),
+            subsets: &self.request.subsets,
         };
         let summary = dataset::write(&directory, &input)?;
         for (finished, record) in finished.iter_mut().zip(repositories) {

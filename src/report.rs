@@ -45,7 +45,7 @@ pub fn render(directory: &Path) -> Result<()> {
 }
 
 /// The manifest of a dataset of this format.
-fn manifest(directory: &Path) -> Result<serde_json::Value> {
+pub(crate) fn manifest(directory: &Path) -> Result<serde_json::Value> {
     let manifest = read_json(&directory.join("manifest.json"))?.ok_or_else(|| {
         Error::usage(format!("{} is no dataset: it has no manifest.json", directory.display()))
             .with_hint("name the directory output/<name>/<version>")

@@ -29,12 +29,18 @@ pub struct BuildArguments {
     /// Directory with rule files, instead of the built-in ones
     #[arg(long, value_name = "DIR")]
     filters: Option<PathBuf>,
+    /// The named subset to write beside the whole: `hard` or a [subset.<name>]; may be given several times; all by default
+    #[arg(long, value_name = "NAME")]
+    subset: Vec<String>,
+}
+
+/// What a branch, a tag or a short hash stands for now, where the repository can be reached.
+pub fn resolve(url: &str, reference: &str) -> Option<String> {
+    crate::source::resolve_reference(url, reference).ok().flatten()
 }
 
 /// The configuration that was named, or the built-in one.
 pub fn configuration(arguments: &ConfigArguments) -> Result<Config> {
-    let resolve =
-        |url: &str, reference: &str| crate::source::resolve_reference(url, reference).ok().flatten();
     let config = match &arguments.config {
         Some(path) => config::load(path, &resolve)?,
         None => config::parse(config::DEFAULT, std::path::Path::new("."), &resolve)
@@ -68,6 +74,7 @@ pub fn cores() -> usize {
 
 pub fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
     let config = configuration(&build.config)?;
+    let subsets = config::named_subsets(&config.subsets, &build.subset)?;
     let rules = rules(build.filters.as_ref())?;
     let cache = arguments.cache()?;
     let backend = LocalBackend::new(&own_program()?)?;
@@ -78,6 +85,7 @@ pub fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
         only: build.config.only.clone(),
         until: build.until,
         jobs: build.jobs.map_or_else(cores, usize::from),
+        subsets,
     };
     let pipeline = Pipeline {
         config: &config,

@@ -14,6 +14,7 @@ use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome};
 use crate::record::source::{Origin, Pinned};
 use crate::record::trace::{FunctionCalls, Totals, Traced};
 use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
+use crate::subset::{Measure, Range, Subset};
 
 /// A whole input that owns its parts.
 #[derive(Debug)]
@@ -22,6 +23,7 @@ pub struct MadeUp {
     pub repositories: Vec<RepositoryRecord>,
     pub failed: Vec<FailedRepository>,
     pub isolation: Isolation,
+    pub subsets: Vec<Subset>,
     /// Holds the recipes.
     pub folder: tempfile::TempDir,
 }
@@ -35,7 +37,14 @@ impl MadeUp {
             repository(&format!("made/up{at}"), *size, folder.path(), &mut random)
         };
         let repositories = sizes.iter().enumerate().map(repository).collect();
-        MadeUp { config: config(), repositories, failed: vec![failed()], isolation: isolation(), folder }
+        MadeUp {
+            config: config(),
+            repositories,
+            failed: vec![failed()],
+            isolation: isolation(),
+            subsets: subsets(),
+            folder,
+        }
     }
 
     /// The input that borrows them.
@@ -47,6 +56,7 @@ impl MadeUp {
             failed: &self.failed,
             isolation: &self.isolation,
             tool_version: "0.0.0",
+            subsets: &self.subsets,
         }
     }
 }
@@ -71,7 +81,21 @@ fn config() -> Config {
         tier: TierBounds { medium: 50.0, hard: 80.0 },
         limits: Limits { memory: 0, processes: 0, file_size: 0, output: 0 },
         repos: Vec::new(),
+        subsets: Vec::new(),
     }
+}
+
+/// `hard`, one that has members and one that has none.
+fn subsets() -> Vec<Subset> {
+    let short = Range { min: None, max: Some(40.0) };
+    let few = Subset {
+        name: "few-short".into(),
+        ranges: [(Measure::TraceLength, short)].into(),
+        size: 7,
+        ..Subset::default()
+    };
+    let none = Subset { name: "none".into(), repos: Some(vec![]), ..Subset::default() };
+    vec![Subset::hard(), few, none]
 }
 
 fn isolation() -> Isolation {
