@@ -2,6 +2,8 @@
 
 mod build;
 mod check;
+mod diff;
+mod refresh;
 mod show;
 mod subset;
 mod table;
@@ -45,6 +47,10 @@ enum Command {
     Check(check::CheckArguments),
     /// Say why a test is in or out, with its evidence
     Show(show::ShowArguments),
+    /// Compare two versions of a dataset
+    Diff(diff::DiffArguments),
+    /// Move the pins of a configuration to what is newest now
+    Refresh(refresh::RefreshArguments),
     /// Write named subsets of a dataset that is there, without running anything
     Subset(subset::SubsetArguments),
     /// Render the dataset's page again
@@ -79,6 +85,8 @@ pub fn main() -> ExitCode {
         Command::Build(build) => build::run(&arguments, build),
         Command::Check(check) => Ok(check::run(&arguments, check)),
         Command::Show(show) => show::run(&arguments, show),
+        Command::Diff(versions) => diff::run(&arguments, versions),
+        Command::Refresh(asked) => refresh::run(&arguments, asked),
         Command::Subset(subset) => subset::run(&arguments, subset),
         Command::Report { directory } => crate::report::render(directory).map(|()| 0),
     };

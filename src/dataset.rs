@@ -27,7 +27,7 @@ pub mod subsets;
 pub mod swap;
 pub mod write;
 
-#[cfg(test)]
+#[cfg(any(test, feature = "made-up"))]
 pub mod made_up;
 #[cfg(test)]
 mod tests;

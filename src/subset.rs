@@ -212,7 +212,9 @@ mod tests {
     #[test]
     fn what_is_not_known_is_outside_of_every_range() {
         let mut instances = instances(&[20]);
-        instances.iter_mut().for_each(|one| one.executed_lines = None);
+        for one in &mut instances {
+            one.executed_lines = None;
+        }
         let subset =
             Subset { ranges: [(Measure::ExecutedLines, Range::default())].into(), ..Subset::default() };
         assert!(subset.members(&instances).is_empty());

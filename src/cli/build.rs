@@ -11,6 +11,7 @@ use crate::environment::Tools;
 use crate::error::{Error, Result};
 use crate::pipeline::{Built, Pipeline, Request, Stage};
 use crate::progress::Progress;
+use crate::record::id::RepoSlug;
 use crate::rules::RuleSet;
 
 #[derive(Debug, clap::Args)]
@@ -47,10 +48,16 @@ pub fn configuration(arguments: &ConfigArguments) -> Result<Config> {
             .map_err(|problems| Error::internal(format!("the built-in repos.toml: {problems:?}")))?,
     };
     let known: Vec<&str> = config.repos.iter().map(|repo| repo.slug.as_str()).collect();
-    match arguments.only.iter().find(|slug| !known.contains(&slug.as_str())) {
+    refuse_unknown(&arguments.only, &known)?;
+    Ok(config)
+}
+
+/// A repository that `--only` names and the config does not have.
+pub fn refuse_unknown(only: &[RepoSlug], known: &[&str]) -> Result<()> {
+    match only.iter().find(|slug| !known.contains(&slug.as_str())) {
         Some(slug) => Err(Error::usage(format!("--only {slug}: the config has no such repository"))
             .with_hint(format!("it has {}", known.join(", ")))),
-        None => Ok(config),
+        None => Ok(()),
     }
 }
 

@@ -12,12 +12,13 @@ const SCREEN: [&str; 6] =
     ["attempts", "cold_runs", "parity_groups", "case_timeout", "group_timeout", "partial_groups"];
 const TIER: [&str; 2] = ["medium", "hard"];
 const LIMITS: [&str; 4] = ["memory", "processes", "file_size", "output"];
-const REPO: [&str; 16] = [
+const REPO: [&str; 17] = [
     "slug",
     "git",
     "path",
     "pypi",
     "commit",
+    "branch",
     "sha256",
     "submodules",
     "allow_uncommitted",
@@ -103,6 +104,8 @@ pub struct RawRepo<'a> {
     pub path: Text<'a>,
     pub pypi: Text<'a>,
     pub commit: Text<'a>,
+    /// Read again by `refresh`; a build does not need it.
+    pub branch: Text<'a>,
     pub sha256: Text<'a>,
     pub submodules: Field<bool>,
     pub allow_uncommitted: Field<bool>,
@@ -238,6 +241,7 @@ fn repo<'a>(section: &Section<'a>, problems: &mut Problems<'_>) -> RawRepo<'a> {
         path: section.text("path", problems),
         pypi: section.text("pypi", problems),
         commit: section.text("commit", problems),
+        branch: section.text("branch", problems),
         sha256: section.text("sha256", problems),
         submodules: section.flag("submodules", problems),
         allow_uncommitted: section.flag("allow_uncommitted", problems),

@@ -1,4 +1,4 @@
-//! Made-up repositories for tests: nothing in here ever ran.
+//! Made-up repositories for tests and a benchmark: nothing in here ever ran.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -322,5 +322,6 @@ fn traced(group: &Group, random: &mut fastrand::Rng) -> Traced {
         stable: true,
         unstable_functions: vec![],
         complete: true,
+        code_sha256: Some(crate::record::id::sha256_hex(group.group_id.as_bytes())),
     }
 }

@@ -156,3 +156,24 @@ fn the_contract_checker_finds_nothing_broken() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
 }
+
+/// Skipped, by name, where there is no Python with `datasets`.
+#[test]
+fn hugging_face_datasets_loads_every_config_offline() {
+    let python = std::env::var_os("GISTMILL_TEST_PYTHON").unwrap_or_else(|| "python3".into());
+    let has_datasets = Command::new(&python).args(["-c", "import datasets"]).output();
+    if !has_datasets.is_ok_and(|output| output.status.success()) {
+        println!("SKIPPED hugging_face_datasets_loads_every_config_offline: no python3 with datasets");
+        return;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/card/load_dataset.py");
+    let (_folder, directory, summary) = written(&MadeUp::new(&[60, 30, 1]));
+    let output = Command::new(&python).arg(&script).arg(&directory).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let rows: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    assert_eq!(rows["instances"], summary.total.published);
+    assert_eq!(rows["groups"], summary.total.groups);
+    assert_eq!(rows["few-short"], 7);
+    assert!(rows["hard"].as_u64().unwrap() >= 5);
+}
