@@ -55,7 +55,9 @@ impl Traces {
     pub fn open(folder: &Path) -> Result<Self> {
         fs_err::create_dir_all(folder)?;
         let (journal, earlier) = Journal::open::<Traced>(&folder.join("totals"))?;
-        let known = earlier.into_iter().map(|traced| (traced.group_id.clone(), traced)).collect();
+        // One without the hash of its code was made before there was one: it is concluded again.
+        let whole = earlier.into_iter().filter(|traced| traced.code_sha256.is_some());
+        let known = whole.map(|traced| (traced.group_id.clone(), traced)).collect();
         Ok(Traces { folder: folder.to_owned(), journal, known })
     }
 
