@@ -2,8 +2,11 @@
 
 mod build;
 mod check;
+mod diff;
+mod refresh;
 mod replay;
 mod show;
+mod subset;
 mod table;
 
 use std::path::PathBuf;
@@ -47,6 +50,12 @@ enum Command {
     Show(show::ShowArguments),
     /// Run a group once more in a world, and show what differs from the base world
     Replay(replay::ReplayArguments),
+    /// Compare two versions of a dataset
+    Diff(diff::DiffArguments),
+    /// Move the pins of a configuration to what is newest now
+    Refresh(refresh::RefreshArguments),
+    /// Write named subsets of a dataset that is there, without running anything
+    Subset(subset::SubsetArguments),
     /// Render the dataset's page again
     Report {
         /// The dataset directory, `output/<name>/<version>`
@@ -80,6 +89,9 @@ pub fn main() -> ExitCode {
         Command::Check(check) => Ok(check::run(&arguments, check)),
         Command::Show(show) => show::run(&arguments, show),
         Command::Replay(replay) => replay::run(&arguments, replay),
+        Command::Diff(versions) => diff::run(&arguments, versions),
+        Command::Refresh(asked) => refresh::run(&arguments, asked),
+        Command::Subset(subset) => subset::run(&arguments, subset),
         Command::Report { directory } => crate::report::render(directory).map(|()| 0),
     };
     match result {

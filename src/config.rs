@@ -17,6 +17,7 @@ pub use crate::document::Problem;
 use crate::document::{self, Problems};
 use crate::error::{Error, Result};
 use crate::record::id::{CommitSha, RepoSlug};
+use crate::subset::Subset;
 pub use public::to_public_json;
 
 /// The configuration that works without one: the repository's own `repos.toml`, built in.
@@ -33,6 +34,8 @@ pub struct Config {
     pub tier: TierBounds,
     pub limits: Limits,
     pub repos: Vec<Repo>,
+    /// Named subsets, by name; `hard` is built in and not among them.
+    pub subsets: Vec<Subset>,
 }
 
 /// `[dataset]`
@@ -161,6 +164,20 @@ pub fn load(path: &Path, resolve: &Resolve<'_>) -> Result<Config> {
     })?;
     let base = std::path::absolute(path)?.parent().map(Path::to_path_buf).unwrap_or_default();
     parse(&text, &base, resolve).map_err(|problems| Error::usage(document::render(&place, &problems)))
+}
+
+/// The subsets of these names, `hard` first; all of them when none is named.
+///
+/// # Errors
+/// A usage error when there is no such subset, with the nearest name.
+pub fn named_subsets(configured: &[Subset], names: &[String]) -> Result<Vec<Subset>> {
+    let all: Vec<Subset> = std::iter::once(Subset::hard()).chain(configured.iter().cloned()).collect();
+    let known: Vec<&str> = all.iter().map(|subset| subset.name.as_str()).collect();
+    if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(Error::usage(format!("there is no subset {}", crate::redact::quote(name)))
+            .with_hint(document::suggest::hint(name, &known)));
+    }
+    Ok(all.into_iter().filter(|subset| names.is_empty() || names.contains(&subset.name)).collect())
 }
 
 /// The shortest configuration that does something.

@@ -8,6 +8,7 @@
 //!   attempts.parquet                      by number within a group
 //!   traces.parquet                        by first call within an instance
 //!   environments/<owner>__<name>/         what the environment was built from
+//!   subsets/<name>.parquet .jsonl          named subsets, rows of `instances`
 //!   README.md report.html manifest.json
 //! ```
 //!
@@ -22,10 +23,11 @@ pub mod manifest;
 pub mod private;
 pub mod rows;
 pub mod schema;
+pub mod subsets;
 pub mod swap;
 pub mod write;
 
-#[cfg(test)]
+#[cfg(any(test, feature = "made-up"))]
 pub mod made_up;
 #[cfg(test)]
 mod tests;
@@ -38,8 +40,9 @@ use serde::Serialize;
 use crate::backend::Isolation;
 use crate::config::Config;
 use crate::error::Result;
-use crate::record::instance::{FailedRepository, RepositoryRecord};
+use crate::record::instance::{FailedRepository, Instance, RepositoryRecord};
 use crate::screen::conditions::Conditions;
+use crate::subset::Subset;
 
 use assemble::Assembled;
 use counts::Counts;
@@ -59,6 +62,8 @@ pub struct DatasetInput<'a> {
     /// What the machine could vary.
     pub conditions: &'a Conditions,
     pub tool_version: &'a str,
+    /// Named subsets to write.
+    pub subsets: &'a [Subset],
 }
 
 /// What was written, for the closing table.
@@ -70,6 +75,7 @@ pub struct Summary {
     pub repositories: BTreeMap<String, Counts>,
     /// Slugs of repositories that could not be finished.
     pub failed: Vec<String>,
+    pub subsets: Vec<subsets::Described>,
 }
 
 /// Writes the dataset into `directory`, replacing an older one there.
@@ -84,6 +90,7 @@ pub fn write(directory: &Path, dataset: &DatasetInput<'_>) -> Result<Summary> {
     let staging = swap::Staging::beside(directory)?;
     write::tables(staging.path(), &assembled)?;
     write::environments(staging.path(), &assembled)?;
+    subsets::write(&staging.path().join(subsets::FOLDER), dataset.subsets, &assembled.instances)?;
     let mut manifest = manifest::Manifest::new(dataset, &assembled);
     write::text(&staging.path().join("README.md"), &card::render(&manifest, &assembled)?)?;
     manifest.add_files(staging.path())?;
@@ -93,6 +100,11 @@ pub fn write(directory: &Path, dataset: &DatasetInput<'_>) -> Result<Summary> {
     Ok(summary(directory, dataset, &assembled))
 }
 
+/// The subsets of the dataset, counted.
+fn described(dataset: &DatasetInput<'_>, instances: &[Instance]) -> Vec<subsets::Described> {
+    dataset.subsets.iter().map(|subset| subsets::Described::new(subset, instances)).collect()
+}
+
 fn summary(directory: &Path, dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> Summary {
     let repositories = counts::per_repository(assembled);
     Summary {
@@ -100,5 +112,6 @@ fn summary(directory: &Path, dataset: &DatasetInput<'_>, assembled: &Assembled<'
         total: counts::total(repositories.values()),
         repositories,
         failed: dataset.failed.iter().map(|failed| failed.slug.to_string()).collect(),
+        subsets: described(dataset, &assembled.instances),
     }
 }

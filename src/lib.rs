@@ -2,9 +2,11 @@
 
 pub mod backend;
 pub mod cli;
+pub mod code;
 pub mod collect;
 pub mod config;
 pub mod dataset;
+pub mod diff;
 pub mod document;
 pub mod environment;
 pub mod error;
@@ -14,6 +16,7 @@ pub mod pipeline;
 pub mod progress;
 pub mod record;
 pub mod redact;
+pub mod refresh;
 pub mod report;
 pub mod rules;
 pub mod runner;
@@ -21,5 +24,6 @@ pub mod sample;
 pub mod screen;
 pub mod source;
 pub mod store;
+pub mod subset;
 pub mod tier;
 pub mod trace;

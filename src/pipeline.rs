@@ -23,6 +23,7 @@ use crate::screen::conditions::Conditions;
 use crate::screen::pool::Pool;
 use crate::screen::world::WorldSetting;
 use crate::store::{Cache, Lock, read_json};
+use crate::subset::Subset;
 
 /// Stages of the flow, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -60,6 +61,8 @@ pub struct Request {
     pub until: Stage,
     /// Attempts at the same time.
     pub jobs: usize,
+    /// Named subsets to write.
+    pub subsets: Vec<Subset>,
 }
 
 /// Everything a build works with.
@@ -144,6 +147,7 @@ impl Pipeline<'_> {
             isolation: self.backend.isolation(),
             conditions: self.conditions,
             tool_version: env!("CARGO_PKG_VERSION"),
+            subsets: &self.request.subsets,
         };
         let summary = dataset::write(&directory, &input)?;
         for (finished, record) in finished.iter_mut().zip(repositories) {

@@ -5,9 +5,11 @@
 //! as JSON. Rows are rendered as they are scrolled to, so the number of groups costs bytes, not start-up time.
 
 mod data;
+mod plot;
 pub mod query;
 mod scatter;
-mod table;
+pub(crate) mod table;
+mod tiers;
 mod view;
 
 use std::path::Path;
@@ -45,7 +47,7 @@ pub fn render(directory: &Path) -> Result<()> {
 }
 
 /// The manifest of a dataset of this format.
-fn manifest(directory: &Path) -> Result<serde_json::Value> {
+pub(crate) fn manifest(directory: &Path) -> Result<serde_json::Value> {
     let manifest = read_json(&directory.join("manifest.json"))?.ok_or_else(|| {
         Error::usage(format!("{} is no dataset: it has no manifest.json", directory.display()))
             .with_hint("name the directory output/<name>/<version>")
@@ -92,6 +94,7 @@ fn page(manifest: &serde_json::Value, tables: &Tables) -> Result<String> {
         manifest => Value::from(Serde(manifest)),
         view => Value::from(Serde(view::view(manifest, tables)?)),
         scatter => Value::from_safe_string(scatter::svg(&tables.instances)?),
+        distributions => tiers::svgs(&tables.instances)?.into_iter().map(Value::from_safe_string).collect::<Vec<_>>(),
         style => Value::from_safe_string(STYLE.to_owned()),
         script => Value::from_safe_string(SCRIPT.to_owned()),
         data => Value::from_safe_string(data::script_safe(&data)?),
@@ -163,5 +166,46 @@ mod tests {
     fn a_directory_without_a_manifest_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(render(folder.path()).unwrap_err().fault(), crate::error::Fault::Usage);
+    }
+
+    /// Skipped, by name, where there is no Python with playwright or no Chromium.
+    #[test]
+    fn a_browser_finds_nothing_wrong_and_ten_thousand_groups_are_usable() {
+        let python = std::env::var_os("GISTMILL_TEST_PYTHON").unwrap_or_else(|| "python3".into());
+        let has_driver = std::process::Command::new(&python).args(["-c", "import playwright"]).output();
+        let chromium = ["chromium", "chromium-browser", "google-chrome"]
+            .into_iter()
+            .flat_map(|name| {
+                std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+                    .map(move |folder| folder.join(name))
+                    .collect::<Vec<_>>()
+            })
+            .find(|path| path.is_file());
+        let (Some(chromium), true) = (chromium, has_driver.is_ok_and(|output| output.status.success()))
+        else {
+            println!(
+                "SKIPPED a_browser_finds_nothing_wrong_and_ten_thousand_groups_are_usable: no Chromium, or no python3 with playwright"
+            );
+            return;
+        };
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let shots = std::env::var_os("GISTMILL_TEST_SCREENSHOTS").map(std::path::PathBuf::from);
+        for (name, sizes) in [("small", vec![40, 9]), ("large", vec![7_000, 2_990, 10])] {
+            let folder = tempfile::tempdir().unwrap();
+            let directory = folder.path().join("2026.11");
+            crate::dataset::write(&directory, &MadeUp::new(&sizes).input()).unwrap();
+            let shots = shots.as_ref().map_or_else(|| folder.path().join("shots"), |shots| shots.join(name));
+            let output = std::process::Command::new(&python)
+                .arg(root.join("tests/page/check_page.py"))
+                .args([&directory.join("report.html"), &shots, &chromium])
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success(), "{name}: {said}{}", String::from_utf8_lossy(&output.stderr));
+            let measured: serde_json::Value = serde_json::from_str(said.trim()).unwrap();
+            println!("{name}: {measured}");
+            assert!(measured["bytes"].as_u64().unwrap() < 20_000_000, "{measured}");
+            assert!(measured["interactive_ms"].as_u64().unwrap() < 20_000, "{measured}");
+        }
     }
 }

@@ -30,7 +30,7 @@ use crate::store::Cache;
 use shelf::Shelf;
 
 pub use git::resolve_reference;
-pub use pypi::{IndexTool, UvIndex};
+pub use pypi::{IndexTool, UvIndex, newest};
 
 /// Raised when what lies in a cached source changes its meaning: older entries are then made anew.
 const FORMAT: &str = "source-1";

@@ -13,6 +13,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 
+use crate::code::Definitions;
 use crate::error::{Error, Result};
 use crate::record::id::hash_parts;
 use crate::record::outcome::{Attempt, Exit};
@@ -54,7 +55,9 @@ impl Traces {
     pub fn open(folder: &Path) -> Result<Self> {
         fs_err::create_dir_all(folder)?;
         let (journal, earlier) = Journal::open::<Traced>(&folder.join("totals"))?;
-        let known = earlier.into_iter().map(|traced| (traced.group_id.clone(), traced)).collect();
+        // One without the hash of its code was made before there was one: it is concluded again.
+        let whole = earlier.into_iter().filter(|traced| traced.code_sha256.is_some());
+        let known = whole.map(|traced| (traced.group_id.clone(), traced)).collect();
         Ok(Traces { folder: folder.to_owned(), journal, known })
     }
 
@@ -91,6 +94,7 @@ impl Traces {
         is_test: impl Fn(&str) -> bool,
         mut each: impl FnMut(),
     ) -> Result<()> {
+        let mut definitions = Definitions::new(&pool.setting.tree);
         for (round, mode) in ROUNDS {
             let missing = self.missing(pool, wanted, mode)?;
             let tasks: Vec<Task> = tasks(pool.groups, &missing, durations, round, mode, pool.jobs);
@@ -113,7 +117,7 @@ impl Traces {
                 if mode == TraceMode::Tree {
                     self.write(&id, &sighting)
                 } else {
-                    self.conclude(&id, &sighting, &is_test)
+                    self.conclude(&id, &sighting, &is_test, &mut definitions)
                 }
             })?;
         }
@@ -135,7 +139,13 @@ impl Traces {
     }
 
     /// Compares the two traced attempts and writes the totals down.
-    fn conclude(&mut self, id: &str, second: &Sighting, is_test: impl Fn(&str) -> bool) -> Result<()> {
+    fn conclude(
+        &mut self,
+        id: &str,
+        second: &Sighting,
+        is_test: impl Fn(&str) -> bool,
+        definitions: &mut Definitions,
+    ) -> Result<()> {
         let Some(first) = self.read(id)? else {
             return Err(Error::internal(format!("{id} was traced once only")));
         };
@@ -160,6 +170,7 @@ impl Traces {
             stable: complete && unstable_functions.is_empty(),
             complete,
             unstable_functions,
+            code_sha256: Some(definitions.hash(&first.functions)),
         };
         self.journal.append(&traced)?;
         self.known.insert(id.to_owned(), traced);

@@ -50,7 +50,13 @@ impl Subject {
             conditions: Conditions::find(&cache, &backend)?,
             rules: RuleSet::shipped(),
             progress: Progress::for_terminal(),
-            request: Request { output: folder.join("output"), only: Vec::new(), until: Stage::Dataset, jobs },
+            request: Request {
+                output: folder.join("output"),
+                only: Vec::new(),
+                until: Stage::Dataset,
+                jobs,
+                subsets: Vec::new(),
+            },
             cache,
             backend,
         })

@@ -11,6 +11,7 @@ use crate::environment::Tools;
 use crate::error::{Error, Result};
 use crate::pipeline::{Built, Pipeline, Request, Stage};
 use crate::progress::Progress;
+use crate::record::id::RepoSlug;
 use crate::rules::RuleSet;
 use crate::screen::conditions::Conditions;
 use crate::store::Cache;
@@ -31,22 +32,34 @@ pub struct BuildArguments {
     /// Directory with rule files, instead of the built-in ones
     #[arg(long, value_name = "DIR")]
     filters: Option<PathBuf>,
+    /// The named subset to write beside the whole: `hard` or a [subset.<name>]; may be given several times; all by default
+    #[arg(long, value_name = "NAME")]
+    subset: Vec<String>,
+}
+
+/// What a branch, a tag or a short hash stands for now, where the repository can be reached.
+pub fn resolve(url: &str, reference: &str) -> Option<String> {
+    crate::source::resolve_reference(url, reference).ok().flatten()
 }
 
 /// The configuration that was named, or the built-in one.
 pub fn configuration(arguments: &ConfigArguments) -> Result<Config> {
-    let resolve =
-        |url: &str, reference: &str| crate::source::resolve_reference(url, reference).ok().flatten();
     let config = match &arguments.config {
         Some(path) => config::load(path, &resolve)?,
         None => config::parse(config::DEFAULT, std::path::Path::new("."), &resolve)
             .map_err(|problems| Error::internal(format!("the built-in repos.toml: {problems:?}")))?,
     };
     let known: Vec<&str> = config.repos.iter().map(|repo| repo.slug.as_str()).collect();
-    match arguments.only.iter().find(|slug| !known.contains(&slug.as_str())) {
+    refuse_unknown(&arguments.only, &known)?;
+    Ok(config)
+}
+
+/// A repository that `--only` names and the config does not have.
+pub fn refuse_unknown(only: &[RepoSlug], known: &[&str]) -> Result<()> {
+    match only.iter().find(|slug| !known.contains(&slug.as_str())) {
         Some(slug) => Err(Error::usage(format!("--only {slug}: the config has no such repository"))
             .with_hint(format!("it has {}", known.join(", ")))),
-        None => Ok(config),
+        None => Ok(()),
     }
 }
 
@@ -106,6 +119,7 @@ impl Job {
                 only: selected.only.clone(),
                 until: Stage::Dataset,
                 jobs: cores(),
+                subsets: Vec::new(),
             },
             config_name: name.map(|name| name.to_string_lossy().into_owned()),
             config,
@@ -137,6 +151,7 @@ pub fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
     job.request.output.clone_from(&build.output);
     job.request.until = build.until;
     job.request.jobs = build.jobs.map_or_else(cores, usize::from);
+    job.request.subsets = config::named_subsets(&job.config.subsets, &build.subset)?;
     let built = job.pipeline().run()?;
     match arguments.format {
         Format::Human => print!("{}", table::closing(&built)),

@@ -50,6 +50,9 @@ pub fn closing(built: &Built) -> String {
         }
     }
     if let Some(summary) = &built.summary {
+        for subset in &summary.subsets {
+            let _ = writeln!(text, "{}", super::subset::line(subset));
+        }
         let _ = writeln!(text, "dataset: {}", summary.directory.display());
     }
     text

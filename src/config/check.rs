@@ -4,6 +4,7 @@
 mod pin;
 mod recipe;
 mod repo;
+mod subset;
 mod url;
 
 use std::ops::RangeInclusive;
@@ -33,12 +34,15 @@ pub fn config(raw: &Raw<'_>, base: &Path, resolve: &Resolve<'_>, problems: &mut 
     } else if !raw.has_dataset {
         problems.missing_section("missing section [dataset]", "add `[dataset]` with `name` and `version`");
     }
+    let repos = repo::all(&raw.repos, &mut repo::Checker { base, resolve, problems });
+    let subsets = subset::all(&raw.subsets, &repos, problems);
     Config {
         dataset: dataset(&raw.dataset, problems),
         screen: screen(&raw.screen, problems),
         tier: tier(&raw.tier, problems),
         limits: limits(&raw.limits, problems),
-        repos: repo::all(&raw.repos, &mut repo::Checker { base, resolve, problems }),
+        repos,
+        subsets,
     }
 }
 

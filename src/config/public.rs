@@ -23,6 +23,7 @@ pub fn to_public_json(config: &Config) -> Value {
         },
         "tier": config.tier,
         "limits": config.limits,
+        "subsets": config.subsets,
         "repos": config.repos.iter().map(repo).collect::<Vec<Value>>(),
     })
 }

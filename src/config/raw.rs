@@ -5,18 +5,20 @@ use toml::de::DeTable;
 
 use crate::document::Problems;
 use crate::document::section::{Bytes, Field, Located, Section};
+use crate::subset::Measure;
 
 const DATASET: [&str; 5] = ["name", "version", "seed", "per_repo", "hard_per_axis"];
 const SCREEN: [&str; 6] =
     ["attempts", "cold_runs", "parity_groups", "case_timeout", "group_timeout", "partial_groups"];
 const TIER: [&str; 2] = ["medium", "hard"];
 const LIMITS: [&str; 4] = ["memory", "processes", "file_size", "output"];
-const REPO: [&str; 16] = [
+const REPO: [&str; 17] = [
     "slug",
     "git",
     "path",
     "pypi",
     "commit",
+    "branch",
     "sha256",
     "submodules",
     "allow_uncommitted",
@@ -29,13 +31,16 @@ const REPO: [&str; 16] = [
     "backend",
     "exclude_newer",
 ];
+/// Keys of a subset; further ones are the measurements, each with `min` and `max`.
+const SUBSET: [&str; 6] = ["repos", "tiers", "hard", "per_repo", "size", "seed"];
 /// Sections, as written in the file, with their keys.
-const SECTIONS: [(&str, &str, &[&str]); 5] = [
+const SECTIONS: [(&str, &str, &[&str]); 6] = [
     ("dataset", "[dataset]", &DATASET),
     ("screen", "[screen]", &SCREEN),
     ("tier", "[tier]", &TIER),
     ("limits", "[limits]", &LIMITS),
     ("repo", "[[repo]]", &REPO),
+    ("subset", "[subset.<name>]", &SUBSET),
 ];
 
 pub type Text<'a> = Field<&'a str>;
@@ -49,6 +54,7 @@ pub struct Raw<'a> {
     pub tier: RawTier,
     pub limits: RawLimits<'a>,
     pub repos: Vec<RawRepo<'a>>,
+    pub subsets: Vec<RawSubset<'a>>,
     /// Whether `dataset` is there, in whatever form.
     pub has_dataset: bool,
     /// Whether a `repo` is there, in whatever form.
@@ -98,6 +104,8 @@ pub struct RawRepo<'a> {
     pub path: Text<'a>,
     pub pypi: Text<'a>,
     pub commit: Text<'a>,
+    /// Read again by `refresh`; a build does not need it.
+    pub branch: Text<'a>,
     pub sha256: Text<'a>,
     pub submodules: Field<bool>,
     pub allow_uncommitted: Field<bool>,
@@ -111,6 +119,27 @@ pub struct RawRepo<'a> {
     pub exclude_newer: Field<String>,
 }
 
+/// One `[subset.<name>]`.
+pub struct RawSubset<'a> {
+    pub name: Located<&'a str>,
+    pub repos: Texts<'a>,
+    pub tiers: Texts<'a>,
+    pub hard: Field<bool>,
+    pub per_repo: Field<i128>,
+    pub size: Field<i128>,
+    pub seed: Field<i128>,
+    /// In the order of [`Measure::ALL`].
+    pub ranges: Vec<RawRange>,
+}
+
+/// `<measurement> = { min = …, max = … }`
+pub struct RawRange {
+    pub measure: Measure,
+    pub at: usize,
+    pub min: Field<f64>,
+    pub max: Field<f64>,
+}
+
 /// Takes a parsed file apart.
 pub fn read<'a>(table: &'a DeTable<'a>, problems: &mut Problems<'_>) -> Raw<'a> {
     let root = Section::root(table);
@@ -122,6 +151,11 @@ pub fn read<'a>(table: &'a DeTable<'a>, problems: &mut Problems<'_>) -> Raw<'a> 
         tier: tier(section("tier", problems).as_ref(), problems),
         limits: limits(section("limits", problems).as_ref(), problems),
         repos: root.sections("repo", problems).iter().map(|section| repo(section, problems)).collect(),
+        subsets: root
+            .named_sections("subset", problems)
+            .into_iter()
+            .map(|(name, section)| subset(name, &section, problems))
+            .collect(),
         has_dataset: root.has("dataset"),
         has_repos: root.has_some("repo"),
     }
@@ -207,6 +241,7 @@ fn repo<'a>(section: &Section<'a>, problems: &mut Problems<'_>) -> RawRepo<'a> {
         path: section.text("path", problems),
         pypi: section.text("pypi", problems),
         commit: section.text("commit", problems),
+        branch: section.text("branch", problems),
         sha256: section.text("sha256", problems),
         submodules: section.flag("submodules", problems),
         allow_uncommitted: section.flag("allow_uncommitted", problems),
@@ -219,4 +254,34 @@ fn repo<'a>(section: &Section<'a>, problems: &mut Problems<'_>) -> RawRepo<'a> {
         backend: section.text("backend", problems),
         exclude_newer: section.date("exclude_newer", problems),
     }
+}
+
+fn subset<'a>(name: Located<&'a str>, section: &Section<'a>, problems: &mut Problems<'_>) -> RawSubset<'a> {
+    let measures = Measure::ALL.map(|(_, name)| name);
+    let known: Vec<&str> = SUBSET.into_iter().chain(measures).collect();
+    section.refuse_unknown(&known, |key| home_of(key, "subset"), problems);
+    RawSubset {
+        name,
+        repos: section.texts("repos", problems),
+        tiers: section.texts("tiers", problems),
+        hard: section.flag("hard", problems),
+        per_repo: section.integer("per_repo", problems),
+        size: section.integer("size", problems),
+        seed: section.integer("seed", problems),
+        ranges: Measure::ALL
+            .into_iter()
+            .filter_map(|(measure, name)| range(measure, name, section, problems))
+            .collect(),
+    }
+}
+
+fn range(
+    measure: Measure,
+    name: &str,
+    section: &Section<'_>,
+    problems: &mut Problems<'_>,
+) -> Option<RawRange> {
+    let Located { value: section, at } = section.section(name, problems).given()?;
+    section.refuse_unknown(&["min", "max"], |_| None, problems);
+    Some(RawRange { measure, at, min: section.number("min", problems), max: section.number("max", problems) })
 }

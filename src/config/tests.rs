@@ -1,4 +1,6 @@
 use super::*;
+use crate::record::instance::Tier;
+use crate::subset::{Measure, Range};
 
 const HASH: &str = "2ac89889f4cc330eabd50f295dcef02828522c69";
 
@@ -198,4 +200,47 @@ fn loading_reports_a_missing_file_and_a_bad_encoding() {
     assert!(error.hint().unwrap().contains("[dataset]"));
     fs_err::write(&path, b"[dataset]\nname = \"\xff\"\n").unwrap();
     assert!(load(&path, &unknown).unwrap_err().to_string().contains("repos.toml:2: this is not UTF-8"));
+}
+
+const SUBSETS: &str = r#"
+[subset.small]
+repos = ["a/b"]
+tiers = ["easy", "hard"]
+hard = false
+per_repo = 3
+size = 5
+seed = 7
+trace_length = { min = 10, max = 99.5 }
+[subset.small.unique_files]
+min = 2
+[subset.all]
+"#;
+
+#[test]
+fn subsets_have_conditions_ranges_and_names() {
+    let text = with_repo(&format!("git = \"https://h/a/b\"\ncommit = \"{HASH}\"")) + SUBSETS;
+    let config = read(&text).unwrap();
+    let small = Subset {
+        name: "small".into(),
+        repos: Some(vec![RepoSlug::new("a/b").unwrap()]),
+        tiers: Some(vec![Tier::Easy, Tier::Hard]),
+        hard: Some(false),
+        ranges: [
+            (Measure::TraceLength, Range { min: Some(10.0), max: Some(99.5) }),
+            (Measure::UniqueFiles, Range { min: Some(2.0), max: None }),
+        ]
+        .into(),
+        per_repo: 3,
+        size: 5,
+        seed: 7,
+    };
+    assert_eq!(config.subsets, [Subset { name: "all".into(), ..Subset::default() }, small]);
+    let names = |wanted: &[&str]| {
+        let wanted: Vec<String> = wanted.iter().map(|name| (*name).to_owned()).collect();
+        named_subsets(&config.subsets, &wanted)
+            .map(|found| found.into_iter().map(|subset| subset.name).collect::<Vec<_>>())
+    };
+    assert_eq!(names(&[]).unwrap(), ["hard", "all", "small"]);
+    assert_eq!(names(&["small", "hard"]).unwrap(), ["hard", "small"]);
+    assert!(names(&["smal"]).unwrap_err().hint().unwrap().contains("`small`"));
 }

@@ -53,11 +53,18 @@ pub fn render(manifest: &Manifest, assembled: &Assembled<'_>) -> Result<String> 
         license,
         license_name,
         size_category => size_category(assembled.instances.len()),
+        subsets => subset_names(manifest),
         configs => CONFIGS.into_iter().filter(|table| manifest.counts.rows[table] > 0).collect::<Vec<_>>(),
     };
     environment
         .render_str(CARD, context)
         .map_err(|error| Error::internal("cannot render the dataset card").with_source(error))
+}
+
+/// The subsets that have members.
+fn subset_names(manifest: &Manifest) -> Vec<String> {
+    let filled = manifest.subsets.iter().filter(|(_, one)| one.size > 0);
+    filled.map(|(name, _)| name.clone()).collect()
 }
 
 /// JSON text is YAML text.
@@ -118,7 +125,9 @@ mod tests {
     }
 
     #[test]
-    fn a_table_without_rows_is_no_config() {
+    fn a_table_or_subset_without_rows_is_no_config() {
+        assert!(!card(&MadeUp::new(&[30])).contains("subsets/none.parquet"));
+        assert!(card(&MadeUp::new(&[30])).contains("- config_name: few-short\n"));
         let card = card(&MadeUp::new(&[0]));
         assert!(!card.contains("instances.parquet\n") && card.contains("path: groups.parquet\n"), "{card}");
     }

@@ -1,4 +1,4 @@
-//! Made-up repositories for tests: nothing in here ever ran.
+//! Made-up repositories for tests and a benchmark: nothing in here ever ran.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,6 +15,7 @@ use crate::record::source::{Origin, Pinned};
 use crate::record::trace::{FunctionCalls, Totals, Traced};
 use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
 use crate::screen::conditions::Conditions;
+use crate::subset::{Measure, Range, Subset};
 
 /// A whole input that owns its parts.
 #[derive(Debug)]
@@ -24,6 +25,7 @@ pub struct MadeUp {
     pub failed: Vec<FailedRepository>,
     pub isolation: Isolation,
     pub conditions: Conditions,
+    pub subsets: Vec<Subset>,
     /// Holds the recipes.
     pub folder: tempfile::TempDir,
 }
@@ -43,6 +45,7 @@ impl MadeUp {
             failed: vec![failed()],
             isolation: isolation(),
             conditions: conditions(),
+            subsets: subsets(),
             folder,
         }
     }
@@ -57,6 +60,7 @@ impl MadeUp {
             isolation: &self.isolation,
             conditions: &self.conditions,
             tool_version: "0.0.0",
+            subsets: &self.subsets,
         }
     }
 }
@@ -91,7 +95,21 @@ fn config() -> Config {
         tier: TierBounds { medium: 50.0, hard: 80.0 },
         limits: Limits { memory: 0, processes: 0, file_size: 0, output: 0 },
         repos: Vec::new(),
+        subsets: Vec::new(),
     }
+}
+
+/// `hard`, one that has members and one that has none.
+fn subsets() -> Vec<Subset> {
+    let short = Range { min: None, max: Some(40.0) };
+    let few = Subset {
+        name: "few-short".into(),
+        ranges: [(Measure::TraceLength, short)].into(),
+        size: 7,
+        ..Subset::default()
+    };
+    let none = Subset { name: "none".into(), repos: Some(vec![]), ..Subset::default() };
+    vec![Subset::hard(), few, none]
 }
 
 fn isolation() -> Isolation {
@@ -318,5 +336,6 @@ fn traced(group: &Group, random: &mut fastrand::Rng) -> Traced {
         stable: true,
         unstable_functions: vec![],
         complete: true,
+        code_sha256: Some(crate::record::id::sha256_hex(group.group_id.as_bytes())),
     }
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::assemble::{Assembled, Repository, difficulty};
 use super::counts::{self, Counts};
 use super::private::Private;
+use super::subsets::Described;
 use super::{DatasetInput, FORMAT_VERSION};
 use crate::backend::Isolation;
 use crate::error::{Error, Result};
@@ -17,6 +18,7 @@ use crate::record::instance::Axis;
 use crate::screen::conditions::Conditions;
 use crate::screen::world;
 use crate::store::write_json;
+use crate::subset::Subset;
 use crate::tier::{AXES, flake_bound, top};
 
 /// The manifest, in the order of its keys.
@@ -30,6 +32,8 @@ pub struct Manifest {
     pub flake_bound: FlakeBound,
     pub tiers: Value,
     pub hard_subset: HardSubset,
+    /// By name; their rows are in `subsets/<name>.parquet`.
+    pub subsets: BTreeMap<String, Described>,
     /// By slug.
     pub parity: BTreeMap<String, Value>,
     pub failed: Value,
@@ -42,7 +46,7 @@ pub struct Manifest {
     pub environments: BTreeMap<String, Value>,
     pub config: Value,
     /// Files whose bytes are the same in every build of the same inputs.
-    pub reproducible: Vec<&'static str>,
+    pub reproducible: Vec<String>,
     /// What makes the other files differ between builds.
     pub varies: BTreeMap<&'static str, &'static str>,
     /// SHA-256 of every file but this one.
@@ -113,6 +117,7 @@ impl Manifest {
             flake_bound: bound(dataset, assembled),
             tiers: json!({ "medium_from": bounds.medium, "hard_from": bounds.hard, "rank": "mid-rank in percent" }),
             hard_subset: hard_subset(dataset, assembled),
+            subsets: subsets(dataset, assembled),
             parity: by_slug(|one| json!(one.record.parity)),
             failed: private.hide_all(json!(failed)),
             isolation: dataset.isolation.clone(),
@@ -120,7 +125,7 @@ impl Manifest {
             sources: by_slug(source),
             environments: by_slug(environment),
             config: dataset.public_config.clone(),
-            reproducible: REPRODUCIBLE.to_vec(),
+            reproducible: reproducible(dataset),
             varies: varies(),
             files: BTreeMap::new(),
         }
@@ -162,6 +167,18 @@ fn worlds(conditions: &Conditions) -> Value {
             .collect::<serde_json::Map<_, _>>(),
         "not_covered": conditions.not_covered,
     })
+}
+
+fn subsets(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> BTreeMap<String, Described> {
+    let described = super::described(dataset, &assembled.instances);
+    described.into_iter().map(|one| (one.definition.name.clone(), one)).collect()
+}
+
+fn reproducible(dataset: &DatasetInput<'_>) -> Vec<String> {
+    let of_subset = |subset: &Subset| {
+        ["parquet", "jsonl"].map(|ending| format!("{}/{}.{ending}", super::subsets::FOLDER, subset.name))
+    };
+    REPRODUCIBLE.map(str::to_owned).into_iter().chain(dataset.subsets.iter().flat_map(of_subset)).collect()
 }
 
 fn is_ours(entry: &walkdir::DirEntry) -> bool {

@@ -145,6 +145,7 @@ pub fn instances() -> Vec<ColumnOf<Instance>> {
         real("duration_ms", |row| row.duration_ms),
         text("environment", |row| Some(&row.environment)),
         text("lock_sha256", |row| Some(&row.lock_sha256)),
+        text("code_sha256", |row| row.code_sha256.as_deref()),
     ]
 }
 
@@ -180,6 +181,9 @@ pub fn groups<'a>() -> Vec<ColumnOf<GroupRow<'a>>> {
         texts("files", |row| row.files.as_deref().map(borrowed)),
         flag("trace_stable", |row| row.traced(|traced| traced.stable)),
         texts("unstable_functions", |row| row.traced(|traced| borrowed(&traced.unstable_functions))),
+        text("code_sha256", |row| {
+            row.record.traced.as_ref().and_then(|traced| traced.code_sha256.as_deref())
+        }),
         text("tier", |row| row.instance.map(|instance| instance.tier.as_str())),
         texts("hard_axes", |row| row.instance.map(axes)),
         real("duration_ms", |row| row.duration_ms),

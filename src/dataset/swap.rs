@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 
 /// Everything that a dataset directory consists of.
-pub const ENTRIES: [&str; 10] = [
+pub const ENTRIES: [&str; 11] = [
     "instances.parquet",
     "instances.jsonl",
     "groups.parquet",
@@ -22,6 +22,7 @@ pub const ENTRIES: [&str; 10] = [
     "report.html",
     "README.md",
     "environments",
+    "subsets",
 ];
 
 /// A directory that is being filled beside its final place.

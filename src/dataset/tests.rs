@@ -35,14 +35,15 @@ fn reproducible_files_are_the_same_bytes_whatever_the_order_of_repositories_and_
     }
     let (_one, first, _) = written(&one);
     let (_other, second, _) = written(&other);
-    for name in ["instances.parquet", "instances.jsonl", "cases.parquet", "traces.parquet"] {
+    for name in manifest(&first)["reproducible"].as_array().unwrap() {
+        let name = name.as_str().unwrap();
         assert_eq!(
             fs_err::read(first.join(name)).unwrap(),
             fs_err::read(second.join(name)).unwrap(),
             "{name}"
         );
     }
-    assert_eq!(manifest(&first)["reproducible"].as_array().unwrap().len(), 4);
+    assert_eq!(manifest(&first)["reproducible"].as_array().unwrap().len(), 4 + 2 * one.subsets.len());
 }
 
 #[test]
@@ -154,4 +155,25 @@ fn the_contract_checker_finds_nothing_broken() {
     let output = Command::new(&python).arg(&checker).arg(&directory).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Skipped, by name, where there is no Python with `datasets`.
+#[test]
+fn hugging_face_datasets_loads_every_config_offline() {
+    let python = std::env::var_os("GISTMILL_TEST_PYTHON").unwrap_or_else(|| "python3".into());
+    let has_datasets = Command::new(&python).args(["-c", "import datasets"]).output();
+    if !has_datasets.is_ok_and(|output| output.status.success()) {
+        println!("SKIPPED hugging_face_datasets_loads_every_config_offline: no python3 with datasets");
+        return;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/card/load_dataset.py");
+    let (_folder, directory, summary) = written(&MadeUp::new(&[60, 30, 1]));
+    let output = Command::new(&python).arg(&script).arg(&directory).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let rows: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    assert_eq!(rows["instances"], summary.total.published);
+    assert_eq!(rows["groups"], summary.total.groups);
+    assert_eq!(rows["few-short"], 7);
+    assert!(rows["hard"].as_u64().unwrap() >= 5);
 }

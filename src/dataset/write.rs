@@ -27,7 +27,11 @@ pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
     table(folder, "traces", &schema::traces(), &rows::traces(assembled))
 }
 
-fn table<R>(folder: &Path, name: &str, columns: &[schema::ColumnOf<R>], rows: &[R]) -> Result<()> {
+/// Writes `<name>.parquet`.
+///
+/// # Errors
+/// IO errors with the path.
+pub fn table<R>(folder: &Path, name: &str, columns: &[schema::ColumnOf<R>], rows: &[R]) -> Result<()> {
     let path = folder.join(format!("{name}.parquet"));
     let mut frame = schema::frame(columns, rows)?;
     let mut file = fs_err::File::create(&path)?;
@@ -43,7 +47,11 @@ fn table<R>(folder: &Path, name: &str, columns: &[schema::ColumnOf<R>], rows: &[
     Ok(file.sync_all()?)
 }
 
-fn json_lines(instances: &[Instance]) -> Result<String> {
+/// One JSON object a line.
+///
+/// # Errors
+/// When an instance cannot be encoded, which is a bug.
+pub fn json_lines(instances: &[Instance]) -> Result<String> {
     let mut lines = String::new();
     for instance in instances {
         let line = serde_json::to_string(instance)

@@ -268,6 +268,33 @@ impl<'a> Section<'a> {
         Field::Given(Located { value: Section { table, name: format!("[{key}]"), at }, at })
     }
 
+    /// The tables within the table `key`, by their names; empty when missing.
+    pub fn named_sections(
+        &self,
+        key: &str,
+        problems: &mut Problems<'_>,
+    ) -> Vec<(Located<&'a str>, Section<'a>)> {
+        let Some(parent) = self.section(key, problems).given() else { return Vec::new() };
+        let mut sections = Vec::new();
+        for (name, value) in parent.value.table {
+            let word: &str = name.get_ref();
+            let at = name.span().start;
+            if let Some(table) = value.get_ref().as_table() {
+                let shown = format!("[{key}.{}]", redact(word));
+                sections.push((Located { value: word, at }, Section { table, name: shown, at }));
+            } else {
+                let message =
+                    format!("{} in [{key}] must be a table, not {}", quote(word), describe(value.get_ref()));
+                problems.add(
+                    value.span().start,
+                    message,
+                    Some(format!("write `[{key}.<name>]`, one section each")),
+                );
+            }
+        }
+        sections
+    }
+
     /// An array of tables; empty when missing.
     pub fn sections(&self, key: &str, problems: &mut Problems<'_>) -> Vec<Section<'a>> {
         let list = self.read(key, Wanted::Tables, problems, DeValue::as_array);

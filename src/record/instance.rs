@@ -86,6 +86,9 @@ pub struct Instance {
     /// Directory of the environment inside the dataset: `environments/<slug>`.
     pub environment: String,
     pub lock_sha256: String,
+    /// Hash of the definitions that run, the test's own included: the same in two versions, the same code.
+    #[serde(default)]
+    pub code_sha256: Option<String>,
 }
 
 /// A group with all that was found out about it: the row behind `groups`, `cases`, `attempts` and `traces`.

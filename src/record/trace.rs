@@ -79,6 +79,9 @@ pub struct Traced {
     pub unstable_functions: Vec<String>,
     /// Whether both traced attempts came to their end, with nothing lost: only then do the numbers mean anything.
     pub complete: bool,
+    /// Hash of the code that ran, the test's own included: see [`crate::code`]; none in a trace made before there was one.
+    #[serde(default)]
+    pub code_sha256: Option<String>,
 }
 
 /// Whether a file of the tree belongs to the tests: by its name (`test_*.py`, `*_test.py`, `conftest.py`), or because it

@@ -238,5 +238,6 @@
     link.addEventListener("click", () => groupTable.show({ cause: link.dataset.cause }));
   }
   follow();
+  performance.mark("ready");
   document.documentElement.dataset.ready = "yes";
 })();

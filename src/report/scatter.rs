@@ -4,22 +4,11 @@ use std::collections::BTreeSet;
 
 use plotters::prelude::*;
 
+use super::plot::{FAINT, HARD, INK, PLAIN, fluid};
 use super::table::Table;
 use crate::error::{Error, Result};
 
-const SIZE: (u32, u32) = (860, 420);
-
-/// Colours that no plot uses, each replaced by a variable of the style sheet.
-const INK: RGBColor = RGBColor(1, 2, 3);
-const FAINT: RGBColor = RGBColor(1, 2, 4);
-const PLAIN: RGBColor = RGBColor(1, 2, 5);
-const HARD: RGBColor = RGBColor(1, 2, 6);
-const VARIABLES: [(&str, &str); 4] = [
-    ("#010203", "var(--ink)"),
-    ("#010204", "var(--line)"),
-    ("#010205", "var(--plain)"),
-    ("#010206", "var(--hard)"),
-];
+const SIZE: (u32, u32) = (680, 400);
 
 /// The plot, or nothing when there is no instance.
 pub(super) fn svg(instances: &Table) -> Result<String> {
@@ -42,7 +31,7 @@ pub(super) fn svg(instances: &Table) -> Result<String> {
     let mut text = String::new();
     draw(&mut text, &points(false), &points(true), (real(longest), real(widest)))
         .map_err(|error| Error::internal(format!("cannot draw the scatter: {error}")))?;
-    Ok(VARIABLES.iter().fold(fluid(&text), |text, (colour, variable)| text.replace(colour, variable)))
+    Ok(fluid(&text, SIZE, "Scatter of trace length against unique files; the hard subset is marked"))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a position in a plot")]
@@ -82,11 +71,4 @@ fn draw(
     chart.draw_series(hard.iter().map(|point| circle(point, HARD.mix(0.8).filled())))?;
     area.present()?;
     Ok(())
-}
-
-/// Lets the picture shrink with the page, and names it for those who do not see it.
-fn fluid(text: &str) -> String {
-    let fixed = format!("<svg width=\"{}\" height=\"{}\"", SIZE.0, SIZE.1);
-    let label = "Scatter of trace length against unique files; the hard subset is marked";
-    text.replacen(&fixed, &format!("<svg role=\"img\" aria-label=\"{label}\""), 1)
 }

@@ -16,7 +16,8 @@ pub use uv::UvIndex;
 
 /// Asks the package index in use about a release.
 pub trait IndexTool {
-    /// The text of a lock file (PEP 751) with the one package that `requirement`, `name==version`, stands for.
+    /// The text of a lock file (PEP 751) with the one package that `requirement` stands for: `name==version`, or `name`
+    /// for the newest release that has a source distribution.
     ///
     /// # Errors
     /// When the index cannot be reached, has no such release, or the release is yanked.
@@ -47,6 +48,15 @@ impl Release<'_> {
                 "take the hash of the source distribution (not of a wheel) from a place that you trust",
             ))
     }
+}
+
+/// Version and SHA-256 of the newest source distribution of a project.
+///
+/// # Errors
+/// When the index cannot be reached or has none.
+pub fn newest(tools: &dyn IndexTool, project: &str) -> Result<(String, String)> {
+    let (version, found) = lock::parse_any(&tools.lock_entry(project)?, project)?;
+    Ok((version, found.sha256))
 }
 
 /// Pins a `pypi` source.

@@ -225,3 +225,35 @@ fn a_directory_that_is_no_dataset_is_named() {
         assert!(ended.stderr.contains("nowhere"), "{}", ended.stderr);
     }
 }
+
+#[test]
+fn named_subsets_come_with_a_build_and_out_of_a_dataset_that_is_there() {
+    let bench = Bench::new();
+    bench.configure(
+        "[screen]\nattempts = 2\n[subset.long]\ntrace_length = { min = 5 }\n[subset.one]\nsize = 1",
+        &["small_and_good"],
+    );
+    let refused = bench.build(&["--subset", "lnog"]).with_code(2);
+    assert!(refused.stderr.contains("did you mean `long`?"), "{}", refused.stderr);
+    let ended = bench.build(&[]).with_code(0);
+    assert!(ended.stdout.contains("subset one: 1 instances: trees/small_and_good 1\n"), "{}", ended.stdout);
+    let dataset = bench.dataset();
+    let lengths: Vec<u64> =
+        dataset.instances().iter().map(|row| row["trace_length"].as_u64().expect("a number")).collect();
+    let long = lengths.iter().filter(|length| **length >= 5).count();
+    assert!((1..lengths.len()).contains(&long), "the condition divides {lengths:?}");
+    assert_eq!(dataset.rows("subsets/long").len(), long);
+    assert_eq!(dataset.manifest()["subsets"]["long"]["size"], long);
+    assert_eq!(dataset.rows("subsets/hard").len(), 3);
+
+    bench.build(&["--subset", "hard"]).with_code(0);
+    assert!(!dataset.folder.join("subsets/long.parquet").exists(), "only what was asked for");
+    let before = dataset.bytes("manifest.json");
+    let cut = ["subset", "output/trees/1", "--config", "repos.toml", "--subset", "long", "--format", "json"];
+    let ended = bench.run(&cut).with_code(0);
+    let json: Value = serde_json::from_str(&ended.stdout).expect("one JSON object");
+    assert_eq!(json["subsets"][0]["size"], long, "{json:#}");
+    let text = std::fs::read_to_string(bench.path().join("subsets/long.jsonl")).expect("is written");
+    assert_eq!(text.lines().count(), long);
+    assert_eq!(before, dataset.bytes("manifest.json"), "the dataset is left alone");
+}

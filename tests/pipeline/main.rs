@@ -9,3 +9,4 @@ mod git_sources;
 mod interruption;
 mod neighbours;
 mod verdicts;
+mod versions;

@@ -73,6 +73,7 @@ fn git(raw: &RawRepo<'_>, text: &Text<'_>, checker: &mut Checker<'_, '_>) -> Opt
 fn path(raw: &RawRepo<'_>, text: &Text<'_>, checker: &mut Checker<'_, '_>) -> Option<SourceSpec> {
     refuse("sha256", &raw.sha256, "pypi", checker.problems);
     refuse("submodules", &raw.submodules, "git", checker.problems);
+    refuse("branch", &raw.branch, "git", checker.problems);
     let text = text.clone().given()?;
     let path = folder(text, checker);
     let place = path.as_ref().map(|path| path.display().to_string());
@@ -149,6 +150,7 @@ fn how_to_find(place: &str, reference: &str) -> String {
 
 fn pypi(raw: &RawRepo<'_>, text: &Text<'_>, problems: &mut Problems<'_>) -> Option<SourceSpec> {
     refuse("submodules", &raw.submodules, "git", problems);
+    refuse("branch", &raw.branch, "git", problems);
     refuse("allow_uncommitted", &raw.allow_uncommitted, "path", problems);
     if let Field::Given(commit) = &raw.commit {
         let hint = "`sha256` pins what `pypi` names; remove `commit`, or use `git` instead".to_owned();

@@ -60,17 +60,7 @@ impl Found {
 /// # Errors
 /// When the text is no lock, is about something else, or has no source distribution.
 pub fn parse(text: &str, release: &Release<'_>) -> Result<Found> {
-    let lock: Lock = toml::from_str(text).map_err(|error| {
-        Error::harness(format!("the answer about {} is no lock", release.requirement()))
-            .with_detail(error.message().to_owned())
-    })?;
-    let [package] = lock.packages.as_slice() else {
-        let count = lock.packages.len();
-        return Err(Error::harness(format!(
-            "the answer about {} has {count} packages",
-            release.requirement()
-        )));
-    };
+    let package = only_package(text, &release.requirement())?;
     if let Some(version) =
         package.version.as_deref().filter(|version| !same_version(version, release.version))
     {
@@ -79,8 +69,36 @@ pub fn parse(text: &str, release: &Release<'_>) -> Result<Found> {
             release.requirement()
         )));
     }
+    source_distribution(&package, &release.requirement())
+}
+
+/// Version and source distribution of the one release in a lock's text, whichever it is.
+///
+/// # Errors
+/// When the text is no lock, is about several packages, or has no source distribution.
+pub fn parse_any(text: &str, project: &str) -> Result<(String, Found)> {
+    let package = only_package(text, project)?;
+    let found = source_distribution(&package, project)?;
+    let version = package
+        .version
+        .ok_or_else(|| Error::harness(format!("the answer about {project} names no version")))?;
+    Ok((version, found))
+}
+
+fn only_package(text: &str, asked: &str) -> Result<Package> {
+    let lock: Lock = toml::from_str(text).map_err(|error| {
+        Error::harness(format!("the answer about {asked} is no lock")).with_detail(error.message().to_owned())
+    })?;
+    let count = lock.packages.len();
+    match <[Package; 1]>::try_from(lock.packages) {
+        Ok([package]) => Ok(package),
+        Err(_) => Err(Error::harness(format!("the answer about {asked} has {count} packages"))),
+    }
+}
+
+fn source_distribution(package: &Package, asked: &str) -> Result<Found> {
     let sdist = package.sdist.as_ref().ok_or_else(|| {
-        Error::repository(format!("{} has no source distribution", release.requirement()))
+        Error::repository(format!("{asked} has no source distribution"))
             .with_hint("name the project's repository with `git` instead")
     })?;
     let address = sdist.url.clone().or_else(|| sdist.path.clone());
@@ -88,10 +106,7 @@ pub fn parse(text: &str, release: &Release<'_>) -> Result<Found> {
         (Some(address), Some(sha256)) => {
             Ok(Found { address, sha256, uploaded_at: sdist.upload_time, name: sdist.name.clone() })
         }
-        _ => Err(Error::repository(format!(
-            "the index gives no address or sha256 of {}",
-            release.requirement()
-        ))),
+        _ => Err(Error::repository(format!("the index gives no address or sha256 of {asked}"))),
     }
 }
 

@@ -59,22 +59,33 @@ impl UvIndex {
     }
 }
 
-/// Name and version of `name==version`, which go into a configuration file: nothing but plain characters.
-fn parts(requirement: &str) -> Result<(&str, &str)> {
+/// Name and version of `name==version` or `name`, which go into a configuration file: nothing but plain characters.
+fn parts(requirement: &str) -> Result<(&str, Option<&str>)> {
     let is_plain = |text: &str| {
         !text.is_empty()
             && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '!'))
     };
-    requirement
-        .split_once("==")
-        .filter(|(project, version)| is_plain(project) && is_plain(version))
-        .ok_or_else(|| Error::usage(format!("`{requirement}` is not of the form `name==version`")))
+    let (project, version) = match requirement.split_once("==") {
+        Some((project, version)) => (project, Some(version)),
+        None => (requirement, None),
+    };
+    Some((project, version))
+        .filter(|(project, version)| is_plain(project) && version.is_none_or(is_plain))
+        .ok_or_else(|| Error::usage(format!("`{requirement}` is not of the form `name==version` or `name`")))
 }
 
 /// Told what the release depends on, uv need not find out: where there is no wheel it would build the source
 /// distribution for that, which runs the project's code outside any sandbox.
-fn static_metadata(project: &str, version: &str) -> String {
-    format!("[[dependency-metadata]]\nname = \"{project}\"\nversion = \"{version}\"\nrequires-dist = []\n")
+///
+/// Without a version only releases with a source distribution are considered.
+fn static_metadata(project: &str, version: Option<&str>) -> String {
+    let version = match version {
+        Some(version) => format!("version = \"{version}\"\n"),
+        None => String::new(),
+    };
+    let sources =
+        if version.is_empty() { format!("no-binary-package = [\"{project}\"]\n") } else { String::new() };
+    format!("{sources}[[dependency-metadata]]\nname = \"{project}\"\n{version}requires-dist = []\n")
 }
 
 fn refused(requirement: &str, messages: &str) -> Error {
@@ -94,8 +105,9 @@ mod tests {
 
     #[test]
     fn only_exact_plain_requirements_are_asked_for() {
-        assert_eq!(parts("flask==3.1.3").unwrap(), ("flask", "3.1.3"));
-        for bad in ["flask", "flask==", "flask==1\"\n[x]", "flask @ x==1"] {
+        assert_eq!(parts("flask==3.1.3").unwrap(), ("flask", Some("3.1.3")));
+        assert_eq!(parts("flask").unwrap(), ("flask", None));
+        for bad in ["", "flask>3", "flask==", "flask==1\"\n[x]", "flask @ x==1"] {
             assert!(parts(bad).is_err(), "{bad}");
         }
     }

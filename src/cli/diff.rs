@@ -1,0 +1,29 @@
+//! `gistmill diff`: what changed from one version of a dataset to the next.
+
+use std::path::PathBuf;
+
+use super::{Arguments, Format};
+use crate::error::{Error, Result};
+
+#[derive(Debug, clap::Args)]
+pub struct DiffArguments {
+    /// The dataset directory of the older version
+    #[arg(value_name = "A")]
+    before: PathBuf,
+    /// The dataset directory of the newer version
+    #[arg(value_name = "B")]
+    after: PathBuf,
+}
+
+pub fn run(arguments: &Arguments, diff: &DiffArguments) -> Result<u8> {
+    let diff = crate::diff::directories(&diff.before, &diff.after)?;
+    match arguments.format {
+        Format::Human => print!("{diff}"),
+        Format::Json => println!(
+            "{}",
+            serde_json::to_string(&diff)
+                .map_err(|error| Error::internal("cannot encode the difference").with_source(error))?
+        ),
+    }
+    Ok(0)
+}

@@ -1,0 +1,103 @@
+//! `gistmill refresh`: the pins of a configuration, moved to what is newest now.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::{Arguments, Format};
+use crate::environment::Tools;
+use crate::error::{Error, Result};
+use crate::record::id::{CommitSha, RepoSlug};
+use crate::refresh::{Change, Newest, Outcome, refresh};
+use crate::source::{self, UvIndex};
+use crate::store::Cache;
+
+#[derive(Debug, clap::Args)]
+pub struct RefreshArguments {
+    /// The configuration to bring up to date
+    #[arg(value_name = "repos.toml")]
+    config: PathBuf,
+    /// Only this repository; may be given several times
+    #[arg(long, value_name = "SLUG", value_parser = super::parse_slug)]
+    only: Vec<RepoSlug>,
+    /// Write to this file; by default the configuration is replaced
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The new version of the dataset
+    #[arg(long, value_name = "VERSION")]
+    set_version: Option<String>,
+    /// Say what would move, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// The real world: git servers, and the package index through uv.
+struct World {
+    cache: Cache,
+}
+
+impl Newest for World {
+    fn head(&self, url: &str, branch: Option<&str>) -> Result<String> {
+        let (reference, shown) = match branch {
+            Some(branch) => (format!("refs/heads/{branch}"), format!("branch `{branch}`")),
+            None => ("HEAD".to_owned(), "default branch".to_owned()),
+        };
+        let head = source::resolve_reference(url, &reference)?
+            .ok_or_else(|| Error::repository(format!("there is no {shown}")))?;
+        CommitSha::new(&head)
+            .map(|head| head.to_string())
+            .map_err(|error| Error::internal(format!("the head: {error}")))
+    }
+
+    fn release(&self, project: &str) -> Result<(String, String)> {
+        source::newest(&UvIndex { uv: Tools::find(&self.cache)?.uv()?.executable }, project)
+    }
+}
+
+pub fn run(arguments: &Arguments, asked: &RefreshArguments) -> Result<u8> {
+    let config = crate::config::load(&asked.config, &super::build::resolve)?;
+    let known: Vec<&str> = config.repos.iter().map(|repo| repo.slug.as_str()).collect();
+    super::build::refuse_unknown(&asked.only, &known)?;
+    let text = crate::document::read_text(&asked.config)?;
+    let only: Vec<String> = asked.only.iter().map(ToString::to_string).collect();
+    let world = World { cache: arguments.cache()? };
+    let refreshed = refresh(&text, &world, &only, asked.set_version.as_deref())?;
+    let target = asked.output.as_ref().unwrap_or(&asked.config);
+    if !asked.dry_run && (asked.output.is_some() || refreshed.text != text) {
+        check_result(&refreshed.text, target)?;
+        let target = std::path::absolute(target)?;
+        crate::store::write_atomic(&target, refreshed.text.as_bytes())?;
+    }
+    match arguments.format {
+        Format::Json => println!("{}", json!({ "file": target, "changes": refreshed.changes })),
+        Format::Human => refreshed.changes.iter().for_each(|change| println!("{}", line(change))),
+    }
+    let moved = refreshed.changes.iter().any(|change| matches!(change.result, Outcome::Moved { .. }));
+    if moved && asked.set_version.is_none() {
+        eprintln!(
+            "the dataset's version is still {}: a build replaces it; --set-version makes another",
+            config.dataset.version
+        );
+    }
+    let failed = |change: &Change| matches!(change.result, Outcome::Unreachable { .. });
+    Ok(u8::from(refreshed.changes.iter().any(failed)))
+}
+
+/// A file that gistmill would refuse is never written.
+fn check_result(text: &str, target: &std::path::Path) -> Result<()> {
+    let base = std::path::absolute(target)?.parent().map(std::path::Path::to_path_buf).unwrap_or_default();
+    crate::config::parse(text, &base, &|_, _| None)
+        .map(|_| ())
+        .map_err(|problems| Error::usage(crate::document::render(&target.display().to_string(), &problems)))
+}
+
+fn line(change: &Change) -> String {
+    let slug = &change.slug;
+    let text = match &change.result {
+        Outcome::Moved { from, to } => format!("{slug}: moved from {from} to {to}"),
+        Outcome::Current { pin } => format!("{slug}: {pin} is the newest"),
+        Outcome::Left { reason } => format!("{slug}: left, {reason}"),
+        Outcome::Unreachable { reason } => format!("{slug}: left, could not be looked up: {reason}"),
+    };
+    change.notes.iter().fold(text, |text, note| format!("{text} ({note})"))
+}

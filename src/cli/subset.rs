@@ -1,0 +1,53 @@
+//! `gistmill subset`: subsets of a dataset that is there, without running anything.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::{Arguments, Format};
+use crate::config;
+use crate::dataset::subsets::{self, Described};
+use crate::error::Result;
+
+#[derive(Debug, clap::Args)]
+pub struct SubsetArguments {
+    /// The dataset directory, `output/<name>/<version>`
+    directory: PathBuf,
+    /// The subset to write: `hard`, or the name of a [subset.<name>]; may be given several times; all by default
+    #[arg(long, value_name = "NAME")]
+    subset: Vec<String>,
+    /// The configuration whose [subset.<name>] sections to use; without one there is only `hard`
+    #[arg(long, value_name = "repos.toml")]
+    config: Option<PathBuf>,
+    /// Where <name>.parquet and <name>.jsonl are written
+    #[arg(long, default_value = "subsets", value_name = "DIR")]
+    output: PathBuf,
+}
+
+pub fn run(arguments: &Arguments, subset: &SubsetArguments) -> Result<u8> {
+    let configured = match &subset.config {
+        Some(path) => config::load(path, &super::build::resolve)?.subsets,
+        None => Vec::new(),
+    };
+    let wanted = config::named_subsets(&configured, &subset.subset)?;
+    let instances = subsets::read_instances(&subset.directory)?;
+    subsets::write(&subset.output, &wanted, &instances)?;
+    let described: Vec<Described> = wanted.iter().map(|one| Described::new(one, &instances)).collect();
+    match arguments.format {
+        Format::Json => println!("{}", json!({ "directory": subset.output, "subsets": described })),
+        Format::Human => {
+            for one in &described {
+                println!("{}", line(one));
+            }
+            println!("written to {}", subset.output.display());
+        }
+    }
+    Ok(0)
+}
+
+/// One line about a subset.
+pub fn line(one: &Described) -> String {
+    let parts: Vec<String> = one.repositories.iter().map(|(slug, size)| format!("{slug} {size}")).collect();
+    let of = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+    format!("subset {}: {} instances{of}", one.definition.name, one.size)
+}

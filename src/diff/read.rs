@@ -1,0 +1,99 @@
+//! A dataset directory as a [`Version`].
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{GroupOf, RepositoryOf, Version};
+use crate::error::Result;
+use crate::record::id::hash_parts;
+use crate::report::table::Table;
+
+/// Measurements that are compared: columns of `groups`.
+const MEASURES: [&str; 6] =
+    ["trace_length", "trace_length_package", "unique_files", "unique_functions", "executed_lines", "n_cases"];
+
+/// Reads what is compared.
+///
+/// # Errors
+/// When the directory is no dataset of this format.
+pub fn version(directory: &Path) -> Result<Version> {
+    let manifest = crate::report::manifest(directory)?;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let sources = manifest["sources"].as_object();
+    let mut repositories: BTreeMap<String, RepositoryOf> = sources
+        .into_iter()
+        .flatten()
+        .map(|(slug, source)| {
+            (slug.clone(), RepositoryOf { commit: text(&source["commit"]), groups: BTreeMap::new() })
+        })
+        .collect();
+    for (slug, id, group) in groups(directory)? {
+        repositories.entry(slug).or_default().groups.insert(id, group);
+    }
+    for (slug, id, case, hash) in golden(directory)? {
+        if let Some(group) = repositories.get_mut(&slug).and_then(|one| one.groups.get_mut(&id)) {
+            group.golden.insert(case, hash);
+        }
+    }
+    let failed = manifest["failed"].as_array().into_iter().flatten();
+    Ok(Version {
+        name: text(&manifest["name"]),
+        version: text(&manifest["version"]),
+        repositories,
+        failed: failed.map(|one| (text(&one["slug"]), text(&one["message"]))).collect(),
+    })
+}
+
+fn groups(directory: &Path) -> Result<Vec<(String, String, GroupOf)>> {
+    let table = Table::read(directory, "groups", &[])?;
+    let (slugs, ids) = (table.whole_texts("slug")?, table.whole_texts("group_id")?);
+    let (published, causes) = (table.flags("published")?, table.texts("cause")?);
+    let (evidence, tiers) = (table.texts("evidence")?, table.texts("tier")?);
+    let (hard_axes, stable) = (table.lists("hard_axes")?, table.flags("trace_stable")?);
+    // Datasets of the first releases have no such column.
+    let codes = table.texts("code_sha256").unwrap_or_else(|_| vec![None; table.rows()]);
+    let measures: Vec<_> = MEASURES
+        .into_iter()
+        .map(|name| Ok((name, table.numbers(name)?)))
+        .collect::<Result<Vec<(&'static str, _)>>>()?;
+    let row = |at: usize| {
+        let group = GroupOf {
+            published: published[at],
+            cause: causes[at].filter(|cause| !cause.is_empty()).map(str::to_owned),
+            summary: evidence[at].and_then(summary),
+            code: codes[at].map(str::to_owned),
+            measures: measures.iter().map(|(name, values)| (*name, values[at])).collect(),
+            trace_stable: Some(stable[at]),
+            tier: tiers[at].map(str::to_owned),
+            hard_axes: hard_axes[at].clone(),
+            golden: BTreeMap::new(),
+        };
+        (slugs[at].to_owned(), ids[at].to_owned(), group)
+    };
+    Ok((0..table.rows()).map(row).collect())
+}
+
+fn summary(evidence: &str) -> Option<String> {
+    let value: Value = serde_json::from_str(evidence).ok()?;
+    Some(value["summary"].as_str()?.to_owned())
+}
+
+/// Slug, group, case and the hash of what it showed, for the cases of instances.
+fn golden(directory: &Path) -> Result<Vec<(String, String, String, String)>> {
+    let table = Table::read(directory, "cases", &[])?;
+    let (slugs, ids, cases) =
+        (table.whole_texts("slug")?, table.whole_texts("group_id")?, table.whole_texts("case_id")?);
+    let instances = table.texts("instance_id")?;
+    let seen: Vec<Vec<Option<&str>>> = ["outcome", "exception", "stdout", "stderr"]
+        .into_iter()
+        .map(|name| table.texts(name))
+        .collect::<Result<_>>()?;
+    let row = |at: usize| {
+        let parts: Vec<String> =
+            seen.iter().map(|column| column[at].map_or("-".to_owned(), |text| format!("+{text}"))).collect();
+        (slugs[at].to_owned(), ids[at].to_owned(), cases[at].to_owned(), hash_parts(&parts))
+    };
+    Ok((0..table.rows()).filter(|at| instances[*at].is_some()).map(row).collect())
+}

@@ -1,0 +1,87 @@
+//! A difference for people. Pure.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::{Changed, Diff, Golden, Groups, RepositoryDiff};
+
+impl Display for Diff {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let total = &self.total;
+        writeln!(out, "{} → {}", self.from, self.to)?;
+        writeln!(
+            out,
+            "instances: {} added, {} removed, {} moved, {} changed, {} unchanged",
+            total.added, total.removed, total.moved, total.changed, total.unchanged
+        )?;
+        for (slug, repository) in &self.repositories {
+            writeln!(out, "\n{slug}  {}", commits(repository))?;
+            write!(out, "{repository}")?;
+        }
+        Ok(())
+    }
+}
+
+fn commits(repository: &RepositoryDiff) -> String {
+    let short = |commit: &Option<String>| {
+        commit.as_ref().map_or("–".to_owned(), |commit| commit.chars().take(12).collect())
+    };
+    let [before, after] = &repository.commits;
+    if before == after { short(before) } else { format!("{} → {}", short(before), short(after)) }
+}
+
+impl Display for RepositoryDiff {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let Groups { only_before, only_after, same_code, other_code, unknown_code } = &self.groups;
+        writeln!(
+            out,
+            "  groups: {only_after} new, {only_before} gone, {same_code} run the same code, {other_code} other code, \
+             {unknown_code} not traced in both"
+        )?;
+        writeln!(
+            out,
+            "  instances: {} added, {} removed, {} moved, {} changed, {} unchanged",
+            self.added.len(),
+            self.removed.len(),
+            self.moved.len(),
+            self.changed.len(),
+            self.unchanged
+        )?;
+        for one in &self.added {
+            writeln!(out, "  + {}  ({})", one.group_id, one.was)?;
+        }
+        for one in &self.removed {
+            let evidence = one.evidence.as_ref().map_or(String::new(), |evidence| format!(": {evidence}"));
+            writeln!(out, "  - {}  ({}{evidence})", one.group_id, one.cause)?;
+        }
+        for one in &self.moved {
+            writeln!(out, "  > {}  (was {})", one.to, one.from)?;
+        }
+        for one in &self.changed {
+            writeln!(out, "  ~ {}  {}", one.group_id, changes(one))?;
+        }
+        Ok(())
+    }
+}
+
+fn changes(one: &Changed) -> String {
+    let shown = |value: &Option<i64>| value.map_or("–".to_owned(), |value| value.to_string());
+    let mut parts: Vec<String> =
+        one.trace.iter().map(|(name, [a, b])| format!("{name} {} → {}", shown(a), shown(b))).collect();
+    if let Some([a, b]) = &one.tier {
+        parts.push(format!("tier {a} → {b}"));
+    }
+    if let Some([a, b]) = &one.hard_axes {
+        let list = |axes: &[String]| if axes.is_empty() { "–".to_owned() } else { axes.join("+") };
+        parts.push(format!("hard by {} → {}", list(a), list(b)));
+    }
+    let Golden { added, removed, changed } = &one.golden;
+    for (number, what) in [(added, "new"), (removed, "gone"), (changed, "other golden observation")] {
+        if !number.is_empty() {
+            parts.push(format!("cases: {} {what}", number.len()));
+        }
+    }
+    if one.same_code == Some(true) {
+        parts.push("same code".to_owned());
+    }
+    parts.join(", ")
+}

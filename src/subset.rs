@@ -1,0 +1,268 @@
+//! Named subsets of the published instances. Pure; the order of the input never matters.
+//!
+//! A subset holds the instances that pass all of its conditions, and of those the first ones in the order of
+//! hash(seed, instance id), the order of the sample: at most `per_repo` of each repository, then at most `size` in all.
+//! A smaller `size` or `per_repo` therefore gives a part of what a larger one gives, and with `per_repo` alone adding a
+//! repository never changes what another one contributes.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::record::id::RepoSlug;
+use crate::record::instance::{Instance, Tier};
+
+/// The subset that every dataset has: the hardest instances on either axis.
+pub const HARD: &str = "hard";
+
+/// A measurement of an instance that a subset can be cut by; its name is that of the column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    NCases,
+    TraceLength,
+    TraceLengthPackage,
+    TraceLengthTotal,
+    UniqueFiles,
+    UniqueFunctions,
+    ExecutedLines,
+    ImportCalls,
+    ImportFiles,
+    Attempts,
+    FlakeBound,
+}
+
+impl Measure {
+    /// Every measurement with its name.
+    pub const ALL: [(Measure, &'static str); 11] = [
+        (Measure::NCases, "n_cases"),
+        (Measure::TraceLength, "trace_length"),
+        (Measure::TraceLengthPackage, "trace_length_package"),
+        (Measure::TraceLengthTotal, "trace_length_total"),
+        (Measure::UniqueFiles, "unique_files"),
+        (Measure::UniqueFunctions, "unique_functions"),
+        (Measure::ExecutedLines, "executed_lines"),
+        (Measure::ImportCalls, "import_calls"),
+        (Measure::ImportFiles, "import_files"),
+        (Measure::Attempts, "attempts"),
+        (Measure::FlakeBound, "flake_bound"),
+    ];
+
+    /// The value of an instance; none where it is not known. List columns count their members.
+    pub fn of(self, instance: &Instance) -> Option<f64> {
+        Some(match self {
+            Measure::NCases => f64::from(instance.n_cases),
+            Measure::TraceLength => instance.trace_length as f64,
+            Measure::TraceLengthPackage => instance.trace_length_package as f64,
+            Measure::TraceLengthTotal => instance.trace_length_total as f64,
+            Measure::UniqueFiles => f64::from(instance.unique_files),
+            Measure::UniqueFunctions => f64::from(instance.unique_functions),
+            Measure::ExecutedLines => instance.executed_lines? as f64,
+            Measure::ImportCalls => instance.import_calls as f64,
+            Measure::ImportFiles => instance.import_files.len() as f64,
+            Measure::Attempts => f64::from(instance.attempts),
+            Measure::FlakeBound => instance.flake_bound,
+        })
+    }
+}
+
+/// Least and greatest value, both included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Range {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
+}
+
+impl Range {
+    fn holds(self, value: f64) -> bool {
+        self.min.is_none_or(|min| min <= value) && self.max.is_none_or(|max| value <= max)
+    }
+}
+
+/// A named selection; a condition that is left out lets everything pass.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Subset {
+    pub name: String,
+    /// Only these repositories.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repos: Option<Vec<RepoSlug>>,
+    /// Only these tiers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tiers: Option<Vec<Tier>>,
+    /// Only what is, or is not, in the hard subset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hard: Option<bool>,
+    /// An instance whose value is not known is outside of every range.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub ranges: BTreeMap<Measure, Range>,
+    /// At most this many of each repository; 0 = all.
+    pub per_repo: u32,
+    /// At most this many in all; 0 = all.
+    pub size: u32,
+    pub seed: u64,
+}
+
+impl Subset {
+    /// The subset that every dataset has.
+    pub fn hard() -> Self {
+        Subset { name: HARD.to_owned(), hard: Some(true), ..Subset::default() }
+    }
+
+    /// Indices of the members, in the order of the input.
+    pub fn members(&self, instances: &[Instance]) -> Vec<usize> {
+        let mut members: Vec<usize> =
+            (0..instances.len()).filter(|at| self.passes(&instances[*at])).collect();
+        if self.per_repo > 0 || self.size > 0 {
+            members.sort_by_cached_key(|at| {
+                let id = &instances[*at].instance_id;
+                (id.sample_order(self.seed), id.clone())
+            });
+            self.cut(&mut members, instances);
+            members.sort_unstable();
+        }
+        members
+    }
+
+    fn passes(&self, instance: &Instance) -> bool {
+        self.repos.as_ref().is_none_or(|repos| repos.contains(&instance.slug))
+            && self.tiers.as_ref().is_none_or(|tiers| tiers.contains(&instance.tier))
+            && self.hard.is_none_or(|hard| hard != instance.hard_axes.is_empty())
+            && self
+                .ranges
+                .iter()
+                .all(|(measure, range)| measure.of(instance).is_some_and(|value| range.holds(value)))
+    }
+
+    fn cut(&self, members: &mut Vec<usize>, instances: &[Instance]) {
+        if self.per_repo > 0 {
+            let mut taken: BTreeMap<&RepoSlug, u32> = BTreeMap::new();
+            members.retain(|at| {
+                let of_repository = taken.entry(&instances[*at].slug).or_default();
+                *of_repository += 1;
+                *of_repository <= self.per_repo
+            });
+        }
+        if self.size > 0 {
+            members.truncate(self.size as usize);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::dataset::assemble::Assembled;
+    use crate::dataset::made_up::MadeUp;
+
+    fn instances(sizes: &[usize]) -> Vec<Instance> {
+        let made_up = MadeUp::new(sizes);
+        Assembled::new(&made_up.input()).unwrap().instances
+    }
+
+    fn ids(subset: &Subset, instances: &[Instance]) -> BTreeSet<String> {
+        subset.members(instances).into_iter().map(|at| instances[at].instance_id.to_string()).collect()
+    }
+
+    fn random_subset(random: &mut fastrand::Rng) -> Subset {
+        let measure = Measure::ALL[random.usize(0..Measure::ALL.len())].0;
+        let range =
+            Range { min: random.bool().then(|| random.f64() * 50.0), max: random.bool().then_some(500.0) };
+        Subset {
+            tiers: random.bool().then(|| vec![Tier::Hard, Tier::Easy]),
+            ranges: if random.bool() { [(measure, range)].into() } else { BTreeMap::new() },
+            per_repo: if random.bool() { random.u32(1..12) } else { 0 },
+            size: if random.bool() { random.u32(1..40) } else { 0 },
+            seed: random.u64(0..9),
+            ..Subset::default()
+        }
+    }
+
+    #[test]
+    fn hard_is_what_has_an_axis() {
+        let instances = instances(&[60, 20]);
+        let hard = ids(&Subset::hard(), &instances);
+        let axes = instances.iter().filter(|one| !one.hard_axes.is_empty()).count();
+        assert_eq!(hard.len(), axes);
+        assert!((5..=10).contains(&axes), "five by each axis, {axes} together");
+        let rest = Subset { hard: Some(false), ..Subset::default() };
+        assert!(ids(&rest, &instances).is_disjoint(&hard));
+        assert_eq!(rest.members(&instances).len() + axes, instances.len());
+    }
+
+    #[test]
+    fn conditions_hold_for_members_and_only_for_them() {
+        let instances = instances(&[80]);
+        let subset = Subset {
+            tiers: Some(vec![Tier::Medium]),
+            ranges: [(Measure::TraceLength, Range { min: Some(20.0), max: Some(90.0) })].into(),
+            ..Subset::default()
+        };
+        let members = subset.members(&instances);
+        assert!(!members.is_empty());
+        for (at, one) in instances.iter().enumerate() {
+            let fits = one.tier == Tier::Medium && (20..=90).contains(&one.trace_length);
+            assert_eq!(members.contains(&at), fits, "{} {}", one.trace_length, one.tier.as_str());
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_outside_of_every_range() {
+        let mut instances = instances(&[20]);
+        for one in &mut instances {
+            one.executed_lines = None;
+        }
+        let subset =
+            Subset { ranges: [(Measure::ExecutedLines, Range::default())].into(), ..Subset::default() };
+        assert!(subset.members(&instances).is_empty());
+    }
+
+    #[test]
+    fn order_of_input_never_matters() {
+        let mut random = fastrand::Rng::with_seed(5);
+        let instances = instances(&[50, 30, 9]);
+        for _ in 0..100 {
+            let subset = random_subset(&mut random);
+            let mut shuffled = instances.clone();
+            random.shuffle(&mut shuffled);
+            assert_eq!(ids(&subset, &instances), ids(&subset, &shuffled));
+        }
+    }
+
+    #[test]
+    fn a_smaller_subset_is_part_of_the_larger_one() {
+        let mut random = fastrand::Rng::with_seed(6);
+        let instances = instances(&[50, 30]);
+        for _ in 0..100 {
+            let larger = random_subset(&mut random);
+            let smaller = Subset { size: (larger.size / 2).max(1), ..larger.clone() };
+            if larger.size != 1 {
+                assert!(ids(&smaller, &instances).is_subset(&ids(&larger, &instances)));
+            }
+        }
+    }
+
+    #[test]
+    fn adding_a_repository_changes_nothing_for_another() {
+        let all = instances(&[50, 30, 20]);
+        let without: Vec<Instance> =
+            all.iter().filter(|one| one.slug.as_str() != "made/up1").cloned().collect();
+        for (seed, per_repo) in [(0, 3), (1, 7), (2, 100)] {
+            let subset = Subset { per_repo, seed, ..Subset::default() };
+            let expected: BTreeSet<String> =
+                ids(&subset, &all).into_iter().filter(|id| !id.starts_with("made__up1")).collect();
+            assert_eq!(ids(&subset, &without), expected);
+        }
+    }
+
+    #[test]
+    fn another_seed_is_another_choice_of_the_same_size() {
+        let instances = instances(&[80]);
+        let of_seed = |seed| ids(&Subset { size: 10, seed, ..Subset::default() }, &instances);
+        assert_eq!((of_seed(0).len(), of_seed(1).len()), (10, 10));
+        assert_ne!(of_seed(0), of_seed(1));
+    }
+}
