@@ -18,7 +18,7 @@ use gistmill::record::verdict::{Cause, Dimension};
 use labels::{KEPT, Labels};
 
 const TREE: &str = "labelled";
-/// A build takes about four minutes on two cores that have nothing else to do.
+/// A build takes minutes, and more of them on a machine that has other things to do.
 const LONGEST: Duration = Duration::from_hours(1);
 /// From the day of the build to the day on the tin: see `best_before` of the tree.
 const DAYS_UNTIL_BEST_BEFORE: u64 = 200;
