@@ -8,6 +8,7 @@ of its group. What hooks and plugins do therefore happens in the order of the en
 import gc
 import io
 import os
+import pathlib
 import threading
 import time
 
@@ -195,6 +196,7 @@ class Stages(Collecting):
         self.stage = "configure"
         self.file = None
         self.group = None
+        self.way = None
         self.root = os.getcwd()
         world = server.hello.get("world") or {}
         self.elsewhere = world.get("elsewhere")
@@ -211,6 +213,14 @@ class Stages(Collecting):
         super().pytest_sessionstart(session)
         if self.probe is not None or self.elsewhere:
             self.describer = collect.Describer(self.root, self.probe)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_ignore_collect(self, collection_path):
+        # Since version 8 pytest makes a collector for everything in the directory of the one file that it is asked for,
+        # and throws all others away. This costs more than the file itself.
+        if self.way is None or collection_path in self.way or collection_path.name == "__init__.py":
+            return None
+        return True
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pycollect_makemodule(self, module_path, parent):
@@ -235,6 +245,8 @@ class Stages(Collecting):
         self.request, self.file = request["id"], request["file"]
         self.started = time.perf_counter()
         self.address(session.config, self.file)
+        target = pathlib.Path(self.root, self.file)
+        self.way = {target, *target.parents}
         if self.probe is not None:
             self.server.guarded(self.request, self.probe.stand_in_for, session.config, self.file)
 
