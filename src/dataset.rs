@@ -39,6 +39,7 @@ use crate::backend::Isolation;
 use crate::config::Config;
 use crate::error::Result;
 use crate::record::instance::{FailedRepository, RepositoryRecord};
+use crate::record::rule::RuleUse;
 
 use assemble::Assembled;
 use counts::Counts;
@@ -56,6 +57,8 @@ pub struct DatasetInput<'a> {
     pub failed: &'a [FailedRepository],
     pub isolation: &'a Isolation,
     pub tool_version: &'a str,
+    /// The rules in force by id, none of them used yet.
+    pub rules: BTreeMap<String, RuleUse>,
 }
 
 /// What was written, for the closing table.

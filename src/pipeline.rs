@@ -6,6 +6,7 @@
 
 pub mod prepare;
 mod repository;
+mod sources;
 
 use std::path::{Path, PathBuf};
 
@@ -136,6 +137,7 @@ impl Pipeline<'_> {
             failed: &failed,
             isolation: self.backend.isolation(),
             tool_version: env!("CARGO_PKG_VERSION"),
+            rules: self.rules.unused(),
         };
         let summary = dataset::write(&directory, &input)?;
         for (finished, record) in finished.iter_mut().zip(repositories) {

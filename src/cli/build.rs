@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use super::inputs::Inputs;
 use super::{Arguments, ConfigArguments, Format, table};
 use crate::backend::local::LocalBackend;
 use crate::config::{self, Config};
@@ -17,43 +18,12 @@ use crate::rules::RuleSet;
 pub struct BuildArguments {
     #[command(flatten)]
     config: ConfigArguments,
-    /// Where datasets are written: DIR/<name>/<version>/
-    #[arg(long, default_value = "output", value_name = "DIR")]
-    output: PathBuf,
     /// Stop after this stage
     #[arg(long, value_enum, default_value = "dataset")]
     until: Stage,
     /// Attempts at the same time; all cores by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// Directory with rule files, instead of the built-in ones
-    #[arg(long, value_name = "DIR")]
-    filters: Option<PathBuf>,
-}
-
-/// The configuration that was named, or the built-in one.
-pub fn configuration(arguments: &ConfigArguments) -> Result<Config> {
-    let resolve =
-        |url: &str, reference: &str| crate::source::resolve_reference(url, reference).ok().flatten();
-    let config = match &arguments.config {
-        Some(path) => config::load(path, &resolve)?,
-        None => config::parse(config::DEFAULT, std::path::Path::new("."), &resolve)
-            .map_err(|problems| Error::internal(format!("the built-in repos.toml: {problems:?}")))?,
-    };
-    let known: Vec<&str> = config.repos.iter().map(|repo| repo.slug.as_str()).collect();
-    match arguments.only.iter().find(|slug| !known.contains(&slug.as_str())) {
-        Some(slug) => Err(Error::usage(format!("--only {slug}: the config has no such repository"))
-            .with_hint(format!("it has {}", known.join(", ")))),
-        None => Ok(config),
-    }
-}
-
-/// The rules in force.
-pub fn rules(directory: Option<&PathBuf>) -> Result<RuleSet> {
-    match directory {
-        Some(directory) => RuleSet::load_dir(directory),
-        None => Ok(RuleSet::shipped()),
-    }
 }
 
 /// This program, which is also the sandbox's inside.
@@ -67,14 +37,17 @@ pub fn cores() -> usize {
 }
 
 pub fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
-    let config = configuration(&build.config)?;
-    let rules = rules(build.filters.as_ref())?;
+    let inputs = Inputs::choose(&build.config);
+    eprintln!("config: {}", inputs.describe_config());
+    eprintln!("rules: {}", inputs.describe_rules());
+    let config = inputs.config(&build.config.only)?;
+    let rules = inputs.rules()?;
     let cache = arguments.cache()?;
     let backend = LocalBackend::new(&own_program()?)?;
     let tools = Tools::find(&cache)?;
     let progress = Progress::for_terminal();
     let request = Request {
-        output: build.output.clone(),
+        output: build.config.output.clone(),
         only: build.config.only.clone(),
         until: build.until,
         jobs: build.jobs.map_or_else(cores, usize::from),
@@ -106,6 +79,7 @@ fn public_config(config: &Config, rules: &RuleSet) -> serde_json::Value {
     public["rules"] = json!({
         "sha256": rules.sha256(),
         "ids": rules.rules().iter().map(|rule| rule.id.as_str()).collect::<Vec<_>>(),
+        "files": rules.files(),
     });
     public
 }

@@ -14,6 +14,7 @@ use crate::backend::Isolation;
 use crate::error::{Error, Result};
 use crate::record::id::sha256_hex;
 use crate::record::instance::Axis;
+use crate::record::rule::RuleUse;
 use crate::store::write_json;
 use crate::tier::{AXES, flake_bound, top};
 
@@ -30,6 +31,8 @@ pub struct Manifest {
     pub hard_subset: HardSubset,
     /// By slug.
     pub parity: BTreeMap<String, Value>,
+    /// By id: how often each rule matched a group that could be collected, and how often it decided a verdict.
+    pub rules: BTreeMap<String, RuleUse>,
     pub failed: Value,
     pub isolation: Isolation,
     /// By slug.
@@ -110,6 +113,7 @@ impl Manifest {
             tiers: json!({ "medium_from": bounds.medium, "hard_from": bounds.hard, "rank": "mid-rank in percent" }),
             hard_subset: hard_subset(dataset, assembled),
             parity: by_slug(|one| json!(one.record.parity)),
+            rules: rules(dataset),
             failed: private.hide_all(json!(failed)),
             isolation: dataset.isolation.clone(),
             sources: by_slug(source),
@@ -173,6 +177,17 @@ fn rows(assembled: &Assembled<'_>, total: &Counts) -> BTreeMap<&'static str, usi
         ("attempts", total.attempts),
         ("traces", super::rows::traces(assembled).len()),
     ])
+}
+
+/// Sums over the repositories.
+fn rules(dataset: &DatasetInput<'_>) -> BTreeMap<String, RuleUse> {
+    let mut rules = dataset.rules.clone();
+    for (id, one) in dataset.repositories.iter().flat_map(|repository| &repository.rules) {
+        let sum = rules.entry(id.clone()).or_insert_with(|| RuleUse::unused(&one.action));
+        sum.matched += one.matched;
+        sum.decided += one.decided;
+    }
+    rules
 }
 
 fn bound(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> FlakeBound {

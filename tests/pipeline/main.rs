@@ -8,4 +8,5 @@ mod determinism;
 mod git_sources;
 mod interruption;
 mod neighbours;
+mod rules;
 mod verdicts;
