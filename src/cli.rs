@@ -3,11 +3,13 @@
 mod build;
 mod check;
 mod diff;
+mod inputs;
 mod refresh;
 mod replay;
 mod show;
 mod subset;
 mod table;
+mod unused;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -66,9 +68,16 @@ enum Command {
 /// Which repositories a command is about.
 #[derive(Debug, clap::Args)]
 struct ConfigArguments {
-    /// The configuration; without one the built-in repos.toml (two small repositories)
+    /// The configuration; without one ./repos.toml where that exists, else the built-in one (two small repositories)
     #[arg(value_name = "repos.toml")]
     config: Option<PathBuf>,
+    /// Directory with rule files of your own, which join the built-in ones; without it the folder `filters` beside the
+    /// configuration, where that has any
+    #[arg(long, alias = "filters", value_name = "DIR")]
+    rules: Option<PathBuf>,
+    /// Where datasets are written: DIR/<name>/<version>/
+    #[arg(long, default_value = "output", value_name = "DIR")]
+    output: PathBuf,
     /// Only this repository; may be given several times
     #[arg(long, value_name = "SLUG", value_parser = parse_slug)]
     only: Vec<RepoSlug>,

@@ -41,6 +41,7 @@ use crate::backend::Isolation;
 use crate::config::Config;
 use crate::error::Result;
 use crate::record::instance::{FailedRepository, Instance, RepositoryRecord};
+use crate::record::rule::RuleUse;
 use crate::screen::conditions::Conditions;
 use crate::subset::Subset;
 
@@ -64,6 +65,8 @@ pub struct DatasetInput<'a> {
     pub tool_version: &'a str,
     /// Named subsets to write.
     pub subsets: &'a [Subset],
+    /// The rules in force by id, none of them used yet.
+    pub rules: BTreeMap<String, RuleUse>,
 }
 
 /// What was written, for the closing table.

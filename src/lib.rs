@@ -14,6 +14,7 @@ pub mod group;
 pub mod interrupt;
 pub mod pipeline;
 pub mod progress;
+pub mod python_source;
 pub mod record;
 pub mod redact;
 pub mod refresh;

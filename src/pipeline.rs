@@ -7,6 +7,7 @@
 pub mod prepare;
 pub mod replay;
 mod repository;
+mod sources;
 
 use std::path::{Path, PathBuf};
 
@@ -148,6 +149,7 @@ impl Pipeline<'_> {
             conditions: self.conditions,
             tool_version: env!("CARGO_PKG_VERSION"),
             subsets: &self.request.subsets,
+            rules: self.rules.unused(),
         };
         let summary = dataset::write(&directory, &input)?;
         for (finished, record) in finished.iter_mut().zip(repositories) {

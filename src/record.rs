@@ -9,6 +9,7 @@ pub mod environment;
 pub mod id;
 pub mod instance;
 pub mod outcome;
+pub mod rule;
 pub mod source;
 pub mod trace;
 pub mod verdict;

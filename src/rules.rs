@@ -12,21 +12,28 @@
 //! [rule.match]                         # all of these must hold; a list holds when one of its entries does
 //! path = "tests/**/test_*.py"          # globs: path, marker, fixture, repository
 //! source = 'time\.sleep\('             # regular expressions: name (`Class::function`), source
+//! calls = ["socket.*", "time.sleep"]   # globs over dotted names: what the test calls (`calls`) or reads (`uses`),
+//! node = ["AsyncWith", "Lambda"]       # and kinds of syntax nodes, in the test and what it uses in its own file
 //! min_cases = 2                        # bounds: cases, duration, trace_length, unique_files
 //! max_duration = "10s"
 //! ```
+//!
+//! How names are resolved is told in [`crate::python_source`]. A user's own rules join those that come with the program;
+//! one with the id of a shipped rule takes its place.
 
 mod conditions;
 mod load;
 mod matching;
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use crate::document;
 use crate::error::{Error, Result};
 use crate::record::id::sha256_hex;
+use crate::record::rule::RuleUse;
 use crate::record::verdict::Cause;
 pub use load::Misplaced;
 use matching::Match;
@@ -65,29 +72,69 @@ pub struct Rule {
 #[derive(Debug, Clone, Default)]
 pub struct RuleSet {
     rules: Vec<Rule>,
+    /// SHA-256 of every rule file by its name: `built-in/…`, or `<folder>/…`.
+    files: BTreeMap<String, String>,
 }
 
 /// A `keep` rule that matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keep {
     pub id: String,
-    pub reason: String,
     pub causes: Vec<Cause>,
 }
 
 /// What the rules say about one group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// Id and reason of the first rule that drops it, unless a `keep` names that very rule.
-    pub drop: Option<(String, String)>,
+    /// Ids of all rules that match it.
+    pub matched: Vec<String>,
+    /// Id and reason of the rules that drop it.
+    pub drops: Vec<(String, String)>,
     /// Ids of the rules that flag it.
     pub flags: Vec<String>,
     pub keeps: Vec<Keep>,
 }
 
+/// What becomes of a measured verdict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// It stands.
+    Unchanged,
+    Drop {
+        id: String,
+        reason: String,
+    },
+    /// Ids of the `keep` rules without which it would be dropped.
+    Keep {
+        by: Vec<String>,
+    },
+}
+
 impl Applied {
+    /// What the rules make of a verdict with this cause; None: what was measured keeps it.
+    ///
+    /// A measured cause stands unless a `keep` names it. What is kept then can be dropped by the first rule that drops
+    /// it and that no `keep` names.
+    pub fn decide(&self, cause: Option<&Cause>) -> Decision {
+        let mut by = Vec::new();
+        if let Some(cause) = cause {
+            match self.keeps_despite(cause) {
+                Some(keep) => by.push(keep.id.clone()),
+                None => return Decision::Unchanged,
+            }
+        }
+        for (id, reason) in &self.drops {
+            match self.keeps_despite(&Cause::Rule(id.clone())) {
+                Some(keep) if by.contains(&keep.id) => {}
+                Some(keep) => by.push(keep.id.clone()),
+                None => return Decision::Drop { id: id.clone(), reason: reason.clone() },
+            }
+        }
+        if by.is_empty() { Decision::Unchanged } else { Decision::Keep { by } }
+    }
+
     /// The rule that overrides a verdict with this cause, if one does.
-    pub fn keeps_despite(&self, cause: &Cause) -> Option<&Keep> {
+    fn keeps_despite(&self, cause: &Cause) -> Option<&Keep> {
         self.keeps.iter().find(|keep| keep.causes.contains(cause))
     }
 }
@@ -98,29 +145,44 @@ impl RuleSet {
     /// # Panics
     /// Never in a tested build: the texts are constants.
     pub fn shipped() -> Self {
-        RuleSet::parse(&SHIPPED).expect("the shipped rules are tested")
+        let named = SHIPPED.map(|(name, text)| (format!("built-in/{name}"), text));
+        let files = named.each_ref().map(|(name, text)| (name.as_str(), *text));
+        RuleSet::parse(&files).expect("the shipped rules are tested")
     }
 
-    /// Reads every `*.toml` of a folder, in the order of the names.
+    /// These rules with those of every `*.toml` of a folder, in the order of the names. A rule of the folder takes the
+    /// place of the one that has its id.
     ///
     /// # Errors
-    /// When the folder or a file cannot be read, and one usage error that lists the problems of all files.
-    pub fn load_dir(folder: &Path) -> Result<Self> {
-        let entries = fs_err::read_dir(folder).map_err(|error| {
-            Error::usage(error.to_string()).with_source(error).with_hint("name a folder with rule files")
-        })?;
-        let mut paths =
-            entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
-        paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
-        paths.sort();
-        let read = |path: &std::path::PathBuf| Ok((path.display().to_string(), document::read_text(path)?));
+    /// When the folder or a file cannot be read, or has no rule file, and one usage error that lists the problems of
+    /// all files.
+    pub fn with_folder(self, folder: &Path) -> Result<Self> {
+        let paths = rule_files(folder)?;
+        if paths.is_empty() {
+            return Err(Error::usage(format!("{} has no rule file", folder.display()))
+                .with_hint("rules are in files that end in `.toml`"));
+        }
+        let read = |path: &PathBuf| Ok((path.display().to_string(), document::read_text(path)?));
         let files = paths.iter().map(read).collect::<Result<Vec<(String, String)>>>()?;
-        let files: Vec<(&str, &str)> =
+        let borrowed: Vec<(&str, &str)> =
             files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-        RuleSet::parse(&files).map_err(|misplaced| {
+        let own = load::load(&borrowed, &self.rules).map_err(|misplaced| {
             let rendered: Vec<String> = misplaced.iter().map(Misplaced::render).collect();
             Error::usage(rendered.join("\n"))
-        })
+        })?;
+        let mut joined = self;
+        for rule in own {
+            match joined.rules.iter_mut().find(|known| known.id == rule.id) {
+                Some(known) => *known = rule,
+                None => joined.rules.push(rule),
+            }
+        }
+        let place = folder.file_name().map_or_else(|| "rules".into(), |name| name.to_string_lossy());
+        for (path, (_, text)) in paths.iter().zip(&files) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            joined.files.insert(format!("{place}/{name}"), sha256_hex(text.as_bytes()));
+        }
+        Ok(joined)
     }
 
     /// Checks rule files, given as name and text.
@@ -128,7 +190,25 @@ impl RuleSet {
     /// # Errors
     /// All problems of all files, each with its file.
     pub fn parse(files: &[(&str, &str)]) -> Result<Self, Vec<Misplaced>> {
-        load::load(files).map(|rules| RuleSet { rules })
+        let rules = load::load(files, &[])?;
+        let hashed = files.iter().map(|(name, text)| ((*name).to_owned(), sha256_hex(text.as_bytes())));
+        Ok(RuleSet { rules, files: hashed.collect() })
+    }
+
+    /// Every rule by its id, before anything matched it.
+    pub fn unused(&self) -> BTreeMap<String, RuleUse> {
+        let unused = |rule: &Rule| (rule.id.clone(), RuleUse::unused(rule.action.as_str()));
+        self.rules.iter().map(unused).collect()
+    }
+
+    /// SHA-256 of every rule file by its name.
+    pub fn files(&self) -> &BTreeMap<String, String> {
+        &self.files
+    }
+
+    /// Whether a rule asks for what only a test's source text can tell.
+    pub fn read_code(&self) -> bool {
+        self.rules.iter().any(|rule| rule.matches.reads_code())
     }
 
     /// The rules, in order.
@@ -138,16 +218,18 @@ impl RuleSet {
 
     /// What the rules say about a group. Conditions on something that was not measured do not hold.
     pub fn apply(&self, subject: &Subject<'_>) -> Applied {
-        let matching: Vec<&Rule> = self.rules.iter().filter(|rule| rule.matches.holds(subject)).collect();
-        let keeps: Vec<Keep> = matching.iter().filter_map(|rule| rule.keep()).collect();
-        let applied = Applied { keeps, ..Applied::default() };
-        let is_dropped = |rule: &&&Rule| {
-            rule.action == Action::Drop && applied.keeps_despite(&Cause::Rule(rule.id.clone())).is_none()
-        };
-        let drop = matching.iter().find(is_dropped).map(|rule| (rule.id.clone(), rule.reason.clone()));
-        let flagging = matching.iter().filter(|rule| rule.action == Action::Flag);
-        let flags = flagging.map(|rule| rule.id.clone()).collect();
-        Applied { drop, flags, ..applied }
+        let mut applied = Applied::default();
+        for rule in self.rules.iter().filter(|rule| rule.matches.holds(subject)) {
+            applied.matched.push(rule.id.clone());
+            match &rule.action {
+                Action::Flag => applied.flags.push(rule.id.clone()),
+                Action::Drop => applied.drops.push((rule.id.clone(), rule.reason.clone())),
+                Action::Keep(causes) => {
+                    applied.keeps.push(Keep { id: rule.id.clone(), causes: causes.clone() });
+                }
+            }
+        }
+        applied
     }
 
     /// SHA-256 over what the rules say; comments and layout of the files do not count.
@@ -159,20 +241,36 @@ impl RuleSet {
     }
 }
 
-impl Rule {
-    fn keep(&self) -> Option<Keep> {
-        match &self.action {
-            Action::Keep(causes) => {
-                Some(Keep { id: self.id.clone(), reason: self.reason.clone(), causes: causes.clone() })
-            }
-            Action::Flag | Action::Drop => None,
+impl Action {
+    /// As it is written in a rule file.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Action::Flag => "flag",
+            Action::Drop => "drop",
+            Action::Keep(_) => "keep",
         }
     }
+}
+
+/// The rule files of a folder, in the order of their names.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn rule_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs_err::read_dir(folder).map_err(|error| {
+        Error::usage(error.to_string()).with_source(error).with_hint("name a folder with rule files")
+    })?;
+    let mut paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml") && path.is_file());
+    paths.sort();
+    Ok(paths)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::python_source::SourceFile;
+    use crate::record::collected::Group;
 
     fn rules(text: &str) -> RuleSet {
         RuleSet::parse(&[("a.toml", text)]).unwrap()
@@ -194,27 +292,69 @@ mod tests {
     #[test]
     fn every_file_of_filters_is_shipped() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("filters");
-        let mut names: Vec<String> = fs_err::read_dir(&folder)
+        let names: Vec<String> = rule_files(&folder)
             .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .filter(|name| name.ends_with(".toml"))
+            .iter()
+            .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
             .collect();
-        names.sort();
         assert_eq!(names, SHIPPED.map(|(name, _)| name));
-        assert_eq!(RuleSet::load_dir(&folder).unwrap().sha256(), RuleSet::shipped().sha256());
+        let (shipped, loaded) = (RuleSet::shipped(), RuleSet::default().with_folder(&folder).unwrap());
+        assert_eq!(loaded.sha256(), shipped.sha256());
+        assert!(loaded.files().values().eq(shipped.files().values()));
+        assert!(loaded.files().keys().all(|name| name.starts_with("filters/")));
+        // Next to the program's own, they change nothing.
+        assert_eq!(RuleSet::shipped().with_folder(&folder).unwrap().sha256(), shipped.sha256());
+    }
+
+    /// Flags of the shipped rules for a test in this text.
+    fn flags(text: &str) -> Vec<String> {
+        let file = SourceFile::parse("tests/test_a.py", text).unwrap();
+        let group = Group {
+            group_id: "tests/test_a.py::test".into(),
+            file: "tests/test_a.py".into(),
+            classes: Vec::new(),
+            function: "test".into(),
+            cases: Vec::new(),
+            markers: Vec::new(),
+            fixtures: Vec::new(),
+            flags: Vec::new(),
+        };
+        let code = file.code(&group).unwrap();
+        RuleSet::shipped().apply(&Subject { code: Some(&code), ..Subject::of("a/b", &group) }).flags
     }
 
     #[test]
     fn shipped_rules_see_what_they_are_for() {
-        let flags =
-            |source: &str| RuleSet::shipped().apply(&Subject { source: Some(source), ..subject() }).flags;
-        assert_eq!(flags("def test():\n    time.sleep(1)\n"), ["sleeps"]);
-        assert_eq!(flags("with urlopen('http://x'):\n"), ["opens-connections"]);
-        assert_eq!(flags("path = '/tmp/x'\n"), ["absolute-temporary-path"]);
-        assert_eq!(flags("here = Path(__file__).parent\n"), ["reads-own-location"]);
-        assert_eq!(flags("subprocess.run(['ls'])\n"), ["starts-processes"]);
-        assert_eq!(flags("assert datetime.now().year > 2000\n"), ["reads-wall-clock"]);
-        assert!(flags("def test():\n    assert 1 + 1 == 2\n").is_empty());
+        let test = |imports: &str, body: &str| flags(&format!("{imports}\ndef test():\n    {body}\n"));
+        assert_eq!(test("import time", "time.sleep(1)"), ["sleeps"]);
+        assert_eq!(test("from time import sleep as nap", "nap(1)"), ["sleeps"]);
+        assert_eq!(test("from urllib.request import urlopen", "urlopen('http://x')"), ["opens-connections"]);
+        assert_eq!(test("import socket", "s = socket.socket(); s.connect('x')"), ["opens-connections"]);
+        assert_eq!(test("import requests", "requests.get('http://x')"), ["opens-connections"]);
+        assert_eq!(test("", "path = '/tmp/x'"), ["absolute-temporary-path"]);
+        assert_eq!(
+            test("from pathlib import Path\nHERE = Path(__file__)", "HERE.parent"),
+            ["reads-own-location"]
+        );
+        assert_eq!(test("import subprocess as sp", "sp.run(['ls'])"), ["starts-processes"]);
+        assert_eq!(test("import os", "os.fork()"), ["starts-processes"]);
+        assert_eq!(test("from datetime import datetime", "datetime.now()"), ["reads-wall-clock"]);
+    }
+
+    #[test]
+    fn shipped_rules_see_what_helpers_do_and_not_what_is_only_written_alike() {
+        let helper = "import time\ndef helper():\n    time.sleep(1)\ndef test():\n    helper()\n";
+        assert_eq!(flags(helper), ["sleeps"]);
+        assert_eq!(flags(&helper.replace("    helper()", "    pass")), [""; 0]);
+        let innocent = "\
+def test(subprocess):
+    time = [1]
+    # time.sleep(1)
+    assert 'subprocess.run(' not in 'datetime.now()'
+    requests = {}
+    requests.get(1)
+";
+        assert_eq!(flags(innocent), [""; 0]);
     }
 
     #[test]
@@ -222,15 +362,33 @@ mod tests {
         let keep = "[[rule]]\nid = 'in'\nreason = 'r'\naction = 'keep'\ncauses = ['fails', 'rule:out']\n\
                     match = {path = 'tests/**'}\n";
         let applied = rules(&format!("{DROP}{keep}")).apply(&subject());
-        assert_eq!(applied.drop, None);
-        assert!(applied.keeps_despite(&Cause::Fails).is_some());
-        assert!(applied.keeps_despite(&Cause::Errors).is_none());
+        let kept = Decision::Keep { by: vec!["in".to_owned()] };
+        assert_eq!(applied.decide(None), kept);
+        assert_eq!(applied.decide(Some(&Cause::Fails)), kept);
+        assert_eq!(applied.decide(Some(&Cause::Errors)), Decision::Unchanged);
+        assert_eq!(applied.matched, ["out", "in"]);
+        // Without the drop there is nothing to override in a group that is kept.
+        assert_eq!(
+            rules(&keep.replace(", 'rule:out'", "")).apply(&subject()).decide(None),
+            Decision::Unchanged
+        );
+    }
+
+    #[test]
+    fn what_a_keep_brings_back_another_rule_can_still_drop() {
+        let keep =
+            "[[rule]]\nid = 'in'\nreason = 'r'\naction = 'keep'\ncauses = ['fails']\nmatch = {name = 'b'}\n";
+        let applied = rules(&format!("{DROP}{keep}")).apply(&subject());
+        let dropped = Decision::Drop { id: "out".to_owned(), reason: "r".to_owned() };
+        assert_eq!(applied.decide(Some(&Cause::Fails)), dropped);
     }
 
     #[test]
     fn the_first_dropping_rule_is_the_cause() {
         let applied = rules(&format!("{DROP}{}", DROP.replace("out", "other"))).apply(&subject());
-        assert_eq!(applied.drop, Some(("out".to_owned(), "r".to_owned())));
+        let dropped = Decision::Drop { id: "out".to_owned(), reason: "r".to_owned() };
+        assert_eq!(applied.decide(None), dropped);
+        assert_eq!(applied.matched, ["out", "other"]);
     }
 
     #[test]
@@ -238,5 +396,34 @@ mod tests {
         let commented = format!("# a comment\n{DROP}");
         assert_eq!(rules(DROP).sha256(), rules(&commented).sha256());
         assert_ne!(rules(DROP).sha256(), rules(&DROP.replace("test_b", "test_c")).sha256());
+        assert_ne!(rules(DROP).files(), rules(&commented).files());
+    }
+
+    #[test]
+    fn own_rules_join_the_shipped_ones_and_replace_those_with_their_id() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("mine");
+        fs_err::create_dir(&own).unwrap();
+        let text = DROP.replace("'out'", "'many-cases'");
+        fs_err::write(own.join("b.toml"), &text).unwrap();
+        fs_err::write(own.join("a.toml"), DROP).unwrap();
+        fs_err::write(own.join("notes.txt"), "no rule").unwrap();
+        let joined = RuleSet::shipped().with_folder(&own).unwrap();
+        assert_eq!(joined.rules().len(), RuleSet::shipped().rules().len() + 1);
+        let uses = joined.unused();
+        assert_eq!(uses["many-cases"], RuleUse::unused("drop"));
+        assert_eq!(uses["sleeps"], RuleUse::unused("flag"));
+        assert_eq!(joined.files()["mine/b.toml"], sha256_hex(text.as_bytes()));
+        assert!(joined.files().contains_key("built-in/size.toml"));
+    }
+
+    #[test]
+    fn a_folder_without_rules_and_a_bad_file_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let load = || RuleSet::shipped().with_folder(folder.path()).unwrap_err().to_string();
+        assert!(load().ends_with("has no rule file"), "{}", load());
+        fs_err::write(folder.path().join("a.toml"), DROP.replace("drop", "dorp")).unwrap();
+        assert!(load().contains("a.toml:4: unknown action `dorp`"), "{}", load());
+        assert!(RuleSet::shipped().with_folder(Path::new("/nowhere")).is_err());
     }
 }

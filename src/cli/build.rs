@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use super::inputs::Inputs;
 use super::{Arguments, ConfigArguments, Format, table};
 use crate::backend::local::LocalBackend;
 use crate::config::{self, Config};
@@ -11,7 +12,6 @@ use crate::environment::Tools;
 use crate::error::{Error, Result};
 use crate::pipeline::{Built, Pipeline, Request, Stage};
 use crate::progress::Progress;
-use crate::record::id::RepoSlug;
 use crate::rules::RuleSet;
 use crate::screen::conditions::Conditions;
 use crate::store::Cache;
@@ -20,55 +20,15 @@ use crate::store::Cache;
 pub struct BuildArguments {
     #[command(flatten)]
     config: ConfigArguments,
-    /// Where datasets are written: DIR/<name>/<version>/
-    #[arg(long, default_value = "output", value_name = "DIR")]
-    output: PathBuf,
     /// Stop after this stage
     #[arg(long, value_enum, default_value = "dataset")]
     until: Stage,
     /// Attempts at the same time; all cores by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// Directory with rule files, instead of the built-in ones
-    #[arg(long, value_name = "DIR")]
-    filters: Option<PathBuf>,
     /// The named subset to write beside the whole: `hard` or a [subset.<name>]; may be given several times; all by default
     #[arg(long, value_name = "NAME")]
     subset: Vec<String>,
-}
-
-/// What a branch, a tag or a short hash stands for now, where the repository can be reached.
-pub fn resolve(url: &str, reference: &str) -> Option<String> {
-    crate::source::resolve_reference(url, reference).ok().flatten()
-}
-
-/// The configuration that was named, or the built-in one.
-pub fn configuration(arguments: &ConfigArguments) -> Result<Config> {
-    let config = match &arguments.config {
-        Some(path) => config::load(path, &resolve)?,
-        None => config::parse(config::DEFAULT, std::path::Path::new("."), &resolve)
-            .map_err(|problems| Error::internal(format!("the built-in repos.toml: {problems:?}")))?,
-    };
-    let known: Vec<&str> = config.repos.iter().map(|repo| repo.slug.as_str()).collect();
-    refuse_unknown(&arguments.only, &known)?;
-    Ok(config)
-}
-
-/// A repository that `--only` names and the config does not have.
-pub fn refuse_unknown(only: &[RepoSlug], known: &[&str]) -> Result<()> {
-    match only.iter().find(|slug| !known.contains(&slug.as_str())) {
-        Some(slug) => Err(Error::usage(format!("--only {slug}: the config has no such repository"))
-            .with_hint(format!("it has {}", known.join(", ")))),
-        None => Ok(()),
-    }
-}
-
-/// The rules in force.
-pub fn rules(directory: Option<&PathBuf>) -> Result<RuleSet> {
-    match directory {
-        Some(directory) => RuleSet::load_dir(directory),
-        None => Ok(RuleSet::shipped()),
-    }
 }
 
 /// This program, which is also the sandbox's inside.
@@ -100,28 +60,30 @@ impl Job {
     ///
     /// # Errors
     /// Bad configuration or rules; a machine that lacks something.
-    pub fn new(arguments: &Arguments, selected: &ConfigArguments, filters: Option<&PathBuf>) -> Result<Self> {
-        let config = configuration(selected)?;
-        let rules = rules(filters)?;
+    pub fn new(arguments: &Arguments, selected: &ConfigArguments) -> Result<Self> {
+        let inputs = Inputs::choose(selected);
+        eprintln!("config: {}", inputs.describe_config());
+        eprintln!("rules: {}", inputs.describe_rules());
+        let config = inputs.config(&selected.only)?;
+        let rules = inputs.rules()?;
         let cache = arguments.cache()?;
         let backend = LocalBackend::new(&own_program()?)?;
         if let Some(repo) = config.repos.iter().find(|repo| repo.backend == config::BackendKind::Docker) {
             return Err(super::check::docker_is_not_built().at(&repo.slug));
         }
-        let name = selected.config.as_deref().and_then(std::path::Path::file_name);
         Ok(Job {
             public_config: public_config(&config, &rules),
             tools: Tools::find(&cache)?,
             conditions: Conditions::find(&cache, &backend)?,
             progress: Progress::for_terminal(),
             request: Request {
-                output: PathBuf::from("output"),
+                output: selected.output.clone(),
                 only: selected.only.clone(),
                 until: Stage::Dataset,
                 jobs: cores(),
                 subsets: Vec::new(),
             },
-            config_name: name.map(|name| name.to_string_lossy().into_owned()),
+            config_name: inputs.config_name(),
             config,
             rules,
             cache,
@@ -147,8 +109,7 @@ impl Job {
 }
 
 pub fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
-    let mut job = Job::new(arguments, &build.config, build.filters.as_ref())?;
-    job.request.output.clone_from(&build.output);
+    let mut job = Job::new(arguments, &build.config)?;
     job.request.until = build.until;
     job.request.jobs = build.jobs.map_or_else(cores, usize::from);
     job.request.subsets = config::named_subsets(&job.config.subsets, &build.subset)?;
@@ -166,6 +127,7 @@ fn public_config(config: &Config, rules: &RuleSet) -> serde_json::Value {
     public["rules"] = json!({
         "sha256": rules.sha256(),
         "ids": rules.rules().iter().map(|rule| rule.id.as_str()).collect::<Vec<_>>(),
+        "files": rules.files(),
     });
     public
 }

@@ -2,12 +2,15 @@
 
 use serde_json::json;
 
+use super::inputs::Inputs;
+use super::unused::LastBuild;
 use super::{Arguments, ConfigArguments, Format, build};
 use crate::backend::Backend;
 use crate::backend::local::LocalBackend;
 use crate::config::{BackendKind, Config};
 use crate::environment::Tools;
 use crate::error::{Error, Fault, Result};
+use crate::rules::RuleSet;
 
 #[derive(Debug, clap::Args)]
 pub struct CheckArguments {
@@ -22,9 +25,20 @@ struct Finding {
 }
 
 pub fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
-    let mut findings =
-        vec![finding("rules", build::rules(None).map(|rules| format!("{} built in", rules.rules().len())))];
-    let config = build::configuration(&check.config);
+    let inputs = Inputs::choose(&check.config);
+    let rules = inputs.rules();
+    let config = inputs.config(&check.config.only);
+    let count = |rules: &RuleSet| format!("{} ({})", rules.rules().len(), inputs.describe_rules());
+    let mut findings = vec![finding("rules", rules.as_ref().map(count).map_err(copy))];
+    let unused = match (&rules, &config) {
+        (Ok(rules), Ok(config)) => Some(LastBuild::read(&check.config.output, config, rules)),
+        _ => None,
+    };
+    findings.extend(
+        unused
+            .as_ref()
+            .map(|last| finding("unused rules", last.as_ref().map(LastBuild::describe).map_err(copy))),
+    );
     findings.push(finding("sandbox", sandbox()));
     let cache = arguments.cache();
     findings
@@ -34,9 +48,12 @@ pub fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
     }
     findings.push(finding(
         "config",
-        config.as_ref().map(|config| format!("{} repositories", config.repos.len())).map_err(copy),
+        config
+            .as_ref()
+            .map(|config| format!("{} repositories ({})", config.repos.len(), inputs.describe_config()))
+            .map_err(copy),
     ));
-    print(arguments, &findings);
+    print(arguments, &findings, unused.and_then(Result::ok));
     let worst = findings
         .iter()
         .filter_map(|finding| finding.result.as_ref().err())
@@ -117,7 +134,7 @@ pub fn docker_is_not_built() -> Error {
         .with_hint("set backend = \"local\" for this repository")
 }
 
-fn print(arguments: &Arguments, findings: &[Finding]) {
+fn print(arguments: &Arguments, findings: &[Finding], last: Option<LastBuild>) {
     if arguments.format == Format::Json {
         let rows: Vec<_> = findings
             .iter()
@@ -129,7 +146,7 @@ fn print(arguments: &Arguments, findings: &[Finding]) {
                 }),
             })
             .collect();
-        println!("{}", json!({ "findings": rows }));
+        println!("{}", json!({ "findings": rows, "last_build": last }));
         return;
     }
     for finding in findings {

@@ -55,9 +55,9 @@ impl Newest for World {
 }
 
 pub fn run(arguments: &Arguments, asked: &RefreshArguments) -> Result<u8> {
-    let config = crate::config::load(&asked.config, &super::build::resolve)?;
+    let config = crate::config::load(&asked.config, &super::inputs::resolve)?;
     let known: Vec<&str> = config.repos.iter().map(|repo| repo.slug.as_str()).collect();
-    super::build::refuse_unknown(&asked.only, &known)?;
+    super::inputs::refuse_unknown(&asked.only, &known)?;
     let text = crate::document::read_text(&asked.config)?;
     let only: Vec<String> = asked.only.iter().map(ToString::to_string).collect();
     let world = World { cache: arguments.cache()? };

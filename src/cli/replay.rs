@@ -33,9 +33,13 @@ pub struct ReplayArguments {
 }
 
 pub fn run(arguments: &Arguments, replay: &ReplayArguments) -> Result<u8> {
-    let config =
-        ConfigArguments { config: replay.config.clone(), only: replay.only.clone().into_iter().collect() };
-    let job = Job::new(arguments, &config, None)?;
+    let config = ConfigArguments {
+        config: replay.config.clone(),
+        rules: None,
+        output: PathBuf::from("output"),
+        only: replay.only.clone().into_iter().collect(),
+    };
+    let job = Job::new(arguments, &config)?;
     let pipeline = job.pipeline();
     let mut failed = None;
     for repo in

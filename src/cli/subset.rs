@@ -26,7 +26,7 @@ pub struct SubsetArguments {
 
 pub fn run(arguments: &Arguments, subset: &SubsetArguments) -> Result<u8> {
     let configured = match &subset.config {
-        Some(path) => config::load(path, &super::build::resolve)?.subsets,
+        Some(path) => config::load(path, &super::inputs::resolve)?.subsets,
         None => Vec::new(),
     };
     let wanted = config::named_subsets(&configured, &subset.subset)?;

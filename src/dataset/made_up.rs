@@ -11,6 +11,7 @@ use crate::record::environment::{Built, Rung, RungResult, SwitchedOff};
 use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::instance::{FailedRepository, GroupRecord, Parity, ParityDifference, RepositoryRecord};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome};
+use crate::record::rule::RuleUse;
 use crate::record::source::{Origin, Pinned};
 use crate::record::trace::{FunctionCalls, Totals, Traced};
 use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
@@ -61,6 +62,7 @@ impl MadeUp {
             conditions: &self.conditions,
             tool_version: "0.0.0",
             subsets: &self.subsets,
+            rules: ["drops", "never"].map(|id| (id.to_owned(), RuleUse::unused("drop"))).into(),
         }
     }
 }
@@ -157,6 +159,8 @@ fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng
             deselected: 2,
             notes: vec![],
         },
+        rules: [("drops".to_owned(), RuleUse { action: "drop".into(), matched: size as u64, decided: 1 })]
+            .into(),
         parity: Parity { compared: size / 2, differing: difference(size) },
         groups,
         backend: "local".into(),

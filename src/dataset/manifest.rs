@@ -15,6 +15,7 @@ use crate::backend::Isolation;
 use crate::error::{Error, Result};
 use crate::record::id::sha256_hex;
 use crate::record::instance::Axis;
+use crate::record::rule::RuleUse;
 use crate::screen::conditions::Conditions;
 use crate::screen::world;
 use crate::store::write_json;
@@ -36,6 +37,8 @@ pub struct Manifest {
     pub subsets: BTreeMap<String, Described>,
     /// By slug.
     pub parity: BTreeMap<String, Value>,
+    /// By id: how often each rule matched a group that could be collected, and how often it decided a verdict.
+    pub rules: BTreeMap<String, RuleUse>,
     pub failed: Value,
     pub isolation: Isolation,
     /// What differs between the worlds that groups were run in, and what could not be varied.
@@ -119,6 +122,7 @@ impl Manifest {
             hard_subset: hard_subset(dataset, assembled),
             subsets: subsets(dataset, assembled),
             parity: by_slug(|one| json!(one.record.parity)),
+            rules: rules(dataset),
             failed: private.hide_all(json!(failed)),
             isolation: dataset.isolation.clone(),
             worlds: worlds(dataset.conditions),
@@ -206,6 +210,17 @@ fn rows(assembled: &Assembled<'_>, total: &Counts) -> BTreeMap<&'static str, usi
         ("attempts", total.attempts),
         ("traces", super::rows::traces(assembled).len()),
     ])
+}
+
+/// Sums over the repositories.
+fn rules(dataset: &DatasetInput<'_>) -> BTreeMap<String, RuleUse> {
+    let mut rules = dataset.rules.clone();
+    for (id, one) in dataset.repositories.iter().flat_map(|repository| &repository.rules) {
+        let sum = rules.entry(id.clone()).or_insert_with(|| RuleUse::unused(&one.action));
+        sum.matched += one.matched;
+        sum.decided += one.decided;
+    }
+    rules
 }
 
 fn bound(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> FlakeBound {

@@ -47,6 +47,16 @@ fn reproducible_files_are_the_same_bytes_whatever_the_order_of_repositories_and_
 }
 
 #[test]
+fn the_manifest_sums_how_rules_were_used_and_lists_those_that_were_not() {
+    let (_folder, directory, _) = written(&MadeUp::new(&[12, 5]));
+    let expected = serde_json::json!({
+        "drops": { "action": "drop", "matched": 17, "decided": 2 },
+        "never": { "action": "drop", "matched": 0, "decided": 0 },
+    });
+    assert_eq!(manifest(&directory)["rules"], expected);
+}
+
+#[test]
 fn writing_again_over_a_dataset_gives_the_same_directory() {
     let made_up = MadeUp::new(&[12]);
     let (_folder, directory, _) = written(&made_up);

@@ -1,7 +1,6 @@
 //! One repository's way through the stages.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::time::Duration;
 
 use crate::collect;
@@ -11,10 +10,11 @@ use crate::record::collected::{Group, shell_quote};
 use crate::record::id::InstanceId;
 use crate::record::instance::{GroupRecord, Parity, ParityDifference, RepositoryRecord};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method};
+use crate::record::rule::RuleUse;
 use crate::record::trace::{is_test_path, test_roots};
-use crate::record::verdict::{Cause, Evidence, Verdict};
+use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
 use crate::record::world::{self, World};
-use crate::rules::Subject;
+use crate::rules::{Applied, Decision, Subject};
 use crate::runner::protocol::TraceMode;
 use crate::sample::{self, Candidate};
 use crate::screen::attribution::{self, CONFIRMING_ROUND, Seen, Step};
@@ -27,7 +27,11 @@ use crate::tier::Difficulty;
 use crate::trace::Traces;
 
 use super::prepare::{Preparation, Prepared};
+use super::sources::Sources;
 use super::{Pipeline, Stage};
+
+/// How many clues an evidence has at most.
+const MOST_CLUES: usize = 8;
 
 /// One repository and what it works with.
 pub struct Repository<'a> {
@@ -54,6 +58,7 @@ struct Bench<'a> {
     unavailable: BTreeMap<usize, Unavailable>,
     unavailable_journal: Journal,
     traces: Traces,
+    sources: Sources,
     /// Attempts and cold runs that the config asks for.
     attempts: u32,
     cold_runs: u32,
@@ -246,7 +251,10 @@ impl<'a> Repository<'a> {
             let screen = &self.pipeline.config.screen;
             self.stage = Stage::Trace;
             let shallow = bench.verdicts(screen.partial_groups, Depth::First);
-            let passing: Vec<usize> = kept(&shallow);
+            let mut passing: Vec<usize> = kept(&shallow);
+            passing.extend(kept(&self.judged(bench, shallow)));
+            passing.sort_unstable();
+            passing.dedup();
             self.trace(bench, &passing)?;
             if until == Stage::Trace {
                 return Ok(BTreeSet::new());
@@ -260,7 +268,7 @@ impl<'a> Repository<'a> {
             }
             let groups: Vec<usize> = chosen.iter().copied().collect();
             self.other_worlds(bench, &groups, Depth::All)?;
-            let verdicts = bench.verdicts(screen.partial_groups, Depth::All);
+            let verdicts = self.judged(bench, bench.verdicts(screen.partial_groups, Depth::All));
             let steady: Vec<usize> =
                 chosen.iter().copied().filter(|group| verdicts[*group].is_kept()).collect();
             self.cold(bench, &steady, self.pipeline.config.screen.cold_runs)?;
@@ -299,7 +307,7 @@ impl<'a> Repository<'a> {
         let dataset = &self.pipeline.config.dataset;
         let partial = self.pipeline.config.screen.partial_groups;
         let first = self.judged(bench, bench.verdicts(partial, Depth::First));
-        let all = bench.verdicts(partial, Depth::All);
+        let all = self.judged(bench, bench.verdicts(partial, Depth::All));
         let mut by_id = BTreeMap::new();
         let mut candidates = Vec::new();
         for (index, group) in bench.prepared.collected.groups.iter().enumerate() {
@@ -328,41 +336,28 @@ impl<'a> Repository<'a> {
     }
 
     /// Verdicts after what tracing and rules say.
-    fn judged(&self, bench: &Bench<'_>, mut verdicts: Vec<Verdict>) -> Vec<Verdict> {
-        for (index, verdict) in verdicts.iter_mut().enumerate() {
-            let group = &bench.prepared.collected.groups[index];
-            if let (true, Some(traced)) = (verdict.is_kept(), bench.traces.totals(&group.group_id))
-                && traced.totals.package_calls == 0
-            {
-                *verdict = verdict::no_repository_code(group, traced.totals.trace_length);
-            }
-            self.apply_rules(bench, index, verdict);
-        }
-        verdicts
+    fn judged(&self, bench: &Bench<'_>, verdicts: Vec<Verdict>) -> Vec<Verdict> {
+        self.ruled(bench, verdicts).into_iter().map(|ruled| ruled.verdict).collect()
     }
 
-    fn apply_rules(&self, bench: &Bench<'_>, index: usize, verdict: &mut Verdict) {
-        let applied = self.rules_on(bench, index);
-        match verdict {
-            Verdict::Kept => {
-                if let Some((id, reason)) = applied.drop {
-                    let evidence = Evidence {
-                        summary: reason,
-                        seen: Vec::new(),
-                        excerpt: String::new(),
-                        command: bench.prepared.collected.groups[index].entry_command(),
-                    };
-                    *verdict = Verdict::Dropped { cause: Cause::Rule(id), evidence };
+    /// The same, with what the rules did.
+    fn ruled(&self, bench: &Bench<'_>, verdicts: Vec<Verdict>) -> Vec<Ruled> {
+        let groups = &bench.prepared.collected.groups;
+        let traced = |index: usize| bench.traces.totals(&groups[index].group_id);
+        let judge = |(index, verdict): (usize, Verdict)| {
+            let group = &groups[index];
+            let verdict = match traced(index) {
+                Some(traced) if verdict.is_kept() && traced.totals.package_calls == 0 => {
+                    verdict::no_repository_code(group, traced.totals.trace_length)
                 }
-            }
-            Verdict::Dropped { cause, .. } if applied.keeps_despite(cause).is_some() => {
-                *verdict = Verdict::Kept;
-            }
-            Verdict::Dropped { .. } => {}
-        }
+                _ => verdict,
+            };
+            Ruled::of(group, verdict, self.rules_on(bench, index))
+        };
+        verdicts.into_iter().enumerate().map(judge).collect()
     }
 
-    fn rules_on(&self, bench: &Bench<'_>, index: usize) -> crate::rules::Applied {
+    fn rules_on(&self, bench: &Bench<'_>, index: usize) -> Applied {
         let group = &bench.prepared.collected.groups[index];
         let totals = bench.traces.totals(&group.group_id).map(|traced| &traced.totals);
         let durations: Vec<f64> =
@@ -374,9 +369,11 @@ impl<'a> Repository<'a> {
             .filter(|attempt| attempt.method == Method::Fork && attempt.is_base() && FIRST_ROUNDS.contains(&attempt.round))
             .map(|attempt| attempt.duration_ms)
             .collect();
-        let source = test_source(&bench.prepared.setting.tree, group);
-        self.pipeline.rules.apply(&Subject {
-            source: source.as_deref(),
+        let rules = self.pipeline.rules;
+        let file = rules.read_code().then(|| bench.sources.get(&group.file)).flatten();
+        let code = file.as_ref().and_then(|file| file.code(group));
+        rules.apply(&Subject {
+            code: code.as_ref(),
             duration: median(&durations).map(|milliseconds| Duration::from_secs_f64(milliseconds / 1000.0)),
             trace_length: totals.map(|totals| totals.trace_length),
             unique_files: totals.map(|totals| totals.files.len() as u64),
@@ -434,16 +431,17 @@ impl<'a> Repository<'a> {
     }
 
     fn record(&self, bench: Bench<'_>, chosen: &BTreeSet<usize>) -> Result<RepositoryRecord> {
-        let verdicts =
-            self.judged(&bench, bench.verdicts(self.pipeline.config.screen.partial_groups, Depth::All));
-        let flags: Vec<Vec<String>> =
-            (0..verdicts.len()).map(|index| self.rules_on(&bench, index).flags).collect();
+        let ruled =
+            self.ruled(&bench, bench.verdicts(self.pipeline.config.screen.partial_groups, Depth::All));
+        let rules = used(self.pipeline.rules.unused(), &ruled);
         let parity = parity(&bench);
         let Prepared { pinned, built, .. } = bench.prepared;
         let mut groups = Vec::new();
-        for (index, verdict) in verdicts.into_iter().enumerate() {
+        for (index, ruled) in ruled.into_iter().enumerate() {
             let mut group = bench.prepared.collected.groups[index].clone();
-            group.flags.extend(flags[index].iter().cloned());
+            let by_rule = !ruled.kept_by.is_empty();
+            group.flags.extend(ruled.flags());
+            let verdict = ruled.verdict;
             let published = chosen.contains(&index) && verdict.is_kept();
             let traced = if published {
                 bench.traces.whole(&group.group_id)?
@@ -456,7 +454,11 @@ impl<'a> Repository<'a> {
                 slug: self.repo.slug.clone(),
                 instance_id: InstanceId::derive(&self.repo.slug, &pinned.commit, &group.group_id),
                 published,
-                agreeing: if verdict.is_kept() { considered.len().try_into().unwrap_or(u32::MAX) } else { 0 },
+                agreeing: match (verdict.is_kept(), by_rule) {
+                    (false, _) => 0,
+                    (true, false) => considered.len().try_into().unwrap_or(u32::MAX),
+                    (true, true) => agreeing(&considered),
+                },
                 trace_length_package: traced.as_ref().map(|traced| traced.totals.package_calls),
                 traced,
                 golden: golden(&considered),
@@ -483,6 +485,7 @@ impl<'a> Repository<'a> {
             collected: bench.prepared.collected.clone(),
             groups,
             parity,
+            rules,
             backend: "local".to_owned(),
         })
     }
@@ -526,6 +529,7 @@ impl<'a> Bench<'a> {
             unavailable,
             unavailable_journal,
             traces: Traces::open(&folder.join("traces"))?,
+            sources: Sources::of(&prepared.setting.tree),
             attempts: screen.attempts,
             cold_runs: screen.cold_runs,
             base: WorldSetting::base(&prepared.setting),
@@ -555,6 +559,14 @@ impl<'a> Bench<'a> {
             }
         };
         self.screened.of(index).iter().filter(wanted).collect()
+    }
+
+    /// What in the source of a test looks as if it depended on these dimensions.
+    fn clues(&self, group: &Group, dimensions: &BTreeSet<Dimension>) -> Vec<String> {
+        let Some(file) = self.sources.get(&group.file) else { return Vec::new() };
+        let module = group.file.trim_end_matches(".py").replace('/', ".");
+        let clues = dimensions.iter().flat_map(|one| file.clues(*one, group, &module, &group.file));
+        clues.take(MOST_CLUES).map(|clue| clue.to_string()).collect()
     }
 
     fn world(&self, world: &World) -> Result<WorldSetting> {
@@ -605,7 +617,7 @@ impl<'a> Bench<'a> {
         ) {
             Step::Unsteady(one, other) => return verdict::unsteady(group, one, other),
             Step::DependsOn { dimensions, base, other } => {
-                let clues = Vec::new();
+                let clues = self.clues(group, &dimensions);
                 let replay = format!(
                     "gistmill replay {} --world {}{}",
                     shell_quote(&group.group_id),
@@ -634,6 +646,62 @@ fn base_attempts(made: &[&Attempt]) -> Vec<Attempt> {
 
 fn kept(verdicts: &[Verdict]) -> Vec<usize> {
     verdicts.iter().enumerate().filter(|(_, verdict)| verdict.is_kept()).map(|(index, _)| index).collect()
+}
+
+/// A verdict after the rules, and what they did.
+struct Ruled {
+    verdict: Verdict,
+    applied: Applied,
+    /// The rule that dropped it.
+    dropped_by: Option<String>,
+    /// The rules without which it would be dropped.
+    kept_by: Vec<String>,
+}
+
+impl Ruled {
+    fn of(group: &Group, measured: Verdict, applied: Applied) -> Self {
+        let (verdict, dropped_by, kept_by) = match applied.decide(measured.cause()) {
+            Decision::Unchanged => (measured, None, Vec::new()),
+            Decision::Keep { by } => (Verdict::Kept, None, by),
+            Decision::Drop { id, reason } => {
+                let command = group.entry_command();
+                let evidence =
+                    Evidence { summary: reason, seen: Vec::new(), excerpt: String::new(), command };
+                (Verdict::Dropped { cause: Cause::Rule(id.clone()), evidence }, Some(id), Vec::new())
+            }
+        };
+        Ruled { verdict, applied, dropped_by, kept_by }
+    }
+
+    /// Ids of the rules that flag it, and `kept-by:<id>` for those that keep it.
+    fn flags(&self) -> impl Iterator<Item = String> {
+        let kept_by = self.kept_by.iter().map(|id| format!("kept-by:{id}"));
+        self.applied.flags.iter().cloned().chain(kept_by)
+    }
+}
+
+/// How often each rule matched and decided.
+fn used(mut rules: BTreeMap<String, RuleUse>, ruled: &[Ruled]) -> BTreeMap<String, RuleUse> {
+    for one in ruled {
+        for id in &one.applied.matched {
+            rules.entry(id.clone()).and_modify(|rule| rule.matched += 1);
+        }
+        for id in one.dropped_by.iter().chain(&one.kept_by) {
+            rules.entry(id.clone()).and_modify(|rule| rule.decided += 1);
+        }
+    }
+    rules
+}
+
+/// Attempts in the fork tree that showed what the first one showed, and cold runs that agree with it.
+fn agreeing(attempts: &[Attempt]) -> u32 {
+    let Some(first) = attempts.iter().find(|attempt| attempt.method == Method::Fork) else { return 0 };
+    let hash = first.observation_hash();
+    let agrees = |attempt: &&Attempt| match attempt.method {
+        Method::Fork => attempt.observation_hash() == hash,
+        Method::Cold => cold::agrees(first, attempt),
+    };
+    attempts.iter().filter(agrees).count().try_into().unwrap_or(u32::MAX)
 }
 
 /// What every attempt in the fork tree showed; empty when they differ.
@@ -667,20 +735,4 @@ fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied()
-}
-
-/// The source of a group's test function: from its first known line to the next line that is not indented deeper.
-fn test_source(tree: &Path, group: &Group) -> Option<String> {
-    let line = group.cases.iter().find_map(|case| case.line)? as usize;
-    let text = fs_err::read_to_string(tree.join(&group.file)).ok()?;
-    let lines: Vec<&str> = text.lines().skip(line.saturating_sub(1)).collect();
-    let indent = |line: &str| line.len() - line.trim_start().len();
-    let start = lines.iter().position(|line| line.trim_start().starts_with(['d', 'a']))?;
-    let own = indent(lines.get(start)?);
-    let body = lines[start + 1..].iter().position(|line| {
-        let is_code = !line.trim().is_empty() && !line.trim_start().starts_with([')', '#']);
-        is_code && indent(line) <= own
-    });
-    let end = body.map_or(lines.len(), |position| start + 1 + position);
-    Some(lines[..end].join("\n"))
 }

@@ -1,10 +1,13 @@
 //! A published instance and the rows of the dataset.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::collected::Group;
 use super::id::{InstanceId, RepoSlug};
 use super::outcome::{Attempt, CaseResult};
+use super::rule::RuleUse;
 use super::trace::Traced;
 use super::verdict::Verdict;
 
@@ -119,6 +122,8 @@ pub struct RepositoryRecord {
     pub collected: super::collected::Collected,
     pub groups: Vec<GroupRecord>,
     pub parity: Parity,
+    /// How often each rule matched and decided, by id.
+    pub rules: BTreeMap<String, RuleUse>,
     pub backend: String,
 }
 

@@ -21,6 +21,8 @@ pub struct Found {
     pub evidence: Option<Evidence>,
     pub cases: i64,
     pub attempts: i64,
+    /// Worlds in which it was run, `base` first.
+    pub worlds: Vec<String>,
     pub trace_length: Option<i64>,
     pub unique_files: Option<i64>,
 }
@@ -53,6 +55,7 @@ fn read(directory: &Path) -> Result<Vec<Found>> {
     let (kept, causes, evidence) = (groups.flags("kept")?, groups.texts("cause")?, groups.texts("evidence")?);
     let (flags, cases, attempts) =
         (groups.lists("flags")?, groups.whole_numbers("n_cases")?, groups.whole_numbers("attempts")?);
+    let worlds = groups.lists("worlds")?;
     let (lengths, files) = (groups.numbers("trace_length")?, groups.numbers("unique_files")?);
     let row = |row: usize| Found {
         slug: slugs[row].to_owned(),
@@ -64,6 +67,7 @@ fn read(directory: &Path) -> Result<Vec<Found>> {
         evidence: evidence[row].and_then(|text| serde_json::from_str(text).ok()),
         cases: cases[row],
         attempts: attempts[row],
+        worlds: worlds[row].clone(),
         trace_length: lengths[row],
         unique_files: files[row],
     };
@@ -89,6 +93,9 @@ impl Found {
             (None, None) => writeln!(text, "  kept, but not in the sample"),
         };
         let _ = writeln!(text, "  {} cases, {} attempts", self.cases, self.attempts);
+        if !self.worlds.is_empty() {
+            let _ = writeln!(text, "  worlds: {}", self.worlds.join(", "));
+        }
         if let (Some(length), Some(files)) = (self.trace_length, self.unique_files) {
             let _ = writeln!(text, "  trace length {length}, {files} files");
         }

@@ -2,18 +2,22 @@
 
 use std::time::Duration;
 
-use super::matching::{Bounds, Match, Pattern, Patterns};
+use super::matching::{Bounds, Kinds, Match, Pattern, Patterns};
 use crate::document::section::{Field, Located, Section};
-use crate::document::{Problems, units};
+use crate::document::{Problems, suggest, units};
+use crate::python_source;
 use crate::redact::quote;
 
 /// Everything that a rule can ask for.
-pub const KEYS: [&str; 14] = [
+pub const KEYS: [&str; 17] = [
     "path",
     "name",
     "marker",
     "fixture",
     "source",
+    "calls",
+    "uses",
+    "node",
     "repository",
     "min_cases",
     "max_cases",
@@ -33,6 +37,9 @@ pub fn read(section: &Section<'_>, problems: &mut Problems<'_>) -> Match {
         marker: patterns(section, "marker", Pattern::glob, problems),
         fixture: patterns(section, "fixture", Pattern::glob, problems),
         source: patterns(section, "source", Pattern::regex, problems),
+        calls: patterns(section, "calls", Pattern::dotted, problems),
+        uses: patterns(section, "uses", Pattern::dotted, problems),
+        node: kinds(section, problems),
         repository: patterns(section, "repository", Pattern::glob, problems),
         cases: counts(section, "cases", problems),
         duration: durations(section, problems),
@@ -41,20 +48,37 @@ pub fn read(section: &Section<'_>, problems: &mut Problems<'_>) -> Match {
     }
 }
 
+/// A string or a list of strings; an empty list is among the problems.
+fn texts<'a>(section: &Section<'a>, key: &str, problems: &mut Problems<'_>) -> Vec<Located<&'a str>> {
+    let Field::Given(list) = section.text_or_texts(key, problems) else { return Vec::new() };
+    if list.value.is_empty() {
+        problems.add(list.at, format!("`{key}` is empty"), Some("leave it out to match all".to_owned()));
+    }
+    list.value
+}
+
+fn kinds(section: &Section<'_>, problems: &mut Problems<'_>) -> Kinds {
+    let mut kinds = Vec::new();
+    for text in texts(section, "node", problems) {
+        if python_source::is_kind(text.value) {
+            kinds.push(text.value.to_owned());
+        } else {
+            let message = format!("node {} is no kind of node in Python's `ast`", quote(text.value));
+            let closest = suggest::closest(text.value, &python_source::KINDS);
+            problems.add(text.at, message, closest.map(|kind| format!("did you mean `{kind}`?")));
+        }
+    }
+    Kinds(kinds)
+}
+
 fn patterns(
     section: &Section<'_>,
     key: &str,
     compile: fn(&str) -> Result<Pattern, String>,
     problems: &mut Problems<'_>,
 ) -> Patterns {
-    let Field::Given(list) = section.text_or_texts(key, problems) else {
-        return Patterns::default();
-    };
-    if list.value.is_empty() {
-        problems.add(list.at, format!("`{key}` is empty"), Some("leave it out to match all".to_owned()));
-    }
     let mut patterns = Vec::new();
-    for text in &list.value {
+    for text in texts(section, key, problems) {
         match compile(text.value) {
             _ if text.value.is_empty() => {
                 problems.add(text.at, format!("`{key}` has an empty pattern"), None);

@@ -43,8 +43,8 @@ struct Across {
     named: Vec<(usize, usize, String)>,
 }
 
-/// Reads files, given as name and text.
-pub fn load(files: &[(&str, &str)]) -> Result<Vec<Rule>, Vec<Misplaced>> {
+/// Reads files, given as name and text. A `keep` may also name the rules that are known already.
+pub fn load(files: &[(&str, &str)], known: &[Rule]) -> Result<Vec<Rule>, Vec<Misplaced>> {
     let mut across = Across::default();
     let mut rules = Vec::new();
     let mut found: Vec<Problems<'_>> = Vec::new();
@@ -61,7 +61,7 @@ pub fn load(files: &[(&str, &str)]) -> Result<Vec<Rule>, Vec<Misplaced>> {
             .extend(root.sections("rule", reader.problems).iter().filter_map(|section| reader.rule(section)));
         found.push(problems);
     }
-    refuse_unknown_rules(&across, &mut found);
+    refuse_unknown_rules(&across, known, &mut found);
     let misplaced: Vec<Misplaced> = files
         .iter()
         .zip(found)
@@ -72,10 +72,11 @@ pub fn load(files: &[(&str, &str)]) -> Result<Vec<Rule>, Vec<Misplaced>> {
     if misplaced.is_empty() { Ok(rules) } else { Err(misplaced) }
 }
 
-fn refuse_unknown_rules(across: &Across, found: &mut [Problems<'_>]) {
-    let known: Vec<&str> = across.ids.keys().map(String::as_str).collect();
+fn refuse_unknown_rules(across: &Across, known: &[Rule], found: &mut [Problems<'_>]) {
+    let known = known.iter().map(|rule| rule.id.as_str());
+    let known: Vec<&str> = across.ids.keys().map(String::as_str).chain(known).collect();
     for (file, at, id) in &across.named {
-        if !across.ids.contains_key(id) {
+        if !known.contains(&id.as_str()) {
             found[*file].add(*at, format!("there is no rule {}", quote(id)), Some(suggest::hint(id, &known)));
         }
     }
@@ -241,7 +242,7 @@ mod tests {
     use super::*;
 
     fn rendered(files: &[(&str, &str)]) -> Vec<String> {
-        load(files).unwrap_err().iter().map(Misplaced::render).collect()
+        load(files, &[]).unwrap_err().iter().map(Misplaced::render).collect()
     }
 
     #[test]
@@ -272,7 +273,7 @@ max_duration = '5 apples'
                 "a.toml:2: `Bad Id` is not the id of a rule\n  hint: use lower-case letters and digits, words with `-` between them",
                 "a.toml:3: `reason` is empty\n  hint: say why, for the person who asks",
                 "a.toml:4: unknown action `keap`\n  hint: did you mean `keep`?",
-                "a.toml:5: [rule.match] is empty, so the rule would match every test\n  hint: known: `path`, `name`, `marker`, `fixture`, `source`, `repository`, `min_cases`, `max_cases`, `min_duration`, `max_duration`, `min_trace_length`, `max_trace_length`, `min_unique_files`, `max_unique_files`",
+                "a.toml:5: [rule.match] is empty, so the rule would match every test\n  hint: known: `path`, `name`, `marker`, `fixture`, `source`, `calls`, `uses`, `node`, `repository`, `min_cases`, `max_cases`, `min_duration`, `max_duration`, `min_trace_length`, `max_trace_length`, `min_unique_files`, `max_unique_files`",
                 "a.toml:6: unknown key `sorce` in [rule.match]\n  hint: did you mean `source`?",
                 "a.toml:12: unknown cause `fail`\n  hint: did you mean `fails`?",
                 "a.toml:12: there is no rule `other`\n  hint: known: `good`",
@@ -282,6 +283,45 @@ max_duration = '5 apples'
                 "a.toml:18: max_duration `5 apples` is not a duration\n  hint: write it like \"60s\", \"5m\", \"1h30m\" or \"500ms\"",
             ]
         );
+    }
+
+    #[test]
+    fn bad_conditions_on_code_are_named_with_what_was_probably_meant() {
+        let text = "\
+[[rule]]
+id = 'a'
+reason = 'r'
+action = 'flag'
+[rule.match]
+calls = ['requests.get(', '']
+uses = []
+node = ['Lambda', 'AsyncFuncDef', 'lambda']
+call = 'x'
+";
+        let said = rendered(&[("a.toml", text)]);
+        assert_eq!(
+            said[..6],
+            [
+                "a.toml:6: calls `requests.get(` does not compile: no dotted name has `(` in it",
+                "a.toml:6: `calls` has an empty pattern",
+                "a.toml:7: `uses` is empty\n  hint: leave it out to match all",
+                "a.toml:8: node `AsyncFuncDef` is no kind of node in Python's `ast`\n  hint: did you mean `AsyncFunctionDef`?",
+                "a.toml:8: node `lambda` is no kind of node in Python's `ast`\n  hint: did you mean `Lambda`?",
+                "a.toml:9: unknown key `call` in [rule.match]\n  hint: did you mean `calls`?",
+            ]
+            .map(str::to_owned)[..]
+        );
+    }
+
+    #[test]
+    fn a_keep_may_name_a_rule_that_is_known_already() {
+        let rule = |id: &str, rest: &str| {
+            format!("[[rule]]\nid = '{id}'\nreason = 'r'\n{rest}\nmatch = {{name = 'x'}}\n")
+        };
+        let known = load(&[("a.toml", &rule("a", "action = 'drop'"))], &[]).unwrap();
+        let keep = rule("b", "action = 'keep'\ncauses = ['rule:a']");
+        assert_eq!(load(&[("b.toml", &keep)], &known).map(|rules| rules.len()), Ok(1));
+        assert!(load(&[("b.toml", &keep)], &[]).unwrap_err()[0].render().contains("there is no rule `a`"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use regex::Regex;
 use serde::{Serialize, Serializer};
 
+use crate::python_source::Code;
 use crate::record::collected::Group;
 
 /// Facts about a group, as far as they are known when rules are applied.
@@ -18,8 +19,8 @@ pub struct Subject<'a> {
     pub name: &'a str,
     pub markers: &'a [String],
     pub fixtures: &'a [String],
-    /// Source lines of the test function.
-    pub source: Option<&'a str>,
+    /// The test function and what it uses in its file, where they are found.
+    pub code: Option<&'a Code<'a>>,
     pub cases: usize,
     pub duration: Option<Duration>,
     pub trace_length: Option<u64>,
@@ -79,6 +80,29 @@ impl Serialize for Pattern {
     }
 }
 
+impl Pattern {
+    /// A glob over a dotted name: `*` is any text, dots included, `?` one character.
+    ///
+    /// # Errors
+    /// When it is too large, or no name can fit it.
+    pub fn dotted(text: &str) -> Result<Self, String> {
+        if let Some(odd) = text.chars().find(|c| !c.is_alphanumeric() && !matches!(c, '.' | '_' | '*' | '?'))
+        {
+            return Err(format!("no dotted name has `{odd}` in it"));
+        }
+        let pieces = text.split_inclusive(['*', '?']).map(|piece| match piece.strip_suffix('*') {
+            Some(start) => format!("{}.*", regex::escape(start)),
+            None => match piece.strip_suffix('?') {
+                Some(start) => format!("{}.", regex::escape(start)),
+                None => regex::escape(piece),
+            },
+        });
+        let regex = Regex::new(&format!("(?s)^{}$", pieces.collect::<String>()))
+            .map_err(|_| "the pattern is too large".to_owned())?;
+        Ok(Pattern { text: text.to_owned(), regex })
+    }
+}
+
 fn translate(glob: &str) -> String {
     let mut regex = String::from("(?s)^");
     let mut rest = glob;
@@ -112,8 +136,19 @@ impl Patterns {
             || text.is_some_and(|text| self.0.iter().any(|pattern| pattern.regex.is_match(text)))
     }
 
-    fn admit_one_of(&self, texts: &[String]) -> bool {
-        self.0.is_empty() || texts.iter().any(|text| self.admit(Some(text)))
+    fn admit_one_of<'t>(&self, mut texts: impl Iterator<Item = &'t str>) -> bool {
+        self.0.is_empty() || texts.any(|text| self.admit(Some(text)))
+    }
+}
+
+/// Kinds of syntax nodes by CPython's names; an empty list asks for nothing.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(transparent)]
+pub struct Kinds(pub Vec<String>);
+
+impl Kinds {
+    fn admit(&self, code: Option<&Code<'_>>) -> bool {
+        self.0.is_empty() || code.is_some_and(|code| self.0.iter().any(|kind| code.has_node(kind)))
     }
 }
 
@@ -148,6 +183,9 @@ pub struct Match {
     pub marker: Patterns,
     pub fixture: Patterns,
     pub source: Patterns,
+    pub calls: Patterns,
+    pub uses: Patterns,
+    pub node: Kinds,
     pub repository: Patterns,
     pub cases: Bounds<u64>,
     pub duration: Bounds<Duration>,
@@ -161,19 +199,55 @@ impl Match {
         self.path.admit(Some(subject.path))
             && self.name.admit(Some(subject.name))
             && self.repository.admit(Some(subject.repository))
-            && self.marker.admit_one_of(subject.markers)
-            && self.fixture.admit_one_of(subject.fixtures)
+            && self.marker.admit_one_of(subject.markers.iter().map(String::as_str))
+            && self.fixture.admit_one_of(subject.fixtures.iter().map(String::as_str))
             && self.cases.admit(Some(subject.cases as u64))
             && self.duration.admit(subject.duration)
             && self.trace_length.admit(subject.trace_length)
             && self.unique_files.admit(subject.unique_files)
-            && self.source.admit(subject.source)
+            && self.source.admit(subject.code.map(Code::source))
+            && self.node.admit(subject.code)
+            && self.calls.admit_one_of(subject.code.into_iter().flat_map(Code::calls))
+            && self.uses.admit_one_of(subject.code.into_iter().flat_map(Code::uses))
+    }
+
+    /// Whether it asks for what only the test's source text can tell.
+    pub fn reads_code(&self) -> bool {
+        let patterns = [&self.source, &self.calls, &self.uses];
+        !self.node.0.is_empty() || patterns.iter().any(|patterns| !patterns.0.is_empty())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use crate::python_source::SourceFile;
+
+    fn group(function: &str) -> Group {
+        Group {
+            group_id: format!("tests/test_a.py::{function}"),
+            file: "tests/test_a.py".into(),
+            classes: Vec::new(),
+            function: function.into(),
+            cases: Vec::new(),
+            markers: Vec::new(),
+            fixtures: Vec::new(),
+            flags: Vec::new(),
+        }
+    }
+
+    /// Whether conditions hold for `test` in this text.
+    fn holds(conditions: &Match, text: &str) -> bool {
+        let file = SourceFile::parse("tests/test_a.py", text).unwrap();
+        let group = group("test");
+        let code = file.code(&group).unwrap();
+        conditions.holds(&Subject { code: Some(&code), ..Subject::of("a/b", &group) })
+    }
+
+    fn dotted(patterns: &[&str]) -> Patterns {
+        Patterns(patterns.iter().map(|text| Pattern::dotted(text).unwrap()).collect())
+    }
 
     fn glob(glob: &str, text: &str) -> bool {
         Patterns(vec![Pattern::glob(glob).unwrap()]).admit(Some(text))
@@ -200,27 +274,52 @@ mod tests {
     }
 
     #[test]
+    fn dotted_globs_go_across_dots_and_dots_are_dots() {
+        let fits = |pattern: &str, name: &str| dotted(&[pattern]).admit(Some(name));
+        assert!(fits("requests.*", "requests.get") && fits("requests.*", "requests.sessions.Session.get"));
+        assert!(fits("*.connect", ".sock.connect") && fits("os.get?id", "os.getuid"));
+        assert!(!fits("requests.*", "requests") && !fits("requests.*", "requestsXget"));
+        assert!(!fits("open", "io.open") && !fits("open", "opens"));
+        assert!(Pattern::dotted("a b").is_err() && Pattern::dotted("requests.get(").is_err());
+    }
+
+    #[test]
+    fn calls_uses_and_nodes_look_at_what_the_test_uses_in_its_file() {
+        let text =
+            "import requests as r\nimport sys\ndef help(): r.get('x')\ndef test():\n    help(); sys.argv\n";
+        let calls = Match { calls: dotted(&["socket.*", "requests.*"]), ..Match::default() };
+        assert!(holds(&calls, text));
+        assert!(!holds(&calls, "import requests\ndef help(): requests.get()\ndef test(): pass\n"));
+        assert!(holds(&Match { uses: dotted(&["sys.argv"]), ..Match::default() }, text));
+        assert!(!holds(&Match { uses: dotted(&["requests.get"]), ..Match::default() }, text));
+        let lambda = Match { node: Kinds(vec!["Lambda".into(), "Global".into()]), ..Match::default() };
+        assert!(holds(&lambda, "def test(): return lambda: 1\n") && !holds(&lambda, text));
+    }
+
+    #[test]
+    fn conditions_on_code_do_not_hold_where_there_is_none() {
+        let all = [
+            Match { calls: dotted(&["*"]), ..Match::default() },
+            Match { uses: dotted(&["*"]), ..Match::default() },
+            Match { node: Kinds(vec!["Call".into()]), ..Match::default() },
+            Match { source: Patterns(vec![Pattern::regex("").unwrap()]), ..Match::default() },
+        ];
+        assert!(all.iter().all(|one| one.reads_code() && !one.holds(&Subject::default())));
+        assert!(!Match::default().reads_code() && Match::default().holds(&Subject::default()));
+    }
+
+    #[test]
     fn all_conditions_must_hold() {
         let pattern = |text: &str| Patterns(vec![Pattern::regex(text).unwrap()]);
-        let both = Match { name: pattern("b$"), source: pattern("sleep"), ..Match::default() };
-        let subject = Subject { name: "test_b", ..Subject::default() };
-        assert!(!both.holds(&subject));
-        assert!(both.holds(&Subject { source: Some("sleep()"), ..subject.clone() }));
-        assert!(!both.holds(&Subject { source: Some("sleep()"), name: "test_c", ..subject }));
+        let both = Match { name: pattern("t$"), source: pattern("sleep"), ..Match::default() };
+        assert!(holds(&both, "def test():\n    sleep()\n"));
+        assert!(!holds(&both, "def test():\n    pass\n"));
+        assert!(!holds(&Match { name: pattern("c$"), ..both }, "def test():\n    sleep()\n"));
     }
 
     #[test]
     fn the_name_of_a_group_has_its_classes() {
-        let group = Group {
-            group_id: "tests/test_a.py::TestA::test_b".into(),
-            file: "tests/test_a.py".into(),
-            classes: vec!["TestA".into()],
-            function: "test_b".into(),
-            cases: Vec::new(),
-            markers: Vec::new(),
-            fixtures: Vec::new(),
-            flags: Vec::new(),
-        };
+        let group = Group { group_id: "tests/test_a.py::TestA::test_b".into(), ..group("test_b") };
         assert_eq!(Subject::of("a/b", &group).name, "TestA::test_b");
     }
 }

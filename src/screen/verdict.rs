@@ -77,7 +77,7 @@ pub fn depends(
     };
     let mut excerpt = observation_diff(base, other);
     if !clues.is_empty() {
-        excerpt = format!("{}\n\n{excerpt}", clues.join("\n"));
+        excerpt = format!("what the test uses:\n  {}\n\n{excerpt}", clues.join("\n  "));
     }
     let mut verdict =
         dropped(group, Cause::DependsOn(*first), &format!("{what} {when}"), &[base, other], excerpt);

@@ -8,5 +8,6 @@ mod determinism;
 mod git_sources;
 mod interruption;
 mod neighbours;
+mod rules;
 mod verdicts;
 mod versions;
