@@ -152,6 +152,12 @@ fn move_release(table: &mut dyn TableLike, release: &str, newest: &dyn Newest) -
     if same_hash {
         return Ok(Outcome::Current { pin: from });
     }
+    let parse = |text: &str| text.parse::<pep440_rs::Version>().ok();
+    if let (Some(old), Some(new)) = (parse(pinned), parse(&version))
+        && new < old
+    {
+        return Ok(Outcome::Left { reason: format!("the index has nothing newer than {version}") });
+    }
     set(table, "pypi", &to);
     set(table, "sha256", &sha256);
     Ok(Outcome::Moved { from, to })

@@ -8,6 +8,7 @@ use super::build::Job;
 use super::{Arguments, ConfigArguments, Format, parse_slug};
 use crate::error::{Error, Result};
 use crate::pipeline::replay::Replay;
+use crate::record::collected::Group;
 use crate::record::id::RepoSlug;
 use crate::record::outcome::Attempt;
 use crate::record::world::World;
@@ -18,7 +19,7 @@ pub struct ReplayArguments {
     /// A group id, or a part of one that no other group has
     #[arg(value_name = "GROUP")]
     group: String,
-    /// base, everything, or dimensions joined by `+`, e.g. `time-zone` or `locale+clock`
+    /// base, everything, dimensions joined by `+` (`time-zone`, `locale+clock`), or `hash-seed-1` and so on
     #[arg(long, value_parser = World::parse, default_value = "everything")]
     world: World,
     /// How often
@@ -42,45 +43,49 @@ pub fn run(arguments: &Arguments, replay: &ReplayArguments) -> Result<u8> {
     let job = Job::new(arguments, &config)?;
     let pipeline = job.pipeline();
     let mut failed = None;
-    for repo in
-        job.config.repos.iter().filter(|repo| replay.only.as_ref().is_none_or(|only| *only == repo.slug))
-    {
-        let prepared = match Replay::prepare(&pipeline, repo) {
-            Ok(prepared) => prepared,
-            Err(error) => {
-                failed = Some(error.at(&repo.slug));
-                continue;
+    let mut prepared = Vec::new();
+    let selected = |repo: &&crate::config::Repo| replay.only.as_ref().is_none_or(|only| *only == repo.slug);
+    for repo in job.config.repos.iter().filter(selected) {
+        match Replay::prepare(&pipeline, repo) {
+            Ok(one) => {
+                if let Some(group) = one.exact(&replay.group) {
+                    return show(arguments, replay, &one, group);
+                }
+                prepared.push(one);
             }
-        };
-        let found = prepared.find(&replay.group);
-        match found.as_slice() {
-            [] => {}
-            [group] => {
-                let base = prepared.run(group, &World::Base, 1)?;
-                let made = if replay.world == World::Base && replay.times == 1 {
-                    base.clone()
-                } else {
-                    prepared.run(group, &replay.world, replay.times)?
-                };
-                print(arguments, &base[0], &made);
-                return Ok(0);
-            }
-            several => {
-                let names: Vec<&str> = several.iter().take(10).map(|group| group.group_id.as_str()).collect();
-                return Err(Error::usage(format!(
-                    "`{}` could be one of {} groups",
-                    replay.group,
-                    several.len()
-                ))
-                .with_detail(names.join("\n"))
-                .with_hint("give the whole id"));
-            }
+            Err(error) => failed = Some(error.at(&repo.slug)),
         }
     }
-    Err(failed.unwrap_or_else(|| {
-        Error::usage(format!("no repository of the configuration has a group `{}`", replay.group))
-            .with_hint("name the configuration of the build with --config")
-    }))
+    let found: Vec<(&Replay<'_>, &Group)> = prepared
+        .iter()
+        .flat_map(|one| one.find(&replay.group).into_iter().map(move |group| (one, group)))
+        .collect();
+    match found.as_slice() {
+        [(one, group)] => show(arguments, replay, one, group),
+        [] => Err(failed.unwrap_or_else(|| {
+            Error::usage(format!("no repository of the configuration has a group `{}`", replay.group))
+                .with_hint("name the configuration of the build with --config")
+        })),
+        several => {
+            let names: Vec<&str> =
+                several.iter().take(10).map(|(_, group)| group.group_id.as_str()).collect();
+            Err(Error::usage(format!("`{}` could be one of {} groups", replay.group, several.len()))
+                .with_detail(names.join("\n"))
+                .with_hint("give the whole id, and the repository with --only"))
+        }
+    }
+}
+
+fn show(arguments: &Arguments, replay: &ReplayArguments, one: &Replay<'_>, group: &Group) -> Result<u8> {
+    let base = one.run(group, &World::Base, 1)?;
+    let made = if replay.world == World::Base && replay.times == 1 {
+        base.clone()
+    } else {
+        one.run(group, &replay.world, replay.times)?
+    };
+    let reference = base.first().ok_or_else(|| Error::internal("an attempt gave no result"))?;
+    print(arguments, reference, &made);
+    Ok(0)
 }
 
 fn print(arguments: &Arguments, base: &Attempt, made: &[Attempt]) {

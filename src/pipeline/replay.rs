@@ -28,15 +28,15 @@ impl<'a> Replay<'a> {
         Ok(Replay { pipeline, prepared: Preparation { pipeline, repo }.run()? })
     }
 
-    /// The group of that ID, or those whose ID contains the text.
+    /// The group of that ID.
+    pub fn exact(&self, id: &str) -> Option<&Group> {
+        self.prepared.collected.groups.iter().find(|group| group.group_id == id)
+    }
+
+    /// Groups whose ID contains the text.
     pub fn find(&self, text: &str) -> Vec<&Group> {
         let groups = &self.prepared.collected.groups;
-        let exact: Vec<&Group> = groups.iter().filter(|group| group.group_id == text).collect();
-        if exact.is_empty() {
-            groups.iter().filter(|group| group.group_id.contains(text)).collect()
-        } else {
-            exact
-        }
+        groups.iter().filter(|group| group.group_id.contains(text)).collect()
     }
 
     /// Runs the group `times` times in a world.
@@ -58,7 +58,7 @@ impl<'a> Replay<'a> {
         let wanted = [(index, times)];
         let durations = std::collections::BTreeMap::new();
         let tasks = tasks(&collected.groups, &wanted, &durations, 0, TraceMode::Off, 1);
-        let _contention = place.loaded.then(|| contention::start(pool.jobs)).transpose()?;
+        let _contention = place.loaded.then(|| contention::start()).transpose()?;
         let name = world.to_string();
         let mut made = Vec::new();
         pool.run(tasks, |event| {

@@ -205,7 +205,7 @@ impl<'a> Repository<'a> {
         let pool = self.pipeline.pool(prepared, world, options);
         let tasks = tasks(&collected.groups, wanted, &durations, round, TraceMode::Off, pool.jobs);
         let place = world.world.to_string();
-        let _contention = world.loaded.then(|| contention::start(pool.jobs)).transpose()?;
+        let _contention = world.loaded.then(|| contention::start()).transpose()?;
         let counts: BTreeMap<usize, u32> = wanted.iter().copied().collect();
         let result = pool.run(tasks, |event| {
             match event {
@@ -246,7 +246,7 @@ impl<'a> Repository<'a> {
 
     /// Traces what passes, chooses what is to be published and gives it the attempts that this needs; again until what
     /// is chosen has all of them.
-    fn deepen(&mut self, bench: &mut Bench<'_>, until: Stage) -> Result<BTreeSet<usize>> {
+    fn deepen(&mut self, bench: &mut Bench<'_>, until: Stage) -> Result<Choice> {
         loop {
             let screen = &self.pipeline.config.screen;
             self.stage = Stage::Trace;
@@ -257,10 +257,11 @@ impl<'a> Repository<'a> {
             passing.dedup();
             self.trace(bench, &passing)?;
             if until == Stage::Trace {
-                return Ok(BTreeSet::new());
+                return Ok(Choice::default());
             }
             self.stage = Stage::Screen;
-            let chosen = self.choose(bench);
+            let choice = self.choose(bench);
+            let chosen = &choice.chosen;
             let before = bench.made();
             for (round, count) in rounds(screen.attempts) {
                 let groups: Vec<usize> = chosen.iter().copied().collect();
@@ -273,7 +274,7 @@ impl<'a> Repository<'a> {
                 chosen.iter().copied().filter(|group| verdicts[*group].is_kept()).collect();
             self.cold(bench, &steady, self.pipeline.config.screen.cold_runs)?;
             if bench.made() == before {
-                return Ok(chosen);
+                return Ok(choice);
             }
         }
     }
@@ -303,7 +304,10 @@ impl<'a> Repository<'a> {
     }
 
     /// The groups to be published, as far as is known now.
-    fn choose(&self, bench: &Bench<'_>) -> BTreeSet<usize> {
+    ///
+    /// Who is dropped once it has all attempts makes room for the next one. Only those who got so far are asked for their
+    /// deeper attempts: what an earlier build left in the cache for others decides nothing.
+    fn choose(&self, bench: &Bench<'_>) -> Choice {
         let dataset = &self.pipeline.config.dataset;
         let partial = self.pipeline.config.screen.partial_groups;
         let first = self.judged(bench, bench.verdicts(partial, Depth::First));
@@ -328,11 +332,23 @@ impl<'a> Repository<'a> {
                     trace_length: traced.totals.trace_length,
                     unique_files: traced.totals.files.len() as u64,
                 },
-                excluded: !all[index].is_kept(),
+                excluded: false,
             });
         }
-        let chosen = sample::choose(&candidates, dataset.per_repo, &self.pipeline.config.tier, dataset.seed);
-        chosen.iter().filter_map(|id| by_id.get(id).copied()).collect()
+        let mut reached = BTreeSet::new();
+        loop {
+            let ids = sample::choose(&candidates, dataset.per_repo, &self.pipeline.config.tier, dataset.seed);
+            let chosen: BTreeSet<usize> = ids.iter().filter_map(|id| by_id.get(id).copied()).collect();
+            reached.extend(&chosen);
+            let dropped: BTreeSet<&InstanceId> =
+                ids.iter().filter(|id| by_id.get(id).is_some_and(|index| !all[*index].is_kept())).collect();
+            if dropped.is_empty() {
+                return Choice { chosen, reached };
+            }
+            for candidate in &mut candidates {
+                candidate.excluded |= dropped.contains(&candidate.instance_id);
+            }
+        }
     }
 
     /// Verdicts after what tracing and rules say.
@@ -347,7 +363,8 @@ impl<'a> Repository<'a> {
         let judge = |(index, verdict): (usize, Verdict)| {
             let group = &groups[index];
             let verdict = match traced(index) {
-                Some(traced) if verdict.is_kept() && traced.totals.package_calls == 0 => {
+                // What could not be measured to its end decides nothing.
+                Some(traced) if verdict.is_kept() && traced.complete && traced.totals.package_calls == 0 => {
                     verdict::no_repository_code(group, traced.totals.trace_length)
                 }
                 _ => verdict,
@@ -410,7 +427,11 @@ impl<'a> Repository<'a> {
             }
             let stage = self.pipeline.progress.stage(&self.title("cold runs"), missing.len() as u64);
             let ends: Vec<bool> = (0..prepared.collected.groups.len())
-                .map(|group| screened.of(group).iter().all(|attempt| attempt.exit == Exit::Finished))
+                .map(|group| {
+                    screened.of(group).iter().all(|attempt| {
+                        attempt.method == Method::Cold || !attempt.is_base() || attempt.exit == Exit::Finished
+                    })
+                })
                 .collect();
             let cold = cold::Cold {
                 backend: self.pipeline.backend,
@@ -430,9 +451,12 @@ impl<'a> Repository<'a> {
         Ok(())
     }
 
-    fn record(&self, bench: Bench<'_>, chosen: &BTreeSet<usize>) -> Result<RepositoryRecord> {
-        let ruled =
-            self.ruled(&bench, bench.verdicts(self.pipeline.config.screen.partial_groups, Depth::All));
+    fn record(&self, bench: Bench<'_>, choice: &Choice) -> Result<RepositoryRecord> {
+        let partial = self.pipeline.config.screen.partial_groups;
+        let groups = bench.prepared.collected.groups.iter().enumerate();
+        let verdicts =
+            groups.map(|(index, group)| bench.verdict(index, group, partial, choice.depth(index))).collect();
+        let ruled = self.ruled(&bench, verdicts);
         let rules = used(self.pipeline.rules.unused(), &ruled);
         let parity = parity(&bench);
         let Prepared { pinned, built, .. } = bench.prepared;
@@ -442,13 +466,14 @@ impl<'a> Repository<'a> {
             let by_rule = !ruled.kept_by.is_empty();
             group.flags.extend(ruled.flags());
             let verdict = ruled.verdict;
-            let published = chosen.contains(&index) && verdict.is_kept();
+            let published = choice.chosen.contains(&index) && verdict.is_kept();
             let traced = if published {
                 bench.traces.whole(&group.group_id)?
             } else {
                 bench.traces.totals(&group.group_id).cloned()
             };
-            let considered: Vec<Attempt> = bench.considered(index, Depth::All).into_iter().cloned().collect();
+            let considered: Vec<Attempt> =
+                bench.considered(index, choice.depth(index)).into_iter().cloned().collect();
             let attempts = bench.screened.of(index).to_vec();
             groups.push(GroupRecord {
                 slug: self.repo.slug.clone(),
@@ -491,6 +516,21 @@ impl<'a> Repository<'a> {
     }
 }
 
+/// What is to be published.
+#[derive(Debug, Default)]
+struct Choice {
+    chosen: BTreeSet<usize>,
+    /// Those who were chosen at some point, and may have been dropped since.
+    reached: BTreeSet<usize>,
+}
+
+impl Choice {
+    /// Which attempts decide about a group.
+    fn depth(&self, group: usize) -> Depth {
+        if self.reached.contains(&group) { Depth::All } else { Depth::First }
+    }
+}
+
 /// Which attempts a verdict looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Depth {
@@ -512,8 +552,8 @@ impl Depth {
 impl<'a> Bench<'a> {
     fn open(prepared: &'a Prepared, pipeline: &Pipeline<'_>) -> Result<Self> {
         let screen = &pipeline.config.screen;
-        let replay_options =
-            pipeline.config_name.map(|name| format!(" --config {}", shell_quote(name))).unwrap_or_default();
+        let config = pipeline.config_name.map(|name| format!(" --config {}", shell_quote(name)));
+        let replay_options = format!(" --only {}{}", prepared.pinned.slug, config.unwrap_or_default());
         let Prepared { built, collected, folder, .. } = prepared;
         let screened = Screened::open(&folder.join("attempts"), &collected.groups)?;
         let (unavailable_journal, rows) = Journal::open::<Unavailable>(&folder.join("unavailable"))?;
@@ -559,6 +599,13 @@ impl<'a> Bench<'a> {
             }
         };
         self.screened.of(index).iter().filter(wanted).collect()
+    }
+
+    /// The command that runs a group again in the world of an attempt.
+    fn replay(&self, group: &Group, attempt: &Attempt, times: u32) -> String {
+        let times = if times > 1 { format!(" --times {times}") } else { String::new() };
+        let group = shell_quote(&group.group_id);
+        format!("gistmill replay {group} --world {}{times}{}", attempt.world, self.replay_options)
     }
 
     /// What in the source of a test looks as if it depended on these dimensions.
@@ -615,16 +662,18 @@ impl<'a> Bench<'a> {
             &self.prepared.conditions.covered,
             depth.seeds(),
         ) {
-            Step::Unsteady(one, other) => return verdict::unsteady(group, one, other),
+            Step::Unsteady(one, other) => {
+                return verdict::unsteady(group, one, other, self.replay(group, one, 10));
+            }
             Step::DependsOn { dimensions, base, other } => {
                 let clues = self.clues(group, &dimensions);
-                let replay = format!(
-                    "gistmill replay {} --world {}{}",
-                    shell_quote(&group.group_id),
-                    other.world,
-                    self.replay_options
+                return verdict::depends(
+                    group,
+                    &dimensions,
+                    (base, other),
+                    &clues,
+                    self.replay(group, other, 1),
                 );
-                return verdict::depends(group, &dimensions, (base, other), &clues, replay);
             }
             // What is still to be run was not asked for: this group's attempts in the base world decide.
             Step::Agrees | Step::Run { .. } => {}

@@ -144,7 +144,8 @@ pub struct Evidence {
     /// The log or the difference that shows it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub excerpt: String,
-    /// A command that shows it again, run in the root of the tree.
+    /// A command that shows it again: the entry command, for the root of the tree, or a replay, for the folder of the
+    /// configuration.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
 }

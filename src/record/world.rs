@@ -28,6 +28,8 @@ pub enum World {
 
 /// How the name of a world with a further hash seed begins.
 pub const SEED: &str = "hash-seed-";
+/// Further hash seeds that have a name.
+const MOST_SEEDS: u32 = 999;
 
 impl World {
     /// The world in which one dimension differs.
@@ -50,7 +52,8 @@ impl World {
             EVERYTHING => return Ok(World::Everything),
             _ => {}
         }
-        if let Some(number) = name.strip_prefix(SEED).and_then(|number| number.parse().ok()) {
+        let seed = name.strip_prefix(SEED).and_then(|number| number.parse().ok());
+        if let Some(number) = seed.filter(|number| (1..=MOST_SEEDS).contains(number)) {
             return Ok(World::Seed(number));
         }
         let known = |part: &str| Dimension::ALL.into_iter().find(|dimension| dimension.as_str() == part);
@@ -58,7 +61,8 @@ impl World {
         dimensions.map(World::Only).ok_or_else(|| {
             let names: Vec<&str> = Dimension::ALL.iter().map(|dimension| dimension.as_str()).collect();
             format!(
-                "there is no world `{name}`: give {BASE}, {EVERYTHING}, or dimensions joined by `+`: {}",
+                "there is no world `{name}`: give {BASE}, {EVERYTHING}, {SEED}1 to {SEED}{MOST_SEEDS}, or dimensions joined \
+                 by `+`: {}",
                 names.join(", ")
             )
         })
@@ -104,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_world_that_is_none_is_refused_with_the_names_there_are() {
-        for name in ["", "weather", "locale+", "base+locale"] {
+        for name in ["", "weather", "locale+", "base+locale", "hash-seed-0", "hash-seed-4294967295"] {
             let message = World::parse(name).unwrap_err();
             assert!(message.contains("test-file-location"), "{message}");
         }

@@ -15,11 +15,13 @@ pub struct Contention {
     busy: Vec<Child>,
 }
 
-/// Starts `count` busy processes, each in a session of its own: processes of one session share one share of the processor.
+/// Starts two busy processes for each core, so that an attempt gets at most half of one, however many run at once. Each is in
+/// a session of its own: processes of one session share one share of the processor.
 ///
 /// # Errors
 /// When this program cannot be started again.
-pub fn start(count: usize) -> Result<Contention> {
+pub fn start() -> Result<Contention> {
+    let count = 2 * std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let program =
         std::env::current_exe().map_err(|error| Error::from(error).at("cannot find this program"))?;
     let mut contention = Contention { busy: Vec::new() };

@@ -42,13 +42,18 @@ pub fn judge(group: &Group, attempts: &[Attempt], partial: bool) -> Verdict {
     }
 }
 
-/// The verdict of a group that passes in the base world, where two attempts in one world differ.
-pub fn unsteady(group: &Group, first: &Attempt, other: &Attempt) -> Verdict {
-    if first.outcome_hash() == other.outcome_hash() {
+/// The verdict of a group that passes in the base world, where two attempts in one world differ, or a difference was seen
+/// once and never again. `replay` is the command for a world that is not the base world.
+pub fn unsteady(group: &Group, first: &Attempt, other: &Attempt, replay: String) -> Verdict {
+    let mut verdict = if first.outcome_hash() == other.outcome_hash() {
         outputs_differ(group, first, other)
     } else {
         outcomes_differ(group, first, other)
+    };
+    if let (Verdict::Dropped { evidence, .. }, false) = (&mut verdict, first.is_base()) {
+        evidence.command = replay;
     }
+    verdict
 }
 
 /// The verdict of a group that shows something else exactly when `dimensions` differ; `clues` say what it uses,
@@ -63,7 +68,7 @@ pub fn depends(
     replay: String,
 ) -> Verdict {
     let Some(first) = dimensions.first() else {
-        return unsteady(group, base, other);
+        return unsteady(group, base, other, replay);
     };
     let names: Vec<&str> = dimensions.iter().map(|dimension| dimension.as_str()).collect();
     let what = if base.outcome_hash() == other.outcome_hash() {
@@ -157,16 +162,26 @@ fn not_passing(group: &Group, first: &Attempt, attempts: &[Attempt], partial: bo
 }
 
 fn outcomes_differ(group: &Group, first: &Attempt, other: &Attempt) -> Verdict {
-    let summary = format!("outcomes differ between attempts in {}", place(first));
+    let summary = format!("outcomes differ between attempts in {}", places(first, other));
     let excerpt = observation_diff(first, other);
     dropped(group, Cause::NondeterministicOutcome, &summary, &[first, other], excerpt)
 }
 
 fn outputs_differ(group: &Group, first: &Attempt, other: &Attempt) -> Verdict {
-    let summary =
-        format!("outcomes agree, but what the test shows differs between attempts in {}", place(first));
+    let summary = format!(
+        "outcomes agree, but what the test shows differs between attempts in {}",
+        places(first, other)
+    );
     let excerpt = observation_diff(first, other);
     dropped(group, Cause::NondeterministicOutput, &summary, &[first, other], excerpt)
+}
+
+fn places(first: &Attempt, other: &Attempt) -> String {
+    if first.world == other.world {
+        place(first)
+    } else {
+        format!("{} and in {}, and not repeatably", place(first), place(other))
+    }
 }
 
 fn place(attempt: &Attempt) -> String {
@@ -179,14 +194,37 @@ fn place(attempt: &Attempt) -> String {
 /// A unified diff of two observations.
 pub fn observation_diff(first: &Attempt, other: &Attempt) -> String {
     let (left, right) = (render(first), render(other));
-    TextDiff::from_lines(&left, &right)
+    let diff = TextDiff::from_lines(&left, &right)
         .unified_diff()
         .context_radius(3)
         .header(&name(first), &name(other))
-        .to_string()
+        .to_string();
+    clip_lines(&diff)
 }
 
-/// What an attempt showed, as text for people; the lines of long output are clipped.
+/// Cuts long lines; a changed one so that what it does not share with its counterpart can be seen.
+fn clip_lines(diff: &str) -> String {
+    let lines: Vec<&str> = diff.lines().collect();
+    let shown = lines.iter().map(|line| {
+        let other = if line.starts_with('-') { '+' } else { '-' };
+        let shared =
+            |with: &&str| line[1..].chars().zip(with[1..].chars()).take_while(|(a, b)| a == b).count();
+        let shared = match line.chars().next() {
+            Some('-' | '+') if line.chars().count() > LINE => {
+                lines.iter().filter(|with| with.starts_with(other)).map(shared).max().unwrap_or(0)
+            }
+            _ => 0,
+        };
+        if shared < LINE / 2 {
+            return clip(line, LINE);
+        }
+        let rest: String = line.chars().skip(1 + shared - LINE / 4).collect();
+        format!("{}    …{}", &line[..1], clip(&rest, LINE))
+    });
+    shown.collect::<Vec<String>>().join("\n")
+}
+
+/// What an attempt showed, as text for people.
 pub fn render(attempt: &Attempt) -> String {
     let mut text = String::new();
     for case in &attempt.cases {
@@ -212,7 +250,7 @@ fn indent(text: &mut String, title: &str, block: &str) {
     if !block.is_empty() {
         let _ = writeln!(text, "{title}");
         for line in block.lines() {
-            let _ = writeln!(text, "    {}", clip(line, LINE));
+            let _ = writeln!(text, "    {line}");
         }
     }
 }
@@ -232,7 +270,8 @@ pub fn describe(attempt: &Attempt) -> String {
         Exit::Finished => {}
         Exit::Exited { code } => parts.push(format!("left with exit code {code}")),
         Exit::Signaled { signal } => parts.push(format!("killed by signal {signal}")),
-        Exit::TimedOut { .. } => parts.push("over its time limit".into()),
+        Exit::TimedOut { case: Some(case), .. } => parts.push(format!("over its time limit in {case}")),
+        Exit::TimedOut { case: None, .. } => parts.push("over its time limit".into()),
         Exit::NotCollected => parts.push("its file cannot be collected".into()),
     }
     parts.join(", ")
@@ -389,6 +428,16 @@ mod tests {
             let permuted = order.map(|index: usize| attempts[index].clone());
             assert_eq!(cause(&permuted).as_deref(), Some("nondeterministic-output"));
         }
+    }
+
+    #[test]
+    fn a_difference_far_along_a_long_line_is_in_the_evidence() {
+        let long = |end: &str| format!("{}{end}{}", "x".repeat(1000), "y".repeat(1000));
+        let (a, b) =
+            (attempt(0, &[Outcome::Passed], &long("left")), attempt(1, &[Outcome::Passed], &long("right")));
+        let diff = observation_diff(&a, &b);
+        assert!(diff.contains("xleft") && diff.contains("xright"), "{diff}");
+        assert!(diff.lines().all(|line| line.chars().count() < 2 * LINE), "{diff}");
     }
 
     #[test]

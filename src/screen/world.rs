@@ -129,7 +129,7 @@ impl WorldSetting {
         }
         if let (true, Some(host)) = (varies(Dimension::Clock), &conditions.clock) {
             let library = Path::new(CLOCK).join(clock::FILE_NAME);
-            variables.extend(clock::variables(&library, SystemTime::now()));
+            variables.extend(clock::variables(&library, start_of(folder)));
             setting.more_mounts.push(Mount::ReadOnly { host: host.clone(), inside: CLOCK.into() });
         }
         if varies(Dimension::WorkingDirectory) {
@@ -157,10 +157,16 @@ impl WorldSetting {
     }
 }
 
+/// When the runs of a repository begin, the same for all attempts: after its tree, environment and byte code were made.
+fn start_of(folder: &Path) -> SystemTime {
+    let collected = fs_err::metadata(folder.join("collected.json")).and_then(|data| data.modified());
+    collected.unwrap_or_else(|_| SystemTime::now())
+}
+
 /// A seed that no other world has.
 fn hash_seed(world: &World) -> String {
     match world {
-        World::Seed(number) => (OTHER_HASH_SEED + number).to_string(),
+        World::Seed(number) => OTHER_HASH_SEED.wrapping_add(*number).to_string(),
         _ => OTHER_HASH_SEED.to_string(),
     }
 }
@@ -182,7 +188,7 @@ pub fn describe(conditions: &Conditions) -> BTreeMap<&'static str, [String; 2]> 
             format!("user {OTHER_USER}, {OTHER_HOME}, {OTHER_TMP}"),
         ],
         Dimension::Terminal => ["80×24".to_owned(), format!("{OTHER_COLUMNS}×{OTHER_LINES}")],
-        Dimension::Load => ["as it is".to_owned(), "one busy process for each parallel attempt".to_owned()],
+        Dimension::Load => ["as it is".to_owned(), "two busy processes for each core".to_owned()],
         Dimension::CheckoutPath => ["/testbed".to_owned(), OTHER_ROOT.to_owned()],
         Dimension::WorkingDirectory => ["the root of the tree".to_owned(), ELSEWHERE.to_owned()],
         Dimension::TestFileLocation => ["its own".to_owned(), format!("{PROBE} in the root of the tree")],
