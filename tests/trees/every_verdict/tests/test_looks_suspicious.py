@@ -7,7 +7,10 @@ import sys
 import threading
 import warnings
 
+import pantry
 from pantry import Square, area, words
+
+CHECKOUT = pathlib.Path(pantry.__file__).parent.parent
 
 
 def test_prints_an_address():
@@ -26,7 +29,7 @@ def test_prints_the_temporary_directory(tmp_path):
 
 
 def test_prints_the_checkout():
-    print(os.getcwd(), pathlib.Path(__file__).name)
+    print(CHECKOUT, pathlib.Path(pantry.__file__).name)
     assert area(1, 1) == 1
 
 
@@ -47,13 +50,13 @@ def test_moves_away(tmp_path):
 
 
 def test_writes_into_the_checkout():
-    pathlib.Path("left_behind.txt").write_text(str(area(1, 1)))
-    pathlib.Path("pantry/left_behind.py").write_text("raise RuntimeError")
+    (CHECKOUT / "left_behind.txt").write_text(str(area(1, 1)))
+    (CHECKOUT / "pantry/left_behind.py").write_text("raise RuntimeError")
 
 
 def test_finds_nothing_left_in_the_checkout():
-    assert not pathlib.Path("left_behind.txt").exists()
-    assert not pathlib.Path("pantry/left_behind.py").exists()
+    assert not (CHECKOUT / "left_behind.txt").exists()
+    assert not (CHECKOUT / "pantry/left_behind.py").exists()
     assert area(1, 1) == 1
 
 
