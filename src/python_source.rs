@@ -66,7 +66,10 @@ impl SourceFile {
 
     /// The test function of a group. None when the file does not define it, e.g. when it is inherited from elsewhere.
     pub fn code(&self, group: &Group) -> Option<Code<'_>> {
-        let class = closure::class_of(self, &group.classes)?;
+        let class = match group.classes.as_slice() {
+            [] => None,
+            classes => Some(closure::class_of(self, classes)?),
+        };
         let test = closure::test_of(self, class, &group.function)?;
         Some(Code { file: self, closure: closure::of(self, test, class, group) })
     }

@@ -58,7 +58,7 @@ impl<'a> Replay<'a> {
         let wanted = [(index, times)];
         let durations = std::collections::BTreeMap::new();
         let tasks = tasks(&collected.groups, &wanted, &durations, 0, TraceMode::Off, 1);
-        let _contention = place.loaded.then(|| contention::start()).transpose()?;
+        let _contention = place.loaded.then(contention::start).transpose()?;
         let name = world.to_string();
         let mut made = Vec::new();
         pool.run(tasks, |event| {

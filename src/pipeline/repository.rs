@@ -205,7 +205,7 @@ impl<'a> Repository<'a> {
         let pool = self.pipeline.pool(prepared, world, options);
         let tasks = tasks(&collected.groups, wanted, &durations, round, TraceMode::Off, pool.jobs);
         let place = world.world.to_string();
-        let _contention = world.loaded.then(|| contention::start()).transpose()?;
+        let _contention = world.loaded.then(contention::start).transpose()?;
         let counts: BTreeMap<usize, u32> = wanted.iter().copied().collect();
         let result = pool.run(tasks, |event| {
             match event {

@@ -6,14 +6,10 @@ use super::SourceFile;
 use super::units::{Kind, Target};
 use crate::record::collected::Group;
 
-/// The class that holds a group: none for a plain function. The outer None: the file has no such class.
-pub fn class_of(file: &SourceFile, classes: &[String]) -> Option<Option<usize>> {
-    let Some((first, inner)) = classes.split_first() else { return Some(None) };
-    let mut class = class_named(file, first)?;
-    for name in inner {
-        class = nested(file, class, name)?;
-    }
-    Some(Some(class))
+/// The class that a chain of at least one name leads to. None: the file has no such class.
+pub fn class_of(file: &SourceFile, classes: &[String]) -> Option<usize> {
+    let (first, inner) = classes.split_first()?;
+    inner.iter().try_fold(class_named(file, first)?, |class, name| nested(file, class, name))
 }
 
 /// The unit of the test function, in its class or in the nearest base of it that this file defines.

@@ -227,11 +227,8 @@ impl<'a> Collector<'a> {
     /// A name that is imported stays so; one that is bound twice otherwise stands for nothing in particular.
     fn bind(&mut self, name: &'a str, binding: Binding<'a>) {
         match (self.scope.bindings.get(name), &binding) {
-            (None, _) => {
-                self.scope.bindings.insert(name, binding);
-            }
             (Some(Binding::Import(_) | Binding::Parameter), _) => {}
-            (Some(_), Binding::Import(_)) => {
+            (None, _) | (Some(_), Binding::Import(_)) => {
                 self.scope.bindings.insert(name, binding);
             }
             (Some(_), _) => {
@@ -241,7 +238,7 @@ impl<'a> Collector<'a> {
     }
 
     fn bind_parameters(&mut self, parameters: &'a Parameters) {
-        for parameter in parameters.iter() {
+        for parameter in parameters {
             self.bind(parameter.name().as_str(), Binding::Own);
         }
     }
@@ -258,12 +255,11 @@ impl<'a> Collector<'a> {
     fn import(&mut self, import: &'a StmtImport) {
         for alias in &import.names {
             let dotted = alias.name.as_str();
-            match &alias.asname {
-                Some(name) => self.bind(name.as_str(), Binding::Import(dotted.to_owned())),
-                None => {
-                    let root = dotted.split('.').next().unwrap_or(dotted);
-                    self.bind(root, Binding::Import(root.to_owned()));
-                }
+            if let Some(name) = &alias.asname {
+                self.bind(name.as_str(), Binding::Import(dotted.to_owned()));
+            } else {
+                let root = dotted.split('.').next().unwrap_or(dotted);
+                self.bind(root, Binding::Import(root.to_owned()));
             }
         }
     }
@@ -296,7 +292,9 @@ impl<'a> Collector<'a> {
                     visitor::walk_stmt(self, statement);
                 }
             }
-            Stmt::Global(global) => self.elsewhere.extend(global.names.iter().map(|name| name.as_str())),
+            Stmt::Global(global) => {
+                self.elsewhere.extend(global.names.iter().map(ruff_python_ast::Identifier::as_str));
+            }
             Stmt::Assign(assign) if assign.targets.len() == 1 => {
                 self.bind_value(&assign.targets[0], &assign.value);
             }

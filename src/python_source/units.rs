@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ruff_python_ast::{
-    Arguments, Decorator, ExceptHandler, Expr, Parameters, Stmt, StmtClassDef, StmtFunctionDef, StmtIf,
+    Decorator, ExceptHandler, Expr, Parameters, Stmt, StmtClassDef, StmtFunctionDef, StmtIf,
 };
 use ruff_text_size::{Ranged, TextRange};
 
@@ -170,7 +170,9 @@ impl<'a> Splitter<'_, 'a> {
                             let facts = self.facts(&around, |reader| reader.visit_expr(head));
                             self.statement(head.range(), Vec::new(), facts);
                         }
-                        bodies.into_iter().for_each(|body| self.module_body(body));
+                        for body in bodies {
+                            self.module_body(body);
+                        }
                     }
                     None => self.simple(statement),
                 },
@@ -262,11 +264,12 @@ impl<'a> Splitter<'_, 'a> {
         let mut own = Vec::new();
         self.class_body(&class.body, index, &mut own);
         let facts = self.facts(&local, |reader| {
-            class.decorator_list.iter().for_each(|decorator| reader.visit_decorator(decorator));
-            class
-                .arguments
-                .iter()
-                .for_each(|arguments: &'a Box<Arguments>| reader.visit_arguments(arguments));
+            for decorator in &class.decorator_list {
+                reader.visit_decorator(decorator);
+            }
+            if let Some(arguments) = class.arguments.as_deref() {
+                reader.visit_arguments(arguments);
+            }
             for part in own {
                 match part {
                     Part::Statement(statement) => reader.visit_stmt(statement),
@@ -293,7 +296,9 @@ impl<'a> Splitter<'_, 'a> {
                 _ => match parts(statement) {
                     Some((heads, bodies)) => {
                         own.extend(heads.into_iter().map(Part::Head));
-                        bodies.into_iter().for_each(|body| self.class_body(body, class, own));
+                        for body in bodies {
+                            self.class_body(body, class, own);
+                        }
                     }
                     None => own.push(Part::Statement(statement)),
                 },
