@@ -27,6 +27,20 @@ pub struct Places {
     pub scratch: PathBuf,
 }
 
+impl Places {
+    /// Where things lie in a sandbox, in the base world.
+    pub fn in_sandbox() -> Self {
+        Places {
+            root: "/testbed".into(),
+            venv: "/opt/venv".into(),
+            home: format!("/home/{}", sandbox::USER).into(),
+            tmp: "/tmp".into(),
+            runner: "/opt/gistmill".into(),
+            scratch: "/run/scratch".into(),
+        }
+    }
+}
+
 /// One command to run, as data.
 #[derive(Debug, Clone)]
 pub struct Job {

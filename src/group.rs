@@ -136,15 +136,7 @@ mod tests {
     }
 
     fn normalizer() -> Normalizer {
-        let places = crate::backend::Places {
-            root: "/testbed".into(),
-            venv: "/opt/venv".into(),
-            home: "/home/x".into(),
-            tmp: "/tmp".into(),
-            runner: "/r".into(),
-            scratch: "/s".into(),
-        };
-        Normalizer::new(&places, "x")
+        Normalizer::new(&crate::backend::Places::in_sandbox(), "x")
     }
 
     #[test]

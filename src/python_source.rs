@@ -31,7 +31,6 @@ pub use clues::{Clue, Place};
 pub use nodes::{KINDS, is_kind};
 
 use crate::record::collected::Group;
-use crate::record::verdict::Dimension;
 use units::Unit;
 
 /// Larger files are not read: no person wrote them.
@@ -126,24 +125,6 @@ impl<'f> Code<'f> {
     fn units(&self) -> impl Iterator<Item = &'f Unit> {
         self.closure.iter().map(|unit| &self.file.units[*unit])
     }
-}
-
-/// The source of a group's test function, decorators included.
-pub fn test_source(text: &str, group: &Group) -> Option<String> {
-    let file = SourceFile::parse(&group.file, text)?;
-    file.code(group).map(|code| code.source().to_owned())
-}
-
-/// What in a test, and in what it uses, looks as if it depended on where the test file lies.
-///
-/// `module` is the dotted name under which pytest imports the file. Empty when the test cannot be found.
-pub fn location_clues(text: &str, group: &Group, module: &str, path: &str) -> Vec<Clue> {
-    clues(Dimension::TestFileLocation, text, group, module, path)
-}
-
-/// The same for any dimension.
-pub fn clues(dimension: Dimension, text: &str, group: &Group, module: &str, path: &str) -> Vec<Clue> {
-    SourceFile::parse(path, text).map(|file| file.clues(dimension, group, module, path)).unwrap_or_default()
 }
 
 /// The name of a file without its folder and its ending.

@@ -32,14 +32,7 @@ impl LocalBackend {
     pub fn new(helper: &Path) -> Result<Self> {
         let backend = LocalBackend {
             helper: helper.to_owned(),
-            places: Places {
-                root: "/testbed".into(),
-                venv: "/opt/venv".into(),
-                home: format!("/home/{}", sandbox::USER).into(),
-                tmp: "/tmp".into(),
-                runner: "/opt/gistmill".into(),
-                scratch: "/run/scratch".into(),
-            },
+            places: Places::in_sandbox(),
             isolation: Isolation { kind: "namespaces".into(), missing: missing() },
         };
         backend.probe()?;

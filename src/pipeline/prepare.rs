@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use crate::backend::sandbox::USER;
 use crate::collect;
 use crate::config::Repo;
 use crate::environment;
@@ -13,8 +12,7 @@ use crate::record::id::hash_parts;
 use crate::record::source::Pinned;
 use crate::runner::{self, Setting};
 use crate::screen::conditions::Conditions;
-use crate::screen::normalize::Normalizer;
-use crate::screen::world;
+use crate::screen::world::{self, WorldSetting};
 use crate::source;
 use crate::store::{Lock, read_json, write_json};
 
@@ -162,7 +160,7 @@ impl Preparation<'_> {
     pub fn collect(&self, pinned: Pinned, built: Built) -> Result<Prepared> {
         let folder = self.screen_folder(&built)?;
         let setting = self.setting(&built)?;
-        let normalizer = Normalizer::new(self.pipeline.backend.places(), USER);
+        let normalizer = WorldSetting::base(&setting).normalizer;
         let lock = Lock::wait(&folder.with_extension("lock"), || {
             self.pipeline.progress.say(&self.title("waits for another build that screens it"));
         })?;

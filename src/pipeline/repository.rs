@@ -3,69 +3,35 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::collect;
 use crate::config::Repo;
 use crate::error::{Error, Result};
-use crate::record::collected::{Group, shell_quote};
+use crate::record::collected::Group;
 use crate::record::id::InstanceId;
-use crate::record::instance::{GroupRecord, Parity, ParityDifference, RepositoryRecord};
+use crate::record::instance::{GroupRecord, RepositoryRecord};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method};
 use crate::record::rule::RuleUse;
-use crate::record::trace::{is_test_path, test_roots};
-use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
-use crate::record::world::{self, World};
+use crate::record::trace::is_test_path;
+use crate::record::verdict::{Cause, Evidence, Verdict};
+use crate::record::world::World;
 use crate::rules::{Applied, Decision, Subject};
 use crate::runner::protocol::TraceMode;
 use crate::sample::{self, Candidate};
-use crate::screen::attribution::{self, CONFIRMING_ROUND, Seen, Step};
-use crate::screen::journal::Journal;
+use crate::screen::attribution::CONFIRMING_ROUND;
 use crate::screen::pool::Event;
 use crate::screen::world::WorldSetting;
-use crate::screen::{FIRST_ROUNDS, Screened, attempt_of, cold, contention, node_id, not_collected, rounds};
+use crate::screen::{FIRST_ROUNDS, attempt_of, cold, contention, node_id, not_collected, rounds};
 use crate::screen::{tasks, verdict};
 use crate::tier::Difficulty;
-use crate::trace::Traces;
 
+use super::bench::{Bench, Depth, Unavailable, parity};
 use super::prepare::{Preparation, Prepared};
-use super::sources::Sources;
 use super::{Pipeline, Stage};
-
-/// How many clues an evidence has at most.
-const MOST_CLUES: usize = 8;
 
 /// One repository and what it works with.
 pub struct Repository<'a> {
     pipeline: &'a Pipeline<'a>,
     repo: &'a Repo,
     stage: Stage,
-}
-
-/// A file or group that could not be run when its file was collected alone.
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-struct Unavailable {
-    group_id: String,
-    /// Round in which it was seen.
-    round: u32,
-    text: String,
-}
-
-/// What screening works on and what it found so far.
-struct Bench<'a> {
-    prepared: &'a Prepared,
-    options: Vec<String>,
-    roots: Vec<String>,
-    screened: Screened,
-    unavailable: BTreeMap<usize, Unavailable>,
-    unavailable_journal: Journal,
-    traces: Traces,
-    sources: Sources,
-    /// Attempts and cold runs that the config asks for.
-    attempts: u32,
-    cold_runs: u32,
-    /// The base world.
-    base: WorldSetting,
-    /// What a command needs to find the build's configuration again.
-    replay_options: String,
 }
 
 impl<'a> Repository<'a> {
@@ -132,30 +98,16 @@ impl<'a> Repository<'a> {
 
     /// What passes in the base world runs where everything differs; what differs there, until the cause has a name.
     fn other_worlds(&self, bench: &mut Bench<'_>, groups: &[usize], depth: Depth) -> Result<()> {
-        let partial = self.pipeline.config.screen.partial_groups;
-        let covered = &bench.prepared.conditions.covered;
+        let mut open = groups.to_vec();
         loop {
             let mut wanted: BTreeMap<World, Vec<(usize, u32)>> = BTreeMap::new();
-            for index in groups.iter().copied() {
-                let group = &bench.prepared.collected.groups[index];
-                let made = bench.considered(index, depth);
-                if bench.unavailable.contains_key(&index)
-                    || !verdict::judge(group, &base_attempts(&made), partial).is_kept()
-                {
-                    continue;
+            open.retain(|index| match bench.next_step(*index, depth) {
+                Some((world, missing)) => {
+                    wanted.entry(world).or_default().push((*index, missing));
+                    true
                 }
-                if let Step::Run { world, attempts } =
-                    attribution::next(&Seen::new(made), covered, depth.seeds())
-                {
-                    let made = bench.screened.of(index).iter().filter(|attempt| {
-                        attempt.method == Method::Fork
-                            && attempt.world == world.to_string()
-                            && (world != World::Base || attempt.round == CONFIRMING_ROUND)
-                    });
-                    let missing = attempts.saturating_sub(made.count());
-                    wanted.entry(world).or_default().push((index, u32::try_from(missing).unwrap_or(1)));
-                }
-            }
+                None => false,
+            });
             if wanted.is_empty() {
                 return Ok(());
             }
@@ -250,7 +202,7 @@ impl<'a> Repository<'a> {
         loop {
             let screen = &self.pipeline.config.screen;
             self.stage = Stage::Trace;
-            let shallow = bench.verdicts(screen.partial_groups, Depth::First);
+            let shallow = bench.verdicts(Depth::First);
             let mut passing: Vec<usize> = kept(&shallow);
             passing.extend(kept(&self.judged(bench, shallow)));
             passing.sort_unstable();
@@ -269,7 +221,7 @@ impl<'a> Repository<'a> {
             }
             let groups: Vec<usize> = chosen.iter().copied().collect();
             self.other_worlds(bench, &groups, Depth::All)?;
-            let verdicts = self.judged(bench, bench.verdicts(screen.partial_groups, Depth::All));
+            let verdicts = self.judged(bench, bench.verdicts(Depth::All));
             let steady: Vec<usize> =
                 chosen.iter().copied().filter(|group| verdicts[*group].is_kept()).collect();
             self.cold(bench, &steady, self.pipeline.config.screen.cold_runs)?;
@@ -309,9 +261,8 @@ impl<'a> Repository<'a> {
     /// deeper attempts: what an earlier build left in the cache for others decides nothing.
     fn choose(&self, bench: &Bench<'_>) -> Choice {
         let dataset = &self.pipeline.config.dataset;
-        let partial = self.pipeline.config.screen.partial_groups;
-        let first = self.judged(bench, bench.verdicts(partial, Depth::First));
-        let all = self.judged(bench, bench.verdicts(partial, Depth::All));
+        let first = self.judged(bench, bench.verdicts(Depth::First));
+        let all = self.judged(bench, bench.verdicts(Depth::All));
         let mut by_id = BTreeMap::new();
         let mut candidates = Vec::new();
         for (index, group) in bench.prepared.collected.groups.iter().enumerate() {
@@ -452,10 +403,8 @@ impl<'a> Repository<'a> {
     }
 
     fn record(&self, bench: Bench<'_>, choice: &Choice) -> Result<RepositoryRecord> {
-        let partial = self.pipeline.config.screen.partial_groups;
-        let groups = bench.prepared.collected.groups.iter().enumerate();
-        let verdicts =
-            groups.map(|(index, group)| bench.verdict(index, group, partial, choice.depth(index))).collect();
+        let groups = 0..bench.prepared.collected.groups.len();
+        let verdicts = groups.map(|index| bench.verdict(index, choice.depth(index))).collect();
         let ruled = self.ruled(&bench, verdicts);
         let rules = used(self.pipeline.rules.unused(), &ruled);
         let parity = parity(&bench);
@@ -531,168 +480,6 @@ impl Choice {
     }
 }
 
-/// Which attempts a verdict looks at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Depth {
-    /// The first rounds only: what every group has, so that the sample does not depend on what was chosen before.
-    First,
-    All,
-}
-
-impl Depth {
-    /// Further hash seeds that a group goes through.
-    fn seeds(self) -> u32 {
-        match self {
-            Depth::First => 0,
-            Depth::All => attribution::SEEDS,
-        }
-    }
-}
-
-impl<'a> Bench<'a> {
-    fn open(prepared: &'a Prepared, pipeline: &Pipeline<'_>) -> Result<Self> {
-        let screen = &pipeline.config.screen;
-        let config = pipeline.config_name.map(|name| format!(" --config {}", shell_quote(name)));
-        let replay_options = format!(" --only {}{}", prepared.pinned.slug, config.unwrap_or_default());
-        let Prepared { built, collected, folder, .. } = prepared;
-        let screened = Screened::open(&folder.join("attempts"), &collected.groups)?;
-        let (unavailable_journal, rows) = Journal::open::<Unavailable>(&folder.join("unavailable"))?;
-        let place =
-            |row: &Unavailable| collected.groups.iter().position(|group| group.group_id == row.group_id);
-        let unavailable = rows.into_iter().filter_map(|row| Some((place(&row)?, row))).collect();
-        let files = collected.groups.iter().map(|group| group.file.as_str());
-        Ok(Bench {
-            prepared,
-            options: built.quiet_options(),
-            roots: test_roots(files),
-            screened,
-            unavailable,
-            unavailable_journal,
-            traces: Traces::open(&folder.join("traces"))?,
-            sources: Sources::of(&prepared.setting.tree),
-            attempts: screen.attempts,
-            cold_runs: screen.cold_runs,
-            base: WorldSetting::base(&prepared.setting),
-            replay_options,
-        })
-    }
-
-    /// The attempts that the config asks for, whatever else the journal holds from a build that asked for more.
-    fn considered(&self, index: usize, depth: Depth) -> Vec<&Attempt> {
-        let mut seen: BTreeMap<(Method, u32), u32> = BTreeMap::new();
-        let wanted = |attempt: &&Attempt| {
-            if attempt.world.starts_with(world::SEED) {
-                return depth == Depth::All;
-            }
-            // What an attribution asked for follows from the attempts themselves.
-            if !attempt.is_base() || attempt.round == CONFIRMING_ROUND {
-                return true;
-            }
-            let made = seen.entry((attempt.method, attempt.round)).or_default();
-            *made += 1;
-            match attempt.method {
-                Method::Fork => {
-                    (depth == Depth::All || FIRST_ROUNDS.contains(&attempt.round))
-                        && *made <= crate::screen::attempts_of_round(attempt.round, self.attempts)
-                }
-                Method::Cold => depth == Depth::All && *made <= self.cold_runs,
-            }
-        };
-        self.screened.of(index).iter().filter(wanted).collect()
-    }
-
-    /// The command that runs a group again in the world of an attempt.
-    fn replay(&self, group: &Group, attempt: &Attempt, times: u32) -> String {
-        let times = if times > 1 { format!(" --times {times}") } else { String::new() };
-        let group = shell_quote(&group.group_id);
-        format!("gistmill replay {group} --world {}{times}{}", attempt.world, self.replay_options)
-    }
-
-    /// What in the source of a test looks as if it depended on these dimensions.
-    fn clues(&self, group: &Group, dimensions: &BTreeSet<Dimension>) -> Vec<String> {
-        let Some(file) = self.sources.get(&group.file) else { return Vec::new() };
-        let module = group.file.trim_end_matches(".py").replace('/', ".");
-        let clues = dimensions.iter().flat_map(|one| file.clues(*one, group, &module, &group.file));
-        clues.take(MOST_CLUES).map(|clue| clue.to_string()).collect()
-    }
-
-    fn world(&self, world: &World) -> Result<WorldSetting> {
-        let Prepared { built, conditions, setting, folder, .. } = self.prepared;
-        WorldSetting::new(world, conditions, setting, &built.env, folder)
-    }
-
-    /// How many attempts were made in all, and how many could not be made.
-    fn made(&self) -> usize {
-        let attempts = (0..self.prepared.collected.groups.len()).map(|group| self.screened.of(group).len());
-        attempts.sum::<usize>() + self.unavailable.len()
-    }
-
-    fn verdicts(&self, partial: bool, depth: Depth) -> Vec<Verdict> {
-        let groups = self.prepared.collected.groups.iter().enumerate();
-        groups.map(|(index, group)| self.verdict(index, group, partial, depth)).collect()
-    }
-
-    fn verdict(&self, index: usize, group: &Group, partial: bool, depth: Depth) -> Verdict {
-        let first_only = |round: u32| depth == Depth::All || FIRST_ROUNDS.contains(&round);
-        let made = self.considered(index, depth);
-        let fork = base_attempts(&made);
-        if let Some(row) = self.unavailable.get(&index).filter(|row| first_only(row.round)) {
-            let (cause, summary) = if fork.is_empty() {
-                (Cause::CollectionError, "cannot be run when its file is collected alone")
-            } else {
-                (
-                    Cause::NondeterministicOutcome,
-                    "its file could be collected in one attempt and not in another",
-                )
-            };
-            let evidence = Evidence {
-                summary: summary.to_owned(),
-                seen: Vec::new(),
-                excerpt: collect::tail(&row.text, 40),
-                command: group.entry_command(),
-            };
-            return Verdict::Dropped { cause, evidence };
-        }
-        let verdict = verdict::judge(group, &fork, partial);
-        if !verdict.is_kept() {
-            return verdict;
-        }
-        match attribution::next(
-            &Seen::new(made.iter().copied()),
-            &self.prepared.conditions.covered,
-            depth.seeds(),
-        ) {
-            Step::Unsteady(one, other) => {
-                return verdict::unsteady(group, one, other, self.replay(group, one, 10));
-            }
-            Step::DependsOn { dimensions, base, other } => {
-                let clues = self.clues(group, &dimensions);
-                return verdict::depends(
-                    group,
-                    &dimensions,
-                    (base, other),
-                    &clues,
-                    self.replay(group, other, 1),
-                );
-            }
-            // What is still to be run was not asked for: this group's attempts in the base world decide.
-            Step::Agrees | Step::Run { .. } => {}
-        }
-        let differs =
-            |attempt: &&&Attempt| attempt.method == Method::Cold && !cold::agrees(&fork[0], attempt);
-        match made.iter().find(differs) {
-            Some(cold) if depth == Depth::All => verdict::cold_differs(group, &fork[0], cold),
-            _ => verdict,
-        }
-    }
-}
-
-/// Attempts in the fork tree, in the base world.
-fn base_attempts(made: &[&Attempt]) -> Vec<Attempt> {
-    let base = made.iter().filter(|attempt| attempt.method == Method::Fork && attempt.is_base());
-    base.map(|attempt| (*attempt).clone()).collect()
-}
-
 fn kept(verdicts: &[Verdict]) -> Vec<usize> {
     verdicts.iter().enumerate().filter(|(_, verdict)| verdict.is_kept()).map(|(index, _)| index).collect()
 }
@@ -759,25 +546,6 @@ fn golden(attempts: &[Attempt]) -> Vec<CaseResult> {
     let Some(first) = fork.next() else { return Vec::new() };
     let hash = first.observation_hash();
     if fork.all(|attempt| attempt.observation_hash() == hash) { first.cases.clone() } else { Vec::new() }
-}
-
-fn parity(bench: &Bench<'_>) -> Parity {
-    let mut parity = Parity::default();
-    for (index, group) in bench.prepared.collected.groups.iter().enumerate() {
-        let made = bench.screened.of(index);
-        let fork = made.iter().find(|attempt| attempt.method == Method::Fork && attempt.is_base());
-        let mut colds = made.iter().filter(|attempt| attempt.method == Method::Cold).peekable();
-        let (Some(fork), Some(_)) = (fork, colds.peek()) else { continue };
-        parity.compared += 1;
-        if let Some(cold) = colds.find(|cold| !cold::agrees(fork, cold)) {
-            parity.differing.push(ParityDifference {
-                group_id: group.group_id.clone(),
-                fork: verdict::describe(fork),
-                cold: verdict::describe(cold),
-            });
-        }
-    }
-    parity
 }
 
 fn median(values: &[f64]) -> Option<f64> {

@@ -1,6 +1,7 @@
 //! Small sources, and what is found in them.
 
 use super::*;
+use crate::record::verdict::Dimension;
 
 fn group(classes: &[&str], function: &str) -> Group {
     Group {
@@ -19,6 +20,11 @@ fn file(text: &str) -> SourceFile {
     SourceFile::parse("tests/test_here.py", text).expect("is Python")
 }
 
+fn test_source(text: &str, group: &Group) -> Option<String> {
+    let file = SourceFile::parse(&group.file, text)?;
+    file.code(group).map(|code| code.source().to_owned())
+}
+
 fn calls(text: &str) -> Vec<String> {
     let file = file(text);
     file.code(&group(&[], "test")).expect("is there").calls().map(str::to_owned).collect()
@@ -35,7 +41,8 @@ fn places(text: &str, group: &Group) -> Vec<String> {
 
 fn told(dimension: Dimension, text: &str) -> Vec<String> {
     let group = group(&[], "test");
-    clues(dimension, text, &group, "tests.test_here", "tests/test_here.py")
+    file(text)
+        .clues(dimension, &group, "tests.test_here", "tests/test_here.py")
         .iter()
         .map(ToString::to_string)
         .collect()
@@ -82,7 +89,6 @@ fn what_is_not_there_or_no_python_is_not_found() {
     assert_eq!(test_source(METHODS, &group(&["TestElsewhere"], "test_in")), None);
     assert_eq!(test_source("def test(:\n", &group(&[], "test")), None);
     assert_eq!(test_source("class Test(Base):\n    pass\n", &group(&["Test"], "test_inherited")), None);
-    assert_eq!(location_clues("def test(:\n", &group(&[], "test"), "m", "m.py"), []);
 }
 
 #[test]

@@ -41,8 +41,8 @@ const ORDER: [Dimension; 10] = [
 pub enum Step<'a> {
     /// It shows the same where everything differs.
     Agrees,
-    /// This many attempts in this world are needed, all in all.
-    Run { world: World, attempts: usize },
+    /// This many more attempts in this world are needed.
+    Run { world: World, missing: u32 },
     /// Two attempts in one and the same world differ, or a difference was seen that no smaller world repeats.
     Unsteady(&'a Attempt, &'a Attempt),
     /// It differs when exactly these dimensions do: an attempt in the base world, and one in the world that shows it.
@@ -117,7 +117,7 @@ fn search<'a>(seen: &Seen<'a>, covered: &BTreeSet<Dimension>, seeds: u32) -> Res
 
 /// The first attempt in a world, or the step that makes it.
 fn first<'a>(seen: &Seen<'a>, world: &World) -> Result<&'a Attempt, Step<'a>> {
-    let none = || Step::Run { world: world.clone(), attempts: 1 };
+    let none = || Step::Run { world: world.clone(), missing: 1 };
     seen.of(world).first().copied().ok_or_else(none)
 }
 
@@ -130,9 +130,13 @@ fn repeatable<'a>(seen: &Seen<'a>, world: &World, times: usize) -> Result<&'a At
         return Err(Step::Unsteady(one, other));
     }
     if attempts.len() < times {
-        return Err(Step::Run { world: world.clone(), attempts: times });
+        return Err(Step::Run { world: world.clone(), missing: missing(times, attempts.len()) });
     }
     Ok(one)
+}
+
+fn missing(wanted: usize, made: usize) -> u32 {
+    u32::try_from(wanted.saturating_sub(made)).unwrap_or(u32::MAX)
 }
 
 fn confirmed<'a>(
@@ -145,9 +149,9 @@ fn confirmed<'a>(
     if other.observation_hash() == base.observation_hash() {
         return Err(Step::Unsteady(first(seen, &World::Everything)?, other));
     }
-    let further = seen.of(&World::Base).iter().filter(|attempt| attempt.round == CONFIRMING_ROUND);
-    if further.count() < CONFIRMATIONS {
-        return Ok(Step::Run { world: World::Base, attempts: CONFIRMATIONS });
+    let further = seen.of(&World::Base).iter().filter(|attempt| attempt.round == CONFIRMING_ROUND).count();
+    if further < CONFIRMATIONS {
+        return Ok(Step::Run { world: World::Base, missing: missing(CONFIRMATIONS, further) });
     }
     repeatable(seen, &World::Base, 1)?;
     Ok(Step::DependsOn { dimensions, base, other })
@@ -195,8 +199,8 @@ mod tests {
             attempt(&World::Base, 1, &shows(&BTreeSet::new(), 1, &World::Base)),
         ];
         for _ in 0..100 {
-            let (world, attempts) = match next(&Seen::new(&made), &all(), seeds) {
-                Step::Run { world, attempts } => (world, attempts),
+            let (world, missing) = match next(&Seen::new(&made), &all(), seeds) {
+                Step::Run { world, missing } => (world, missing as usize),
                 Step::Agrees => return ("agrees".into(), made.len()),
                 Step::Unsteady(..) => return ("unsteady".into(), made.len()),
                 Step::DependsOn { dimensions, .. } => return (World::of(dimensions).to_string(), made.len()),
@@ -212,8 +216,8 @@ mod tests {
                 .iter()
                 .filter(|one| one.world == world.to_string() && (world != World::Base || one.round == round))
                 .count();
-            assert!(before < attempts, "a step asks for what is there: {world}");
-            for number in before..attempts {
+            assert!(missing > 0, "a step asks for what is there: {world}");
+            for number in before..before + missing {
                 let number = if world == World::Base { number + 2 } else { number };
                 made.push(attempt(&world, round, &shows(&different, number, &world)));
             }
@@ -285,6 +289,6 @@ mod tests {
             attempt(&World::Everything, 1, "b"),
         ];
         let step = next(&Seen::new(&made), &covered, 0);
-        assert_eq!(step, Step::Run { world: World::one(Dimension::HashSeed), attempts: 1 });
+        assert_eq!(step, Step::Run { world: World::one(Dimension::HashSeed), missing: 1 });
     }
 }

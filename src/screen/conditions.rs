@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use serde::Serialize;
-
 use crate::backend::{Backend, Job, JobLimits, Mount, Network, clock};
 use crate::error::{Error, Result};
 use crate::record::id::{hash_parts, sha256_hex};
@@ -25,17 +23,16 @@ const ZONES: &str = "/usr/share/zoneinfo";
 const LOCALES: [&str; 8] = ["de_DE", "fr_FR", "es_ES", "it_IT", "nl_NL", "pt_BR", "cs_CZ", "ru_RU"];
 
 /// A locale that differs from the base world's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Locale {
     /// Value of `LC_ALL`.
     pub name: String,
     /// Folder of the host that holds it; none when the system has it.
-    #[serde(skip)]
     pub folder: Option<PathBuf>,
 }
 
 /// Which dimensions can be varied here, and to what.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct Conditions {
     pub covered: BTreeSet<Dimension>,
     /// Dimensions that stay as they are in every world, and why.
@@ -43,7 +40,6 @@ pub struct Conditions {
     pub time_zone: String,
     pub locale: Option<Locale>,
     /// Folder of the host that holds the library which shifts the wall clock.
-    #[serde(skip)]
     pub clock: Option<PathBuf>,
 }
 

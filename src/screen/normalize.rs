@@ -142,21 +142,10 @@ fn replace_path(text: &str, path: &str, name: &str) -> (String, u32) {
 mod tests {
     use super::*;
 
-    fn places() -> Places {
-        Places {
-            root: "/testbed".into(),
-            venv: "/opt/venv".into(),
-            home: "/home/gistmill".into(),
-            tmp: "/tmp".into(),
-            runner: "/opt/gistmill".into(),
-            scratch: "/run/scratch".into(),
-        }
-    }
-
     #[test]
     fn two_worlds_show_the_same_for_the_same_temporary_file() {
         let other = Normalizer::new(
-            &Places { root: "/srv/tree".into(), tmp: "/var/scratch".into(), ..places() },
+            &Places { root: "/srv/tree".into(), tmp: "/var/scratch".into(), ..Places::in_sandbox() },
             "somebody-else",
         );
         let seen = other.output(
@@ -169,7 +158,7 @@ mod tests {
     }
 
     fn normalizer() -> Normalizer {
-        Normalizer::new(&places(), "gistmill")
+        Normalizer::new(&Places::in_sandbox(), "gistmill")
     }
 
     fn output(text: &str) -> String {

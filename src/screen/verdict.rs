@@ -17,11 +17,12 @@ const LINE: usize = 400;
 /// Judges a group by its attempts in the base world.
 ///
 /// A group whose cases disagree follows its worst case, unless `partial` groups are allowed.
-pub fn judge(group: &Group, attempts: &[Attempt], partial: bool) -> Verdict {
-    let Some(first) = attempts.first() else {
+pub fn judge(group: &Group, attempts: &[&Attempt], partial: bool) -> Verdict {
+    let Some(first) = attempts.first().copied() else {
         return dropped(group, Cause::CollectionError, "no attempt could be made", &[], String::new());
     };
-    if let Some(other) = attempts.iter().find(|attempt| attempt.outcome_hash() != first.outcome_hash()) {
+    let (outcome, observation) = (first.outcome_hash(), first.observation_hash());
+    if let Some(other) = attempts.iter().find(|attempt| attempt.outcome_hash() != outcome) {
         return outcomes_differ(group, first, other);
     }
     if let Some(verdict) = unfinished(group, first, attempts) {
@@ -36,7 +37,7 @@ pub fn judge(group: &Group, attempts: &[Attempt], partial: bool) -> Verdict {
     if let Some(verdict) = not_passing(group, first, attempts, partial) {
         return verdict;
     }
-    match attempts.iter().find(|attempt| attempt.observation_hash() != first.observation_hash()) {
+    match attempts.iter().find(|attempt| attempt.observation_hash() != observation) {
         Some(other) => outputs_differ(group, first, other),
         None => Verdict::Kept,
     }
@@ -107,8 +108,7 @@ pub fn cold_differs(group: &Group, fork: &Attempt, cold: &Attempt) -> Verdict {
     dropped(group, Cause::NondeterministicOutcome, summary, &[fork, cold], excerpt)
 }
 
-fn unfinished(group: &Group, first: &Attempt, attempts: &[Attempt]) -> Option<Verdict> {
-    let seen: Vec<&Attempt> = attempts.iter().collect();
+fn unfinished(group: &Group, first: &Attempt, seen: &[&Attempt]) -> Option<Verdict> {
     let (cause, summary) = match &first.exit {
         Exit::Finished => return None,
         Exit::TimedOut { scope, case } => {
@@ -127,11 +127,10 @@ fn unfinished(group: &Group, first: &Attempt, attempts: &[Attempt]) -> Option<Ve
             (Cause::CollectionError, "cannot be run when its file is collected alone".to_owned())
         }
     };
-    Some(dropped(group, cause, &summary, &seen, first.raw_output.clone()))
+    Some(dropped(group, cause, &summary, seen, first.raw_output.clone()))
 }
 
-fn not_passing(group: &Group, first: &Attempt, attempts: &[Attempt], partial: bool) -> Option<Verdict> {
-    let seen: Vec<&Attempt> = attempts.iter().collect();
+fn not_passing(group: &Group, first: &Attempt, seen: &[&Attempt], partial: bool) -> Option<Verdict> {
     let passes = first.cases.iter().any(|case| matches!(case.outcome, Outcome::Passed | Outcome::XPassed));
     let worst = first.cases.iter().max_by_key(|case| case.outcome)?;
     let message =
@@ -158,7 +157,7 @@ fn not_passing(group: &Group, first: &Attempt, attempts: &[Attempt], partial: bo
         Outcome::XFailed => (Cause::XFails, "no case passes: expected to fail".to_owned()),
         _ => (Cause::Skipped, format!("all {total} cases are skipped")),
     };
-    Some(dropped(group, cause, &summary, &seen, message))
+    Some(dropped(group, cause, &summary, seen, message))
 }
 
 fn outcomes_differ(group: &Group, first: &Attempt, other: &Attempt) -> Verdict {
@@ -352,8 +351,12 @@ mod tests {
         }
     }
 
+    fn judged(group: &Group, attempts: &[Attempt], partial: bool) -> Verdict {
+        judge(group, &attempts.iter().collect::<Vec<_>>(), partial)
+    }
+
     fn cause(attempts: &[Attempt]) -> Option<String> {
-        judge(&group(), attempts, false).cause().map(ToString::to_string)
+        judged(&group(), attempts, false).cause().map(ToString::to_string)
     }
 
     #[test]
@@ -392,15 +395,15 @@ mod tests {
             2
         ];
         let attempts = [attempt(0, &[Outcome::Passed], ""), attempt(1, &[Outcome::Passed], "")];
-        assert_eq!(judge(&group, &attempts, false).cause(), Some(&Cause::CollectionError));
-        assert_eq!(judge(&group, &[attempt(0, &[], "")], false).cause(), Some(&Cause::CollectionError));
+        assert_eq!(judged(&group, &attempts, false).cause(), Some(&Cause::CollectionError));
+        assert_eq!(judged(&group, &[attempt(0, &[], "")], false).cause(), Some(&Cause::CollectionError));
     }
 
     #[test]
     fn partial_groups_are_kept_only_when_allowed() {
         let attempts = [attempt(0, &[Outcome::Passed, Outcome::Failed], "")];
-        assert!(!judge(&group(), &attempts, false).is_kept());
-        assert!(judge(&group(), &attempts, true).is_kept());
+        assert!(!judged(&group(), &attempts, false).is_kept());
+        assert!(judged(&group(), &attempts, true).is_kept());
     }
 
     #[test]
@@ -454,7 +457,9 @@ mod tests {
     fn crashes_and_time_outs_carry_their_facts() {
         let mut crashed = attempt(0, &[], "");
         crashed.exit = Exit::Signaled { signal: 11 };
-        let Verdict::Dropped { cause, evidence } = judge(&group(), &[crashed], false) else { panic!("kept") };
+        let Verdict::Dropped { cause, evidence } = judged(&group(), &[crashed], false) else {
+            panic!("kept")
+        };
         assert_eq!(cause, Cause::Crashes);
         assert!(evidence.summary.contains("signal 11"), "{}", evidence.summary);
     }

@@ -245,22 +245,11 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    fn places() -> Places {
-        Places {
-            root: "/testbed".into(),
-            venv: "/opt/venv".into(),
-            home: "/home/gistmill".into(),
-            tmp: "/tmp".into(),
-            runner: "/opt/gistmill".into(),
-            scratch: "/run/scratch".into(),
-        }
-    }
-
     fn setting(venv: &Path, extra: &BTreeMap<String, String>) -> Setting {
         let limits = crate::config::Limits { memory: 0, processes: 0, file_size: 0, output: 1 };
-        let env = base_environment(&places(), extra);
+        let env = base_environment(&Places::in_sandbox(), extra);
         Setting::for_tree(
-            &places(),
+            &Places::in_sandbox(),
             Path::new("/usr"),
             venv,
             Path::new("/tree"),
@@ -296,7 +285,7 @@ mod tests {
 
     #[test]
     fn one_dimension_changes_nothing_of_the_others() {
-        let base = base_environment(&places(), &BTreeMap::new());
+        let base = base_environment(&Places::in_sandbox(), &BTreeMap::new());
         for (dimension, variable) in [
             (Dimension::HashSeed, "PYTHONHASHSEED"),
             (Dimension::TimeZone, "TZ"),
@@ -315,14 +304,14 @@ mod tests {
                 changed.iter().all(|name| *name == variable || *name == "LINES"),
                 "{dimension:?}: {changed:?}"
             );
-            assert_eq!(world.setting.places, places());
+            assert_eq!(world.setting.places, Places::in_sandbox());
         }
     }
 
     #[test]
     fn the_base_world_is_the_base_setting() {
         let world = made(&World::Base, &BTreeMap::new());
-        assert_eq!(world.setting.env, base_environment(&places(), &BTreeMap::new()));
+        assert_eq!(world.setting.env, base_environment(&Places::in_sandbox(), &BTreeMap::new()));
         assert!(world.setting.more_mounts.is_empty() && !world.loaded);
     }
 
