@@ -8,26 +8,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use gistmill::backend::local::LocalBackend;
 use gistmill::backend::{Job, Mount, Network};
-use gistmill::config;
-use gistmill::environment::Tools;
+use gistmill::pipeline::Pipeline;
 use gistmill::pipeline::prepare::{Preparation, Prepared};
-use gistmill::pipeline::{Pipeline, Request, Stage};
-use gistmill::progress::Progress;
 use gistmill::record::collected::{Group, shell_quote};
 use gistmill::record::id::sha256_hex;
 use gistmill::record::outcome::Outcome;
 use gistmill::record::trace::Totals;
-use gistmill::rules::RuleSet;
 use gistmill::runner::protocol::TraceMode;
-use gistmill::screen::conditions::Conditions;
 use gistmill::screen::pool::Event;
 use gistmill::screen::world::WorldSetting;
 use gistmill::screen::{attempt_of, node_id, tasks};
-use gistmill::store::Cache;
 
-type AnyError = Box<dyn std::error::Error>;
+use common::{AnyError, Subject};
+
+#[allow(dead_code, reason = "of what the benchmarks share, this one needs a part")]
+mod common;
 
 /// The plugin, and where it and its result lie inside.
 const PLUGIN: &str = include_str!("count_calls.py");
@@ -46,35 +42,15 @@ struct Count {
 fn main() -> Result<(), AnyError> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|one| one != "--bench").collect();
     let at = arguments.iter().position(|one| one == "--cache");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench");
-    let cache = at.and_then(|at| arguments.get(at + 1)).map_or_else(|| folder.join("cache"), PathBuf::from);
+    let cache =
+        at.and_then(|at| arguments.get(at + 1)).map_or_else(|| common::folder().join("cache"), PathBuf::from);
     let size = arguments.iter().find_map(|one| one.parse().ok()).unwrap_or(30);
     let named = arguments.iter().find(|one| one.ends_with(".toml"));
     let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/flask.toml");
-    let config = config::load(named.map_or(default.as_path(), Path::new), &|_, _| None)?;
-    let cache = Cache::open(&cache)?;
-    let backend = LocalBackend::new(Path::new(env!("CARGO_BIN_EXE_gistmill")))?;
-    let request = Request {
-        output: folder.join("output"),
-        only: Vec::new(),
-        until: Stage::Dataset,
-        jobs: 1,
-        subsets: Vec::new(),
-    };
-    let pipeline = Pipeline {
-        config: &config,
-        public_config: config::to_public_json(&config),
-        rules: &RuleSet::shipped(),
-        cache: &cache,
-        backend: &backend,
-        tools: &Tools::find(&cache)?,
-        conditions: &Conditions::find(&cache, &backend)?,
-        progress: &Progress::for_terminal(),
-        request: &request,
-        config_name: None,
-    };
+    let subject = Subject::open(named.map_or(default.as_path(), Path::new), &cache, 1)?;
+    let pipeline = subject.pipeline();
     let mut wrong = 0;
-    for repo in &config.repos {
+    for repo in &subject.config.repos {
         let prepared = Preparation { pipeline: &pipeline, repo }.run()?;
         wrong += compare(&pipeline, &prepared, size)?;
     }

@@ -9,6 +9,8 @@ use crate::screen::normalize::Normalizer;
 
 /// Flag of a group whose node IDs hold a path of the machine.
 pub const MACHINE_PATH: &str = "machine-path-in-id";
+/// Flag of a group whose traced run started threads: what runs in them, and when, is up to the scheduler.
+pub const STARTS_THREADS: &str = "starts-threads";
 
 /// What makes two cases one group.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

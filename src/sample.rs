@@ -5,7 +5,8 @@
 //! 1. *Strata.* Every candidate of the repository gets a tier by its percentile ranks among the repository's candidates
 //!    ([`crate::tier`]). These tiers only steer the sample; the published `tier` is computed afterwards over the
 //!    published instances of the whole dataset.
-//! 2. *Order within a stratum.* By hash of seed and instance id ([`InstanceId::sample_order`]).
+//! 2. *Order within a stratum.* By hash of seed and instance id ([`InstanceId::sample_order`]); those whose trace can
+//!    differ from run to run come after all others, so that they are published only where the others do not suffice.
 //! 3. *Allocation.* As equal as possible: the strata take turns, hard, medium, easy, one slot a turn, until the slots
 //!    are used up; a stratum without candidates is passed over, so the slots it cannot fill go to the others. The
 //!    remainder of an uneven division thus falls to the harder strata.
@@ -27,6 +28,8 @@ pub struct Candidate {
     pub slug: RepoSlug,
     pub instance_id: InstanceId,
     pub difficulty: Difficulty,
+    /// Whether its trace can differ from run to run: traced attempts disagree, or threads were started.
+    pub unsteady: bool,
     /// Proved unfit after all: counts for the strata, but is never chosen.
     pub excluded: bool,
 }
@@ -68,9 +71,11 @@ fn strata(members: &[&Candidate], bounds: &TierBounds, seed: u64) -> [Vec<Instan
     let tiers = tiers(&difficulties, bounds);
     TURNS.map(|turn| {
         let eligible = members.iter().zip(&tiers).filter(|(member, tier)| **tier == turn && !member.excluded);
-        let mut stratum: Vec<InstanceId> = eligible.map(|(member, _)| member.instance_id.clone()).collect();
-        stratum.sort_by_cached_key(|id| (id.sample_order(seed), id.clone()));
-        stratum
+        let mut stratum: Vec<&Candidate> = eligible.map(|(member, _)| *member).collect();
+        stratum.sort_by_cached_key(|one| {
+            (one.unsteady, one.instance_id.sample_order(seed), one.instance_id.clone())
+        });
+        stratum.into_iter().map(|one| one.instance_id.clone()).collect()
     })
 }
 
@@ -92,6 +97,7 @@ mod tests {
             instance_id: InstanceId::derive(&slug, "c0", &format!("t.py::test_{number}")),
             slug: slug.clone(),
             difficulty: Difficulty { trace_length: random.u64(1..500), unique_files: random.u64(1..6) },
+            unsteady: false,
             excluded: false,
         };
         (0..size).map(|number| candidate(number, random)).collect()
@@ -126,6 +132,7 @@ mod tests {
             instance_id: InstanceId::derive(&slug, "c0", &number.to_string()),
             slug: slug.clone(),
             difficulty: Difficulty { trace_length: number, unique_files: number },
+            unsteady: false,
             excluded: false,
         };
         let candidates: Vec<_> = (0..100).map(candidate).collect();
@@ -140,6 +147,19 @@ mod tests {
         };
         assert_eq!(count(25), [9, 8, 8]);
         assert_eq!(count(80), [20, 30, 30], "the hard stratum has 20 members");
+    }
+
+    #[test]
+    fn unsteady_ones_are_chosen_only_where_the_others_do_not_suffice() {
+        let mut random = fastrand::Rng::with_seed(9);
+        let mut candidates = repository("one", 90, &mut random);
+        for candidate in &mut candidates {
+            candidate.unsteady = random.bool();
+        }
+        let unsteady: BTreeSet<_> =
+            candidates.iter().filter(|one| one.unsteady).map(|one| one.instance_id.clone()).collect();
+        assert!(choose(&candidates, 9, &BOUNDS, 0).is_disjoint(&unsteady));
+        assert_eq!(choose(&candidates, 90, &BOUNDS, 0).len(), 90);
     }
 
     #[test]

@@ -31,6 +31,7 @@ const ROUNDS: [(u32, TraceMode); 2] = [(100, TraceMode::Tree), (101, TraceMode::
 struct Sighting {
     functions: Vec<FunctionCalls>,
     total_calls: Option<u64>,
+    starts_threads: bool,
     import_calls: u64,
     import_files: Vec<String>,
     /// Whether the attempt showed the outcomes of the untraced ones.
@@ -169,6 +170,7 @@ impl Traces {
             import_files: first.import_files.clone(),
             stable: complete && unstable_functions.is_empty(),
             complete,
+            starts_threads: first.starts_threads || second.starts_threads,
             unstable_functions,
             code_sha256: Some(definitions.hash(&first.functions)),
         };
@@ -214,13 +216,13 @@ fn sighting(
     finished: bool,
 ) -> Sighting {
     let complete = finished && trace.as_ref().is_some_and(|trace| trace.complete);
-    let (functions, total_calls) =
-        trace.map(|trace| (trace.functions, trace.total_calls)).unwrap_or_default();
+    let (functions, total_calls, starts_threads) =
+        trace.map(|trace| (trace.functions, trace.total_calls, trace.starts_threads)).unwrap_or_default();
     let mut import_files = import.map(|import| import.files.clone()).unwrap_or_default();
     import_files.sort();
     import_files.dedup();
     let import_calls = import.map_or(0, |import| import.calls);
-    Sighting { functions, total_calls, import_calls, import_files, same_outcome, complete }
+    Sighting { functions, total_calls, starts_threads, import_calls, import_files, same_outcome, complete }
 }
 
 /// Functions on which two traced attempts differ (calls, order of first call, lines), `file::function`, sorted.
@@ -273,6 +275,7 @@ mod tests {
         let sighting = Sighting {
             functions: vec![function("f", 1, 2)],
             total_calls: Some(9),
+            starts_threads: false,
             import_calls: 1,
             import_files: vec!["a.py".into()],
             same_outcome: true,

@@ -41,17 +41,21 @@ impl Subject {
         let named = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let path = named.map_or_else(|| root.join("bench/flask.toml"), PathBuf::from);
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench");
-        let cache = Cache::open(&folder.join("cache"))?;
+        Self::open(&path, &folder().join("cache"), jobs)
+    }
+
+    /// A config and a cache of one's own.
+    pub fn open(config: &Path, cache: &Path, jobs: usize) -> Result<Self, AnyError> {
+        let cache = Cache::open(cache)?;
         let backend = LocalBackend::new(Path::new(env!("CARGO_BIN_EXE_gistmill")))?;
         Ok(Subject {
-            config: config::load(&path, &|_, _| None)?,
+            config: config::load(config, &|_, _| None)?,
             tools: Tools::find(&cache)?,
             conditions: Conditions::find(&cache, &backend)?,
             rules: RuleSet::shipped(),
             progress: Progress::for_terminal(),
             request: Request {
-                output: folder.join("output"),
+                output: folder().join("output"),
                 only: Vec::new(),
                 until: Stage::Dataset,
                 jobs,
@@ -93,6 +97,11 @@ impl Subject {
         );
         Ok(prepared)
     }
+}
+
+/// Where benchmarks keep what they make.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench")
 }
 
 /// Milliseconds per attempt when every group is run once in the base world: interpreters, conftests and files included.

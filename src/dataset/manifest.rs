@@ -196,7 +196,12 @@ fn varies() -> BTreeMap<&'static str, &'static str> {
             "attempts.parquet",
             "duration_ms, and the observations of groups that are dropped for nondeterminism",
         ),
-        ("instances.*", "nothing: duration_ms is null in every row, durations are in groups.parquet"),
+        (
+            "instances.*",
+            "nothing (duration_ms is null in every row) but counts of calls where trace_stable is false, or where the group \
+             in groups.parquet has the flag starts-threads",
+        ),
+        ("traces.parquet", "the same counts, of the same instances"),
         ("report.html", "follows groups.parquet"),
         ("manifest.json", "isolation, the hashes of the files above"),
     ])

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::config::Repo;
 use crate::error::{Error, Result};
+use crate::group::STARTS_THREADS;
 use crate::record::collected::Group;
 use crate::record::id::InstanceId;
 use crate::record::instance::{GroupRecord, RepositoryRecord};
@@ -283,6 +284,7 @@ impl<'a> Repository<'a> {
                     trace_length: traced.totals.trace_length,
                     unique_files: traced.totals.files.len() as u64,
                 },
+                unsteady: !traced.stable || traced.starts_threads,
                 excluded: false,
             });
         }
@@ -424,6 +426,9 @@ impl<'a> Repository<'a> {
             let considered: Vec<Attempt> =
                 bench.considered(index, choice.depth(index)).into_iter().cloned().collect();
             let attempts = bench.screened.of(index).to_vec();
+            if traced.as_ref().is_some_and(|traced| traced.starts_threads) {
+                group.flags.push(STARTS_THREADS.to_owned());
+            }
             groups.push(GroupRecord {
                 slug: self.repo.slug.clone(),
                 instance_id: InstanceId::derive(&self.repo.slug, &pinned.commit, &group.group_id),

@@ -75,6 +75,9 @@ pub struct Traced {
     pub import_files: Vec<String>,
     /// Whether a second traced attempt agreed, call for call, and tracing did not change the outcome.
     pub stable: bool,
+    /// Whether the group started threads: then how much is called can depend on the scheduler.
+    #[serde(default)]
+    pub starts_threads: bool,
     /// Functions on which the traced attempts disagree, `file::function`.
     pub unstable_functions: Vec<String>,
     /// Whether both traced attempts came to their end, with nothing lost: only then do the numbers mean anything.

@@ -18,6 +18,7 @@ _OPTIMIZED = 0x1
 _GENERATOR_LIKE = 0x20 | 0x80 | 0x200
 _RESUME = opcode.opmap.get("RESUME")
 _realpath = os.path.realpath
+_THREAD_STARTS = threading.Thread.start.__code__
 _RUNNER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -112,9 +113,13 @@ class Tracer:
             "functions": self._functions(),
             "files": sorted({file for file, _ in self.modules.values()}),
             "total_calls": total if self.all else None,
-            "threads": len(self.threads),
+            "starts_threads": self._starts_threads(),
             "complete": complete,
         }
+
+    def _starts_threads(self):
+        """Whether a thread was started, as far as the mode shows it: ``tree`` sees those that call into the tree."""
+        return len(self.threads) > 1 or id(_THREAD_STARTS) in self.outside
 
     def _functions(self):
         described = []

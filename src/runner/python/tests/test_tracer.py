@@ -145,5 +145,23 @@ def test_functions_of_the_tree_are_counted(start, python, mode):
     assert outcomes(runner.run(ready, "test_traces_itself")) == ["passed"]
 
 
+@pytest.mark.parametrize("python", PYTHONS)
+def test_a_group_that_starts_threads_is_known(start, python):
+    tree = {
+        "test_t.py": """
+import threading
+
+def test_alone(): pass
+def test_with_a_thread():
+    thread = threading.Thread(target=len, args=("",)); thread.start(); thread.join()
+def test_alone_again(): pass
+"""
+    }
+    runner = start(tree, python=python)
+    ready = runner.open("test_t.py", trace="all")
+    names = ("test_alone", "test_with_a_thread", "test_alone_again")
+    assert [runner.run(ready, name)["trace"]["starts_threads"] for name in names] == [False, True, False]
+
+
 def trace_is_by_profile(runner):
     return tuple(map(int, runner.greeting["python"].split(".")[:2])) < (3, 12)
