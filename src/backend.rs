@@ -1,11 +1,15 @@
 //! Backends: a [`Job`] goes in, a running [`Process`] comes out. A backend serves stages and names none of them.
 
 pub mod clock;
+pub mod docker;
 pub mod local;
 pub mod sandbox;
 
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -103,7 +107,7 @@ pub struct JobLimits {
 /// What is in force between a repository's code and the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Isolation {
-    /// `namespaces` or `process`.
+    /// `namespaces`, or `docker` for namespaces inside a container.
     pub kind: String,
     /// What is missing from full isolation, in words; empty when nothing is.
     pub missing: Vec<String>,
@@ -132,8 +136,74 @@ pub trait Backend: Send + Sync {
     fn places(&self) -> &Places;
     /// What is in force.
     fn isolation(&self) -> &Isolation;
+    /// Whether jobs see the host's own system: its programs, libraries and certificates.
+    fn shows_host_system(&self) -> bool {
+        true
+    }
+    /// Whether jobs run on the processors of this machine.
+    fn shares_processors(&self) -> bool {
+        true
+    }
     /// Starts a job; dropping the process ends it and everything that it started.
-    fn start(&self, job: &Job) -> Result<local::Process>;
+    ///
+    /// # Errors
+    /// The machine's or the harness's trouble; what the job itself does is no error.
+    fn start(&self, job: &Job) -> Result<Box<dyn Process>>;
     /// Runs a job to its end, or to the time limit.
-    fn run(&self, job: &Job, limit: Duration) -> Result<Finished>;
+    ///
+    /// # Errors
+    /// Those of [`Backend::start`] and [`Process::wait`].
+    fn run(&self, job: &Job, limit: Duration) -> Result<Finished> {
+        self.start(job)?.wait(limit)
+    }
+}
+
+/// A running job. Dropping it ends the job and everything that it started.
+pub trait Process: Send + std::fmt::Debug {
+    /// What answers are read from, once; only for jobs with a channel.
+    fn take_answers(&mut self) -> Option<Box<dyn Read + Send>>;
+    /// What requests are written to; only for jobs with a channel.
+    fn requests(&mut self) -> Option<&mut dyn Write>;
+    /// What the job printed to stderr so far (with a channel: stdout too), the last part.
+    fn log(&self) -> String;
+    /// Waits for the end; ends the job when the limit is over.
+    ///
+    /// # Errors
+    /// When the job could not be set up or its end cannot be learned, or an interruption.
+    fn wait(self: Box<Self>, limit: Duration) -> Result<Finished>;
+    /// Ends the job and everything in it, now.
+    fn end(&mut self);
+}
+
+/// Bytes of a job's stdout and stderr that are kept, each: the last ones.
+const TAIL_BYTES: usize = 256 * 1024;
+
+/// The last bytes of a stream, shared with the thread that reads it.
+#[derive(Debug, Clone, Default)]
+struct Tail(Arc<Mutex<Vec<u8>>>);
+
+impl Tail {
+    fn text(&self) -> String {
+        let bytes = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn push(&self, more: &[u8]) {
+        let mut bytes = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        bytes.extend_from_slice(more);
+        if bytes.len() > 2 * TAIL_BYTES {
+            let excess = bytes.len() - TAIL_BYTES;
+            bytes.drain(..excess);
+        }
+    }
+
+    fn follow(&self, mut stream: impl Read + Send + 'static) -> JoinHandle<()> {
+        let tail = self.clone();
+        std::thread::spawn(move || {
+            let mut buffer = [0_u8; 16 * 1024];
+            while let Ok(length @ 1..) = stream.read(&mut buffer) {
+                tail.push(&buffer[..length]);
+            }
+        })
+    }
 }

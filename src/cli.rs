@@ -3,7 +3,9 @@
 mod build;
 mod check;
 mod diff;
+mod image;
 mod inputs;
+mod parity;
 mod refresh;
 mod replay;
 mod show;
@@ -52,12 +54,18 @@ enum Command {
     Show(show::ShowArguments),
     /// Run a group once more in a world, and show what differs from the base world
     Replay(replay::ReplayArguments),
+    /// Screen a repository on both backends, and explain each group whose verdict differs
+    Parity(parity::ParityArguments),
     /// Compare two versions of a dataset
     Diff(diff::DiffArguments),
     /// Move the pins of a configuration to what is newest now
     Refresh(refresh::RefreshArguments),
     /// Write named subsets of a dataset that is there, without running anything
     Subset(subset::SubsetArguments),
+    /// List, save and load the images of environments
+    Image(image::ImageArguments),
+    /// Remove the containers, images and volumes that gistmill made in the Docker engine, and nothing else
+    Clean,
     /// Render the dataset's page again
     Report {
         /// The dataset directory, `output/<name>/<version>`
@@ -98,8 +106,11 @@ pub fn main() -> ExitCode {
         Command::Check(check) => Ok(check::run(&arguments, check)),
         Command::Show(show) => show::run(&arguments, show),
         Command::Replay(replay) => replay::run(&arguments, replay),
+        Command::Parity(asked) => parity::run(&arguments, asked),
         Command::Diff(versions) => diff::run(&arguments, versions),
         Command::Refresh(asked) => refresh::run(&arguments, asked),
+        Command::Image(asked) => image::run(&arguments, asked),
+        Command::Clean => image::clean(&arguments),
         Command::Subset(subset) => subset::run(&arguments, subset),
         Command::Report { directory } => crate::report::render(directory).map(|()| 0),
     };

@@ -33,6 +33,7 @@ pub struct Config {
     pub screen: Screen,
     pub tier: TierBounds,
     pub limits: Limits,
+    pub docker: Docker,
     pub repos: Vec<Repo>,
     /// Named subsets, by name; `hard` is built in and not among them.
     pub subsets: Vec<Subset>,
@@ -84,6 +85,23 @@ pub struct Limits {
     pub output: u64,
 }
 
+/// `[docker]`: what repositories with `backend = "docker"` run in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Docker {
+    /// Base image, by digest.
+    pub base: String,
+    /// Bytes of memory of one container, swap included; 0 = unlimited.
+    pub memory: u64,
+    /// Processors of one container, in thousandths; 0 = unlimited.
+    pub milli_cpus: u64,
+    /// Bytes that the layers of images may take; 0 = unlimited.
+    pub disk_budget: u64,
+}
+
+/// The base image where the config names none: the official slim Python 3.12 image, for all its platforms.
+pub const BASE_IMAGE: &str =
+    "python:3.12-slim@sha256:78387bc3881b8273120a12ebe6c1ab22b018ccc2c9adf565ae1ac9b536e184ea";
+
 /// One `[[repo]]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Repo {
@@ -102,6 +120,10 @@ pub struct Repo {
     pub backend: BackendKind,
     /// RFC 3339 time or date that replaces the commit's as the newest upload to install.
     pub exclude_newer: Option<String>,
+    /// Base image in place of the one in `[docker]`.
+    pub base: Option<String>,
+    /// Packages of the distribution that the base gets.
+    pub system_packages: Vec<String>,
 }
 
 /// Where a repository comes from, as configured (`url` may hold credentials: never print it, see

@@ -110,7 +110,7 @@ pub fn build(
     }
     let project = project::Project::parse(&files)?;
     let choice = python::choose(repo.python.as_deref(), &project, &tools.interpreters)?;
-    let key = input_key(pinned, repo, &choice.interpreter);
+    let key = input_key(pinned, repo, &choice.interpreter, tools);
     let environments = cache.dir("environments")?;
     let folder = environments.join(&key[..32]);
     let _guard = lock_folder(&environments.join(format!("{}.lock", &key[..32])))?;
@@ -127,7 +127,12 @@ pub fn build(
 }
 
 /// Everything that decides what is built, but for what the package index says.
-fn input_key(pinned: &Pinned, repo: &config::Repo, python: &python::Interpreter) -> String {
+fn input_key(
+    pinned: &Pinned,
+    repo: &config::Repo,
+    python: &python::Interpreter,
+    tools: &Tools,
+) -> String {
     let asked = serde_json::json!([
         repo.python,
         repo.groups,
@@ -137,7 +142,7 @@ fn input_key(pinned: &Pinned, repo: &config::Repo, python: &python::Interpreter)
         repo.env,
         repo.exclude_newer,
     ]);
-    hash_parts(&[
+    let key = hash_parts(&[
         "environment",
         STAGE_VERSION,
         &pinned.tree_sha256,
@@ -146,7 +151,11 @@ fn input_key(pinned: &Pinned, repo: &config::Repo, python: &python::Interpreter)
         &python.version,
         &python.prefix.to_string_lossy(),
         &asked.to_string(),
-    ])
+    ]);
+    match &tools.foundation {
+        Some(foundation) => hash_parts(&[&key, &foundation.id]),
+        None => key,
+    }
 }
 
 /// Two runs of gistmill never build one environment at the same time. The lock goes with the file.

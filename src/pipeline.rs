@@ -5,6 +5,8 @@
 //! where it was, and a build with nothing new only reads. One repository's trouble is recorded and the others go on.
 
 mod bench;
+pub mod machine;
+pub mod parity;
 pub mod prepare;
 pub mod replay;
 mod repository;
@@ -12,7 +14,6 @@ mod sources;
 
 use std::path::{Path, PathBuf};
 
-use crate::backend::Backend;
 use crate::config::Config;
 use crate::dataset::{self, DatasetInput, Summary};
 use crate::environment::Tools;
@@ -21,11 +22,12 @@ use crate::progress::Progress;
 use crate::record::id::RepoSlug;
 use crate::record::instance::{FailedRepository, RepositoryRecord};
 use crate::rules::RuleSet;
-use crate::screen::conditions::Conditions;
 use crate::screen::pool::Pool;
 use crate::screen::world::WorldSetting;
 use crate::store::{Cache, Lock, read_json};
 use crate::subset::Subset;
+
+pub use machine::Machine;
 
 /// Stages of the flow, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -73,10 +75,9 @@ pub struct Pipeline<'a> {
     pub public_config: serde_json::Value,
     pub rules: &'a RuleSet,
     pub cache: &'a Cache,
-    pub backend: &'a dyn Backend,
+    /// Where repositories run, and what can be varied there.
+    pub machine: &'a Machine,
     pub tools: &'a Tools,
-    /// What the machine can vary.
-    pub conditions: &'a Conditions,
     pub progress: &'a Progress,
     pub request: &'a Request,
     /// File name of the configuration, for the commands that evidence gives; none for the built-in one.
@@ -141,13 +142,14 @@ impl Pipeline<'_> {
         }
         let repositories: Vec<RepositoryRecord> =
             finished.iter_mut().filter_map(|finished| finished.record.take()).collect();
+        let (isolation, conditions) = self.machine.describe();
         let input = DatasetInput {
             config: self.config,
             public_config: self.public_config.clone(),
             repositories: &repositories,
             failed: &failed,
-            isolation: self.backend.isolation(),
-            conditions: self.conditions,
+            isolation: &isolation,
+            conditions: &conditions,
             tool_version: env!("CARGO_PKG_VERSION"),
             subsets: &self.request.subsets,
             rules: self.rules.unused(),
@@ -168,7 +170,7 @@ impl Pipeline<'_> {
     ) -> Pool<'b> {
         let screen = &self.config.screen;
         Pool {
-            backend: self.backend,
+            backend: &*prepared.backend,
             setting: &world.setting,
             groups: &prepared.collected.groups,
             options,

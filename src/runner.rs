@@ -7,13 +7,12 @@
 pub mod protocol;
 
 use std::collections::BTreeMap;
-use std::io::{BufReader, Write};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-use crate::backend::local::Process;
-use crate::backend::{Backend, Job, JobLimits, Mount, Network, Places};
+use crate::backend::{Backend, Job, JobLimits, Mount, Network, Places, Process};
 use crate::error::{Error, Result};
 use crate::record::id::{hash_parts, sha256_hex};
 use crate::store::Cache;
@@ -159,7 +158,7 @@ impl Setting {
 /// A live interpreter of the fork tree.
 #[derive(Debug)]
 pub struct Runner {
-    process: Process,
+    process: Box<dyn Process>,
     answers: Receiver<Result<Numbered, String>>,
     next_id: u64,
     /// Versions that the runner reported.

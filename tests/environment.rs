@@ -64,6 +64,8 @@ impl Bench {
             env: BTreeMap::new(),
             backend: BackendKind::Local,
             exclude_newer: None,
+            base: None,
+            system_packages: Vec::new(),
         };
         let gate = |candidate: &Candidate<'_>| {
             let finished = self.run(

@@ -4,18 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use gistmill::backend::local::LocalBackend;
 use gistmill::config::{self, Config};
 use gistmill::environment::Tools;
 use gistmill::pipeline::prepare::{Preparation, Prepared};
-use gistmill::pipeline::{Pipeline, Request, Stage};
+use gistmill::pipeline::{Machine, Pipeline, Request, Stage};
 use gistmill::progress::Progress;
 use gistmill::record::collected::Group;
 use gistmill::record::id::sha256_hex;
 use gistmill::rules::RuleSet;
 use gistmill::runner::protocol::TraceMode;
 use gistmill::screen::cold::Cold;
-use gistmill::screen::conditions::Conditions;
 use gistmill::screen::pool::Event;
 use gistmill::screen::tasks;
 use gistmill::screen::world::WorldSetting;
@@ -27,9 +25,8 @@ pub type AnyError = Box<dyn std::error::Error>;
 pub struct Subject {
     pub config: Config,
     pub cache: Cache,
-    backend: LocalBackend,
+    machine: Machine,
     tools: Tools,
-    conditions: Conditions,
     rules: RuleSet,
     progress: Progress,
     pub request: Request,
@@ -47,11 +44,12 @@ impl Subject {
     /// A config and a cache of one's own.
     pub fn open(config: &Path, cache: &Path, jobs: usize) -> Result<Self, AnyError> {
         let cache = Cache::open(cache)?;
-        let backend = LocalBackend::new(Path::new(env!("CARGO_BIN_EXE_gistmill")))?;
+        let config = config::load(config, &|_, _| None)?;
+        let program = Path::new(env!("CARGO_BIN_EXE_gistmill"));
         Ok(Subject {
-            config: config::load(config, &|_, _| None)?,
+            machine: Machine::new(program, &cache, &config, &[])?,
+            config,
             tools: Tools::find(&cache)?,
-            conditions: Conditions::find(&cache, &backend)?,
             rules: RuleSet::shipped(),
             progress: Progress::for_terminal(),
             request: Request {
@@ -62,7 +60,6 @@ impl Subject {
                 subsets: Vec::new(),
             },
             cache,
-            backend,
         })
     }
 
@@ -73,9 +70,8 @@ impl Subject {
             public_config: config::to_public_json(&self.config),
             rules: &self.rules,
             cache: &self.cache,
-            backend: &self.backend,
+            machine: &self.machine,
             tools: &self.tools,
-            conditions: &self.conditions,
             progress: &self.progress,
             request: &self.request,
             config_name: None,
@@ -131,7 +127,7 @@ pub fn cold(
 ) -> Result<f64, AnyError> {
     let options = prepared.built.quiet_options();
     let cold = Cold {
-        backend: pipeline.backend,
+        backend: &*prepared.backend,
         setting: &prepared.setting,
         options: &options,
         group_timeout: pipeline.config.screen.group_timeout,

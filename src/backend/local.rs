@@ -5,16 +5,12 @@ use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::sandbox::{self, Plan};
-use super::{Backend, Finished, Isolation, Job, JobLimits, Mount, Network, Places};
+use super::{Backend, Finished, Isolation, Job, JobLimits, Mount, Network, Places, Process, Tail};
 use crate::error::{Error, Result};
-
-/// Bytes of a job's stdout and stderr that are kept, each: the last ones.
-const TAIL_BYTES: usize = 256 * 1024;
 
 /// Runs jobs on this machine.
 #[derive(Debug)]
@@ -82,18 +78,14 @@ impl Backend for LocalBackend {
         &self.isolation
     }
 
-    fn start(&self, job: &Job) -> Result<Process> {
-        Process::start(&self.helper, job)
-    }
-
-    fn run(&self, job: &Job, limit: Duration) -> Result<Finished> {
-        self.start(job)?.wait(limit)
+    fn start(&self, job: &Job) -> Result<Box<dyn Process>> {
+        Ok(Box::new(LocalProcess::start(&self.helper, job)?))
     }
 }
 
-/// A running job. Dropping it ends the job and everything that it started.
+/// A job that runs on this machine.
 #[derive(Debug)]
-pub struct Process {
+struct LocalProcess {
     child: Child,
     /// Requests, and the lifeline: when this closes the sandbox ends.
     requests: Option<ChildStdin>,
@@ -103,33 +95,7 @@ pub struct Process {
     readers: Vec<JoinHandle<()>>,
 }
 
-/// The last bytes of a stream, shared with the thread that reads it.
-#[derive(Debug, Clone, Default)]
-struct Tail(Arc<Mutex<Vec<u8>>>);
-
-impl Tail {
-    fn text(&self) -> String {
-        let bytes = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-
-    fn follow(&self, mut stream: impl Read + Send + 'static) -> JoinHandle<()> {
-        let tail = self.clone();
-        std::thread::spawn(move || {
-            let mut buffer = [0_u8; 16 * 1024];
-            while let Ok(length @ 1..) = stream.read(&mut buffer) {
-                let mut bytes = tail.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                bytes.extend_from_slice(&buffer[..length]);
-                if bytes.len() > 2 * TAIL_BYTES {
-                    let excess = bytes.len() - TAIL_BYTES;
-                    bytes.drain(..excess);
-                }
-            }
-        })
-    }
-}
-
-impl Process {
+impl LocalProcess {
     fn start(helper: &Path, job: &Job) -> Result<Self> {
         let plan = Plan {
             argv: job.argv.clone(),
@@ -167,34 +133,25 @@ impl Process {
         if !job.channel {
             readers.extend(answers.take().map(|stream| stdout.follow(stream)));
         }
-        Ok(Process { child, requests, answers, stdout, stderr, readers })
+        Ok(LocalProcess { child, requests, answers, stdout, stderr, readers })
     }
 
-    /// The pipe for requests; only for jobs with a channel.
-    pub fn take_answers(&mut self) -> Option<ChildStdout> {
-        self.answers.take()
+}
+
+impl Process for LocalProcess {
+    fn take_answers(&mut self) -> Option<Box<dyn Read + Send>> {
+        self.answers.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>)
     }
 
-    /// The pipe that answers come from; only for jobs with a channel.
-    pub fn requests(&mut self) -> Option<&mut ChildStdin> {
-        self.requests.as_mut()
+    fn requests(&mut self) -> Option<&mut dyn Write> {
+        self.requests.as_mut().map(|pipe| pipe as &mut dyn Write)
     }
 
-    /// What the job printed to stderr so far (with a channel: stdout too), the last part.
-    pub fn log(&self) -> String {
+    fn log(&self) -> String {
         self.stderr.text()
     }
 
-    /// The program's process id on the host.
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Waits for the end; ends the job when the limit is over.
-    ///
-    /// # Errors
-    /// When the sandbox itself could not be set up, or the operating system refuses to wait.
-    pub fn wait(mut self, limit: Duration) -> Result<Finished> {
+    fn wait(mut self: Box<Self>, limit: Duration) -> Result<Finished> {
         let deadline = Instant::now() + limit;
         let mut pause = Duration::from_millis(1);
         let status = loop {
@@ -220,15 +177,14 @@ impl Process {
         Ok(Finished { code: code.filter(|code| *code < 128), timed_out: status.is_none(), stdout, stderr })
     }
 
-    /// Ends the job and everything in it, now.
-    pub fn end(&mut self) {
+    fn end(&mut self) {
         self.requests = None;
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Drop for Process {
+impl Drop for LocalProcess {
     fn drop(&mut self) {
         self.end();
     }

@@ -6,14 +6,12 @@ use serde_json::json;
 
 use super::inputs::Inputs;
 use super::{Arguments, ConfigArguments, Format, table};
-use crate::backend::local::LocalBackend;
 use crate::config::{self, Config};
 use crate::environment::Tools;
 use crate::error::{Error, Result};
-use crate::pipeline::{Built, Pipeline, Request, Stage};
+use crate::pipeline::{Built, Machine, Pipeline, Request, Stage};
 use crate::progress::Progress;
 use crate::rules::RuleSet;
-use crate::screen::conditions::Conditions;
 use crate::store::Cache;
 
 #[derive(Debug, clap::Args)]
@@ -47,9 +45,8 @@ pub struct Job {
     public_config: serde_json::Value,
     rules: RuleSet,
     cache: Cache,
-    backend: LocalBackend,
+    machine: Machine,
     tools: Tools,
-    conditions: Conditions,
     progress: Progress,
     pub request: Request,
     config_name: Option<String>,
@@ -61,20 +58,29 @@ impl Job {
     /// # Errors
     /// Bad configuration or rules; a machine that lacks something.
     pub fn new(arguments: &Arguments, selected: &ConfigArguments) -> Result<Self> {
+        Job::with(arguments, selected, |_| {})
+    }
+
+    /// The same with a configuration that is changed first.
+    ///
+    /// # Errors
+    /// Those of [`Job::new`].
+    pub fn with(
+        arguments: &Arguments,
+        selected: &ConfigArguments,
+        change: impl FnOnce(&mut Config),
+    ) -> Result<Self> {
         let inputs = Inputs::choose(selected);
         eprintln!("config: {}", inputs.describe_config());
         eprintln!("rules: {}", inputs.describe_rules());
-        let config = inputs.config(&selected.only)?;
+        let mut config = inputs.config(&selected.only)?;
+        change(&mut config);
         let rules = inputs.rules()?;
         let cache = arguments.cache()?;
-        let backend = LocalBackend::new(&own_program()?)?;
-        if let Some(repo) = config.repos.iter().find(|repo| repo.backend == config::BackendKind::Docker) {
-            return Err(super::check::docker_is_not_built().at(&repo.slug));
-        }
+        let machine = Machine::new(&own_program()?, &cache, &config, &selected.only)?;
         Ok(Job {
             public_config: public_config(&config, &rules),
             tools: Tools::find(&cache)?,
-            conditions: Conditions::find(&cache, &backend)?,
             progress: Progress::for_terminal(),
             request: Request {
                 output: selected.output.clone(),
@@ -87,7 +93,7 @@ impl Job {
             config,
             rules,
             cache,
-            backend,
+            machine,
         })
     }
 
@@ -98,9 +104,8 @@ impl Job {
             public_config: self.public_config.clone(),
             rules: &self.rules,
             cache: &self.cache,
-            backend: &self.backend,
+            machine: &self.machine,
             tools: &self.tools,
-            conditions: &self.conditions,
             progress: &self.progress,
             request: &self.request,
             config_name: self.config_name.as_deref(),

@@ -6,6 +6,7 @@ use super::inputs::Inputs;
 use super::unused::LastBuild;
 use super::{Arguments, ConfigArguments, Format, build};
 use crate::backend::Backend;
+use crate::backend::docker::{Engine, image};
 use crate::backend::local::LocalBackend;
 use crate::config::{BackendKind, Config};
 use crate::environment::Tools;
@@ -39,7 +40,11 @@ pub fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
             .as_ref()
             .map(|last| finding("unused rules", last.as_ref().map(LastBuild::describe).map_err(copy))),
     );
-    findings.push(finding("sandbox", sandbox()));
+    // Who only builds in containers needs no sandbox on this machine.
+    let local = |config: &Config| config.repos.iter().any(|repo| repo.backend == BackendKind::Local);
+    if config.as_ref().map_or(true, local) {
+        findings.push(finding("sandbox", sandbox()));
+    }
     let cache = arguments.cache();
     findings
         .push(finding("cache", cache.as_ref().map(|cache| cache.root().display().to_string()).map_err(copy)));
@@ -53,6 +58,7 @@ pub fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
             .map(|config| format!("{} repositories ({})", config.repos.len(), inputs.describe_config()))
             .map_err(copy),
     ));
+    findings.extend(config.iter().flat_map(docker));
     print(arguments, &findings, unused.and_then(Result::ok));
     let worst = findings
         .iter()
@@ -110,7 +116,8 @@ fn machine(cache: &crate::store::Cache, config: Option<&Config>) -> Vec<Finding>
 fn repositories(config: &Config, versions: &[&str]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for repo in &config.repos {
-        if let Some(request) = &repo.python {
+        // The interpreters of a container are those of its image.
+        if let Some(request) = repo.python.as_ref().filter(|_| repo.backend == BackendKind::Local) {
             let matching = versions
                 .iter()
                 .find(|version| **version == request.as_str() || version.starts_with(&format!("{request}.")));
@@ -121,17 +128,34 @@ fn repositories(config: &Config, versions: &[&str]) -> Vec<Finding> {
             };
             findings.push(finding(repo.slug.as_str(), result));
         }
-        if repo.backend == BackendKind::Docker {
-            findings.push(finding(repo.slug.as_str(), Err(docker_is_not_built())));
-        }
     }
     findings
 }
 
-/// The error for `backend = "docker"` while that backend does not exist.
-pub fn docker_is_not_built() -> Error {
-    Error::usage("this version has no Docker backend")
-        .with_hint("set backend = \"local\" for this repository")
+/// The engine, where a repository needs one, and whether it has the bases.
+fn docker(config: &Config) -> Vec<Finding> {
+    let mut bases: Vec<&str> = config
+        .repos
+        .iter()
+        .filter(|repo| repo.backend == BackendKind::Docker)
+        .map(|repo| repo.base.as_deref().unwrap_or(&config.docker.base))
+        .collect();
+    bases.sort_unstable();
+    bases.dedup();
+    if bases.is_empty() {
+        return Vec::new();
+    }
+    let engine = match Engine::connect() {
+        Ok(engine) => engine,
+        Err(error) => return vec![finding("docker", Err(error))],
+    };
+    let mut findings = vec![finding("docker", Ok(engine.version.clone()))];
+    findings.extend(bases.into_iter().map(|base| {
+        let there = image::exists(&engine, base);
+        let text = |there| format!("{base} {}", if there { "is there" } else { "is not there yet; a build pulls it" });
+        finding("base", there.map(text))
+    }));
+    findings
 }
 
 fn print(arguments: &Arguments, findings: &[Finding], last: Option<LastBuild>) {

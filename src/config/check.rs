@@ -1,6 +1,7 @@
 //! What was typed becomes a [`Config`]: ranges, units and what must hold between keys. Pure but for one question to
 //! the file system (does a `path` exist) and one that the caller answers (what does a branch stand for).
 
+mod docker;
 mod pin;
 mod recipe;
 mod repo;
@@ -41,6 +42,7 @@ pub fn config(raw: &Raw<'_>, base: &Path, resolve: &Resolve<'_>, problems: &mut 
         screen: screen(&raw.screen, problems),
         tier: tier(&raw.tier, problems),
         limits: limits(&raw.limits, problems),
+        docker: docker::check(&raw.docker, problems),
         repos,
         subsets,
     }

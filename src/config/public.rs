@@ -23,6 +23,11 @@ pub fn to_public_json(config: &Config) -> Value {
         },
         "tier": config.tier,
         "limits": config.limits,
+        "docker": {
+            "base": publish(&config.docker.base),
+            "memory": config.docker.memory,
+            "milli_cpus": config.docker.milli_cpus,
+        },
         "subsets": config.subsets,
         "repos": config.repos.iter().map(repo).collect::<Vec<Value>>(),
     })
@@ -40,6 +45,8 @@ fn repo(repo: &Repo) -> Value {
     keys.insert("env".to_owned(), json!(env(&repo.env)));
     keys.insert("backend".to_owned(), json!(repo.backend));
     keys.insert("exclude_newer".to_owned(), json!(repo.exclude_newer));
+    keys.insert("base".to_owned(), json!(repo.base.as_deref().map(publish)));
+    keys.insert("system_packages".to_owned(), json!(repo.system_packages));
     Value::Object(keys)
 }
 

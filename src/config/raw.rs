@@ -12,7 +12,8 @@ const SCREEN: [&str; 6] =
     ["attempts", "cold_runs", "parity_groups", "case_timeout", "group_timeout", "partial_groups"];
 const TIER: [&str; 2] = ["medium", "hard"];
 const LIMITS: [&str; 4] = ["memory", "processes", "file_size", "output"];
-const REPO: [&str; 17] = [
+const DOCKER: [&str; 4] = ["base", "memory", "cpus", "disk_budget"];
+const REPO: [&str; 19] = [
     "slug",
     "git",
     "path",
@@ -30,15 +31,18 @@ const REPO: [&str; 17] = [
     "env",
     "backend",
     "exclude_newer",
+    "base",
+    "system_packages",
 ];
 /// Keys of a subset; further ones are the measurements, each with `min` and `max`.
 const SUBSET: [&str; 6] = ["repos", "tiers", "hard", "per_repo", "size", "seed"];
 /// Sections, as written in the file, with their keys.
-const SECTIONS: [(&str, &str, &[&str]); 6] = [
+const SECTIONS: [(&str, &str, &[&str]); 7] = [
     ("dataset", "[dataset]", &DATASET),
     ("screen", "[screen]", &SCREEN),
     ("tier", "[tier]", &TIER),
     ("limits", "[limits]", &LIMITS),
+    ("docker", "[docker]", &DOCKER),
     ("repo", "[[repo]]", &REPO),
     ("subset", "[subset.<name>]", &SUBSET),
 ];
@@ -53,6 +57,7 @@ pub struct Raw<'a> {
     pub screen: RawScreen<'a>,
     pub tier: RawTier,
     pub limits: RawLimits<'a>,
+    pub docker: RawDocker<'a>,
     pub repos: Vec<RawRepo<'a>>,
     pub subsets: Vec<RawSubset<'a>>,
     /// Whether `dataset` is there, in whatever form.
@@ -96,6 +101,14 @@ pub struct RawLimits<'a> {
     pub output: Field<Bytes<'a>>,
 }
 
+/// `[docker]`
+pub struct RawDocker<'a> {
+    pub base: Text<'a>,
+    pub memory: Field<Bytes<'a>>,
+    pub cpus: Field<f64>,
+    pub disk_budget: Field<Bytes<'a>>,
+}
+
 /// One `[[repo]]`.
 pub struct RawRepo<'a> {
     pub at: usize,
@@ -117,6 +130,8 @@ pub struct RawRepo<'a> {
     pub env: Pairs<'a>,
     pub backend: Text<'a>,
     pub exclude_newer: Field<String>,
+    pub base: Text<'a>,
+    pub system_packages: Texts<'a>,
 }
 
 /// One `[subset.<name>]`.
@@ -150,6 +165,7 @@ pub fn read<'a>(table: &'a DeTable<'a>, problems: &mut Problems<'_>) -> Raw<'a> 
         screen: screen(section("screen", problems).as_ref(), problems),
         tier: tier(section("tier", problems).as_ref(), problems),
         limits: limits(section("limits", problems).as_ref(), problems),
+        docker: docker(section("docker", problems).as_ref(), problems),
         repos: root.sections("repo", problems).iter().map(|section| repo(section, problems)).collect(),
         subsets: root
             .named_sections("subset", problems)
@@ -232,6 +248,18 @@ fn limits<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> Raw
     }
 }
 
+fn docker<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> RawDocker<'a> {
+    if let Some(section) = section {
+        refuse_unknown(section, "docker", problems);
+    }
+    RawDocker {
+        base: field(section, |section| section.text("base", problems)),
+        memory: field(section, |section| section.bytes("memory", problems)),
+        cpus: field(section, |section| section.number("cpus", problems)),
+        disk_budget: field(section, |section| section.bytes("disk_budget", problems)),
+    }
+}
+
 fn repo<'a>(section: &Section<'a>, problems: &mut Problems<'_>) -> RawRepo<'a> {
     refuse_unknown(section, "repo", problems);
     RawRepo {
@@ -253,6 +281,8 @@ fn repo<'a>(section: &Section<'a>, problems: &mut Problems<'_>) -> RawRepo<'a> {
         env: section.pairs("env", problems),
         backend: section.text("backend", problems),
         exclude_newer: section.date("exclude_newer", problems),
+        base: section.text("base", problems),
+        system_packages: section.texts("system_packages", problems),
     }
 }
 

@@ -151,6 +151,8 @@ fn instance(record: &RepositoryRecord, group: &GroupRecord) -> Result<Instance> 
         duration_ms: None,
         environment: format!("environments/{}", pinned.slug.file_name()),
         lock_sha256: record.built.lock_sha256.clone(),
+        image: record.image.as_ref().map(|image| image.tag.clone()),
+        image_id: record.image.as_ref().map(|image| image.id.clone()),
         code_sha256: traced.code_sha256.clone(),
     })
 }

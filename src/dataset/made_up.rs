@@ -164,6 +164,7 @@ fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng
         parity: Parity { compared: size / 2, differing: difference(size) },
         groups,
         backend: "local".into(),
+        image: None,
     }
 }
 

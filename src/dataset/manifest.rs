@@ -281,6 +281,7 @@ fn environment(repository: &Repository<'_>) -> Value {
         "lock_sha256": built.lock_sha256,
         "key": built.key,
         "backend": repository.record.backend,
+        "image": repository.record.image,
         "rungs": built.rungs,
         "switched_off": built.switched_off,
         "variables": built.env.keys().collect::<Vec<_>>(),

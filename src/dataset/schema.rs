@@ -145,6 +145,8 @@ pub fn instances() -> Vec<ColumnOf<Instance>> {
         real("duration_ms", |row| row.duration_ms),
         text("environment", |row| Some(&row.environment)),
         text("lock_sha256", |row| Some(&row.lock_sha256)),
+        text("image", |row| row.image.as_deref()),
+        text("image_id", |row| row.image_id.as_deref()),
         text("code_sha256", |row| row.code_sha256.as_deref()),
     ]
 }

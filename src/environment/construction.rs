@@ -122,6 +122,8 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
         switched_off: best.report.switched_off.clone(),
         rungs: rungs.clone(),
         notes: notes.clone(),
+        base: workshop.tools.foundation.as_ref().map(|foundation| foundation.name.clone()),
+        system_packages: workshop.tools.foundation.iter().flat_map(|one| one.packages.clone()).collect(),
         made_with: [("uv".to_owned(), workshop.uv.version.clone())].into(),
     };
     let image = Image {
@@ -133,10 +135,12 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
         source_root: &source_root.to_string_lossy(),
         build_variables: &workshop.build_variables,
         has_direct: !best.lock.direct().is_empty(),
+        base: recipe.base.as_deref(),
+        packages: &recipe.system_packages,
     };
     record::write(&folder.join("recipe"), &recipe, &best.lock, &build_lock, &image)?;
     let built = Built {
-        key: built_key(&recipe, pinned, repo, &build_lock),
+        key: built_key(&recipe, pinned, repo, &build_lock, workshop.tools),
         python: recipe.python.clone(),
         python_reason: recipe.python_reason.clone(),
         python_prefix: inputs.choice.interpreter.prefix.clone(),
@@ -358,7 +362,13 @@ fn left_out(inputs: &Inputs<'_>, rungs: &[Rung]) -> Vec<String> {
 }
 
 /// Content address: the same key means the same environment, however the ladder got there.
-fn built_key(recipe: &Recipe, pinned: &Pinned, repo: &config::Repo, build_lock: &Lock) -> String {
+fn built_key(
+    recipe: &Recipe,
+    pinned: &Pinned,
+    repo: &config::Repo,
+    build_lock: &Lock,
+    tools: &Tools,
+) -> String {
     let rest = serde_json::json!([
         recipe.tree_installed,
         recipe.build_variables,
@@ -366,7 +376,7 @@ fn built_key(recipe: &Recipe, pinned: &Pinned, repo: &config::Repo, build_lock: 
         recipe.switched_off,
         repo.tests,
     ]);
-    hash_parts(&[
+    let key = hash_parts(&[
         "built",
         STAGE_VERSION,
         &recipe.python,
@@ -374,7 +384,11 @@ fn built_key(recipe: &Recipe, pinned: &Pinned, repo: &config::Repo, build_lock: 
         &build_lock.sha256(),
         &pinned.tree_sha256,
         &rest.to_string(),
-    ])
+    ]);
+    match &tools.foundation {
+        Some(foundation) => hash_parts(&[&key, &foundation.id]),
+        None => key,
+    }
 }
 
 #[cfg(test)]

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::backend::local::Process;
-use crate::backend::{Backend, Finished, Isolation, Job, Mount, Network, Places};
+use crate::backend::{Backend, Finished, Isolation, Job, Mount, Network, Places, Process};
 use crate::config::{self, BackendKind, SourceSpec};
 use crate::environment::python::Interpreter;
 use crate::environment::{GateReport, Tools, build};
@@ -67,7 +66,7 @@ impl Backend for Scripted {
         &self.isolation
     }
 
-    fn start(&self, _: &Job) -> Result<Process> {
+    fn start(&self, _: &Job) -> Result<Box<dyn Process>> {
         Err(Error::internal("nothing is started here"))
     }
 
@@ -153,6 +152,8 @@ fn bench(files: &[(&str, &str)]) -> Bench {
         env: BTreeMap::new(),
         backend: BackendKind::Local,
         exclude_newer: None,
+        base: None,
+        system_packages: Vec::new(),
     };
     Bench { _scratch: scratch, cache, tools, pinned, repo }
 }

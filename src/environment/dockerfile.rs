@@ -21,6 +21,10 @@ pub struct Image<'a> {
     pub build_variables: &'a BTreeMap<String, String>,
     /// Whether some locked entries have no hash.
     pub has_direct: bool,
+    /// The image to start from; none takes the official one of that interpreter.
+    pub base: Option<&'a str>,
+    /// Packages of the distribution beside those that every image needs.
+    pub packages: &'a [String],
 }
 
 /// The text of the Dockerfile. Its context holds the recipe's files and the tree as `tree/`.
@@ -32,13 +36,17 @@ pub fn render(image: &Image<'_>) -> String {
     };
     line(&format!("# {}", image.title));
     line("# Build context: this directory, with the files of the pinned tree in tree/.");
-    line(&format!("FROM python:{}-slim", image.python));
+    let official = format!("python:{}-slim", image.python);
+    line(&format!("ARG BASE={}", image.base.unwrap_or(&official)));
+    line("FROM $BASE");
     line("");
     line("RUN apt-get update \\");
-    line("    && apt-get install -y --no-install-recommends bash build-essential git tar \\");
+    line(&format!("    && apt-get install -y --no-install-recommends {} \\", packages(image)));
     line("    && rm -rf /var/lib/apt/lists/*");
-    line("RUN python -m venv /opt/venv \\");
-    line("    && printf 'export PATH=/opt/venv/bin:$PATH\\n' > /etc/profile.d/venv.sh");
+    let minor = image.python.split('.').take(2).collect::<Vec<_>>().join(".");
+    line(&format!("RUN python{minor} -m venv /opt/venv \\"));
+    line("    && printf 'export PATH=/opt/venv/bin:$PATH\\n' > /etc/profile.d/venv.sh \\");
+    line("    && printf '[safe]\\n\\tdirectory = /testbed\\n' > /etc/gitconfig");
     line("ENV PATH=/opt/venv/bin:$PATH");
     line("");
     line("COPY requirements.lock build-constraints.txt /opt/recipe/");
@@ -57,7 +65,7 @@ pub fn render(image: &Image<'_>) -> String {
     line("RUN git init -q -b main \\");
     let mut excluded = String::new();
     for entry in image.excluded {
-        let _ = write!(excluded, " '{}'", entry.replace('\'', "'\\''"));
+        let _ = write!(excluded, " {}", quoted(entry));
     }
     line(&format!("    && printf '%s\\n'{excluded} > .git/info/exclude \\"));
     line("    && git add -A -f \\");
@@ -67,7 +75,7 @@ pub fn render(image: &Image<'_>) -> String {
     if image.installs_project {
         let mut variables = String::new();
         for (name, value) in image.build_variables {
-            let _ = write!(variables, "{name}='{}' ", value.replace('\'', "'\\''"));
+            let _ = write!(variables, "{name}={} ", quoted(value));
         }
         line(
             "RUN PIP_CONSTRAINT=/opt/recipe/build-constraints.txt PIP_BUILD_CONSTRAINT=/opt/recipe/build-constraints.txt \\",
@@ -77,8 +85,29 @@ pub fn render(image: &Image<'_>) -> String {
         line("RUN python -c \"import sysconfig; print(sysconfig.get_path('purelib'))\" > /tmp/site \\");
         line(&format!("    && echo {} > \"$(cat /tmp/site)/tree.pth\" && rm /tmp/site", image.source_root));
     }
-    line("RUN python -m compileall -q /opt/venv/lib /testbed || true");
+    line("RUN (python -m compileall -q /opt/venv/lib /testbed || true) \\");
+    line("    && pip uninstall -q -y pip && rm -r /opt/recipe \\");
+    line("    && chown -R 1000:1000 /opt/venv /testbed");
+    line("ENTRYPOINT []");
+    line("CMD [\"bash\"]");
     text
+}
+
+/// What every image needs, and what the recipe adds; without a base of its own the tree may need a compiler.
+fn packages(image: &Image<'_>) -> String {
+    let mut packages: Vec<&str> = vec!["bash", "git", "tar"];
+    if image.base.is_none() {
+        packages.push("build-essential");
+    }
+    packages.extend(image.packages.iter().map(String::as_str));
+    packages.sort_unstable();
+    packages.dedup();
+    packages.join(" ")
+}
+
+/// As one word of a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]
@@ -98,12 +127,14 @@ mod tests {
             source_root: "/testbed",
             build_variables: &variables,
             has_direct: false,
+            base: None,
+            packages: &[],
         });
-        assert!(text.contains("FROM python:3.12.1-slim\n"));
+        assert!(text.contains("ARG BASE=python:3.12.1-slim\nFROM $BASE\n"));
         assert!(text.contains("/etc/profile.d/venv.sh"));
         assert!(text.contains("SETUPTOOLS_SCM_PRETEND_VERSION='1.2' pip install"));
         assert!(text.contains("'it'\\''s'"));
         assert_eq!(text.matches("commit -q").count(), 1);
-        assert!(!text.contains("ENTRYPOINT") && !text.contains("gistmill") && !text.contains("direct.txt"));
+        assert!(text.contains("ENTRYPOINT []") && !text.contains("gistmill") && !text.contains("direct.txt"));
     }
 }

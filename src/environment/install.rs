@@ -26,6 +26,7 @@ const UV: &str = "/opt/uv/uv";
 const UV_CACHE: &str = "/opt/uv/cache";
 const WORK: &str = "/opt/work";
 const BUILD: &str = "/opt/build";
+const CERTIFICATES: &str = "/opt/certificates";
 
 const RESOLVE_LIMIT: Duration = Duration::from_mins(15);
 const INSTALL_LIMIT: Duration = Duration::from_hours(1);
@@ -326,6 +327,12 @@ impl Workshop<'_> {
             job.env.insert(name.to_owned(), value.to_owned());
         }
         if network == Network::Host {
+            if !self.backend.shows_host_system() {
+                let (variables, files) = uv::carried(&self.tools.variables, Path::new(CERTIFICATES));
+                job.env.extend(variables);
+                job.mounts.extend(files.into_iter().map(|(host, inside)| Mount::ReadOnly { host, inside }));
+                return job;
+            }
             job.env.extend(self.tools.variables.clone());
             for file in uv::certificate_files(&self.tools.variables) {
                 let host = file.canonicalize().unwrap_or_else(|_| file.clone());

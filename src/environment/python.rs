@@ -9,12 +9,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
+use std::time::Duration;
 
 use pep440_rs::{Version, VersionSpecifiers};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::project::Project;
+use crate::backend::{Backend, Job, JobLimits, Mount, Network};
 use crate::error::{Error, Result};
 use crate::store::{read_json, write_json};
 
@@ -210,6 +212,44 @@ const QUESTION: &str = "import sys, platform, sysconfig, os; print('\\n'.join([\
     sys.base_prefix, sys.implementation.name, str(sysconfig.get_config_var('Py_GIL_DISABLED') or 0), \
     os.path.realpath(getattr(sys, '_base_executable', None) or sys.executable)]))";
 
+/// Asks every interpreter of an image.
+const SEARCH: &str = "import glob, os, re, subprocess, sys
+seen = set()
+for pattern in ('/usr/local/bin/python3*', '/usr/bin/python3*', '/opt/*/bin/python3*'):
+    for path in sorted(glob.glob(pattern)):
+        real = os.path.realpath(path)
+        if re.fullmatch(r'python3([.][0-9]+)?', os.path.basename(path)) and real not in seen:
+            seen.add(real)
+            done = subprocess.run([real, '-I', '-c', sys.argv[1]], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            if done.returncode == 0:
+                sys.stdout.write(done.stdout.decode() + chr(0))
+";
+const SEARCH_LIMIT: Duration = Duration::from_mins(2);
+
+/// The interpreters of the system that a backend's jobs see, newest first.
+///
+/// # Errors
+/// The backend's; a search that does not work.
+pub fn in_backend(backend: &dyn Backend) -> Result<Vec<Interpreter>> {
+    let job = Job {
+        argv: ["python3", "-I", "-c", SEARCH, QUESTION].map(str::to_owned).into(),
+        env: [("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())].into(),
+        cwd: "/".into(),
+        mounts: vec![Mount::Tmpfs { inside: "/tmp".into(), bytes: 1 << 20 }],
+        network: Network::Off,
+        may_mount: false,
+        limits: JobLimits::default(),
+        channel: false,
+    };
+    let done = backend.run(&job, SEARCH_LIMIT)?;
+    if !done.success() {
+        return Err(Error::machine("the interpreters of the base image do not answer").with_detail(done.stderr));
+    }
+    let mut found: Vec<Interpreter> = done.stdout.split('\0').filter_map(described).collect();
+    found.sort_by_key(|python| std::cmp::Reverse((python.parsed(), python.prefix.clone())));
+    Ok(found)
+}
+
 fn ask(path: &Path) -> Option<Interpreter> {
     let output = Command::new(path)
         .args(["-I", "-c", QUESTION])
@@ -219,16 +259,21 @@ fn ask(path: &Path) -> Option<Interpreter> {
         .output()
         .ok()
         .filter(|output| output.status.success())?;
-    let text = String::from_utf8(output.stdout).ok()?;
+    let mut python = described(&String::from_utf8(output.stdout).ok()?)?;
+    python.prefix = python.prefix.canonicalize().ok()?;
+    Some(python)
+}
+
+/// What an interpreter answered.
+fn described(text: &str) -> Option<Interpreter> {
     let mut lines = text.lines();
     let mut next = || lines.next().map(str::to_owned);
     let (version, prefix, implementation, free_threaded, executable) =
         (next()?, next()?, next()?, next()?, next()?);
-    let prefix = PathBuf::from(prefix).canonicalize().ok()?;
     Some(Interpreter {
         executable: PathBuf::from(executable),
         version,
-        prefix,
+        prefix: PathBuf::from(prefix),
         implementation,
         free_threaded: free_threaded == "1",
     })

@@ -14,6 +14,8 @@ fn repo() -> config::Repo {
         env: BTreeMap::new(),
         backend: BackendKind::Local,
         exclude_newer: None,
+        base: None,
+        system_packages: Vec::new(),
     }
 }
 

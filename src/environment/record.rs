@@ -31,6 +31,12 @@ pub struct Recipe {
     pub switched_off: Vec<SwitchedOff>,
     pub rungs: Vec<Rung>,
     pub notes: Vec<String>,
+    /// The image that it stands on, where it was built in a container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// Packages of the distribution that the image got.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub system_packages: Vec<String>,
     /// Versions of the tools that made it; they are no part of the key.
     pub made_with: BTreeMap<String, String>,
 }

@@ -1,13 +1,25 @@
 //! What the machine offers to build environments with. Found once, used for every repository.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use super::python::{self, Interpreter};
 use super::uv::{self, Uv};
+use crate::backend::docker::image::Downloads;
 use crate::error::Result;
 use crate::store::Cache;
+
+/// The image that environments stand on, where they are built in containers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Foundation {
+    /// As the config names it.
+    pub name: String,
+    /// Packages of the distribution that were added.
+    pub packages: Vec<String>,
+    /// Id of the image with them.
+    pub id: String,
+}
 
 /// Interpreters, uv, and the user's download settings.
 #[derive(Debug)]
@@ -18,6 +30,8 @@ pub struct Tools {
     pub(super) uv_cache: PathBuf,
     folder: PathBuf,
     uv: Mutex<Option<Uv>>,
+    /// None on this machine itself.
+    pub(super) foundation: Option<Foundation>,
 }
 
 impl Tools {
@@ -33,6 +47,42 @@ impl Tools {
             uv_cache: cache.dir("uv")?,
             folder,
             uv: Mutex::new(None),
+            foundation: None,
+        })
+    }
+
+    /// The same uv and settings for environments in an image.
+    ///
+    /// # Errors
+    /// Those of [`Tools::uv`].
+    pub fn in_image(&self, interpreters: Vec<Interpreter>, foundation: Foundation) -> Result<Self> {
+        Ok(Tools {
+            interpreters,
+            variables: self.variables.clone(),
+            uv_cache: self.uv_cache.clone(),
+            folder: self.folder.clone(),
+            uv: Mutex::new(Some(self.uv()?)),
+            foundation: Some(foundation),
+        })
+    }
+
+    /// Where uv keeps its downloads.
+    pub fn uv_cache(&self) -> &Path {
+        &self.uv_cache
+    }
+
+    /// What installing packages of a distribution needs of the user's settings: proxies, and certificates.
+    ///
+    /// # Errors
+    /// A certificate file that cannot be read.
+    pub fn downloads(&self) -> Result<Downloads> {
+        let is_proxy = |name: &str| name.to_uppercase().ends_with("_PROXY");
+        let variables = self.variables.iter().filter(|(name, _)| is_proxy(name));
+        let named = ["SSL_CERT_FILE", "CURL_CA_BUNDLE"].iter().find_map(|name| self.variables.get(*name));
+        let certificates = named.map(Path::new).filter(|path| path.is_file()).map(fs_err::read).transpose()?;
+        Ok(Downloads {
+            variables: variables.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            certificates,
         })
     }
 
@@ -64,6 +114,7 @@ impl Tools {
             uv_cache: cache.root().join("uv"),
             folder: cache.root().join("tools"),
             uv: Mutex::new(Some(uv)),
+            foundation: None,
         }
     }
 

@@ -150,6 +150,23 @@ pub fn certificate_files(variables: &BTreeMap<String, String>) -> BTreeSet<PathB
         .collect()
 }
 
+/// The variables and the files that they name, for a place that has none of the machine's files: `(host, inside)` below a
+/// folder. A folder of certificates stays behind; a file is what can be carried.
+pub fn carried(
+    variables: &BTreeMap<String, String>,
+    folder: &Path,
+) -> (BTreeMap<String, String>, Vec<(PathBuf, PathBuf)>) {
+    let (mut carried, mut files) = (variables.clone(), Vec::new());
+    carried.remove("SSL_CERT_DIR");
+    for name in ["SSL_CERT_FILE", "SSL_CLIENT_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"] {
+        let Some(host) = variables.get(name).and_then(|path| Path::new(path).canonicalize().ok()) else { continue };
+        let inside = folder.join(name);
+        carried.insert(name.to_owned(), inside.to_string_lossy().into_owned());
+        files.push((host, inside));
+    }
+    (carried, files)
+}
+
 /// What to resolve.
 #[derive(Debug, Clone)]
 pub struct Compile<'a> {

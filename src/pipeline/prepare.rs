@@ -1,15 +1,18 @@
 //! A repository's way up to its groups: source → environment → collect.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use crate::backend::{Backend, Places, docker};
 use crate::collect;
-use crate::config::Repo;
+use crate::config::{self, BackendKind, Repo};
 use crate::environment;
 use crate::error::{Error, Fault, Result};
 use crate::record::collected::Collected;
-use crate::record::environment::Built;
+use crate::record::environment::{Built, ImageName};
 use crate::record::id::hash_parts;
 use crate::record::source::Pinned;
+use crate::runner::protocol::Discovered;
 use crate::runner::{self, Setting};
 use crate::screen::conditions::Conditions;
 use crate::screen::world::{self, WorldSetting};
@@ -17,17 +20,21 @@ use crate::source;
 use crate::store::{Lock, read_json, write_json};
 
 use super::Pipeline;
+use super::machine::Place;
 
 /// Raised when attempts made by an older version must not be reused.
 const SCREEN_VERSION: &str = "screen-3";
 
 /// A repository that is ready to be screened.
-#[derive(Debug)]
 pub struct Prepared {
     pub pinned: Pinned,
     pub built: Built,
     pub collected: Collected,
     pub setting: Setting,
+    /// Where its tests run.
+    pub backend: Arc<dyn Backend>,
+    /// The image that they run in, where they do.
+    pub image: Option<ImageName>,
     /// What the machine can vary.
     pub conditions: Conditions,
     /// Where its attempts and traces are kept.
@@ -82,14 +89,21 @@ impl Preparation<'_> {
     /// See [`environment::build`].
     pub fn environment(&self, pinned: &Pinned) -> Result<Built> {
         let stage = self.pipeline.progress.stage(&self.title("environment"), 0);
-        let gate = |candidate: &environment::Candidate<'_>| self.gate(candidate);
-        let Pipeline { cache, backend, tools, .. } = *self.pipeline;
-        environment::build(pinned, self.repo, cache, backend, tools, &gate, &|text| stage.message(text))
+        let progress = |text: &str| stage.message(text);
+        let Pipeline { cache, tools, machine, .. } = *self.pipeline;
+        let place = machine.place(self.repo, tools, &progress)?;
+        let gate = |candidate: &environment::Candidate<'_>| self.gate(&place, candidate);
+        let tools = place.tools.as_ref().unwrap_or(tools);
+        environment::build(pinned, self.repo, cache, &*place.backend, tools, &gate, &progress)
     }
 
     /// Collects in a candidate environment: does it hold what the tests import? Leaves byte code behind.
-    fn gate(&self, candidate: &environment::Candidate<'_>) -> Result<environment::GateReport> {
-        let backend = self.pipeline.backend;
+    fn gate(
+        &self,
+        place: &Place,
+        candidate: &environment::Candidate<'_>,
+    ) -> Result<environment::GateReport> {
+        let backend = &*place.backend;
         let runner = runner::unpack(self.pipeline.cache)?;
         let env = world::base_environment(backend.places(), candidate.env);
         let mut setting = Setting::for_tree(
@@ -102,7 +116,7 @@ impl Preparation<'_> {
             &self.pipeline.config.limits,
         );
         setting.overlays = false;
-        let found = match collect::discover(backend, &setting, candidate.tests, &[]) {
+        let found = match discover(backend, &setting, candidate.tests, &[]) {
             Ok((found, _)) => found,
             Err(error) if error.fault() == Fault::Repository => {
                 let failure = format!("{error}\n{}", error.detail().unwrap_or_default());
@@ -121,9 +135,10 @@ impl Preparation<'_> {
 
     fn setting(&self, built: &Built) -> Result<Setting> {
         let runner = runner::unpack(self.pipeline.cache)?;
-        let env = world::base_environment(self.pipeline.backend.places(), &built.env);
+        let places = Places::in_sandbox();
+        let env = world::base_environment(&places, &built.env);
         Ok(Setting::for_tree(
-            self.pipeline.backend.places(),
+            &places,
             &built.python_prefix,
             &built.venv,
             &built.tree,
@@ -134,16 +149,21 @@ impl Preparation<'_> {
     }
 
     /// Where attempts and traces are kept: the key names all that can change them.
-    fn screen_folder(&self, built: &Built) -> Result<PathBuf> {
+    fn screen_folder(&self, place: &Place, built: &Built) -> Result<PathBuf> {
         let config = self.pipeline.config;
         let limits = serde_json::to_string(&config.limits)
             .map_err(|error| Error::internal("cannot encode the limits").with_source(error))?;
+        let mut isolation = place.backend.isolation().kind.clone();
+        if self.repo.backend == BackendKind::Docker {
+            let config::Docker { memory, milli_cpus, .. } = config.docker;
+            isolation = format!("{isolation} {} {memory} {milli_cpus}", docker::version_hash());
+        }
         let key = hash_parts(&[
             SCREEN_VERSION,
             &built.key,
             &runner::version_hash(),
-            &self.pipeline.conditions.key(),
-            &self.pipeline.backend.isolation().kind,
+            &place.conditions.key(),
+            &isolation,
             &format!("{:?} {:?}", config.screen.case_timeout, config.screen.group_timeout),
             &limits,
             &built.tests.join("\0"),
@@ -158,7 +178,11 @@ impl Preparation<'_> {
     /// # Errors
     /// pytest cannot be configured, or finds no tests; IO errors; the harness's trouble.
     pub fn collect(&self, pinned: Pinned, built: Built) -> Result<Prepared> {
-        let folder = self.screen_folder(&built)?;
+        let stage = self.pipeline.progress.stage(&self.title("collect"), 0);
+        let progress = |text: &str| stage.message(text);
+        let place = self.pipeline.machine.place(self.repo, self.pipeline.tools, &progress)?;
+        let folder = self.screen_folder(&place, &built)?;
+        let (backend, image) = self.pipeline.machine.tests(&place, &pinned, &built, &progress)?;
         let setting = self.setting(&built)?;
         let normalizer = WorldSetting::base(&setting).normalizer;
         let lock = Lock::wait(&folder.with_extension("lock"), || {
@@ -168,16 +192,35 @@ impl Preparation<'_> {
         let collected = if let Some(collected) = read_json::<Collected>(&path)? {
             collected
         } else {
-            let stage = self.pipeline.progress.stage(&self.title("collect"), 0);
             stage.message("pytest collects");
             let options = built.quiet_options();
-            let (found, pytest) = collect::discover(self.pipeline.backend, &setting, &built.tests, &options)?;
+            let (found, pytest) = discover(&*backend, &setting, &built.tests, &options)?;
             let collected = collect::collected(&found, pytest, &normalizer)?;
             fs_err::create_dir_all(&folder)?;
             write_json(&path, &collected)?;
             collected
         };
-        let conditions = self.pipeline.conditions.clone();
-        Ok(Prepared { pinned, built, collected, setting, conditions, folder, _lock: lock })
+        let conditions = place.conditions.clone();
+        Ok(Prepared { pinned, built, collected, setting, backend, image, conditions, folder, _lock: lock })
     }
+}
+
+/// How often collecting is tried whose runner died.
+const TRIES: u32 = 3;
+
+/// Collects; a runner that died says nothing about the repository.
+fn discover(
+    backend: &dyn Backend,
+    setting: &Setting,
+    tests: &[String],
+    options: &[String],
+) -> Result<(Discovered, String)> {
+    let mut last = collect::discover(backend, setting, tests, options);
+    for _ in 1..TRIES {
+        match &last {
+            Err(error) if error.fault() == Fault::Harness => last = collect::discover(backend, setting, tests, options),
+            _ => break,
+        }
+    }
+    last
 }

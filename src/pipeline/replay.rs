@@ -28,6 +28,16 @@ impl<'a> Replay<'a> {
         Ok(Replay { pipeline, prepared: Preparation { pipeline, repo }.run()? })
     }
 
+    /// A repository that is prepared already.
+    pub fn of(pipeline: &'a Pipeline<'a>, prepared: Prepared) -> Self {
+        Replay { pipeline, prepared }
+    }
+
+    /// What its groups run in.
+    pub fn prepared(&self) -> &Prepared {
+        &self.prepared
+    }
+
     /// The group of that ID.
     pub fn exact(&self, id: &str) -> Option<&Group> {
         self.prepared.collected.groups.iter().find(|group| group.group_id == id)

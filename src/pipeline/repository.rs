@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::config::Repo;
+use crate::config::{BackendKind, Repo};
 use crate::error::{Error, Result};
 use crate::group::STARTS_THREADS;
 use crate::record::collected::Group;
@@ -82,6 +82,24 @@ impl<'a> Repository<'a> {
         self.cold(&mut bench, &further, 1)?;
         self.stage = Stage::Dataset;
         self.record(bench, &chosen).map(Some)
+    }
+
+    /// The verdict of every group after what every group has: its first attempts, in all worlds. Rules and traces have no say.
+    ///
+    /// # Errors
+    /// Those of the stages up to screening.
+    pub fn first_verdicts(self) -> Result<(Prepared, BTreeMap<String, Verdict>)> {
+        let prepared = Preparation { pipeline: self.pipeline, repo: self.repo }.run()?;
+        let mut bench = Bench::open(&prepared, self.pipeline)?;
+        self.first_rounds(&mut bench)?;
+        let all: Vec<usize> = (0..prepared.collected.groups.len()).collect();
+        self.other_worlds(&mut bench, &all, Depth::First)?;
+        let ids = prepared.collected.groups.iter().map(|group| group.group_id.clone());
+        let mut verdicts: BTreeMap<String, Verdict> = ids.zip(bench.verdicts(Depth::First)).collect();
+        let uncollected = prepared.collected.uncollected.iter();
+        verdicts.extend(uncollected.map(|row| (row.group.group_id.clone(), verdict::uncollected(row))));
+        drop(bench);
+        Ok((prepared, verdicts))
     }
 
     fn title(&self, what: &str) -> String {
@@ -387,7 +405,7 @@ impl<'a> Repository<'a> {
                 })
                 .collect();
             let cold = cold::Cold {
-                backend: self.pipeline.backend,
+                backend: &*prepared.backend,
                 setting: &prepared.setting,
                 options,
                 group_timeout: self.pipeline.config.screen.group_timeout,
@@ -465,7 +483,11 @@ impl<'a> Repository<'a> {
             groups,
             parity,
             rules,
-            backend: "local".to_owned(),
+            backend: match self.repo.backend {
+                BackendKind::Local => "local".to_owned(),
+                BackendKind::Docker => "docker".to_owned(),
+            },
+            image: bench.prepared.image.clone(),
         })
     }
 }

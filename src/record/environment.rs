@@ -37,6 +37,15 @@ pub struct SwitchedOff {
     pub reason: String,
 }
 
+/// A container image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageName {
+    /// `repository:tag`.
+    pub tag: String,
+    /// As the engine names it: `sha256:…`.
+    pub id: String,
+}
+
 /// An environment that is ready to run tests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Built {

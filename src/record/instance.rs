@@ -89,6 +89,12 @@ pub struct Instance {
     /// Directory of the environment inside the dataset: `environments/<slug>`.
     pub environment: String,
     pub lock_sha256: String,
+    /// Tag of the container image with this environment; none where there is none.
+    #[serde(default)]
+    pub image: Option<String>,
+    /// Its id in the engine that made it.
+    #[serde(default)]
+    pub image_id: Option<String>,
     /// Hash of the definitions that run, the test's own included: the same in two versions, the same code.
     #[serde(default)]
     pub code_sha256: Option<String>,
@@ -125,6 +131,8 @@ pub struct RepositoryRecord {
     /// How often each rule matched and decided, by id.
     pub rules: BTreeMap<String, RuleUse>,
     pub backend: String,
+    /// The image that its tests ran in, where they ran in one.
+    pub image: Option<super::environment::ImageName>,
 }
 
 /// Agreement between the fork tree and cold runs of the literal entry command.

@@ -50,7 +50,16 @@ impl Conditions {
     /// IO errors with action and path; the backend's.
     pub fn find(cache: &Cache, backend: &dyn Backend) -> Result<Self> {
         let mut not_covered = BTreeMap::new();
-        let locale = match find_locale(&cache.dir("locales")?) {
+        let (zone_is_there, found) = if backend.shows_host_system() {
+            (Path::new(ZONES).join(ZONE).is_file(), find_locale(&cache.dir("locales")?))
+        } else {
+            look_in_image(&cache.dir("locales")?, backend)?
+        };
+        if !backend.shares_processors() {
+            let reason = "the containers run on another machine than the busy processes".to_owned();
+            not_covered.insert(Dimension::Load, reason);
+        }
+        let locale = match found {
             Ok(locale) => Some(locale),
             Err(reason) => {
                 not_covered.insert(Dimension::Locale, reason);
@@ -64,10 +73,21 @@ impl Conditions {
                 None
             }
         };
-        let zone = if Path::new(ZONES).join(ZONE).is_file() { ZONE } else { ZONE_RULE };
+        let zone = if zone_is_there { ZONE } else { ZONE_RULE };
         let covered =
             Dimension::ALL.into_iter().filter(|dimension| !not_covered.contains_key(dimension)).collect();
         Ok(Conditions { covered, not_covered, time_zone: zone.to_owned(), locale, clock })
+    }
+
+    /// Nothing is known: nothing ran.
+    pub fn none() -> Self {
+        Conditions {
+            covered: BTreeSet::new(),
+            not_covered: BTreeMap::new(),
+            time_zone: ZONE.to_owned(),
+            locale: None,
+            clock: None,
+        }
     }
 
     /// Names all of it: attempts in other worlds depend on it.
@@ -114,6 +134,44 @@ fn find_locale(folder: &Path) -> Result<Locale, String> {
     }
     Err("the machine has no locale with another decimal point, and no sources to make one (Debian: package locales)"
         .to_owned())
+}
+
+/// Whether an image has the zone, and a locale of this machine that works in it: images seldom have one of their own.
+fn look_in_image(folder: &Path, backend: &dyn Backend) -> Result<(bool, Result<Locale, String>)> {
+    let usable = LOCALES.into_iter().find(|name| {
+        let full = format!("{name}.UTF-8");
+        if !has_comma(&full, Some(folder)) {
+            compile(name, folder);
+        }
+        has_comma(&full, Some(folder))
+    });
+    let name = format!("{}.UTF-8", usable.unwrap_or("C"));
+    let inside = "/opt/world/locales";
+    let script = format!("test -f {ZONES}/{ZONE} && echo zone; LC_ALL={name} locale decimal_point");
+    let job = Job {
+        argv: vec!["sh".into(), "-c".into(), script],
+        env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned()), ("LOCPATH".to_owned(), inside.to_owned())].into(),
+        cwd: "/".into(),
+        mounts: vec![
+            Mount::Tmpfs { inside: "/tmp".into(), bytes: 1 << 20 },
+            Mount::ReadOnly { host: folder.to_owned(), inside: inside.into() },
+        ],
+        network: Network::Off,
+        may_mount: false,
+        limits: JobLimits::default(),
+        channel: false,
+    };
+    let done = backend.run(&job, LIMIT)?;
+    if done.timed_out {
+        return Err(Error::harness("looking at the image takes too long"));
+    }
+    let locale = if done.stdout.lines().any(|line| line == ",") {
+        Ok(Locale { name, folder: Some(folder.to_owned()) })
+    } else {
+        Err("this machine has no locale with another decimal point that works in the image (Debian: package locales)"
+            .to_owned())
+    };
+    Ok((done.stdout.lines().any(|line| line == "zone"), locale))
 }
 
 /// Compiles a locale beside its place and moves it there, since other builds may be looking. Whether it can be used is

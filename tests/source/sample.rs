@@ -167,6 +167,8 @@ pub fn repo(source: SourceSpec) -> Repo {
         env: BTreeMap::new(),
         backend: BackendKind::Local,
         exclude_newer: None,
+        base: None,
+        system_packages: Vec::new(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{pin, recipe};
+use super::{docker, pin, recipe};
 use crate::config::raw::RawRepo;
 use crate::config::{BackendKind, Repo, Resolve};
 use crate::document::section::{Field, Located};
@@ -43,7 +43,10 @@ fn one(raw: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> Option<Repo> {
         env: recipe::env(&raw.env, problems),
         backend: backend(&raw.backend, problems),
         exclude_newer: recipe::exclude_newer(&raw.exclude_newer, problems),
+        base: docker::base(&raw.base, problems),
+        system_packages: docker::packages(&raw.system_packages, problems),
     };
+    docker::fits(raw, &repo, problems);
     slug.map(|_| repo)
 }
 

@@ -1,0 +1,350 @@
+//! Jobs in containers of a Docker engine (or Podman's compatible service), wherever it runs: nothing of the host is mounted.
+//!
+//! A container has no network, no capability, no way to new privileges, an ordinary user and a read-only root. Inside it a
+//! small program ([`inside.py`](./docker/inside.py)) makes the same sandbox that the local backend makes, so that the same
+//! runner meets the same places and gives the same verdicts. What a job needs of the host goes in over the attached stream.
+//!
+//! Environments are built in containers of the base, whose jobs are sent their folders and give them back; tests run in
+//! containers of the image that was made of them.
+
+pub mod archive;
+pub mod engine;
+pub mod image;
+mod plain;
+mod plan;
+mod process;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use bollard::models::VolumeCreateRequest;
+
+use super::{Backend, Finished, Isolation, Job, JobLimits, Mount, Network, Places, Process};
+use crate::error::{Error, Fault, Result};
+pub use engine::{ContainerLimits, Engine};
+use plan::{Plan, Shown};
+use process::ContainerProcess;
+
+const INSIDE: &str = include_str!("docker/inside.py");
+/// How often a job is started again whose container died.
+const TRIES: u32 = 3;
+/// The volume that keeps uv's downloads, and where it lies inside: a folder that everybody may write to.
+const DOWNLOADS: (&str, &str) = ("gistmill-downloads", "/var/tmp");
+const PROBE_LIMIT: Duration = Duration::from_mins(2);
+
+/// SHA-256 of the program inside: part of every key that depends on what it does.
+pub fn version_hash() -> String {
+    crate::record::id::sha256_hex(INSIDE.as_bytes())
+}
+
+/// Makes an image again that somebody removed; gives its id.
+pub type Restore = Box<dyn Fn() -> Result<String> + Send + Sync>;
+
+/// Runs jobs in containers of one image.
+pub struct DockerBackend {
+    engine: Arc<Engine>,
+    image: RwLock<String>,
+    restore: Option<Mutex<Restore>>,
+    places: Places,
+    isolation: Isolation,
+    shown: Vec<Shown>,
+    volumes: Vec<(String, String)>,
+    limits: ContainerLimits,
+    /// Whether jobs build an environment: what they are sent is large and lies on disk.
+    builds: bool,
+    own_processes: bool,
+}
+
+impl std::fmt::Debug for DockerBackend {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("DockerBackend").field("image", &self.image).finish_non_exhaustive()
+    }
+}
+
+impl DockerBackend {
+    /// For building environments in containers of a base. `downloads` is uv's cache, whose part a volume plays.
+    ///
+    /// # Errors
+    /// The engine's; a sandbox that cannot be made inside.
+    pub fn workshop(engine: &Arc<Engine>, base: &str, downloads: &Path, limits: ContainerLimits) -> Result<Self> {
+        let (name, target) = DOWNLOADS;
+        let request = VolumeCreateRequest {
+            name: Some(name.to_owned()),
+            labels: Some(engine::labels("downloads")),
+            ..VolumeCreateRequest::default()
+        };
+        engine.ask("making a volume for downloads", engine.client().create_volume(request))?;
+        let mut backend = DockerBackend::new(engine, base, limits);
+        backend.builds = true;
+        backend.volumes.push((name.to_owned(), target.to_owned()));
+        backend.show(downloads, Path::new(target), true);
+        backend.probed()
+    }
+
+    /// For running tests in containers of an environment's image: `venv` and `tree` of the host lie in it.
+    ///
+    /// # Errors
+    /// The engine's; a sandbox that cannot be made inside.
+    pub fn tests(
+        engine: &Arc<Engine>,
+        image: &str,
+        (venv, tree): (&Path, &Path),
+        limits: ContainerLimits,
+        restore: Restore,
+    ) -> Result<Self> {
+        let mut backend = DockerBackend::new(engine, image, limits);
+        backend.restore = Some(Mutex::new(restore));
+        let places = Places::in_sandbox();
+        backend.show(venv, &places.venv, false);
+        backend.show(tree, &places.root, false);
+        backend.probed()
+    }
+
+    fn new(engine: &Arc<Engine>, image: &str, limits: ContainerLimits) -> Self {
+        DockerBackend {
+            engine: Arc::clone(engine),
+            image: RwLock::new(image.to_owned()),
+            restore: None,
+            places: Places::in_sandbox(),
+            isolation: Isolation { kind: "docker".to_owned(), missing: Vec::new() },
+            shown: Vec::new(),
+            volumes: Vec::new(),
+            limits,
+            builds: false,
+            own_processes: true,
+        }
+    }
+
+    fn show(&mut self, host: &Path, inside: &Path, writable: bool) {
+        self.shown.push(Shown { host: host.to_owned(), inside: inside.to_owned(), writable });
+    }
+
+    /// Tries the sandbox once, without a process namespace of its own where the engine does not allow that.
+    fn probed(mut self) -> Result<Self> {
+        let job = Job {
+            argv: vec!["/bin/true".into()],
+            env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
+            cwd: "/".into(),
+            mounts: vec![Mount::Tmpfs { inside: "/tmp".into(), bytes: 1 << 20 }],
+            network: Network::Off,
+            may_mount: true,
+            limits: JobLimits::default(),
+            channel: false,
+        };
+        if self.builds {
+            self.isolation.missing.push("source distributions of dependencies are built with the network on".to_owned());
+        }
+        if self.engine.is_podman {
+            self.isolation.missing.push("gistmill's own list of refused system calls: Podman's is in force".to_owned());
+        }
+        match self.run(&job, PROBE_LIMIT) {
+            Ok(done) if done.success() => return Ok(self),
+            Ok(done) => return Err(no_sandbox(&done.stderr)),
+            Err(error) if error.fault() != Fault::Harness => return Err(error),
+            Err(error) if !error.detail().is_some_and(|detail| detail.contains("/proc")) => {
+                return Err(no_sandbox(error.detail().unwrap_or(&error.to_string())));
+            }
+            Err(_) => {}
+        }
+        self.own_processes = false;
+        self.isolation.missing.push("a process namespace for each job: only the container's".to_owned());
+        match self.run(&job, PROBE_LIMIT) {
+            Ok(done) if done.success() => Ok(self),
+            Ok(done) => Err(no_sandbox(&done.stderr)),
+            Err(error) if error.fault() != Fault::Harness => Err(error),
+            Err(error) => Err(no_sandbox(error.detail().unwrap_or(&error.to_string()))),
+        }
+    }
+
+    fn image(&self) -> String {
+        self.image.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn plan(&self, job: &Job) -> Plan {
+        let mut job = job.clone();
+        // What is asked for at its own place is part of the system, such as an interpreter, and that is the image's.
+        job.mounts.retain(|mount| !matches!(mount, Mount::ReadOnly { host, inside } if host == inside));
+        Plan::new(&job, &self.shown, self.builds, self.own_processes)
+    }
+
+    fn start_once(&self, job: &Job) -> Result<ContainerProcess> {
+        let image = self.image();
+        let spec = engine::Spec {
+            image: &image,
+            command: ["python3", "-I", "-S", "-B", "-c", INSIDE].map(str::to_owned).into(),
+            network: job.network,
+            root: None,
+            read_only: !self.builds,
+            volumes: self.volumes.clone(),
+            tmpfs: Vec::new(),
+            limits: self.limits,
+            purpose: if self.builds { "build" } else { "test" },
+        };
+        ContainerProcess::start(&self.engine, &spec, self.plan(job), job.channel)
+    }
+
+    /// After a start that did not work: waits for an engine that is away, and makes an image again that is gone.
+    fn recover(&self) -> Result<()> {
+        self.engine.await_presence()?;
+        let Some(restore) = &self.restore else { return Ok(()) };
+        // One at a time: the others find it done.
+        let restore = restore.lock().unwrap_or_else(PoisonError::into_inner);
+        if image::inspect(&self.engine, &self.image())?.is_none() {
+            let id = restore()?;
+            *self.image.write().unwrap_or_else(PoisonError::into_inner) = id;
+        }
+        Ok(())
+    }
+}
+
+fn no_sandbox(detail: &str) -> Error {
+    Error::machine("the engine does not allow the sandbox that repositories run in").with_detail(detail.trim().to_owned()).with_hint(
+        "containers need unprivileged user namespaces: allow them on the engine's machine (sysctl \
+         kernel.apparmor_restrict_unprivileged_userns=0, user.max_user_namespaces above 0)",
+    )
+}
+
+impl Backend for DockerBackend {
+    fn places(&self) -> &Places {
+        &self.places
+    }
+
+    fn isolation(&self) -> &Isolation {
+        &self.isolation
+    }
+
+    fn shows_host_system(&self) -> bool {
+        false
+    }
+
+    fn shares_processors(&self) -> bool {
+        self.engine.is_local()
+    }
+
+    fn start(&self, job: &Job) -> Result<Box<dyn Process>> {
+        let mut last = match self.start_once(job) {
+            Ok(process) => return Ok(Box::new(process)),
+            Err(error) => error,
+        };
+        for _ in 1..TRIES {
+            if last.fault() != Fault::Harness {
+                break;
+            }
+            self.recover()?;
+            match self.start_once(job) {
+                Ok(process) => return Ok(Box::new(process)),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// A container that dies says nothing about the job: it is started again with the same folders.
+    fn run(&self, job: &Job, limit: Duration) -> Result<Finished> {
+        let mut last = self.start(job)?.wait(limit);
+        for _ in 1..TRIES {
+            match &last {
+                Err(error) if error.fault() == Fault::Harness => {}
+                _ => break,
+            }
+            self.recover()?;
+            last = self.start(job)?.wait(limit);
+        }
+        last
+    }
+}
+
+/// What [`clean`] removed.
+#[derive(Debug, Default, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Cleaned {
+    pub containers: usize,
+    pub images: Vec<String>,
+    pub volumes: Vec<String>,
+}
+
+/// Removes every container, image and volume that carries gistmill's label, and nothing else.
+///
+/// # Errors
+/// The engine's.
+pub fn clean(engine: &Engine) -> Result<Cleaned> {
+    use bollard::query_parameters::{ListContainersOptionsBuilder, ListVolumesOptionsBuilder, RemoveVolumeOptions};
+    let filters = std::collections::HashMap::from([("label".to_owned(), vec![engine::LABEL.to_owned()])]);
+    let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
+    let mut cleaned = Cleaned::default();
+    for container in engine.ask("listing containers", engine.client().list_containers(Some(options)))? {
+        if let Some(id) = container.id {
+            engine.remove_container(&id);
+            cleaned.containers += 1;
+        }
+    }
+    // Images come before the bases below them.
+    let mut images = image::list(engine)?;
+    images.sort_by_key(|one| one.kind != "image");
+    for one in images {
+        if image::remove(engine, &one.tag)? {
+            cleaned.images.push(one.tag);
+        }
+    }
+    let options = ListVolumesOptionsBuilder::default().filters(&filters).build();
+    let volumes = engine.ask("listing volumes", engine.client().list_volumes(Some(options)))?;
+    for volume in volumes.volumes.unwrap_or_default() {
+        let removed = engine.client().remove_volume(&volume.name, None::<RemoveVolumeOptions>);
+        engine.ask("removing a volume", removed)?;
+        cleaned.volumes.push(volume.name);
+    }
+    Ok(cleaned)
+}
+
+/// Removes containers that earlier runs left behind because they were killed: those that do not run any more.
+///
+/// # Errors
+/// The engine's.
+pub fn sweep(engine: &Engine) -> Result<()> {
+    use bollard::query_parameters::ListContainersOptionsBuilder;
+    let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+    let filters = std::collections::HashMap::from([
+        ("label".to_owned(), words(&[engine::LABEL])),
+        ("status".to_owned(), words(&["exited", "dead"])),
+    ]);
+    let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
+    for container in engine.ask("listing containers", engine.client().list_containers(Some(options)))? {
+        if let Some(id) = container.id {
+            engine.remove_container(&id);
+        }
+    }
+    Ok(())
+}
+
+/// Makes room: removes images of environments, the ones that were used longest ago first, until the budget holds. `used` says
+/// when an image was last used (seconds since the epoch), `needed` is never removed. Gives what was removed.
+///
+/// # Errors
+/// The engine's.
+pub fn keep_budget(
+    engine: &Engine,
+    budget: u64,
+    needed: &[String],
+    used: impl Fn(&str) -> Option<i64>,
+) -> Result<Vec<String>> {
+    if budget == 0 {
+        return Ok(Vec::new());
+    }
+    let mut images: Vec<image::Listed> =
+        image::list(engine)?.into_iter().filter(|one| one.kind == "image").collect();
+    images.sort_by_key(|one| used(&one.tag).unwrap_or(one.created));
+    let mut total: u64 = images.iter().filter_map(|one| one.own_bytes).sum();
+    let mut evicted = Vec::new();
+    for one in images {
+        if total <= budget {
+            break;
+        }
+        if needed.contains(&one.tag) || !image::remove(engine, &one.tag)? {
+            continue;
+        }
+        total -= one.own_bytes.unwrap_or_default().min(total);
+        evicted.push(one.tag);
+    }
+    Ok(evicted)
+}
+

@@ -1,0 +1,328 @@
+//! Archives of images, as `docker save` writes and `docker load` reads them: layers on top of a base, by files alone.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+
+/// Who owns the tree and the environment inside.
+const OWNER: u64 = 1000;
+/// Where they lie.
+const VENV: &str = "opt/venv";
+const TREE: &str = "testbed";
+/// A login shell forgets the PATH of the image.
+const PROFILE: (&str, &str) = ("etc/profile.d/venv.sh", "export PATH=/opt/venv/bin:$PATH\n");
+/// git refuses trees of others otherwise, whoever the user is.
+const GIT: (&str, &str) = ("etc/gitconfig", "[safe]\n\tdirectory = /testbed\n");
+
+/// One layer: an archive of its own.
+#[derive(Debug)]
+pub struct Layer {
+    file: std::fs::File,
+    bytes: u64,
+    /// SHA-256 of the archive, in hex.
+    digest: String,
+    /// What made it, in the image's history.
+    history: String,
+}
+
+/// The layers of an environment.
+#[derive(Debug)]
+pub struct Layers(Vec<Layer>);
+
+impl Layers {
+    /// Packs the virtual environment and the tree. The same files give the same bytes.
+    ///
+    /// # Errors
+    /// IO errors.
+    pub fn new(venv: &Path, tree: &Path) -> Result<Self> {
+        let environment = layer("environment", |archive| {
+            for (name, text) in [PROFILE, GIT] {
+                append_text(archive, name, text)?;
+            }
+            append_folder(archive, VENV, venv)
+        })?;
+        Ok(Layers(vec![environment, layer("tree", |archive| append_folder(archive, TREE, tree))?]))
+    }
+
+    /// Bytes of all layers.
+    pub fn bytes(&self) -> u64 {
+        self.0.iter().map(|layer| layer.bytes).sum()
+    }
+}
+
+type Packer = tar::Builder<Hashing<std::io::BufWriter<std::fs::File>>>;
+
+fn layer(history: &str, fill: impl FnOnce(&mut Packer) -> std::io::Result<()>) -> Result<Layer> {
+    let writer = Hashing { inner: std::io::BufWriter::new(tempfile::tempfile()?), hash: Sha256::new(), bytes: 0 };
+    let mut archive = tar::Builder::new(writer);
+    let packed = fill(&mut archive).and_then(|()| archive.into_inner());
+    let packed = packed.map_err(|error| Error::from(error).at(format!("cannot pack the {history}")))?;
+    let mut file = packed.inner.into_inner().map_err(|error| Error::from(error.into_error()))?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(Layer { file, bytes: packed.bytes, digest: hex::encode(packed.hash.finalize()), history: history.to_owned() })
+}
+
+/// Hashes and counts what passes.
+struct Hashing<W> {
+    inner: W,
+    hash: Sha256,
+    bytes: u64,
+}
+
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.hash.update(&bytes[..written]);
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+fn header(mode: u32, seconds: i64, owner: u64) -> tar::Header {
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(mode & 0o7777);
+    header.set_mtime(u64::try_from(seconds).unwrap_or_default());
+    header.set_uid(owner);
+    header.set_gid(owner);
+    header.set_size(0);
+    header
+}
+
+fn append_text(archive: &mut Packer, name: &str, text: &str) -> std::io::Result<()> {
+    let mut header = header(0o644, 0, 0);
+    header.set_size(text.len() as u64);
+    archive.append_data(&mut header, name, text.as_bytes())
+}
+
+fn append_folder(archive: &mut Packer, name: &str, folder: &Path) -> std::io::Result<()> {
+    for entry in walkdir::WalkDir::new(folder).sort_by_file_name() {
+        let entry = entry?;
+        let relative = entry.path().strip_prefix(folder).unwrap_or(entry.path());
+        let place = if relative.as_os_str().is_empty() { Path::new(name).to_owned() } else { Path::new(name).join(relative) };
+        let metadata = entry.path().symlink_metadata()?;
+        let mut header = header(metadata.mode(), metadata.mtime(), OWNER);
+        if metadata.is_dir() {
+            header.set_entry_type(tar::EntryType::Directory);
+            archive.append_data(&mut header, place, std::io::empty())?;
+        } else if metadata.is_symlink() {
+            header.set_entry_type(tar::EntryType::Symlink);
+            archive.append_link(&mut header, place, std::fs::read_link(entry.path())?)?;
+        } else if metadata.is_file() {
+            header.set_size(metadata.len());
+            archive.append_data(&mut header, place, std::fs::File::open(entry.path())?)?;
+        }
+    }
+    Ok(())
+}
+
+fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::harness("the engine's archive of the base image cannot be read").with_source(error)
+}
+
+/// The archive's `manifest.json`.
+fn manifest(mut file: impl Read) -> std::io::Result<Value> {
+    read_entry(&mut file, "manifest.json")
+        .and_then(|bytes| serde_json::from_slice(&bytes).map_err(std::io::Error::other))
+}
+
+fn read_entry(file: impl Read, wanted: &str) -> std::io::Result<Vec<u8>> {
+    let mut archive = tar::Archive::new(file);
+    for entry in archive.entries()? {
+        let mut entry = entry?;
+        if entry.path()?.as_ref() == Path::new(wanted) {
+            let mut bytes = Vec::new();
+            entry.read_to_end(&mut bytes)?;
+            return Ok(bytes);
+        }
+    }
+    Err(std::io::Error::new(std::io::ErrorKind::NotFound, format!("the archive has no {wanted}")))
+}
+
+/// Tags that an archive holds.
+///
+/// # Errors
+/// It is no archive of images.
+pub fn tags(file: impl Read) -> std::io::Result<Vec<String>> {
+    let manifest = manifest(file)?;
+    let images = manifest.as_array().map(Vec::as_slice).unwrap_or_default();
+    let tags = images.iter().flat_map(|image| image["RepoTags"].as_array().into_iter().flatten());
+    Ok(tags.filter_map(|tag| tag.as_str().map(str::to_owned)).collect())
+}
+
+/// Puts layers on top of a base. Gives the archive, and the SHA-256 of the image's configuration: its id.
+///
+/// # Errors
+/// An archive that cannot be read; IO errors.
+pub fn assemble(
+    mut base: std::fs::File,
+    layers: &Layers,
+    tag: &str,
+    created: &str,
+    labels: &HashMap<String, String>,
+) -> Result<(std::fs::File, String)> {
+    let manifest = manifest(&base).map_err(unreadable)?;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let config_name = text(&manifest[0]["Config"]).unwrap_or_default();
+    base.seek(SeekFrom::Start(0))?;
+    let config = read_entry(&base, &config_name).map_err(unreadable)?;
+    let base_config: Value = serde_json::from_slice(&config).map_err(unreadable)?;
+    let config = configuration(&base_config, layers, created, labels);
+    let config = serde_json::to_vec(&config).map_err(unreadable)?;
+    let digest = hex::encode(Sha256::digest(&config));
+
+    let mut names: Vec<String> = manifest[0]["Layers"].as_array().into_iter().flatten().filter_map(text).collect();
+    let mut out = tar::Builder::new(std::io::BufWriter::new(tempfile::tempfile()?));
+    base.seek(SeekFrom::Start(0))?;
+    copy_layers(&base, &names, &mut out).map_err(unreadable)?;
+    for layer in &layers.0 {
+        let name = format!("{}/layer.tar", layer.digest);
+        let mut header = header(0o644, 0, 0);
+        header.set_size(layer.bytes);
+        let mut file = layer.file.try_clone()?;
+        file.seek(SeekFrom::Start(0))?;
+        out.append_data(&mut header, &name, file)?;
+        names.push(name);
+    }
+    let config_name = format!("{digest}.json");
+    let manifest = json!([{"Config": config_name, "RepoTags": [tag], "Layers": names}]).to_string();
+    for (name, bytes) in [(config_name.as_str(), config.as_slice()), ("manifest.json", manifest.as_bytes())] {
+        let mut header = header(0o644, 0, 0);
+        header.set_size(bytes.len() as u64);
+        out.append_data(&mut header, name, bytes)?;
+    }
+    let mut file = out.into_inner()?.into_inner().map_err(|error| Error::from(error.into_error()))?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok((file, digest))
+}
+
+/// Copies the base's layers. Old engines make the second of two equal layers a link to the first.
+fn copy_layers(
+    base: &std::fs::File,
+    names: &[String],
+    out: &mut tar::Builder<std::io::BufWriter<std::fs::File>>,
+) -> std::io::Result<()> {
+    let wanted: BTreeSet<&Path> = names.iter().map(Path::new).collect();
+    let mut archive = tar::Archive::new(std::io::BufReader::new(base));
+    for entry in archive.entries()? {
+        let mut entry = entry?;
+        let path = entry.path()?.into_owned();
+        if !wanted.contains(path.as_path()) {
+            continue;
+        }
+        let mut header = entry.header().clone();
+        match entry.link_name()? {
+            Some(target) => out.append_link(&mut header, &path, target)?,
+            None => out.append_data(&mut header, &path, &mut entry)?,
+        }
+    }
+    Ok(())
+}
+
+/// The image's configuration: the base's system, the contract's settings.
+fn configuration(base: &Value, layers: &Layers, created: &str, labels: &HashMap<String, String>) -> Value {
+    let of_base = base["config"]["Env"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let old_path = of_base.clone().find_map(|one| one.strip_prefix("PATH="));
+    let path = old_path.unwrap_or("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    let mut env: Vec<String> = of_base.filter(|one| !one.starts_with("PATH=")).map(str::to_owned).collect();
+    env.insert(0, format!("PATH=/{VENV}/bin:{path}"));
+    let mut digests: Vec<Value> = base["rootfs"]["diff_ids"].as_array().cloned().unwrap_or_default();
+    digests.extend(layers.0.iter().map(|layer| json!(format!("sha256:{}", layer.digest))));
+    let mut history: Vec<Value> = base["history"].as_array().cloned().unwrap_or_default();
+    history.extend(layers.0.iter().map(|layer| json!({"created": created, "created_by": layer.history})));
+    let labels: BTreeMap<&String, &String> = labels.iter().collect();
+    let mut config = json!({
+        "architecture": base["architecture"],
+        "os": base["os"],
+        "created": created,
+        "config": {
+            "Env": env,
+            "Cmd": ["bash"],
+            "WorkingDir": format!("/{TREE}"),
+            "Labels": labels,
+        },
+        "rootfs": {"type": "layers", "diff_ids": digests},
+        "history": history,
+    });
+    if !base["variant"].is_null() {
+        config["variant"] = base["variant"].clone();
+    }
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A base as an old engine saves it, with a layer that appears twice.
+    fn base() -> std::fs::File {
+        let mut out = tar::Builder::new(tempfile::tempfile().unwrap());
+        let config = json!({
+            "architecture": "amd64", "os": "linux",
+            "config": {"Env": ["PATH=/bin", "LANG=C.UTF-8"], "Entrypoint": ["/x"], "Labels": {"of": "base"}},
+            "rootfs": {"type": "layers", "diff_ids": ["sha256:1", "sha256:1"]},
+            "history": [{"created_by": "base"}],
+        });
+        let manifest = json!([{"Config": "c.json", "RepoTags": null, "Layers": ["1/layer.tar", "2/layer.tar"]}]);
+        let mut put = |name: &str, text: &str| {
+            let mut header = header(0o644, 0, 0);
+            header.set_size(text.len() as u64);
+            out.append_data(&mut header, name, text.as_bytes()).unwrap();
+        };
+        put("1/layer.tar", "layer");
+        put("1/json", "{}");
+        put("c.json", &config.to_string());
+        put("manifest.json", &manifest.to_string());
+        let mut link = header(0o777, 0, 0);
+        link.set_entry_type(tar::EntryType::Symlink);
+        out.append_link(&mut link, "2/layer.tar", "../1/layer.tar").unwrap();
+        let mut file = out.into_inner().unwrap();
+        file.seek(SeekFrom::Start(0)).unwrap();
+        file
+    }
+
+    fn folders() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        fs_err::create_dir_all(folder.path().join("venv/bin")).unwrap();
+        std::os::unix::fs::symlink("/usr/bin/python3", folder.path().join("venv/bin/python")).unwrap();
+        fs_err::create_dir_all(folder.path().join("tree")).unwrap();
+        fs_err::write(folder.path().join("tree/a.py"), "x = 1\n").unwrap();
+        folder
+    }
+
+    #[test]
+    fn the_same_files_give_the_same_image() {
+        let folder = folders();
+        let id = || {
+            let layers = Layers::new(&folder.path().join("venv"), &folder.path().join("tree")).unwrap();
+            let labels = HashMap::from([("a".to_owned(), "1".to_owned()), ("b".to_owned(), "2".to_owned())]);
+            assemble(base(), &layers, "x/y:1", "2026-01-01T00:00:00Z", &labels).unwrap()
+        };
+        let ((mut file, one), (_, other)) = (id(), id());
+        assert_eq!(one, other);
+        let manifest = manifest(&file).unwrap();
+        assert_eq!(manifest[0]["RepoTags"], json!(["x/y:1"]));
+        assert_eq!(manifest[0]["Layers"].as_array().unwrap().len(), 4);
+        file.seek(SeekFrom::Start(0)).unwrap();
+        let config: Value = serde_json::from_slice(&read_entry(&file, &format!("{one}.json")).unwrap()).unwrap();
+        assert_eq!(config["config"]["Env"], json!(["PATH=/opt/venv/bin:/bin", "LANG=C.UTF-8"]));
+        assert_eq!(config["config"]["Entrypoint"], Value::Null);
+        assert_eq!(config["rootfs"]["diff_ids"].as_array().unwrap().len(), 4);
+        file.seek(SeekFrom::Start(0)).unwrap();
+        assert_eq!(tags(&file).unwrap(), ["x/y:1"]);
+    }
+
+    #[test]
+    fn what_is_no_archive_is_told() {
+        assert!(tags(b"nothing".as_slice()).is_err());
+    }
+}

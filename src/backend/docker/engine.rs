@@ -1,0 +1,390 @@
+//! The connection to a Docker engine, or to Podman's compatible service: an asynchronous client behind blocking calls, and
+//! its errors in words that say the way out.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use bollard::container::AttachContainerResults;
+use bollard::errors::Error as ClientError;
+use bollard::models::{
+    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount as EngineMount, MountType, ResourcesUlimits,
+};
+use bollard::query_parameters::{
+    AttachContainerOptionsBuilder, CreateContainerOptions, InspectContainerOptions,
+    RemoveContainerOptionsBuilder, StartContainerOptions,
+};
+use tokio::runtime::Runtime;
+
+use crate::backend::Network;
+use crate::error::{Error, Result};
+
+/// The label of everything that gistmill makes in an engine; its value says what it is.
+pub const LABEL: &str = "gistmill";
+/// The oldest engine API with everything that is asked of it: Docker 19.03.
+const OLDEST_API: (u32, u32) = (1, 40);
+/// Longest wait for one answer; packing and loading an image may take that long.
+const LONGEST_ANSWER: Duration = Duration::from_mins(30);
+/// How long a build waits for an engine that went away, so that it can be started again.
+const ABSENCE: Duration = Duration::from_mins(3);
+/// The user inside, as in the local sandbox.
+const USER: &str = "1000:1000";
+/// Open files of a process inside: soft and hard limit.
+const OPEN_FILES: (i64, i64) = (1024, 4096);
+const SECCOMP: &str = include_str!("seccomp.json");
+
+/// Limits of one container; 0 = none.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ContainerLimits {
+    /// Bytes of memory, swap included.
+    pub memory: u64,
+    pub processes: u64,
+    /// Processors, in thousandths.
+    pub milli_cpus: u64,
+}
+
+/// A container to make.
+#[derive(Debug, Clone)]
+pub struct Spec<'a> {
+    pub image: &'a str,
+    pub command: Vec<String>,
+    pub network: Network,
+    /// As root, with these capabilities, for a step that only runs programs of the distribution.
+    pub root: Option<&'a [&'a str]>,
+    pub read_only: bool,
+    /// Name of a volume and where it lies inside.
+    pub volumes: Vec<(String, String)>,
+    /// Folders in memory, which no image keeps.
+    pub tmpfs: Vec<String>,
+    pub limits: ContainerLimits,
+    /// Value of the label.
+    pub purpose: &'a str,
+}
+
+/// An engine that answers.
+#[derive(Debug)]
+pub struct Engine {
+    client: bollard::Docker,
+    runtime: Runtime,
+    /// Where it is, without credentials.
+    address: String,
+    /// `Docker 20.10.24 (API 1.41)`, for people.
+    pub version: String,
+    pub is_podman: bool,
+    /// Containers that could not be removed while the engine was away.
+    left: Mutex<Vec<String>>,
+}
+
+impl Engine {
+    /// Connects as `DOCKER_HOST` says (or the current context, or the usual socket).
+    ///
+    /// # Errors
+    /// The machine's: no engine, no permission, an API that is too old.
+    pub fn connect() -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .map_err(|error| Error::from(error).at("cannot start the engine's client"))?;
+        let address = std::env::var("DOCKER_HOST").unwrap_or_else(|_| "unix:///var/run/docker.sock".to_owned());
+        let address = crate::redact::publish(&address);
+        let refused = |error: ClientError| absent(&address, &error);
+        let mut client =
+            bollard::Docker::connect_with_defaults().map_err(refused)?.with_timeout(Duration::from_secs(20));
+        let version = runtime.block_on(client.version()).map_err(refused)?;
+        let api = version.api_version.clone().unwrap_or_default();
+        if parse_api(&api).is_none_or(|api| api < OLDEST_API) {
+            let (major, minor) = OLDEST_API;
+            return Err(Error::machine(format!("the Docker engine at {address} is too old: it speaks API {api}"))
+                .with_hint(format!("gistmill needs API {major}.{minor}, that is Docker 19.03 or Podman 4; update the engine")));
+        }
+        client = runtime.block_on(client.negotiate_version()).map_err(refused)?;
+        client.set_timeout(LONGEST_ANSWER);
+        let components = version.components.unwrap_or_default();
+        let is_podman = components.iter().any(|component| component.name.starts_with("Podman"));
+        let name = if is_podman { "Podman" } else { "Docker" };
+        let version = format!("{name} {} (API {api})", version.version.unwrap_or_default());
+        Ok(Engine { client, runtime, address, version, is_podman, left: Mutex::default() })
+    }
+
+    /// The client itself.
+    pub(super) fn client(&self) -> &bollard::Docker {
+        &self.client
+    }
+
+    /// Runs to the end.
+    pub(super) fn wait<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(future)
+    }
+
+    /// One request, its error in words.
+    ///
+    /// # Errors
+    /// See [`Engine::explain`].
+    pub(super) fn ask<T>(&self, doing: &str, request: impl Future<Output = Result<T, ClientError>>) -> Result<T> {
+        self.wait(request).map_err(|error| self.explain(doing, error))
+    }
+
+    /// Whether it runs on this machine, as far as its address tells.
+    pub fn is_local(&self) -> bool {
+        self.address.starts_with("unix://")
+    }
+
+    /// Whether it answers now.
+    pub fn answers(&self) -> bool {
+        let ping = async { tokio::time::timeout(Duration::from_secs(5), self.client.ping()).await };
+        matches!(self.wait(ping), Ok(Ok(_)))
+    }
+
+    /// Waits until it answers; containers that are left from before go first.
+    ///
+    /// # Errors
+    /// The machine's, when it stays away; an interruption.
+    pub fn await_presence(&self) -> Result<()> {
+        let deadline = Instant::now() + ABSENCE;
+        while !self.answers() {
+            crate::interrupt::check()?;
+            if Instant::now() >= deadline {
+                let minutes = ABSENCE.as_secs() / 60;
+                return Err(Error::machine(format!("the engine at {} went away and is not back after {minutes} minutes", self.address))
+                    .with_hint("start it and run the same command again: what is done is kept"));
+            }
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        for id in left {
+            self.remove_container(&id);
+        }
+        Ok(())
+    }
+
+    /// What an error of the client means: the machine's trouble where only the user can help, else the harness's, which is
+    /// tried again.
+    pub(super) fn explain(&self, doing: &str, error: ClientError) -> Error {
+        if let ClientError::DockerResponseServerError { status_code, message } = &error {
+            let message = crate::redact::publish(message.trim());
+            if is_disk_full(&message) {
+                return disk_full(doing, &message);
+            }
+            if *status_code == 404 && message.to_lowercase().contains("no such image") {
+                return Error::harness(format!("{doing}: an image is gone from the engine")).with_detail(message);
+            }
+            return Error::harness(format!("{doing}: the engine says {status_code}")).with_detail(message);
+        }
+        let text = error.to_string();
+        if is_disk_full(&text) {
+            return disk_full(doing, &text);
+        }
+        Error::harness(format!("{doing}: the engine at {} does not answer", self.address)).with_source(error)
+    }
+
+    /// Makes and starts a container; gives its id and what it is attached by.
+    ///
+    /// # Errors
+    /// See [`Engine::explain`]; nothing is left behind.
+    pub(super) fn start(&self, spec: &Spec<'_>) -> Result<(String, AttachContainerResults)> {
+        let body = self.body(spec);
+        let doing = format!("starting a container ({})", spec.purpose);
+        let made = self.ask(&doing, self.client.create_container(None::<CreateContainerOptions>, body))?;
+        let options = AttachContainerOptionsBuilder::default().stdin(true).stdout(true).stderr(true).stream(true).build();
+        let started = async {
+            let attached = self.client.attach_container(&made.id, Some(options)).await?;
+            self.client.start_container(&made.id, None::<StartContainerOptions>).await?;
+            Ok(attached)
+        };
+        match self.ask(&doing, started) {
+            Ok(attached) => Ok((made.id, attached)),
+            Err(error) => {
+                self.remove_container(&made.id);
+                Err(error)
+            }
+        }
+    }
+
+    fn body(&self, spec: &Spec<'_>) -> ContainerCreateBody {
+        let number = |value: u64| (value > 0).then(|| i64::try_from(value).unwrap_or(i64::MAX));
+        let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+        let mut security = vec!["no-new-privileges".to_owned()];
+        if spec.root.is_none() {
+            security.push("apparmor=unconfined".to_owned());
+            // Podman's own profile allows namespaces, and it takes none from a client.
+            if !self.is_podman {
+                security.push(format!("seccomp={SECCOMP}"));
+            }
+        }
+        let volume = |(name, target): &(String, String)| EngineMount {
+            target: Some(target.clone()),
+            source: Some(name.clone()),
+            typ: Some(MountType::VOLUME),
+            ..EngineMount::default()
+        };
+        let (soft, hard) = OPEN_FILES;
+        let host_config = HostConfig {
+            network_mode: Some(match spec.network {
+                Network::Off => "none".to_owned(),
+                Network::Host => "host".to_owned(),
+            }),
+            cap_drop: Some(words(&["ALL"])),
+            cap_add: spec.root.map(words),
+            security_opt: Some(security),
+            readonly_rootfs: Some(spec.read_only),
+            memory: number(spec.limits.memory),
+            memory_swap: number(spec.limits.memory),
+            nano_cpus: number(spec.limits.milli_cpus * 1_000_000),
+            pids_limit: number(spec.limits.processes),
+            ulimits: Some(vec![ResourcesUlimits { name: Some("nofile".into()), soft: Some(soft), hard: Some(hard) }]),
+            log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
+            tmpfs: Some(spec.tmpfs.iter().map(|path| (path.clone(), "mode=700".to_owned())).collect()),
+            mounts: Some(spec.volumes.iter().map(volume).collect()),
+            // A process namespace of its own inside needs a /proc that nothing covers; there it is covered again.
+            masked_paths: spec.root.is_none().then(Vec::new),
+            readonly_paths: spec.root.is_none().then(Vec::new),
+            ..HostConfig::default()
+        };
+        ContainerCreateBody {
+            image: Some(spec.image.to_owned()),
+            cmd: Some(spec.command.clone()),
+            entrypoint: Some(Vec::new()),
+            user: Some(if spec.root.is_some() { "0:0" } else { USER }.to_owned()),
+            working_dir: Some("/".to_owned()),
+            hostname: (spec.network == Network::Off).then(|| crate::backend::sandbox::USER.to_owned()),
+            attach_stdin: Some(true),
+            attach_stdout: Some(true),
+            attach_stderr: Some(true),
+            open_stdin: Some(true),
+            stdin_once: Some(true),
+            labels: Some(labels(spec.purpose)),
+            host_config: Some(host_config),
+            ..ContainerCreateBody::default()
+        }
+    }
+
+    /// Removes a container, running or not. When the engine is away it is remembered.
+    pub(super) fn remove_container(&self, id: &str) {
+        let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+        let result = self.wait(self.client.remove_container(id, Some(options)));
+        let gone = match &result {
+            Ok(()) => true,
+            Err(ClientError::DockerResponseServerError { status_code, .. }) => matches!(status_code, 404 | 409),
+            Err(_) => false,
+        };
+        if !gone {
+            self.left.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(id.to_owned());
+        }
+    }
+
+    /// The exit code of a container that ended.
+    ///
+    /// # Errors
+    /// See [`Engine::explain`].
+    pub(super) fn exit_code(&self, id: &str) -> Result<i64> {
+        let inspected = self.ask("asking how a container ended", self.client.inspect_container(id, None::<InspectContainerOptions>))?;
+        Ok(inspected.state.and_then(|state| state.exit_code).unwrap_or(-1))
+    }
+
+    /// How a container ended, in words; none when the engine cannot tell.
+    pub(super) fn ending(&self, id: &str) -> Option<(i64, String)> {
+        let inspected = self.wait(self.client.inspect_container(id, None::<InspectContainerOptions>)).ok()?;
+        let state = inspected.state?;
+        let code = state.exit_code.unwrap_or_default();
+        let words = if state.oom_killed == Some(true) {
+            "the container ran out of memory".to_owned()
+        } else if state.running == Some(true) {
+            "the connection to the container broke".to_owned()
+        } else {
+            format!("the container ended with code {code}")
+        };
+        Some((code, words))
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        for id in left {
+            self.remove_container(&id);
+        }
+    }
+}
+
+/// The label that says whose it is and what for.
+pub(super) fn labels(purpose: &str) -> HashMap<String, String> {
+    HashMap::from([(LABEL.to_owned(), purpose.to_owned())])
+}
+
+fn parse_api(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+fn is_disk_full(text: &str) -> bool {
+    text.contains("no space left on device") || text.contains("disk quota exceeded")
+}
+
+fn disk_full(doing: &str, detail: &str) -> Error {
+    Error::machine(format!("{doing}: the engine's disk is full"))
+        .with_detail(detail.to_owned())
+        .with_hint("free space there (`gistmill clean`, `docker system prune`), or set a smaller `disk_budget` in [docker]")
+}
+
+/// Why no engine can be reached.
+fn absent(address: &str, error: &ClientError) -> Error {
+    let text = error_chain(error);
+    if text.contains("Permission denied") || text.contains("permission denied") {
+        return Error::machine(format!("no permission to talk to the Docker engine at {address}")).with_hint(
+            "join the group `docker` (usermod -aG docker <user>, then log in again), or use a rootless engine and name its \
+             socket in DOCKER_HOST",
+        );
+    }
+    Error::machine(format!("no Docker engine answers at {address}")).with_detail(text).with_hint(
+        "install and start one (Debian: apt-get install docker.io), name another in DOCKER_HOST, or set backend = \"local\"",
+    )
+}
+
+fn error_chain(error: &ClientError) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = error.source();
+    }
+    crate::redact::publish(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Fault;
+
+    #[test]
+    fn what_keeps_an_engine_from_answering_has_a_way_out() {
+        let denied = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        let error = absent("unix:///run/x.sock", &ClientError::IOError { err: denied });
+        assert_eq!(error.fault(), Fault::Machine);
+        assert!(error.to_string().contains("no permission") && error.hint().unwrap().contains("group"));
+        let error = absent("tcp://h:1", &ClientError::SocketNotFoundError("x".into()));
+        assert!(error.to_string().contains("no Docker engine answers at tcp://h:1"), "{error}");
+        let full = disk_full("loading", "write: no space left on device");
+        assert_eq!(full.fault(), Fault::Machine);
+    }
+
+    #[test]
+    fn versions_of_the_api_compare_as_numbers() {
+        assert!(parse_api("1.9").unwrap() < OLDEST_API && parse_api("1.41").unwrap() > OLDEST_API);
+        assert_eq!(parse_api("x"), None);
+    }
+
+    #[test]
+    fn the_seccomp_profile_is_json_that_allows_namespaces() {
+        let profile: serde_json::Value = serde_json::from_str(SECCOMP).unwrap();
+        let names = profile["syscalls"][0]["names"].as_array().unwrap();
+        for name in ["unshare", "clone", "clone3", "mount", "umount2", "pivot_root", "mount_setattr"] {
+            assert!(!names.iter().any(|one| one == name), "{name}");
+        }
+        assert!(names.iter().any(|one| one == "bpf"));
+    }
+}

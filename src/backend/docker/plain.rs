@@ -1,0 +1,71 @@
+//! A container that only runs programs of its image: no sandbox inside, nothing of a repository in it.
+
+use std::time::Duration;
+
+use bollard::container::LogOutput;
+use futures_util::StreamExt;
+use tokio::io::AsyncWriteExt;
+
+use super::engine::{Engine, Spec};
+use crate::backend::{Finished, Tail};
+use crate::error::{Error, Result};
+
+/// Runs a container to its end and removes it.
+///
+/// # Errors
+/// The engine's; an interruption; the time limit.
+pub fn run(engine: &Engine, spec: &Spec<'_>, stdin: &[u8], limit: Duration) -> Result<Finished> {
+    let (done, id) = run_and_keep(engine, spec, stdin, limit)?;
+    engine.remove_container(&id);
+    Ok(done)
+}
+
+/// The same, but the container that ended is kept; gives its id.
+///
+/// # Errors
+/// Those of [`run`]; then nothing is left behind.
+pub fn run_and_keep(engine: &Engine, spec: &Spec<'_>, stdin: &[u8], limit: Duration) -> Result<(Finished, String)> {
+    let (id, mut attached) = engine.start(spec)?;
+    let (stdout, stderr) = (Tail::default(), Tail::default());
+    let talk = async {
+        // Whoever does not read all of it has said why.
+        let _ = attached.input.write_all(stdin).await;
+        let _ = attached.input.shutdown().await;
+        while let Some(part) = attached.output.next().await {
+            match part? {
+                LogOutput::StdErr { message } => stderr.push(&message),
+                other => stdout.push(&other.into_bytes()),
+            }
+        }
+        Ok::<_, bollard::errors::Error>(())
+    };
+    let interrupted = async {
+        while !crate::interrupt::requested() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let outcome = engine.wait(async {
+        tokio::select! {
+            result = tokio::time::timeout(limit, talk) => Some(result),
+            () = interrupted => None,
+        }
+    });
+    let result = match outcome {
+        None => Err(Error::interrupted()),
+        Some(Err(_)) => {
+            Err(Error::harness(format!("a container ({}) takes longer than {} s", spec.purpose, limit.as_secs())))
+        }
+        Some(Ok(Err(error))) => Err(engine.explain(&format!("a container ({})", spec.purpose), error)),
+        Some(Ok(Ok(()))) => engine.exit_code(&id),
+    };
+    match result {
+        Ok(code) => {
+            let code = i32::try_from(code).ok();
+            Ok((Finished { code, timed_out: false, stdout: stdout.text(), stderr: stderr.text() }, id))
+        }
+        Err(error) => {
+            engine.remove_container(&id);
+            Err(error)
+        }
+    }
+}

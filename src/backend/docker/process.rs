@@ -1,0 +1,358 @@
+//! A job in a container: plan and archive go in over the attached stream, frames come out (see `inside.py`).
+
+use std::io::{PipeReader, PipeWriter, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bollard::container::LogOutput;
+use futures_util::StreamExt;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+
+use super::engine::{Engine, Spec};
+use super::plan::{self, Plan, Sent};
+use crate::backend::{Finished, Process, Tail};
+use crate::error::{Error, Result};
+
+/// How long what a job left may take to come back once its driver has closed the channel.
+const LAST_WORDS: Duration = Duration::from_mins(5);
+
+/// A job that runs in a container.
+pub struct ContainerProcess {
+    engine: Arc<Engine>,
+    /// Of the container; none once it is removed.
+    id: Option<String>,
+    input: Option<Input>,
+    answers: Option<PipeReader>,
+    shared: Arc<Shared>,
+    sent: Vec<Sent>,
+    channel: bool,
+}
+
+impl std::fmt::Debug for ContainerProcess {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("ContainerProcess").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// What the thread that reads the stream shares with the owner.
+#[derive(Debug, Default)]
+struct Shared {
+    stdout: Tail,
+    stderr: Tail,
+    ending: Mutex<Ending>,
+    ended: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Ending {
+    /// The stream is at its end.
+    over: bool,
+    code: Option<i32>,
+    /// What could not be set up.
+    trouble: Option<String>,
+    /// What the job left, as an archive.
+    left: Option<std::fs::File>,
+}
+
+impl Shared {
+    fn ending(&self) -> MutexGuard<'_, Ending> {
+        self.ending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the end of the stream; false when it did not come.
+    fn wait(&self, limit: Duration, interruptible: bool) -> Result<bool> {
+        let deadline = Instant::now() + limit;
+        let mut ending = self.ending();
+        while !ending.over {
+            if interruptible {
+                crate::interrupt::check()?;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            let pause = left.min(Duration::from_millis(100));
+            ending = self.ended.wait_timeout(ending, pause).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(true)
+    }
+}
+
+/// The container's stdin.
+struct Input {
+    engine: Arc<Engine>,
+    pipe: Pin<Box<dyn AsyncWrite + Send>>,
+}
+
+impl Write for Input {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.engine.wait(self.pipe.write(bytes))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.engine.wait(self.pipe.flush())
+    }
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        let _ = self.engine.wait(self.pipe.shutdown());
+    }
+}
+
+impl ContainerProcess {
+    /// Starts a container and hands it the plan.
+    ///
+    /// # Errors
+    /// The engine's; nothing is left behind.
+    pub fn start(engine: &Arc<Engine>, spec: &Spec<'_>, plan: Plan, channel: bool) -> Result<Self> {
+        let (id, attached) = engine.start(spec)?;
+        let input = Input { engine: Arc::clone(engine), pipe: attached.input };
+        let shared = Arc::new(Shared::default());
+        let pipe = channel.then(std::io::pipe).transpose();
+        let pipe = pipe.map_err(|error| Error::from(error).at("cannot make a pipe"));
+        let mut process = ContainerProcess {
+            engine: Arc::clone(engine),
+            id: Some(id),
+            input: Some(input),
+            answers: None,
+            shared: Arc::clone(&shared),
+            sent: plan.sent.clone(),
+            channel,
+        };
+        let (reader, writer) = pipe?.unzip();
+        process.answers = reader;
+        let (stream_engine, mut output) = (Arc::clone(engine), attached.output);
+        std::thread::spawn(move || {
+            let mut frames = Frames { shared: &shared, answers: writer, buffer: Vec::new() };
+            stream_engine.wait(async {
+                while let Some(Ok(part)) = output.next().await {
+                    match part {
+                        LogOutput::StdErr { message } => shared.stderr.push(&message),
+                        other => frames.feed(&other.into_bytes()),
+                    }
+                }
+            });
+            drop(frames);
+            shared.ending().over = true;
+            shared.ended.notify_all();
+        });
+        match process.hand_over(&plan) {
+            Ok(()) => Ok(process),
+            Err(error) => Err(process.explain(error)),
+        }
+    }
+
+    fn hand_over(&mut self, plan: &Plan) -> Result<()> {
+        let broken = |error| Error::harness("cannot hand the plan to the container").with_source(error);
+        let text = serde_json::to_vec(&plan.text)
+            .map_err(|error| Error::internal("cannot encode a plan").with_source(error))?;
+        let length = u32::try_from(text.len()).map_err(|_| Error::internal("a plan is too long"))?;
+        let input = self.input.as_mut().ok_or_else(|| Error::internal("the container has no input"))?;
+        input.write_all(&length.to_be_bytes()).and_then(|()| input.write_all(&text)).map_err(broken)?;
+        if !plan.sent.is_empty() {
+            plan.pack(plan::chunks(input))?;
+        }
+        input.write_all(&0_u32.to_be_bytes()).and_then(|()| input.flush()).map_err(broken)
+    }
+
+    /// Adds what the container says about its end to an error of the stream.
+    fn explain(&mut self, error: Error) -> Error {
+        let _ = self.shared.wait(Duration::from_secs(2), false);
+        if let Some(trouble) = self.shared.ending().trouble.take() {
+            return not_set_up(&trouble);
+        }
+        let words = self.id.as_ref().and_then(|id| self.engine.ending(id)).map(|(_, words)| words);
+        let log = self.shared.stderr.text();
+        match words {
+            Some(words) => error.with_detail(format!("{words}\n{log}").trim().to_owned()),
+            None => error,
+        }
+    }
+
+    /// Puts what the job left in place of what it was sent.
+    fn take_back(&self, archive: std::fs::File) -> Result<()> {
+        let mut archive = archive;
+        archive.seek(SeekFrom::Start(0))?;
+        let writable: Vec<(usize, &Sent)> = self.sent.iter().enumerate().filter(|(_, one)| one.back).collect();
+        let Some((_, first)) = writable.first() else { return Ok(()) };
+        let near = first.host.parent().unwrap_or(Path::new("/"));
+        let aside = tempfile::Builder::new().prefix(".coming-back-").tempdir_in(near)?;
+        let mut archive = tar::Archive::new(std::io::BufReader::new(archive));
+        archive.set_preserve_permissions(true);
+        archive.set_preserve_mtime(true);
+        archive.unpack(aside.path()).map_err(|error| Error::harness("cannot unpack what a job left").with_source(error))?;
+        for (number, one) in writable {
+            let (new, old) = (aside.path().join(number.to_string()), aside.path().join(format!("old-{number}")));
+            fs_err::rename(&one.host, &old)?;
+            fs_err::rename(&new, &one.host)?;
+        }
+        make_removable(aside.path());
+        Ok(())
+    }
+}
+
+/// A job may leave folders that nobody may write to.
+fn make_removable(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    for entry in walkdir::WalkDir::new(folder).into_iter().flatten() {
+        if entry.file_type().is_dir() {
+            let _ = std::fs::set_permissions(entry.path(), std::fs::Permissions::from_mode(0o755));
+        }
+    }
+}
+
+fn not_set_up(trouble: &str) -> Error {
+    Error::harness("the sandbox in the container could not be set up").with_detail(trouble.to_owned())
+}
+
+impl Process for ContainerProcess {
+    fn take_answers(&mut self) -> Option<Box<dyn Read + Send>> {
+        self.answers.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>)
+    }
+
+    fn requests(&mut self) -> Option<&mut dyn Write> {
+        self.input.as_mut().map(|input| input as &mut dyn Write)
+    }
+
+    fn log(&self) -> String {
+        let mut log = self.shared.stderr.text();
+        if let Some(trouble) = &self.shared.ending().trouble {
+            log.push_str(trouble);
+        }
+        if let Some((_, words)) = self.id.as_ref().and_then(|id| self.engine.ending(id)) {
+            log = format!("{words}\n{log}");
+        }
+        log
+    }
+
+    fn wait(mut self: Box<Self>, limit: Duration) -> Result<Finished> {
+        let over = self.shared.wait(limit, true)?;
+        let (stdout, stderr) = (self.shared.stdout.text(), self.shared.stderr.text());
+        if !over {
+            self.end();
+            return Ok(Finished { code: None, timed_out: true, stdout, stderr });
+        }
+        let (code, trouble, left) = {
+            let mut ending = self.shared.ending();
+            (ending.code, ending.trouble.take(), ending.left.take())
+        };
+        if let Some(trouble) = trouble {
+            return Err(not_set_up(&trouble));
+        }
+        let Some(code) = code else {
+            return Err(self.explain(Error::harness("a container died")));
+        };
+        if let Some(left) = left {
+            self.take_back(left)?;
+        }
+        Ok(Finished { code: Some(code).filter(|code| *code < 128), timed_out: false, stdout, stderr })
+    }
+
+    fn end(&mut self) {
+        self.input = None;
+        let Some(id) = self.id.take() else { return };
+        // What a job with a channel left comes once its requests are closed.
+        if self.channel && self.sent.iter().any(|one| one.back) && self.shared.wait(LAST_WORDS, true).unwrap_or(false) {
+            let left = self.shared.ending().left.take();
+            if let Some(left) = left {
+                let _ = self.take_back(left);
+            }
+        }
+        self.engine.remove_container(&id);
+    }
+}
+
+impl Drop for ContainerProcess {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Takes the frames of a stream apart.
+struct Frames<'a> {
+    shared: &'a Shared,
+    answers: Option<PipeWriter>,
+    buffer: Vec<u8>,
+}
+
+/// Kind and length.
+const HEADER: usize = 5;
+
+impl Frames<'_> {
+    fn feed(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+        let mut start = 0;
+        while let Some(header) = self.buffer[start..].first_chunk::<HEADER>() {
+            let length = u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
+            let Some(data) = self.buffer.get(start + HEADER..start + HEADER + length) else { break };
+            let kind = header[0];
+            match kind {
+                b'o' => self.shared.stdout.push(data),
+                b'c' => {
+                    // A reader that is gone is told nothing more.
+                    if self.answers.as_mut().is_some_and(|pipe| pipe.write_all(data).is_err()) {
+                        self.answers = None;
+                    }
+                }
+                b'f' => self.keep(data),
+                b'e' => self.shared.ending().trouble = Some(String::from_utf8_lossy(data).into_owned()),
+                b'x' => {
+                    self.shared.ending().code = std::str::from_utf8(data).ok().and_then(|text| text.parse().ok());
+                    // No answer follows.
+                    self.answers = None;
+                }
+                _ => {}
+            }
+            start += HEADER + length;
+        }
+        self.buffer.drain(..start);
+    }
+
+    fn keep(&self, data: &[u8]) {
+        let mut ending = self.shared.ending();
+        if ending.left.is_none() {
+            ending.left = tempfile::tempfile().ok();
+        }
+        let broken = ending.left.as_mut().is_some_and(|file| file.write_all(data).is_err());
+        if broken {
+            ending.trouble = Some("what the job left does not fit into the temporary folder".to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_told_apart_wherever_the_stream_is_cut() {
+        let mut stream = Vec::new();
+        for (kind, data) in [(b'o', b"out".as_slice()), (b'c', b"answer"), (b'f', b"left"), (b'x', b"7")] {
+            stream.push(kind);
+            stream.extend_from_slice(&u32::try_from(data.len()).unwrap().to_be_bytes());
+            stream.extend_from_slice(data);
+        }
+        for size in [1, 3, 5, 1000] {
+            let shared = Shared::default();
+            let (mut reader, writer) = std::io::pipe().unwrap();
+            let mut frames = Frames { shared: &shared, answers: Some(writer), buffer: Vec::new() };
+            for part in stream.chunks(size) {
+                frames.feed(part);
+            }
+            drop(frames);
+            let mut answer = String::new();
+            reader.read_to_string(&mut answer).unwrap();
+            assert_eq!((answer.as_str(), shared.stdout.text().as_str()), ("answer", "out"));
+            let mut ending = shared.ending();
+            assert_eq!(ending.code, Some(7));
+            let mut left = String::new();
+            let file = ending.left.as_mut().unwrap();
+            file.seek(SeekFrom::Start(0)).unwrap();
+            file.read_to_string(&mut left).unwrap();
+            assert_eq!(left, "left");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! `gistmill image` and `gistmill clean`: what gistmill keeps in a Docker engine.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use indicatif::HumanBytes;
+use serde_json::json;
+
+use super::{Arguments, Format};
+use crate::backend::docker::{self, Engine, image};
+use crate::error::{Error, Result};
+
+#[derive(Debug, clap::Args)]
+pub struct ImageArguments {
+    #[command(subcommand)]
+    command: ImageCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ImageCommand {
+    /// The images that gistmill made
+    List,
+    /// Write an image to a compressed archive, for a machine without a registry
+    Save {
+        /// The tag, as `image` in `instances` has it
+        #[arg(value_name = "TAG")]
+        tag: String,
+        /// The archive
+        #[arg(long, short, value_name = "FILE.tar.gz")]
+        output: PathBuf,
+    },
+    /// Read what `save` wrote into the engine
+    Load {
+        #[arg(value_name = "FILE.tar.gz")]
+        archive: PathBuf,
+    },
+}
+
+pub fn run(arguments: &Arguments, asked: &ImageArguments) -> Result<u8> {
+    let engine = Engine::connect()?;
+    match &asked.command {
+        ImageCommand::List => list(arguments, &engine)?,
+        ImageCommand::Save { tag, output } => {
+            let saved = image::save(&engine, tag, output)?;
+            let bytes = fs_err::metadata(output)?.len();
+            told(arguments, &[saved], &format!("{} in {}", HumanBytes(bytes), output.display()));
+        }
+        ImageCommand::Load { archive } => {
+            let loaded = image::load_file(&engine, archive)?;
+            if loaded.is_empty() {
+                return Err(Error::usage(format!("{} holds no image with a tag", archive.display()))
+                    .with_hint("write it with `gistmill image save`"));
+            }
+            told(arguments, &loaded, &format!("from {}", archive.display()));
+        }
+    }
+    Ok(0)
+}
+
+fn told(arguments: &Arguments, images: &[image::Image], words: &str) {
+    for one in images {
+        match arguments.format {
+            Format::Human => println!("{} {} {words}", one.tag, one.id),
+            Format::Json => println!("{}", json!({"image": one.tag, "image_id": one.id})),
+        }
+    }
+}
+
+fn list(arguments: &Arguments, engine: &Engine) -> Result<()> {
+    let images = image::list(engine)?;
+    if arguments.format == Format::Json {
+        println!("{}", json!({"images": images}));
+        return Ok(());
+    }
+    for one in &images {
+        let own = one.own_bytes.map_or_else(|| "-".to_owned(), |bytes| HumanBytes(bytes).to_string());
+        println!("{}  {}  own {own}, in all {}", one.tag, one.id, HumanBytes(one.bytes));
+    }
+    Ok(())
+}
+
+/// `gistmill clean`
+pub fn clean(arguments: &Arguments) -> Result<u8> {
+    let engine = Engine::connect()?;
+    let cleaned = docker::clean(&engine)?;
+    match arguments.format {
+        Format::Json => println!("{}", json!(cleaned)),
+        Format::Human => {
+            println!("removed {} containers", cleaned.containers);
+            for name in cleaned.images.iter().chain(&cleaned.volumes) {
+                println!("removed {name}");
+            }
+        }
+    }
+    Ok(0)
+}

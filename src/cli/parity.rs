@@ -1,0 +1,71 @@
+//! `gistmill parity`: do the local sandbox and containers give the same verdicts?
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::build::Job;
+use super::{Arguments, ConfigArguments, Format, parse_slug};
+use crate::config::BackendKind;
+use crate::error::{Error, Result};
+use crate::pipeline::parity::{self, Parity};
+use crate::record::id::RepoSlug;
+
+#[derive(Debug, clap::Args)]
+pub struct ParityArguments {
+    /// The repository
+    #[arg(value_name = "SLUG", value_parser = parse_slug)]
+    slug: RepoSlug,
+    /// The configuration that has it; base and packages come from it
+    #[arg(long, value_name = "repos.toml")]
+    config: Option<PathBuf>,
+}
+
+pub fn run(arguments: &Arguments, asked: &ParityArguments) -> Result<u8> {
+    let config = ConfigArguments {
+        config: asked.config.clone(),
+        rules: None,
+        output: PathBuf::from("output"),
+        only: vec![asked.slug.clone()],
+    };
+    let job = |kind| {
+        Job::with(arguments, &config, |config| {
+            config.repos.retain(|repo| repo.slug == asked.slug);
+            for repo in &mut config.repos {
+                repo.backend = kind;
+            }
+        })
+    };
+    let (local, docker) = (job(BackendKind::Local)?, job(BackendKind::Docker)?);
+    let (at_local, at_docker) = (local.pipeline(), docker.pipeline());
+    let missing = || Error::internal("the repository is gone from the configuration");
+    let of_local = local.config.repos.first().ok_or_else(missing)?;
+    let of_docker = docker.config.repos.first().ok_or_else(missing)?;
+    let found = parity::compare((&at_local, of_local), (&at_docker, of_docker))?;
+    match arguments.format {
+        Format::Json => println!("{}", json!(found)),
+        Format::Human => print(&found),
+    }
+    Ok(u8::from(found.differing.iter().any(|one| !one.explained)))
+}
+
+fn print(found: &Parity) {
+    for (name, side) in [("local", &found.local), ("docker", &found.docker)] {
+        println!(
+            "{name:<6}  Python {}, pytest {}, lock {}: {} groups, {} kept",
+            side.python,
+            side.pytest,
+            &side.lock_sha256[..12.min(side.lock_sha256.len())],
+            side.groups,
+            side.kept
+        );
+    }
+    let unexplained = found.differing.iter().filter(|one| !one.explained).count();
+    println!("{} compared, {} differ, {unexplained} unexplained", found.compared, found.differing.len());
+    for one in &found.differing {
+        println!("\n{}\n  local:  {}\n  docker: {}", one.group_id, one.local, one.docker);
+        for line in one.reason.lines() {
+            println!("  {line}");
+        }
+    }
+}

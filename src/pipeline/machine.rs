@@ -1,0 +1,208 @@
+//! Where repositories run: the sandbox of this machine, and a Docker engine. Each is looked for when the first repository that
+//! is to run there asks.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::backend::docker::image::{self, Base, Contents};
+use crate::backend::docker::{self, ContainerLimits, DockerBackend, Engine};
+use crate::backend::local::LocalBackend;
+use crate::backend::{Backend, Isolation};
+use crate::config::{self, BackendKind, Repo};
+use crate::environment::tools::Foundation;
+use crate::environment::{Tools, python};
+use crate::error::Result;
+use crate::record::environment::{Built, ImageName};
+use crate::record::id::RepoSlug;
+use crate::record::source::Pinned;
+use crate::screen::conditions::Conditions;
+use crate::store::Cache;
+
+/// Where the environment of a repository is built, and what that place can vary.
+pub struct Place {
+    pub backend: Arc<dyn Backend>,
+    /// Interpreters and foundation of an image; none for those of this machine.
+    pub tools: Option<Tools>,
+    pub conditions: Conditions,
+    docker: Option<(Arc<Engine>, Base)>,
+}
+
+impl std::fmt::Debug for Place {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Place").field("conditions", &self.conditions).finish_non_exhaustive()
+    }
+}
+
+/// Everything that a build may run on.
+#[derive(Debug)]
+pub struct Machine {
+    /// This program, which is also the sandbox's inside.
+    program: PathBuf,
+    cache: Cache,
+    docker: config::Docker,
+    processes: u64,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    local: Option<Arc<Place>>,
+    engine: Option<Arc<Engine>>,
+    /// By name of the base and the packages.
+    bases: BTreeMap<(String, Vec<String>), Arc<Place>>,
+}
+
+impl Machine {
+    /// What the selected repositories need is looked for at once, so that trouble with the machine is told before anything
+    /// long starts.
+    ///
+    /// # Errors
+    /// The machine's.
+    pub fn new(program: &Path, cache: &Cache, config: &config::Config, only: &[RepoSlug]) -> Result<Self> {
+        let machine = Machine {
+            program: program.to_owned(),
+            cache: cache.clone(),
+            docker: config.docker.clone(),
+            processes: config.limits.processes,
+            known: Mutex::default(),
+        };
+        let selected = |repo: &&Repo| only.is_empty() || only.contains(&repo.slug);
+        for repo in config.repos.iter().filter(selected) {
+            match repo.backend {
+                BackendKind::Local => drop(machine.local()?),
+                BackendKind::Docker => drop(machine.engine()?),
+            }
+        }
+        Ok(machine)
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn local(&self) -> Result<Arc<Place>> {
+        if let Some(place) = &self.known().local {
+            return Ok(Arc::clone(place));
+        }
+        let backend = LocalBackend::new(&self.program)?;
+        let conditions = Conditions::find(&self.cache, &backend)?;
+        let place = Arc::new(Place { backend: Arc::new(backend), tools: None, conditions, docker: None });
+        self.known().local = Some(Arc::clone(&place));
+        Ok(place)
+    }
+
+    fn engine(&self) -> Result<Arc<Engine>> {
+        if let Some(engine) = &self.known().engine {
+            return Ok(Arc::clone(engine));
+        }
+        let engine = Arc::new(Engine::connect()?);
+        docker::sweep(&engine)?;
+        self.known().engine = Some(Arc::clone(&engine));
+        Ok(engine)
+    }
+
+    fn limits(&self) -> ContainerLimits {
+        ContainerLimits {
+            memory: self.docker.memory,
+            // Of one attempt, and of what watches over it.
+            processes: if self.processes == 0 { 0 } else { self.processes + 64 },
+            milli_cpus: self.docker.milli_cpus,
+        }
+    }
+
+    /// Where a repository's environment is built.
+    ///
+    /// # Errors
+    /// The machine's: no sandbox, no engine, no base image.
+    pub fn place(&self, repo: &Repo, tools: &Tools, progress: &dyn Fn(&str)) -> Result<Arc<Place>> {
+        if repo.backend == BackendKind::Local {
+            return self.local();
+        }
+        let name = repo.base.clone().unwrap_or_else(|| self.docker.base.clone());
+        let key = (name.clone(), repo.system_packages.clone());
+        if let Some(place) = self.known().bases.get(&key) {
+            return Ok(Arc::clone(place));
+        }
+        let engine = self.engine()?;
+        let downloads = tools.downloads()?;
+        let base = image::base(&engine, &name, &repo.system_packages, &downloads, progress)?;
+        progress(&format!("looking at {}", base.name));
+        let backend = DockerBackend::workshop(&engine, &base.id, tools.uv_cache(), self.limits())?;
+        let interpreters = python::in_backend(&backend)?;
+        let foundation =
+            Foundation { name: base.name.clone(), packages: base.packages.clone(), id: base.id.clone() };
+        let conditions = Conditions::find(&self.cache, &backend)?;
+        let place = Arc::new(Place {
+            backend: Arc::new(backend),
+            tools: Some(tools.in_image(interpreters, foundation)?),
+            conditions,
+            docker: Some((engine, base)),
+        });
+        self.known().bases.insert(key, Arc::clone(&place));
+        Ok(place)
+    }
+
+    /// Where a built environment runs its tests, and the image that it is in.
+    ///
+    /// # Errors
+    /// The engine's: a disk that is full, an image that cannot be made.
+    pub fn tests(
+        &self,
+        place: &Arc<Place>,
+        pinned: &Pinned,
+        built: &Built,
+        progress: &dyn Fn(&str),
+    ) -> Result<(Arc<dyn Backend>, Option<ImageName>)> {
+        let Some((engine, base)) = &place.docker else { return Ok((Arc::clone(&place.backend), None)) };
+        let contents = Contents {
+            key: built.key.clone(),
+            tag: image::tag(&pinned.slug, &built.key),
+            venv: built.venv.clone(),
+            tree: built.tree.clone(),
+            created: pinned.pinned_at.clone(),
+        };
+        let made = image::ensure(engine, base, &contents, progress)?;
+        self.keep_budget(engine, &made.tag, progress)?;
+        let name = ImageName { tag: made.tag.clone(), id: made.id.clone() };
+        let restore = {
+            let (engine, base, contents) = (Arc::clone(engine), base.clone(), contents.clone());
+            move || image::ensure(&engine, &base, &contents, &|_| {}).map(|image| image.id)
+        };
+        let backend = DockerBackend::tests(
+            engine,
+            &made.id,
+            (&built.venv, &built.tree),
+            self.limits(),
+            Box::new(restore),
+        )?;
+        Ok((Arc::new(backend), Some(name)))
+    }
+
+    /// Images that were used longest ago make room for those that are needed.
+    fn keep_budget(&self, engine: &Engine, tag: &str, progress: &dyn Fn(&str)) -> Result<()> {
+        let folder = self.cache.dir("images")?;
+        let mark = |tag: &str| folder.join(tag.replace(['/', ':'], "_"));
+        crate::store::write_atomic(&mark(tag), b"")?;
+        let used = |tag: &str| {
+            let modified = fs_err::metadata(mark(tag)).ok()?.modified().ok()?;
+            let since = modified.duration_since(std::time::SystemTime::UNIX_EPOCH).ok()?;
+            i64::try_from(since.as_secs()).ok()
+        };
+        for evicted in docker::keep_budget(engine, self.docker.disk_budget, &[tag.to_owned()], used)? {
+            progress(&format!("removed the image {evicted}: over the disk budget"));
+        }
+        Ok(())
+    }
+
+    /// What the manifest says about isolation and worlds: of this machine when a repository runs on it, else of the first
+    /// base. Where nothing ran, nothing is claimed.
+    pub fn describe(&self) -> (Isolation, Conditions) {
+        let known = self.known();
+        let place = known.local.as_ref().or_else(|| known.bases.values().next());
+        match place {
+            Some(place) => (place.backend.isolation().clone(), place.conditions.clone()),
+            None => (Isolation { kind: "none".to_owned(), missing: Vec::new() }, Conditions::none()),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Do both backends give the same verdicts? Every group of a repository is screened on both, and what differs is looked into.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::Pipeline;
+use super::prepare::Prepared;
+use super::replay::Replay;
+use super::repository::Repository;
+use crate::config::Repo;
+use crate::error::Result;
+use crate::record::outcome::Attempt;
+use crate::record::verdict::{Cause, Dimension, Verdict};
+use crate::record::world::World;
+use crate::screen::verdict;
+
+/// Attempts that tell whether a group varies by itself.
+const REPEATS: u32 = 5;
+
+/// One backend's view of a repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Side {
+    pub python: String,
+    pub pytest: String,
+    pub lock_sha256: String,
+    pub groups: usize,
+    pub kept: usize,
+}
+
+/// A group whose verdict differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    pub group_id: String,
+    pub local: String,
+    pub docker: String,
+    /// What was found out about it.
+    pub reason: String,
+    /// Whether that accounts for the difference.
+    pub explained: bool,
+}
+
+/// What comparing came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Parity {
+    pub local: Side,
+    pub docker: Side,
+    /// Groups that both have.
+    pub compared: usize,
+    pub differing: Vec<Difference>,
+}
+
+/// A repository on one backend, screened.
+struct Screened<'a> {
+    replay: Replay<'a>,
+    verdicts: BTreeMap<String, Verdict>,
+}
+
+/// Screens a repository on both backends and compares.
+///
+/// # Errors
+/// Those of the stages, on either backend.
+pub fn compare<'a>(local: (&'a Pipeline<'a>, &'a Repo), docker: (&'a Pipeline<'a>, &'a Repo)) -> Result<Parity> {
+    let screened = |(pipeline, repo): (&'a Pipeline<'a>, &'a Repo)| -> Result<Screened<'a>> {
+        let (prepared, verdicts) = Repository::new(pipeline, repo).first_verdicts()?;
+        Ok(Screened { replay: Replay::of(pipeline, prepared), verdicts })
+    };
+    let (local, docker) = (screened(local)?, screened(docker)?);
+    let mut differing = Vec::new();
+    let mut compared = 0;
+    let all: std::collections::BTreeSet<&String> = local.verdicts.keys().chain(docker.verdicts.keys()).collect();
+    for group_id in all {
+        let sides = (local.verdicts.get(group_id), docker.verdicts.get(group_id));
+        if let (Some(one), Some(other)) = sides {
+            compared += 1;
+            if one.cause() == other.cause() {
+                continue;
+            }
+        }
+        let (reason, explained) = match sides {
+            (Some(one), Some(other)) => reason(group_id, (&local, one), (&docker, other))?,
+            _ => ("only one backend collects it".to_owned(), false),
+        };
+        let words = |verdict: Option<&Verdict>| verdict.map_or_else(|| "not collected".to_owned(), in_words);
+        let (local, docker) = (words(sides.0), words(sides.1));
+        differing.push(Difference { group_id: group_id.clone(), local, docker, reason, explained });
+    }
+    Ok(Parity { local: side(&local), docker: side(&docker), compared, differing })
+}
+
+fn side(screened: &Screened<'_>) -> Side {
+    let Prepared { built, collected, .. } = screened.replay.prepared();
+    Side {
+        python: built.python.clone(),
+        pytest: collected.pytest.clone(),
+        lock_sha256: built.lock_sha256.clone(),
+        groups: screened.verdicts.len(),
+        kept: screened.verdicts.values().filter(|verdict| verdict.is_kept()).count(),
+    }
+}
+
+fn in_words(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Kept => "kept".to_owned(),
+        Verdict::Dropped { cause, evidence } => format!("{cause}: {}", evidence.summary),
+    }
+}
+
+/// What the difference comes from, and whether that settles it.
+fn reason(
+    group_id: &str,
+    (local, at_local): (&Screened<'_>, &Verdict),
+    (docker, at_docker): (&Screened<'_>, &Verdict),
+) -> Result<(String, bool)> {
+    let sides = [("local", local, at_local), ("docker", docker, at_docker)];
+    for (name, side, _) in sides {
+        let other = if name == "local" { at_docker } else { at_local };
+        let not_covered = &side.replay.prepared().conditions.not_covered;
+        let blamed = blamed(other.cause());
+        if let Some((dimension, why)) = blamed.iter().find_map(|one| not_covered.get_key_value(one)) {
+            return Ok((format!("{} does not vary on {name}: {why}", dimension.as_str()), true));
+        }
+    }
+    let mut first: Vec<Attempt> = Vec::new();
+    for (name, side, _) in sides {
+        let Some(group) = side.replay.exact(group_id) else {
+            return Ok((format!("it cannot be run on {name}"), false));
+        };
+        for world in [World::Base, World::Everything] {
+            let made = side.replay.run(group, &world, REPEATS)?;
+            let Some(one) = made.first() else { continue };
+            if let Some(other) = made.iter().find(|other| other.observation_hash() != one.observation_hash()) {
+                let what = format!("{} and {}", verdict::describe(one), verdict::describe(other));
+                return Ok((format!("it varies by itself: {REPEATS} runs in the world {world} on {name} show {what}"), true));
+            }
+            if world == World::Base {
+                first.push(one.clone());
+            }
+        }
+    }
+    match first.as_slice() {
+        [one, other] if one.observation_hash() == other.observation_hash() => {
+            Ok(("both show the same in the base world, and each is steady".to_owned(), false))
+        }
+        [one, other] => Ok((format!("the base world shows something else:\n{}", verdict::observation_diff(one, other)), false)),
+        _ => Ok(("an attempt gave no result".to_owned(), false)),
+    }
+}
+
+/// The dimension that a verdict blames.
+fn blamed(cause: Option<&Cause>) -> Vec<Dimension> {
+    match cause {
+        Some(Cause::DependsOn(dimension)) => vec![*dimension],
+        _ => Vec::new(),
+    }
+}

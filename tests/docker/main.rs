@@ -1,0 +1,97 @@
+//! The Docker backend against a real engine. Where none answers, each test is reported as ignored, by name; with
+//! `GISTMILL_TEST_DOCKER=1` that is a failure. `GISTMILL_TEST_BASE` names an image with Python 3 that the engine has.
+
+#[allow(dead_code)]
+#[path = "../common/mod.rs"]
+mod common;
+mod engine;
+mod faults;
+mod images;
+mod verdicts;
+
+use gistmill::backend::docker::{Engine, image};
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// The base that tests use unless they are told another.
+const BASE: &str = "gistmill-test-base:latest";
+
+/// The image that tests build on.
+pub fn base() -> String {
+    std::env::var("GISTMILL_TEST_BASE").unwrap_or_else(|_| BASE.to_owned())
+}
+
+/// Why the tests cannot run here; none when they can.
+fn obstacle() -> Option<String> {
+    let engine = match Engine::connect() {
+        Ok(engine) => engine,
+        Err(error) => return Some(error.to_string()),
+    };
+    match image::exists(&engine, &base()) {
+        Ok(true) => None,
+        Ok(false) => Some(format!("the engine has no image {}", base())),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let obstacle = obstacle();
+    let demanded = std::env::var_os("GISTMILL_TEST_DOCKER").is_some();
+    if let Some(obstacle) = obstacle.as_ref().filter(|_| !demanded) {
+        eprintln!("the tests of the Docker backend are skipped: {obstacle}");
+    }
+    let with_engine: [(&str, fn()); 9] = [
+        ("both_backends_give_the_same_verdicts", verdicts::both_backends_give_the_same_verdicts),
+        ("parity_finds_no_difference_in_a_tree_without_one", verdicts::parity_finds_no_difference),
+        ("an_image_keeps_the_contract", images::an_image_keeps_the_contract),
+        ("a_saved_image_is_loaded_with_the_same_id", images::a_saved_image_is_loaded_with_the_same_id),
+        ("the_budget_evicts_what_was_used_longest_ago", images::the_budget_evicts_what_was_used_longest_ago),
+        ("a_killed_container_changes_nothing", faults::a_killed_container_changes_nothing),
+        ("an_image_that_is_removed_between_stages_is_made_again", faults::an_image_that_is_removed_is_made_again),
+        ("memory_that_runs_out_is_a_crash_of_that_test_alone", faults::memory_that_runs_out),
+        ("a_base_that_is_not_there_is_named", engine::a_base_that_is_not_there_is_named),
+    ];
+    let mut trials: Vec<Trial> = with_engine
+        .into_iter()
+        .map(|(name, test)| {
+            let blocked = obstacle.clone().filter(|_| demanded);
+            let run = move || match blocked {
+                Some(obstacle) => Err(Failed::from(obstacle)),
+                None => {
+                    test();
+                    Ok(())
+                }
+            };
+            Trial::test(name, run).with_ignored_flag(obstacle.is_some() && !demanded)
+        })
+        .collect();
+    let anywhere: [(&str, fn()); 2] = [
+        ("without_an_engine_the_way_out_is_told", engine::without_an_engine_the_way_out_is_told),
+        ("an_engine_that_is_too_old_is_refused", engine::an_engine_that_is_too_old_is_refused),
+    ];
+    trials.extend(anywhere.into_iter().map(|(name, test)| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    }));
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// A bench whose repositories run in containers of the test base.
+pub fn in_containers(bench: &common::Bench, settings: &str, trees: &[&str]) {
+    let base = base();
+    bench.configure(&format!("{settings}\n[docker]\nbase = \"{base}\""), trees);
+    let path = bench.path().join("repos.toml");
+    let text = std::fs::read_to_string(&path).expect("was written");
+    bench.write_config(&text.replace("\npath = \"trees/", "\nbackend = \"docker\"\npath = \"trees/"));
+}
+
+/// Runs the engine's command line; gives what it prints.
+#[track_caller]
+pub fn docker(arguments: &[&str]) -> String {
+    let output = std::process::Command::new("docker").args(arguments).output().expect("docker is on PATH");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "docker {arguments:?}: {stdout}{stderr}");
+    stdout.trim().to_owned()
+}
