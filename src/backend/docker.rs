@@ -296,21 +296,23 @@ pub fn clean(engine: &Engine) -> Result<Cleaned> {
     Ok(cleaned)
 }
 
-/// Removes containers that earlier runs left behind because they were killed: those that do not run any more.
+/// Removes containers that earlier runs left behind because they were killed: those of jobs that do not run any more.
 ///
 /// # Errors
 /// The engine's.
 pub fn sweep(engine: &Engine) -> Result<()> {
     use bollard::query_parameters::ListContainersOptionsBuilder;
     let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
-    let filters = std::collections::HashMap::from([
-        ("label".to_owned(), words(&[engine::LABEL])),
-        ("status".to_owned(), words(&["exited", "dead"])),
-    ]);
-    let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
-    for container in engine.ask("listing containers", engine.client().list_containers(Some(options)))? {
-        if let Some(id) = container.id {
-            engine.remove_container(&id);
+    for purpose in ["test", "build"] {
+        let filters = std::collections::HashMap::from([
+            ("label".to_owned(), vec![format!("{}={purpose}", engine::LABEL)]),
+            ("status".to_owned(), words(&["exited", "dead"])),
+        ]);
+        let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
+        for container in engine.ask("listing containers", engine.client().list_containers(Some(options)))? {
+            if let Some(id) = container.id {
+                engine.remove_container(&id);
+            }
         }
     }
     Ok(())

@@ -34,7 +34,9 @@ fn obstacle() -> Option<String> {
 }
 
 fn main() {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // They share an engine, and some of them take its images away.
+    arguments.test_threads = Some(1);
     let obstacle = obstacle();
     let demanded = std::env::var_os("GISTMILL_TEST_DOCKER").is_some();
     if let Some(obstacle) = obstacle.as_ref().filter(|_| !demanded) {

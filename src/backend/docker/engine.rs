@@ -208,10 +208,8 @@ impl Engine {
         let mut security = vec!["no-new-privileges".to_owned()];
         if spec.root.is_none() {
             security.push("apparmor=unconfined".to_owned());
-            // Podman's own profile allows namespaces, and it takes none from a client.
-            if !self.is_podman {
-                security.push(format!("seccomp={SECCOMP}"));
-            }
+            // Podman's own profile allows namespaces, it takes none from a client, and it has words of its own for /proc.
+            security.push(if self.is_podman { "unmask=ALL".to_owned() } else { format!("seccomp={SECCOMP}") });
         }
         let volume = |(name, target): &(String, String)| EngineMount {
             target: Some(target.clone()),

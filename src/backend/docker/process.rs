@@ -12,7 +12,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::engine::{Engine, Spec};
 use super::plan::{self, Plan, Sent};
-use crate::backend::{Finished, Process, Tail};
+use crate::backend::{Finished, Process, Tail, sandbox};
 use crate::error::{Error, Result};
 
 /// How long what a job left may take to come back once its driver has closed the channel.
@@ -245,6 +245,9 @@ impl Process for ContainerProcess {
         let Some(code) = code else {
             return Err(self.explain(Error::harness("a container died")));
         };
+        if code == sandbox::SETUP_FAILED && stderr.contains(sandbox::TROUBLE) {
+            return Err(not_set_up(&stderr));
+        }
         if let Some(left) = left {
             self.take_back(left)?;
         }
