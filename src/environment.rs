@@ -127,12 +127,7 @@ pub fn build(
 }
 
 /// Everything that decides what is built, but for what the package index says.
-fn input_key(
-    pinned: &Pinned,
-    repo: &config::Repo,
-    python: &python::Interpreter,
-    tools: &Tools,
-) -> String {
+fn input_key(pinned: &Pinned, repo: &config::Repo, python: &python::Interpreter, tools: &Tools) -> String {
     let asked = serde_json::json!([
         repo.python,
         repo.groups,

@@ -67,7 +67,12 @@ impl DockerBackend {
     ///
     /// # Errors
     /// The engine's; a sandbox that cannot be made inside.
-    pub fn workshop(engine: &Arc<Engine>, base: &str, downloads: &Path, limits: ContainerLimits) -> Result<Self> {
+    pub fn workshop(
+        engine: &Arc<Engine>,
+        base: &str,
+        downloads: &Path,
+        limits: ContainerLimits,
+    ) -> Result<Self> {
         let (name, target) = DOWNLOADS;
         let request = VolumeCreateRequest {
             name: Some(name.to_owned()),
@@ -133,10 +138,14 @@ impl DockerBackend {
             channel: false,
         };
         if self.builds {
-            self.isolation.missing.push("source distributions of dependencies are built with the network on".to_owned());
+            self.isolation
+                .missing
+                .push("source distributions of dependencies are built with the network on".to_owned());
         }
         if self.engine.is_podman {
-            self.isolation.missing.push("gistmill's own list of refused system calls: Podman's is in force".to_owned());
+            self.isolation
+                .missing
+                .push("gistmill's own list of refused system calls: Podman's is in force".to_owned());
         }
         match self.run(&job, PROBE_LIMIT) {
             Ok(done) if done.success() => return Ok(self),
@@ -199,10 +208,12 @@ impl DockerBackend {
 }
 
 fn no_sandbox(detail: &str) -> Error {
-    Error::machine("the engine does not allow the sandbox that repositories run in").with_detail(detail.trim().to_owned()).with_hint(
-        "containers need unprivileged user namespaces: allow them on the engine's machine (sysctl \
+    Error::machine("the engine does not allow the sandbox that repositories run in")
+        .with_detail(detail.trim().to_owned())
+        .with_hint(
+            "containers need unprivileged user namespaces: allow them on the engine's machine (sysctl \
          kernel.apparmor_restrict_unprivileged_userns=0, user.max_user_namespaces above 0)",
-    )
+        )
 }
 
 impl Backend for DockerBackend {
@@ -268,7 +279,9 @@ pub struct Cleaned {
 /// # Errors
 /// The engine's.
 pub fn clean(engine: &Engine) -> Result<Cleaned> {
-    use bollard::query_parameters::{ListContainersOptionsBuilder, ListVolumesOptionsBuilder, RemoveVolumeOptions};
+    use bollard::query_parameters::{
+        ListContainersOptionsBuilder, ListVolumesOptionsBuilder, RemoveVolumeOptions,
+    };
     let filters = std::collections::HashMap::from([("label".to_owned(), vec![engine::LABEL.to_owned()])]);
     let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
     let mut cleaned = Cleaned::default();
@@ -349,4 +362,3 @@ pub fn keep_budget(
     }
     Ok(evicted)
 }
-

@@ -135,7 +135,6 @@ impl LocalProcess {
         }
         Ok(LocalProcess { child, requests, answers, stdout, stderr, readers })
     }
-
 }
 
 impl Process for LocalProcess {

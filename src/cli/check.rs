@@ -152,7 +152,9 @@ fn docker(config: &Config) -> Vec<Finding> {
     let mut findings = vec![finding("docker", Ok(engine.version.clone()))];
     findings.extend(bases.into_iter().map(|base| {
         let there = image::exists(&engine, base);
-        let text = |there| format!("{base} {}", if there { "is there" } else { "is not there yet; a build pulls it" });
+        let text = |there| {
+            format!("{base} {}", if there { "is there" } else { "is not there yet; a build pulls it" })
+        };
         finding("base", there.map(text))
     }));
     findings

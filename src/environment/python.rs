@@ -243,7 +243,9 @@ pub fn in_backend(backend: &dyn Backend) -> Result<Vec<Interpreter>> {
     };
     let done = backend.run(&job, SEARCH_LIMIT)?;
     if !done.success() {
-        return Err(Error::machine("the interpreters of the base image do not answer").with_detail(done.stderr));
+        return Err(
+            Error::machine("the interpreters of the base image do not answer").with_detail(done.stderr)
+        );
     }
     let mut found: Vec<Interpreter> = done.stdout.split('\0').filter_map(described).collect();
     found.sort_by_key(|python| std::cmp::Reverse((python.parsed(), python.prefix.clone())));

@@ -79,7 +79,8 @@ impl Tools {
         let is_proxy = |name: &str| name.to_uppercase().ends_with("_PROXY");
         let variables = self.variables.iter().filter(|(name, _)| is_proxy(name));
         let named = ["SSL_CERT_FILE", "CURL_CA_BUNDLE"].iter().find_map(|name| self.variables.get(*name));
-        let certificates = named.map(Path::new).filter(|path| path.is_file()).map(fs_err::read).transpose()?;
+        let certificates =
+            named.map(Path::new).filter(|path| path.is_file()).map(fs_err::read).transpose()?;
         Ok(Downloads {
             variables: variables.map(|(name, value)| (name.clone(), value.clone())).collect(),
             certificates,

@@ -159,7 +159,9 @@ pub fn carried(
     let (mut carried, mut files) = (variables.clone(), Vec::new());
     carried.remove("SSL_CERT_DIR");
     for name in ["SSL_CERT_FILE", "SSL_CLIENT_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"] {
-        let Some(host) = variables.get(name).and_then(|path| Path::new(path).canonicalize().ok()) else { continue };
+        let Some(host) = variables.get(name).and_then(|path| Path::new(path).canonicalize().ok()) else {
+            continue;
+        };
         let inside = folder.join(name);
         carried.insert(name.to_owned(), inside.to_string_lossy().into_owned());
         files.push((host, inside));

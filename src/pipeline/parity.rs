@@ -60,7 +60,10 @@ struct Screened<'a> {
 ///
 /// # Errors
 /// Those of the stages, on either backend.
-pub fn compare<'a>(local: (&'a Pipeline<'a>, &'a Repo), docker: (&'a Pipeline<'a>, &'a Repo)) -> Result<Parity> {
+pub fn compare<'a>(
+    local: (&'a Pipeline<'a>, &'a Repo),
+    docker: (&'a Pipeline<'a>, &'a Repo),
+) -> Result<Parity> {
     let screened = |(pipeline, repo): (&'a Pipeline<'a>, &'a Repo)| -> Result<Screened<'a>> {
         let (prepared, verdicts) = Repository::new(pipeline, repo).first_verdicts()?;
         Ok(Screened { replay: Replay::of(pipeline, prepared), verdicts })
@@ -68,7 +71,8 @@ pub fn compare<'a>(local: (&'a Pipeline<'a>, &'a Repo), docker: (&'a Pipeline<'a
     let (local, docker) = (screened(local)?, screened(docker)?);
     let mut differing = Vec::new();
     let mut compared = 0;
-    let all: std::collections::BTreeSet<&String> = local.verdicts.keys().chain(docker.verdicts.keys()).collect();
+    let all: std::collections::BTreeSet<&String> =
+        local.verdicts.keys().chain(docker.verdicts.keys()).collect();
     for group_id in all {
         let sides = (local.verdicts.get(group_id), docker.verdicts.get(group_id));
         if let (Some(one), Some(other)) = sides {
@@ -129,9 +133,13 @@ fn reason(
         for world in [World::Base, World::Everything] {
             let made = side.replay.run(group, &world, REPEATS)?;
             let Some(one) = made.first() else { continue };
-            if let Some(other) = made.iter().find(|other| other.observation_hash() != one.observation_hash()) {
+            if let Some(other) = made.iter().find(|other| other.observation_hash() != one.observation_hash())
+            {
                 let what = format!("{} and {}", verdict::describe(one), verdict::describe(other));
-                return Ok((format!("it varies by itself: {REPEATS} runs in the world {world} on {name} show {what}"), true));
+                return Ok((
+                    format!("it varies by itself: {REPEATS} runs in the world {world} on {name} show {what}"),
+                    true,
+                ));
             }
             if world == World::Base {
                 first.push(one.clone());
@@ -142,7 +150,10 @@ fn reason(
         [one, other] if one.observation_hash() == other.observation_hash() => {
             Ok(("both show the same in the base world, and each is steady".to_owned(), false))
         }
-        [one, other] => Ok((format!("the base world shows something else:\n{}", verdict::observation_diff(one, other)), false)),
+        [one, other] => Ok((
+            format!("the base world shows something else:\n{}", verdict::observation_diff(one, other)),
+            false,
+        )),
         _ => Ok(("an attempt gave no result".to_owned(), false)),
     }
 }

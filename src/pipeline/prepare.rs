@@ -98,11 +98,7 @@ impl Preparation<'_> {
     }
 
     /// Collects in a candidate environment: does it hold what the tests import? Leaves byte code behind.
-    fn gate(
-        &self,
-        place: &Place,
-        candidate: &environment::Candidate<'_>,
-    ) -> Result<environment::GateReport> {
+    fn gate(&self, place: &Place, candidate: &environment::Candidate<'_>) -> Result<environment::GateReport> {
         let backend = &*place.backend;
         let runner = runner::unpack(self.pipeline.cache)?;
         let env = world::base_environment(backend.places(), candidate.env);
@@ -218,7 +214,9 @@ fn discover(
     let mut last = collect::discover(backend, setting, tests, options);
     for _ in 1..TRIES {
         match &last {
-            Err(error) if error.fault() == Fault::Harness => last = collect::discover(backend, setting, tests, options),
+            Err(error) if error.fault() == Fault::Harness => {
+                last = collect::discover(backend, setting, tests, options)
+            }
             _ => break,
         }
     }

@@ -150,7 +150,8 @@ fn look_in_image(folder: &Path, backend: &dyn Backend) -> Result<(bool, Result<L
     let script = format!("test -f {ZONES}/{ZONE} && echo zone; LC_ALL={name} locale decimal_point");
     let job = Job {
         argv: vec!["sh".into(), "-c".into(), script],
-        env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned()), ("LOCPATH".to_owned(), inside.to_owned())].into(),
+        env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned()), ("LOCPATH".to_owned(), inside.to_owned())]
+            .into(),
         cwd: "/".into(),
         mounts: vec![
             Mount::Tmpfs { inside: "/tmp".into(), bytes: 1 << 20 },

@@ -131,7 +131,13 @@ fn is_needed(name: &str) -> bool {
     let upper = name.to_uppercase();
     matches!(
         upper.as_str(),
-        "PATH" | "HOME" | "DOCKER_HOST" | "PYENV_ROOT" | "XDG_DATA_HOME" | "CURL_CA_BUNDLE" | "REQUESTS_CA_BUNDLE"
+        "PATH"
+            | "HOME"
+            | "DOCKER_HOST"
+            | "PYENV_ROOT"
+            | "XDG_DATA_HOME"
+            | "CURL_CA_BUNDLE"
+            | "REQUESTS_CA_BUNDLE"
     ) || upper.ends_with("_PROXY")
         || ["PIP_", "UV_", "SSL_CERT_"].iter().any(|prefix| upper.starts_with(prefix))
 }

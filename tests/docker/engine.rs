@@ -23,7 +23,12 @@ fn refused(bench: &Bench, host: &str, said: &str, hint: &str) {
 pub fn without_an_engine_the_way_out_is_told() {
     let bench = bench();
     let socket = bench.path().join("nothing.sock");
-    refused(&bench, &format!("unix://{}", socket.display()), "no Docker engine answers at unix://", "backend = \"local\"");
+    refused(
+        &bench,
+        &format!("unix://{}", socket.display()),
+        "no Docker engine answers at unix://",
+        "backend = \"local\"",
+    );
     refused(&bench, "tcp://127.0.0.1:1", "no Docker engine answers at tcp://127.0.0.1:1", "DOCKER_HOST");
 }
 
@@ -35,7 +40,10 @@ pub fn an_engine_that_is_too_old_is_refused() {
             let mut stream = stream;
             let _ = stream.read(&mut [0; 4096]);
             let body = r#"{"Version":"1.11.2","ApiVersion":"1.23","MinAPIVersion":"1.12"}"#;
-            let head = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                body.len()
+            );
             let _ = stream.write_all(format!("{head}{body}").as_bytes());
         }
     });
@@ -48,6 +56,10 @@ pub fn a_base_that_is_not_there_is_named() {
     let text = std::fs::read_to_string(&path).expect("was written");
     bench.write_config(&text.replace(&crate::base(), "localhost:1/nobody/has-this:1"));
     let ended = bench.build(&[]).with_code(3);
-    assert!(ended.stderr.contains("the base image localhost:1/nobody/has-this:1 is not in the engine"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("the base image localhost:1/nobody/has-this:1 is not in the engine"),
+        "{}",
+        ended.stderr
+    );
     assert!(ended.stderr.contains("hint: name another with `base`"), "{}", ended.stderr);
 }

@@ -38,7 +38,8 @@ pub fn a_killed_container_changes_nothing() {
         std::thread::sleep(Duration::from_millis(1200));
         for id in running() {
             // It may have ended by itself in the meantime.
-            let output = std::process::Command::new("docker").args(["kill", &id]).output().expect("docker is there");
+            let output =
+                std::process::Command::new("docker").args(["kill", &id]).output().expect("docker is there");
             killed += usize::from(output.status.success());
         }
     }
@@ -69,7 +70,8 @@ pub fn memory_that_runs_out() {
     let config = std::fs::read_to_string(&path).expect("was written");
     bench.write_config(&config.replace("[docker]\n", "[docker]\nmemory = \"256MiB\"\n"));
     let greedy = bench.path().join("trees/small_and_good/tests/test_greedy.py");
-    std::fs::write(&greedy, "def test_takes_all():\n    assert len(bytearray(b'x') * (1 << 30)) > 0\n").expect("can be written");
+    std::fs::write(&greedy, "def test_takes_all():\n    assert len(bytearray(b'x') * (1 << 30)) > 0\n")
+        .expect("can be written");
     crate::common::date(&greedy);
     bench.build(&[]).with_code(0);
     let row = bench.dataset().group("tests/test_greedy.py::test_takes_all");

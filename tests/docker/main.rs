@@ -49,7 +49,10 @@ fn main() {
         ("a_saved_image_is_loaded_with_the_same_id", images::a_saved_image_is_loaded_with_the_same_id),
         ("the_budget_evicts_what_was_used_longest_ago", images::the_budget_evicts_what_was_used_longest_ago),
         ("a_killed_container_changes_nothing", faults::a_killed_container_changes_nothing),
-        ("an_image_that_is_removed_between_stages_is_made_again", faults::an_image_that_is_removed_is_made_again),
+        (
+            "an_image_that_is_removed_between_stages_is_made_again",
+            faults::an_image_that_is_removed_is_made_again,
+        ),
         ("memory_that_runs_out_is_a_crash_of_that_test_alone", faults::memory_that_runs_out),
         ("a_base_that_is_not_there_is_named", engine::a_base_that_is_not_there_is_named),
     ];

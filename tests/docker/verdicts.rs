@@ -10,7 +10,8 @@ const SETTINGS: &str = "[screen]\nattempts = 2";
 /// Group, cause and number of cases of every row.
 fn verdicts(bench: &Bench) -> Vec<(String, String, String)> {
     let words = |value: &Value| value.as_str().unwrap_or("kept").to_owned();
-    let row = |row: &Value| (text(&row["group_id"]).to_owned(), words(&row["cause"]), row["n_cases"].to_string());
+    let row =
+        |row: &Value| (text(&row["group_id"]).to_owned(), words(&row["cause"]), row["n_cases"].to_string());
     let mut rows: Vec<_> = bench.dataset().rows("groups").iter().map(row).collect();
     rows.sort();
     rows
@@ -28,7 +29,7 @@ pub fn both_backends_give_the_same_verdicts() {
     let manifest = docker.dataset().manifest();
     assert_eq!(manifest["isolation"]["kind"], "docker");
     for instance in docker.dataset().instances() {
-        assert!(text(&instance["image"]).starts_with("gistmill/trees-"), "{instance:#}");
+        assert!(text(&instance["image"]).starts_with("gistmill/trees__"), "{instance:#}");
         assert!(text(&instance["image_id"]).starts_with("sha256:"), "{instance:#}");
     }
     for instance in local.dataset().instances() {
@@ -39,7 +40,9 @@ pub fn both_backends_give_the_same_verdicts() {
 pub fn parity_finds_no_difference() {
     let bench = Bench::new();
     crate::in_containers(&bench, SETTINGS, &["small_and_good"]);
-    let ended = bench.run(&["--format", "json", "parity", "trees/small_and_good", "--config", "repos.toml"]).with_code(0);
+    let ended = bench
+        .run(&["--format", "json", "parity", "trees/small_and_good", "--config", "repos.toml"])
+        .with_code(0);
     let found: Value = serde_json::from_str(&ended.stdout).expect("is JSON");
     assert_eq!(found["compared"], 4, "{found:#}");
     assert_eq!(found["differing"].as_array().map(Vec::len), Some(0), "{found:#}");

@@ -59,13 +59,19 @@ impl Layers {
 type Packer = tar::Builder<Hashing<std::io::BufWriter<std::fs::File>>>;
 
 fn layer(history: &str, fill: impl FnOnce(&mut Packer) -> std::io::Result<()>) -> Result<Layer> {
-    let writer = Hashing { inner: std::io::BufWriter::new(tempfile::tempfile()?), hash: Sha256::new(), bytes: 0 };
+    let writer =
+        Hashing { inner: std::io::BufWriter::new(tempfile::tempfile()?), hash: Sha256::new(), bytes: 0 };
     let mut archive = tar::Builder::new(writer);
     let packed = fill(&mut archive).and_then(|()| archive.into_inner());
     let packed = packed.map_err(|error| Error::from(error).at(format!("cannot pack the {history}")))?;
     let mut file = packed.inner.into_inner().map_err(|error| Error::from(error.into_error()))?;
     file.seek(SeekFrom::Start(0))?;
-    Ok(Layer { file, bytes: packed.bytes, digest: hex::encode(packed.hash.finalize()), history: history.to_owned() })
+    Ok(Layer {
+        file,
+        bytes: packed.bytes,
+        digest: hex::encode(packed.hash.finalize()),
+        history: history.to_owned(),
+    })
 }
 
 /// Hashes and counts what passes.
@@ -108,7 +114,11 @@ fn append_folder(archive: &mut Packer, name: &str, folder: &Path) -> std::io::Re
     for entry in walkdir::WalkDir::new(folder).sort_by_file_name() {
         let entry = entry?;
         let relative = entry.path().strip_prefix(folder).unwrap_or(entry.path());
-        let place = if relative.as_os_str().is_empty() { Path::new(name).to_owned() } else { Path::new(name).join(relative) };
+        let place = if relative.as_os_str().is_empty() {
+            Path::new(name).to_owned()
+        } else {
+            Path::new(name).join(relative)
+        };
         let metadata = entry.path().symlink_metadata()?;
         let mut header = header(metadata.mode(), metadata.mtime(), OWNER);
         if metadata.is_dir() {
@@ -180,7 +190,8 @@ pub fn assemble(
     let config = serde_json::to_vec(&config).map_err(unreadable)?;
     let digest = hex::encode(Sha256::digest(&config));
 
-    let mut names: Vec<String> = manifest[0]["Layers"].as_array().into_iter().flatten().filter_map(text).collect();
+    let mut names: Vec<String> =
+        manifest[0]["Layers"].as_array().into_iter().flatten().filter_map(text).collect();
     let mut out = tar::Builder::new(std::io::BufWriter::new(tempfile::tempfile()?));
     base.seek(SeekFrom::Start(0))?;
     copy_layers(&base, &names, &mut out).map_err(unreadable)?;
@@ -272,7 +283,8 @@ mod tests {
             "rootfs": {"type": "layers", "diff_ids": ["sha256:1", "sha256:1"]},
             "history": [{"created_by": "base"}],
         });
-        let manifest = json!([{"Config": "c.json", "RepoTags": null, "Layers": ["1/layer.tar", "2/layer.tar"]}]);
+        let manifest =
+            json!([{"Config": "c.json", "RepoTags": null, "Layers": ["1/layer.tar", "2/layer.tar"]}]);
         let mut put = |name: &str, text: &str| {
             let mut header = header(0o644, 0, 0);
             header.set_size(text.len() as u64);
@@ -313,7 +325,8 @@ mod tests {
         assert_eq!(manifest[0]["RepoTags"], json!(["x/y:1"]));
         assert_eq!(manifest[0]["Layers"].as_array().unwrap().len(), 4);
         file.seek(SeekFrom::Start(0)).unwrap();
-        let config: Value = serde_json::from_slice(&read_entry(&file, &format!("{one}.json")).unwrap()).unwrap();
+        let config: Value =
+            serde_json::from_slice(&read_entry(&file, &format!("{one}.json")).unwrap()).unwrap();
         assert_eq!(config["config"]["Env"], json!(["PATH=/opt/venv/bin:/bin", "LANG=C.UTF-8"]));
         assert_eq!(config["config"]["Entrypoint"], Value::Null);
         assert_eq!(config["rootfs"]["diff_ids"].as_array().unwrap().len(), 4);

@@ -87,7 +87,8 @@ impl Engine {
             .enable_all()
             .build()
             .map_err(|error| Error::from(error).at("cannot start the engine's client"))?;
-        let address = std::env::var("DOCKER_HOST").unwrap_or_else(|_| "unix:///var/run/docker.sock".to_owned());
+        let address =
+            std::env::var("DOCKER_HOST").unwrap_or_else(|_| "unix:///var/run/docker.sock".to_owned());
         let address = crate::redact::publish(&address);
         let refused = |error: ClientError| absent(&address, &error);
         let mut client =
@@ -96,8 +97,12 @@ impl Engine {
         let api = version.api_version.clone().unwrap_or_default();
         if parse_api(&api).is_none_or(|api| api < OLDEST_API) {
             let (major, minor) = OLDEST_API;
-            return Err(Error::machine(format!("the Docker engine at {address} is too old: it speaks API {api}"))
-                .with_hint(format!("gistmill needs API {major}.{minor}, that is Docker 19.03 or Podman 4; update the engine")));
+            return Err(Error::machine(format!(
+                "the Docker engine at {address} is too old: it speaks API {api}"
+            ))
+            .with_hint(format!(
+                "gistmill needs API {major}.{minor}, that is Docker 19.03 or Podman 4; update the engine"
+            )));
         }
         client = runtime.block_on(client.negotiate_version()).map_err(refused)?;
         client.set_timeout(LONGEST_ANSWER);
@@ -122,7 +127,11 @@ impl Engine {
     ///
     /// # Errors
     /// See [`Engine::explain`].
-    pub(super) fn ask<T>(&self, doing: &str, request: impl Future<Output = Result<T, ClientError>>) -> Result<T> {
+    pub(super) fn ask<T>(
+        &self,
+        doing: &str,
+        request: impl Future<Output = Result<T, ClientError>>,
+    ) -> Result<T> {
         self.wait(request).map_err(|error| self.explain(doing, error))
     }
 
@@ -147,8 +156,11 @@ impl Engine {
             crate::interrupt::check()?;
             if Instant::now() >= deadline {
                 let minutes = ABSENCE.as_secs() / 60;
-                return Err(Error::machine(format!("the engine at {} went away and is not back after {minutes} minutes", self.address))
-                    .with_hint("start it and run the same command again: what is done is kept"));
+                return Err(Error::machine(format!(
+                    "the engine at {} went away and is not back after {minutes} minutes",
+                    self.address
+                ))
+                .with_hint("start it and run the same command again: what is done is kept"));
             }
             std::thread::sleep(Duration::from_millis(300));
         }
@@ -168,7 +180,8 @@ impl Engine {
                 return disk_full(doing, &message);
             }
             if *status_code == 404 && message.to_lowercase().contains("no such image") {
-                return Error::harness(format!("{doing}: an image is gone from the engine")).with_detail(message);
+                return Error::harness(format!("{doing}: an image is gone from the engine"))
+                    .with_detail(message);
             }
             return Error::harness(format!("{doing}: the engine says {status_code}")).with_detail(message);
         }
@@ -187,7 +200,12 @@ impl Engine {
         let body = self.body(spec);
         let doing = format!("starting a container ({})", spec.purpose);
         let made = self.ask(&doing, self.client.create_container(None::<CreateContainerOptions>, body))?;
-        let options = AttachContainerOptionsBuilder::default().stdin(true).stdout(true).stderr(true).stream(true).build();
+        let options = AttachContainerOptionsBuilder::default()
+            .stdin(true)
+            .stdout(true)
+            .stderr(true)
+            .stream(true)
+            .build();
         let started = async {
             let attached = self.client.attach_container(&made.id, Some(options)).await?;
             self.client.start_container(&made.id, None::<StartContainerOptions>).await?;
@@ -209,7 +227,11 @@ impl Engine {
         if spec.root.is_none() {
             security.push("apparmor=unconfined".to_owned());
             // Podman's own profile allows namespaces, it takes none from a client, and it has words of its own for /proc.
-            security.push(if self.is_podman { "unmask=ALL".to_owned() } else { format!("seccomp={SECCOMP}") });
+            security.push(if self.is_podman {
+                "unmask=ALL".to_owned()
+            } else {
+                format!("seccomp={SECCOMP}")
+            });
         }
         let volume = |(name, target): &(String, String)| EngineMount {
             target: Some(target.clone()),
@@ -231,7 +253,11 @@ impl Engine {
             memory_swap: number(spec.limits.memory),
             nano_cpus: number(spec.limits.milli_cpus * 1_000_000),
             pids_limit: number(spec.limits.processes),
-            ulimits: Some(vec![ResourcesUlimits { name: Some("nofile".into()), soft: Some(soft), hard: Some(hard) }]),
+            ulimits: Some(vec![ResourcesUlimits {
+                name: Some("nofile".into()),
+                soft: Some(soft),
+                hard: Some(hard),
+            }]),
             log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
             tmpfs: Some(spec.tmpfs.iter().map(|path| (path.clone(), "mode=700".to_owned())).collect()),
             mounts: Some(spec.volumes.iter().map(volume).collect()),
@@ -264,7 +290,9 @@ impl Engine {
         let result = self.wait(self.client.remove_container(id, Some(options)));
         let gone = match &result {
             Ok(()) => true,
-            Err(ClientError::DockerResponseServerError { status_code, .. }) => matches!(status_code, 404 | 409),
+            Err(ClientError::DockerResponseServerError { status_code, .. }) => {
+                matches!(status_code, 404 | 409)
+            }
             Err(_) => false,
         };
         if !gone {
@@ -277,7 +305,10 @@ impl Engine {
     /// # Errors
     /// See [`Engine::explain`].
     pub(super) fn exit_code(&self, id: &str) -> Result<i64> {
-        let inspected = self.ask("asking how a container ended", self.client.inspect_container(id, None::<InspectContainerOptions>))?;
+        let inspected = self.ask(
+            "asking how a container ended",
+            self.client.inspect_container(id, None::<InspectContainerOptions>),
+        )?;
         Ok(inspected.state.and_then(|state| state.exit_code).unwrap_or(-1))
     }
 

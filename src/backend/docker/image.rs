@@ -37,8 +37,7 @@ const INSTALL: &str = include_str!("packages.py");
 const INSTALL_LIMIT: Duration = Duration::from_mins(30);
 const LOOK_LIMIT: Duration = Duration::from_mins(2);
 /// What installing packages of the distribution needs.
-const INSTALLER: [&str; 7] =
-    ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID", "SETFCAP"];
+const INSTALLER: [&str; 7] = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID", "SETFCAP"];
 
 /// A base that has all that is needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,15 +150,18 @@ fn pull(engine: &Engine, name: &str, progress: &dyn Fn(&str)) -> Result<ImageIns
             .with_hint("name another with `base` in [docker] or in the repository, or load it: `docker load`, `docker import`"));
     }
     inspect(engine, name)?.ok_or_else(|| {
-        Error::machine(format!("the base image {name} was pulled, but the engine does not know it by that name"))
-            .with_hint("name it as `docker images` shows it")
+        Error::machine(format!(
+            "the base image {name} was pulled, but the engine does not know it by that name"
+        ))
+        .with_hint("name it as `docker images` shows it")
     })
 }
 
 /// Packages that bring what the base lacks.
 fn missing(engine: &Engine, name: &str, id: &str) -> Result<Vec<String>> {
     let programs: Vec<&str> = NEEDED.iter().map(|(program, _)| *program).collect();
-    let script = format!("for one in {}; do command -v $one >/dev/null || echo $one; done", programs.join(" "));
+    let script =
+        format!("for one in {}; do command -v $one >/dev/null || echo $one; done", programs.join(" "));
     let spec = Spec {
         image: id,
         command: vec!["sh".into(), "-c".into(), script],
@@ -179,8 +181,9 @@ fn missing(engine: &Engine, name: &str, id: &str) -> Result<Vec<String>> {
     }
     let lacks: Vec<&str> = done.stdout.split_whitespace().collect();
     if lacks.contains(&"python3") {
-        return Err(Error::machine(format!("the base image {name} has no python3"))
-            .with_hint("use one that has, such as an official python image; Python is not installed into a base"));
+        return Err(Error::machine(format!("the base image {name} has no python3")).with_hint(
+            "use one that has, such as an official python image; Python is not installed into a base",
+        ));
     }
     let package = |(program, package): &(&str, &str)| lacks.contains(program).then(|| (*package).to_owned());
     Ok(NEEDED.iter().filter_map(package).collect())
@@ -216,7 +219,12 @@ fn install(
     let config = named.config.clone().unwrap_or_default();
     let committed = if done.code == Some(0) {
         let (repo, tag) = tag.split_once(':').unwrap_or((tag, "latest"));
-        let options = CommitContainerOptionsBuilder::default().container(&container).repo(repo).tag(tag).pause(false).build();
+        let options = CommitContainerOptionsBuilder::default()
+            .container(&container)
+            .repo(repo)
+            .tag(tag)
+            .pause(false)
+            .build();
         let config = ContainerConfig {
             env: config.env,
             cmd: config.cmd,
@@ -225,11 +233,18 @@ fn install(
             labels: Some(labels("base")),
             ..ContainerConfig::default()
         };
-        engine.ask("keeping the installed packages", engine.client().commit_container(options, config)).map(drop)
+        engine
+            .ask("keeping the installed packages", engine.client().commit_container(options, config))
+            .map(drop)
     } else {
         Err(Error::machine(format!("{} cannot be installed into the base image", packages.join(", ")))
-            .with_detail(crate::environment::uv::tail(&done.stderr, &crate::environment::uv::Secrets::of_user()))
-            .with_hint("check the names of `system_packages`, and the network; or name a `base` that has them"))
+            .with_detail(crate::environment::uv::tail(
+                &done.stderr,
+                &crate::environment::uv::Secrets::of_user(),
+            ))
+            .with_hint(
+                "check the names of `system_packages`, and the network; or name a `base` that has them",
+            ))
     };
     engine.remove_container(&container);
     committed?;
@@ -315,7 +330,8 @@ pub(super) fn load(engine: &Engine, mut file: impl Read + Send + 'static) -> Res
 /// No such image; the engine's; IO errors.
 pub fn save(engine: &Engine, tag: &str, path: &Path) -> Result<Image> {
     let id = inspect(engine, tag)?.and_then(|found| found.id).ok_or_else(|| {
-        Error::usage(format!("the engine has no image {tag}")).with_hint("`gistmill image list` names those that it has")
+        Error::usage(format!("the engine has no image {tag}"))
+            .with_hint("`gistmill image list` names those that it has")
     })?;
     let mut exported = export(engine, tag)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -326,7 +342,8 @@ pub fn save(engine: &Engine, tag: &str, path: &Path) -> Result<Image> {
     packer.finish()?;
     file.as_file().sync_all()?;
     fs_err::set_permissions(file.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
-    file.persist(path).map_err(|error| Error::from(error.error).at(format!("cannot write {}", path.display())))?;
+    file.persist(path)
+        .map_err(|error| Error::from(error.error).at(format!("cannot write {}", path.display())))?;
     Ok(Image { tag: tag.to_owned(), id })
 }
 
@@ -335,8 +352,11 @@ pub fn save(engine: &Engine, tag: &str, path: &Path) -> Result<Image> {
 /// # Errors
 /// No such archive, or none of images; the engine's.
 pub fn load_file(engine: &Engine, path: &Path) -> Result<Vec<Image>> {
-    let tags = archive::tags(flate2::read::MultiGzDecoder::new(fs_err::File::open(path)?))
-        .map_err(|error| Error::usage(format!("{} is no archive that `gistmill image save` wrote", path.display())).with_source(error))?;
+    let tags =
+        archive::tags(flate2::read::MultiGzDecoder::new(fs_err::File::open(path)?)).map_err(|error| {
+            Error::usage(format!("{} is no archive that `gistmill image save` wrote", path.display()))
+                .with_source(error)
+        })?;
     load(engine, flate2::read::MultiGzDecoder::new(fs_err::File::open(path)?))?;
     let mut images = Vec::new();
     for tag in tags {
@@ -411,4 +431,3 @@ pub fn tag(slug: &crate::record::id::RepoSlug, key: &str) -> String {
     }
     format!("gistmill/{plain}:{}", &key[..16])
 }
-

@@ -24,7 +24,12 @@ pub fn run(engine: &Engine, spec: &Spec<'_>, stdin: &[u8], limit: Duration) -> R
 ///
 /// # Errors
 /// Those of [`run`]; then nothing is left behind.
-pub fn run_and_keep(engine: &Engine, spec: &Spec<'_>, stdin: &[u8], limit: Duration) -> Result<(Finished, String)> {
+pub fn run_and_keep(
+    engine: &Engine,
+    spec: &Spec<'_>,
+    stdin: &[u8],
+    limit: Duration,
+) -> Result<(Finished, String)> {
     let (id, mut attached) = engine.start(spec)?;
     let (stdout, stderr) = (Tail::default(), Tail::default());
     let talk = async {
@@ -52,9 +57,11 @@ pub fn run_and_keep(engine: &Engine, spec: &Spec<'_>, stdin: &[u8], limit: Durat
     });
     let result = match outcome {
         None => Err(Error::interrupted()),
-        Some(Err(_)) => {
-            Err(Error::harness(format!("a container ({}) takes longer than {} s", spec.purpose, limit.as_secs())))
-        }
+        Some(Err(_)) => Err(Error::harness(format!(
+            "a container ({}) takes longer than {} s",
+            spec.purpose,
+            limit.as_secs()
+        ))),
         Some(Ok(Err(error))) => Err(engine.explain(&format!("a container ({})", spec.purpose), error)),
         Some(Ok(Ok(()))) => engine.exit_code(&id),
     };

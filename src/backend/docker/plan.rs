@@ -59,8 +59,12 @@ impl Plan {
                 }
             })
             .collect();
-        let back: Vec<String> =
-            sent.iter().enumerate().filter(|(_, one)| one.back).map(|(number, _)| number.to_string()).collect();
+        let back: Vec<String> = sent
+            .iter()
+            .enumerate()
+            .filter(|(_, one)| one.back)
+            .map(|(number, _)| number.to_string())
+            .collect();
         let text = json!({
             "argv": job.argv,
             "env": job.env,
@@ -96,7 +100,10 @@ impl Plan {
             };
             result.map_err(|error| sending(&one.host, error))?;
         }
-        archive.into_inner().and_then(|mut to| to.flush()).map_err(|error| sending(Path::new("the job"), error))
+        archive
+            .into_inner()
+            .and_then(|mut to| to.flush())
+            .map_err(|error| sending(Path::new("the job"), error))
     }
 }
 
@@ -189,7 +196,8 @@ mod tests {
 
     #[test]
     fn what_the_image_has_is_not_sent_and_folders_within_each_other_are_sent_once() {
-        let writable = |host: &str, inside: &str| Mount::Writable { host: host.into(), inside: inside.into() };
+        let writable =
+            |host: &str, inside: &str| Mount::Writable { host: host.into(), inside: inside.into() };
         let job = job(vec![
             writable("/h/work/tmp", "/tmp"),
             writable("/h/work", "/opt/work"),
@@ -197,7 +205,8 @@ mod tests {
             Mount::Overlay { host: "/h/env/tree".into(), inside: "/testbed".into() },
             Mount::ReadOnly { host: "/h/workshop".into(), inside: "/opt/x".into() },
         ]);
-        let place = |host: &str, inside: &str| Shown { host: host.into(), inside: inside.into(), writable: false };
+        let place =
+            |host: &str, inside: &str| Shown { host: host.into(), inside: inside.into(), writable: false };
         let shown = [place("/h/env/venv", "/opt/venv"), place("/h/env/tree", "/testbed")];
         let plan = Plan::new(&job, &shown, false, true);
         let sent = |host: &str, back| Sent { host: host.into(), back };

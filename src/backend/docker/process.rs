@@ -176,16 +176,20 @@ impl ContainerProcess {
     fn take_back(&self, archive: std::fs::File) -> Result<()> {
         let mut archive = archive;
         archive.seek(SeekFrom::Start(0))?;
-        let writable: Vec<(usize, &Sent)> = self.sent.iter().enumerate().filter(|(_, one)| one.back).collect();
+        let writable: Vec<(usize, &Sent)> =
+            self.sent.iter().enumerate().filter(|(_, one)| one.back).collect();
         let Some((_, first)) = writable.first() else { return Ok(()) };
         let near = first.host.parent().unwrap_or(Path::new("/"));
         let aside = tempfile::Builder::new().prefix(".coming-back-").tempdir_in(near)?;
         let mut archive = tar::Archive::new(std::io::BufReader::new(archive));
         archive.set_preserve_permissions(true);
         archive.set_preserve_mtime(true);
-        archive.unpack(aside.path()).map_err(|error| Error::harness("cannot unpack what a job left").with_source(error))?;
+        archive
+            .unpack(aside.path())
+            .map_err(|error| Error::harness("cannot unpack what a job left").with_source(error))?;
         for (number, one) in writable {
-            let (new, old) = (aside.path().join(number.to_string()), aside.path().join(format!("old-{number}")));
+            let (new, old) =
+                (aside.path().join(number.to_string()), aside.path().join(format!("old-{number}")));
             fs_err::rename(&one.host, &old)?;
             fs_err::rename(&new, &one.host)?;
         }
@@ -258,7 +262,10 @@ impl Process for ContainerProcess {
         self.input = None;
         let Some(id) = self.id.take() else { return };
         // What a job with a channel left comes once its requests are closed.
-        if self.channel && self.sent.iter().any(|one| one.back) && self.shared.wait(LAST_WORDS, true).unwrap_or(false) {
+        if self.channel
+            && self.sent.iter().any(|one| one.back)
+            && self.shared.wait(LAST_WORDS, true).unwrap_or(false)
+        {
             let left = self.shared.ending().left.take();
             if let Some(left) = left {
                 let _ = self.take_back(left);
@@ -303,7 +310,8 @@ impl Frames<'_> {
                 b'f' => self.keep(data),
                 b'e' => self.shared.ending().trouble = Some(String::from_utf8_lossy(data).into_owned()),
                 b'x' => {
-                    self.shared.ending().code = std::str::from_utf8(data).ok().and_then(|text| text.parse().ok());
+                    self.shared.ending().code =
+                        std::str::from_utf8(data).ok().and_then(|text| text.parse().ok());
                     // No answer follows.
                     self.answers = None;
                 }

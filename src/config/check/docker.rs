@@ -58,7 +58,11 @@ pub fn packages(field: &Texts<'_>, problems: &mut Problems<'_>) -> Vec<String> {
             names.push(text.value.to_owned());
         } else {
             let message = format!("{} is no package of a distribution", quote(text.value));
-            problems.add(text.at, message, Some("write names as apt-get takes them, such as libxml2-dev".to_owned()));
+            problems.add(
+                text.at,
+                message,
+                Some("write names as apt-get takes them, such as libxml2-dev".to_owned()),
+            );
         }
     }
     names.sort();
