@@ -31,6 +31,7 @@ const ROUNDS: [(u32, TraceMode); 2] = [(100, TraceMode::Tree), (101, TraceMode::
 struct Sighting {
     functions: Vec<FunctionCalls>,
     total_calls: Option<u64>,
+    child_calls: u64,
     starts_threads: bool,
     import_calls: u64,
     import_files: Vec<String>,
@@ -157,6 +158,9 @@ impl Traces {
         if (first.import_calls, &first.import_files) != (second.import_calls, &second.import_files) {
             unstable_functions.push("(import)".into());
         }
+        if first.child_calls != second.child_calls {
+            unstable_functions.push("(children)".into());
+        }
         let complete = first.complete && second.complete;
         let totals = Totals::of(&first.functions, is_test);
         let in_tree: u64 = second.functions.iter().map(|function| function.calls).sum();
@@ -166,6 +170,7 @@ impl Traces {
             total_calls: totals.trace_length + outside,
             totals,
             functions: Vec::new(),
+            child_calls: first.child_calls,
             import_calls: first.import_calls,
             import_files: first.import_files.clone(),
             stable: complete && unstable_functions.is_empty(),
@@ -216,13 +221,23 @@ fn sighting(
     finished: bool,
 ) -> Sighting {
     let complete = finished && trace.as_ref().is_some_and(|trace| trace.complete);
-    let (functions, total_calls, starts_threads) =
-        trace.map(|trace| (trace.functions, trace.total_calls, trace.starts_threads)).unwrap_or_default();
+    let (functions, total_calls, child_calls, starts_threads) = trace
+        .map(|trace| (trace.functions, trace.total_calls, trace.child_calls, trace.starts_threads))
+        .unwrap_or_default();
     let mut import_files = import.map(|import| import.files.clone()).unwrap_or_default();
     import_files.sort();
     import_files.dedup();
     let import_calls = import.map_or(0, |import| import.calls);
-    Sighting { functions, total_calls, starts_threads, import_calls, import_files, same_outcome, complete }
+    Sighting {
+        functions,
+        total_calls,
+        child_calls,
+        starts_threads,
+        import_calls,
+        import_files,
+        same_outcome,
+        complete,
+    }
 }
 
 /// Functions on which two traced attempts differ (calls, order of first call, lines), `file::function`, sorted.
@@ -275,6 +290,7 @@ mod tests {
         let sighting = Sighting {
             functions: vec![function("f", 1, 2)],
             total_calls: Some(9),
+            child_calls: 0,
             starts_threads: false,
             import_calls: 1,
             import_files: vec!["a.py".into()],

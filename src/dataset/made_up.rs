@@ -339,6 +339,7 @@ fn traced(group: &Group, random: &mut fastrand::Rng) -> Traced {
         import_files: vec!["src/made/__init__.py".into()],
         stable: true,
         starts_threads: false,
+        child_calls: 0,
         unstable_functions: vec![],
         complete: true,
         code_sha256: Some(crate::record::id::sha256_hex(group.group_id.as_bytes())),

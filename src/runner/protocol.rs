@@ -283,6 +283,9 @@ pub struct GroupTrace {
     pub functions: Vec<crate::record::trace::FunctionCalls>,
     #[serde(default)]
     pub total_calls: Option<u64>,
+    /// Calls in child interpreters, as far as they were followed.
+    #[serde(default)]
+    pub child_calls: u64,
     /// Whether the group started threads, as far as the mode of tracing shows it.
     #[serde(default)]
     pub starts_threads: bool,
