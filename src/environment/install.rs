@@ -16,6 +16,7 @@ use super::python::Interpreter;
 use super::tools::Tools;
 use super::uv::{self, Compile, Secrets, Uv};
 use crate::backend::{Backend, Finished, Job, JobLimits, Mount, Network};
+use crate::backend::again;
 use crate::error::{Error, Result};
 
 /// The script that calls a tree's build hooks.
@@ -298,12 +299,12 @@ impl Workshop<'_> {
         ];
         let mut job = self.job(argv, Network::Off, mounts);
         job.env.remove("PYTHONDONTWRITEBYTECODE");
-        let finished = self.backend.run(&job, SHORT_LIMIT)?;
+        let finished = again::run(self.backend, &job, SHORT_LIMIT)?;
         if finished.timed_out {
             return Err(Error::harness("compiling byte code took too long").into());
         }
         // Exit code 1 means that some file does not compile; a traceback means that compiling itself broke.
-        if finished.code.is_none() || finished.stderr.contains("Traceback (most recent call last)") {
+        if finished.stderr.contains("Traceback (most recent call last)") {
             let detail = uv::tail(&finished.stderr, &Secrets::default());
             return Err(Error::harness("compiling byte code broke off").with_detail(detail).into());
         }
@@ -371,8 +372,17 @@ impl Workshop<'_> {
         }
     }
 
+    /// A full disk is nobody's but the machine's: no other rung would do better.
+    fn disk_trouble(&self, stage: &str, text: &str) -> Option<Error> {
+        let full = text.contains("No space left on device") || text.contains("Disk quota exceeded");
+        full.then(|| {
+            Error::machine(format!("{stage}: the disk that holds {} is full", self.folder.display()))
+                .with_hint("free some disk space, or name another place with --cache-dir, and run the same command again")
+        })
+    }
+
     fn run(&self, stage: &str, job: &Job, limit: Duration) -> Attempt<Finished> {
-        let finished = self.backend.run(job, limit)?;
+        let finished = again::run(self.backend, job, limit)?;
         if finished.success() {
             return Ok(finished);
         }
@@ -380,8 +390,9 @@ impl Workshop<'_> {
         let mut output = uv::tail(&text, &Secrets::of(&self.tools.variables));
         if finished.timed_out {
             output = format!("{output}\ntook longer than {} minutes", limit.as_secs() / 60);
-        } else if finished.code.is_none() {
-            output = format!("{output}\nwas killed; the machine may be out of memory");
+        }
+        if let Some(trouble) = self.disk_trouble(stage, &text) {
+            return Err(Trouble::Stop(trouble.with_detail(output)));
         }
         let hint = if job.network == Network::Host { uv::hint(&text) } else { HOOK_HINT };
         let failure =
