@@ -47,17 +47,10 @@ def test_starts_one_that_starts_another_again_and_again():
     assert doors(1, 1) == 1
 
 
-def test_starts_as_many_as_it_is_allowed():
-    started = []
-    try:
-        while True:
-            started.append(os.fork())
-            if started[-1] == 0:
-                time.sleep(86_431)
-    except OSError:
-        pass
-    assert len(started) < 4096
-    assert doors(1, 1) == 1
+def test_starts_more_and_more():
+    while True:
+        if os.fork() == 0:
+            time.sleep(86_431)
 
 
 def test_clean_after():

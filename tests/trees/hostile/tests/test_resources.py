@@ -27,27 +27,11 @@ def test_asks_the_system_for_memory():
     assert doors(1, 1) == 1
 
 
-def test_fills_the_temporary_directory(tmp_path):
-    written = 0
-    try:
-        for number in range(1 << 20):
-            with open(str(tmp_path / str(number)), "wb", buffering=0) as file:
-                written += file.write(b"\0" * (16 << 20))
-    except OSError:
-        pass
-    assert written < 1 << 31
-    assert doors(1, 1) == 1
-
-
-def test_fills_shared_memory():
-    written = 0
-    try:
-        for number in range(1 << 20):
-            with open("/dev/shm/%d" % number, "wb", buffering=0) as file:
-                written += file.write(b"\0" * (16 << 20))
-    except OSError:
-        pass
-    assert written < 1 << 31
+def test_no_place_to_write_is_large():
+    for place in ("/tmp", "/var/tmp", "/dev/shm", os.path.expanduser("~"), os.getcwd()):
+        assert os.access(place, os.W_OK), place
+        room = os.statvfs(place)
+        assert room.f_blocks * room.f_frsize <= 2 << 30, place
     assert doors(1, 1) == 1
 
 
