@@ -14,7 +14,7 @@ use super::lock::Lock;
 use super::project::BuildSystem;
 use super::python::Interpreter;
 use super::tools::Tools;
-use super::uv::{self, Compile, Secrets, Uv};
+use super::uv::{self, Compile, Secrets, Settings, Uv};
 use crate::backend::{Backend, Finished, Job, JobLimits, Mount, Network};
 use crate::backend::again;
 use crate::error::{Error, Result};
@@ -327,7 +327,11 @@ impl Workshop<'_> {
             job.env.insert(name.to_owned(), value.to_owned());
         }
         if network == Network::Host {
-            job.env.extend(self.tools.variables.clone());
+            let settings = Settings::of(&self.tools.variables);
+            job.env.extend(settings.variables);
+            if !settings.file.is_empty() {
+                configure(&mut job, settings.file);
+            }
             for file in uv::certificate_files(&self.tools.variables) {
                 let host = file.canonicalize().unwrap_or_else(|_| file.clone());
                 job.mounts.push(Mount::ReadOnly { host, inside: file });
@@ -403,6 +407,21 @@ impl Workshop<'_> {
         Err(Trouble::Step(failure))
     }
 }
+
+/// Has uv read a configuration that is never on a disk, nor in an argument, nor in a variable that uv would expand.
+fn configure(job: &mut Job, file: String) {
+    let script = format!("umask 077; printf %s \"${HANDED_OVER}\" > {UV_CONFIG} && unset {HANDED_OVER} && exec \"$@\"");
+    let argv = std::mem::take(&mut job.argv);
+    job.argv = ["/bin/sh", "-c", &script, "sh"].map(str::to_owned).into_iter().chain(argv).collect();
+    job.env.remove("UV_NO_CONFIG");
+    job.env.insert("UV_CONFIG_FILE".to_owned(), UV_CONFIG.to_owned());
+    job.env.insert(HANDED_OVER.to_owned(), file);
+}
+
+/// In the shared memory of the job, which goes with it.
+const UV_CONFIG: &str = "/dev/shm/uv.toml";
+/// The variable that carries the configuration into the sandbox.
+const HANDED_OVER: &str = "uv_configuration";
 
 /// Builds and the byte-code compiler use semaphores, which lie in shared memory.
 const SHARED_MEMORY: u64 = 256 << 20;
