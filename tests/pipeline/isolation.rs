@@ -10,7 +10,7 @@ use crate::determinism::assert_same;
 
 /// Setting of the kernel, its value, and what the report then says is missing.
 const LIMITS: [(&str, u32, &str); 4] = [
-    ("max_net_namespaces", 0, "no test can make a socket"),
+    ("max_net_namespaces", 0, "no test can make a socket of the Internet"),
     ("max_ipc_namespaces", 0, "System V shared memory"),
     ("max_uts_namespaces", 0, "a host name of its own"),
     ("max_user_namespaces", 1, "locked mounts"),
@@ -76,7 +76,7 @@ fn a_build_without_these_parts_says_so_records_it_and_comes_to_the_same_dataset(
 }
 
 #[test]
-fn without_a_network_namespace_no_test_makes_a_socket() {
+fn without_a_network_namespace_no_test_makes_a_socket_of_the_internet() {
     let bench = Bench::new();
     bench.configure("[screen]\nattempts = 2", &["every_verdict"]);
     let config = std::fs::read_to_string(bench.path().join("repos.toml")).expect("is there");
