@@ -207,9 +207,7 @@ fn is_whole(folder: &Path) -> bool {
 }
 
 fn contents(folder: &Path) -> Result<String> {
-    let hashes: Vec<String> = PARTS
-        .iter()
-        .map(|part| crate::source::content_hash(&folder.join(part)))
-        .collect::<Result<_>>()?;
+    let hashes: Vec<String> =
+        PARTS.iter().map(|part| crate::source::content_hash(&folder.join(part))).collect::<Result<_>>()?;
     Ok(hash_parts(&hashes))
 }

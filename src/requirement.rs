@@ -52,7 +52,15 @@ mod tests {
 
     #[test]
     fn names_that_do_not_end_as_they_should_are_refused() {
-        for text in ["n_ @ https://host/x", "na_>=1", "s. ; python_version > '3'", "-x", "a[b_]", "a[b,-c]>=1", "a [ b. ]"] {
+        for text in [
+            "n_ @ https://host/x",
+            "na_>=1",
+            "s. ; python_version > '3'",
+            "-x",
+            "a[b_]",
+            "a[b,-c]>=1",
+            "a [ b. ]",
+        ] {
             assert!(check(text).is_err(), "{text}");
         }
         for text in ["a", "a_b.c-d>=1", "a[b,c_d] ; extra == 'x'", " a @ https://host/x_ "] {

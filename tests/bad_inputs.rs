@@ -83,13 +83,21 @@ const MISTAKES: &[Mistake] = &[
     line("a configuration that is not there", &["build", "nowhere.toml"]),
     lies("a configuration that is a folder", |here| write(here, "repos.toml/x", ""), BUILD),
     lies("a configuration that is no text", |here| write(here, "repos.toml", b"\xff\xfe[\0d\0"), BUILD),
-    lies("a configuration that links to itself", |here| symlink("repos.toml", here.join("repos.toml")).expect("a link"), BUILD),
+    lies(
+        "a configuration that links to itself",
+        |here| symlink("repos.toml", here.join("repos.toml")).expect("a link"),
+        BUILD,
+    ),
     lies("rules that are not there", good_config, &["build", "repos.toml", "--rules", "nowhere"]),
     lies(
         "a rule that cannot be read",
         |here| {
             good_config(here);
-            write(here, "filters/a.toml", "[[rule]]\nid = \"A b\"\naction = \"dorp\"\n[rule.match]\nname = \"(\"\n");
+            write(
+                here,
+                "filters/a.toml",
+                "[[rule]]\nid = \"A b\"\naction = \"dorp\"\n[rule.match]\nname = \"(\"\n",
+            );
         },
         BUILD,
     ),
@@ -140,7 +148,8 @@ const MISTAKES: &[Mistake] = &[
         "a folder with a pipe",
         |here| {
             good_config(here);
-            nix::unistd::mkfifo(&here.join("tree/pipe"), nix::sys::stat::Mode::from_bits_truncate(0o600)).expect("a pipe");
+            nix::unistd::mkfifo(&here.join("tree/pipe"), nix::sys::stat::Mode::from_bits_truncate(0o600))
+                .expect("a pipe");
         },
         BUILD,
     ),
@@ -182,16 +191,26 @@ const MISTAKES: &[Mistake] = &[
         |here| {
             let commit = git(here);
             let objects = here.join("tree/.git/objects");
-            let all = walkdir::WalkDir::new(objects).into_iter().flatten().filter(|entry| entry.file_type().is_file());
-            for entry in all.filter(|entry| !entry.path().to_string_lossy().replace('/', "").ends_with(&commit)) {
-                std::fs::set_permissions(entry.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("can be set");
+            let all = walkdir::WalkDir::new(objects)
+                .into_iter()
+                .flatten()
+                .filter(|entry| entry.file_type().is_file());
+            for entry in
+                all.filter(|entry| !entry.path().to_string_lossy().replace('/', "").ends_with(&commit))
+            {
+                std::fs::set_permissions(entry.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644))
+                    .expect("can be set");
                 std::fs::write(entry.path(), "rubbish").expect("can be written");
             }
             config(here, &format!("git = \"file://{}/tree\"\ncommit = \"{commit}\"", here.display()));
         },
         BUILD,
     ),
-    lies("a server that is not there", |here| config(here, &format!("git = \"https://localhost:1/a/b\"\ncommit = \"{NO_COMMIT}\"")), BUILD),
+    lies(
+        "a server that is not there",
+        |here| config(here, &format!("git = \"https://localhost:1/a/b\"\ncommit = \"{NO_COMMIT}\"")),
+        BUILD,
+    ),
     lies(
         "an interpreter that is not there",
         |here| {
@@ -214,10 +233,22 @@ const MISTAKES: &[Mistake] = &[
     line("a dataset to compare that is not there", &["diff", "output/d/1", "output/d/2"]),
     line("a dataset to cut that is not there", &["subset", "output/d/1"]),
     lies("an empty manifest", |here| write(here, "d/manifest.json", ""), &["report", "d"]),
-    lies("a manifest that is cut", |here| write(here, "d/manifest.json", "{\"format_version\": 1, \"name\": \"d"), &["report", "d"]),
+    lies(
+        "a manifest that is cut",
+        |here| write(here, "d/manifest.json", "{\"format_version\": 1, \"name\": \"d"),
+        &["report", "d"],
+    ),
     lies("a manifest that is a list", |here| write(here, "d/manifest.json", "[1, 2]"), &["report", "d"]),
-    lies("a manifest of another version", |here| write(here, "d/manifest.json", "{\"format_version\": 99}"), &["report", "d"]),
-    lies("a dataset without its tables", |here| write(here, "d/manifest.json", "{\"format_version\": 1}"), &["show", "x", "--dataset", "d"]),
+    lies(
+        "a manifest of another version",
+        |here| write(here, "d/manifest.json", "{\"format_version\": 99}"),
+        &["report", "d"],
+    ),
+    lies(
+        "a dataset without its tables",
+        |here| write(here, "d/manifest.json", "{\"format_version\": 1}"),
+        &["show", "x", "--dataset", "d"],
+    ),
     lies(
         "a table that is cut",
         |here| {
@@ -231,7 +262,11 @@ const MISTAKES: &[Mistake] = &[
         |here| {
             write(here, "d/manifest.json", "{\"format_version\": 1}");
             for name in ["groups", "cases", "instances"] {
-                write(here, &format!("d/{name}.parquet"), "not a table at all, but long enough to look like one PAR1");
+                write(
+                    here,
+                    &format!("d/{name}.parquet"),
+                    "not a table at all, but long enough to look like one PAR1",
+                );
             }
         },
         &["diff", "d", "d"],
@@ -260,10 +295,14 @@ fn run(mistake: &Mistake) -> String {
 /// What differs between machines and runs is taken out: places, versions, progress.
 fn plain(said: &str, bench: &Path) -> String {
     let place = bench.display().to_string();
-    let said = console::strip_ansi_codes(said).replace(&format!("{place}/here"), "<here>").replace(&place, "<bench>");
+    let said = console::strip_ansi_codes(said)
+        .replace(&format!("{place}/here"), "<here>")
+        .replace(&place, "<bench>");
     let versions = regex::Regex::new(r"has( \d+\.\d+\.\d+[a-z0-9]*,?)+").expect("a pattern");
     let said = versions.replace_all(&said, "has <versions>");
-    let own = |line: &&str| !["config: ", "rules: ", "warning: the sandbox lacks"].iter().any(|start| line.starts_with(start));
+    let own = |line: &&str| {
+        !["config: ", "rules: ", "warning: the sandbox lacks"].iter().any(|start| line.starts_with(start))
+    };
     said.lines().filter(own).fold(String::new(), |text, line| text + line.trim_end() + "\n")
 }
 

@@ -80,9 +80,7 @@ fn expected(found: &BTreeMap<String, String>) -> BTreeMap<String, Vec<String>> {
     let tables: toml::Table = std::fs::read_to_string(path).expect("is there").parse().expect("is TOML");
     let named = tables.iter().flat_map(|(file, table)| {
         let table = table.as_table().expect("verdicts stand in tables");
-        table
-            .iter()
-            .map(move |(test, causes)| (format!("{file}::{test}"), list(causes)))
+        table.iter().map(move |(test, causes)| (format!("{file}::{test}"), list(causes)))
     });
     let mut all: BTreeMap<String, Vec<String>> =
         found.keys().map(|group| (group.clone(), vec!["kept".to_owned()])).collect();
@@ -182,6 +180,7 @@ fn hostile_tests_get_their_verdicts_and_touch_nothing_else() {
 fn assert_names_are_whole(dataset: &Dataset) {
     let instances = dataset.instances();
     let row = instances.iter().find(|row| row["group_id"] == "tests/test_names.py::test_reads");
-    let ids: BTreeSet<&str> = row.map(|row| texts(&row["case_ids"])).unwrap_or_default().into_iter().collect();
+    let ids: BTreeSet<&str> =
+        row.map(|row| texts(&row["case_ids"])).unwrap_or_default().into_iter().collect();
     assert_eq!(ids.len(), NAMES.len() + 1, "{ids:?}");
 }

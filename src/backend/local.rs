@@ -62,13 +62,19 @@ impl LocalBackend {
             if whole.fault() != Fault::Machine {
                 return Err(whole);
             }
-            backend.find_missing_parts().map_err(|error| if error.fault() == Fault::Machine { whole } else { error })?;
+            backend
+                .find_missing_parts()
+                .map_err(|error| if error.fault() == Fault::Machine { whole } else { error })?;
         }
         backend.isolation = isolation(&backend.without, strictness);
         if strictness == Strictness::Strict && !backend.isolation.missing.is_empty() {
-            return Err(Error::machine("--isolation strict: this machine does not give all of the isolation")
-                .with_detail(format!("missing: {}", backend.isolation.missing.join("\nmissing: ")))
-                .with_hint("give it what is missing, or take the strongest that it allows with --isolation best"));
+            return Err(Error::machine(
+                "--isolation strict: this machine does not give all of the isolation",
+            )
+            .with_detail(format!("missing: {}", backend.isolation.missing.join("\nmissing: ")))
+            .with_hint(
+                "give it what is missing, or take the strongest that it allows with --isolation best",
+            ));
         }
         Ok(backend)
     }
@@ -126,7 +132,11 @@ fn isolation(without: &[Part], strictness: Strictness) -> Isolation {
         missing.push("a user outside without privileges: gistmill runs as root".to_owned());
     }
     let names: Vec<&str> = without.iter().map(|part| part.as_str()).collect();
-    let kind = if names.is_empty() { "namespaces".into() } else { format!("namespaces without {}", names.join(", ")) };
+    let kind = if names.is_empty() {
+        "namespaces".into()
+    } else {
+        format!("namespaces without {}", names.join(", "))
+    };
     Isolation { kind, missing }
 }
 

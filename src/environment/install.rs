@@ -15,8 +15,8 @@ use super::project::BuildSystem;
 use super::python::Interpreter;
 use super::tools::Tools;
 use super::uv::{self, Compile, Secrets, Settings, Uv};
-use crate::backend::{Backend, Finished, Job, JobLimits, Mount, Network};
 use crate::backend::again;
+use crate::backend::{Backend, Finished, Job, JobLimits, Mount, Network};
 use crate::error::{Error, Result};
 
 /// The script that calls a tree's build hooks.
@@ -410,7 +410,9 @@ impl Workshop<'_> {
 
 /// Has uv read a configuration that is never on a disk, nor in an argument, nor in a variable that uv would expand.
 fn configure(job: &mut Job, file: String) {
-    let script = format!("umask 077; printf %s \"${HANDED_OVER}\" > {UV_CONFIG} && unset {HANDED_OVER} && exec \"$@\"");
+    let script = format!(
+        "umask 077; printf %s \"${HANDED_OVER}\" > {UV_CONFIG} && unset {HANDED_OVER} && exec \"$@\""
+    );
     let argv = std::mem::take(&mut job.argv);
     job.argv = ["/bin/sh", "-c", &script, "sh"].map(str::to_owned).into_iter().chain(argv).collect();
     job.env.remove("UV_NO_CONFIG");

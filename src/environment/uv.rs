@@ -170,7 +170,8 @@ impl Settings {
             settings.file.push_str(&index(address, variables, false));
         }
         // The newer name of the default index comes first.
-        let default = ["UV_DEFAULT_INDEX", "UV_INDEX_URL"].into_iter().find_map(|name| list(name).first().copied());
+        let default =
+            ["UV_DEFAULT_INDEX", "UV_INDEX_URL"].into_iter().find_map(|name| list(name).first().copied());
         if let Some(address) = default {
             settings.file.push_str(&index(address, variables, true));
         }
@@ -179,7 +180,8 @@ impl Settings {
 }
 
 fn is_about_an_index(name: &str) -> bool {
-    name != "UV_INDEX_STRATEGY" && (name.starts_with("UV_INDEX") || matches!(name, "UV_DEFAULT_INDEX" | "UV_EXTRA_INDEX_URL"))
+    name != "UV_INDEX_STRATEGY"
+        && (name.starts_with("UV_INDEX") || matches!(name, "UV_DEFAULT_INDEX" | "UV_EXTRA_INDEX_URL"))
 }
 
 /// A `[[index]]` section for `address` or `name=address`; the login of a named one may be in variables of its own.
@@ -208,7 +210,9 @@ fn index(address: &str, variables: &BTreeMap<String, String>, is_default: bool) 
 
 fn percent_encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    text.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 /// Files and folders that the variables name, outside of what a sandbox shows anyway.

@@ -237,7 +237,8 @@ impl<'a> Worker<'a> {
                 Ok(()) => {}
                 Err(Trouble::Abandoned) => return,
                 Err(Trouble::Harness(error)) => {
-                    task.kills += u32::from(self.running && self.runner.as_mut().is_some_and(Runner::was_killed));
+                    task.kills +=
+                        u32::from(self.running && self.runner.as_mut().is_some_and(Runner::was_killed));
                     self.forget_runner();
                     if self.give_back(task, error).is_err() {
                         return;

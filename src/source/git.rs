@@ -44,8 +44,12 @@ pub fn pin(
     };
     let export = |target: &Path| {
         let repository = open_with(context, &location, commit.as_str())?;
-        let part =
-            Part { location: location.clone(), repository, commit: commit.to_string(), below: PathBuf::new() };
+        let part = Part {
+            location: location.clone(),
+            repository,
+            commit: commit.to_string(),
+            below: PathBuf::new(),
+        };
         part.export(context, target, submodules)
     };
     context.find_or_make(slug, request, |target| match (export(target), &location) {

@@ -64,7 +64,8 @@ impl Bench {
     /// A bench that shares what was downloaded, and nothing that was made of it.
     pub fn with_downloads_only() -> Self {
         let bench = Bench::with_empty_cache();
-        std::os::unix::fs::symlink(SHARED_CACHE.join("uv"), bench.cache().join("uv")).expect("a link can be made");
+        std::os::unix::fs::symlink(SHARED_CACHE.join("uv"), bench.cache().join("uv"))
+            .expect("a link can be made");
         bench
     }
 

@@ -18,8 +18,28 @@ use serde::de::DeserializeOwned;
 use crate::{bytes, fuzz};
 
 const TOKENS: &[&str] = &[
-    "{", "}", "[", "]", ",", ":", "\"", "\\", "null", "true", "-1", "1e400", "18446744073709551616", "\n", " ", "\0", "sha256", "content", "é",
-    "0123456789abcdef ", "NaN", "{\"a\":",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\"",
+    "\\",
+    "null",
+    "true",
+    "-1",
+    "1e400",
+    "18446744073709551616",
+    "\n",
+    " ",
+    "\0",
+    "sha256",
+    "content",
+    "é",
+    "0123456789abcdef ",
+    "NaN",
+    "{\"a\":",
 ];
 
 fn pinned() -> Pinned {
@@ -170,7 +190,8 @@ fn totals_and_calls_of_traces() {
     let (mut journal, _) = Journal::open::<Traced>(&path).expect("opens");
     journal.append(&line).expect("appends");
     let sample = std::fs::read(&path).expect("can be read");
-    let calls = folder.path().join(format!("{}.json.gz", &gistmill::record::id::hash_parts(&["t.py::a"])[..24]));
+    let calls =
+        folder.path().join(format!("{}.json.gz", &gistmill::record::id::hash_parts(&["t.py::a"])[..24]));
     let compressed = {
         use std::io::Write;
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

@@ -55,10 +55,71 @@ const REQUIREMENTS: &str = "-r other.txt\n-c constraints.txt\n--index-url https:
                             a[b,c]>=1,!=2 ; sys_platform == 'linux' # comment\nname \\\n  >= 3\n";
 const LOCK: &str = "attrs==23.1.0 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb\nx @ git+https://host/x@0123\n    # via y\n";
 const TOKENS: &[&str] = &[
-    "[", "]", "{", "}", "{[", "]}", "(", ")", "\n", "\n    ", "\n\t", "\r\n", "=", ":", ";", ",", ".", "#", " ", "\\", "\\\n", "\"", "'",
-    "\"\"\"", "%", "%(", ")s", "$", "@", "^", "~", ">=", "==", "!=", "<", "===", "*", "-r ", "-c", "-e ", "--hash=", "git+https://", "file:",
-    "../", "/", "\0", "é", "\u{feff}", "[testenv]\n", "[project]\n", "[tool.poetry]\n", "include-group", "python_version", " and ", " or ",
-    "requirements.txt", "a[b]", "1.0", "9999999999999999999999", "1e5", "{posargs}", "{toxinidir}", "py{38,39}", "extras = ", "deps = ",
+    "[",
+    "]",
+    "{",
+    "}",
+    "{[",
+    "]}",
+    "(",
+    ")",
+    "\n",
+    "\n    ",
+    "\n\t",
+    "\r\n",
+    "=",
+    ":",
+    ";",
+    ",",
+    ".",
+    "#",
+    " ",
+    "\\",
+    "\\\n",
+    "\"",
+    "'",
+    "\"\"\"",
+    "%",
+    "%(",
+    ")s",
+    "$",
+    "@",
+    "^",
+    "~",
+    ">=",
+    "==",
+    "!=",
+    "<",
+    "===",
+    "*",
+    "-r ",
+    "-c",
+    "-e ",
+    "--hash=",
+    "git+https://",
+    "file:",
+    "../",
+    "/",
+    "\0",
+    "é",
+    "\u{feff}",
+    "[testenv]\n",
+    "[project]\n",
+    "[tool.poetry]\n",
+    "include-group",
+    "python_version",
+    " and ",
+    " or ",
+    "requirements.txt",
+    "a[b]",
+    "1.0",
+    "9999999999999999999999",
+    "1e5",
+    "{posargs}",
+    "{toxinidir}",
+    "py{38,39}",
+    "extras = ",
+    "deps = ",
 ];
 
 fn machine() -> Vec<Interpreter> {
@@ -125,7 +186,9 @@ fn requirement_files_that_include_each_other() {
     fuzz((one(), one(), one()), |(a, b, c)| {
         let texts = [("requirements.txt", a), ("other.txt", b), ("sub/a.txt", c)];
         let texts: BTreeMap<&str, &String> = texts.into_iter().collect();
-        let lines = requirements_files::read_file("requirements.txt", &|path| texts.get(path).map(|text| (*text).clone()));
+        let lines = requirements_files::read_file("requirements.txt", &|path| {
+            texts.get(path).map(|text| (*text).clone())
+        });
         for line in lines.requirements.iter().chain(&lines.constraints) {
             assert!(!line.contains("pw@"), "a login in {line}");
         }
@@ -135,19 +198,27 @@ fn requirement_files_that_include_each_other() {
 
 #[test]
 fn single_requirements_and_names() {
-    fuzz(text(&["a[b,c]>=1,!=2 ; sys_platform == 'linux'", "x @ git+ssh://git@host/x@abc"], TOKENS), |text| {
-        let _ = (requirements_files::parse(text), requirements_files::include(text), requirements_files::includes("a/b.txt", text));
-        let name = requirements_files::normalize(text);
-        assert_eq!(requirements_files::normalize(&name), name);
-        let _ = (missing::distribution(text), missing::plugins(text), groups::poetry_version(text));
-    });
+    fuzz(
+        text(&["a[b,c]>=1,!=2 ; sys_platform == 'linux'", "x @ git+ssh://git@host/x@abc"], TOKENS),
+        |text| {
+            let _ = (
+                requirements_files::parse(text),
+                requirements_files::include(text),
+                requirements_files::includes("a/b.txt", text),
+            );
+            let name = requirements_files::normalize(text);
+            assert_eq!(requirements_files::normalize(&name), name);
+            let _ = (missing::distribution(text), missing::plugins(text), groups::poetry_version(text));
+        },
+    );
 }
 
 #[test]
 fn locks() {
     fuzz(text(&[LOCK, REQUIREMENTS], TOKENS), |text| {
         let lock = Lock::parse(text);
-        let _ = (lock.text(), lock.hashed(), lock.direct(), lock.constraints(), lock.sha256(), lock.has("attrs"));
+        let _ =
+            (lock.text(), lock.hashed(), lock.direct(), lock.constraints(), lock.sha256(), lock.has("attrs"));
         assert_eq!(Lock::parse(&lock.text()).len(), lock.len(), "{:?}", lock.text());
     });
 }

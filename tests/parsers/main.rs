@@ -23,7 +23,8 @@ pub fn fuzz<S: Strategy>(strategy: S, check: impl Fn(&S::Value))
 where
     S::Value: Debug,
 {
-    let seconds = std::env::var("GISTMILL_TEST_FUZZ_SECONDS").map_or(0, |text| text.parse().expect("seconds"));
+    let seconds =
+        std::env::var("GISTMILL_TEST_FUZZ_SECONDS").map_or(0, |text| text.parse().expect("seconds"));
     let until = Instant::now() + Duration::from_secs(seconds);
     let (mut cases, config) = (0_u64, Config { failure_persistence: None, ..Config::default() });
     loop {
@@ -112,7 +113,8 @@ pub fn bytes(samples: Vec<Vec<u8>>, tokens: &'static [&'static str]) -> impl Str
     );
     let soup = prop::collection::vec(prop::sample::select(tokens), 0..60)
         .prop_map(|tokens| tokens.concat().into_bytes());
-    let deep = (prop::sample::select(tokens), 1..20_000_usize).prop_map(|(token, times)| token.repeat(times).into_bytes());
+    let deep = (prop::sample::select(tokens), 1..20_000_usize)
+        .prop_map(|(token, times)| token.repeat(times).into_bytes());
     prop_oneof![12 => changed, 5 => soup, 1 => deep, 2 => prop::collection::vec(any::<u8>(), 0..300)]
 }
 

@@ -12,10 +12,37 @@ use crate::{bytes, fuzz, text};
 
 const GROUP_DONE: &str = r#"{"id":3,"type":"group_done","attempt":0,"cases":[{"index":0,"outcome":"passed","stdout":"x","duration_ms":1.5,"process_ids":[7]}],"exit":{"kind":"timed_out","scope":"case","index":null},"leftover":1,"connections":["1.2.3.4:5"],"raw_output":"","running":-1,"deselected":[null,1],"duration_ms":3.25,"trace":{"functions":[{"file":"a.py","function":"f","line":1,"calls":2,"order":0,"lines":[1,2]}],"total_calls":3,"starts_threads":true,"complete":true}}"#;
 const DISCOVERED: &str = r#"{"id":1,"type":"discovered","items":[{"index":0,"node_id":"tests/test_a.py::test_b[x]","file":"tests/test_a.py","classes":["A"],"function":"test_b","parameters":"x","kind":"function","markers":[],"fixtures":["f"],"line":3}],"errors":[{"file":"a.py","kind":"error","text":"t","missing_module":"m"}],"config":{"x":[1]},"neutralise":[{"plugin":"p","options":["-p","no:x"],"reason":"r"}]}"#;
-const FAILED: &str = r#"{"id":2,"type":"failed","stage":"collect","error":{"exception":null,"text":"\ud800"}}"#;
+const FAILED: &str =
+    r#"{"id":2,"type":"failed","stage":"collect","error":{"exception":null,"text":"\ud800"}}"#;
 const JSON: &[&str] = &[
-    "{", "}", "[", "]", ",", ":", "\"", "\\", "\\u", "\\ud800", "null", "true", "-1", "1e400", "18446744073709551616", "\n", " ", "\0",
-    "\"id\"", "\"type\"", "\"group_done\"", "\"kind\"", "\"cases\"", "@gistmill t ", "\n@gistmill t 12 ", "@gistmill wrong 3 ", "999999999999 ", "é",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\"",
+    "\\",
+    "\\u",
+    "\\ud800",
+    "null",
+    "true",
+    "-1",
+    "1e400",
+    "18446744073709551616",
+    "\n",
+    " ",
+    "\0",
+    "\"id\"",
+    "\"type\"",
+    "\"group_done\"",
+    "\"kind\"",
+    "\"cases\"",
+    "@gistmill t ",
+    "\n@gistmill t 12 ",
+    "@gistmill wrong 3 ",
+    "999999999999 ",
+    "é",
 ];
 
 fn frame(json: &str) -> Vec<u8> {
@@ -71,8 +98,35 @@ fn item(index: usize, node_id: &str, parts: &[String]) -> Item {
 }
 
 const IDS: &[&str] = &[
-    "::", "/", "[", "]", ".py", "\n", " ", "\0", "\\", "..", "/testbed", "/testbed/", "/opt/venv", "/tmp", "/tmp/pytest-of-gistmill/pytest-0",
-    "/home/gistmill", "<root>", "0x7f0011223344", "é", "😀", "\u{202e}", "'", "\"", "-k", "a", "::TestA", "12345", "in 0.01s", "pytest-0",
+    "::",
+    "/",
+    "[",
+    "]",
+    ".py",
+    "\n",
+    " ",
+    "\0",
+    "\\",
+    "..",
+    "/testbed",
+    "/testbed/",
+    "/opt/venv",
+    "/tmp",
+    "/tmp/pytest-of-gistmill/pytest-0",
+    "/home/gistmill",
+    "<root>",
+    "0x7f0011223344",
+    "é",
+    "😀",
+    "\u{202e}",
+    "'",
+    "\"",
+    "-k",
+    "a",
+    "::TestA",
+    "12345",
+    "in 0.01s",
+    "pytest-0",
 ];
 
 #[test]
@@ -81,7 +135,8 @@ fn node_ids() {
     let one = || text(&["tests/test_a.py::TestB::test_c[x-1]", "/testbed/tests/a.py"], IDS);
     let parts = prop::collection::vec(one(), 0..5);
     fuzz(prop::collection::vec((one(), parts), 0..8), |rows| {
-        let items: Vec<Item> = rows.iter().enumerate().map(|(index, (id, parts))| item(index, id, parts)).collect();
+        let items: Vec<Item> =
+            rows.iter().enumerate().map(|(index, (id, parts))| item(index, id, parts)).collect();
         let (groups, unsupported) = group::group(&items, &normalizer);
         let cases: usize = groups.iter().map(|group| group.cases.len()).sum();
         assert_eq!(cases, items.iter().filter(|item| item.kind == "function").count());
@@ -120,8 +175,32 @@ fn output() {
 }
 
 const XML: &[&str] = &[
-    "<", ">", "/>", "</", "<testcase", " name=\"a\"", "<failure/>", "<error>", "<skipped type=\"pytest.xfail\"/>", "&", "&#x0;", "&lt;",
-    "&#xffffffff;", "<![CDATA[", "]]>", "<!--", "-->", "<!DOCTYPE a [<!ENTITY b \"c\">]>", "&b;", "<?xml", "?>", "\"", "'", "\0", "é", "\n",
+    "<",
+    ">",
+    "/>",
+    "</",
+    "<testcase",
+    " name=\"a\"",
+    "<failure/>",
+    "<error>",
+    "<skipped type=\"pytest.xfail\"/>",
+    "&",
+    "&#x0;",
+    "&lt;",
+    "&#xffffffff;",
+    "<![CDATA[",
+    "]]>",
+    "<!--",
+    "-->",
+    "<!DOCTYPE a [<!ENTITY b \"c\">]>",
+    "&b;",
+    "<?xml",
+    "?>",
+    "\"",
+    "'",
+    "\0",
+    "é",
+    "\n",
 ];
 
 #[test]

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use gistmill::config;
+use gistmill::python_source::SourceFile;
 use gistmill::record::collected::{Case, Group, shell_quote};
 use gistmill::record::id::{CommitSha, InstanceId, RepoSlug};
 use gistmill::redact;
 use gistmill::refresh::{self, Newest};
 use gistmill::rules::RuleSet;
-use gistmill::python_source::SourceFile;
 use proptest::prelude::*;
 
 use crate::{fuzz, text};
@@ -39,9 +39,47 @@ pypi = "flask==3.1.3"
 sha256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 "#;
 const TOML: &[&str] = &[
-    "[", "]", "[[", "]]", "\n", "=", "\"", "'", "'''", "\"\"\"", "{", "}", ",", ".", "#", " ", "\\", "\\u", "\\U0010ffff",
-    "\r\n", "\u{feff}", "\0", "1", "-1", "1e999", "0x", "inf", "nan", "9223372036854775808", "true", "2026-13-01", "é",
-    "repo", "[[repo]]\n", "[dataset]\n", "slug = ", "a.b.c.", "[subset.x]\n", "[[rule]]\n", "[rule.match]\n", "env = {",
+    "[",
+    "]",
+    "[[",
+    "]]",
+    "\n",
+    "=",
+    "\"",
+    "'",
+    "'''",
+    "\"\"\"",
+    "{",
+    "}",
+    ",",
+    ".",
+    "#",
+    " ",
+    "\\",
+    "\\u",
+    "\\U0010ffff",
+    "\r\n",
+    "\u{feff}",
+    "\0",
+    "1",
+    "-1",
+    "1e999",
+    "0x",
+    "inf",
+    "nan",
+    "9223372036854775808",
+    "true",
+    "2026-13-01",
+    "é",
+    "repo",
+    "[[repo]]\n",
+    "[dataset]\n",
+    "slug = ",
+    "a.b.c.",
+    "[subset.x]\n",
+    "[[rule]]\n",
+    "[rule.match]\n",
+    "env = {",
 ];
 const RULE: &str = "[[rule]]\nid = \"a\"\nreason = \"b\"\naction = \"keep\"\ncauses = [\"fails\"]\n[rule.match]\n\
                     path = \"tests/**\"\nname = \"^a(b|c)*$\"\ncalls = [\"requests.*\"]\nmin_cases = 3\nmax_duration = \"2s\"\n";
@@ -50,7 +88,8 @@ const RULE: &str = "[[rule]]\nid = \"a\"\nreason = \"b\"\naction = \"keep\"\ncau
 fn configurations() {
     fuzz(text(&[CONFIG, config::DEFAULT, include_str!("../../examples/gistify.toml")], TOML), |text| {
         let lines = text.split('\n').count();
-        for problem in config::parse(text, Path::new("/nonexistent"), &|_, _| None).err().unwrap_or_default() {
+        for problem in config::parse(text, Path::new("/nonexistent"), &|_, _| None).err().unwrap_or_default()
+        {
             assert!((1..=lines).contains(&problem.line), "{problem:?}");
         }
     });
@@ -58,9 +97,15 @@ fn configurations() {
 
 #[test]
 fn rules() {
-    fuzz(text(&[RULE, include_str!("../../filters/time.toml"), include_str!("../../filters/processes.toml")], TOML), |text| {
-        let _ = RuleSet::parse(&[("a.toml", text), ("b.toml", RULE)]);
-    });
+    fuzz(
+        text(
+            &[RULE, include_str!("../../filters/time.toml"), include_str!("../../filters/processes.toml")],
+            TOML,
+        ),
+        |text| {
+            let _ = RuleSet::parse(&[("a.toml", text), ("b.toml", RULE)]);
+        },
+    );
 }
 
 struct Nothing;
@@ -86,13 +131,15 @@ fn configurations_that_are_refreshed() {
 }
 
 const IDS: &[&str] = &[
-    "/", "::", ":", "[", "]", ".", "..", "~", "@", "%", "$", "`", "'", "\"", " ", "\n", "\0", "\\", "-", "--", "_", "a", "Z",
-    "0", "é", "\u{202e}", "😀", "https://", "git@", "ssh://", "?token=", "user:pw@", "file:///", "<root>", "C:",
+    "/", "::", ":", "[", "]", ".", "..", "~", "@", "%", "$", "`", "'", "\"", " ", "\n", "\0", "\\", "-",
+    "--", "_", "a", "Z", "0", "é", "\u{202e}", "😀", "https://", "git@", "ssh://", "?token=", "user:pw@",
+    "file:///", "<root>", "C:",
 ];
 
 #[test]
 fn identifiers_and_quotes() {
-    let samples = ["pallets/flask", "2ac89889f4cc330eabd50f295dcef02828522c69", "tests/test_a.py::TestB::test_c[x-1]"];
+    let samples =
+        ["pallets/flask", "2ac89889f4cc330eabd50f295dcef02828522c69", "tests/test_a.py::TestB::test_c[x-1]"];
     fuzz(text(&samples, IDS), |text| {
         if let Ok(slug) = RepoSlug::new(text) {
             assert_eq!(slug.as_str(), text);
@@ -112,7 +159,8 @@ fn identifiers_and_quotes() {
 
 #[test]
 fn a_shell_reads_back_what_was_quoted() {
-    let word = prop::collection::vec(prop::sample::select(IDS), 0..12).prop_map(|parts| parts.concat().replace('\0', ""));
+    let word = prop::collection::vec(prop::sample::select(IDS), 0..12)
+        .prop_map(|parts| parts.concat().replace('\0', ""));
     fuzz(prop::collection::vec(word, 8), |words| {
         let quoted: Vec<String> = words.iter().map(|word| shell_quote(word)).collect();
         let output = std::process::Command::new("/bin/sh")
@@ -147,10 +195,62 @@ class TestA(Base, metaclass=M):
         type X[T] = list[T]
 "#;
 const PYTHON_TOKENS: &[&str] = &[
-    "def ", "class ", "(", ")", "[", "]", "{", "}", ":", ",", ".", "\n", "\n    ", "\t", "\\\n", "f\"{", "}\"", "'''", "\"", "#",
-    "lambda ", "async ", "await ", "yield ", "import ", "from . import *\n", "@", "=", ":=", "->", "**", "not ", "if ", "else:",
-    "match x:\n", "case _:\n", "try:\n", "except*", "with ", "global x\n", "nonlocal y\n", "del ", "x", "é", "\u{0}", "0x", "1_",
-    "...", "~", "-", "return ", "a.b.c(", "pytest.fixture", "\u{feff}", "\r", "\u{c}",
+    "def ",
+    "class ",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    ":",
+    ",",
+    ".",
+    "\n",
+    "\n    ",
+    "\t",
+    "\\\n",
+    "f\"{",
+    "}\"",
+    "'''",
+    "\"",
+    "#",
+    "lambda ",
+    "async ",
+    "await ",
+    "yield ",
+    "import ",
+    "from . import *\n",
+    "@",
+    "=",
+    ":=",
+    "->",
+    "**",
+    "not ",
+    "if ",
+    "else:",
+    "match x:\n",
+    "case _:\n",
+    "try:\n",
+    "except*",
+    "with ",
+    "global x\n",
+    "nonlocal y\n",
+    "del ",
+    "x",
+    "é",
+    "\u{0}",
+    "0x",
+    "1_",
+    "...",
+    "~",
+    "-",
+    "return ",
+    "a.b.c(",
+    "pytest.fixture",
+    "\u{feff}",
+    "\r",
+    "\u{c}",
 ];
 
 #[test]
@@ -172,6 +272,12 @@ fn python_source() {
         }
         let Some(code) = file.code(&group) else { return };
         assert!(code.source().contains("test_b"));
-        let _ = (code.lines(), code.calls().count(), code.uses().count(), code.places(), code.has_node("AsyncWith"));
+        let _ = (
+            code.lines(),
+            code.calls().count(),
+            code.uses().count(),
+            code.places(),
+            code.has_node("AsyncWith"),
+        );
     });
 }

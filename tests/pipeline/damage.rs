@@ -29,7 +29,8 @@ const JOURNALS: [&str; 2] = ["screens/*/attempts", "screens/*/traces/totals"];
 fn find(cache: &Path, pattern: &str) -> PathBuf {
     pattern.split('/').fold(cache.to_owned(), |folder, segment| {
         let Some(end) = segment.strip_prefix('*') else { return folder.join(segment) };
-        let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let entries =
+            std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         let mut names: Vec<PathBuf> = entries
             .map(|entry| entry.expect("can be listed").path())
             .filter(|path| {
@@ -93,14 +94,18 @@ fn every_kind_of_artifact_that_is_damaged_is_recognised_set_aside_and_made_again
         while !left.is_empty() {
             let mut turn: Vec<(&str, usize)> = Vec::new();
             left.retain(|(pattern, segments)| {
-                let place = |pattern: &str, segments: usize| pattern.split('/').take(segments).collect::<Vec<_>>().join("/");
-                let taken = turn.iter().any(|(other, count)| place(other, *count) == place(pattern, *segments));
+                let place = |pattern: &str, segments: usize| {
+                    pattern.split('/').take(segments).collect::<Vec<_>>().join("/")
+                };
+                let taken =
+                    turn.iter().any(|(other, count)| place(other, *count) == place(pattern, *segments));
                 if !taken {
                     turn.push((pattern, *segments));
                 }
                 taken
             });
-            let before: Vec<usize> = turn.iter().map(|(pattern, segments)| aside(&cache, pattern, *segments)).collect();
+            let before: Vec<usize> =
+                turn.iter().map(|(pattern, segments)| aside(&cache, pattern, *segments)).collect();
             for (pattern, _) in &turn {
                 damage(&find(&cache, pattern), how);
             }
@@ -129,7 +134,11 @@ fn damaged_journals_are_kept_aside_and_their_attempts_made_again() {
         let said = build(&bench);
         for journal in JOURNALS {
             let segments = journal.split('/').count();
-            assert_eq!(aside(&bench.cache(), journal, segments), 1, "a cut is no damage: {journal}, {how:?}\n{said}");
+            assert_eq!(
+                aside(&bench.cache(), journal, segments),
+                1,
+                "a cut is no damage: {journal}, {how:?}\n{said}"
+            );
         }
         assert_same(&first, &bench.dataset());
         assert_eq!(bench.dataset().rows("attempts").len(), attempts);
@@ -146,7 +155,9 @@ fn a_damaged_dataset_is_named_and_replaced() {
         for how in [Damage::Flip, Damage::Cut] {
             damage(&folder.join(name), how);
             let place = folder.display().to_string();
-            for arguments in [&["report", &place][..], &["show", "tally", "--dataset", &place], &["diff", &place, &place]] {
+            for arguments in
+                [&["report", &place][..], &["show", "tally", "--dataset", &place], &["diff", &place, &place]]
+            {
                 let ended = bench.run(arguments);
                 let known = [Some(0), Some(2), Some(3)].contains(&ended.code());
                 assert!(known && !ended.stderr.contains("panicked"), "{arguments:?}: {ended:?}");

@@ -61,7 +61,9 @@ fn a_full_cache_stops_every_stage_with_a_clear_message_and_the_build_goes_on_whe
     let (bench, undisturbed) = bench();
     for Case { stage, done, left } in CASES {
         let before = match done {
-            Some(done) => format!("\"$GISTMILL\" build repos.toml --cache-dir small --until {done} >/dev/null"),
+            Some(done) => {
+                format!("\"$GISTMILL\" build repos.toml --cache-dir small --until {done} >/dev/null")
+            }
             None => String::new(),
         };
         let ended = inside(
@@ -103,7 +105,10 @@ fn a_full_or_read_only_output_is_named_and_the_dataset_that_was_there_stays_whol
         let ended = inside(&bench, &script(options));
         let said = std::fs::read_to_string(bench.path().join("first")).unwrap_or_default();
         assert_eq!(codes(&ended), ["3"], "{options}:\n{said}\n{}", ended.stderr);
-        assert!(said.contains(words) && said.contains("output/") && said.contains(hint), "{options}:\n{said}");
+        assert!(
+            said.contains(words) && said.contains("output/") && said.contains(hint),
+            "{options}:\n{said}"
+        );
         assert_same(&undisturbed, &Dataset::at(&bench.path().join("seen/trees/1")));
     }
     let ended = inside(

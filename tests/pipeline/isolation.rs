@@ -50,7 +50,8 @@ fn bench() -> Bench {
 fn each_part_that_is_refused_is_named_and_done_without() {
     let bench = bench();
     for (name, value, words) in LIMITS {
-        let found = sandbox_of(&limited(&bench, &[(name, value)], &["check", "repos.toml", "--format", "json"]));
+        let found =
+            sandbox_of(&limited(&bench, &[(name, value)], &["check", "repos.toml", "--format", "json"]));
         let said = text(&found["text"]);
         assert!(found["ok"] == true && said.starts_with("namespaces without "), "{name}: {found}");
         for (_, _, other) in LIMITS {
@@ -70,7 +71,11 @@ fn a_build_without_these_parts_says_so_records_it_and_comes_to_the_same_dataset(
     assert_eq!(isolation["kind"], "namespaces without network, ipc, host-name, locked-mounts", "{isolation}");
     for (_, _, words) in LIMITS {
         assert!(isolation["missing"].to_string().contains(words), "{isolation}");
-        assert!(ended.stderr.contains("warning: the sandbox lacks") && ended.stderr.contains(words), "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains("warning: the sandbox lacks") && ended.stderr.contains(words),
+            "{}",
+            ended.stderr
+        );
     }
     assert_eq!(whole.dataset().manifest()["isolation"]["kind"], "namespaces");
 }
@@ -109,6 +114,9 @@ fn who_is_strict_gets_all_of_it_or_nothing() {
     let ended = inside(&bench, &user, "exec \"$GISTMILL\" \"$@\"", &strict).with_code(0);
     assert!(!ended.stderr.contains("the sandbox lacks"), "{}", ended.stderr);
     let isolation = bench.dataset().manifest()["isolation"].clone();
-    assert_eq!((isolation["kind"].as_str(), isolation["missing"].to_string().as_str()), (Some("namespaces"), "[]"));
+    assert_eq!(
+        (isolation["kind"].as_str(), isolation["missing"].to_string().as_str()),
+        (Some("namespaces"), "[]")
+    );
     assert_eq!(bench.dataset().instances().len(), 3);
 }

@@ -82,7 +82,9 @@ fn build_with_kills(bench: &Bench, kills: u32, random: &mut Rng, hits: &mut Hits
         }
         // Three kills in a row look like trouble that stays: it is reported as such, and the next build goes on.
         assert_eq!(ended.code(), Some(1), "{ended:?}");
-        let told = ended.stdout.contains("killed") || ended.stdout.contains("the runner") || ended.stdout.contains("sandbox");
+        let told = ended.stdout.contains("killed")
+            || ended.stdout.contains("the runner")
+            || ended.stdout.contains("sandbox");
         assert!(told, "{ended:?}");
         assert!(left < kills, "nothing was killed, and yet: {ended:?}");
     }

@@ -24,7 +24,8 @@ fn forms() -> Vec<Vec<u8>> {
     let login = format!("{USER}:{PASSWORD}");
     let encoded = Command::new("base64").arg("-w0").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut encoder = encoded.expect("base64 starts");
-    std::io::Write::write_all(&mut encoder.stdin.take().expect("a pipe"), login.as_bytes()).expect("takes it");
+    std::io::Write::write_all(&mut encoder.stdin.take().expect("a pipe"), login.as_bytes())
+        .expect("takes it");
     let output = encoder.wait_with_output().expect("ends").stdout;
     vec![MARK.as_bytes().to_vec(), output]
 }
@@ -80,7 +81,9 @@ impl Login {
         let mut all = std::fs::read(place).expect("the machine's certificates can be read");
         all.extend(own);
         std::fs::write(folder.join("certificates.pem"), all).expect("can be written");
-        let index = ["UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"].iter().find_map(|name| std::env::var(name).ok());
+        let index = ["UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"]
+            .iter()
+            .find_map(|name| std::env::var(name).ok());
         let index = index.unwrap_or_else(|| "https://pypi.org/simple/".to_owned());
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pipeline/login_server.py");
         let mut child = Command::new("python3")
@@ -142,7 +145,8 @@ fn build(bench: &Bench, login: &Login, config: &str, has_helper: bool, forms: &[
         command.env("PYENV_ROOT", Path::new(&user_home).join(".pyenv"));
     }
     command.env("HOME", home(bench, has_helper)).env("SSL_CERT_FILE", bench.path().join("certificates.pem"));
-    for name in ["GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "PASSWORD", "UV_INDEX_PRIVATE_PASSWORD", "HF_TOKEN"] {
+    for name in ["GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "PASSWORD", "UV_INDEX_PRIVATE_PASSWORD", "HF_TOKEN"]
+    {
         command.env(name, format!("{MARK}-of-{name}"));
     }
     for name in ["PIP_INDEX_URL", "UV_INDEX_URL", "PIP_FIND_LINKS"] {
@@ -228,13 +232,23 @@ fn no_secret_is_in_a_message_about_what_did_not_work() {
     let missing = "0".repeat(40);
     let repos = [
         ("no-commit", format!("https://{USER}:{PASSWORD}@localhost:{port}/git/demo.git"), missing.as_str()),
-        ("no-access", format!("https://{USER}:{MARK}-wrong@localhost:{port}/git/demo.git?token={MARK}"), commit.as_str()),
+        (
+            "no-access",
+            format!("https://{USER}:{MARK}-wrong@localhost:{port}/git/demo.git?token={MARK}"),
+            commit.as_str(),
+        ),
         ("no-server", format!("https://{MARK}@localhost:1/git/demo.git"), commit.as_str()),
-        ("no-repository", format!("https://{USER}:{PASSWORD}@localhost:{port}/git/none.git"), commit.as_str()),
+        (
+            "no-repository",
+            format!("https://{USER}:{PASSWORD}@localhost:{port}/git/none.git"),
+            commit.as_str(),
+        ),
     ];
     let tables: String = repos
         .iter()
-        .map(|(name, url, commit)| format!("[[repo]]\nslug = \"bad/{name}\"\ngit = \"{url}\"\ncommit = \"{commit}\"\n"))
+        .map(|(name, url, commit)| {
+            format!("[[repo]]\nslug = \"bad/{name}\"\ngit = \"{url}\"\ncommit = \"{commit}\"\n")
+        })
         .collect();
     let index = format!(
         "[[repo]]\nslug = \"bad/index\"\npypi = \"no-such-project-at-all==1.0\"\nsha256 = \"{}\"\n",
@@ -242,7 +256,12 @@ fn no_secret_is_in_a_message_about_what_did_not_work() {
     );
     let ended = build(&bench, &login, &format!("{DATASET}{tables}{index}"), false, &forms).with_code(1);
     assert_left_no_secret(&bench, &ended, &forms);
-    assert_eq!(bench.dataset().manifest()["failed"].as_array().map(Vec::len), Some(repos.len() + 1), "{}", ended.stdout);
+    assert_eq!(
+        bench.dataset().manifest()["failed"].as_array().map(Vec::len),
+        Some(repos.len() + 1),
+        "{}",
+        ended.stdout
+    );
     let branch = format!(
         "{DATASET}[[repo]]\nslug = \"bad/branch\"\ngit = \"https://{USER}:{PASSWORD}@localhost:{port}/git/demo.git\"\n\
          commit = \"main\"\nenv = {{ A = 1, TOKEN = \"{MARK}\" }}\n"

@@ -80,8 +80,8 @@ const X32: u32 = 0x4000_0000;
 /// When the kernel refuses the filter.
 pub(super) fn deny_sockets() -> std::io::Result<()> {
     use nix::libc::{
-        AF_UNIX, BPF_ABS, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, EACCES, ENOSYS, SECCOMP_RET_ALLOW,
-        SECCOMP_RET_ERRNO, SYS_io_uring_setup, SYS_socket, sock_filter, sock_fprog,
+        AF_UNIX, BPF_ABS, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, EACCES, ENOSYS,
+        SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, SYS_io_uring_setup, SYS_socket, sock_filter, sock_fprog,
     };
     let line = |code: u32, k: u32, jt: u8, jf: u8| sock_filter { code: code as u16, jt, jf, k };
     let load = |offset: u32| line(BPF_LD | BPF_W | BPF_ABS, offset, 0, 0);

@@ -269,8 +269,9 @@ pub fn explain(action: &str, error: &git2::Error) -> Error {
         _ => None,
     };
     if message.contains("No space left on device") || message.contains("Disk quota exceeded") {
-        return Error::machine(format!("{action}: {message}"))
-            .with_hint("free some disk space, or name another place with --cache-dir, and run the same command again");
+        return Error::machine(format!("{action}: {message}")).with_hint(
+            "free some disk space, or name another place with --cache-dir, and run the same command again",
+        );
     }
     let result = Error::repository(format!("{action}: {message}"));
     match hint {
