@@ -1,5 +1,6 @@
 //! Backends: a [`Job`] goes in, a running [`Process`] comes out. A backend serves stages and names none of them.
 
+pub mod again;
 pub mod clock;
 pub mod local;
 pub mod sandbox;

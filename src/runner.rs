@@ -70,6 +70,9 @@ pub fn unpack(cache: &Cache) -> Result<PathBuf> {
         let path = package.join(name);
         let same = fs_err::read(&path).is_ok_and(|found| sha256_hex(&found) == sha256_hex(text.as_bytes()));
         if !same {
+            if path.symlink_metadata().is_ok() {
+                crate::store::set_aside(&path)?;
+            }
             fs_err::create_dir_all(path.parent().unwrap_or(&package))?;
             crate::store::write_atomic(&path, text.as_bytes())?;
         }
@@ -306,6 +309,11 @@ impl Runner {
             Answer::Closed {} | Answer::Died { .. } => Ok(()),
             other => Err(self.unexpected(&other)),
         }
+    }
+
+    /// Whether the interpreter was killed by a process of its own sandbox, or the kernel, and not with the sandbox.
+    pub fn was_killed(&mut self) -> bool {
+        self.process.was_killed_inside()
     }
 
     /// A harness error for an answer that does not fit the question.

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::inputs::Inputs;
 use super::{Arguments, ConfigArguments, Format, table};
-use crate::backend::local::LocalBackend;
+use crate::backend::local::{LocalBackend, Strictness};
+use crate::backend::{Backend, Isolation};
 use crate::config::{self, Config};
 use crate::environment::Tools;
 use crate::error::{Error, Result};
@@ -34,6 +35,20 @@ pub struct BuildArguments {
 /// This program, which is also the sandbox's inside.
 pub fn own_program() -> Result<PathBuf> {
     std::env::current_exe().map_err(|error| Error::from(error).at("cannot find this program"))
+}
+
+/// Says once what the sandbox does not give here.
+fn warn_of_missing(isolation: &Isolation) {
+    if !isolation.missing.is_empty() {
+        let style = console::Style::new().yellow().bold().for_stderr();
+        eprintln!("{} the sandbox lacks {}", style.apply_to("warning:"), isolation.missing.join("; "));
+    }
+}
+
+/// What environments are built with. Who is strict builds no source distributions: that takes the network.
+fn tools(cache: &Cache, isolation: Strictness) -> Result<Tools> {
+    let tools = Tools::find(cache)?;
+    Ok(if isolation == Strictness::Strict { tools.without_builds() } else { tools })
 }
 
 /// Cores of this machine that this process may use.
@@ -67,13 +82,14 @@ impl Job {
         let config = inputs.config(&selected.only)?;
         let rules = inputs.rules()?;
         let cache = arguments.cache()?;
-        let backend = LocalBackend::new(&own_program()?)?;
+        let backend = LocalBackend::with(&own_program()?, selected.isolation)?;
+        warn_of_missing(backend.isolation());
         if let Some(repo) = config.repos.iter().find(|repo| repo.backend == config::BackendKind::Docker) {
             return Err(super::check::docker_is_not_built().at(&repo.slug));
         }
         Ok(Job {
             public_config: public_config(&config, &rules),
-            tools: Tools::find(&cache)?,
+            tools: tools(&cache, selected.isolation)?,
             conditions: Conditions::find(&cache, &backend)?,
             progress: Progress::for_terminal(),
             request: Request {

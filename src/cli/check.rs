@@ -6,7 +6,7 @@ use super::inputs::Inputs;
 use super::unused::LastBuild;
 use super::{Arguments, ConfigArguments, Format, build};
 use crate::backend::Backend;
-use crate::backend::local::LocalBackend;
+use crate::backend::local::{LocalBackend, Strictness};
 use crate::config::{BackendKind, Config};
 use crate::environment::Tools;
 use crate::error::{Error, Fault, Result};
@@ -39,7 +39,7 @@ pub fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
             .as_ref()
             .map(|last| finding("unused rules", last.as_ref().map(LastBuild::describe).map_err(copy))),
     );
-    findings.push(finding("sandbox", sandbox()));
+    findings.push(finding("sandbox", sandbox(check.config.isolation)));
     let cache = arguments.cache();
     findings
         .push(finding("cache", cache.as_ref().map(|cache| cache.root().display().to_string()).map_err(copy)));
@@ -77,8 +77,8 @@ fn copy(error: &Error) -> Error {
     copy
 }
 
-fn sandbox() -> Result<String> {
-    let backend = LocalBackend::new(&build::own_program()?)?;
+fn sandbox(strictness: Strictness) -> Result<String> {
+    let backend = LocalBackend::with(&build::own_program()?, strictness)?;
     let isolation = backend.isolation();
     let missing =
         if isolation.missing.is_empty() { "nothing".to_owned() } else { isolation.missing.join(", ") };

@@ -15,8 +15,9 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::project::Project;
+use crate::backend::again;
 use crate::error::{Error, Result};
-use crate::store::{read_json, write_json};
+use crate::store::{read_sealed, write_sealed};
 
 /// The oldest interpreter that the runner works on.
 const OLDEST: (u64, u64) = (3, 8);
@@ -144,7 +145,7 @@ struct Asked {
 /// # Errors
 /// Only when the answers cannot be written; an interpreter that does not answer is left out.
 pub fn discover(memory: &Path) -> Result<Vec<Interpreter>> {
-    let remembered: BTreeMap<PathBuf, Asked> = read_json(memory).ok().flatten().unwrap_or_default();
+    let remembered: BTreeMap<PathBuf, Asked> = read_sealed(memory)?.unwrap_or_default();
     let answers: BTreeMap<PathBuf, Asked> = candidates()
         .into_par_iter()
         .filter_map(|path| {
@@ -152,16 +153,15 @@ pub fn discover(memory: &Path) -> Result<Vec<Interpreter>> {
             let modified = (metadata.mtime(), metadata.mtime_nsec());
             let known =
                 remembered.get(&path).filter(|old| old.modified == modified && old.size == metadata.len());
-            let asked = known.cloned().unwrap_or_else(|| Asked {
-                modified,
-                size: metadata.len(),
-                answer: ask(&path),
-            });
+            let asked = match known {
+                Some(known) => known.clone(),
+                None => Asked { modified, size: metadata.len(), answer: ask(&path)? },
+            };
             Some((path, asked))
         })
         .collect();
     if answers != remembered {
-        write_json(memory, &answers)?;
+        write_sealed(memory, &answers)?;
     }
     let mut found: Vec<Interpreter> = Vec::new();
     for python in answers.into_values().filter_map(|asked| asked.answer) {
@@ -210,16 +210,23 @@ const QUESTION: &str = "import sys, platform, sysconfig, os; print('\\n'.join([\
     sys.base_prefix, sys.implementation.name, str(sysconfig.get_config_var('Py_GIL_DISABLED') or 0), \
     os.path.realpath(getattr(sys, '_base_executable', None) or sys.executable)]))";
 
-fn ask(path: &Path) -> Option<Interpreter> {
-    let output = Command::new(path)
-        .args(["-I", "-c", QUESTION])
-        .env_clear()
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()
-        .filter(|output| output.status.success())?;
-    let text = String::from_utf8(output.stdout).ok()?;
+/// None when it does not come to its own end, which is no answer to remember; none inside when it is no interpreter.
+#[expect(clippy::option_option, reason = "no answer, and the answer that it is none")]
+fn ask(path: &Path) -> Option<Option<Interpreter>> {
+    let question = || {
+        let mut command = Command::new(path);
+        command.args(["-I", "-c", QUESTION]).env_clear().stdin(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    match again::output(question) {
+        Ok(output) if output.status.code().is_none() => None,
+        Ok(output) => Some(output.status.success().then(|| parse_answer(output.stdout)).flatten()),
+        Err(_) => Some(None),
+    }
+}
+
+fn parse_answer(output: Vec<u8>) -> Option<Interpreter> {
+    let text = String::from_utf8(output).ok()?;
     let mut lines = text.lines();
     let mut next = || lines.next().map(str::to_owned);
     let (version, prefix, implementation, free_threaded, executable) =

@@ -9,6 +9,9 @@ use super::uv::{self, Uv};
 use crate::error::Result;
 use crate::store::Cache;
 
+/// The variable by which uv builds no source distributions.
+const NO_BUILD: &str = "UV_NO_BUILD";
+
 /// Interpreters, uv, and the user's download settings.
 #[derive(Debug)]
 pub struct Tools {
@@ -50,6 +53,18 @@ impl Tools {
             None => uv::install(&self.folder, &self.interpreters)?,
         };
         Ok(known.insert(uv).clone())
+    }
+
+    /// The same, but what has no wheel is refused instead of built.
+    #[must_use]
+    pub fn without_builds(mut self) -> Self {
+        self.variables.insert(NO_BUILD.to_owned(), "1".to_owned());
+        self
+    }
+
+    /// Whether dependencies without a wheel are built.
+    pub fn builds(&self) -> bool {
+        !self.variables.contains_key(NO_BUILD)
     }
 
     /// Tools that need not exist, for tests with a scripted backend.

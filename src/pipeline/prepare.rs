@@ -14,12 +14,12 @@ use crate::runner::{self, Setting};
 use crate::screen::conditions::Conditions;
 use crate::screen::world::{self, WorldSetting};
 use crate::source;
-use crate::store::{Lock, read_json, write_json};
+use crate::store::{Lock, read_sealed, write_sealed};
 
 use super::Pipeline;
 
 /// Raised when attempts made by an older version must not be reused.
-const SCREEN_VERSION: &str = "screen-3";
+const SCREEN_VERSION: &str = "screen-4";
 
 /// A repository that is ready to be screened.
 #[derive(Debug)]
@@ -165,7 +165,7 @@ impl Preparation<'_> {
             self.pipeline.progress.say(&self.title("waits for another build that screens it"));
         })?;
         let path = folder.join("collected.json");
-        let collected = if let Some(collected) = read_json::<Collected>(&path)? {
+        let collected = if let Some(collected) = read_sealed::<Collected>(&path)? {
             collected
         } else {
             let stage = self.pipeline.progress.stage(&self.title("collect"), 0);
@@ -174,7 +174,7 @@ impl Preparation<'_> {
             let (found, pytest) = collect::discover(self.pipeline.backend, &setting, &built.tests, &options)?;
             let collected = collect::collected(&found, pytest, &normalizer)?;
             fs_err::create_dir_all(&folder)?;
-            write_json(&path, &collected)?;
+            write_sealed(&path, &collected)?;
             collected
         };
         let conditions = self.pipeline.conditions.clone();

@@ -226,7 +226,9 @@ impl<'a> Repository<'a> {
             let steady: Vec<usize> =
                 chosen.iter().copied().filter(|group| verdicts[*group].is_kept()).collect();
             self.cold(bench, &steady, self.pipeline.config.screen.cold_runs)?;
-            if bench.made() == before {
+            let ids = chosen.iter().map(|group| bench.prepared.collected.groups[*group].group_id.as_str());
+            let traced_again = bench.traces.forget_damaged(ids)?;
+            if bench.made() == before && !traced_again {
                 return Ok(choice);
             }
         }
