@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 
+/// Inputs for each parser when nothing else is asked for.
+const CASES: u32 = 64;
 /// No small input keeps a parser busy for longer, however busy the machine is.
 const LONGEST: Duration = Duration::from_secs(5);
 
@@ -26,7 +28,11 @@ where
     let seconds =
         std::env::var("GISTMILL_TEST_FUZZ_SECONDS").map_or(0, |text| text.parse().expect("seconds"));
     let until = Instant::now() + Duration::from_secs(seconds);
-    let (mut cases, config) = (0_u64, Config { failure_persistence: None, ..Config::default() });
+    let mut config = Config { failure_persistence: None, max_shrink_time: 30_000, ..Config::default() };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = CASES;
+    }
+    let mut cases = 0_u64;
     loop {
         cases += u64::from(config.cases);
         let result = TestRunner::new(config.clone()).run(&strategy, |value| {
