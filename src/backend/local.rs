@@ -126,7 +126,7 @@ impl LocalBackend {
 fn isolation(without: &[Part], strictness: Strictness) -> Isolation {
     let mut missing: Vec<String> = without.iter().map(|part| part.missing().to_owned()).collect();
     if strictness == Strictness::Best {
-        missing.push("source distributions of dependencies are built with the network on".to_owned());
+        missing.push("no network while source distributions of dependencies are built".to_owned());
     }
     if nix::unistd::geteuid().is_root() {
         missing.push("a user outside without privileges: gistmill runs as root".to_owned());

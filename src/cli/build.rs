@@ -41,7 +41,11 @@ pub fn own_program() -> Result<PathBuf> {
 fn warn_of_missing(isolation: &Isolation) {
     if !isolation.missing.is_empty() {
         let style = console::Style::new().yellow().bold().for_stderr();
-        eprintln!("{} the sandbox lacks {}", style.apply_to("warning:"), isolation.missing.join("; "));
+        eprintln!(
+            "{} missing from full isolation: {}",
+            style.apply_to("warning:"),
+            isolation.missing.join("; ")
+        );
     }
 }
 

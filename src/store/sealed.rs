@@ -116,7 +116,7 @@ fn announce(path: &Path, place: &Path) {
 fn free_name(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let numbered = |number: u32| path.with_file_name(format!("{name}.{DAMAGED}-{number}"));
-    (1..).map(numbered).find(|place| place.symlink_metadata().is_err()).unwrap_or_else(|| numbered(0))
+    (1..u32::MAX).map(numbered).find(|place| place.symlink_metadata().is_err()).unwrap_or_else(|| numbered(0))
 }
 
 #[cfg(test)]

@@ -167,7 +167,7 @@ fn a_shell_reads_back_what_was_quoted() {
             .args(["-c", &format!("printf '%s\\0' {}", quoted.join(" "))])
             .output()
             .expect("a shell");
-        let expected: String = words.iter().map(|word| format!("{word}\0")).collect();
+        let expected = words.iter().flat_map(|word| [word.as_str(), "\0"]).collect::<String>();
         assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
     });
 }

@@ -18,9 +18,9 @@ const LIMITS: [(&str, u32, &str); 4] = [
 
 /// gistmill as somebody whom the kernel gives only so much.
 fn limited(bench: &Bench, limits: &[(&str, u32)], arguments: &[&str]) -> Ended {
-    let set: String =
-        limits.iter().map(|(name, value)| format!("echo {value} > /proc/sys/user/{name}; ")).collect();
-    inside(bench, &["--map-root-user"], &format!("{set} exec \"$GISTMILL\" \"$@\""), arguments)
+    let set: Vec<String> =
+        limits.iter().map(|(name, value)| format!("echo {value} > /proc/sys/user/{name};")).collect();
+    inside(bench, &["--map-root-user"], &format!("{} exec \"$GISTMILL\" \"$@\"", set.join(" ")), arguments)
 }
 
 fn inside(bench: &Bench, identity: &[&str], script: &str, arguments: &[&str]) -> Ended {
@@ -72,7 +72,7 @@ fn a_build_without_these_parts_says_so_records_it_and_comes_to_the_same_dataset(
     for (_, _, words) in LIMITS {
         assert!(isolation["missing"].to_string().contains(words), "{isolation}");
         assert!(
-            ended.stderr.contains("warning: the sandbox lacks") && ended.stderr.contains(words),
+            ended.stderr.contains("warning: missing from full isolation: ") && ended.stderr.contains(words),
             "{}",
             ended.stderr
         );
@@ -112,7 +112,7 @@ fn who_is_strict_gets_all_of_it_or_nothing() {
     assert!(!bench.dataset().folder.exists());
     let user = ["--map-user=1000", "--map-group=1000"];
     let ended = inside(&bench, &user, "exec \"$GISTMILL\" \"$@\"", &strict).with_code(0);
-    assert!(!ended.stderr.contains("the sandbox lacks"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("missing from full isolation"), "{}", ended.stderr);
     let isolation = bench.dataset().manifest()["isolation"].clone();
     assert_eq!(
         (isolation["kind"].as_str(), isolation["missing"].to_string().as_str()),

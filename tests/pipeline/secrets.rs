@@ -244,7 +244,7 @@ fn no_secret_is_in_a_message_about_what_did_not_work() {
             commit.as_str(),
         ),
     ];
-    let tables: String = repos
+    let tables: Vec<String> = repos
         .iter()
         .map(|(name, url, commit)| {
             format!("[[repo]]\nslug = \"bad/{name}\"\ngit = \"{url}\"\ncommit = \"{commit}\"\n")
@@ -254,7 +254,8 @@ fn no_secret_is_in_a_message_about_what_did_not_work() {
         "[[repo]]\nslug = \"bad/index\"\npypi = \"no-such-project-at-all==1.0\"\nsha256 = \"{}\"\n",
         "0".repeat(64)
     );
-    let ended = build(&bench, &login, &format!("{DATASET}{tables}{index}"), false, &forms).with_code(1);
+    let ended =
+        build(&bench, &login, &format!("{DATASET}{}{index}", tables.concat()), false, &forms).with_code(1);
     assert_left_no_secret(&bench, &ended, &forms);
     assert_eq!(
         bench.dataset().manifest()["failed"].as_array().map(Vec::len),
