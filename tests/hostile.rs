@@ -1,6 +1,6 @@
 //! Code that nobody has read: a tree of tests that do everything to their own process and to the machine around it,
-//! each between clean ones. Three builds from nothing must find the same verdicts, those of `verdicts.toml`; no process
-//! survives them, and nothing is written but cache and output.
+//! each between clean ones. A build from nothing (`GISTMILL_TEST_REPEATS`: so many) finds the verdicts of `verdicts.toml`; no process
+//! survives it, and nothing is written but cache and output.
 
 #[path = "common/mod.rs"]
 #[allow(dead_code, reason = "shared with the pipeline tests, which use all of it")]
@@ -16,7 +16,6 @@ use common::dataset::{Dataset, text, texts};
 use common::{Bench, Running};
 
 const TREE: &str = "hostile";
-const BUILDS: usize = 3;
 /// The file name that the tests write to every place that they can think of.
 const MARK: &str = "hostile-mark";
 /// A variable that every process of the tests has in its environment.
@@ -155,7 +154,8 @@ fn assert_nothing_was_written(bench: &Bench, before: &BTreeSet<(PathBuf, u64, i6
 #[test]
 fn hostile_tests_get_their_verdicts_and_touch_nothing_else() {
     let mut first: Option<BTreeMap<String, String>> = None;
-    for number in 1..=BUILDS {
+    let builds = std::env::var("GISTMILL_TEST_REPEATS").map_or(1, |text| text.parse().expect("a number"));
+    for number in 1..=builds {
         let bench = bench();
         let before = contents(&bench);
         build(&bench);
@@ -168,7 +168,7 @@ fn hostile_tests_get_their_verdicts_and_touch_nothing_else() {
             .filter(|(group, allowed)| found.get(*group).is_none_or(|verdict| !allowed.contains(verdict)))
             .map(|(group, allowed)| format!("{group}: {:?}, not {allowed:?}", found.get(group)))
             .collect();
-        assert!(wrong.is_empty(), "build {number} of {BUILDS}: {wrong:#?}");
+        assert!(wrong.is_empty(), "build {number} of {builds}: {wrong:#?}");
         assert!(found.values().filter(|verdict| *verdict == "kept").count() >= 50, "{found:#?}");
         assert_eq!(&found, first.get_or_insert_with(|| found.clone()), "build {number} differs");
         assert_names_are_whole(&bench.dataset());
