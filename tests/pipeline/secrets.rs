@@ -71,6 +71,7 @@ impl Login {
         let folder = bench.path();
         let made = Command::new("openssl")
             .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
+            .args(["-addext", "basicConstraints=critical,CA:FALSE"])
             .args(["-addext", "subjectAltName=DNS:localhost", "-keyout", "server.key", "-out", "server.pem"])
             .current_dir(folder)
             .stderr(Stdio::null())
