@@ -1,7 +1,8 @@
 //! Every parser that reads what others wrote, given anything: no panic, no endless loop.
 //!
 //! Texts are samples that are right, changed at random, and heaps of the tokens that the parser knows. `PROPTEST_CASES`
-//! sets their number; `GISTMILL_TEST_FUZZ_SECONDS` makes each test go on for so long, with new ones all the time.
+//! sets their number; they are the same in every run, until `GISTMILL_TEST_FUZZ_SECONDS` makes each test go on for so long
+//! with new ones all the time.
 
 mod artifacts;
 mod declarations;
@@ -12,7 +13,7 @@ use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
+use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 
 /// Inputs for each parser when nothing else is asked for.
 const CASES: u32 = 64;
@@ -28,7 +29,9 @@ where
     let seconds =
         std::env::var("GISTMILL_TEST_FUZZ_SECONDS").map_or(0, |text| text.parse().expect("seconds"));
     let until = Instant::now() + Duration::from_secs(seconds);
-    let mut config = Config { failure_persistence: None, max_shrink_time: 30_000, ..Config::default() };
+    let rng_seed = if seconds > 0 { RngSeed::Random } else { RngSeed::Fixed(0) };
+    let mut config =
+        Config { failure_persistence: None, max_shrink_time: 30_000, rng_seed, ..Config::default() };
     if std::env::var_os("PROPTEST_CASES").is_none() {
         config.cases = CASES;
     }

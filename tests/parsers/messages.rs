@@ -170,7 +170,12 @@ fn output() {
         let (normal, replaced) = once();
         assert_eq!(once(), (normal.clone(), replaced.clone()));
         assert!(!replaced.is_empty() || &normal == text, "changed, and nothing was listed");
-        assert!(!normal.contains("0x7f0011223344 ") && normalizer.id(text) == normalizer.id(text));
+        // In the middle of a word it is no address.
+        let address = |c: char| !c.is_alphanumeric() && c != '_';
+        for (at, found) in normal.match_indices("0x7f0011223344 ") {
+            assert!(!normal[..at].chars().next_back().is_none_or(address), "{found} is left in {normal}");
+        }
+        assert_eq!(normalizer.id(text), normalizer.id(text));
     });
 }
 
