@@ -3,6 +3,7 @@
 //!
 //! `cargo bench --profile dev --bench containers -- my.toml`; repositories need `backend = "docker"`.
 
+#[allow(dead_code, reason = "of what the benchmarks share, this one needs a part")]
 mod common;
 
 use std::path::PathBuf;

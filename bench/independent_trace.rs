@@ -69,13 +69,13 @@ fn compare(pipeline: &Pipeline<'_>, prepared: &Prepared, size: usize) -> Result<
     for (group, ours) in &traced {
         calls += ours.calls;
         let counted: Vec<Count> =
-            ways.iter().map(|way| count(pipeline, prepared, group, way)).collect::<Result<_, _>>()?;
+            ways.iter().map(|way| count(prepared, group, way)).collect::<Result<_, _>>()?;
         if counted.iter().all(|count| count == ours) {
             equal += 1;
             continue;
         }
         // A test whose own countings differ from run to run has no one right number.
-        let again = count(pipeline, prepared, group, ways[0])?;
+        let again = count(prepared, group, ways[0])?;
         let steady = again == counted[0];
         *(if steady { &mut wrong } else { &mut unsteady }) += 1;
         println!("{} ({}):", group.group_id, if steady { "DIFFERS" } else { "its own countings differ" });
@@ -154,10 +154,10 @@ fn traced<'a>(
 }
 
 /// What the plugin counts in a cold run.
-fn count(pipeline: &Pipeline<'_>, prepared: &Prepared, group: &Group, way: &str) -> Result<Count, AnyError> {
+fn count(prepared: &Prepared, group: &Group, way: &str) -> Result<Count, AnyError> {
     let shared = tempfile::tempdir()?;
     std::fs::write(shared.path().join("count_calls.py"), PLUGIN)?;
-    let places = pipeline.backend.places();
+    let places = prepared.backend.places();
     let setting = &prepared.setting;
     let tree = Mount::Overlay { host: setting.tree.clone(), inside: places.root.clone() };
     let mut mounts = setting.mounts(tree);
@@ -181,7 +181,7 @@ fn count(pipeline: &Pipeline<'_>, prepared: &Prepared, group: &Group, way: &str)
         limits: setting.limits,
         channel: false,
     };
-    let finished = pipeline.backend.run(&job, LIMIT)?;
+    let finished = prepared.backend.run(&job, LIMIT)?;
     let text = std::fs::read_to_string(shared.path().join("count.json"))
         .map_err(|error| format!("{}: {error}\n{}{}", group.group_id, finished.stdout, finished.stderr))?;
     let value: serde_json::Value = serde_json::from_str(&text)?;

@@ -1,5 +1,6 @@
 //! Backends: a [`Job`] goes in, a running [`Process`] comes out. A backend serves stages and names none of them.
 
+pub mod again;
 pub mod clock;
 pub mod docker;
 pub mod local;
@@ -166,6 +167,8 @@ pub trait Process: Send + std::fmt::Debug {
     fn requests(&mut self) -> Option<&mut dyn Write>;
     /// What the job printed to stderr so far (with a channel: stdout too), the last part.
     fn log(&self) -> String;
+    /// Whether the command was killed inside its sandbox (SIGKILL), as far as can be told within a second.
+    fn was_killed_inside(&mut self) -> bool;
     /// Waits for the end; ends the job when the limit is over.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::backend::local::Strictness;
 use crate::error::{Error, Result};
 use crate::record::id::RepoSlug;
 
@@ -86,6 +87,9 @@ struct ConfigArguments {
     /// Where datasets are written: DIR/<name>/<version>/
     #[arg(long, default_value = "output", value_name = "DIR")]
     output: PathBuf,
+    /// What to do on a machine that does not allow all of the sandbox
+    #[arg(long, value_enum, default_value_t)]
+    isolation: Strictness,
     /// Only this repository; may be given several times
     #[arg(long, value_name = "SLUG", value_parser = parse_slug)]
     only: Vec<RepoSlug>,

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::backend::Backend;
-use crate::error::{Error, Result};
+use crate::backend::{Backend, again};
+use crate::error::{Error, Fault, Result};
 use crate::group;
 use crate::record::collected::Collected;
-use crate::runner::protocol::{Answer, Discovered, Request};
+use crate::runner::protocol::{Answer, Discovered, ProcessExit, Request, SIGKILL};
 use crate::runner::{Runner, Setting, milliseconds};
 use crate::screen::normalize::Normalizer;
 
@@ -23,6 +23,36 @@ pub fn discover(
     tests: &[String],
     options: &[String],
 ) -> Result<(Discovered, String)> {
+    let mut tries = 1..again::TRIES;
+    loop {
+        // A runner that broke or was killed says nothing about the tests.
+        match discover_once(backend, setting, tests, options) {
+            Err(Trouble::Harness(error)) if tries.next().is_none() => return Err(error),
+            Err(Trouble::Harness(_)) => crate::interrupt::check()?,
+            Err(Trouble::Repository(error)) => return Err(error),
+            Ok(found) => return Ok(found),
+        }
+    }
+}
+
+/// Whose trouble a collection is in.
+enum Trouble {
+    Harness(Error),
+    Repository(Error),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        if error.fault() == Fault::Harness { Trouble::Harness(error) } else { Trouble::Repository(error) }
+    }
+}
+
+fn discover_once(
+    backend: &dyn Backend,
+    setting: &Setting,
+    tests: &[String],
+    options: &[String],
+) -> Result<(Discovered, String), Trouble> {
     let mut runner = Runner::start(backend, setting)?;
     let request = Request::Discover {
         args: tests.to_vec(),
@@ -34,13 +64,18 @@ pub fn discover(
         Answer::Failed { stage, error } => {
             Err(Error::repository(format!("pytest cannot {stage}: {}", error.exception.unwrap_or_default()))
                 .with_detail(tail(&error.text, 30))
-                .with_hint("run `python -m pytest --collect-only` in the repository to see the same"))
+                .with_hint("run `python -m pytest --collect-only` in the repository to see the same")
+                .into())
         }
-        Answer::Died { exit, .. } => Err(Error::repository(format!("collecting ends the process: {exit:?}"))),
+        Answer::Died { exit, .. } => {
+            let error = Error::repository(format!("collecting ends the process: {exit:?}"));
+            let killed = exit == ProcessExit::Signaled { signal: SIGKILL };
+            Err(if killed { Trouble::Harness(error) } else { Trouble::Repository(error) })
+        }
         Answer::TimedOut { .. } => {
-            Err(Error::repository(format!("collecting takes longer than {} s", LIMIT.as_secs())))
+            Err(Error::repository(format!("collecting takes longer than {} s", LIMIT.as_secs())).into())
         }
-        other => Err(runner.unexpected(&other)),
+        other => Err(runner.unexpected(&other).into()),
     }
 }
 

@@ -7,6 +7,7 @@
 //!   tree/         the run tree: one orphan commit, byte code compiled
 //!   recipe/       requirements.lock, build-requirements.lock, build-constraints.txt, recipe.json, Dockerfile
 //!   work/         scratch of the steps, gone when done
+//!   contents.json hash over venv/, tree/ and recipe/
 //!   built.json    written last: done means marked done
 //! ```
 //!
@@ -43,10 +44,10 @@ use crate::error::{Error, Result};
 use crate::record::environment::{Built, SwitchedOff};
 use crate::record::id::hash_parts;
 use crate::record::source::Pinned;
-use crate::store::{Cache, read_json};
+use crate::store::{self, Cache, Found};
 
 /// Changes whenever the same inputs may give another environment.
-const STAGE_VERSION: &str = "1";
+const STAGE_VERSION: &str = "2";
 
 /// An installed rung, ready to be collected by the gate.
 #[derive(Debug, Clone, Copy)]
@@ -114,10 +115,11 @@ pub fn build(
     let environments = cache.dir("environments")?;
     let folder = environments.join(&key[..32]);
     let _guard = lock_folder(&environments.join(format!("{}.lock", &key[..32])))?;
-    if let Some(built) = finished(&folder)? {
+    if let Some(built) = finished(&folder, &repo.env)? {
         return Ok(built);
     }
     if folder.exists() {
+        // Begun and never finished.
         fs_err::remove_dir_all(&folder)?;
     }
     fs_err::create_dir_all(&folder)?;
@@ -136,6 +138,7 @@ fn input_key(pinned: &Pinned, repo: &config::Repo, python: &python::Interpreter,
         repo.tests,
         repo.env,
         repo.exclude_newer,
+        tools.builds(),
     ]);
     let key = hash_parts(&[
         "environment",
@@ -170,13 +173,45 @@ fn lock_folder(path: &Path) -> Result<fs_err::File> {
     }
 }
 
-/// The environment that an earlier run finished here. Its paths are those of today's cache.
-fn finished(folder: &Path) -> Result<Option<Built>> {
-    let built: Option<Built> = read_json(&folder.join("built.json"))?;
-    Ok(built.map(|built| Built {
+/// The environment that an earlier run finished here, file for file; a damaged one is set aside. Its paths are those of
+/// today's cache, and its variables those of the configuration, which may be secrets.
+fn finished(folder: &Path, env: &BTreeMap<String, String>) -> Result<Option<Built>> {
+    let built: Built = match store::find_sealed(&folder.join(BUILT))? {
+        Found::Missing => return Ok(None),
+        Found::Whole(built) if is_whole(folder) => built,
+        Found::Whole(_) | Found::Damaged => {
+            store::set_aside(folder)?;
+            return Ok(None);
+        }
+    };
+    Ok(Some(Built {
         venv: folder.join("venv"),
         tree: folder.join("tree"),
         recipe_dir: folder.join("recipe"),
+        env: env.clone(),
         ..built
     }))
+}
+
+const BUILT: &str = "built.json";
+const CONTENTS: &str = "contents.json";
+/// What an environment consists of.
+const PARTS: [&str; 3] = ["venv", "tree", "recipe"];
+
+/// Marks an environment as done: the hash of all its files, then the record.
+fn finish(folder: &Path, built: &Built) -> Result<()> {
+    store::write_sealed(&folder.join(CONTENTS), &contents(folder)?)?;
+    store::write_sealed(&folder.join(BUILT), &Built { env: BTreeMap::new(), ..built.clone() })
+}
+
+/// Whether every file is what it was when the environment was finished. What cannot be read is not.
+fn is_whole(folder: &Path) -> bool {
+    let recorded = store::find_sealed::<String>(&folder.join(CONTENTS));
+    matches!((recorded, contents(folder)), (Ok(Found::Whole(recorded)), Ok(found)) if recorded == found)
+}
+
+fn contents(folder: &Path) -> Result<String> {
+    let hashes: Vec<String> =
+        PARTS.iter().map(|part| crate::source::content_hash(&folder.join(part))).collect::<Result<_>>()?;
+    Ok(hash_parts(&hashes))
 }

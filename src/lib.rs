@@ -19,6 +19,7 @@ pub mod record;
 pub mod redact;
 pub mod refresh;
 pub mod report;
+pub mod requirement;
 pub mod rules;
 pub mod runner;
 pub mod sample;

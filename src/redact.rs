@@ -11,6 +11,8 @@ pub const REDACTED: &str = "<redacted>";
 const QUOTED: usize = 100;
 
 static URL: LazyLock<Regex> = LazyLock::new(|| pattern(r#"([A-Za-z][A-Za-z0-9+.-]*://)([^\s"'`<>]*)"#));
+/// The scheme of a URL inside another one (a proxy's path, two URLs run together).
+static INNER: LazyLock<Regex> = LazyLock::new(|| pattern(r"[/@=,;|]([A-Za-z][A-Za-z0-9+.-]*://)"));
 static SCP_WITH_SECRET: LazyLock<Regex> = LazyLock::new(|| pattern(r"[^\s/:@]+:[^\s/]*@"));
 static SECRET_NAME: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?i)token|secret|passw|credential|auth|cookie|(^|_)(api_?)?keys?($|_)"));
@@ -86,7 +88,12 @@ fn rewrite_urls(text: &str, rewrite: impl Fn(&str, &str) -> String) -> String {
     for found in URL.captures_iter(text) {
         let whole = found.get(0).map_or(end..end, |whole| whole.range());
         result.push_str(&redact_scp(&text[end..whole.start]));
-        result.push_str(&rewrite(&found[1], &found[2]));
+        let (mut scheme, mut start, body) = (found[1].to_owned(), 0, &found[2]);
+        for place in INNER.captures_iter(body).filter_map(|inner| inner.get(1)) {
+            result.push_str(&rewrite(&scheme, &body[start..place.start()]));
+            (scheme, start) = (place.as_str().to_owned(), place.end());
+        }
+        result.push_str(&rewrite(&scheme, &body[start..]));
         end = whole.end;
     }
     result.push_str(&redact_scp(&text[end..]));
@@ -138,6 +145,9 @@ mod tests {
             "https://host/x?private_token=s3cret",
             "ssh://user:s3cret@host/x",
             "user:s3cret@host:x/y",
+            "https://proxy/https://user:s3cret@host/x",
+            "https://a@https://s3cret@host/x",
+            "https://proxy/x?to=https://user:s3cret@host/x",
             "two: https://a:s3cret@h/x https://b:s3cret@h/y",
             "pkg @ https://user:s3cret@host/x.zip ; python_version > '3'",
         ] {

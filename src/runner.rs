@@ -32,6 +32,8 @@ const FILES: &[(&str, &str)] = python_files![
     "collect.py",
     "descriptors.py",
     "disruptive.py",
+    "followed.py",
+    "following/sitecustomize.py",
     "group_run.py",
     "interpreter.py",
     "isolate.py",
@@ -67,7 +69,10 @@ pub fn unpack(cache: &Cache) -> Result<PathBuf> {
         let path = package.join(name);
         let same = fs_err::read(&path).is_ok_and(|found| sha256_hex(&found) == sha256_hex(text.as_bytes()));
         if !same {
-            fs_err::create_dir_all(&package)?;
+            if path.symlink_metadata().is_ok() {
+                crate::store::set_aside(&path)?;
+            }
+            fs_err::create_dir_all(path.parent().unwrap_or(&package))?;
             crate::store::write_atomic(&path, text.as_bytes())?;
         }
     }
@@ -305,6 +310,11 @@ impl Runner {
         }
     }
 
+    /// Whether the interpreter was killed by a process of its own sandbox, or the kernel, and not with the sandbox.
+    pub fn was_killed(&mut self) -> bool {
+        self.process.was_killed_inside()
+    }
+
     /// A harness error for an answer that does not fit the question.
     pub fn unexpected(&self, answer: &Answer) -> Error {
         self.trouble(&format!("an answer that does not fit: {answer:?}"))
@@ -374,11 +384,11 @@ mod tests {
     #[test]
     fn every_python_file_travels_inside_the_binary() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/runner/python/gistmill_runner");
-        let mut found: Vec<String> = fs_err::read_dir(folder)
-            .expect("the folder is there")
-            .map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned())
-            .filter(|name| name.ends_with(".py"))
-            .collect();
+        let files =
+            walkdir::WalkDir::new(&folder).into_iter().map(|entry| entry.expect("readable").into_path());
+        let relative = |path: PathBuf| Some(path.strip_prefix(&folder).ok()?.to_str()?.to_owned());
+        let mut found: Vec<String> =
+            files.filter_map(relative).filter(|name| name.ends_with(".py")).collect();
         found.sort();
         let embedded: Vec<&str> = FILES.iter().map(|(name, _)| *name).collect();
         assert_eq!(found, embedded);

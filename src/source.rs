@@ -33,7 +33,7 @@ pub use git::resolve_reference;
 pub use pypi::{IndexTool, UvIndex, newest};
 
 /// Raised when what lies in a cached source changes its meaning: older entries are then made anew.
-const FORMAT: &str = "source-1";
+const FORMAT: &str = "source-2";
 
 /// What the kinds of sources share while they work.
 struct Context<'a> {
@@ -74,6 +74,14 @@ pub fn pin(spec: &Repo, cache: &Cache, tools: &dyn IndexTool, progress: &dyn Fn(
             pypi::pin(&context, &spec.slug, tools, &pypi::Release { project, version, sha256 })
         }
     }
+}
+
+/// The hash over all files and links below a directory: path, kind and content.
+///
+/// # Errors
+/// IO errors, and something that is neither file, link nor directory.
+pub fn content_hash(directory: &Path) -> Result<String> {
+    tree::hash(directory)
 }
 
 /// Reads the whole tree again and compares it with the recorded hash.

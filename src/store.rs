@@ -10,6 +10,12 @@
 //!   tools/                                    uv, when none is found on the machine; known interpreters
 //!   uv/                                       downloads of uv
 //! ```
+//!
+//! Every artifact of gistmill's own says what it must be: sealed JSON has the hash of its content, a journal one for each
+//! line, a tree and an environment one over all their files. What is damaged becomes `<name>.damaged-<n>` and is made
+//! again.
+
+mod sealed;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,6 +25,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
+
+pub use sealed::{
+    DAMAGED, Found, copy_aside, find_sealed, read_sealed, seal, set_aside, unseal, write_sealed,
+};
 
 /// The cache directory of this user.
 #[derive(Debug, Clone)]

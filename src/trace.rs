@@ -22,6 +22,7 @@ use crate::runner::protocol::{ImportTrace, TraceMode};
 use crate::screen::journal::Journal;
 use crate::screen::pool::{Event, Pool, Run, Task};
 use crate::screen::{attempt_of, node_id, tasks};
+use crate::store;
 
 /// Rounds of the two traced attempts: interpreters of their own.
 const ROUNDS: [(u32, TraceMode); 2] = [(100, TraceMode::Tree), (101, TraceMode::All)];
@@ -31,6 +32,7 @@ const ROUNDS: [(u32, TraceMode); 2] = [(100, TraceMode::Tree), (101, TraceMode::
 struct Sighting {
     functions: Vec<FunctionCalls>,
     total_calls: Option<u64>,
+    child_calls: u64,
     starts_threads: bool,
     import_calls: u64,
     import_files: Vec<String>,
@@ -67,15 +69,31 @@ impl Traces {
         self.known.get(group_id)
     }
 
+    /// Forgets the groups among these whose calls are missing or damaged, so that they are traced again. Gives whether
+    /// there were any.
+    ///
+    /// # Errors
+    /// IO errors with action and path.
+    pub fn forget_damaged<'a>(&mut self, group_ids: impl Iterator<Item = &'a str>) -> Result<bool> {
+        let mut any = false;
+        for group_id in group_ids {
+            if self.known.contains_key(group_id) && self.read(group_id)?.is_none() {
+                self.known.remove(group_id);
+                any = true;
+            }
+        }
+        Ok(any)
+    }
+
     /// The trace of a group with all its calls.
     ///
     /// # Errors
-    /// IO errors, and a file that is not what was written.
+    /// IO errors, and a file that is not what was written: see [`Traces::forget_damaged`].
     pub fn whole(&self, group_id: &str) -> Result<Option<Traced>> {
         let Some(totals) = self.known.get(group_id) else { return Ok(None) };
         let sighting = self.read(group_id)?.ok_or_else(|| {
             Error::machine(format!("the calls of {group_id} are missing from {}", self.folder.display()))
-                .with_hint("remove that directory and run the same command again")
+                .with_hint("run the same command again")
         })?;
         Ok(Some(Traced { functions: sighting.functions, ..totals.clone() }))
     }
@@ -157,6 +175,9 @@ impl Traces {
         if (first.import_calls, &first.import_files) != (second.import_calls, &second.import_files) {
             unstable_functions.push("(import)".into());
         }
+        if first.child_calls != second.child_calls {
+            unstable_functions.push("(children)".into());
+        }
         let complete = first.complete && second.complete;
         let totals = Totals::of(&first.functions, is_test);
         let in_tree: u64 = second.functions.iter().map(|function| function.calls).sum();
@@ -166,6 +187,7 @@ impl Traces {
             total_calls: totals.trace_length + outside,
             totals,
             functions: Vec::new(),
+            child_calls: first.child_calls,
             import_calls: first.import_calls,
             import_files: first.import_files.clone(),
             stable: complete && unstable_functions.is_empty(),
@@ -184,29 +206,38 @@ impl Traces {
     }
 
     fn write(&self, group_id: &str, sighting: &Sighting) -> Result<()> {
-        let text = serde_json::to_vec(sighting)
-            .map_err(|error| Error::internal("cannot encode a trace").with_source(error))?;
+        let text = store::seal(sighting)?;
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
         let bytes = encoder
             .write_all(&text)
             .and_then(|()| encoder.finish())
             .map_err(|error| Error::internal("cannot compress a trace").with_source(error))?;
-        crate::store::write_atomic(&self.path(group_id), &bytes)
+        store::write_atomic(&self.path(group_id), &bytes)
     }
 
-    /// What [`Traces::write`] wrote; none when it is missing or damaged (it is then made again).
+    /// What [`Traces::write`] wrote; none when it is missing, or damaged and therefore set aside.
     fn read(&self, group_id: &str) -> Result<Option<Sighting>> {
-        let bytes = match fs_err::read(self.path(group_id)) {
+        let path = self.path(group_id);
+        let bytes = match fs_err::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let mut text = Vec::new();
-        if GzDecoder::new(bytes.as_slice()).read_to_end(&mut text).is_err() {
-            return Ok(None);
+        let sighting = decode(&bytes);
+        if sighting.is_none() {
+            store::set_aside(&path)?;
         }
-        Ok(serde_json::from_slice(&text).ok())
+        Ok(sighting)
     }
+}
+
+/// Largest trace of a group that is read, in bytes.
+const LARGEST: u64 = 4 << 30;
+
+fn decode(bytes: &[u8]) -> Option<Sighting> {
+    let mut text = Vec::new();
+    GzDecoder::new(bytes).take(LARGEST).read_to_end(&mut text).ok()?;
+    store::unseal(&text)
 }
 
 fn sighting(
@@ -216,13 +247,23 @@ fn sighting(
     finished: bool,
 ) -> Sighting {
     let complete = finished && trace.as_ref().is_some_and(|trace| trace.complete);
-    let (functions, total_calls, starts_threads) =
-        trace.map(|trace| (trace.functions, trace.total_calls, trace.starts_threads)).unwrap_or_default();
+    let (functions, total_calls, child_calls, starts_threads) = trace
+        .map(|trace| (trace.functions, trace.total_calls, trace.child_calls, trace.starts_threads))
+        .unwrap_or_default();
     let mut import_files = import.map(|import| import.files.clone()).unwrap_or_default();
     import_files.sort();
     import_files.dedup();
     let import_calls = import.map_or(0, |import| import.calls);
-    Sighting { functions, total_calls, starts_threads, import_calls, import_files, same_outcome, complete }
+    Sighting {
+        functions,
+        total_calls,
+        child_calls,
+        starts_threads,
+        import_calls,
+        import_files,
+        same_outcome,
+        complete,
+    }
 }
 
 /// Functions on which two traced attempts differ (calls, order of first call, lines), `file::function`, sorted.
@@ -275,6 +316,7 @@ mod tests {
         let sighting = Sighting {
             functions: vec![function("f", 1, 2)],
             total_calls: Some(9),
+            child_calls: 0,
             starts_threads: false,
             import_calls: 1,
             import_files: vec!["a.py".into()],
@@ -282,10 +324,17 @@ mod tests {
             complete: true,
         };
         traces.write("t.py::test", &sighting).expect("writes");
-        assert_eq!(traces.read("t.py::test").expect("reads"), Some(sighting));
+        assert_eq!(traces.read("t.py::test").expect("reads").as_ref(), Some(&sighting));
         let path = traces.path("t.py::test");
         let bytes = std::fs::read(&path).expect("reads");
         std::fs::write(&path, &bytes[..bytes.len() / 2]).expect("writes");
         assert_eq!(traces.read("t.py::test").expect("reads"), None);
+        assert!(!path.exists(), "it was set aside");
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 0x10;
+            assert!(decode(&changed).is_none_or(|found| found == sighting), "byte {at}");
+            assert_eq!(decode(&bytes[..at]), None, "cut at {at}");
+        }
     }
 }

@@ -134,6 +134,62 @@ fn a_missing_mount_is_the_harness_trouble_and_named() {
     assert!(error.detail().is_some_and(|detail| detail.contains("/no/such/place")), "{error:?}");
 }
 
+fn limited(script: &str, limits: JobLimits) -> Finished {
+    let job = Job { limits, ..job(script) };
+    backend().run(&job, Duration::from_secs(20)).expect("the job runs")
+}
+
+#[test]
+fn no_process_gets_more_memory_than_it_may() {
+    let script = "dd if=/dev/zero of=/dev/null bs=400M count=1 && echo got it";
+    let limits = JobLimits { memory: 200 << 20, ..JobLimits::default() };
+    let finished = limited(script, limits);
+    assert!(!finished.stdout.contains("got it") && finished.stderr.contains("memory"), "{finished:?}");
+    assert_eq!(run(script).stdout, "got it\n", "without the limit there is enough");
+}
+
+#[test]
+fn no_file_becomes_larger_than_it_may() {
+    let limits = JobLimits { file_size: 100 << 10, ..JobLimits::default() };
+    let finished = limited("trap '' XFSZ; head -c 200000 /dev/zero > /tmp/x; wc -c < /tmp/x", limits);
+    assert_eq!(finished.stdout.trim(), "102400", "{finished:?}");
+}
+
+#[test]
+fn no_more_is_written_to_a_place_in_memory_than_it_holds() {
+    let finished = run("head -c 3000000 /dev/zero > /tmp/x; wc -c < /tmp/x");
+    assert_eq!(finished.stdout.trim(), "1048576", "{finished:?}");
+    assert!(finished.stderr.contains("No space left"), "{finished:?}");
+}
+
+#[test]
+fn no_more_processes_are_started_than_may_be() {
+    let marker = format!("33{:03}", std::process::id() % 1000);
+    let script = format!("for i in $(seq 200); do sleep {marker} & done; sleep 1; echo all are there");
+    let limits = JobLimits { processes: 20, ..JobLimits::default() };
+    let finished = limited(&script, limits);
+    assert!(!finished.stdout.contains("all are there"), "{finished:?}");
+    // The kernel refuses them to an ordinary user; root's are counted and ended.
+    let told = ["more than 20 processes", "ork", "Resource temporarily unavailable"];
+    assert!(told.iter().any(|words| finished.stderr.contains(words)), "{finished:?}");
+    assert_ends(&marker);
+}
+
+#[test]
+fn only_the_end_of_endless_output_is_kept() {
+    let job = job("yes | head -c 50000000; yes err | head -c 50000000 >&2; echo end; echo end >&2");
+    let finished = backend().run(&job, Duration::from_mins(1)).expect("the job runs");
+    for text in [&finished.stdout, &finished.stderr] {
+        assert!(text.ends_with("end\n") && text.len() < 1 << 20, "{} bytes", text.len());
+    }
+}
+
+#[test]
+fn no_core_is_dumped_and_no_variable_is_inherited() {
+    let finished = run("ulimit -c; env | cut -d= -f1 | sort | tr '\\n' ' '");
+    assert_eq!(finished.stdout, "0\nPATH PWD ", "{finished:?}");
+}
+
 /// Waits until no process `sleep <marker>` is left, two seconds at most.
 fn assert_ends(marker: &str) {
     let deadline = Instant::now() + Duration::from_secs(2);

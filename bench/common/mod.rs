@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use gistmill::backend::local::Strictness;
 use gistmill::config::{self, Config};
 use gistmill::environment::Tools;
 use gistmill::pipeline::prepare::{Preparation, Prepared};
@@ -47,7 +48,7 @@ impl Subject {
         let config = config::load(config, &|_, _| None)?;
         let program = Path::new(env!("CARGO_BIN_EXE_gistmill"));
         Ok(Subject {
-            machine: Machine::new(program, &cache, &config, &[])?,
+            machine: Machine::new(program, &cache, &config, &[], Strictness::Best)?,
             config,
             tools: Tools::find(&cache)?,
             rules: RuleSet::shipped(),

@@ -63,14 +63,15 @@ impl std::fmt::Debug for DockerBackend {
 }
 
 impl DockerBackend {
-    /// For building environments in containers of a base. `downloads` is uv's cache, whose part a volume plays.
+    /// For building environments in containers of a base. A volume plays the part of uv's cache; `builds` says whether
+    /// dependencies without a wheel are built.
     ///
     /// # Errors
     /// The engine's; a sandbox that cannot be made inside.
     pub fn workshop(
         engine: &Arc<Engine>,
         base: &str,
-        downloads: &Path,
+        (downloads, builds): (&Path, bool),
         limits: ContainerLimits,
     ) -> Result<Self> {
         let (name, target) = DOWNLOADS;
@@ -82,6 +83,10 @@ impl DockerBackend {
         engine.ask("making a volume for downloads", engine.client().create_volume(request))?;
         let mut backend = DockerBackend::new(engine, base, limits);
         backend.builds = true;
+        if builds {
+            let missing = "no network while source distributions of dependencies are built";
+            backend.isolation.missing.push(missing.to_owned());
+        }
         backend.volumes.push((name.to_owned(), target.to_owned()));
         backend.show(downloads, Path::new(target), true);
         backend.probed()
@@ -137,11 +142,6 @@ impl DockerBackend {
             limits: JobLimits::default(),
             channel: false,
         };
-        if self.builds {
-            self.isolation
-                .missing
-                .push("source distributions of dependencies are built with the network on".to_owned());
-        }
         if self.engine.is_podman {
             self.isolation
                 .missing

@@ -8,9 +8,10 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::sandbox::{self, Plan};
+use super::again;
+use super::sandbox::{self, Part, Plan};
 use super::{Backend, Finished, Isolation, Job, JobLimits, Mount, Network, Places, Process, Tail};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 
 /// Runs jobs on this machine.
 #[derive(Debug)]
@@ -18,21 +19,83 @@ pub struct LocalBackend {
     helper: PathBuf,
     places: Places,
     isolation: Isolation,
+    without: Vec<Part>,
+}
+
+/// How much isolation a user asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Strictness {
+    /// The strongest that the machine allows; what is missing is said
+    #[default]
+    Best,
+    /// All of it, or nothing is run
+    Strict,
+}
+
+impl Strictness {
+    /// Takes what is in force, or refuses it.
+    ///
+    /// # Errors
+    /// The machine's, when something is missing and the user asks for all of it.
+    pub fn accept(self, isolation: &Isolation) -> Result<()> {
+        if self == Strictness::Best || isolation.missing.is_empty() {
+            return Ok(());
+        }
+        Err(Error::machine("--isolation strict: this machine does not give all of the isolation")
+            .with_detail(format!("missing: {}", isolation.missing.join("\nmissing: ")))
+            .with_hint("give it what is missing, or take the strongest that it allows with --isolation best"))
+    }
 }
 
 impl LocalBackend {
-    /// Tries the sandbox once. `helper` is the gistmill program itself.
+    /// The strongest sandbox that the machine allows.
     ///
     /// # Errors
-    /// When the machine does not allow the namespaces that the sandbox is made of.
+    /// See [`LocalBackend::with`].
     pub fn new(helper: &Path) -> Result<Self> {
-        let backend = LocalBackend {
+        LocalBackend::with(helper, Strictness::Best)
+    }
+
+    /// Tries the sandbox, and where that does not work without the parts that the machine refuses. `helper` is the gistmill
+    /// program itself.
+    ///
+    /// # Errors
+    /// When the machine does not allow the namespaces that no sandbox can do without, and when a user who is strict would
+    /// get less than all of it.
+    pub fn with(helper: &Path, strictness: Strictness) -> Result<Self> {
+        let mut backend = LocalBackend {
             helper: helper.to_owned(),
             places: Places::in_sandbox(),
-            isolation: Isolation { kind: "namespaces".into(), missing: missing() },
+            isolation: Isolation { kind: String::new(), missing: Vec::new() },
+            without: Vec::new(),
         };
-        backend.probe()?;
+        if let Err(whole) = backend.probe() {
+            if whole.fault() != Fault::Machine {
+                return Err(whole);
+            }
+            backend
+                .find_missing_parts()
+                .map_err(|error| if error.fault() == Fault::Machine { whole } else { error })?;
+        }
+        backend.isolation = isolation(&backend.without, strictness);
+        strictness.accept(&backend.isolation)?;
         Ok(backend)
+    }
+
+    /// Leaves out every part that can be done without, then takes back each that works.
+    fn find_missing_parts(&mut self) -> Result<()> {
+        self.without = Part::ALL.to_vec();
+        self.probe()?;
+        for part in Part::ALL {
+            let before = self.without.clone();
+            self.without.retain(|one| *one != part);
+            match self.probe() {
+                Ok(()) => {}
+                Err(error) if error.fault() == Fault::Machine => self.without = before,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     fn probe(&self) -> Result<()> {
@@ -46,12 +109,14 @@ impl LocalBackend {
             limits: JobLimits::default(),
             channel: false,
         };
-        let finished = self.run(&job, Duration::from_secs(20))?;
-        if finished.success() {
-            return Ok(());
-        }
+        let refused = match again::run(self, &job, Duration::from_secs(20)) {
+            Ok(finished) if finished.success() => return Ok(()),
+            Ok(finished) => finished.stderr,
+            Err(error) if error.fault() == Fault::Harness => error.detail().unwrap_or_default().to_owned(),
+            Err(error) => return Err(error),
+        };
         Err(Error::machine("this machine does not allow the sandbox that repositories run in")
-            .with_detail(finished.stderr.trim().to_owned())
+            .with_detail(refused.trim().to_owned())
             .with_hint(
                 "gistmill needs user, mount, process and network namespaces: allow unprivileged user namespaces \
                  (sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0) or, in a \
@@ -60,13 +125,22 @@ impl LocalBackend {
     }
 }
 
-/// What even the whole sandbox does not give on this machine.
-fn missing() -> Vec<String> {
-    let mut missing = vec!["source distributions of dependencies are built with the network on".to_owned()];
+/// What is in force without some parts. Who is strict builds no source distributions of dependencies.
+fn isolation(without: &[Part], strictness: Strictness) -> Isolation {
+    let mut missing: Vec<String> = without.iter().map(|part| part.missing().to_owned()).collect();
+    if strictness == Strictness::Best {
+        missing.push("no network while source distributions of dependencies are built".to_owned());
+    }
     if nix::unistd::geteuid().is_root() {
         missing.push("a user outside without privileges: gistmill runs as root".to_owned());
     }
-    missing
+    let names: Vec<&str> = without.iter().map(|part| part.as_str()).collect();
+    let kind = if names.is_empty() {
+        "namespaces".into()
+    } else {
+        format!("namespaces without {}", names.join(", "))
+    };
+    Isolation { kind, missing }
 }
 
 impl Backend for LocalBackend {
@@ -79,7 +153,7 @@ impl Backend for LocalBackend {
     }
 
     fn start(&self, job: &Job) -> Result<Box<dyn Process>> {
-        Ok(Box::new(LocalProcess::start(&self.helper, job)?))
+        Ok(Box::new(LocalProcess::start(&self.helper, job, &self.without)?))
     }
 }
 
@@ -96,7 +170,7 @@ struct LocalProcess {
 }
 
 impl LocalProcess {
-    fn start(helper: &Path, job: &Job) -> Result<Self> {
+    fn start(helper: &Path, job: &Job, without: &[Part]) -> Result<Self> {
         let plan = Plan {
             argv: job.argv.clone(),
             env: job.env.clone(),
@@ -106,6 +180,7 @@ impl LocalProcess {
             may_mount: job.may_mount,
             limits: job.limits,
             channel: job.channel,
+            without: without.to_vec(),
         };
         let text = serde_json::to_vec(&plan)
             .map_err(|error| Error::internal("cannot encode a sandbox plan").with_source(error))?;
@@ -148,6 +223,17 @@ impl Process for LocalProcess {
 
     fn log(&self) -> String {
         self.stderr.text()
+    }
+
+    fn was_killed_inside(&mut self) -> bool {
+        let deadline = Instant::now() + Duration::from_secs(1);
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return status.code() == Some(128 + nix::libc::SIGKILL),
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+                _ => return false,
+            }
+        }
     }
 
     fn wait(mut self: Box<Self>, limit: Duration) -> Result<Finished> {

@@ -6,6 +6,8 @@ use serde_json::json;
 
 use super::inputs::Inputs;
 use super::{Arguments, ConfigArguments, Format, table};
+use crate::backend::Isolation;
+use crate::backend::local::Strictness;
 use crate::config::{self, Config};
 use crate::environment::Tools;
 use crate::error::{Error, Result};
@@ -32,6 +34,24 @@ pub struct BuildArguments {
 /// This program, which is also the sandbox's inside.
 pub fn own_program() -> Result<PathBuf> {
     std::env::current_exe().map_err(|error| Error::from(error).at("cannot find this program"))
+}
+
+/// Says once what the sandbox does not give here.
+fn warn_of_missing(isolation: &Isolation) {
+    if !isolation.missing.is_empty() {
+        let style = console::Style::new().yellow().bold().for_stderr();
+        eprintln!(
+            "{} missing from full isolation: {}",
+            style.apply_to("warning:"),
+            isolation.missing.join("; ")
+        );
+    }
+}
+
+/// What environments are built with. Who is strict builds no source distributions: that takes the network.
+fn tools(cache: &Cache, isolation: Strictness) -> Result<Tools> {
+    let tools = Tools::find(cache)?;
+    Ok(if isolation == Strictness::Strict { tools.without_builds() } else { tools })
 }
 
 /// Cores of this machine that this process may use.
@@ -77,10 +97,13 @@ impl Job {
         change(&mut config);
         let rules = inputs.rules()?;
         let cache = arguments.cache()?;
-        let machine = Machine::new(&own_program()?, &cache, &config, &selected.only)?;
+        let machine = Machine::new(&own_program()?, &cache, &config, &selected.only, selected.isolation)?;
+        if let Some(isolation) = machine.local_isolation() {
+            warn_of_missing(&isolation);
+        }
         Ok(Job {
             public_config: public_config(&config, &rules),
-            tools: Tools::find(&cache)?,
+            tools: tools(&cache, selected.isolation)?,
             progress: Progress::for_terminal(),
             request: Request {
                 output: selected.output.clone(),

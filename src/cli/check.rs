@@ -7,7 +7,7 @@ use super::unused::LastBuild;
 use super::{Arguments, ConfigArguments, Format, build};
 use crate::backend::Backend;
 use crate::backend::docker::{Engine, image};
-use crate::backend::local::LocalBackend;
+use crate::backend::local::{LocalBackend, Strictness};
 use crate::config::{BackendKind, Config};
 use crate::environment::Tools;
 use crate::error::{Error, Fault, Result};
@@ -43,7 +43,7 @@ pub fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
     // Who only builds in containers needs no sandbox on this machine.
     let local = |config: &Config| config.repos.iter().any(|repo| repo.backend == BackendKind::Local);
     if config.as_ref().map_or(true, local) {
-        findings.push(finding("sandbox", sandbox()));
+        findings.push(finding("sandbox", sandbox(check.config.isolation)));
     }
     let cache = arguments.cache();
     findings
@@ -83,8 +83,8 @@ fn copy(error: &Error) -> Error {
     copy
 }
 
-fn sandbox() -> Result<String> {
-    let backend = LocalBackend::new(&build::own_program()?)?;
+fn sandbox(strictness: Strictness) -> Result<String> {
+    let backend = LocalBackend::with(&build::own_program()?, strictness)?;
     let isolation = backend.isolation();
     let missing =
         if isolation.missing.is_empty() { "nothing".to_owned() } else { isolation.missing.join(", ") };

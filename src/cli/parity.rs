@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::build::Job;
 use super::{Arguments, ConfigArguments, Format, parse_slug};
+use crate::backend::local::Strictness;
 use crate::config::BackendKind;
 use crate::error::{Error, Result};
 use crate::pipeline::parity::{self, Parity};
@@ -19,12 +20,16 @@ pub struct ParityArguments {
     /// The configuration that has it; base and packages come from it
     #[arg(long, value_name = "repos.toml")]
     config: Option<PathBuf>,
+    /// What to do on a machine that does not allow all of the sandbox
+    #[arg(long, value_enum, default_value_t)]
+    isolation: Strictness,
 }
 
 pub fn run(arguments: &Arguments, asked: &ParityArguments) -> Result<u8> {
     let config = ConfigArguments {
         config: asked.config.clone(),
         rules: None,
+        isolation: asked.isolation,
         output: PathBuf::from("output"),
         only: vec![asked.slug.clone()],
     };

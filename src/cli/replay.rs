@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::build::Job;
 use super::{Arguments, ConfigArguments, Format, parse_slug};
+use crate::backend::local::Strictness;
 use crate::error::{Error, Result};
 use crate::pipeline::replay::Replay;
 use crate::record::collected::Group;
@@ -31,12 +32,16 @@ pub struct ReplayArguments {
     /// The repository of the group, where the configuration has several
     #[arg(long, value_name = "SLUG", value_parser = parse_slug)]
     only: Option<RepoSlug>,
+    /// What to do on a machine that does not allow all of the sandbox
+    #[arg(long, value_enum, default_value_t)]
+    isolation: Strictness,
 }
 
 pub fn run(arguments: &Arguments, replay: &ReplayArguments) -> Result<u8> {
     let config = ConfigArguments {
         config: replay.config.clone(),
         rules: None,
+        isolation: replay.isolation,
         output: PathBuf::from("output"),
         only: replay.only.clone().into_iter().collect(),
     };

@@ -136,6 +136,7 @@ fn instance(record: &RepositoryRecord, group: &GroupRecord) -> Result<Instance> 
         trace_length: traced.totals.trace_length,
         trace_length_package: package,
         trace_length_total: traced.total_calls,
+        child_calls: traced.child_calls,
         unique_files: count(files.len()),
         unique_functions: traced.totals.unique_functions,
         executed_lines: traced.totals.executed_lines,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::DatasetInput;
 use crate::backend::Isolation;
-use crate::config::{Config, Dataset, Limits, Screen, TierBounds};
+use crate::config::{self, Config, Dataset, Docker, Limits, Screen, TierBounds};
 use crate::record::collected::{Case, Collected, Group, Uncollected};
 use crate::record::environment::{Built, Rung, RungResult, SwitchedOff};
 use crate::record::id::{InstanceId, RepoSlug};
@@ -96,6 +96,7 @@ fn config() -> Config {
         },
         tier: TierBounds { medium: 50.0, hard: 80.0 },
         limits: Limits { memory: 0, processes: 0, file_size: 0, output: 0 },
+        docker: Docker { base: config::BASE_IMAGE.into(), memory: 0, milli_cpus: 0, disk_budget: 0 },
         repos: Vec::new(),
         subsets: Vec::new(),
     }
@@ -340,6 +341,7 @@ fn traced(group: &Group, random: &mut fastrand::Rng) -> Traced {
         import_files: vec!["src/made/__init__.py".into()],
         stable: true,
         starts_threads: false,
+        child_calls: 0,
         unstable_functions: vec![],
         complete: true,
         code_sha256: Some(crate::record::id::sha256_hex(group.group_id.as_bytes())),

@@ -34,17 +34,47 @@ pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
 pub fn table<R>(folder: &Path, name: &str, columns: &[schema::ColumnOf<R>], rows: &[R]) -> Result<()> {
     let path = folder.join(format!("{name}.parquet"));
     let mut frame = schema::frame(columns, rows)?;
-    let mut file = fs_err::File::create(&path)?;
+    let mut file = Remembering { inner: fs_err::File::create(&path)?, error: None };
     let options = ParquetWriteOptions {
         compression: ParquetCompression::Zstd(None),
         row_group_size: Some(ROW_GROUP),
         ..ParquetWriteOptions::default()
     };
-    options
-        .to_writer(&mut file)
-        .finish(&mut frame)
+    let finished = options.to_writer(&mut file).finish(&mut frame);
+    if let Some(error) = file.error {
+        return Err(error.into());
+    }
+    finished
         .map_err(|error| Error::machine(format!("cannot write {}", path.display())).with_source(error))?;
-    Ok(file.sync_all()?)
+    Ok(file.inner.sync_all()?)
+}
+
+/// A writer that keeps the operating system's first error: the Parquet writer replaces it by words of its own.
+struct Remembering<W> {
+    inner: W,
+    error: Option<std::io::Error>,
+}
+
+impl<W> Remembering<W> {
+    fn noted<T>(&mut self, result: std::io::Result<T>) -> std::io::Result<T> {
+        result.map_err(|error| {
+            let kind = error.kind();
+            self.error.get_or_insert(error);
+            kind.into()
+        })
+    }
+}
+
+impl<W: std::io::Write> std::io::Write for Remembering<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.inner.write(bytes);
+        self.noted(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let flushed = self.inner.flush();
+        self.noted(flushed)
+    }
 }
 
 /// One JSON object a line.

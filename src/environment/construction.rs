@@ -18,7 +18,6 @@ use crate::error::{Error, Result};
 use crate::record::environment::{Built, Rung, RungResult};
 use crate::record::id::hash_parts;
 use crate::record::source::Pinned;
-use crate::store::write_json;
 
 /// What construction starts from.
 pub struct Inputs<'a> {
@@ -155,7 +154,7 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
         notes,
     };
     workshop.clean_up()?;
-    write_json(&folder.join("built.json"), &built)?;
+    super::finish(folder, &built)?;
     Ok(built)
 }
 

@@ -14,7 +14,8 @@ use super::lock::Lock;
 use super::project::BuildSystem;
 use super::python::Interpreter;
 use super::tools::Tools;
-use super::uv::{self, Compile, Secrets, Uv};
+use super::uv::{self, Compile, Secrets, Settings, Uv};
+use crate::backend::again;
 use crate::backend::{Backend, Finished, Job, JobLimits, Mount, Network};
 use crate::error::{Error, Result};
 
@@ -299,12 +300,12 @@ impl Workshop<'_> {
         ];
         let mut job = self.job(argv, Network::Off, mounts);
         job.env.remove("PYTHONDONTWRITEBYTECODE");
-        let finished = self.backend.run(&job, SHORT_LIMIT)?;
+        let finished = again::run(self.backend, &job, SHORT_LIMIT)?;
         if finished.timed_out {
             return Err(Error::harness("compiling byte code took too long").into());
         }
         // Exit code 1 means that some file does not compile; a traceback means that compiling itself broke.
-        if finished.code.is_none() || finished.stderr.contains("Traceback (most recent call last)") {
+        if finished.stderr.contains("Traceback (most recent call last)") {
             let detail = uv::tail(&finished.stderr, &Secrets::default());
             return Err(Error::harness("compiling byte code broke off").with_detail(detail).into());
         }
@@ -327,17 +328,19 @@ impl Workshop<'_> {
             job.env.insert(name.to_owned(), value.to_owned());
         }
         if network == Network::Host {
-            if !self.backend.shows_host_system() {
-                let (variables, files) = uv::carried(&self.tools.variables, Path::new(CERTIFICATES));
-                job.env.extend(variables);
-                job.mounts.extend(files.into_iter().map(|(host, inside)| Mount::ReadOnly { host, inside }));
-                return job;
+            let variables = &self.tools.variables;
+            let (named, files) = if self.backend.shows_host_system() {
+                let place = |file: PathBuf| (file.canonicalize().unwrap_or_else(|_| file.clone()), file);
+                (variables.clone(), uv::certificate_files(variables).into_iter().map(place).collect())
+            } else {
+                uv::carried(variables, Path::new(CERTIFICATES))
+            };
+            let settings = Settings::of(&named);
+            job.env.extend(settings.variables);
+            if !settings.file.is_empty() {
+                configure(&mut job, settings.file);
             }
-            job.env.extend(self.tools.variables.clone());
-            for file in uv::certificate_files(&self.tools.variables) {
-                let host = file.canonicalize().unwrap_or_else(|_| file.clone());
-                job.mounts.push(Mount::ReadOnly { host, inside: file });
-            }
+            job.mounts.extend(files.into_iter().map(|(host, inside)| Mount::ReadOnly { host, inside }));
         }
         job
     }
@@ -378,8 +381,22 @@ impl Workshop<'_> {
         }
     }
 
+    /// A full disk is nobody's but the machine's: no other rung would do better.
+    fn disk_trouble(&self, stage: &str, text: &str) -> Option<Error> {
+        let full = text.contains("No space left on device") || text.contains("Disk quota exceeded");
+        full.then(|| {
+            if !self.backend.shows_host_system() {
+                return Error::machine(format!("{stage}: the engine's disk is full")).with_hint(
+                    "free space there (`gistmill clean`, `docker system prune`) and run the same command again",
+                );
+            }
+            Error::machine(format!("{stage}: the disk that holds {} is full", self.folder.display()))
+                .with_hint("free some disk space, or name another place with --cache-dir, and run the same command again")
+        })
+    }
+
     fn run(&self, stage: &str, job: &Job, limit: Duration) -> Attempt<Finished> {
-        let finished = self.backend.run(job, limit)?;
+        let finished = again::run(self.backend, job, limit)?;
         if finished.success() {
             return Ok(finished);
         }
@@ -387,8 +404,9 @@ impl Workshop<'_> {
         let mut output = uv::tail(&text, &Secrets::of(&self.tools.variables));
         if finished.timed_out {
             output = format!("{output}\ntook longer than {} minutes", limit.as_secs() / 60);
-        } else if finished.code.is_none() {
-            output = format!("{output}\nwas killed; the machine may be out of memory");
+        }
+        if let Some(trouble) = self.disk_trouble(stage, &text) {
+            return Err(Trouble::Stop(trouble.with_detail(output)));
         }
         let hint = if job.network == Network::Host { uv::hint(&text) } else { HOOK_HINT };
         let failure =
@@ -399,6 +417,23 @@ impl Workshop<'_> {
         Err(Trouble::Step(failure))
     }
 }
+
+/// Has uv read a configuration that is never on a disk, nor in an argument, nor in a variable that uv would expand.
+fn configure(job: &mut Job, file: String) {
+    let script = format!(
+        "umask 077; printf %s \"${HANDED_OVER}\" > {UV_CONFIG} && unset {HANDED_OVER} && exec \"$@\""
+    );
+    let argv = std::mem::take(&mut job.argv);
+    job.argv = ["/bin/sh", "-c", &script, "sh"].map(str::to_owned).into_iter().chain(argv).collect();
+    job.env.remove("UV_NO_CONFIG");
+    job.env.insert("UV_CONFIG_FILE".to_owned(), UV_CONFIG.to_owned());
+    job.env.insert(HANDED_OVER.to_owned(), file);
+}
+
+/// In the shared memory of the job, which goes with it.
+const UV_CONFIG: &str = "/dev/shm/uv.toml";
+/// The variable that carries the configuration into the sandbox.
+const HANDED_OVER: &str = "uv_configuration";
 
 /// Builds and the byte-code compiler use semaphores, which lie in shared memory.
 const SHARED_MEMORY: u64 = 256 << 20;

@@ -16,9 +16,9 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::project::Project;
-use crate::backend::{Backend, Job, JobLimits, Mount, Network};
+use crate::backend::{Backend, Job, JobLimits, Mount, Network, again};
 use crate::error::{Error, Result};
-use crate::store::{read_json, write_json};
+use crate::store::{read_sealed, write_sealed};
 
 /// The oldest interpreter that the runner works on.
 const OLDEST: (u64, u64) = (3, 8);
@@ -146,7 +146,7 @@ struct Asked {
 /// # Errors
 /// Only when the answers cannot be written; an interpreter that does not answer is left out.
 pub fn discover(memory: &Path) -> Result<Vec<Interpreter>> {
-    let remembered: BTreeMap<PathBuf, Asked> = read_json(memory).ok().flatten().unwrap_or_default();
+    let remembered: BTreeMap<PathBuf, Asked> = read_sealed(memory)?.unwrap_or_default();
     let answers: BTreeMap<PathBuf, Asked> = candidates()
         .into_par_iter()
         .filter_map(|path| {
@@ -154,16 +154,15 @@ pub fn discover(memory: &Path) -> Result<Vec<Interpreter>> {
             let modified = (metadata.mtime(), metadata.mtime_nsec());
             let known =
                 remembered.get(&path).filter(|old| old.modified == modified && old.size == metadata.len());
-            let asked = known.cloned().unwrap_or_else(|| Asked {
-                modified,
-                size: metadata.len(),
-                answer: ask(&path),
-            });
+            let asked = match known {
+                Some(known) => known.clone(),
+                None => Asked { modified, size: metadata.len(), answer: ask(&path)? },
+            };
             Some((path, asked))
         })
         .collect();
     if answers != remembered {
-        write_json(memory, &answers)?;
+        write_sealed(memory, &answers)?;
     }
     let mut found: Vec<Interpreter> = Vec::new();
     for python in answers.into_values().filter_map(|asked| asked.answer) {
@@ -241,33 +240,40 @@ pub fn in_backend(backend: &dyn Backend) -> Result<Vec<Interpreter>> {
         limits: JobLimits::default(),
         channel: false,
     };
-    let done = backend.run(&job, SEARCH_LIMIT)?;
+    let done = again::run(backend, &job, SEARCH_LIMIT)?;
     if !done.success() {
         return Err(
             Error::machine("the interpreters of the base image do not answer").with_detail(done.stderr)
         );
     }
-    let mut found: Vec<Interpreter> = done.stdout.split('\0').filter_map(described).collect();
+    let mut found: Vec<Interpreter> = done.stdout.split('\0').filter_map(parse_answer).collect();
     found.sort_by_key(|python| std::cmp::Reverse((python.parsed(), python.prefix.clone())));
     Ok(found)
 }
 
-fn ask(path: &Path) -> Option<Interpreter> {
-    let output = Command::new(path)
-        .args(["-I", "-c", QUESTION])
-        .env_clear()
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()
-        .filter(|output| output.status.success())?;
-    let mut python = described(&String::from_utf8(output.stdout).ok()?)?;
-    python.prefix = python.prefix.canonicalize().ok()?;
-    Some(python)
+/// None when it does not come to its own end, which is no answer to remember; none inside when it is no interpreter.
+#[expect(clippy::option_option, reason = "no answer, and the answer that it is none")]
+fn ask(path: &Path) -> Option<Option<Interpreter>> {
+    let question = || {
+        let mut command = Command::new(path);
+        command.args(["-I", "-c", QUESTION]).env_clear().stdin(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    match again::output(question) {
+        Ok(output) if output.status.code().is_none() => None,
+        Ok(output) => Some(output.status.success().then(|| answer_here(output.stdout)).flatten()),
+        Err(_) => Some(None),
+    }
+}
+
+/// The answer of an interpreter of this machine.
+fn answer_here(output: Vec<u8>) -> Option<Interpreter> {
+    let python = parse_answer(&String::from_utf8(output).ok()?)?;
+    Some(Interpreter { prefix: python.prefix.canonicalize().ok()?, ..python })
 }
 
 /// What an interpreter answered.
-fn described(text: &str) -> Option<Interpreter> {
+fn parse_answer(text: &str) -> Option<Interpreter> {
     let mut lines = text.lines();
     let mut next = || lines.next().map(str::to_owned);
     let (version, prefix, implementation, free_threaded, executable) =

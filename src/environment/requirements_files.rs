@@ -4,11 +4,12 @@
 //! of the tree but the tree itself is installed.
 
 use std::collections::BTreeSet;
-use std::str::FromStr;
 use std::sync::LazyLock;
 
-use pep508_rs::{Requirement, VerbatimUrl, VersionOrUrl};
+use pep508_rs::VersionOrUrl;
 use regex::Regex;
+
+pub use crate::requirement::parse;
 
 /// What a list of requirement lines amounts to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,11 +54,6 @@ enum Entry {
     Nothing,
 }
 
-/// A PEP 508 requirement, if the text is one.
-pub fn parse(text: &str) -> Option<Requirement<VerbatimUrl>> {
-    Requirement::from_str(text.trim()).ok()
-}
-
 /// A distribution or extra name as PEP 503 compares it.
 pub fn normalize(name: &str) -> String {
     let mut normal = String::with_capacity(name.len());
@@ -93,7 +89,9 @@ fn classify(text: &str) -> Entry {
         };
     }
     let Some(requirement) = parse(text) else {
-        return if text.starts_with(['.', '/']) || text.contains('/') {
+        return if text.contains("${") {
+            Entry::LeftOut("a requirement that names a variable of the environment".to_owned())
+        } else if text.starts_with(['.', '/']) || text.contains('/') {
             Entry::LeftOut("a local path".to_owned())
         } else {
             Entry::LeftOut(format!(

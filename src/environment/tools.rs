@@ -10,6 +10,9 @@ use crate::backend::docker::image::Downloads;
 use crate::error::Result;
 use crate::store::Cache;
 
+/// The variable by which uv builds no source distributions.
+const NO_BUILD: &str = "UV_NO_BUILD";
+
 /// The image that environments stand on, where they are built in containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Foundation {
@@ -101,6 +104,18 @@ impl Tools {
             None => uv::install(&self.folder, &self.interpreters)?,
         };
         Ok(known.insert(uv).clone())
+    }
+
+    /// The same, but what has no wheel is refused instead of built.
+    #[must_use]
+    pub fn without_builds(mut self) -> Self {
+        self.variables.insert(NO_BUILD.to_owned(), "1".to_owned());
+        self
+    }
+
+    /// Whether dependencies without a wheel are built.
+    pub fn builds(&self) -> bool {
+        !self.variables.contains_key(NO_BUILD)
     }
 
     /// Tools that need not exist, for tests with a scripted backend.

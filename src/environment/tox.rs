@@ -1,5 +1,6 @@
 //! What `tox` and `nox` would install to run the tests. Pure; nothing of a noxfile is ever run.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -44,9 +45,11 @@ pub fn read(files: &Files, pyproject: &Table, setup_cfg: &Ini) -> Vec<Automation
 
 fn ini_environments(ini: &Ini, base: &str, file: &str, files: &Files) -> Automation {
     let mut automation = Automation { place: format!("[{base}] in {file}"), ..Automation::default() };
+    // What a reference stands for is taken once, however many references lead to it.
+    let mut seen = BTreeSet::new();
     for section in ini.sections().filter(|section| is_test_section(section, base)) {
         for line in ini.lines(section, "deps") {
-            push_ini(ini, section, &line, files, &mut automation.lines, 0);
+            push_ini(ini, section, &line, files, &mut automation.lines, &mut seen);
         }
         let list = |key: &str| ini.get(section, key).unwrap_or_default().split([',', '\n']).map(str::trim);
         let plain = |name: &&str| !name.is_empty() && !name.contains(['{', ':']);
@@ -65,13 +68,22 @@ fn is_test_section(section: &str, base: &str) -> bool {
             .is_some_and(|name| name.starts_with("test"))
 }
 
-fn push_ini(ini: &Ini, section: &str, line: &str, files: &Files, into: &mut Lines, depth: usize) {
+fn push_ini(
+    ini: &Ini,
+    section: &str,
+    line: &str,
+    files: &Files,
+    into: &mut Lines,
+    seen: &mut BTreeSet<(String, String)>,
+) {
     static REFERENCE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\{\[([^\]]+)\]([\w-]+)\}$"));
     static FACTOR: LazyLock<Regex> = LazyLock::new(|| pattern(r"^[!\w.,{}-]+:\s+(.*)$"));
-    if let Some(reference) = REFERENCE.captures(line).filter(|_| depth < 4) {
-        let key = reference[2].replace('-', "_");
-        for line in ini.lines(&reference[1], &key) {
-            push_ini(ini, &reference[1], &line, files, into, depth + 1);
+    if let Some(reference) = REFERENCE.captures(line) {
+        let (section, key) = (&reference[1], reference[2].replace('-', "_"));
+        if seen.insert((section.to_owned(), key.clone())) {
+            for line in ini.lines(section, &key) {
+                push_ini(ini, section, &line, files, into, seen);
+            }
         }
     } else if let Some(conditional) = FACTOR.captures(line) {
         into.left_out.push(format!("`{}` in [{section}], which only some factors install", &conditional[1]));
@@ -167,6 +179,14 @@ mod tests {
         assert_eq!(found[0].lines.own_extras, ["web-x"]);
         assert_eq!(found[0].groups, ["tests"]);
         assert_eq!(found[0].lines.left_out.len(), 1);
+    }
+
+    #[test]
+    fn references_that_lead_in_circles_or_many_times_to_one_place_are_taken_once() {
+        let many = "  {[a]deps}\n".repeat(300);
+        let tox = format!("[testenv]\ndeps =\n{many}  {{[testenv]deps}}\n[a]\ndeps =\n{many}  six\n");
+        let found = read(&Files::from_texts([("tox.ini", tox.as_str())]), &Table::new(), &Ini::default());
+        assert_eq!(found[0].lines.requirements, ["six"]);
     }
 
     #[test]

@@ -140,6 +140,81 @@ pub fn download_variables(all: impl Iterator<Item = (String, String)>) -> BTreeM
     found
 }
 
+/// The user's download settings as commands inside a sandbox get them.
+///
+/// What a repository or a dependency asks for may hold `${NAME}`, which uv replaces by a variable whose name is in upper case:
+/// so that no login can be sent anywhere, none is in such a variable. Indexes become a configuration file; proxies are
+/// named in lower case.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    pub variables: BTreeMap<String, String>,
+    /// Text of a configuration file for uv; empty when nothing is to be in it.
+    pub file: String,
+}
+
+impl Settings {
+    /// Out of the user's variables, as [`download_variables`] gives them.
+    pub fn of(variables: &BTreeMap<String, String>) -> Self {
+        let mut settings = Settings::default();
+        for (name, value) in variables {
+            if name.to_uppercase().ends_with("_PROXY") {
+                settings.variables.insert(name.to_lowercase(), value.clone());
+            } else if !is_about_an_index(name) {
+                settings.variables.insert(name.clone(), value.clone());
+            }
+        }
+        let list = |name: &str| -> Vec<&str> {
+            variables.get(name).into_iter().flat_map(|value| value.split_whitespace()).collect()
+        };
+        for address in ["UV_INDEX", "UV_EXTRA_INDEX_URL"].into_iter().flat_map(list) {
+            settings.file.push_str(&index(address, variables, false));
+        }
+        // The newer name of the default index comes first.
+        let default =
+            ["UV_DEFAULT_INDEX", "UV_INDEX_URL"].into_iter().find_map(|name| list(name).first().copied());
+        if let Some(address) = default {
+            settings.file.push_str(&index(address, variables, true));
+        }
+        settings
+    }
+}
+
+fn is_about_an_index(name: &str) -> bool {
+    name != "UV_INDEX_STRATEGY"
+        && (name.starts_with("UV_INDEX") || matches!(name, "UV_DEFAULT_INDEX" | "UV_EXTRA_INDEX_URL"))
+}
+
+/// A `[[index]]` section for `address` or `name=address`; the login of a named one may be in variables of its own.
+fn index(address: &str, variables: &BTreeMap<String, String>, is_default: bool) -> String {
+    let (name, address) = match address.split_once('=') {
+        Some((name, rest)) if !name.contains([':', '/']) => (Some(name), rest),
+        _ => (None, address),
+    };
+    let mut section = toml::Table::new();
+    let login = |kind: &str| {
+        let name = name?.to_uppercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+        variables.get(&format!("UV_INDEX_{name}_{kind}")).map(|value| percent_encoded(value))
+    };
+    let address = match (address.split_once("://"), login("USERNAME"), login("PASSWORD")) {
+        (Some((scheme, rest)), user, password) if user.is_some() || password.is_some() => {
+            let password = password.map(|password| format!(":{password}")).unwrap_or_default();
+            format!("{scheme}://{}{password}@{rest}", user.unwrap_or_default())
+        }
+        _ => address.to_owned(),
+    };
+    section.extend(name.map(|name| ("name".to_owned(), name.into())));
+    section.insert("url".to_owned(), address.into());
+    section.insert("default".to_owned(), is_default.into());
+    format!("[[index]]\n{section}\n")
+}
+
+fn percent_encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    text.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
 /// Files and folders that the variables name, outside of what a sandbox shows anyway.
 pub fn certificate_files(variables: &BTreeMap<String, String>) -> BTreeSet<PathBuf> {
     let names = ["SSL_CERT_FILE", "SSL_CERT_DIR", "SSL_CLIENT_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"];
@@ -340,6 +415,43 @@ mod tests {
         );
         let names: Vec<&str> = found.keys().map(String::as_str).collect();
         assert_eq!(names, ["UV_DEFAULT_INDEX", "UV_INDEX_MINE_PASSWORD", "https_proxy"]);
+    }
+
+    #[test]
+    fn no_variable_in_upper_case_holds_a_login() {
+        let variables = [
+            ("UV_DEFAULT_INDEX", "https://u:s3cret@mirror.example/simple"),
+            ("UV_INDEX", "corp=https://corp.example/simple https://v:s3cret@other.example/"),
+            ("UV_INDEX_CORP_USERNAME", "me"),
+            ("UV_INDEX_CORP_PASSWORD", "s3cret/@\""),
+            ("HTTPS_PROXY", "http://w:s3cret@proxy.example:1"),
+            ("UV_INDEX_STRATEGY", "first-index"),
+            ("SSL_CERT_FILE", "/certificates.pem"),
+        ];
+        let settings = Settings::of(
+            &variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        );
+        let names: Vec<&str> = settings.variables.keys().map(String::as_str).collect();
+        assert_eq!(names, ["SSL_CERT_FILE", "UV_INDEX_STRATEGY", "https_proxy"]);
+        let file: toml::Table = settings.file.parse().expect("uv reads TOML");
+        let urls: Vec<(Option<&str>, &str, bool)> = file["index"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|one| {
+                let name = one.get("name").and_then(toml::Value::as_str);
+                (name, one["url"].as_str().expect("text"), one["default"].as_bool().expect("a flag"))
+            })
+            .collect();
+        assert_eq!(
+            urls,
+            [
+                (Some("corp"), "https://me:s3cret%2F%40%22@corp.example/simple", false),
+                (None, "https://v:s3cret@other.example/", false),
+                (None, "https://u:s3cret@mirror.example/simple", true),
+            ]
+        );
+        assert_eq!(Settings::of(&BTreeMap::new()), Settings::default());
     }
 
     #[test]

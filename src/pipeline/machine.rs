@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::backend::docker::image::{self, Base, Contents};
 use crate::backend::docker::{self, ContainerLimits, DockerBackend, Engine};
-use crate::backend::local::LocalBackend;
+use crate::backend::local::{LocalBackend, Strictness};
 use crate::backend::{Backend, Isolation};
 use crate::config::{self, BackendKind, Repo};
 use crate::environment::tools::Foundation;
@@ -42,6 +42,7 @@ pub struct Machine {
     cache: Cache,
     docker: config::Docker,
     processes: u64,
+    strictness: Strictness,
     known: Mutex<Known>,
 }
 
@@ -59,12 +60,19 @@ impl Machine {
     ///
     /// # Errors
     /// The machine's.
-    pub fn new(program: &Path, cache: &Cache, config: &config::Config, only: &[RepoSlug]) -> Result<Self> {
+    pub fn new(
+        program: &Path,
+        cache: &Cache,
+        config: &config::Config,
+        only: &[RepoSlug],
+        strictness: Strictness,
+    ) -> Result<Self> {
         let machine = Machine {
             program: program.to_owned(),
             cache: cache.clone(),
             docker: config.docker.clone(),
             processes: config.limits.processes,
+            strictness,
             known: Mutex::default(),
         };
         let selected = |repo: &&Repo| only.is_empty() || only.contains(&repo.slug);
@@ -85,7 +93,7 @@ impl Machine {
         if let Some(place) = &self.known().local {
             return Ok(Arc::clone(place));
         }
-        let backend = LocalBackend::new(&self.program)?;
+        let backend = LocalBackend::with(&self.program, self.strictness)?;
         let conditions = Conditions::find(&self.cache, &backend)?;
         let place = Arc::new(Place { backend: Arc::new(backend), tools: None, conditions, docker: None });
         self.known().local = Some(Arc::clone(&place));
@@ -128,7 +136,9 @@ impl Machine {
         let downloads = tools.downloads()?;
         let base = image::base(&engine, &name, &repo.system_packages, &downloads, progress)?;
         progress(&format!("looking at {}", base.name));
-        let backend = DockerBackend::workshop(&engine, &base.id, tools.uv_cache(), self.limits())?;
+        let downloads = (tools.uv_cache(), tools.builds());
+        let backend = DockerBackend::workshop(&engine, &base.id, downloads, self.limits())?;
+        self.strictness.accept(backend.isolation())?;
         let interpreters = python::in_backend(&backend)?;
         let foundation =
             Foundation { name: base.name.clone(), packages: base.packages.clone(), id: base.id.clone() };
@@ -141,6 +151,11 @@ impl Machine {
         });
         self.known().bases.insert(key, Arc::clone(&place));
         Ok(place)
+    }
+
+    /// What is in force on this machine itself, where a repository runs on it.
+    pub fn local_isolation(&self) -> Option<Isolation> {
+        self.known().local.as_ref().map(|place| place.backend.isolation().clone())
     }
 
     /// Where a built environment runs its tests, and the image that it is in.
@@ -176,6 +191,7 @@ impl Machine {
             self.limits(),
             Box::new(restore),
         )?;
+        self.strictness.accept(backend.isolation())?;
         Ok((Arc::new(backend), Some(name)))
     }
 

@@ -12,18 +12,17 @@ use crate::record::collected::Collected;
 use crate::record::environment::{Built, ImageName};
 use crate::record::id::hash_parts;
 use crate::record::source::Pinned;
-use crate::runner::protocol::Discovered;
 use crate::runner::{self, Setting};
 use crate::screen::conditions::Conditions;
 use crate::screen::world::{self, WorldSetting};
 use crate::source;
-use crate::store::{Lock, read_json, write_json};
+use crate::store::{Lock, read_sealed, write_sealed};
 
 use super::Pipeline;
 use super::machine::Place;
 
 /// Raised when attempts made by an older version must not be reused.
-const SCREEN_VERSION: &str = "screen-3";
+const SCREEN_VERSION: &str = "screen-4";
 
 /// A repository that is ready to be screened.
 pub struct Prepared {
@@ -112,7 +111,7 @@ impl Preparation<'_> {
             &self.pipeline.config.limits,
         );
         setting.overlays = false;
-        let found = match discover(backend, &setting, candidate.tests, &[]) {
+        let found = match collect::discover(backend, &setting, candidate.tests, &[]) {
             Ok((found, _)) => found,
             Err(error) if error.fault() == Fault::Repository => {
                 let failure = format!("{error}\n{}", error.detail().unwrap_or_default());
@@ -185,40 +184,18 @@ impl Preparation<'_> {
             self.pipeline.progress.say(&self.title("waits for another build that screens it"));
         })?;
         let path = folder.join("collected.json");
-        let collected = if let Some(collected) = read_json::<Collected>(&path)? {
+        let collected = if let Some(collected) = read_sealed::<Collected>(&path)? {
             collected
         } else {
             stage.message("pytest collects");
             let options = built.quiet_options();
-            let (found, pytest) = discover(&*backend, &setting, &built.tests, &options)?;
+            let (found, pytest) = collect::discover(&*backend, &setting, &built.tests, &options)?;
             let collected = collect::collected(&found, pytest, &normalizer)?;
             fs_err::create_dir_all(&folder)?;
-            write_json(&path, &collected)?;
+            write_sealed(&path, &collected)?;
             collected
         };
         let conditions = place.conditions.clone();
         Ok(Prepared { pinned, built, collected, setting, backend, image, conditions, folder, _lock: lock })
     }
-}
-
-/// How often collecting is tried whose runner died.
-const TRIES: u32 = 3;
-
-/// Collects; a runner that died says nothing about the repository.
-fn discover(
-    backend: &dyn Backend,
-    setting: &Setting,
-    tests: &[String],
-    options: &[String],
-) -> Result<(Discovered, String)> {
-    let mut last = collect::discover(backend, setting, tests, options);
-    for _ in 1..TRIES {
-        match &last {
-            Err(error) if error.fault() == Fault::Harness => {
-                last = collect::discover(backend, setting, tests, options)
-            }
-            _ => break,
-        }
-    }
-    last
 }

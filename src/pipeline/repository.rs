@@ -244,7 +244,9 @@ impl<'a> Repository<'a> {
             let steady: Vec<usize> =
                 chosen.iter().copied().filter(|group| verdicts[*group].is_kept()).collect();
             self.cold(bench, &steady, self.pipeline.config.screen.cold_runs)?;
-            if bench.made() == before {
+            let ids = chosen.iter().map(|group| bench.prepared.collected.groups[*group].group_id.as_str());
+            let traced_again = bench.traces.forget_damaged(ids)?;
+            if bench.made() == before && !traced_again {
                 return Ok(choice);
             }
         }
@@ -458,7 +460,7 @@ impl<'a> Repository<'a> {
                 },
                 trace_length_package: traced.as_ref().map(|traced| traced.totals.package_calls),
                 traced,
-                golden: golden(&considered),
+                golden: golden(&verdict, &considered),
                 attempts,
                 verdict,
                 group,
@@ -567,8 +569,11 @@ fn agreeing(attempts: &[Attempt]) -> u32 {
     attempts.iter().filter(agrees).count().try_into().unwrap_or(u32::MAX)
 }
 
-/// What every attempt in the fork tree showed; empty when they differ.
-fn golden(attempts: &[Attempt]) -> Vec<CaseResult> {
+/// What every attempt in the fork tree showed; empty when they differ, and where another build could see something else.
+fn golden(verdict: &Verdict, attempts: &[Attempt]) -> Vec<CaseResult> {
+    if let Some(Cause::NondeterministicOutcome | Cause::NondeterministicOutput) = verdict.cause() {
+        return Vec::new();
+    }
     let mut fork = attempts.iter().filter(|attempt| attempt.method == Method::Fork && attempt.is_base());
     let Some(first) = fork.next() else { return Vec::new() };
     let hash = first.observation_hash();

@@ -70,6 +70,8 @@ pub struct Instance {
     pub trace_length: u64,
     pub trace_length_package: u64,
     pub trace_length_total: u64,
+    /// Calls into the tree in child interpreters that could be followed; not part of the trace length.
+    pub child_calls: u64,
     pub unique_files: u32,
     pub unique_functions: u32,
     pub executed_lines: Option<u64>,

@@ -69,6 +69,9 @@ pub struct Traced {
     pub functions: Vec<FunctionCalls>,
     /// Calls in all code, the tree's included.
     pub total_calls: u64,
+    /// Calls into the tree in child interpreters that could be followed, their imports included; not part of the totals.
+    #[serde(default)]
+    pub child_calls: u64,
     /// Calls into the tree while the test file and its conftests were imported.
     pub import_calls: u64,
     /// Files of the tree whose module body ran then, sorted.

@@ -3,10 +3,13 @@
 //! Requests are a 4-byte big-endian length and JSON. Answers are lines `@gistmill <token> <length> <json>`; everything
 //! else that appears on the pipe is noise that repository code scribbled there, and is skipped.
 
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+/// Longest answer that is read, in bytes: far more than the report of any group, whose memory is bounded.
+const LONGEST_ANSWER: usize = 1 << 30;
 
 /// Version of this protocol; the runner refuses another one.
 pub const PROTOCOL: u32 = 1;
@@ -147,6 +150,9 @@ pub enum ProcessExit {
     TimedOut { scope: String, index: Option<i64> },
 }
 
+/// The signal that no process can catch: the kernel sends it for want of memory, people send it, and so can a test.
+pub const SIGKILL: i32 = nix::libc::SIGKILL;
+
 /// Result of a whole-suite collection.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Discovered {
@@ -283,6 +289,9 @@ pub struct GroupTrace {
     pub functions: Vec<crate::record::trace::FunctionCalls>,
     #[serde(default)]
     pub total_calls: Option<u64>,
+    /// Calls in child interpreters, as far as they were followed.
+    #[serde(default)]
+    pub child_calls: u64,
     /// Whether the group started threads, as far as the mode of tracing shows it.
     #[serde(default)]
     pub starts_threads: bool,
@@ -329,8 +338,16 @@ pub fn read_answer(pipe: &mut impl BufRead, token: &str) -> Result<Option<Number
             return Ok(None);
         }
         let Some(length) = read_length(pipe)? else { continue };
-        let mut text = vec![0_u8; length];
-        pipe.read_exact(&mut text).map_err(|error| format!("an answer breaks off: {error}"))?;
+        if length > LONGEST_ANSWER {
+            return Err(format!("an answer of {length} bytes is too long"));
+        }
+        // Room is made for what arrives, not for what was announced.
+        let mut text = Vec::new();
+        let read = pipe.by_ref().take(length as u64).read_to_end(&mut text);
+        read.map_err(|error| format!("reading an answer: {error}"))?;
+        if text.len() < length {
+            return Err(format!("an answer breaks off after {} of {length} bytes", text.len()));
+        }
         return serde_json::from_slice(&text)
             .map(Some)
             .map_err(|error| format!("an answer cannot be read: {error}: {}", excerpt(&text)));
@@ -404,8 +421,11 @@ mod tests {
 
     #[test]
     fn a_frame_that_breaks_off_is_an_error_and_not_a_result() {
-        let text = "\n@gistmill t 500 {\"id\":1";
-        assert!(read_answer(&mut text.as_bytes(), "t").is_err());
+        for length in ["500", "1073741824", "1073741825", "999999999999", "99999999999999999999"] {
+            let text = format!("\n@gistmill t {length} {{\"id\":1");
+            let read = read_answer(&mut text.as_bytes(), "t");
+            assert!(matches!(read, Err(_) | Ok(None)), "{length}: {read:?}");
+        }
     }
 
     #[test]

@@ -221,7 +221,7 @@ fn read_report(path: &std::path::Path) -> Result<Option<Vec<Reported>>> {
 }
 
 /// `<testcase name="…"><failure/|error/|skipped type="…"/></testcase>`; none when the XML is not whole.
-fn parse_report(text: &str) -> Option<Vec<Reported>> {
+pub fn parse_report(text: &str) -> Option<Vec<Reported>> {
     let mut reader = Reader::from_str(text);
     let mut cases: Vec<Reported> = Vec::new();
     let mut inside = false;

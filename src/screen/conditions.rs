@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use crate::backend::{Backend, Job, JobLimits, Mount, Network, clock};
+use crate::backend::{Backend, Job, JobLimits, Mount, Network, again, clock};
 use crate::error::{Error, Result};
 use crate::record::id::{hash_parts, sha256_hex};
 use crate::record::verdict::Dimension;
@@ -99,14 +99,13 @@ impl Conditions {
 
 /// Runs a small program of the system, without the user's environment; its first line on success.
 fn ask(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Option<String> {
-    let output = Command::new(program)
-        .args(arguments)
-        .env_clear()
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .envs(variables.iter().copied())
-        .stdin(Stdio::null())
-        .output()
-        .ok()?;
+    let command = || {
+        let mut command = Command::new(program);
+        command.args(arguments).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+        command.envs(variables.iter().copied()).stdin(Stdio::null());
+        command
+    };
+    let output = again::output(command).ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
 }
 
@@ -162,7 +161,7 @@ fn look_in_image(folder: &Path, backend: &dyn Backend) -> Result<(bool, Result<L
         limits: JobLimits::default(),
         channel: false,
     };
-    let done = backend.run(&job, LIMIT)?;
+    let done = again::run(backend, &job, LIMIT)?;
     if done.timed_out {
         return Err(Error::harness("looking at the image takes too long"));
     }
@@ -202,6 +201,9 @@ fn find_clock(cache: &Cache, backend: &dyn Backend) -> Result<Result<PathBuf, St
     let folder = cache.dir("clock")?.join(&sha256_hex(library)[..16]);
     let path = folder.join(clock::FILE_NAME);
     if !fs_err::read(&path).is_ok_and(|found| found == library) {
+        if path.symlink_metadata().is_ok() {
+            crate::store::set_aside(&path)?;
+        }
         fs_err::create_dir_all(&folder)?;
         crate::store::write_atomic(&path, library)?;
     }
@@ -224,12 +226,12 @@ fn find_clock(cache: &Cache, backend: &dyn Backend) -> Result<Result<PathBuf, St
         channel: false,
     };
     // Only a program that ran says something about the library; a busy machine does not.
-    let mut finished = backend.run(&job, LIMIT)?;
+    let mut finished = again::run(backend, &job, LIMIT)?;
     for _ in 1..TRIES {
         if !finished.timed_out {
             break;
         }
-        finished = backend.run(&job, LIMIT)?;
+        finished = again::run(backend, &job, LIMIT)?;
     }
     if finished.timed_out {
         return Err(Error::harness("asking for the time takes too long in the sandbox"));

@@ -20,7 +20,8 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens (or makes) a journal and gives the entries that are whole; what follows the last whole entry is cut off.
+    /// Opens (or makes) a journal and gives the entries up to the first that is not whole. The rest is cut off: half a
+    /// line at the end is what a kill leaves; anything more is damage, and the whole file is kept aside.
     ///
     /// # Errors
     /// IO errors with action and path.
@@ -34,6 +35,9 @@ impl Journal {
             Err(error) => return Err(error.into()),
         };
         let (entries, whole) = read_entries(&bytes);
+        if bytes[whole..].contains(&b'\n') {
+            crate::store::copy_aside(path, &bytes)?;
+        }
         let mut file = fs_err::OpenOptions::new().create(true).write(true).truncate(false).open(path)?;
         file.set_len(whole as u64)?;
         file.seek(SeekFrom::End(0))?;
@@ -107,6 +111,7 @@ mod tests {
             let (mut journal, entries) = Journal::open::<u32>(&path).expect("opens");
             let expected = whole[..cut].iter().filter(|byte| **byte == b'\n').count();
             assert_eq!(entries, (0..u32::try_from(expected).unwrap()).collect::<Vec<_>>());
+            assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is set aside");
             journal.append(&99_u32).expect("appends");
             journal.sync().expect("syncs");
             let (_, again) = Journal::open::<u32>(&path).expect("opens");
@@ -142,7 +147,10 @@ mod tests {
         let place = bytes.windows(3).position(|window| window == b"two").expect("is there");
         bytes[place] ^= 1;
         std::fs::write(&path, bytes).expect("writes");
+        let before = std::fs::read(&path).expect("reads");
         let (_, entries) = Journal::open::<String>(&path).expect("opens");
         assert_eq!(entries, ["one"]);
+        let aside = std::fs::read(folder.path().join("journal.damaged-1")).expect("was set aside");
+        assert!(aside == before, "with everything that was in it");
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! Workers send [`Event`]s; the caller's thread alone owns the results. Trouble of the harness is retried with a fresh
 //! runner, then task by task alone, and only then given up as an error of the repository.
+//!
+//! A kill (SIGKILL) may come from the kernel or from a person as well as from the test, so it is believed only when it
+//! repeats: an attempt that was killed is made again, and so is one during which everything around it was killed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -9,17 +12,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::normalize::Normalizer;
-use crate::backend::Backend;
+use crate::backend::{Backend, again};
 use crate::error::{Error, Fault, Result};
 use crate::group::GroupKey;
 use crate::record::collected::Group;
 use crate::runner::protocol::{
-    Answer, CollectError, FileReady, GroupDone, ImportTrace, Item, ProcessExit, Request, TraceMode,
+    Answer, CollectError, FileReady, GroupDone, ImportTrace, Item, ProcessExit, Request, SIGKILL, TraceMode,
 };
 use crate::runner::{Ran, Runner, Setting, milliseconds};
 
-/// How often a task is tried again with a fresh runner.
-const TRIES: u32 = 3;
+/// How often a task is tried with a fresh runner, and an attempt that was killed is made.
+const TRIES: u32 = again::TRIES;
 
 /// Attempts of groups of one file, to be made by one file process.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +33,8 @@ pub struct Task {
     pub runs: Vec<Run>,
     pub cost_ms: f64,
     tries: u32,
+    /// How often the runner was killed while the last run of this task was made.
+    kills: u32,
 }
 
 /// Attempts of one group.
@@ -43,7 +48,19 @@ pub struct Run {
 impl Task {
     /// A task without runs.
     pub fn new(file: &str, round: u32, trace: TraceMode) -> Self {
-        Task { file: file.to_owned(), round, trace, runs: Vec::new(), cost_ms: 0.0, tries: 0 }
+        Task { file: file.to_owned(), round, trace, runs: Vec::new(), cost_ms: 0.0, tries: 0, kills: 0 }
+    }
+
+    /// The same run by itself.
+    fn alone(&self, run: Run) -> Self {
+        let mut alone = Task::new(&self.file, self.round, self.trace);
+        alone.runs.push(run);
+        alone
+    }
+
+    /// How often its last run was tried by itself.
+    fn tries_of_one(&self) -> u32 {
+        if self.runs.len() == 1 { self.tries } else { 0 }
     }
 
     fn directory(&self) -> &str {
@@ -185,6 +202,8 @@ struct Worker<'a> {
     /// Directory that is open in the runner, and how many rounds this runner has served.
     directory: Option<(TraceMode, String)>,
     round: Option<u32>,
+    /// Whether attempts are being made right now.
+    running: bool,
 }
 
 /// A file process that is open.
@@ -206,17 +225,20 @@ enum Opened<T> {
 
 impl<'a> Worker<'a> {
     fn new(pool: &'a Pool<'a>, queue: &'a Mutex<Queue>, events: SyncSender<Event>) -> Self {
-        Worker { pool, queue, events, runner: None, directory: None, round: None }
+        Worker { pool, queue, events, runner: None, directory: None, round: None, running: false }
     }
 
     fn work(mut self) {
         while !crate::interrupt::requested() {
             let task = self.queue().pop(self.directory.as_ref());
             let Some(mut task) = task else { return };
+            self.running = false;
             match self.execute(&mut task) {
                 Ok(()) => {}
                 Err(Trouble::Abandoned) => return,
                 Err(Trouble::Harness(error)) => {
+                    task.kills +=
+                        u32::from(self.running && self.runner.as_mut().is_some_and(Runner::was_killed));
                     self.forget_runner();
                     if self.give_back(task, error).is_err() {
                         return;
@@ -254,11 +276,13 @@ impl<'a> Worker<'a> {
         }
         if error.fault() == Fault::Harness && task.runs.len() > 1 {
             for run in &task.runs {
-                let mut alone = Task::new(&task.file, task.round, task.trace);
-                alone.runs.push(*run);
-                self.queue().push(alone);
+                self.queue().push(task.alone(*run));
             }
             return Ok(());
+        }
+        if let ([run], Fault::Harness, TRIES..) = (task.runs.as_slice(), error.fault(), task.kills) {
+            let text = "every process in reach was killed while it ran, three times";
+            return self.tell_ended(&task, *run, &ProcessExit::Signaled { signal: SIGKILL }, text);
         }
         let places: Vec<&str> =
             task.runs.iter().map(|run| self.pool.groups[run.group].group_id.as_str()).collect();
@@ -373,8 +397,15 @@ impl<'a> Worker<'a> {
         let Some(runner) = self.runner.as_mut() else {
             return Err(Error::internal("no runner is open").into());
         };
-        let (events, mut abandoned, mut made) = (&self.events, false, 0);
+        let (events, mut abandoned, mut made, mut killed) = (&self.events, false, 0, 0);
+        let tries = task.tries_of_one();
+        let believed = tries + 1 >= TRIES;
+        self.running = true;
         let ran = runner.run_group(&items, run.repeat, self.pool.timeouts, |done| {
+            if !believed && done.exit == (ProcessExit::Signaled { signal: SIGKILL }) {
+                killed += 1;
+                return Ok(());
+            }
             made += 1;
             let event = Event::Attempt {
                 group: run.group,
@@ -395,52 +426,65 @@ impl<'a> Worker<'a> {
         if abandoned {
             return Err(Trouble::Abandoned);
         }
-        match ran? {
+        let ran = ran?;
+        self.running = false;
+        match ran {
+            Ran::All if killed > 0 => {
+                task.runs.pop();
+                let again = Task { tries: tries + 1, ..task.alone(Run { repeat: killed, ..run }) };
+                self.queue().push(again);
+                Ok(true)
+            }
             Ran::All => Ok(true),
             Ran::ServerDied { exit, .. } => {
-                self.server_died(task, run, exit)?;
+                self.server_died(task, exit)?;
                 Ok(false)
             }
         }
     }
 
     /// The group took the process above it down. Others of the task go on; the group is tried alone, then judged.
-    fn server_died(&mut self, task: &mut Task, run: Run, exit: ProcessExit) -> Result<(), Trouble> {
+    fn server_died(&mut self, task: &mut Task, exit: ProcessExit) -> Result<(), Trouble> {
         self.forget_runner();
+        let tries = task.tries_of_one();
         let Some(guilty) = task.runs.pop() else { return Ok(()) };
         if !task.runs.is_empty() {
             self.queue().push(Task { tries: 0, ..task.clone() });
         }
-        if task.tries + 1 < TRIES {
-            let mut alone = Task::new(&task.file, task.round, task.trace);
-            alone.tries = task.tries + 1;
-            alone.runs.push(guilty);
-            self.queue().push(alone);
+        if tries + 1 < TRIES {
+            self.queue().push(Task { tries: tries + 1, ..task.alone(guilty) });
         } else {
-            let done = GroupDone {
-                attempt: 0,
-                cases: Vec::new(),
-                exit,
-                leftover: 0,
-                connections: Vec::new(),
-                raw_output: "the process that started the attempt was ended as well, three times".into(),
-                running: None,
-                pytest_error: None,
-                deselected: Vec::new(),
-                duration_ms: 0.0,
-                trace: None,
-            };
-            for _ in 0..guilty.repeat {
-                self.tell(Event::Attempt {
-                    group: run.group,
-                    round: task.round,
-                    done: Box::new(done.clone()),
-                    items: Arc::default(),
-                    import: None,
-                })?;
-            }
+            let text = "the process that started the attempt was ended as well, three times";
+            self.tell_ended(task, guilty, &exit, text)?;
         }
         task.runs.clear();
+        Ok(())
+    }
+
+    /// The attempts of a group that takes others down with it.
+    fn tell_ended(&self, task: &Task, run: Run, exit: &ProcessExit, text: &str) -> Result<(), Abandoned> {
+        let done = GroupDone {
+            attempt: 0,
+            cases: Vec::new(),
+            exit: exit.clone(),
+            leftover: 0,
+            connections: Vec::new(),
+            raw_output: text.to_owned(),
+            running: None,
+            pytest_error: None,
+            deselected: Vec::new(),
+            duration_ms: 0.0,
+            trace: None,
+        };
+        for _ in 0..run.repeat {
+            self.tell(Event::Attempt {
+                group: run.group,
+                round: task.round,
+                done: Box::new(done.clone()),
+                items: Arc::default(),
+                import: None,
+            })?;
+        }
         Ok(())
     }
 }

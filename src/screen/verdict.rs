@@ -21,6 +21,9 @@ pub fn judge(group: &Group, attempts: &[&Attempt], partial: bool) -> Verdict {
     let Some(first) = attempts.first().copied() else {
         return dropped(group, Cause::CollectionError, "no attempt could be made", &[], String::new());
     };
+    if let Some(verdict) = over_the_limit(group, attempts) {
+        return verdict;
+    }
     let (outcome, observation) = (first.outcome_hash(), first.observation_hash());
     if let Some(other) = attempts.iter().find(|attempt| attempt.outcome_hash() != outcome) {
         return outcomes_differ(group, first, other);
@@ -46,7 +49,9 @@ pub fn judge(group: &Group, attempts: &[&Attempt], partial: bool) -> Verdict {
 /// The verdict of a group that passes in the base world, where two attempts in one world differ, or a difference was seen
 /// once and never again. `replay` is the command for a world that is not the base world.
 pub fn unsteady(group: &Group, first: &Attempt, other: &Attempt, replay: String) -> Verdict {
-    let mut verdict = if first.outcome_hash() == other.outcome_hash() {
+    let mut verdict = if let Some(verdict) = over_the_limit(group, &[first, other]) {
+        verdict
+    } else if first.outcome_hash() == other.outcome_hash() {
         outputs_differ(group, first, other)
     } else {
         outcomes_differ(group, first, other)
@@ -108,17 +113,36 @@ pub fn cold_differs(group: &Group, fork: &Attempt, cold: &Attempt) -> Verdict {
     dropped(group, Cause::NondeterministicOutcome, summary, &[fork, cold], excerpt)
 }
 
+/// The verdict of a group that goes over its limit, always or at times, and else shows one and the same: how far it comes
+/// until then is the machine's affair.
+fn over_the_limit(group: &Group, attempts: &[&Attempt]) -> Option<Verdict> {
+    let (late, finished): (Vec<&Attempt>, Vec<&Attempt>) =
+        attempts.iter().copied().partition(|attempt| matches!(attempt.exit, Exit::TimedOut { .. }));
+    let Exit::TimedOut { scope, case } = &late.first()?.exit else { return None };
+    let same = |attempt: &&Attempt| {
+        attempt.exit == Exit::Finished && attempt.outcome_hash() == finished[0].outcome_hash()
+    };
+    if !finished.iter().all(same) {
+        return None;
+    }
+    let limit = match scope {
+        TimeScope::Case => "a case's time limit",
+        TimeScope::Group => "the group's time limit",
+    };
+    let place = case.as_ref().map(|case| format!(" in {case}")).unwrap_or_default();
+    let often = if finished.is_empty() {
+        "every attempt".to_owned()
+    } else {
+        format!("{} of {} attempts", late.len(), attempts.len())
+    };
+    let summary = format!("over {limit}{place} in {often}");
+    Some(dropped(group, Cause::TimesOut, &summary, attempts, late[0].raw_output.clone()))
+}
+
 fn unfinished(group: &Group, first: &Attempt, seen: &[&Attempt]) -> Option<Verdict> {
     let (cause, summary) = match &first.exit {
-        Exit::Finished => return None,
-        Exit::TimedOut { scope, case } => {
-            let limit = match scope {
-                TimeScope::Case => "a case's time limit",
-                TimeScope::Group => "the group's time limit",
-            };
-            let place = case.as_ref().map(|case| format!(" in {case}")).unwrap_or_default();
-            (Cause::TimesOut, format!("over {limit}{place} in every attempt"))
-        }
+        // Attempts that are over the limit were seen before.
+        Exit::Finished | Exit::TimedOut { .. } => return None,
         Exit::Exited { code } => {
             (Cause::Crashes, format!("the process left with exit code {code} before the test was over"))
         }
@@ -417,6 +441,25 @@ mod tests {
             cause(&[pass, attempt(1, &[Outcome::Passed], "b")]).as_deref(),
             Some("nondeterministic-output")
         );
+    }
+
+    #[test]
+    fn a_group_that_is_at_times_over_its_limit_times_out() {
+        use Outcome::{Failed, Passed};
+        let late = |number, seen: &[Outcome]| Attempt {
+            exit: Exit::TimedOut { scope: TimeScope::Group, case: None },
+            ..attempt(number, seen, "")
+        };
+        let once = [attempt(0, &[Passed, Passed], ""), late(1, &[Passed])];
+        let Verdict::Dropped { cause, evidence } = judged(&group(), &once, false) else { panic!("dropped") };
+        assert_eq!(cause, Cause::TimesOut);
+        assert_eq!(evidence.summary, "over the group's time limit in 1 of 2 attempts");
+        assert_eq!(
+            self::cause(&[late(0, &[Passed]), late(1, &[Passed, Passed])]).as_deref(),
+            Some("times-out")
+        );
+        let otherwise = [attempt(0, &[Passed], ""), attempt(1, &[Failed], ""), late(2, &[])];
+        assert_eq!(self::cause(&otherwise).as_deref(), Some("nondeterministic-outcome"));
     }
 
     #[test]

@@ -42,10 +42,23 @@ pub fn pin(
         origin: Origin::Git { url: publish_git_url(url) },
         key: vec![commit.to_string(), format!("submodules={submodules}")],
     };
-    context.find_or_make(slug, request, |target| {
+    let export = |target: &Path| {
         let repository = open_with(context, &location, commit.as_str())?;
-        let part = Part { location, repository, commit: commit.to_string(), below: PathBuf::new() };
+        let part = Part {
+            location: location.clone(),
+            repository,
+            commit: commit.to_string(),
+            below: PathBuf::new(),
+        };
         part.export(context, target, submodules)
+    };
+    context.find_or_make(slug, request, |target| match (export(target), &location) {
+        (Err(_), Location::Remote(remote)) if fetch::set_aside_damaged(context, remote)? => {
+            fs_err::remove_dir_all(target)?;
+            fs_err::create_dir(target)?;
+            export(target)
+        }
+        (result, _) => result,
     })
 }
 

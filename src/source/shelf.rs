@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::error::{Error, Result};
 use crate::record::id::RepoSlug;
 use crate::record::source::Pinned;
-use crate::store::{self, Cache};
+use crate::store::{self, Cache, Found};
 
 /// A directory aside is unlocked for a moment after it was made; younger ones are left alone.
 const YOUNG: Duration = Duration::from_mins(1);
@@ -106,24 +106,24 @@ impl Place {
         self.directory.join("tree")
     }
 
-    /// The source that lies here; what is incomplete or unreadable counts as absent.
+    /// The source that lies here, if it is whole: the record unchanged, and every file what it was.
     pub fn find(&self, slug: &RepoSlug) -> Option<Pinned> {
-        let mut pinned: Pinned = store::read_json(&self.record()).ok().flatten()?;
+        let Ok(Found::Whole(mut pinned)) = store::find_sealed::<Pinned>(&self.record()) else { return None };
         pinned.slug = slug.clone();
         pinned.tree = self.tree();
-        pinned.tree.is_dir().then_some(pinned)
+        super::verify(&pinned).is_ok().then_some(pinned)
     }
 
     /// Puts a finished source here. Whoever comes second keeps what the first one made: both are made from the same pin.
-    /// What lies here and is not whole is removed.
+    /// What lies here and is not whole is set aside.
     ///
     /// # Errors
     /// IO errors.
     pub fn put(&self, aside: Aside, mut pinned: Pinned) -> Result<Pinned> {
         pinned.tree = self.tree();
-        store::write_json(&aside.directory.path().join("pinned.json"), &pinned)?;
+        store::write_sealed(&aside.directory.path().join("pinned.json"), &pinned)?;
         if self.directory.exists() && self.find(&pinned.slug).is_none() {
-            fs_err::remove_dir_all(&self.directory)?;
+            store::set_aside(&self.directory)?;
         }
         match fs_err::rename(aside.directory.path(), &self.directory) {
             Ok(()) => {

@@ -61,6 +61,14 @@ impl Bench {
         bench
     }
 
+    /// A bench that shares what was downloaded, and nothing that was made of it.
+    pub fn with_downloads_only() -> Self {
+        let bench = Bench::with_empty_cache();
+        std::os::unix::fs::symlink(SHARED_CACHE.join("uv"), bench.cache().join("uv"))
+            .expect("a link can be made");
+        bench
+    }
+
     /// A bench whose cache is empty.
     pub fn with_empty_cache() -> Self {
         let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(env!("CARGO_TARGET_TMPDIR"));
@@ -226,6 +234,11 @@ impl Running {
 
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Whether it has not ended yet.
+    pub fn is_alive(&mut self) -> bool {
+        self.child.try_wait().expect("can be waited for").is_none()
     }
 
     /// Waits until `text` appears on stderr.

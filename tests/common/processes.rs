@@ -39,6 +39,11 @@ impl Descendants {
         Descendants { processes, spaces }
     }
 
+    /// Their numbers, the first process not among them.
+    pub fn below(&self, root: u32) -> Vec<u32> {
+        self.processes.iter().map(|one| one.id).filter(|id| *id != root).collect()
+    }
+
     /// How many sandboxes are among them.
     pub fn sandboxes(&self) -> usize {
         self.spaces.len()

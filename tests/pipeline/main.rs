@@ -4,10 +4,15 @@
 mod common;
 
 mod command_line;
+mod damage;
 mod determinism;
+mod full_disk;
 mod git_sources;
 mod interruption;
+mod isolation;
+mod kills;
 mod neighbours;
 mod rules;
+mod secrets;
 mod verdicts;
 mod versions;

@@ -61,6 +61,23 @@ fn verdict(row: &Value) -> &str {
 }
 
 #[test]
+fn what_another_build_could_see_otherwise_is_no_golden_observation() {
+    let nondeterministic: BTreeSet<&str> = EVERY_VERDICT
+        .iter()
+        .filter(|one| one.verdict().starts_with("nondeterministic-"))
+        .map(|one| one.group)
+        .collect();
+    let rows = built().dataset().rows("cases");
+    let (of_those, others): (Vec<&Value>, Vec<&Value>) =
+        rows.iter().partition(|row| nondeterministic.contains(text(&row["group_id"])));
+    assert!(of_those.len() >= nondeterministic.len(), "{of_those:#?}");
+    for row in of_those {
+        assert!(row["outcome"].is_null() && row["stdout"].is_null(), "{row}");
+    }
+    assert!(others.iter().any(|row| row["outcome"] == "failed"), "what always fails is told");
+}
+
+#[test]
 fn every_group_has_the_verdict_that_it_is_labelled_with() {
     let rows = built().dataset().rows("groups");
     let found: BTreeMap<&str, &str> = rows.iter().map(|row| (text(&row["group_id"]), verdict(row))).collect();

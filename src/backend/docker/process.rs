@@ -232,6 +232,11 @@ impl Process for ContainerProcess {
         log
     }
 
+    fn was_killed_inside(&mut self) -> bool {
+        self.shared.wait(Duration::from_secs(1), false).is_ok_and(|over| over)
+            && self.shared.ending().code == Some(128 + nix::libc::SIGKILL)
+    }
+
     fn wait(mut self: Box<Self>, limit: Duration) -> Result<Finished> {
         let over = self.shared.wait(limit, true)?;
         let (stdout, stderr) = (self.shared.stdout.text(), self.shared.stderr.text());

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
-use pep508_rs::{Requirement, VerbatimUrl};
 use toml::value::Datetime;
 
 use crate::config::raw::{Pairs, Text, Texts};
@@ -118,10 +117,10 @@ fn requirement(text: &str) -> Result<(), (String, String)> {
         let hint = "the tree is installed anyway; name its extras in extras = […]".to_owned();
         return Err(("is the tree itself".to_owned(), hint));
     }
-    match Requirement::<VerbatimUrl>::from_str(text) {
+    match crate::requirement::check(text) {
         Ok(_) => Ok(()),
-        Err(error) => {
-            let reason = redact(error.message.to_string().lines().next().unwrap_or_default());
+        Err(reason) => {
+            let reason = redact(&reason);
             let hint = "write it like \"numpy>=1.24\", or name a file of the tree".to_owned();
             Err((format!("is neither a requirement nor a file of the tree: {reason}"), hint))
         }

@@ -61,6 +61,34 @@ pub fn fetch(context: &Context<'_>, remote: &Remote, commit: Oid) -> Result<Repo
     Ok(repository)
 }
 
+/// Sets the cache's repository for a remote aside when an object in it cannot be read or is not what its name says. Gives
+/// whether it did.
+///
+/// # Errors
+/// IO errors.
+pub fn set_aside_damaged(context: &Context<'_>, remote: &Remote) -> Result<bool> {
+    let name = sha256_hex(remote.shown().as_bytes());
+    let folder = context.cache.dir("git")?;
+    let _lock = lock(&folder.join(format!("{name}.lock")))?;
+    let path = folder.join(&name);
+    if !path.exists() || is_sound(&path) {
+        return Ok(false);
+    }
+    crate::store::set_aside(&path)?;
+    Ok(true)
+}
+
+fn is_sound(path: &std::path::Path) -> bool {
+    let Ok(repository) = Repository::open_bare(path) else { return false };
+    let Ok(database) = repository.odb() else { return false };
+    let mut sound = true;
+    let listed = database.foreach(|id| {
+        sound = database.read(*id).is_ok();
+        sound
+    });
+    sound && listed.is_ok()
+}
+
 fn lock(path: &std::path::Path) -> Result<Flock<std::fs::File>> {
     let mut options = std::fs::OpenOptions::new();
     options.create(true).truncate(false).write(true).mode(0o644);
@@ -76,7 +104,7 @@ fn open_or_create(path: &std::path::Path) -> Result<Repository> {
         return Ok(repository);
     }
     if path.exists() {
-        fs_err::remove_dir_all(path)?;
+        crate::store::set_aside(path)?;
     }
     Repository::init_bare(path).map_err(|error| explain(&format!("cannot make {}", path.display()), &error))
 }
@@ -240,6 +268,11 @@ pub fn explain(action: &str, error: &git2::Error) -> Error {
         _ if denied => Some(ACCESS),
         _ => None,
     };
+    if message.contains("No space left on device") || message.contains("Disk quota exceeded") {
+        return Error::machine(format!("{action}: {message}")).with_hint(
+            "free some disk space, or name another place with --cache-dir, and run the same command again",
+        );
+    }
     let result = Error::repository(format!("{action}: {message}"));
     match hint {
         Some(hint) => result.with_hint(hint),

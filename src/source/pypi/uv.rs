@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use super::IndexTool;
+use crate::backend::again;
 use crate::error::{Error, Result};
 use crate::redact::redact;
 
@@ -20,7 +21,13 @@ impl IndexTool for UvIndex {
         let (project, version) = parts(requirement)?;
         let directory = tempfile::tempdir().map_err(|error| Error::from(error).at("temporary directory"))?;
         fs_err::write(directory.path().join("uv.toml"), static_metadata(project, version))?;
-        let answer = self.run(directory.path(), requirement)?;
+        let mut answer = self.run(directory.path(), requirement)?;
+        for _ in 1..again::TRIES {
+            if answer.status.code().is_some() {
+                break;
+            }
+            answer = self.run(directory.path(), requirement)?;
+        }
         let messages = redact(&String::from_utf8_lossy(&answer.stderr));
         if !answer.status.success() {
             return Err(refused(requirement, &messages));

@@ -178,15 +178,21 @@ class GroupRunner:
     def loop_starts(self):
         """The first case is about to start."""
         if self.server.tracer is not None:
-            self._guard(self.server.tracer.start_group)
+            self._guard(self._start_trace)
 
     def loop_ended(self):
         """The last case is over."""
         if self.server.tracer is not None and getpid() == self.process:
             self._guard(self._write_trace)
 
+    def _start_trace(self):
+        from .followed import Children
+
+        self.followed = Children(self.server.tracer.root)
+        self.server.tracer.start_group()
+
     def _write_trace(self):
-        self.report.append(("trace", self.server.tracer.group_summary()))
+        self.report.append(("trace", {**self.server.tracer.group_summary(), "child_calls": self.followed.calls()}))
 
     def case_starts(self, item):
         """`item` starts: note it for the file process, which watches the time."""

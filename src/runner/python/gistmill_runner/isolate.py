@@ -13,7 +13,7 @@ all.
 
 import ctypes
 import os
-from os import close, getpid, mkdir, rmdir, scandir, stat, unlink
+from os import close, getpid, mkdir, rename, rmdir, scandir, stat, unlink
 
 from .descriptors import move_up
 
@@ -68,26 +68,35 @@ def _escape(path):
 
 
 def _remove_tree(path):
-    """Remove a directory and all below it, whatever permissions a test has left there."""
-    try:
-        entries = list(scandir(path))
-    except PermissionError:
-        _chmod(path, 0o700)
-        entries = list(scandir(path))
-    for entry in entries:
-        if entry.is_dir(follow_symlinks=False):
-            _remove_tree(entry.path)
-        else:
-            try:
+    """Remove a directory and all below it, whatever permissions a test has left there, and however deep it is.
+
+    Directories are moved beside `path` before they are emptied: what a test nests can be deeper than a path is long.
+    """
+    folders, count = [path], 0
+    while folders:
+        folder = folders.pop()
+        for entry in _entries(folder):
+            if entry.is_dir(follow_symlinks=False):
+                count += 1
+                beside = "%s-%d" % (path, count)
+                _chmod(entry.path, 0o700)
+                rename(entry.path, beside)
+                folders.append(beside)
+            else:
                 unlink(entry.path)
-            except PermissionError:
-                _chmod(path, 0o700)
-                unlink(entry.path)
+        rmdir(folder)
+
+
+def _entries(folder):
     try:
-        rmdir(path)
+        entries = list(scandir(folder))
+        # What is in it can only be taken out of a directory that can be written.
+        if entries:
+            _chmod(folder, 0o700)
+        return entries
     except PermissionError:
-        _chmod(os.path.dirname(path), 0o700)
-        rmdir(path)
+        _chmod(folder, 0o700)
+        return list(scandir(folder))
 
 
 class Layer:

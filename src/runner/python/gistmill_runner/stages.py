@@ -27,6 +27,7 @@ _FIRST_WITH_VERSION_VARIABLE = (8, 2)
 def directory(server, request):
     """The directory process: configure pytest for the first file, then serve; file and group processes come of it."""
     if request.get("trace", "off") != "off":
+        from . import followed  # noqa: F401 (here, so that no group has to)
         from .tracer import Tracer
 
         server.tracer = server.guarded(request["id"], Tracer, os.getcwd(), request["trace"])

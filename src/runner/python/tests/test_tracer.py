@@ -163,5 +163,50 @@ def test_alone_again(): pass
     assert [runner.run(ready, name)["trace"]["starts_threads"] for name in names] == [False, True, False]
 
 
+CHILD = """
+import os, sys
+import lib
+
+def test_children():
+    import subprocess
+    run = lambda *command, **options: subprocess.run([sys.executable, *command], check=True, capture_output=True, text=True, **options)
+    code = "import lib; lib.factorial(4); import os, sys; print(sorted(k for k in os.environ if 'GIST' in k), os.environ.get('PYTHONPATH'), [p for p in sys.path if 'gistmill' in p])"
+    assert run("-c", code).stdout == "[] None []\\n"  # 4 calls, and 2 while lib is imported
+    assert run("-c", code, env={"PYTHONPATH": "/x:/y"}).stdout == "[] /x:/y []\\n"  # 6
+    run("child.py", close_fds=False, cwd=os.getcwd())  # itself, 2 at import, 5, and 6 of its own child
+    assert run("-I", "-c", "import os; print(sorted(k for k in os.environ if 'GIST' in k))").stdout == "[]\\n"  # not followed
+    subprocess.run(["sh", "-c", "true"], check=True)
+    lib.factorial(1)
+
+def test_none():
+    lib.factorial(2)
+"""
+
+CHILD_PROGRAM = """
+import multiprocessing, subprocess, sys
+import lib
+
+def main():
+    lib.factorial(5)
+    subprocess.run([sys.executable, "-c", "import lib; lib.factorial(4)"], check=True)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("mode", ["tree", "all"])
+def test_child_interpreters_are_followed(start, python, mode):
+    runner = start({"lib.py": LIBRARY, "child.py": CHILD_PROGRAM, "test_t.py": CHILD}, python=python)
+    ready = runner.open("test_t.py", trace=mode)
+    done = runner.run(ready, "test_children")
+    assert outcomes(done) == ["passed"], done["cases"]
+    assert done["trace"]["child_calls"] == 6 + 6 + (1 + 2 + 5 + 6)
+    own = {f["function"]: f["calls"] for f in done["trace"]["functions"]}
+    assert own["factorial"] == 1
+    assert runner.run(ready, "test_none")["trace"]["child_calls"] == 0
+
+
 def trace_is_by_profile(runner):
     return tuple(map(int, runner.greeting["python"].split(".")[:2])) < (3, 12)

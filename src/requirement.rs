@@ -1,0 +1,76 @@
+//! Single requirements as PEP 508 writes them. Pure.
+
+use std::str::FromStr;
+use std::sync::LazyLock;
+
+use pep508_rs::{Requirement, VerbatimUrl};
+use regex::Regex;
+
+/// The requirement that a text is; none when it is something else.
+pub fn parse(text: &str) -> Option<Requirement<VerbatimUrl>> {
+    check(text).ok()
+}
+
+/// The same, or why it is none.
+///
+/// # Errors
+/// In words, on one line.
+pub fn check(text: &str) -> Result<Requirement<VerbatimUrl>, String> {
+    let text = text.trim();
+    refuse(text)?;
+    Requirement::from_str(text)
+        .map_err(|error| error.message.to_string().lines().next().unwrap_or_default().to_owned())
+}
+
+/// What is not even handed to the parser: it would put variables of the user's environment into a URL, and it takes for
+/// granted that names end as they should.
+fn refuse(text: &str) -> Result<(), String> {
+    static NAMES: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"^\s*([A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\]?)?").expect("a constant pattern")
+    });
+    let is_name = |name: &str| {
+        let ends = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());
+        ends(name.chars().next()) && ends(name.chars().next_back())
+    };
+    if text.contains("${") {
+        return Err("it names a variable of the environment".to_owned());
+    }
+    let Some(found) = NAMES.captures(text) else { return Ok(()) };
+    let extras = found.get(2).map(|extras| extras.as_str()).unwrap_or_default();
+    // A path may start with a dot: the parser says so itself.
+    let is_path = text.starts_with('.');
+    if (is_path || is_name(&found[1])) && extras.split(',').all(|extra| is_name(extra.trim())) {
+        Ok(())
+    } else {
+        Err("a name starts and ends with a letter or a digit".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_do_not_end_as_they_should_are_refused() {
+        for text in [
+            "n_ @ https://host/x",
+            "na_>=1",
+            "s. ; python_version > '3'",
+            "-x",
+            "a[b_]",
+            "a[b,-c]>=1",
+            "a [ b. ]",
+        ] {
+            assert!(check(text).is_err(), "{text}");
+        }
+        for text in ["a", "a_b.c-d>=1", "a[b,c_d] ; extra == 'x'", " a @ https://host/x_ "] {
+            assert!(check(text).is_ok(), "{text}: {:?}", check(text));
+        }
+    }
+
+    #[test]
+    fn variables_of_the_environment_are_never_put_into_a_requirement() {
+        let error = check("a @ https://host/${HOME}/a.whl").unwrap_err();
+        assert!(error.contains("variable of the environment"), "{error}");
+    }
+}

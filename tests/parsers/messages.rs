@@ -1,0 +1,216 @@
+//! What comes from the processes of a repository: answers on the runner's pipe, node IDs, output, JUnit files.
+
+use std::collections::BTreeMap;
+
+use gistmill::backend::Places;
+use gistmill::group;
+use gistmill::runner::protocol::{self, Answer, CollectError, Item};
+use gistmill::screen::{cold, normalize::Normalizer};
+use proptest::prelude::*;
+
+use crate::{bytes, fuzz, text};
+
+const GROUP_DONE: &str = r#"{"id":3,"type":"group_done","attempt":0,"cases":[{"index":0,"outcome":"passed","stdout":"x","duration_ms":1.5,"process_ids":[7]}],"exit":{"kind":"timed_out","scope":"case","index":null},"leftover":1,"connections":["1.2.3.4:5"],"raw_output":"","running":-1,"deselected":[null,1],"duration_ms":3.25,"trace":{"functions":[{"file":"a.py","function":"f","line":1,"calls":2,"order":0,"lines":[1,2]}],"total_calls":3,"starts_threads":true,"complete":true}}"#;
+const DISCOVERED: &str = r#"{"id":1,"type":"discovered","items":[{"index":0,"node_id":"tests/test_a.py::test_b[x]","file":"tests/test_a.py","classes":["A"],"function":"test_b","parameters":"x","kind":"function","markers":[],"fixtures":["f"],"line":3}],"errors":[{"file":"a.py","kind":"error","text":"t","missing_module":"m"}],"config":{"x":[1]},"neutralise":[{"plugin":"p","options":["-p","no:x"],"reason":"r"}]}"#;
+const FAILED: &str =
+    r#"{"id":2,"type":"failed","stage":"collect","error":{"exception":null,"text":"\ud800"}}"#;
+const JSON: &[&str] = &[
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\"",
+    "\\",
+    "\\u",
+    "\\ud800",
+    "null",
+    "true",
+    "-1",
+    "1e400",
+    "18446744073709551616",
+    "\n",
+    " ",
+    "\0",
+    "\"id\"",
+    "\"type\"",
+    "\"group_done\"",
+    "\"kind\"",
+    "\"cases\"",
+    "@gistmill t ",
+    "\n@gistmill t 12 ",
+    "@gistmill wrong 3 ",
+    "999999999999 ",
+    "é",
+];
+
+fn frame(json: &str) -> Vec<u8> {
+    format!("noise\n@gistmill t {} {json}\n\n@gistmill u 3 abc", json.len()).into_bytes()
+}
+
+#[test]
+fn answers_on_the_pipe() {
+    let samples = [GROUP_DONE, DISCOVERED, FAILED].map(frame).to_vec();
+    fuzz(bytes(samples, JSON), |bytes| {
+        let mut pipe = bytes.as_slice();
+        for _ in 0..bytes.len() + 2 {
+            match protocol::read_answer(&mut pipe, "t") {
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => return,
+            }
+        }
+        panic!("more answers than bytes");
+    });
+}
+
+#[test]
+fn answers_are_read_whole_between_any_noise() {
+    let noise = || bytes(vec![b"plain output\n".to_vec(), b"\n@gistmill x 5 hello".to_vec()], JSON);
+    fuzz((noise(), noise()), |(before, after)| {
+        let before = String::from_utf8_lossy(before).replace("@gistmill t ", "@gistmill v ");
+        let mut all = before.into_bytes();
+        all.extend_from_slice(format!("\n@gistmill t {} {FAILED}\n", FAILED.len()).as_bytes());
+        all.extend_from_slice(after);
+        // A lone surrogate is no JSON for this reader: an error, and never another answer.
+        assert!(protocol::read_answer(&mut all.as_slice(), "t").is_err());
+        let good = FAILED.replace("\\ud800", "x");
+        let all = [all.split(|byte| *byte == b'@').next().unwrap_or_default(), &frame(&good)].concat();
+        let answer = protocol::read_answer(&mut all.as_slice(), "t").expect("reads").expect("is there");
+        assert!(answer.id == 2 && matches!(answer.answer, Answer::Failed { .. }));
+    });
+}
+
+fn item(index: usize, node_id: &str, parts: &[String]) -> Item {
+    let part = |at: usize| parts.get(at).cloned().unwrap_or_default();
+    Item {
+        index,
+        node_id: node_id.to_owned(),
+        file: part(0),
+        classes: parts.iter().skip(3).cloned().collect(),
+        function: part(1),
+        parameters: parts.get(2).cloned(),
+        kind: if index % 5 == 4 { "DoctestItem".into() } else { "function".into() },
+        markers: Vec::new(),
+        fixtures: Vec::new(),
+        line: None,
+    }
+}
+
+const IDS: &[&str] = &[
+    "::",
+    "/",
+    "[",
+    "]",
+    ".py",
+    "\n",
+    " ",
+    "\0",
+    "\\",
+    "..",
+    "/testbed",
+    "/testbed/",
+    "/opt/venv",
+    "/tmp",
+    "/tmp/pytest-of-gistmill/pytest-0",
+    "/home/gistmill",
+    "<root>",
+    "0x7f0011223344",
+    "é",
+    "😀",
+    "\u{202e}",
+    "'",
+    "\"",
+    "-k",
+    "a",
+    "::TestA",
+    "12345",
+    "in 0.01s",
+    "pytest-0",
+];
+
+#[test]
+fn node_ids() {
+    let normalizer = Normalizer::new(&Places::in_sandbox(), "gistmill");
+    let one = || text(&["tests/test_a.py::TestB::test_c[x-1]", "/testbed/tests/a.py"], IDS);
+    let parts = prop::collection::vec(one(), 0..5);
+    fuzz(prop::collection::vec((one(), parts), 0..8), |rows| {
+        let items: Vec<Item> =
+            rows.iter().enumerate().map(|(index, (id, parts))| item(index, id, parts)).collect();
+        let (groups, unsupported) = group::group(&items, &normalizer);
+        let cases: usize = groups.iter().map(|group| group.cases.len()).sum();
+        assert_eq!(cases, items.iter().filter(|item| item.kind == "function").count());
+        assert!(unsupported.len() <= items.len());
+        for group in &groups {
+            let _ = group.entry_command();
+        }
+        let errors: Vec<CollectError> = rows
+            .iter()
+            .map(|(id, parts)| CollectError {
+                node_id: id.clone(),
+                file: parts.first().cloned().unwrap_or_default(),
+                kind: "error".into(),
+                exception: None,
+                text: id.clone(),
+                missing_module: None,
+            })
+            .collect();
+        let _ = group::uncollected(&errors, &normalizer);
+    });
+}
+
+#[test]
+fn output() {
+    let normalizer = Normalizer::new(&Places::in_sandbox(), "gistmill");
+    fuzz(text(&["at 0x7f0011223344 in /testbed/a.py: 12345", "1 passed in 0.01s"], IDS), |text| {
+        let once = || {
+            let mut replaced = BTreeMap::new();
+            (normalizer.output(text, &[12_345], &mut replaced), replaced)
+        };
+        let (normal, replaced) = once();
+        assert_eq!(once(), (normal.clone(), replaced.clone()));
+        assert!(!replaced.is_empty() || &normal == text, "changed, and nothing was listed");
+        // In the middle of a word it is no address.
+        let address = |c: char| !c.is_alphanumeric() && c != '_';
+        for (at, found) in normal.match_indices("0x7f0011223344 ") {
+            assert!(!normal[..at].chars().next_back().is_none_or(address), "{found} is left in {normal}");
+        }
+        assert_eq!(normalizer.id(text), normalizer.id(text));
+    });
+}
+
+const XML: &[&str] = &[
+    "<",
+    ">",
+    "/>",
+    "</",
+    "<testcase",
+    " name=\"a\"",
+    "<failure/>",
+    "<error>",
+    "<skipped type=\"pytest.xfail\"/>",
+    "&",
+    "&#x0;",
+    "&lt;",
+    "&#xffffffff;",
+    "<![CDATA[",
+    "]]>",
+    "<!--",
+    "-->",
+    "<!DOCTYPE a [<!ENTITY b \"c\">]>",
+    "&b;",
+    "<?xml",
+    "?>",
+    "\"",
+    "'",
+    "\0",
+    "é",
+    "\n",
+];
+
+#[test]
+fn junit_files() {
+    let sample = "<?xml version=\"1.0\"?><testsuites><testsuite><testcase classname=\"t\" name=\"a[x &lt; y]\" time=\"0.1\" />\
+                  <testcase name=\"b\"><failure message=\"m\">text</failure></testcase></testsuite></testsuites>";
+    fuzz(text(&[sample], XML), |text| drop(cold::parse_report(text)));
+}
