@@ -15,7 +15,7 @@ mod location;
 mod path;
 mod pypi;
 mod shelf;
-mod time;
+pub mod time;
 mod tree;
 
 use std::path::Path;

@@ -17,6 +17,7 @@ use crate::record::environment::{Built, ImageName};
 use crate::record::id::RepoSlug;
 use crate::record::source::Pinned;
 use crate::screen::conditions::Conditions;
+use crate::source;
 use crate::store::Cache;
 
 /// Where the environment of a repository is built, and what that place can vary.
@@ -175,7 +176,7 @@ impl Machine {
             tag: image::tag(&pinned.slug, &built.key),
             venv: built.venv.clone(),
             tree: built.tree.clone(),
-            created: pinned.pinned_at.clone(),
+            created: (pinned.pinned_at.clone(), source::time::from_rfc3339(&pinned.pinned_at)?),
         };
         let made = image::ensure(engine, base, &contents, progress)?;
         self.keep_budget(engine, &made.tag, progress)?;

@@ -5,7 +5,7 @@ use std::time::UNIX_EPOCH;
 
 use toml::value::{Datetime, Offset};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 const DAY: i64 = 24 * 60 * 60;
 
@@ -14,6 +14,15 @@ pub fn rfc3339(seconds: i64) -> String {
     let (year, month, day) = civil(seconds.div_euclid(DAY));
     let rest = seconds.rem_euclid(DAY);
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+/// Seconds since 1970 of what [`rfc3339`] wrote.
+///
+/// # Errors
+/// Internal: the text is no such moment.
+pub fn from_rfc3339(text: &str) -> Result<i64> {
+    let moment: Option<Datetime> = text.parse().ok();
+    moment.as_ref().and_then(seconds).ok_or_else(|| Error::internal(format!("`{text}` is no moment")))
 }
 
 /// Seconds since 1970 of a TOML date with time and offset; fractions are cut. `None` when a part is missing.

@@ -6,7 +6,7 @@ use crate::common::Bench;
 
 fn bench() -> Bench {
     let bench = Bench::new();
-    crate::in_containers(&bench, "", &["small_and_good"]);
+    crate::in_containers(&bench, "", "", &["small_and_good"]);
     bench
 }
 

@@ -1,26 +1,44 @@
 //! What breaks in the middle, and what comes out all the same.
 
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::common::dataset::text;
 use crate::common::{Bench, Running};
 use crate::docker;
 
-const SETTINGS: &str = "[screen]\nattempts = 3";
+const SETTINGS: &str = "[screen]\nattempts = 2";
 const TREE: &str = "slow_enough_to_interrupt";
+/// What two builds must agree in, to the last byte.
+const SAME: [&str; 4] = ["instances.jsonl", "instances.parquet", "cases.parquet", "traces.parquet"];
 
-fn bench() -> Bench {
+fn bench(of_docker: &str) -> Bench {
     let bench = Bench::new();
-    crate::in_containers(&bench, SETTINGS, &[TREE]);
+    crate::in_containers(&bench, SETTINGS, of_docker, &[TREE]);
     bench
 }
 
-/// What two builds must agree in, to the last byte.
+fn files(bench: &Bench) -> BTreeMap<&'static str, Vec<u8>> {
+    SAME.iter().map(|name| (*name, bench.dataset().bytes(name))).collect()
+}
+
+/// What a build that nothing disturbs gives.
+static UNDISTURBED: LazyLock<BTreeMap<&'static str, Vec<u8>>> = LazyLock::new(|| {
+    let bench = bench("");
+    bench.build(&[]).with_code(0);
+    assert_eq!(bench.dataset().instances().len(), 9);
+    files(&bench)
+});
+
 #[track_caller]
-fn assert_same(one: &Bench, other: &Bench) {
-    for name in ["instances.jsonl", "instances.parquet", "cases.parquet", "traces.parquet"] {
-        assert!(one.dataset().bytes(name) == other.dataset().bytes(name), "{name} differs");
+fn assert_undisturbed(bench: &Bench) {
+    for (name, bytes) in files(bench) {
+        assert!(bytes == UNDISTURBED[name], "{name} differs");
     }
+    assert_eq!(docker(&["ps", "--all", "--quiet", "--filter", "label=gistmill"]), "");
 }
 
 fn running() -> Vec<String> {
@@ -28,47 +46,101 @@ fn running() -> Vec<String> {
     ids.lines().map(str::to_owned).collect()
 }
 
-pub fn a_killed_container_changes_nothing() {
-    let (undisturbed, disturbed) = (bench(), bench());
-    undisturbed.build(&[]).with_code(0);
-    let mut build = Running::start(disturbed.gistmill(&["build", "repos.toml"]));
-    let mut killed = 0;
-    for stage in ["screen 1/2", "attempts, round", "cold runs"] {
-        build.wait_for(stage);
-        std::thread::sleep(Duration::from_millis(1200));
-        for id in running() {
-            // It may have ended by itself in the meantime.
-            let output =
-                std::process::Command::new("docker").args(["kill", &id]).output().expect("docker is there");
-            killed += usize::from(output.status.success());
+/// Whatever the command says: what it is about may have ended by itself in the meantime.
+fn try_docker(arguments: &[&str]) -> bool {
+    Command::new("docker").args(arguments).output().expect("docker is on PATH").status.success()
+}
+
+/// Waits for a container that has been at work for a moment.
+#[track_caller]
+fn at_work() -> Vec<String> {
+    let deadline = Instant::now() + Duration::from_mins(2);
+    loop {
+        let before = running();
+        std::thread::sleep(Duration::from_millis(700));
+        let still: Vec<String> = running().into_iter().filter(|id| before.contains(id)).collect();
+        if !still.is_empty() {
+            return still;
         }
+        assert!(Instant::now() < deadline, "no container is at work");
+    }
+}
+
+/// Events of gistmill's containers since then.
+fn events(name: &str, since: SystemTime) -> String {
+    let seconds = |time: SystemTime| {
+        time.duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_secs().to_string()
+    };
+    let (since, until) = (seconds(since), seconds(SystemTime::now() + Duration::from_secs(1)));
+    let filter = format!("event={name}");
+    docker(&["events", "--since", &since, "--until", &until, "--filter", &filter, "--filter", "label=gistmill"])
+}
+
+pub fn a_killed_container_changes_nothing() {
+    let _ = &*UNDISTURBED;
+    let bench = bench("");
+    let mut build = Running::start(bench.gistmill(&["build", "repos.toml"]));
+    let mut killed = 0;
+    for stage in ["screen 1/2", "trace", "cold runs"] {
+        build.wait_for(stage);
+        killed += at_work().iter().filter(|id| try_docker(&["kill", id])).count();
     }
     build.wait().with_code(0);
-    assert!(killed > 0, "no container was there to be killed");
-    assert_same(&undisturbed, &disturbed);
-    assert_eq!(docker(&["ps", "--all", "--quiet", "--filter", "label=gistmill"]), "");
+    assert!(killed >= 3, "{killed} containers were killed");
+    assert_undisturbed(&bench);
+}
+
+pub fn a_container_out_of_memory_changes_nothing() {
+    let _ = &*UNDISTURBED;
+    let bench = bench("memory = \"512MiB\"\n");
+    let started = SystemTime::now();
+    let mut build = Running::start(bench.gistmill(&["build", "repos.toml"]));
+    build.wait_for("screen 2/2");
+    // The kernel is to end the container's first process, and with it the container, not the one that takes too much.
+    let hog = "echo 1000 > /proc/1/oom_score_adj; exec python3 -c 'held = bytearray(b\"x\") * (1 << 32)'";
+    for id in at_work() {
+        try_docker(&["exec", "--privileged", "--user", "0", &id, "sh", "-c", hog]);
+    }
+    assert!(events("oom", started).contains("gistmill=test"), "nothing ran out of memory");
+    assert!(events("die", started).contains("exitCode=137"), "no container ended by it");
+    build.wait().with_code(0);
+    assert_undisturbed(&bench);
 }
 
 pub fn an_image_that_is_removed_is_made_again() {
-    let (undisturbed, disturbed) = (bench(), bench());
-    undisturbed.build(&[]).with_code(0);
-    let tag = text(&undisturbed.dataset().instances()[0]["image"]).to_owned();
-    let mut build = Running::start(disturbed.gistmill(&["build", "repos.toml"]));
+    let _ = &*UNDISTURBED;
+    let bench = bench("");
+    let mut build = Running::start(bench.gistmill(&["build", "repos.toml"]));
     build.wait_for("screen 2/2");
+    let tag = docker(&["images", "--filter", "label=gistmill=image", "--format", "{{.Repository}}:{{.Tag}}"]);
+    let tag = tag.lines().find(|tag| tag.contains(TREE)).expect("it was made").to_owned();
     docker(&["rmi", "--force", "--no-prune", &tag]);
     build.wait().with_code(0);
-    assert_same(&undisturbed, &disturbed);
+    assert_undisturbed(&bench);
+    // Between two builds as well.
+    assert_eq!(text(&bench.dataset().instances()[0]["image"]), tag);
     docker(&["rmi", "--force", &tag]);
-    disturbed.build(&[]).with_code(0);
-    assert_same(&undisturbed, &disturbed);
+    bench.build(&[]).with_code(0);
+    assert_undisturbed(&bench);
 }
 
-pub fn memory_that_runs_out() {
+pub fn a_budget_that_is_exceeded_evicts_and_changes_nothing() {
+    let _ = &*UNDISTURBED;
     let bench = Bench::new();
-    crate::in_containers(&bench, SETTINGS, &["small_and_good"]);
-    let path = bench.path().join("repos.toml");
-    let config = std::fs::read_to_string(&path).expect("was written");
-    bench.write_config(&config.replace("[docker]\n", "[docker]\nmemory = \"256MiB\"\n"));
+    crate::in_containers(&bench, SETTINGS, "disk_budget = \"1MiB\"\n", &["small_and_good", TREE]);
+    // Both images are there, and there is room for neither.
+    bench.build(&["--until", "collect", "--only", "trees/small_and_good"]).with_code(0);
+    let ended = bench.build(&["--only", &format!("trees/{TREE}")]).with_code(0);
+    assert!(ended.stderr.contains("removed the image gistmill/trees__small_and_good"), "{}", ended.stderr);
+    let listed = bench.run(&["image", "list"]).with_code(0);
+    assert!(!listed.stdout.contains("small_and_good"), "{}", listed.stdout);
+    assert!(listed.stdout.contains(TREE), "{}", listed.stdout);
+    assert_undisturbed(&bench);
+}
+
+pub fn a_test_that_takes_all_memory_is_a_crash_of_that_test_alone() {
+    let bench = Bench::new();
+    crate::in_containers(&bench, SETTINGS, "memory = \"256MiB\"\n", &["small_and_good"]);
     let greedy = bench.path().join("trees/small_and_good/tests/test_greedy.py");
     std::fs::write(&greedy, "def test_takes_all():\n    assert len(bytearray(b'x') * (1 << 30)) > 0\n")
         .expect("can be written");
@@ -77,4 +149,100 @@ pub fn memory_that_runs_out() {
     let row = bench.dataset().group("tests/test_greedy.py::test_takes_all");
     assert_eq!(row["cause"], "crashes", "{row:#}");
     assert_eq!(bench.dataset().instances().len(), 3);
+}
+
+/// Why no engine of a test's own can be started here; none when it can.
+pub fn no_engine_of_its_own() -> Option<String> {
+    if !nix::unistd::geteuid().is_root() {
+        return Some("an engine that may be killed is started by root only".to_owned());
+    }
+    let found = Command::new("dockerd").arg("--version").output().is_ok_and(|output| output.status.success());
+    (!found).then(|| "dockerd is not on PATH".to_owned())
+}
+
+/// An engine that nobody else uses, so that it can be killed.
+struct OwnEngine {
+    daemon: Child,
+    folder: tempfile::TempDir,
+}
+
+impl OwnEngine {
+    /// Starts one that has the base.
+    fn start() -> Self {
+        let folder = tempfile::Builder::new().prefix("engine-").tempdir().expect("a folder can be made");
+        let engine = OwnEngine { daemon: daemon(folder.path()), folder };
+        engine.await_answer();
+        let mut save =
+            Command::new("docker").args(["save", &crate::base()]).stdout(Stdio::piped()).spawn().expect("docker");
+        let base = save.stdout.take().expect("stdout is a pipe");
+        let mut load = Command::new("docker");
+        load.args(["--host", &engine.address(), "load"]).stdin(base).stdout(Stdio::null());
+        assert!(load.status().expect("docker is on PATH").success(), "the base cannot be loaded");
+        assert!(save.wait().expect("docker ends").success(), "the base cannot be saved");
+        engine
+    }
+
+    fn address(&self) -> String {
+        format!("unix://{}/docker.sock", self.folder.path().display())
+    }
+
+    #[track_caller]
+    fn await_answer(&self) {
+        let deadline = Instant::now() + Duration::from_mins(2);
+        while !try_docker(&["--host", &self.address(), "version"]) {
+            let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+            assert!(Instant::now() < deadline, "the engine does not answer:\n{log}");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// `kill -9`, and a start after a moment.
+    fn kill_and_start_again(&mut self) {
+        self.daemon.kill().expect("it runs");
+        self.daemon.wait().expect("it ends");
+        std::thread::sleep(Duration::from_secs(1));
+        self.daemon = daemon(self.folder.path());
+        self.await_answer();
+    }
+}
+
+fn daemon(folder: &Path) -> Child {
+    let log = std::fs::File::options().create(true).append(true).open(folder.join("log")).expect("a log");
+    let place = |name: &str| folder.join(name).display().to_string();
+    Command::new("dockerd")
+        .args(["--data-root", &place("data"), "--exec-root", &place("exec"), "--pidfile", &place("pid")])
+        .args(["--host", &format!("unix://{}", place("docker.sock"))])
+        .args(["--bridge", "none", "--iptables=false", "--ip-masq=false"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .expect("dockerd is on PATH")
+}
+
+impl Drop for OwnEngine {
+    /// Asked to end, it takes down what it has mounted.
+    fn drop(&mut self) {
+        let id = nix::unistd::Pid::from_raw(self.daemon.id().cast_signed());
+        let _ = nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGTERM);
+        let _ = self.daemon.wait();
+    }
+}
+
+pub fn an_engine_that_is_killed_and_started_again_changes_nothing() {
+    let _ = &*UNDISTURBED;
+    let mut engine = OwnEngine::start();
+    let bench = bench("");
+    let mut command = bench.gistmill(&["build", "repos.toml"]);
+    command.env("DOCKER_HOST", engine.address());
+    let mut build = Running::start(command);
+    for stage in ["making the image", "screen 2/2"] {
+        build.wait_for(stage);
+        std::thread::sleep(Duration::from_millis(700));
+        engine.kill_and_start_again();
+    }
+    build.wait().with_code(0);
+    assert_undisturbed(&bench);
+    let left = docker(&["--host", &engine.address(), "ps", "--all", "--quiet", "--filter", "label=gistmill"]);
+    assert_eq!(left, "");
 }

@@ -8,7 +8,7 @@ const SETTINGS: &str = "[screen]\nattempts = 2";
 
 fn built() -> Bench {
     let bench = Bench::new();
-    crate::in_containers(&bench, SETTINGS, &["small_and_good"]);
+    crate::in_containers(&bench, SETTINGS, "", &["small_and_good"]);
     bench.build(&[]).with_code(0);
     bench
 }
@@ -54,10 +54,36 @@ pub fn an_image_keeps_the_contract() {
         &["bash", "-c", "find / -xdev -iname '*gistmill*' -not -path '/proc/*' -not -path '/sys/*'"],
     );
     assert_eq!(found, "");
-    // The same files give the same image.
-    docker(&["rmi", "--force", &tag]);
-    bench.build(&[]).with_code(0);
-    assert_eq!(image(&bench), (tag, id));
+}
+
+/// What the settings of the host hold, and no image may.
+const MARK: &str = "only-the-host-knows-this";
+
+pub fn an_image_has_nothing_of_the_host() {
+    let expected = image(&built());
+    docker(&["rmi", "--force", &expected.0]);
+    // From nothing but downloads, so that the environment is built with those settings.
+    let bench = Bench::with_downloads_only();
+    crate::in_containers(&bench, SETTINGS, "", &["small_and_good"]);
+    let variable = |names: &[&str]| names.iter().find_map(|name| std::env::var(name).ok());
+    let certificates = variable(&["SSL_CERT_FILE", "PIP_CERT"])
+        .unwrap_or_else(|| "/etc/ssl/certs/ca-certificates.crt".to_owned());
+    let certificates = std::fs::read_to_string(certificates).expect("the host has certificates");
+    let bundle = bench.path().join(format!("{MARK}.crt"));
+    std::fs::write(&bundle, format!("{certificates}\n# {MARK}\n")).expect("can be written");
+    let direct = variable(&["NO_PROXY", "no_proxy"]).unwrap_or_default();
+    let mut command = bench.gistmill(&["build", "repos.toml"]);
+    command.env("SSL_CERT_FILE", &bundle).env("NO_PROXY", format!("{MARK}.example,{direct}"));
+    command.env_remove("no_proxy");
+    crate::common::Running::start(command).wait().with_code(0);
+    // Built at another time and place, it is the same to the last bit.
+    let (tag, id) = image(&bench);
+    assert_eq!((&tag, &id), (&expected.0, &expected.1));
+    let search = format!("grep -r -l -F {MARK} / --exclude-dir=proc --exclude-dir=sys; find / -xdev -name '*{MARK}*'");
+    assert_eq!(docker(&["run", "--rm", "--network", "none", "--user", "0", &tag, "bash", "-c", &search]), "");
+    for command in ["inspect", "history"] {
+        assert!(!docker(&["image", command, &tag]).contains(MARK), "docker image {command}");
+    }
 }
 
 pub fn a_saved_image_is_loaded_with_the_same_id() {
@@ -73,19 +99,4 @@ pub fn a_saved_image_is_loaded_with_the_same_id() {
     std::fs::write(bench.path().join("none.tar.gz"), "nothing").expect("can be written");
     let refused = bench.run(&["image", "load", "none.tar.gz"]).with_code(2);
     assert!(refused.stderr.contains("none.tar.gz"), "{}", refused.stderr);
-}
-
-pub fn the_budget_evicts_what_was_used_longest_ago() {
-    let bench = Bench::new();
-    crate::in_containers(&bench, SETTINGS, &["small_and_good", "slow_enough_to_interrupt"]);
-    let path = bench.path().join("repos.toml");
-    let text = std::fs::read_to_string(&path).expect("was written");
-    bench.write_config(&text.replace("[docker]\n", "[docker]\ndisk_budget = \"1MiB\"\n"));
-    let ended = bench.build(&["--until", "collect"]).with_code(0);
-    assert!(ended.stderr.contains("removed the image gistmill/trees__small_and_good"), "{}", ended.stderr);
-    let listed = bench.run(&["image", "list"]).with_code(0);
-    assert!(!listed.stdout.contains("small_and_good"), "{}", listed.stdout);
-    // It is made again for whoever needs it.
-    bench.build(&["--only", "trees/small_and_good"]).with_code(0);
-    assert_eq!(bench.dataset().instances().len(), 3);
 }

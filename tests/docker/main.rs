@@ -33,43 +33,65 @@ fn obstacle() -> Option<String> {
     }
 }
 
+/// A test, and why it cannot run here although an engine answers.
+type Test = (&'static str, fn(), Option<String>);
+
+fn with_engine() -> Vec<Test> {
+    let own = faults::no_engine_of_its_own();
+    vec![
+        ("both_backends_give_the_same_verdicts", verdicts::both_backends_give_the_same_verdicts, None),
+        ("parity_finds_no_difference_in_a_tree_without_one", verdicts::parity_finds_no_difference, None),
+        ("an_image_keeps_the_contract", images::an_image_keeps_the_contract, None),
+        ("an_image_has_nothing_of_the_host", images::an_image_has_nothing_of_the_host, None),
+        ("a_saved_image_is_loaded_with_the_same_id", images::a_saved_image_is_loaded_with_the_same_id, None),
+        ("a_killed_container_changes_nothing", faults::a_killed_container_changes_nothing, None),
+        (
+            "a_container_out_of_memory_changes_nothing",
+            faults::a_container_out_of_memory_changes_nothing,
+            None,
+        ),
+        ("an_image_that_is_removed_is_made_again", faults::an_image_that_is_removed_is_made_again, None),
+        (
+            "a_budget_that_is_exceeded_evicts_and_changes_nothing",
+            faults::a_budget_that_is_exceeded_evicts_and_changes_nothing,
+            None,
+        ),
+        (
+            "an_engine_that_is_killed_and_started_again_changes_nothing",
+            faults::an_engine_that_is_killed_and_started_again_changes_nothing,
+            own,
+        ),
+        (
+            "a_test_that_takes_all_memory_is_a_crash_of_that_test_alone",
+            faults::a_test_that_takes_all_memory_is_a_crash_of_that_test_alone,
+            None,
+        ),
+        ("a_base_that_is_not_there_is_named", engine::a_base_that_is_not_there_is_named, None),
+    ]
+}
+
 fn main() {
     let mut arguments = Arguments::from_args();
     // They share an engine, and some of them take its images away.
     arguments.test_threads = Some(1);
-    let obstacle = obstacle();
+    let missing = obstacle();
     let demanded = std::env::var_os("GISTMILL_TEST_DOCKER").is_some();
-    if let Some(obstacle) = obstacle.as_ref().filter(|_| !demanded) {
-        eprintln!("the tests of the Docker backend are skipped: {obstacle}");
+    let mut trials = Vec::new();
+    for (name, test, own) in with_engine() {
+        let ignored = own.is_some() || missing.is_some() && !demanded;
+        let obstacle = missing.clone().or(own);
+        if let Some(obstacle) = obstacle.as_ref().filter(|_| ignored) {
+            eprintln!("{name} is skipped: {obstacle}");
+        }
+        let run = move || match obstacle {
+            Some(obstacle) => Err(Failed::from(obstacle)),
+            None => {
+                test();
+                Ok(())
+            }
+        };
+        trials.push(Trial::test(name, run).with_ignored_flag(ignored));
     }
-    let with_engine: [(&str, fn()); 9] = [
-        ("both_backends_give_the_same_verdicts", verdicts::both_backends_give_the_same_verdicts),
-        ("parity_finds_no_difference_in_a_tree_without_one", verdicts::parity_finds_no_difference),
-        ("an_image_keeps_the_contract", images::an_image_keeps_the_contract),
-        ("a_saved_image_is_loaded_with_the_same_id", images::a_saved_image_is_loaded_with_the_same_id),
-        ("the_budget_evicts_what_was_used_longest_ago", images::the_budget_evicts_what_was_used_longest_ago),
-        ("a_killed_container_changes_nothing", faults::a_killed_container_changes_nothing),
-        (
-            "an_image_that_is_removed_between_stages_is_made_again",
-            faults::an_image_that_is_removed_is_made_again,
-        ),
-        ("memory_that_runs_out_is_a_crash_of_that_test_alone", faults::memory_that_runs_out),
-        ("a_base_that_is_not_there_is_named", engine::a_base_that_is_not_there_is_named),
-    ];
-    let mut trials: Vec<Trial> = with_engine
-        .into_iter()
-        .map(|(name, test)| {
-            let blocked = obstacle.clone().filter(|_| demanded);
-            let run = move || match blocked {
-                Some(obstacle) => Err(Failed::from(obstacle)),
-                None => {
-                    test();
-                    Ok(())
-                }
-            };
-            Trial::test(name, run).with_ignored_flag(obstacle.is_some() && !demanded)
-        })
-        .collect();
     let anywhere: [(&str, fn()); 2] = [
         ("without_an_engine_the_way_out_is_told", engine::without_an_engine_the_way_out_is_told),
         ("an_engine_that_is_too_old_is_refused", engine::an_engine_that_is_too_old_is_refused),
@@ -83,10 +105,10 @@ fn main() {
     libtest_mimic::run(&arguments, trials).exit();
 }
 
-/// A bench whose repositories run in containers of the test base.
-pub fn in_containers(bench: &common::Bench, settings: &str, trees: &[&str]) {
+/// Has the repositories of a bench run in containers of the test base, with further lines for `[docker]`.
+pub fn in_containers(bench: &common::Bench, settings: &str, of_docker: &str, trees: &[&str]) {
     let base = base();
-    bench.configure(&format!("{settings}\n[docker]\nbase = \"{base}\""), trees);
+    bench.configure(&format!("{settings}\n[docker]\nbase = \"{base}\"\n{of_docker}"), trees);
     let path = bench.path().join("repos.toml");
     let text = std::fs::read_to_string(&path).expect("was written");
     bench.write_config(&text.replace("\npath = \"trees/", "\nbackend = \"docker\"\npath = \"trees/"));

@@ -20,7 +20,7 @@ fn verdicts(bench: &Bench) -> Vec<(String, String, String)> {
 pub fn both_backends_give_the_same_verdicts() {
     let (local, docker) = (Bench::new(), Bench::new());
     local.configure(SETTINGS, &["small_and_good", "every_verdict"]);
-    crate::in_containers(&docker, SETTINGS, &["small_and_good", "every_verdict"]);
+    crate::in_containers(&docker, SETTINGS, "", &["small_and_good", "every_verdict"]);
     local.build(&[]).with_code(0);
     docker.build(&[]).with_code(0);
     let (at_local, at_docker) = (verdicts(&local), verdicts(&docker));
@@ -39,7 +39,7 @@ pub fn both_backends_give_the_same_verdicts() {
 
 pub fn parity_finds_no_difference() {
     let bench = Bench::new();
-    crate::in_containers(&bench, SETTINGS, &["small_and_good"]);
+    crate::in_containers(&bench, SETTINGS, "", &["small_and_good"]);
     let ended = bench
         .run(&["--format", "json", "parity", "trees/small_and_good", "--config", "repos.toml"])
         .with_code(0);

@@ -10,6 +10,8 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 
+/// Changes whenever the same environment may give another image.
+pub const VERSION: &str = "2";
 /// Who owns the tree and the environment inside.
 const OWNER: u64 = 1000;
 /// Where they lie.
@@ -36,18 +38,19 @@ pub struct Layer {
 pub struct Layers(Vec<Layer>);
 
 impl Layers {
-    /// Packs the virtual environment and the tree. The same files give the same bytes.
+    /// Packs the virtual environment and the tree, all dated `seconds` after 1970. The same files give the same bytes,
+    /// whenever they were made.
     ///
     /// # Errors
     /// IO errors.
-    pub fn new(venv: &Path, tree: &Path) -> Result<Self> {
+    pub fn new(venv: &Path, tree: &Path, seconds: i64) -> Result<Self> {
         let environment = layer("environment", |archive| {
             for (name, text) in [PROFILE, GIT] {
                 append_text(archive, name, text)?;
             }
-            append_folder(archive, VENV, venv)
+            append_folder(archive, VENV, venv, seconds)
         })?;
-        Ok(Layers(vec![environment, layer("tree", |archive| append_folder(archive, TREE, tree))?]))
+        Ok(Layers(vec![environment, layer("tree", |archive| append_folder(archive, TREE, tree, seconds))?]))
     }
 
     /// Bytes of all layers.
@@ -110,7 +113,7 @@ fn append_text(archive: &mut Packer, name: &str, text: &str) -> std::io::Result<
     archive.append_data(&mut header, name, text.as_bytes())
 }
 
-fn append_folder(archive: &mut Packer, name: &str, folder: &Path) -> std::io::Result<()> {
+fn append_folder(archive: &mut Packer, name: &str, folder: &Path, seconds: i64) -> std::io::Result<()> {
     for entry in walkdir::WalkDir::new(folder).sort_by_file_name() {
         let entry = entry?;
         let relative = entry.path().strip_prefix(folder).unwrap_or(entry.path());
@@ -120,7 +123,7 @@ fn append_folder(archive: &mut Packer, name: &str, folder: &Path) -> std::io::Re
             Path::new(name).join(relative)
         };
         let metadata = entry.path().symlink_metadata()?;
-        let mut header = header(metadata.mode(), metadata.mtime(), OWNER);
+        let mut header = header(metadata.mode(), seconds, OWNER);
         if metadata.is_dir() {
             header.set_entry_type(tar::EntryType::Directory);
             archive.append_data(&mut header, place, std::io::empty())?;
@@ -128,11 +131,63 @@ fn append_folder(archive: &mut Packer, name: &str, folder: &Path) -> std::io::Re
             header.set_entry_type(tar::EntryType::Symlink);
             archive.append_link(&mut header, place, std::fs::read_link(entry.path())?)?;
         } else if metadata.is_file() {
+            if let Some(bytes) = dated(entry.path(), relative, seconds)? {
+                header.set_size(bytes.len() as u64);
+                archive.append_data(&mut header, place, bytes.as_slice())?;
+                continue;
+            }
             header.set_size(metadata.len());
             archive.append_data(&mut header, place, std::fs::File::open(entry.path())?)?;
         }
     }
     Ok(())
+}
+
+/// The bytes of a file that tells when others were made, for files of that time; none of one that does not.
+fn dated(path: &Path, relative: &Path, seconds: i64) -> std::io::Result<Option<Vec<u8>>> {
+    if relative == Path::new(".git/index") {
+        return undated_index(path).map(Some);
+    }
+    let compiled = path.extension().is_some_and(|extension| extension == "pyc");
+    Ok(if compiled { dated_byte_code(path, seconds)? } else { None })
+}
+
+/// Byte code that names its source's time at the end of its first twelve bytes; none when that is not how it goes stale, or
+/// when it is stale.
+fn dated_byte_code(path: &Path, seconds: i64) -> std::io::Result<Option<Vec<u8>>> {
+    let Some(source) = source_of(path) else { return Ok(None) };
+    let Ok(modified) = source.symlink_metadata().map(|metadata| metadata.mtime()) else { return Ok(None) };
+    let mut bytes = std::fs::read(path)?;
+    // The low half of the seconds, as the interpreter compares it.
+    let stamp = |seconds: i64| (seconds as u32).to_le_bytes();
+    if bytes.get(4..12) != Some([[0; 4], stamp(modified)].concat().as_slice()) {
+        return Ok(None);
+    }
+    bytes[8..12].copy_from_slice(&stamp(seconds));
+    Ok(Some(bytes))
+}
+
+/// `a/b.py` of `a/__pycache__/b.cpython-312.pyc`.
+fn source_of(path: &Path) -> Option<std::path::PathBuf> {
+    let folder = path.parent().filter(|folder| folder.ends_with("__pycache__"))?;
+    let name = path.file_name()?.to_str()?.split_once('.')?.0;
+    Some(folder.parent()?.join(format!("{name}.py")))
+}
+
+/// An index that knows nothing of the files on disk but their sizes: git compares their contents.
+fn undated_index(path: &Path) -> std::io::Result<Vec<u8>> {
+    let folder = tempfile::tempdir()?;
+    let copy = folder.path().join("index");
+    let written = git2::Index::open(path).and_then(|old| {
+        let mut new = git2::Index::open(&copy)?;
+        let never = git2::IndexTime::new(0, 0);
+        for entry in old.iter() {
+            new.add(&git2::IndexEntry { ctime: never, mtime: never, dev: 0, ino: 0, uid: 0, gid: 0, ..entry })?;
+        }
+        new.write()
+    });
+    written.map_err(std::io::Error::other)?;
+    std::fs::read(&copy)
 }
 
 fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> Error {
@@ -315,7 +370,7 @@ mod tests {
     fn the_same_files_give_the_same_image() {
         let folder = folders();
         let id = || {
-            let layers = Layers::new(&folder.path().join("venv"), &folder.path().join("tree")).unwrap();
+            let layers = Layers::new(&folder.path().join("venv"), &folder.path().join("tree"), 7).unwrap();
             let labels = HashMap::from([("a".to_owned(), "1".to_owned()), ("b".to_owned(), "2".to_owned())]);
             assemble(base(), &layers, "x/y:1", "2026-01-01T00:00:00Z", &labels).unwrap()
         };
@@ -332,6 +387,48 @@ mod tests {
         assert_eq!(config["rootfs"]["diff_ids"].as_array().unwrap().len(), 4);
         file.seek(SeekFrom::Start(0)).unwrap();
         assert_eq!(tags(&file).unwrap(), ["x/y:1"]);
+    }
+
+    /// A tree and its byte code, made at some time.
+    fn made_at(seconds: i64) -> tempfile::TempDir {
+        let folder = folders();
+        let tree = folder.path().join("tree");
+        let source = tree.join("a.py");
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(u64::try_from(seconds).unwrap());
+        std::fs::File::open(&source).unwrap().set_modified(time).unwrap();
+        fs_err::create_dir_all(tree.join("__pycache__")).unwrap();
+        let stamp = u32::try_from(seconds).unwrap().to_le_bytes();
+        let code = [b"\xa7\r\r\n".as_slice(), &[0; 4], &stamp, &[6, 0, 0, 0], b"code"].concat();
+        fs_err::write(tree.join("__pycache__/a.cpython-311.pyc"), code).unwrap();
+        // Byte code that goes by a hash, and one without a source, say nothing about times.
+        fs_err::write(tree.join("__pycache__/b.cpython-311.pyc"), b"\xa7\r\r\n\x03\0\0\0hashhash").unwrap();
+        let repository = git2::Repository::init(&tree).unwrap();
+        let mut index = repository.index().unwrap();
+        index.add_path(Path::new("a.py")).unwrap();
+        index.write().unwrap();
+        folder
+    }
+
+    #[test]
+    fn when_the_files_were_made_changes_nothing() {
+        let digests = |seconds| {
+            let folder = made_at(seconds);
+            let layers = Layers::new(&folder.path().join("venv"), &folder.path().join("tree"), 7).unwrap();
+            layers.0.iter().map(|layer| layer.digest.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(digests(1_000_000_000), digests(1_100_000_000));
+        let folder = made_at(1_000_000_000);
+        let tree = folder.path().join("tree");
+        let code = |name: &str| dated_byte_code(&tree.join("__pycache__").join(name), 7).unwrap();
+        assert_eq!(code("a.cpython-311.pyc").unwrap()[8..12], [7, 0, 0, 0]);
+        assert_eq!(code("b.cpython-311.pyc"), None);
+        fs_err::write(tree.join("a.py"), "x = 22\n").unwrap();
+        assert_eq!(code("a.cpython-311.pyc"), None, "it is stale");
+        let index = undated_index(&tree.join(".git/index")).unwrap();
+        fs_err::write(folder.path().join("index"), index).unwrap();
+        let index = git2::Index::open(&folder.path().join("index")).unwrap();
+        let entry = index.get_path(Path::new("a.py"), 0).unwrap();
+        assert_eq!((entry.mtime.seconds(), entry.ino, entry.file_size), (0, 0, 6));
     }
 
     #[test]

@@ -67,8 +67,8 @@ pub struct Contents {
     pub tag: String,
     pub venv: PathBuf,
     pub tree: PathBuf,
-    /// RFC 3339 time of the image.
-    pub created: String,
+    /// RFC 3339 time of the image, and the same in seconds since 1970, which is the time of its files.
+    pub created: (String, i64),
 }
 
 /// The files that packages are downloaded with: variables, and the text of a certificate bundle.
@@ -264,11 +264,11 @@ pub fn ensure(engine: &Engine, base: &Base, contents: &Contents, progress: &dyn 
     }
     progress(&format!("making the image {}", contents.tag));
     let exported = export(engine, &base.id)?;
-    let layers = Layers::new(&contents.venv, &contents.tree)?;
+    let layers = Layers::new(&contents.venv, &contents.tree, contents.created.1)?;
     let mut of_image = labels("image");
     of_image.insert(KEY.to_owned(), contents.key.clone());
     of_image.insert(BYTES.to_owned(), layers.bytes().to_string());
-    let (packed, digest) = archive::assemble(exported, &layers, &contents.tag, &contents.created, &of_image)?;
+    let (packed, digest) = archive::assemble(exported, &layers, &contents.tag, &contents.created.0, &of_image)?;
     load(engine, packed)?;
     let found = inspect(engine, &contents.tag)?
         .and_then(|found| found.id)
@@ -429,5 +429,5 @@ pub fn tag(slug: &crate::record::id::RepoSlug, key: &str) -> String {
         }
         plain.push_str(part);
     }
-    format!("gistmill/{plain}:{}", &key[..16])
+    format!("gistmill/{plain}:{}", &hash_parts(&["image", archive::VERSION, key])[..16])
 }
