@@ -108,7 +108,7 @@ pub struct JobLimits {
 /// What is in force between a repository's code and the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Isolation {
-    /// `namespaces`, or `docker` for namespaces inside a container.
+    /// `namespaces`; `docker` or `podman` for namespaces inside a container; which of them are missing.
     pub kind: String,
     /// What is missing from full isolation, in words; empty when nothing is.
     pub missing: Vec<String>,

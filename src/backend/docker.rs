@@ -117,7 +117,7 @@ impl DockerBackend {
             image: RwLock::new(image.to_owned()),
             restore: None,
             places: Places::in_sandbox(),
-            isolation: Isolation { kind: "docker".to_owned(), missing: Vec::new() },
+            isolation: Isolation { kind: engine.kind().to_owned(), missing: Vec::new() },
             shown: Vec::new(),
             volumes: Vec::new(),
             limits,
@@ -157,6 +157,7 @@ impl DockerBackend {
             Err(_) => {}
         }
         self.own_processes = false;
+        self.isolation.kind.push_str(" without process namespaces");
         self.isolation.missing.push("a process namespace for each job: only the container's".to_owned());
         match self.run(&job, PROBE_LIMIT) {
             Ok(done) if done.success() => Ok(self),
@@ -316,10 +317,12 @@ pub fn clean(engine: &Engine) -> Result<Cleaned> {
 pub fn sweep(engine: &Engine) -> Result<()> {
     use bollard::query_parameters::ListContainersOptionsBuilder;
     let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+    // Podman knows no containers that are dead.
+    let ended: &[&str] = if engine.is_podman { &["exited"] } else { &["exited", "dead"] };
     for purpose in ["test", "build"] {
         let filters = std::collections::HashMap::from([
             ("label".to_owned(), vec![format!("{}={purpose}", engine::LABEL)]),
-            ("status".to_owned(), words(&["exited", "dead"])),
+            ("status".to_owned(), words(ended)),
         ]);
         let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
         for container in engine.ask("listing containers", engine.client().list_containers(Some(options)))? {

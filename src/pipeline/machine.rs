@@ -135,10 +135,12 @@ impl Machine {
         }
         let engine = self.engine()?;
         let downloads = tools.downloads()?;
-        let base = image::base(&engine, &name, &repo.system_packages, &downloads, progress)?;
+        let base = engine
+            .patiently(|| image::base(&engine, &name, &repo.system_packages, &downloads, progress))?;
         progress(&format!("looking at {}", base.name));
         let downloads = (tools.uv_cache(), tools.builds());
-        let backend = DockerBackend::workshop(&engine, &base.id, downloads, self.limits())?;
+        let backend =
+            engine.patiently(|| DockerBackend::workshop(&engine, &base.id, downloads, self.limits()))?;
         self.strictness.accept(backend.isolation())?;
         let interpreters = python::in_backend(&backend)?;
         let foundation =
@@ -178,20 +180,17 @@ impl Machine {
             tree: built.tree.clone(),
             created: (pinned.pinned_at.clone(), source::time::from_rfc3339(&pinned.pinned_at)?),
         };
-        let made = image::ensure(engine, base, &contents, progress)?;
-        self.keep_budget(engine, &made.tag, progress)?;
+        let made = engine.patiently(|| image::ensure(engine, base, &contents, progress))?;
+        engine.patiently(|| self.keep_budget(engine, &made.tag, progress))?;
         let name = ImageName { tag: made.tag.clone(), id: made.id.clone() };
-        let restore = {
+        let backend = engine.patiently(|| {
             let (engine, base, contents) = (Arc::clone(engine), base.clone(), contents.clone());
-            move || image::ensure(&engine, &base, &contents, &|_| {}).map(|image| image.id)
-        };
-        let backend = DockerBackend::tests(
-            engine,
-            &made.id,
-            (&built.venv, &built.tree),
-            self.limits(),
-            Box::new(restore),
-        )?;
+            let of_restore = Arc::clone(&engine);
+            let restore =
+                move || image::ensure(&of_restore, &base, &contents, &|_| {}).map(|image| image.id);
+            let places = (built.venv.as_path(), built.tree.as_path());
+            DockerBackend::tests(&engine, &made.id, places, self.limits(), Box::new(restore))
+        })?;
         self.strictness.accept(backend.isolation())?;
         Ok((Arc::new(backend), Some(name)))
     }

@@ -200,6 +200,8 @@ impl OwnEngine {
     fn kill_and_start_again(&mut self) {
         self.daemon.kill().expect("it runs");
         self.daemon.wait().expect("it ends");
+        // Its containerd dies with it. Where nobody takes in the dead, its number seems to be alive.
+        let _ = std::fs::remove_file(self.folder.path().join("exec/containerd/containerd.pid"));
         std::thread::sleep(Duration::from_secs(1));
         self.daemon = daemon(self.folder.path());
         self.await_answer();
@@ -226,6 +228,12 @@ impl Drop for OwnEngine {
         let id = nix::unistd::Pid::from_raw(self.daemon.id().cast_signed());
         let _ = nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGTERM);
         let _ = self.daemon.wait();
+        // After a failure something may be left.
+        let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+        let own = self.folder.path().display().to_string();
+        for place in mounts.lines().filter_map(|line| line.split(' ').nth(1)).filter(|one| one.starts_with(&own)) {
+            let _ = nix::mount::umount2(place, nix::mount::MntFlags::MNT_DETACH);
+        }
     }
 }
 

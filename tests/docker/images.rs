@@ -1,16 +1,31 @@
 //! The contract of an image, and what is kept of images.
 
+use std::sync::{Mutex, PoisonError};
+
 use crate::common::Bench;
 use crate::common::dataset::text;
 use crate::docker;
 
 const SETTINGS: &str = "[screen]\nattempts = 2";
 
-fn built() -> Bench {
-    let bench = Bench::new();
-    crate::in_containers(&bench, SETTINGS, "", &["small_and_good"]);
+/// A dataset and its image, which the tests of images share: they run one after the other.
+static BUILT: Mutex<Option<Bench>> = Mutex::new(None);
+
+fn with_built(test: impl FnOnce(&Bench)) {
+    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    let bench = built.get_or_insert_with(|| {
+        let bench = Bench::new();
+        crate::in_containers(&bench, SETTINGS, "", &["small_and_good"]);
+        bench
+    });
+    // Made in the first test, and again where one took the image away.
     bench.build(&[]).with_code(0);
-    bench
+    test(bench);
+}
+
+/// Removes what the tests share.
+pub fn clean_up() {
+    *BUILT.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
 fn image(bench: &Bench) -> (String, String) {
@@ -19,8 +34,11 @@ fn image(bench: &Bench) -> (String, String) {
 }
 
 pub fn an_image_keeps_the_contract() {
-    let bench = built();
-    let (tag, id) = image(&bench);
+    with_built(contract);
+}
+
+fn contract(bench: &Bench) {
+    let (tag, id) = image(bench);
     assert_eq!(docker(&["inspect", "--format", "{{.Id}}", &tag]), id);
     let run = |user: &str, words: &[&str]| {
         let start = ["run", "--rm", "--network", "none", "--user", user, &tag];
@@ -60,7 +78,10 @@ pub fn an_image_keeps_the_contract() {
 const MARK: &str = "only-the-host-knows-this";
 
 pub fn an_image_has_nothing_of_the_host() {
-    let expected = image(&built());
+    with_built(|bench| nothing_of_the_host(&image(bench)));
+}
+
+fn nothing_of_the_host(expected: &(String, String)) {
     docker(&["rmi", "--force", &expected.0]);
     // From nothing but downloads, so that the environment is built with those settings.
     let bench = Bench::with_downloads_only();
@@ -77,18 +98,21 @@ pub fn an_image_has_nothing_of_the_host() {
     command.env_remove("no_proxy");
     crate::common::Running::start(command).wait().with_code(0);
     // Built at another time and place, it is the same to the last bit.
-    let (tag, id) = image(&bench);
-    assert_eq!((&tag, &id), (&expected.0, &expected.1));
+    assert_eq!(&image(&bench), expected);
+    let (tag, _) = expected;
     let search = format!("grep -r -l -F {MARK} / --exclude-dir=proc --exclude-dir=sys; find / -xdev -name '*{MARK}*'");
-    assert_eq!(docker(&["run", "--rm", "--network", "none", "--user", "0", &tag, "bash", "-c", &search]), "");
+    assert_eq!(docker(&["run", "--rm", "--network", "none", "--user", "0", tag, "bash", "-c", &search]), "");
     for command in ["inspect", "history"] {
-        assert!(!docker(&["image", command, &tag]).contains(MARK), "docker image {command}");
+        assert!(!docker(&["image", command, tag]).contains(MARK), "docker image {command}");
     }
 }
 
 pub fn a_saved_image_is_loaded_with_the_same_id() {
-    let bench = built();
-    let (tag, id) = image(&bench);
+    with_built(save_and_load);
+}
+
+fn save_and_load(bench: &Bench) {
+    let (tag, id) = image(bench);
     bench.run(&["image", "save", &tag, "--output", "image.tar.gz"]).with_code(0);
     docker(&["rmi", "--force", &tag]);
     let loaded = bench.run(&["image", "load", "image.tar.gz"]).with_code(0);

@@ -102,7 +102,9 @@ fn main() {
             Ok(())
         })
     }));
-    libtest_mimic::run(&arguments, trials).exit();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    images::clean_up();
+    conclusion.exit();
 }
 
 /// Has the repositories of a bench run in containers of the test base, with further lines for `[docker]`.

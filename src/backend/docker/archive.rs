@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{Error, Result};
 
 /// Changes whenever the same environment may give another image.
-pub const VERSION: &str = "2";
+pub const VERSION: &str = "3";
 /// Who owns the tree and the environment inside.
 const OWNER: u64 = 1000;
 /// Where they lie.
@@ -224,32 +224,36 @@ pub fn tags(file: impl Read) -> std::io::Result<Vec<String>> {
     Ok(tags.filter_map(|tag| tag.as_str().map(str::to_owned)).collect())
 }
 
-/// Puts layers on top of a base. Gives the archive, and the SHA-256 of the image's configuration: its id.
+/// Puts layers on top of a base, of which an inspection tells what it consists of. Gives the archive, and the SHA-256 of the
+/// image's configuration: its id. Without the base's own archive the base's layers are only named, which is enough for
+/// an engine that has them and looks there first.
 ///
 /// # Errors
 /// An archive that cannot be read; IO errors.
 pub fn assemble(
-    mut base: std::fs::File,
+    base: &Value,
+    archive: Option<&std::fs::File>,
     layers: &Layers,
     tag: &str,
     created: &str,
     labels: &HashMap<String, String>,
 ) -> Result<(std::fs::File, String)> {
-    let manifest = manifest(&base).map_err(unreadable)?;
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let config_name = text(&manifest[0]["Config"]).unwrap_or_default();
-    base.seek(SeekFrom::Start(0))?;
-    let config = read_entry(&base, &config_name).map_err(unreadable)?;
-    let base_config: Value = serde_json::from_slice(&config).map_err(unreadable)?;
-    let config = configuration(&base_config, layers, created, labels);
+    let config = configuration(base, layers, created, labels);
     let config = serde_json::to_vec(&config).map_err(unreadable)?;
     let digest = hex::encode(Sha256::digest(&config));
-
-    let mut names: Vec<String> =
-        manifest[0]["Layers"].as_array().into_iter().flatten().filter_map(text).collect();
     let mut out = tar::Builder::new(std::io::BufWriter::new(tempfile::tempfile()?));
-    base.seek(SeekFrom::Start(0))?;
-    copy_layers(&base, &names, &mut out).map_err(unreadable)?;
+    let mut names: Vec<String> = match archive {
+        Some(mut archive) => {
+            archive.seek(SeekFrom::Start(0))?;
+            let manifest = manifest(archive).map_err(unreadable)?;
+            let listed = manifest[0]["Layers"].as_array().into_iter().flatten();
+            let names: Vec<String> = listed.filter_map(Value::as_str).map(str::to_owned).collect();
+            archive.seek(SeekFrom::Start(0))?;
+            copy_layers(archive, &names, &mut out).map_err(unreadable)?;
+            names
+        }
+        None => (0..base_layers(base).len()).map(|number| format!("base-{number}/layer.tar")).collect(),
+    };
     for layer in &layers.0 {
         let name = format!("{}/layer.tar", layer.digest);
         let mut header = header(0o644, 0, 0);
@@ -269,6 +273,11 @@ pub fn assemble(
     let mut file = out.into_inner()?.into_inner().map_err(|error| Error::from(error.into_error()))?;
     file.seek(SeekFrom::Start(0))?;
     Ok((file, digest))
+}
+
+/// Digests of the base's layers.
+fn base_layers(base: &Value) -> Vec<Value> {
+    base["RootFS"]["Layers"].as_array().cloned().unwrap_or_default()
 }
 
 /// Copies the base's layers. Old engines make the second of two equal layers a link to the first.
@@ -296,19 +305,19 @@ fn copy_layers(
 
 /// The image's configuration: the base's system, the contract's settings.
 fn configuration(base: &Value, layers: &Layers, created: &str, labels: &HashMap<String, String>) -> Value {
-    let of_base = base["config"]["Env"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let of_base = base["Config"]["Env"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let old_path = of_base.clone().find_map(|one| one.strip_prefix("PATH="));
     let path = old_path.unwrap_or("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     let mut env: Vec<String> = of_base.filter(|one| !one.starts_with("PATH=")).map(str::to_owned).collect();
     env.insert(0, format!("PATH=/{VENV}/bin:{path}"));
-    let mut digests: Vec<Value> = base["rootfs"]["diff_ids"].as_array().cloned().unwrap_or_default();
+    let mut digests = base_layers(base);
+    let mut history: Vec<Value> = digests.iter().map(|_| json!({"created_by": "base"})).collect();
     digests.extend(layers.0.iter().map(|layer| json!(format!("sha256:{}", layer.digest))));
-    let mut history: Vec<Value> = base["history"].as_array().cloned().unwrap_or_default();
     history.extend(layers.0.iter().map(|layer| json!({"created": created, "created_by": layer.history})));
     let labels: BTreeMap<&String, &String> = labels.iter().collect();
     let mut config = json!({
-        "architecture": base["architecture"],
-        "os": base["os"],
+        "architecture": base["Architecture"],
+        "os": base["Os"],
         "created": created,
         "config": {
             "Env": env,
@@ -319,8 +328,8 @@ fn configuration(base: &Value, layers: &Layers, created: &str, labels: &HashMap<
         "rootfs": {"type": "layers", "diff_ids": digests},
         "history": history,
     });
-    if !base["variant"].is_null() {
-        config["variant"] = base["variant"].clone();
+    if let Some(variant) = base["Variant"].as_str().filter(|variant| !variant.is_empty()) {
+        config["variant"] = json!(variant);
     }
     config
 }
@@ -329,15 +338,18 @@ fn configuration(base: &Value, layers: &Layers, created: &str, labels: &HashMap<
 mod tests {
     use super::*;
 
+    /// What an engine says about a base.
+    fn inspected() -> Value {
+        json!({
+            "Architecture": "amd64", "Os": "linux", "Variant": "",
+            "Config": {"Env": ["PATH=/bin", "LANG=C.UTF-8"], "Entrypoint": ["/x"], "Labels": {"of": "base"}},
+            "RootFS": {"Type": "layers", "Layers": ["sha256:1", "sha256:1"]},
+        })
+    }
+
     /// A base as an old engine saves it, with a layer that appears twice.
     fn base() -> std::fs::File {
         let mut out = tar::Builder::new(tempfile::tempfile().unwrap());
-        let config = json!({
-            "architecture": "amd64", "os": "linux",
-            "config": {"Env": ["PATH=/bin", "LANG=C.UTF-8"], "Entrypoint": ["/x"], "Labels": {"of": "base"}},
-            "rootfs": {"type": "layers", "diff_ids": ["sha256:1", "sha256:1"]},
-            "history": [{"created_by": "base"}],
-        });
         let manifest =
             json!([{"Config": "c.json", "RepoTags": null, "Layers": ["1/layer.tar", "2/layer.tar"]}]);
         let mut put = |name: &str, text: &str| {
@@ -347,7 +359,7 @@ mod tests {
         };
         put("1/layer.tar", "layer");
         put("1/json", "{}");
-        put("c.json", &config.to_string());
+        put("c.json", "{}");
         put("manifest.json", &manifest.to_string());
         let mut link = header(0o777, 0, 0);
         link.set_entry_type(tar::EntryType::Symlink);
@@ -369,13 +381,17 @@ mod tests {
     #[test]
     fn the_same_files_give_the_same_image() {
         let folder = folders();
-        let id = || {
+        let id = |archive: Option<&std::fs::File>| {
             let layers = Layers::new(&folder.path().join("venv"), &folder.path().join("tree"), 7).unwrap();
             let labels = HashMap::from([("a".to_owned(), "1".to_owned()), ("b".to_owned(), "2".to_owned())]);
-            assemble(base(), &layers, "x/y:1", "2026-01-01T00:00:00Z", &labels).unwrap()
+            assemble(&inspected(), archive, &layers, "x/y:1", "2026-01-01T00:00:00Z", &labels).unwrap()
         };
-        let ((mut file, one), (_, other)) = (id(), id());
-        assert_eq!(one, other);
+        let ((mut file, one), (mut thin, other)) = (id(Some(&base())), id(None));
+        assert_eq!(one, other, "with and without the base's layers");
+        thin.seek(SeekFrom::Start(0)).unwrap();
+        assert_eq!(super::manifest(&thin).unwrap()[0]["Layers"].as_array().unwrap().len(), 4);
+        assert!(read_entry(&file, "1/layer.tar").is_ok());
+        file.seek(SeekFrom::Start(0)).unwrap();
         let manifest = manifest(&file).unwrap();
         assert_eq!(manifest[0]["RepoTags"], json!(["x/y:1"]));
         assert_eq!(manifest[0]["Layers"].as_array().unwrap().len(), 4);

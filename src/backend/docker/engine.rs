@@ -13,12 +13,13 @@ use bollard::models::{
 };
 use bollard::query_parameters::{
     AttachContainerOptionsBuilder, CreateContainerOptions, InspectContainerOptions,
-    RemoveContainerOptionsBuilder, StartContainerOptions,
+    RemoveContainerOptionsBuilder, StartContainerOptions, WaitContainerOptions,
 };
+use futures_util::StreamExt;
 use tokio::runtime::Runtime;
 
 use crate::backend::Network;
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 
 /// The label of everything that gistmill makes in an engine; its value says what it is.
 pub const LABEL: &str = "gistmill";
@@ -28,10 +29,14 @@ const OLDEST_API: (u32, u32) = (1, 40);
 const LONGEST_ANSWER: Duration = Duration::from_mins(30);
 /// How long a build waits for an engine that went away, so that it can be started again.
 const ABSENCE: Duration = Duration::from_mins(3);
+/// How often something is tried that an engine's end may have broken off.
+const TRIES: u32 = 3;
 /// The user inside, as in the local sandbox.
 const USER: &str = "1000:1000";
 /// Open files of a process inside: soft and hard limit.
 const OPEN_FILES: (i64, i64) = (1024, 4096);
+/// Processes of a user, where the engine needs to be told.
+const PROCESSES: (i64, i64) = (4096, 4096);
 const SECCOMP: &str = include_str!("seccomp.json");
 
 /// Limits of one container; 0 = none.
@@ -113,6 +118,11 @@ impl Engine {
         Ok(Engine { client, runtime, address, version, is_podman, left: Mutex::default() })
     }
 
+    /// `docker`, or `podman`: part of the key of attempts, since what they refuse differs.
+    pub fn kind(&self) -> &'static str {
+        if self.is_podman { "podman" } else { "docker" }
+    }
+
     /// The client itself.
     pub(super) fn client(&self) -> &bollard::Docker {
         &self.client
@@ -169,6 +179,20 @@ impl Engine {
             self.remove_container(&id);
         }
         Ok(())
+    }
+
+    /// Does something again that the engine's end broke off.
+    ///
+    /// # Errors
+    /// Those of the last time, and of [`Engine::await_presence`].
+    pub fn patiently<T>(&self, act: impl Fn() -> Result<T>) -> Result<T> {
+        for _ in 1..TRIES {
+            match act() {
+                Err(error) if error.fault() == Fault::Harness => self.await_presence()?,
+                done => return done,
+            }
+        }
+        act()
     }
 
     /// What an error of the client means: the machine's trouble where only the user can help, else the harness's, which is
@@ -239,7 +263,16 @@ impl Engine {
             typ: Some(MountType::VOLUME),
             ..EngineMount::default()
         };
-        let (soft, hard) = OPEN_FILES;
+        let ulimit = |name: &str, (soft, hard): (i64, i64)| ResourcesUlimits {
+            name: Some(name.to_owned()),
+            soft: Some(soft),
+            hard: Some(hard),
+        };
+        let mut ulimits = vec![ulimit("nofile", OPEN_FILES)];
+        if self.is_podman {
+            // It would ask for more than its own limit, which not every kernel grants.
+            ulimits.push(ulimit("nproc", PROCESSES));
+        }
         let host_config = HostConfig {
             network_mode: Some(match spec.network {
                 Network::Off => "none".to_owned(),
@@ -253,11 +286,7 @@ impl Engine {
             memory_swap: number(spec.limits.memory),
             nano_cpus: number(spec.limits.milli_cpus * 1_000_000),
             pids_limit: number(spec.limits.processes),
-            ulimits: Some(vec![ResourcesUlimits {
-                name: Some("nofile".into()),
-                soft: Some(soft),
-                hard: Some(hard),
-            }]),
+            ulimits: Some(ulimits),
             log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
             tmpfs: Some(spec.tmpfs.iter().map(|path| (path.clone(), "mode=700".to_owned())).collect()),
             mounts: Some(spec.volumes.iter().map(volume).collect()),
@@ -305,11 +334,13 @@ impl Engine {
     /// # Errors
     /// See [`Engine::explain`].
     pub(super) fn exit_code(&self, id: &str) -> Result<i64> {
-        let inspected = self.ask(
-            "asking how a container ended",
-            self.client.inspect_container(id, None::<InspectContainerOptions>),
-        )?;
-        Ok(inspected.state.and_then(|state| state.exit_code).unwrap_or(-1))
+        let mut ends = Box::pin(self.client.wait_container(id, None::<WaitContainerOptions>));
+        match self.wait(ends.next()) {
+            Some(Ok(ended)) => Ok(ended.status_code),
+            Some(Err(ClientError::DockerContainerWaitError { code, .. })) => Ok(code),
+            Some(Err(error)) => Err(self.explain("asking how a container ended", error)),
+            None => Err(Error::harness("the engine does not say how a container ended")),
+        }
     }
 
     /// How a container ended, in words; none when the engine cannot tell.
@@ -387,7 +418,6 @@ fn error_chain(error: &ClientError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Fault;
 
     #[test]
     fn what_keeps_an_engine_from_answering_has_a_way_out() {

@@ -263,21 +263,43 @@ pub fn ensure(engine: &Engine, base: &Base, contents: &Contents, progress: &dyn 
         return Ok(Image { tag: contents.tag.clone(), id });
     }
     progress(&format!("making the image {}", contents.tag));
-    let exported = export(engine, &base.id)?;
+    let found = inspect(engine, &base.id)?.ok_or_else(|| base_gone(&base.name))?;
+    let found = serde_json::to_value(&found)
+        .map_err(|error| Error::internal("cannot encode an inspection").with_source(error))?;
     let layers = Layers::new(&contents.venv, &contents.tree, contents.created.1)?;
     let mut of_image = labels("image");
     of_image.insert(KEY.to_owned(), contents.key.clone());
     of_image.insert(BYTES.to_owned(), layers.bytes().to_string());
-    let (packed, digest) = archive::assemble(exported, &layers, &contents.tag, &contents.created.0, &of_image)?;
-    load(engine, packed)?;
-    let found = inspect(engine, &contents.tag)?
-        .and_then(|found| found.id)
-        .ok_or_else(|| Error::harness(format!("the engine did not keep the image {}", contents.tag)))?;
+    let assemble = |archive: Option<&std::fs::File>| {
+        archive::assemble(&found, archive, &layers, &contents.tag, &contents.created.0, &of_image)
+    };
+    let kept = || Ok::<_, Error>(inspect(engine, &contents.tag)?.and_then(|found| found.id));
+    // The base's layers are a hundred times the rest. Engines with another kind of store want them all the same.
+    let (thin, digest) = assemble(None)?;
+    let known = match if engine.is_podman { Ok(()) } else { load(engine, thin) } {
+        Ok(()) => kept()?,
+        Err(error) if error.fault() == Fault::Harness => None,
+        Err(error) => return Err(error),
+    };
+    let found = match known.filter(|id| id.ends_with(&digest)) {
+        Some(id) => id,
+        None => {
+            load(engine, assemble(Some(&export(engine, &base.id)?))?.0)?;
+            kept()?.ok_or_else(|| {
+                Error::harness(format!("the engine did not keep the image {}", contents.tag))
+            })?
+        }
+    };
     // An engine with another kind of store has ids of its own.
     if !found.ends_with(&digest) {
         progress(&format!("the engine calls the image {found}, its configuration is {digest}"));
     }
     Ok(Image { tag: contents.tag.clone(), id: found })
+}
+
+fn base_gone(name: &str) -> Error {
+    Error::machine(format!("the base image {name} was removed from the engine meanwhile"))
+        .with_hint("run the same command again")
 }
 
 fn label<'i>(image: &'i ImageInspect, name: &str) -> Option<&'i str> {
@@ -318,7 +340,11 @@ pub(super) fn load(engine: &Engine, mut file: impl Read + Send + 'static) -> Res
     engine.wait(async {
         let mut stream = Box::pin(engine.client().import_image(options, body, None));
         while let Some(step) = stream.next().await {
-            step.map_err(|error| engine.explain("loading an image", error))?;
+            let step = step.map_err(|error| engine.explain("loading an image", error))?;
+            if let Some(error) = step.error_detail.and_then(|detail| detail.message) {
+                let error = bollard::errors::Error::DockerStreamError { error };
+                return Err(engine.explain("loading an image", error));
+            }
         }
         Ok(())
     })
