@@ -39,7 +39,8 @@ fn refuse(text: &str) -> Result<(), String> {
     let extras = found.get(2).map(|extras| extras.as_str()).unwrap_or_default();
     // A path may start with a dot: the parser says so itself.
     let is_path = text.starts_with('.');
-    if (is_path || is_name(&found[1])) && extras.split(',').all(|extra| is_name(extra.trim())) {
+    let separates = |c: char| c == ',' || c.is_whitespace();
+    if (is_path || is_name(&found[1])) && extras.split(separates).all(is_name) {
         Ok(())
     } else {
         Err("a name starts and ends with a letter or a digit".to_owned())
@@ -60,6 +61,7 @@ mod tests {
             "a[b_]",
             "a[b,-c]>=1",
             "a [ b. ]",
+            "a[b- and more",
         ] {
             assert!(check(text).is_err(), "{text}");
         }
