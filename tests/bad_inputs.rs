@@ -145,15 +145,6 @@ const MISTAKES: &[Mistake] = &[
         &["build", "repos.toml", "--until", "collect"],
     ),
     lies(
-        "a folder with a pipe",
-        |here| {
-            good_config(here);
-            nix::unistd::mkfifo(&here.join("tree/pipe"), nix::sys::stat::Mode::from_bits_truncate(0o600))
-                .expect("a pipe");
-        },
-        BUILD,
-    ),
-    lies(
         "uncommitted changes",
         |here| {
             git(here);
