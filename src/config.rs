@@ -176,7 +176,9 @@ pub fn parse(text: &str, base: &Path, resolve: &Resolve<'_>) -> Result<Config, V
 pub fn load(path: &Path, resolve: &Resolve<'_>) -> Result<Config> {
     let place = path.display().to_string();
     let text = document::read_text(path).map_err(|error| {
-        if path.exists() {
+        if path.is_dir() {
+            error.with_hint("name the file with the configuration in it")
+        } else if path.exists() {
             error
         } else {
             error.with_hint(format!(

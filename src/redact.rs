@@ -12,7 +12,7 @@ const QUOTED: usize = 100;
 
 static URL: LazyLock<Regex> = LazyLock::new(|| pattern(r#"([A-Za-z][A-Za-z0-9+.-]*://)([^\s"'`<>]*)"#));
 /// The scheme of a URL inside another one (a proxy's path, two URLs run together).
-static INNER: LazyLock<Regex> = LazyLock::new(|| pattern(r"[/@=,;|]([A-Za-z][A-Za-z0-9+.-]*://)"));
+static INNER: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z][A-Za-z0-9+.-]*://"));
 static SCP_WITH_SECRET: LazyLock<Regex> = LazyLock::new(|| pattern(r"[^\s/:@]+:[^\s/]*@"));
 static SECRET_NAME: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?i)token|secret|passw|credential|auth|cookie|(^|_)(api_?)?keys?($|_)"));
@@ -89,7 +89,7 @@ fn rewrite_urls(text: &str, rewrite: impl Fn(&str, &str) -> String) -> String {
         let whole = found.get(0).map_or(end..end, |whole| whole.range());
         result.push_str(&redact_scp(&text[end..whole.start]));
         let (mut scheme, mut start, body) = (found[1].to_owned(), 0, &found[2]);
-        for place in INNER.captures_iter(body).filter_map(|inner| inner.get(1)) {
+        for place in INNER.find_iter(body) {
             result.push_str(&rewrite(&scheme, &body[start..place.start()]));
             (scheme, start) = (place.as_str().to_owned(), place.end());
         }
@@ -148,6 +148,7 @@ mod tests {
             "https://proxy/https://user:s3cret@host/x",
             "https://a@https://s3cret@host/x",
             "https://proxy/x?to=https://user:s3cret@host/x",
+            "https://[https://user:s3cret@host/x",
             "two: https://a:s3cret@h/x https://b:s3cret@h/y",
             "pkg @ https://user:s3cret@host/x.zip ; python_version > '3'",
         ] {

@@ -23,7 +23,7 @@ pub fn check(text: &str) -> Result<Requirement<VerbatimUrl>, String> {
 }
 
 /// What is not even handed to the parser: it would put variables of the user's environment into a URL, and it takes for
-/// granted that names end as they should.
+/// granted that names end as they should and that every character is one byte.
 fn refuse(text: &str) -> Result<(), String> {
     static NAMES: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"^\s*([A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\]?)?").expect("a constant pattern")
@@ -35,11 +35,15 @@ fn refuse(text: &str) -> Result<(), String> {
     if text.contains("${") {
         return Err("it names a variable of the environment".to_owned());
     }
+    if let Some(character) = text.chars().find(|c| !c.is_ascii()) {
+        return Err(format!("{character:?} is no character of a requirement (a URL has it percent-encoded)"));
+    }
     let Some(found) = NAMES.captures(text) else { return Ok(()) };
     let extras = found.get(2).map(|extras| extras.as_str()).unwrap_or_default();
     // A path may start with a dot: the parser says so itself.
     let is_path = text.starts_with('.');
-    if (is_path || is_name(&found[1])) && extras.split(',').all(|extra| is_name(extra.trim())) {
+    let separates = |c: char| c == ',' || c.is_whitespace();
+    if (is_path || is_name(&found[1])) && extras.split(separates).all(is_name) {
         Ok(())
     } else {
         Err("a name starts and ends with a letter or a digit".to_owned())
@@ -60,6 +64,8 @@ mod tests {
             "a[b_]",
             "a[b,-c]>=1",
             "a [ b. ]",
+            "a[b- and more",
+            "a ; sys_platform == 'linux'\u{fffd}# comment",
         ] {
             assert!(check(text).is_err(), "{text}");
         }

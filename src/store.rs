@@ -42,7 +42,8 @@ impl Cache {
     /// # Errors
     /// When the directory cannot be made.
     pub fn open(root: &Path) -> Result<Self> {
-        fs_err::create_dir_all(root)?;
+        fs_err::create_dir_all(root)
+            .map_err(|error| Error::from(error).with_hint("name another folder with --cache-dir"))?;
         Ok(Cache { root: fs_err::canonicalize(root)? })
     }
 
@@ -73,7 +74,8 @@ impl Lock {
     /// A usage error when another build holds it; IO errors with action and path.
     pub fn take(directory: &Path) -> Result<Self> {
         let folder = directory.parent().unwrap_or(Path::new("."));
-        fs_err::create_dir_all(folder)?;
+        fs_err::create_dir_all(folder)
+            .map_err(|error| Error::from(error).with_hint("choose another place with --output"))?;
         let name = directory.file_name().unwrap_or_default().to_string_lossy();
         match Self::try_take(&folder.join(format!(".{name}.lock")))? {
             Some(lock) => Ok(lock),
@@ -154,6 +156,8 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
         Err(error) => return Err(error.into()),
     };
     serde_json::from_slice(&bytes).map(Some).map_err(|error| {
-        Error::machine(format!("{} is not what gistmill wrote", path.display())).with_source(error)
+        Error::machine(format!("{} is not what gistmill wrote", path.display()))
+            .with_source(error)
+            .with_hint("move it away and build again")
     })
 }

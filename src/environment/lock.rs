@@ -22,12 +22,12 @@ impl Lock {
         let joined = text.replace("\\\r\n", " ").replace("\\\n", " ");
         let mut entries: Vec<Entry> = joined
             .lines()
-            .map(str::trim)
+            .map(bare)
             .filter(|line| !line.is_empty() && !line.starts_with(['#', '-']))
             .map(|line| {
-                let mut parts = line.split(" --hash=");
-                let requirement = parts.next().unwrap_or_default().trim().to_owned();
-                let mut hashes: Vec<String> = parts.map(|hash| hash.trim().to_owned()).collect();
+                let mut parts = line.split(" --hash=").map(|part| bare(part).to_owned());
+                let requirement = parts.next().unwrap_or_default();
+                let mut hashes: Vec<String> = parts.collect();
                 hashes.sort();
                 hashes.dedup();
                 let name = parse(&requirement).map_or_else(
@@ -82,6 +82,11 @@ impl Lock {
     pub fn has(&self, name: &str) -> bool {
         self.entries.iter().any(|entry| entry.name == name)
     }
+}
+
+/// A part of a line, without what continues it.
+fn bare(part: &str) -> &str {
+    part.trim_matches(|c: char| c == '\\' || c.is_whitespace())
 }
 
 fn render<'a>(entries: impl Iterator<Item = &'a Entry>) -> String {

@@ -190,7 +190,9 @@ impl Project {
     pub fn parse(files: &Files) -> Result<Self> {
         let pyproject: Table = match files.get("pyproject.toml") {
             Some(text) => text.parse().map_err(|error: toml::de::Error| {
-                Error::repository(format!("pyproject.toml cannot be read: {}", error.message()))
+                let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+                let line = before.matches('\n').count() + 1;
+                Error::repository(format!("pyproject.toml:{line} cannot be read: {}", error.message()))
             })?,
             None => Table::new(),
         };

@@ -12,6 +12,8 @@ use ruff_python_ast::{
 const FOLLOWED: u8 = 8;
 /// No name worth matching is longer.
 const LONGEST_NAME: usize = 200;
+/// Nor has it more parts.
+const PARTS: u8 = 24;
 /// Methods of sets that give sets.
 const SET_METHODS: [&str; 5] = ["union", "intersection", "difference", "symmetric_difference", "copy"];
 
@@ -100,7 +102,7 @@ impl<'a> Names<'_, 'a> {
 
     /// The dotted name of an expression; see the table of the module above.
     pub fn resolve(&self, expression: &'a Expr) -> String {
-        let mut name = self.follow(expression, FOLLOWED).unwrap_or_default();
+        let mut name = self.follow(expression, FOLLOWED, PARTS).unwrap_or_default();
         if name.len() > LONGEST_NAME {
             let end = (0..=LONGEST_NAME).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
             name.truncate(end);
@@ -109,23 +111,24 @@ impl<'a> Names<'_, 'a> {
     }
 
     /// None where nothing is known.
-    fn follow(&self, expression: &'a Expr, left: u8) -> Option<String> {
+    fn follow(&self, expression: &'a Expr, left: u8, parts: u8) -> Option<String> {
+        let parts = parts.checked_sub(1)?;
         match expression {
             Expr::Name(name) => match self.binding(&name.id) {
                 None | Some(Binding::Parameter) => Some(name.id.to_string()),
                 Some(Binding::Import(dotted)) => Some(dotted.clone()),
                 Some(Binding::Value(value)) if left > 0 => {
-                    self.follow(value, left - 1).or_else(|| Some(format!(".{}", name.id)))
+                    self.follow(value, left - 1, parts).or_else(|| Some(format!(".{}", name.id)))
                 }
                 Some(Binding::Value(_) | Binding::Own) => Some(format!(".{}", name.id)),
             },
             Expr::Attribute(attribute) => {
-                let root = self.follow(&attribute.value, left).unwrap_or_default();
+                let root = self.follow(&attribute.value, left, parts).unwrap_or_default();
                 (root.len() <= LONGEST_NAME).then(|| format!("{root}.{}", attribute.attr))
             }
-            Expr::Call(call) => self.follow(&call.func, left),
-            Expr::Await(inner) => self.follow(&inner.value, left),
-            Expr::Named(named) => self.follow(&named.value, left),
+            Expr::Call(call) => self.follow(&call.func, left, parts),
+            Expr::Await(inner) => self.follow(&inner.value, left, parts),
+            Expr::Named(named) => self.follow(&named.value, left, parts),
             Expr::StringLiteral(_) | Expr::FString(_) => Some("str".to_owned()),
             Expr::BytesLiteral(_) => Some("bytes".to_owned()),
             Expr::List(_) | Expr::ListComp(_) => Some("list".to_owned()),

@@ -6,6 +6,9 @@ use polars::prelude::*;
 
 use crate::error::{Error, Result};
 
+/// The way out when a table is not whole.
+const AGAIN: &str = "build the dataset again: what is in the cache is not run again";
+
 /// A table that [`crate::dataset`] wrote.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -17,12 +20,12 @@ impl Table {
     /// Reads the named columns, all when none is named.
     pub(crate) fn read(directory: &Path, name: &'static str, columns: &[&str]) -> Result<Self> {
         let path = directory.join(format!("{name}.parquet"));
-        let file = fs_err::File::open(&path)?;
+        let file = fs_err::File::open(&path).map_err(|error| Error::from(error).with_hint(AGAIN))?;
         let columns = (!columns.is_empty()).then(|| columns.iter().map(|&one| one.to_owned()).collect());
-        let mut frame = ParquetReader::new(file.into_file())
-            .with_columns(columns)
-            .finish()
-            .map_err(|error| Error::machine(format!("cannot read {}", path.display())).with_source(error))?;
+        let mut frame =
+            ParquetReader::new(file.into_file()).with_columns(columns).finish().map_err(|error| {
+                Error::machine(format!("cannot read {}", path.display())).with_source(error).with_hint(AGAIN)
+            })?;
         frame.rechunk_mut();
         Ok(Table { name, frame })
     }

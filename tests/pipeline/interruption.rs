@@ -1,7 +1,8 @@
 //! Builds that are stopped, gently or not, and builds that meet.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
+use gistmill::backend::clock;
 use nix::sys::signal::Signal;
 
 use crate::common::processes::Descendants;
@@ -46,6 +47,39 @@ fn builds_that_are_killed_go_on_and_come_to_what_an_undisturbed_one_comes_to() {
     disturbed.build(&[]).with_code(0);
     assert_same(&undisturbed.dataset(), &disturbed.dataset());
     assert_eq!(disturbed.dataset().rows("attempts").len(), undisturbed.dataset().rows("attempts").len());
+}
+
+#[test]
+fn a_clock_that_jumps_years_ahead_and_back_between_builds_changes_nothing() {
+    let Some(library) = clock::library() else {
+        assert!(
+            !cfg!(all(target_os = "linux", target_arch = "x86_64")),
+            "there is a library for this machine"
+        );
+        println!("skipped: no clock library for this machine");
+        return;
+    };
+    let undisturbed = slow_bench();
+    undisturbed.build(&[]).with_code(0);
+    let disturbed = slow_bench();
+    let path = disturbed.path().join(clock::FILE_NAME);
+    std::fs::write(&path, library).expect("can be written");
+    let ahead = || {
+        let mut command = disturbed.gistmill(&["build", "repos.toml"]);
+        command.envs(clock::variables(&path, SystemTime::now()));
+        command
+    };
+    let now = disturbed.gistmill(&["build", "repos.toml"]);
+    for (command, stage) in [(ahead(), "screen 2/2"), (now, "trace (")] {
+        let mut build = Running::start(command);
+        build.wait_for(stage);
+        let descendants = Descendants::of(build.id());
+        build.signal(Signal::SIGKILL);
+        build.wait();
+        descendants.assert_end_within(Duration::from_secs(10));
+    }
+    Running::start(ahead()).wait().with_code(0);
+    assert_same(&undisturbed.dataset(), &disturbed.dataset());
 }
 
 #[test]

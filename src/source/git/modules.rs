@@ -87,6 +87,9 @@ pub fn open_beside(
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
+
     use super::*;
 
     #[test]
@@ -103,6 +106,27 @@ mod tests {
         for url in ["/etc", "file:///etc", "../../../../etc"] {
             let module = Module { name: "x".to_owned(), url: url.to_owned() };
             assert!(locate(&parent, &module).is_err(), "{url}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            rng_seed: RngSeed::Fixed(0),
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn any_text_is_read_or_refused(parts in prop::collection::vec(
+            prop::sample::select(vec![
+                "[submodule \"a\"]\n", "[submodule \"", "\"]\n", "path = b\n", "url = ../c\n", "url", "=", "\\", "\"", "\n", "\0",
+                "[include]\npath = ", ".gitmodules", "#", "\t", "[", "]", ".", "\u{e9}", "path = ../../x\n",
+            ]),
+            0..24,
+        )) {
+            for (path, module) in parse(parts.concat().as_bytes()).unwrap_or_default() {
+                prop_assert!(!path.contains('\n') && !module.url.contains('\n'));
+            }
         }
     }
 }

@@ -141,6 +141,8 @@ impl Unpacking<'_> {
 mod tests {
     use flate2::Compression;
     use flate2::write::GzEncoder;
+    use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
     use tar::{Builder, Header};
 
     use super::*;
@@ -227,6 +229,72 @@ mod tests {
         {
             let error = unpack(file.path(), name, target.path()).unwrap_err();
             assert!(error.to_string().starts_with(expected), "{error}");
+        }
+    }
+
+    /// Paths of all kinds, most of them below one folder.
+    fn paths() -> impl Strategy<Value = String> {
+        let part = prop::sample::select(vec![
+            "a", "b.py", "..", ".", "", "demo", "link", "\u{e9}", "\n", ".git", "con ", "-x",
+        ]);
+        let start = prop::sample::select(vec!["demo/", "demo/", "demo/", "demo/", "/", "", "../"]);
+        (start, prop::collection::vec(part, 0..4))
+            .prop_map(|(start, parts)| start.to_owned() + &parts.join("/"))
+    }
+
+    fn kinds() -> impl Strategy<Value = EntryType> {
+        prop::sample::select(vec![
+            EntryType::Regular,
+            EntryType::Regular,
+            EntryType::Directory,
+            EntryType::Symlink,
+            EntryType::Link,
+            EntryType::GNUSparse,
+            EntryType::GNULongName,
+            EntryType::XHeader,
+            EntryType::XGlobalHeader,
+            EntryType::Char,
+        ])
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            rng_seed: RngSeed::Fixed(0),
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn whatever_an_archive_holds_nothing_outside_its_folder_changes(
+            entries in prop::collection::vec((paths(), kinds(), paths()), 0..8),
+            damage in prop::option::weighted(0.3, (any::<prop::sample::Index>(), any::<u8>())),
+        ) {
+            let borrowed: Vec<(&str, EntryType, &str)> =
+                entries.iter().map(|(path, kind, content)| (path.as_str(), *kind, content.as_str())).collect();
+            let file = archive(&borrowed);
+            if let Some((at, byte)) = damage {
+                let mut bytes = fs_err::read(file.path()).unwrap();
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+                fs_err::write(file.path(), bytes).unwrap();
+            }
+            let around = tempfile::tempdir().unwrap();
+            fs_err::write(around.path().join("a"), "mine").unwrap();
+            let target = around.path().join("tree");
+            fs_err::create_dir(&target).unwrap();
+            let done = unpack(file.path(), "demo-1.0.tar.gz", &target);
+            let names: Vec<_> = fs_err::read_dir(around.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            prop_assert_eq!(names.len(), 2, "{:?}", names);
+            prop_assert_eq!(fs_err::read_to_string(around.path().join("a")).unwrap(), "mine");
+            if done.is_ok() {
+                // Every link ends below the folder.
+                let root = fs_err::canonicalize(&target).unwrap();
+                for entry in walkdir::WalkDir::new(&target).into_iter().flatten().filter(|entry| entry.path_is_symlink()) {
+                    if let Ok(end) = fs_err::canonicalize(entry.path()) {
+                        prop_assert!(end.starts_with(&root), "{} -> {}", entry.path().display(), end.display());
+                    }
+                }
+            }
         }
     }
 }

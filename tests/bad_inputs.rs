@@ -1,0 +1,329 @@
+//! What users read when something else than a value of the configuration is wrong: the command line, files and folders,
+//! repositories, datasets. Every message with its exit code, held against a snapshot; `bad_configs.rs` has the table for the
+//! configuration itself.
+//!
+//! `GISTMILL_UPDATE_SNAPSHOTS=1 cargo test --test bad_inputs` writes the snapshot anew; read the difference.
+
+#[path = "common/mod.rs"]
+#[allow(dead_code, reason = "shared with the pipeline tests, which use all of it")]
+mod common;
+
+use std::fmt::Write as _;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use common::{Bench, Running};
+
+const SNAPSHOT: &str = "tests/snapshots/bad_inputs.txt";
+const DATASET: &str = "[dataset]\nname = \"d\"\nversion = \"1\"\n";
+
+/// A mistake: what it is, what lies there, and what is asked for.
+struct Mistake {
+    title: &'static str,
+    prepare: fn(&Path),
+    arguments: &'static [&'static str],
+}
+
+const fn line(title: &'static str, arguments: &'static [&'static str]) -> Mistake {
+    Mistake { title, prepare: |_| {}, arguments }
+}
+
+const fn lies(title: &'static str, prepare: fn(&Path), arguments: &'static [&'static str]) -> Mistake {
+    Mistake { title, prepare, arguments }
+}
+
+fn write(here: &Path, name: &str, text: impl AsRef<[u8]>) {
+    let path = here.join(name);
+    std::fs::create_dir_all(path.parent().expect("has a folder")).expect("can be made");
+    std::fs::write(path, text).expect("can be written");
+}
+
+fn config(here: &Path, repository: &str) {
+    write(here, "repos.toml", format!("{DATASET}[[repo]]\nslug = \"a/b\"\n{repository}\n"));
+}
+
+fn good_config(here: &Path) {
+    write(here, "tree/a.py", "");
+    config(here, "path = \"tree\"");
+}
+
+/// A git repository with one commit in `tree`; gives its hash.
+fn git(here: &Path) -> String {
+    write(here, "tree/a.py", "");
+    let script = "git init -q . && git add -A && git -c user.name=a -c user.email=a@example.org commit -qm one && git rev-parse HEAD";
+    let mut command = std::process::Command::new("sh");
+    command.args(["-ec", script]).current_dir(here.join("tree"));
+    command.env("GIT_AUTHOR_DATE", "2026-01-01T00:00:00Z").env("GIT_COMMITTER_DATE", "2026-01-01T00:00:00Z");
+    let output = command.output().expect("sh starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("a hash").trim().to_owned()
+}
+
+const BUILD: &[&str] = &["build", "repos.toml", "--until", "source"];
+const NO_COMMIT: &str = "0123456789012345678901234567890123456789";
+
+const MISTAKES: &[Mistake] = &[
+    // The command line.
+    line("no command", &[]),
+    line("a misspelt command", &["biuld"]),
+    line("an unknown option", &["build", "--job", "3"]),
+    line("no jobs", &["build", "--jobs", "0"]),
+    line("jobs that are no number", &["build", "--jobs", "many"]),
+    line("a stage that is not there", &["build", "--until", "scren"]),
+    line("a format that is not there", &["build", "--format", "yaml"]),
+    line("an isolation that is not there", &["build", "--isolation", "none"]),
+    line("a slug without an owner", &["build", "--only", "flask"]),
+    lies("an unknown repository", good_config, &["build", "repos.toml", "--only", "a/c"]),
+    lies("an unknown subset", good_config, &["build", "repos.toml", "--subset", "hrad"]),
+    line("two configurations", &["build", "a.toml", "b.toml"]),
+    line("show without a query", &["show"]),
+    line("a world that is not there", &["replay", "test", "--world", "upside-down"]),
+    line("a diff with one side", &["diff", "output/a/1"]),
+    // Files and folders.
+    line("a configuration that is not there", &["build", "nowhere.toml"]),
+    lies("a configuration that is a folder", |here| write(here, "repos.toml/x", ""), BUILD),
+    lies("a configuration that is no text", |here| write(here, "repos.toml", b"\xff\xfe[\0d\0"), BUILD),
+    lies(
+        "a configuration that links to itself",
+        |here| symlink("repos.toml", here.join("repos.toml")).expect("a link"),
+        BUILD,
+    ),
+    lies("rules that are not there", good_config, &["build", "repos.toml", "--rules", "nowhere"]),
+    lies(
+        "a rule that cannot be read",
+        |here| {
+            good_config(here);
+            write(
+                here,
+                "filters/a.toml",
+                "[[rule]]\nid = \"A b\"\naction = \"dorp\"\n[rule.match]\nname = \"(\"\n",
+            );
+        },
+        BUILD,
+    ),
+    lies(
+        "a rule file that is no text",
+        |here| {
+            good_config(here);
+            write(here, "filters/a.toml", b"\xff");
+        },
+        BUILD,
+    ),
+    lies(
+        "an output that is a file",
+        |here| {
+            good_config(here);
+            write(here, "output", "mine");
+        },
+        BUILD,
+    ),
+    lies(
+        "a cache that is a file",
+        |here| {
+            good_config(here);
+            write(here, "mine", "");
+        },
+        &["build", "repos.toml", "--cache-dir", "mine"],
+    ),
+    lies("a configuration to refresh that is not there", |_| {}, &["refresh", "nowhere.toml"]),
+    // Repositories.
+    lies("a path that is not there", |here| config(here, "path = \"nowhere\""), BUILD),
+    lies(
+        "a path that is a file",
+        |here| {
+            write(here, "tree", "");
+            config(here, "path = \"tree\"");
+        },
+        BUILD,
+    ),
+    lies(
+        "an empty folder",
+        |here| {
+            std::fs::create_dir(here.join("tree")).expect("a folder");
+            config(here, "path = \"tree\"");
+        },
+        &["build", "repos.toml", "--until", "collect"],
+    ),
+    lies(
+        "uncommitted changes",
+        |here| {
+            git(here);
+            write(here, "tree/new.py", "");
+            config(here, "path = \"tree\"");
+        },
+        BUILD,
+    ),
+    lies(
+        "a commit that is not there",
+        |here| {
+            git(here);
+            config(here, &format!("git = \"file://{}/tree\"\ncommit = \"{NO_COMMIT}\"", here.display()));
+        },
+        BUILD,
+    ),
+    lies(
+        "a branch instead of a commit",
+        |here| {
+            git(here);
+            config(here, &format!("git = \"file://{}/tree\"\ncommit = \"HEAD\"", here.display()));
+        },
+        BUILD,
+    ),
+    lies(
+        "a git address that is no repository",
+        |here| {
+            write(here, "tree/a.py", "");
+            config(here, &format!("git = \"file://{}/tree\"\ncommit = \"{NO_COMMIT}\"", here.display()));
+        },
+        BUILD,
+    ),
+    lies(
+        "a repository whose objects are damaged",
+        |here| {
+            let commit = git(here);
+            let objects = here.join("tree/.git/objects");
+            let all = walkdir::WalkDir::new(objects)
+                .into_iter()
+                .flatten()
+                .filter(|entry| entry.file_type().is_file());
+            for entry in
+                all.filter(|entry| !entry.path().to_string_lossy().replace('/', "").ends_with(&commit))
+            {
+                std::fs::set_permissions(entry.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644))
+                    .expect("can be set");
+                std::fs::write(entry.path(), "rubbish").expect("can be written");
+            }
+            config(here, &format!("git = \"file://{}/tree\"\ncommit = \"{commit}\"", here.display()));
+        },
+        BUILD,
+    ),
+    lies(
+        "a server that is not there",
+        |here| config(here, &format!("git = \"https://localhost:1/a/b\"\ncommit = \"{NO_COMMIT}\"")),
+        BUILD,
+    ),
+    lies(
+        "an interpreter that is not there",
+        |here| {
+            write(here, "tree/test_a.py", "");
+            config(here, "path = \"tree\"\npython = \"3.99\"");
+        },
+        &["build", "repos.toml", "--until", "environment"],
+    ),
+    lies(
+        "a project file that is no TOML",
+        |here| {
+            write(here, "tree/pyproject.toml", "[project\nname = 1");
+            config(here, "path = \"tree\"");
+        },
+        &["build", "repos.toml", "--until", "environment"],
+    ),
+    // Datasets.
+    line("no dataset at all", &["show", "test_a"]),
+    line("a dataset that is not there", &["report", "output/d/1"]),
+    line("a dataset to compare that is not there", &["diff", "output/d/1", "output/d/2"]),
+    line("a dataset to cut that is not there", &["subset", "output/d/1"]),
+    lies("an empty manifest", |here| write(here, "d/manifest.json", ""), &["report", "d"]),
+    lies(
+        "a manifest that is cut",
+        |here| write(here, "d/manifest.json", "{\"format_version\": 1, \"name\": \"d"),
+        &["report", "d"],
+    ),
+    lies("a manifest that is a list", |here| write(here, "d/manifest.json", "[1, 2]"), &["report", "d"]),
+    lies(
+        "a manifest of another version",
+        |here| write(here, "d/manifest.json", "{\"format_version\": 99}"),
+        &["report", "d"],
+    ),
+    lies(
+        "a dataset without its tables",
+        |here| write(here, "d/manifest.json", "{\"format_version\": 1}"),
+        &["show", "x", "--dataset", "d"],
+    ),
+    lies(
+        "a table that is cut",
+        |here| {
+            write(here, "d/manifest.json", "{\"format_version\": 1}");
+            write(here, "d/groups.parquet", "PAR1\u{15}\u{4}");
+        },
+        &["show", "x", "--dataset", "d"],
+    ),
+    lies(
+        "a table that is no table",
+        |here| {
+            write(here, "d/manifest.json", "{\"format_version\": 1}");
+            for name in ["groups", "cases", "instances"] {
+                write(
+                    here,
+                    &format!("d/{name}.parquet"),
+                    "not a table at all, but long enough to look like one PAR1",
+                );
+            }
+        },
+        &["diff", "d", "d"],
+    ),
+];
+
+fn run(mistake: &Mistake) -> String {
+    let bench = Bench::with_empty_cache();
+    let here = bench.path().join("here");
+    std::fs::create_dir(&here).expect("a folder can be made");
+    (mistake.prepare)(&here);
+    let mut command = bench.gistmill(mistake.arguments);
+    command.current_dir(&here).env("COLUMNS", "120");
+    if mistake.arguments.contains(&"--cache-dir") {
+        command.env_remove("GISTMILL_CACHE_DIR");
+    }
+    let ended = Running::start(command).wait();
+    assert!(!ended.stderr.contains("panicked"), "{}: {}", mistake.title, ended.stderr);
+    let code = ended.code().unwrap_or_else(|| panic!("{}: killed", mistake.title));
+    assert!(code != 0 && code != 4, "{}: exit code {code}\n{}{}", mistake.title, ended.stdout, ended.stderr);
+    let asked = ["gistmill"].iter().chain(mistake.arguments).copied().collect::<Vec<_>>().join(" ");
+    let said = plain(&format!("{}{}", ended.stdout, ended.stderr), bench.path());
+    format!("=== {}\n$ {asked}\n{said}exit code {code}\n\n", mistake.title)
+}
+
+/// What differs between machines and runs is taken out: places, versions, progress.
+fn plain(said: &str, bench: &Path) -> String {
+    let place = bench.display().to_string();
+    let said = console::strip_ansi_codes(said)
+        .replace(&format!("{place}/here"), "<here>")
+        .replace(&place, "<bench>");
+    let versions = regex::Regex::new(r"has( \d+\.\d+\.\d+[a-z0-9]*,?)+").expect("a pattern");
+    let said = versions.replace_all(&said, "has <versions>");
+    let own = |line: &&str| {
+        !["config: ", "rules: ", "warning: missing from full isolation: "]
+            .iter()
+            .any(|start| line.starts_with(start))
+    };
+    said.lines().filter(own).fold(String::new(), |text, line| text + line.trim_end() + "\n")
+}
+
+#[test]
+fn every_mistake_has_its_message_and_exit_code() {
+    let mut shown = String::new();
+    for mistake in MISTAKES {
+        let _ = write!(shown, "{}", run(mistake));
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(SNAPSHOT);
+    if std::env::var_os("GISTMILL_UPDATE_SNAPSHOTS").is_some() {
+        std::fs::write(path, shown).expect("can be written");
+        return;
+    }
+    let expected = std::fs::read_to_string(path).unwrap_or_default();
+    for (shown, expected) in shown.split("=== ").zip(expected.split("=== ")) {
+        assert_eq!(shown, expected, "see {SNAPSHOT}");
+    }
+    assert_eq!(shown.len(), expected.len(), "see {SNAPSHOT}");
+}
+
+#[test]
+fn without_a_home_the_cache_has_no_place() {
+    let bench = Bench::with_empty_cache();
+    good_config(bench.path());
+    let mut command = bench.gistmill(BUILD);
+    command.env_remove("HOME").env_remove("GISTMILL_CACHE_DIR").env_remove("XDG_CACHE_HOME");
+    let ended = Running::start(command).wait().with_code(2);
+    assert!(ended.stderr.contains("there is no HOME to keep the cache in"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("hint: name one with --cache-dir"), "{}", ended.stderr);
+}
