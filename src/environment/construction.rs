@@ -49,6 +49,14 @@ struct Climb {
     first_failure: Option<Failure>,
 }
 
+/// What building a tree tells about its project: its name, and the extras that it has.
+fn name_as_built(project: &mut Project, own: &TreeWheel) {
+    project.name = Some(own.name.clone());
+    for extra in &own.extras {
+        project.extras.entry(normalize(extra)).or_default();
+    }
+}
+
 /// Builds everything in `folder` and marks it done.
 pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
     let (pinned, repo) = (inputs.pinned, inputs.repo);
@@ -75,13 +83,9 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
     let before = tree::list(&run_tree)?;
     let source_root = source_root(&inputs);
     let (own, build_lock) = build_tree(&workshop, &inputs, &source_root, &mut notes)?;
-    if let Some(own) = &own {
-        inputs.project.name = Some(own.name.clone());
-        for extra in &own.extras {
-            inputs.project.extras.entry(normalize(extra)).or_default();
-        }
-    }
+    own.iter().for_each(|own| name_as_built(&mut inputs.project, own));
     let excluded = settle_tree(pinned, &run_tree, &before, &mut notes)?;
+    let foundation = workshop.tools.foundation.as_ref();
 
     let climb = climb(&workshop, &inputs, own.as_ref(), &source_root)?;
     let Some(best) = best(&climb.collected) else {
@@ -121,8 +125,8 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
         switched_off: best.report.switched_off.clone(),
         rungs: rungs.clone(),
         notes: notes.clone(),
-        base: workshop.tools.foundation.as_ref().map(|foundation| foundation.name.clone()),
-        system_packages: workshop.tools.foundation.iter().flat_map(|one| one.packages.clone()).collect(),
+        base: foundation.map(|foundation| foundation.name.clone()),
+        system_packages: foundation.map(|foundation| foundation.packages.clone()).unwrap_or_default(),
         made_with: [("uv".to_owned(), workshop.uv.version.clone())].into(),
     };
     let image = Image {

@@ -135,8 +135,8 @@ impl Machine {
         }
         let engine = self.engine()?;
         let downloads = tools.downloads()?;
-        let base = engine
-            .patiently(|| image::base(&engine, &name, &repo.system_packages, &downloads, progress))?;
+        let base =
+            engine.patiently(|| image::base(&engine, &name, &repo.system_packages, &downloads, progress))?;
         progress(&format!("looking at {}", base.name));
         let downloads = (tools.uv_cache(), tools.builds());
         let backend =
@@ -186,8 +186,7 @@ impl Machine {
         let backend = engine.patiently(|| {
             let (engine, base, contents) = (Arc::clone(engine), base.clone(), contents.clone());
             let of_restore = Arc::clone(&engine);
-            let restore =
-                move || image::ensure(&of_restore, &base, &contents, &|_| {}).map(|image| image.id);
+            let restore = move || image::ensure(&of_restore, &base, &contents, &|_| {}).map(|image| image.id);
             let places = (built.venv.as_path(), built.tree.as_path());
             DockerBackend::tests(&engine, &made.id, places, self.limits(), Box::new(restore))
         })?;

@@ -18,6 +18,9 @@ use crate::screen::verdict;
 /// Attempts that tell whether a group varies by itself.
 const REPEATS: u32 = 5;
 
+/// Attempts on the side that did not see a group vary, where the other one did: what is rare takes long to be seen.
+const MANY_REPEATS: u32 = 100;
+
 /// One backend's view of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Side {
@@ -125,6 +128,24 @@ fn reason(
             return Ok((format!("{} does not vary on {name}: {why}", dimension.as_str()), true));
         }
     }
+    for ((name, side, verdict), (other_name, _, other)) in [(sides[0], sides[1]), (sides[1], sides[0])] {
+        let Verdict::Dropped { evidence, .. } = other else { continue };
+        if !varies(other) || varies(verdict) {
+            continue;
+        }
+        let Some(group) = side.replay.exact(group_id) else { continue };
+        let made = side.replay.run(group, &World::Base, MANY_REPEATS)?;
+        let first = made.first().map(Attempt::observation_hash);
+        let differ = made.iter().filter(|one| Some(one.observation_hash()) != first).count();
+        let excerpt = &evidence.excerpt;
+        let seen = format!("on {other_name} attempts in the base world differ:\n{excerpt}\n");
+        return Ok(match differ {
+            0 => (format!("{seen}{MANY_REPEATS} runs on {name} agree"), false),
+            _ => {
+                (format!("{seen}so do {differ} of {MANY_REPEATS} runs on {name}: it varies by itself"), true)
+            }
+        });
+    }
     let mut first: Vec<Attempt> = Vec::new();
     for (name, side, _) in sides {
         let Some(group) = side.replay.exact(group_id) else {
@@ -156,6 +177,11 @@ fn reason(
         )),
         _ => Ok(("an attempt gave no result".to_owned(), false)),
     }
+}
+
+/// Whether a verdict says that attempts in one world differ.
+fn varies(verdict: &Verdict) -> bool {
+    matches!(verdict.cause(), Some(Cause::NondeterministicOutcome | Cause::NondeterministicOutput))
 }
 
 /// The dimension that a verdict blames.

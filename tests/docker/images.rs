@@ -100,7 +100,8 @@ fn nothing_of_the_host(expected: &(String, String)) {
     // Built at another time and place, it is the same to the last bit.
     assert_eq!(&image(&bench), expected);
     let (tag, _) = expected;
-    let search = format!("grep -r -l -F {MARK} / --exclude-dir=proc --exclude-dir=sys; find / -xdev -name '*{MARK}*'");
+    let search =
+        format!("grep -r -l -F {MARK} / --exclude-dir=proc --exclude-dir=sys; find / -xdev -name '*{MARK}*'");
     assert_eq!(docker(&["run", "--rm", "--network", "none", "--user", "0", tag, "bash", "-c", &search]), "");
     for command in ["inspect", "history"] {
         assert!(!docker(&["image", command, tag]).contains(MARK), "docker image {command}");

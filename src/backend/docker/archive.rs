@@ -1,6 +1,6 @@
 //! Archives of images, as `docker save` writes and `docker load` reads them: layers on top of a base, by files alone.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -182,7 +182,15 @@ fn undated_index(path: &Path) -> std::io::Result<Vec<u8>> {
         let mut new = git2::Index::open(&copy)?;
         let never = git2::IndexTime::new(0, 0);
         for entry in old.iter() {
-            new.add(&git2::IndexEntry { ctime: never, mtime: never, dev: 0, ino: 0, uid: 0, gid: 0, ..entry })?;
+            new.add(&git2::IndexEntry {
+                ctime: never,
+                mtime: never,
+                dev: 0,
+                ino: 0,
+                uid: 0,
+                gid: 0,
+                ..entry
+            })?;
         }
         new.write()
     });
@@ -236,7 +244,7 @@ pub fn assemble(
     layers: &Layers,
     tag: &str,
     created: &str,
-    labels: &HashMap<String, String>,
+    labels: &BTreeMap<String, String>,
 ) -> Result<(std::fs::File, String)> {
     let config = configuration(base, layers, created, labels);
     let config = serde_json::to_vec(&config).map_err(unreadable)?;
@@ -304,7 +312,7 @@ fn copy_layers(
 }
 
 /// The image's configuration: the base's system, the contract's settings.
-fn configuration(base: &Value, layers: &Layers, created: &str, labels: &HashMap<String, String>) -> Value {
+fn configuration(base: &Value, layers: &Layers, created: &str, labels: &BTreeMap<String, String>) -> Value {
     let of_base = base["Config"]["Env"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let old_path = of_base.clone().find_map(|one| one.strip_prefix("PATH="));
     let path = old_path.unwrap_or("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
@@ -314,7 +322,6 @@ fn configuration(base: &Value, layers: &Layers, created: &str, labels: &HashMap<
     let mut history: Vec<Value> = digests.iter().map(|_| json!({"created_by": "base"})).collect();
     digests.extend(layers.0.iter().map(|layer| json!(format!("sha256:{}", layer.digest))));
     history.extend(layers.0.iter().map(|layer| json!({"created": created, "created_by": layer.history})));
-    let labels: BTreeMap<&String, &String> = labels.iter().collect();
     let mut config = json!({
         "architecture": base["Architecture"],
         "os": base["Os"],
@@ -383,7 +390,7 @@ mod tests {
         let folder = folders();
         let id = |archive: Option<&std::fs::File>| {
             let layers = Layers::new(&folder.path().join("venv"), &folder.path().join("tree"), 7).unwrap();
-            let labels = HashMap::from([("a".to_owned(), "1".to_owned()), ("b".to_owned(), "2".to_owned())]);
+            let labels = BTreeMap::from([("a".to_owned(), "1".to_owned()), ("b".to_owned(), "2".to_owned())]);
             assemble(&inspected(), archive, &layers, "x/y:1", "2026-01-01T00:00:00Z", &labels).unwrap()
         };
         let ((mut file, one), (mut thin, other)) = (id(Some(&base())), id(None));

@@ -5,7 +5,7 @@
 //! of the host can end up in it. Only the packages of the distribution are installed in a container, once for each base and
 //! list, with certificates and proxies handed over its stdin.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use futures_util::StreamExt;
 use serde_json::json;
 
 use super::archive::{self, Layers};
-use super::engine::{Engine, LABEL, Spec, labels};
+use super::engine::{ContainerLimits, Engine, LABEL, Spec, labels};
 use super::plain;
 use crate::backend::Network;
 use crate::error::{Error, Fault, Result};
@@ -74,7 +74,7 @@ pub struct Contents {
 /// The files that packages are downloaded with: variables, and the text of a certificate bundle.
 #[derive(Debug, Clone, Default)]
 pub struct Downloads {
-    pub variables: std::collections::BTreeMap<String, String>,
+    pub variables: BTreeMap<String, String>,
     pub certificates: Option<Vec<u8>>,
 }
 
@@ -170,7 +170,7 @@ fn missing(engine: &Engine, name: &str, id: &str) -> Result<Vec<String>> {
         read_only: true,
         volumes: Vec::new(),
         tmpfs: Vec::new(),
-        limits: Default::default(),
+        limits: ContainerLimits::default(),
         purpose: "look",
     };
     let done = plain::run(engine, &spec, b"", LOOK_LIMIT)?;
@@ -206,7 +206,7 @@ fn install(
         read_only: false,
         volumes: Vec::new(),
         tmpfs: vec!["/run/certificates".to_owned()],
-        limits: Default::default(),
+        limits: ContainerLimits::default(),
         purpose: "packages",
     };
     let certificates = downloads.certificates.as_deref().map(String::from_utf8_lossy);
@@ -267,7 +267,7 @@ pub fn ensure(engine: &Engine, base: &Base, contents: &Contents, progress: &dyn 
     let found = serde_json::to_value(&found)
         .map_err(|error| Error::internal("cannot encode an inspection").with_source(error))?;
     let layers = Layers::new(&contents.venv, &contents.tree, contents.created.1)?;
-    let mut of_image = labels("image");
+    let mut of_image: BTreeMap<String, String> = labels("image").into_iter().collect();
     of_image.insert(KEY.to_owned(), contents.key.clone());
     of_image.insert(BYTES.to_owned(), layers.bytes().to_string());
     let assemble = |archive: Option<&std::fs::File>| {
@@ -281,14 +281,12 @@ pub fn ensure(engine: &Engine, base: &Base, contents: &Contents, progress: &dyn 
         Err(error) if error.fault() == Fault::Harness => None,
         Err(error) => return Err(error),
     };
-    let found = match known.filter(|id| id.ends_with(&digest)) {
-        Some(id) => id,
-        None => {
-            load(engine, assemble(Some(&export(engine, &base.id)?))?.0)?;
-            kept()?.ok_or_else(|| {
-                Error::harness(format!("the engine did not keep the image {}", contents.tag))
-            })?
-        }
+    let found = if let Some(id) = known.filter(|id| id.ends_with(&digest)) {
+        id
+    } else {
+        load(engine, assemble(Some(&export(engine, &base.id)?))?.0)?;
+        kept()?
+            .ok_or_else(|| Error::harness(format!("the engine did not keep the image {}", contents.tag)))?
     };
     // An engine with another kind of store has ids of its own.
     if !found.ends_with(&digest) {

@@ -293,6 +293,13 @@ struct Frames<'a> {
     buffer: Vec<u8>,
 }
 
+/// A reader that is gone is told nothing more.
+fn pass_on(answers: &mut Option<PipeWriter>, data: &[u8]) {
+    if answers.as_mut().is_some_and(|pipe| pipe.write_all(data).is_err()) {
+        *answers = None;
+    }
+}
+
 /// Kind and length.
 const HEADER: usize = 5;
 
@@ -306,12 +313,7 @@ impl Frames<'_> {
             let kind = header[0];
             match kind {
                 b'o' => self.shared.stdout.push(data),
-                b'c' => {
-                    // A reader that is gone is told nothing more.
-                    if self.answers.as_mut().is_some_and(|pipe| pipe.write_all(data).is_err()) {
-                        self.answers = None;
-                    }
-                }
+                b'c' => pass_on(&mut self.answers, data),
                 b'f' => self.keep(data),
                 b'e' => self.shared.ending().trouble = Some(String::from_utf8_lossy(data).into_owned()),
                 b'x' => {
