@@ -83,7 +83,9 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
     let before = tree::list(&run_tree)?;
     let source_root = source_root(&inputs);
     let (own, build_lock) = build_tree(&workshop, &inputs, &source_root, &mut notes)?;
-    own.iter().for_each(|own| name_as_built(&mut inputs.project, own));
+    if let Some(own) = &own {
+        name_as_built(&mut inputs.project, own);
+    }
     let excluded = settle_tree(pinned, &run_tree, &before, &mut notes)?;
     let foundation = workshop.tools.foundation.as_ref();
 
