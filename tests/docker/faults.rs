@@ -109,12 +109,15 @@ pub fn a_container_out_of_memory_changes_nothing() {
     // The kernel is to end the container's first process, and with it the container, not one of those that take too much.
     let hog = "echo 1000 > /proc/1/oom_score_adj; for one in 1 2 3 4; do python3 -c \
                'import time; held = bytearray(b\"x\") * (200 << 20); time.sleep(9)' & done; wait";
-    for id in at_work() {
-        try_docker(&["exec", &id, "sh", "-c", hog]);
+    // A container may end by itself before it is full.
+    while build.is_alive() && events("oom", started).is_empty() {
+        for id in running() {
+            try_docker(&["exec", &id, "sh", "-c", hog]);
+        }
     }
     assert!(events("oom", started).contains("gistmill=test"), "nothing ran out of memory");
-    assert!(events("die", started).contains("exitCode=137"), "no container ended by it");
     build.wait().with_code(0);
+    assert!(events("die", started).contains("exitCode=137"), "no container ended by it");
     assert_undisturbed(&bench);
 }
 
