@@ -83,12 +83,12 @@ fn main() {
         if let Some(obstacle) = obstacle.as_ref().filter(|_| ignored) {
             eprintln!("{name} is skipped: {obstacle}");
         }
-        let run = move || match obstacle {
-            Some(obstacle) => Err(Failed::from(obstacle)),
-            None => {
-                test();
-                Ok(())
+        let run = move || {
+            if let Some(obstacle) = obstacle {
+                return Err(Failed::from(obstacle));
             }
+            test();
+            Ok(())
         };
         trials.push(Trial::test(name, run).with_ignored_flag(ignored));
     }

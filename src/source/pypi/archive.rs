@@ -289,7 +289,7 @@ mod tests {
             if done.is_ok() {
                 // Every link ends below the folder.
                 let root = fs_err::canonicalize(&target).unwrap();
-                for entry in walkdir::WalkDir::new(&target).into_iter().flatten().filter(|entry| entry.path_is_symlink()) {
+                for entry in walkdir::WalkDir::new(&target).into_iter().flatten().filter(walkdir::DirEntry::path_is_symlink) {
                     if let Ok(end) = fs_err::canonicalize(entry.path()) {
                         prop_assert!(end.starts_with(&root), "{} -> {}", entry.path().display(), end.display());
                     }
