@@ -1,5 +1,6 @@
 //! The Docker backend against a real engine. Where none answers, each test is reported as ignored, by name; with
-//! `GISTMILL_TEST_DOCKER=1` that is a failure. `GISTMILL_TEST_BASE` names an image with Python 3 that the engine has.
+//! `GISTMILL_TEST_DOCKER=1` that is a failure. The tests that take minutes run with `GISTMILL_TEST_DOCKER=all` only, and are
+//! reported as ignored otherwise. `GISTMILL_TEST_BASE` names an image with Python 3 that the engine has.
 
 #[allow(dead_code, reason = "shared with the pipeline tests, which use all of it")]
 #[path = "../common/mod.rs"]
@@ -33,40 +34,59 @@ fn obstacle() -> Option<String> {
     }
 }
 
-/// A test, and why it cannot run here although an engine answers.
+/// A test, and why it does not run here although an engine answers.
 type Test = (&'static str, fn(), Option<String>);
 
+/// Why a test that takes minutes does not run; none when all were asked for.
+fn takes_minutes() -> Option<String> {
+    let all = std::env::var("GISTMILL_TEST_DOCKER").is_ok_and(|asked| asked == "all");
+    (!all).then(|| "it takes minutes, GISTMILL_TEST_DOCKER=all runs it".to_owned())
+}
+
 fn with_engine() -> Vec<Test> {
-    let own = faults::no_engine_of_its_own();
+    let long = takes_minutes();
+    let own = faults::no_engine_of_its_own().or_else(|| long.clone());
     vec![
-        ("both_backends_give_the_same_verdicts", verdicts::both_backends_give_the_same_verdicts, None),
         ("parity_finds_no_difference_in_a_tree_without_one", verdicts::parity_finds_no_difference, None),
         ("an_image_keeps_the_contract", images::an_image_keeps_the_contract, None),
-        ("an_image_has_nothing_of_the_host", images::an_image_has_nothing_of_the_host, None),
-        ("a_saved_image_is_loaded_with_the_same_id", images::a_saved_image_is_loaded_with_the_same_id, None),
         ("a_killed_container_changes_nothing", faults::a_killed_container_changes_nothing, None),
+        ("a_base_that_is_not_there_is_named", engine::a_base_that_is_not_there_is_named, None),
+        (
+            "both_backends_give_the_same_verdicts",
+            verdicts::both_backends_give_the_same_verdicts,
+            long.clone(),
+        ),
+        ("an_image_has_nothing_of_the_host", images::an_image_has_nothing_of_the_host, long.clone()),
+        (
+            "a_saved_image_is_loaded_with_the_same_id",
+            images::a_saved_image_is_loaded_with_the_same_id,
+            long.clone(),
+        ),
         (
             "a_container_out_of_memory_changes_nothing",
             faults::a_container_out_of_memory_changes_nothing,
-            None,
+            long.clone(),
         ),
-        ("an_image_that_is_removed_is_made_again", faults::an_image_that_is_removed_is_made_again, None),
+        (
+            "an_image_that_is_removed_is_made_again",
+            faults::an_image_that_is_removed_is_made_again,
+            long.clone(),
+        ),
         (
             "a_budget_that_is_exceeded_evicts_and_changes_nothing",
             faults::a_budget_that_is_exceeded_evicts_and_changes_nothing,
-            None,
+            long.clone(),
+        ),
+        (
+            "a_test_that_takes_all_memory_is_a_crash_of_that_test_alone",
+            faults::a_test_that_takes_all_memory_is_a_crash_of_that_test_alone,
+            long,
         ),
         (
             "an_engine_that_is_killed_and_started_again_changes_nothing",
             faults::an_engine_that_is_killed_and_started_again_changes_nothing,
             own,
         ),
-        (
-            "a_test_that_takes_all_memory_is_a_crash_of_that_test_alone",
-            faults::a_test_that_takes_all_memory_is_a_crash_of_that_test_alone,
-            None,
-        ),
-        ("a_base_that_is_not_there_is_named", engine::a_base_that_is_not_there_is_named, None),
     ]
 }
 
