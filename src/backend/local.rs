@@ -13,6 +13,12 @@ use super::sandbox::{self, Part, Plan};
 use super::{Backend, Finished, Isolation, Job, JobLimits, Mount, Network, Places, Process, Tail};
 use crate::error::{Error, Fault, Result};
 
+/// How often, and how long after one another, a sandbox is tried again that has met a limit on namespaces.
+const PROBES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(100);
+/// The kernel's word for "no more namespaces".
+const NO_MORE: &str = "No space left on device";
+
 /// Runs jobs on this machine.
 #[derive(Debug)]
 pub struct LocalBackend {
@@ -98,7 +104,22 @@ impl LocalBackend {
         Ok(())
     }
 
+    /// The kernel takes back the namespaces of what has ended in its own time: where their number is limited, those of the
+    /// sandbox before may still count.
     fn probe(&self) -> Result<()> {
+        let mut result = self.probe_once();
+        for _ in 0..PROBES {
+            match &result {
+                Err(error) if error.detail().is_some_and(|detail| detail.contains(NO_MORE)) => {}
+                _ => break,
+            }
+            std::thread::sleep(PAUSE);
+            result = self.probe_once();
+        }
+        result
+    }
+
+    fn probe_once(&self) -> Result<()> {
         let job = Job {
             argv: vec!["/bin/true".into()],
             env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
