@@ -1,7 +1,7 @@
 //! `kill -9` of anything at any moment: the driver, a sandbox, a runner, a test. Builds are started again until one comes to
 //! its end, which must be the end of an undisturbed one.
 //!
-//! `GISTMILL_TEST_KILLS` says how many kills there are (8 by default), `GISTMILL_TEST_SEED` what they hit and when.
+//! `GISTMILL_TEST_KILLS` says how many kills there are (4 by default), `GISTMILL_TEST_SEED` what they hit and when.
 
 use std::time::{Duration, Instant};
 
@@ -105,7 +105,7 @@ fn forget_attempts(bench: &Bench) {
 
 #[test]
 fn a_build_comes_to_the_same_end_whatever_is_killed() {
-    let kills = u32::try_from(number("GISTMILL_TEST_KILLS", 8)).expect("a small number");
+    let kills = u32::try_from(number("GISTMILL_TEST_KILLS", 4)).expect("a small number");
     let seed = number("GISTMILL_TEST_SEED", 20_261_122);
     let mut random = Rng::with_seed(seed);
     let undisturbed = bench(true);
