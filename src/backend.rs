@@ -64,6 +64,22 @@ pub struct Job {
     pub channel: bool,
 }
 
+impl Job {
+    /// A program of the system that needs little: offline, in `/`, with the system's `PATH` and an empty `/tmp` of 1 MiB.
+    pub fn small<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Self {
+        Job {
+            argv: argv.into_iter().map(Into::into).collect(),
+            env: [("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())].into(),
+            cwd: "/".into(),
+            mounts: vec![Mount::Tmpfs { inside: "/tmp".into(), bytes: 1 << 20 }],
+            network: Network::Off,
+            may_mount: false,
+            limits: JobLimits::default(),
+            channel: false,
+        }
+    }
+}
+
 /// Something of the host that the job sees, beyond the read-only system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mount {

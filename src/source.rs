@@ -154,3 +154,13 @@ fn describe(slug: &RepoSlug, origin: Origin, content: Content, tree: &Path) -> R
         notes,
     })
 }
+
+/// Random inputs that are the same in every run of the tests, and leave no files.
+#[cfg(test)]
+fn same_in_every_run() -> proptest::test_runner::Config {
+    proptest::test_runner::Config {
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(0),
+        ..proptest::test_runner::Config::default()
+    }
+}

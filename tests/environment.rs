@@ -101,16 +101,7 @@ impl Bench {
         if prefix != Path::new("/usr") {
             mounts.push(read_only(prefix, prefix));
         }
-        let job = Job {
-            argv,
-            env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
-            cwd: places.root.clone(),
-            mounts,
-            network: Network::Off,
-            may_mount: false,
-            limits: JobLimits::default(),
-            channel: false,
-        };
+        let job = Job { cwd: places.root.clone(), mounts, ..Job::small(argv) };
         self.backend.run(&job, Duration::from_mins(1)).unwrap()
     }
 

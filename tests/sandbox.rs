@@ -11,16 +11,7 @@ fn backend() -> LocalBackend {
 }
 
 fn job(script: &str) -> Job {
-    Job {
-        argv: vec!["/bin/sh".into(), "-c".into(), script.into()],
-        env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
-        cwd: "/".into(),
-        mounts: vec![Mount::Tmpfs { inside: "/tmp".into(), bytes: 1 << 20 }],
-        network: Network::Off,
-        may_mount: false,
-        limits: JobLimits::default(),
-        channel: false,
-    }
+    Job::small(["/bin/sh", "-c", script])
 }
 
 fn run(script: &str) -> Finished {

@@ -92,16 +92,7 @@ mod tests {
     }
 
     fn job() -> Job {
-        Job {
-            argv: vec!["/bin/tool".into()],
-            env: std::collections::BTreeMap::new(),
-            cwd: "/".into(),
-            mounts: Vec::new(),
-            network: Network::Off,
-            may_mount: false,
-            limits: JobLimits::default(),
-            channel: false,
-        }
+        Job::small(["/bin/tool"])
     }
 
     #[test]

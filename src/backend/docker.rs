@@ -132,16 +132,7 @@ impl DockerBackend {
 
     /// Tries the sandbox once, without a process namespace of its own where the engine does not allow that.
     fn probed(mut self) -> Result<Self> {
-        let job = Job {
-            argv: vec!["/bin/true".into()],
-            env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
-            cwd: "/".into(),
-            mounts: vec![Mount::Tmpfs { inside: "/tmp".into(), bytes: 1 << 20 }],
-            network: Network::Off,
-            may_mount: true,
-            limits: JobLimits::default(),
-            channel: false,
-        };
+        let job = Job { may_mount: true, ..Job::small(["/bin/true"]) };
         if self.engine.is_podman {
             self.isolation
                 .missing

@@ -120,16 +120,7 @@ impl LocalBackend {
     }
 
     fn probe_once(&self) -> Result<()> {
-        let job = Job {
-            argv: vec!["/bin/true".into()],
-            env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
-            cwd: "/".into(),
-            mounts: vec![Mount::Tmpfs { inside: "/tmp".into(), bytes: 1 << 20 }],
-            network: Network::Off,
-            may_mount: true,
-            limits: JobLimits::default(),
-            channel: false,
-        };
+        let job = Job { may_mount: true, ..Job::small(["/bin/true"]) };
         let refused = match again::run(self, &job, Duration::from_secs(20)) {
             Ok(finished) if finished.success() => return Ok(()),
             Ok(finished) => finished.stderr,

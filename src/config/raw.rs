@@ -177,8 +177,11 @@ pub fn read<'a>(table: &'a DeTable<'a>, problems: &mut Problems<'_>) -> Raw<'a> 
     }
 }
 
+/// A section that may be missing, whose keys are known.
 fn open<'a>(root: &Section<'a>, key: &str, problems: &mut Problems<'_>) -> Option<Section<'a>> {
-    root.section(key, problems).given().map(|section| section.value)
+    let section = root.section(key, problems).given()?.value;
+    refuse_unknown(&section, key, problems);
+    Some(section)
 }
 
 /// The section that knows a key which another one was given.
@@ -199,9 +202,6 @@ fn field<'a, T>(section: Option<&Section<'a>>, read: impl FnOnce(&Section<'a>) -
 }
 
 fn dataset<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> RawDataset<'a> {
-    if let Some(section) = section {
-        refuse_unknown(section, "dataset", problems);
-    }
     RawDataset {
         at: section.map(|section| section.at),
         name: field(section, |section| section.text("name", problems)),
@@ -213,9 +213,6 @@ fn dataset<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> Ra
 }
 
 fn screen<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> RawScreen<'a> {
-    if let Some(section) = section {
-        refuse_unknown(section, "screen", problems);
-    }
     RawScreen {
         attempts: field(section, |section| section.integer("attempts", problems)),
         cold_runs: field(section, |section| section.integer("cold_runs", problems)),
@@ -227,9 +224,6 @@ fn screen<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> Raw
 }
 
 fn tier(section: Option<&Section<'_>>, problems: &mut Problems<'_>) -> RawTier {
-    if let Some(section) = section {
-        refuse_unknown(section, "tier", problems);
-    }
     RawTier {
         medium: field(section, |section| section.number("medium", problems)),
         hard: field(section, |section| section.number("hard", problems)),
@@ -237,9 +231,6 @@ fn tier(section: Option<&Section<'_>>, problems: &mut Problems<'_>) -> RawTier {
 }
 
 fn limits<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> RawLimits<'a> {
-    if let Some(section) = section {
-        refuse_unknown(section, "limits", problems);
-    }
     RawLimits {
         memory: field(section, |section| section.bytes("memory", problems)),
         processes: field(section, |section| section.integer("processes", problems)),
@@ -249,9 +240,6 @@ fn limits<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> Raw
 }
 
 fn docker<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> RawDocker<'a> {
-    if let Some(section) = section {
-        refuse_unknown(section, "docker", problems);
-    }
     RawDocker {
         base: field(section, |section| section.text("base", problems)),
         memory: field(section, |section| section.bytes("memory", problems)),

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::project::Project;
-use crate::backend::{Backend, Job, JobLimits, Mount, Network, again};
+use crate::backend::{Backend, Job, again};
 use crate::error::{Error, Result};
 use crate::store::{read_sealed, write_sealed};
 
@@ -230,16 +230,7 @@ const SEARCH_LIMIT: Duration = Duration::from_mins(2);
 /// # Errors
 /// The backend's; a search that does not work.
 pub fn in_backend(backend: &dyn Backend) -> Result<Vec<Interpreter>> {
-    let job = Job {
-        argv: ["python3", "-I", "-c", SEARCH, QUESTION].map(str::to_owned).into(),
-        env: [("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())].into(),
-        cwd: "/".into(),
-        mounts: vec![Mount::Tmpfs { inside: "/tmp".into(), bytes: 1 << 20 }],
-        network: Network::Off,
-        may_mount: false,
-        limits: JobLimits::default(),
-        channel: false,
-    };
+    let job = Job::small(["python3", "-I", "-c", SEARCH, QUESTION]);
     let done = again::run(backend, &job, SEARCH_LIMIT)?;
     if !done.success() {
         return Err(

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use crate::backend::{Backend, Job, JobLimits, Mount, Network, again, clock};
+use crate::backend::{Backend, Job, Mount, again, clock};
 use crate::error::{Error, Result};
 use crate::record::id::{hash_parts, sha256_hex};
 use crate::record::verdict::Dimension;
@@ -122,45 +122,31 @@ fn find_locale(folder: &Path) -> Result<Locale, String> {
             return Ok(Locale { name: format!("{name}.UTF-8"), folder: None });
         }
     }
-    for name in LOCALES {
+    let name = compiled_locale(folder).ok_or(
+        "the machine has no locale with another decimal point, and no sources to make one (Debian: package locales)",
+    )?;
+    Ok(Locale { name, folder: Some(folder.to_owned()) })
+}
+
+/// The full name of a locale in `folder` that is there, or can be compiled there from the system's sources.
+fn compiled_locale(folder: &Path) -> Option<String> {
+    LOCALES.into_iter().find_map(|name| {
         let full = format!("{name}.UTF-8");
         if !has_comma(&full, Some(folder)) {
             compile(name, folder);
         }
-        if has_comma(&full, Some(folder)) {
-            return Ok(Locale { name: full, folder: Some(folder.to_owned()) });
-        }
-    }
-    Err("the machine has no locale with another decimal point, and no sources to make one (Debian: package locales)"
-        .to_owned())
+        has_comma(&full, Some(folder)).then_some(full)
+    })
 }
 
 /// Whether an image has the zone, and a locale of this machine that works in it: images seldom have one of their own.
 fn look_in_image(folder: &Path, backend: &dyn Backend) -> Result<(bool, Result<Locale, String>)> {
-    let usable = LOCALES.into_iter().find(|name| {
-        let full = format!("{name}.UTF-8");
-        if !has_comma(&full, Some(folder)) {
-            compile(name, folder);
-        }
-        has_comma(&full, Some(folder))
-    });
-    let name = format!("{}.UTF-8", usable.unwrap_or("C"));
+    let name = compiled_locale(folder).unwrap_or_else(|| "C.UTF-8".to_owned());
     let inside = "/opt/world/locales";
     let script = format!("test -f {ZONES}/{ZONE} && echo zone; LC_ALL={name} locale decimal_point");
-    let job = Job {
-        argv: vec!["sh".into(), "-c".into(), script],
-        env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned()), ("LOCPATH".to_owned(), inside.to_owned())]
-            .into(),
-        cwd: "/".into(),
-        mounts: vec![
-            Mount::Tmpfs { inside: "/tmp".into(), bytes: 1 << 20 },
-            Mount::ReadOnly { host: folder.to_owned(), inside: inside.into() },
-        ],
-        network: Network::Off,
-        may_mount: false,
-        limits: JobLimits::default(),
-        channel: false,
-    };
+    let mut job = Job::small(["sh", "-c", &script]);
+    job.env.insert("LOCPATH".to_owned(), inside.to_owned());
+    job.mounts.push(Mount::ReadOnly { host: folder.to_owned(), inside: inside.into() });
     let done = again::run(backend, &job, LIMIT)?;
     if done.timed_out {
         return Err(Error::harness("looking at the image takes too long"));
@@ -209,22 +195,9 @@ fn find_clock(cache: &Cache, backend: &dyn Backend) -> Result<Result<PathBuf, St
     }
     let inside = PathBuf::from("/opt/clock");
     let now = SystemTime::now();
-    let mut env: BTreeMap<String, String> =
-        clock::variables(&inside.join(clock::FILE_NAME), now).into_iter().collect();
-    env.insert("PATH".into(), "/usr/bin:/bin".into());
-    let job = Job {
-        argv: vec!["date".into(), "+%s".into()],
-        env,
-        cwd: "/".into(),
-        mounts: vec![
-            Mount::Tmpfs { inside: "/tmp".into(), bytes: 1 << 20 },
-            Mount::ReadOnly { host: folder.clone(), inside },
-        ],
-        network: Network::Off,
-        may_mount: false,
-        limits: JobLimits::default(),
-        channel: false,
-    };
+    let mut job = Job::small(["date", "+%s"]);
+    job.env.extend(clock::variables(&inside.join(clock::FILE_NAME), now));
+    job.mounts.push(Mount::ReadOnly { host: folder.clone(), inside });
     // Only a program that ran says something about the library; a busy machine does not.
     let mut finished = again::run(backend, &job, LIMIT)?;
     for _ in 1..TRIES {

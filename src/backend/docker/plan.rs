@@ -182,16 +182,7 @@ mod tests {
     use crate::backend::JobLimits;
 
     fn job(mounts: Vec<Mount>) -> Job {
-        Job {
-            argv: vec!["true".into()],
-            env: BTreeMap::new(),
-            cwd: "/".into(),
-            mounts,
-            network: Network::Off,
-            may_mount: false,
-            limits: JobLimits::default(),
-            channel: false,
-        }
+        Job { mounts, ..Job::small(["true"]) }
     }
 
     #[test]

@@ -88,7 +88,6 @@ pub fn open_beside(
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use proptest::test_runner::RngSeed;
 
     use super::*;
 
@@ -110,11 +109,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig {
-            failure_persistence: None,
-            rng_seed: RngSeed::Fixed(0),
-            ..ProptestConfig::default()
-        })]
+        #![proptest_config(crate::source::same_in_every_run())]
 
         #[test]
         fn any_text_is_read_or_refused(parts in prop::collection::vec(

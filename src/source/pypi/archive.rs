@@ -142,7 +142,6 @@ mod tests {
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use proptest::prelude::*;
-    use proptest::test_runner::RngSeed;
     use tar::{Builder, Header};
 
     use super::*;
@@ -258,11 +257,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig {
-            failure_persistence: None,
-            rng_seed: RngSeed::Fixed(0),
-            ..ProptestConfig::default()
-        })]
+        #![proptest_config(crate::source::same_in_every_run())]
 
         #[test]
         fn whatever_an_archive_holds_nothing_outside_its_folder_changes(
