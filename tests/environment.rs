@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gistmill::backend::local::LocalBackend;
-use gistmill::backend::{Backend, Finished, Job, JobLimits, Mount, Network};
+use gistmill::backend::{Backend, Finished, Job, Mount};
 use gistmill::config::{BackendKind, Repo, SourceSpec};
 use gistmill::environment::{self, Candidate, GateReport, Tools};
 use gistmill::error::{Fault, Result};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gistmill::backend::local::LocalBackend;
-use gistmill::backend::{Backend, Finished, Job, JobLimits, Mount, Network};
+use gistmill::backend::{Backend, Finished, Job, JobLimits, Mount};
 
 fn backend() -> LocalBackend {
     LocalBackend::new(Path::new(env!("CARGO_BIN_EXE_gistmill"))).expect("this machine allows the sandbox")

@@ -53,7 +53,7 @@ pub fn output(mut command: impl FnMut() -> Command) -> std::io::Result<Output> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::{Isolation, JobLimits, Network, Places, Process};
+    use crate::backend::{Isolation, Places, Process};
     use std::sync::atomic::{AtomicU32, Ordering};
 
     /// Killed so many times before it answers.

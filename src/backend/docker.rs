@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use bollard::models::VolumeCreateRequest;
 
-use super::{Backend, Finished, Isolation, Job, JobLimits, Mount, Network, Places, Process};
+use super::{Backend, Finished, Isolation, Job, Mount, Places, Process};
 use crate::error::{Error, Fault, Result};
 pub use engine::{ContainerLimits, Engine};
 use plan::{Plan, Shown};

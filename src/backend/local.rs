@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::again;
 use super::sandbox::{self, Part, Plan};
-use super::{Backend, Finished, Isolation, Job, JobLimits, Mount, Network, Places, Process, Tail};
+use super::{Backend, Finished, Isolation, Job, Places, Process, Tail};
 use crate::error::{Error, Fault, Result};
 
 /// How often, and how long after one another, a sandbox is tried again that has met a limit on namespaces.

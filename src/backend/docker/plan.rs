@@ -176,10 +176,8 @@ impl Write for Chunks<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
 
     use super::*;
-    use crate::backend::JobLimits;
 
     fn job(mounts: Vec<Mount>) -> Job {
         Job { mounts, ..Job::small(["true"]) }
