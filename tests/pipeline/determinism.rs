@@ -14,8 +14,16 @@ pub const REPRODUCIBLE: [&str; 4] =
 #[track_caller]
 pub fn assert_same(one: &Dataset, other: &Dataset) {
     for name in REPRODUCIBLE {
-        assert!(one.bytes(name) == other.bytes(name), "{name} differs");
+        let (one, other) = (one.bytes(name), other.bytes(name));
+        assert!(one == other, "{name} differs: {}", first_difference(&one, &other));
     }
+}
+
+/// The first lines that differ.
+fn first_difference(one: &[u8], other: &[u8]) -> String {
+    let (one, other) = (String::from_utf8_lossy(one), String::from_utf8_lossy(other));
+    let pair = one.lines().zip(other.lines()).find(|(one, other)| one != other);
+    pair.map_or_else(|| "one is longer".to_owned(), |(one, other)| format!("\n{one}\n{other}"))
 }
 
 /// Fast and varied: parameters, odd names, fixtures of every scope; half of what is kept gets published.
