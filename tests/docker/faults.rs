@@ -52,19 +52,18 @@ fn try_docker(arguments: &[&str]) -> bool {
     Command::new("docker").args(arguments).output().expect("docker is on PATH").status.success()
 }
 
-/// Waits for a container that has been at work for a moment.
+/// Does something to the containers that have been at work for a moment, again until it did to one. Gives to how many.
 #[track_caller]
-fn at_work() -> Vec<String> {
-    let deadline = Instant::now() + Duration::from_mins(2);
-    loop {
-        let before = running();
-        std::thread::sleep(Duration::from_millis(700));
-        let still: Vec<String> = running().into_iter().filter(|id| before.contains(id)).collect();
-        if !still.is_empty() {
-            return still;
+fn strike(build: &mut Running, act: impl Fn(&str) -> bool) -> usize {
+    while build.is_alive() {
+        let ids = running();
+        std::thread::sleep(Duration::from_millis(300));
+        let struck = ids.iter().filter(|id| act(id)).count();
+        if struck > 0 {
+            return struck;
         }
-        assert!(Instant::now() < deadline, "no container is at work");
     }
+    panic!("the build ended before a container was at work");
 }
 
 /// Events of gistmill's containers since then.
@@ -94,7 +93,7 @@ pub fn a_killed_container_changes_nothing() {
     let mut killed = 0;
     for stage in ["screen 1/2", "trace", "cold runs"] {
         build.wait_for(stage);
-        killed += at_work().iter().filter(|id| try_docker(&["kill", id])).count();
+        killed += strike(&mut build, |id| try_docker(&["kill", id]));
     }
     build.wait().with_code(0);
     assert!(killed >= 3, "{killed} containers were killed");
@@ -144,7 +143,7 @@ pub fn a_container_out_of_memory_changes_nothing() {
     let mut filled = 0;
     for stage in ["screen 1/2", "trace", "cold runs"] {
         build.wait_for(stage);
-        filled += at_work().iter().filter(|id| fill(id)).count();
+        filled += strike(&mut build, fill);
     }
     build.wait().with_code(0);
     assert!(filled >= 3, "{filled} containers were filled");

@@ -7,6 +7,8 @@
 mod common;
 mod engine;
 mod faults;
+#[path = "../common/hostile.rs"]
+mod hostile;
 mod images;
 mod verdicts;
 
@@ -54,6 +56,11 @@ fn with_engine() -> Vec<Test> {
         (
             "both_backends_give_the_same_verdicts",
             verdicts::both_backends_give_the_same_verdicts,
+            long.clone(),
+        ),
+        (
+            "hostile_tests_get_their_verdicts_and_touch_nothing_else",
+            verdicts::hostile_tests_are_contained,
             long.clone(),
         ),
         ("an_image_has_nothing_of_the_host", images::an_image_has_nothing_of_the_host, long.clone()),

@@ -48,3 +48,13 @@ pub fn parity_finds_no_difference() {
     assert_eq!(found["differing"].as_array().map(Vec::len), Some(0), "{found:#}");
     assert_eq!(found["docker"]["kept"], 3, "{found:#}");
 }
+
+pub fn hostile_tests_are_contained() {
+    use crate::hostile::{MARK, SETTINGS, TREE, assert_contained};
+    let built = assert_contained(|bench| crate::in_containers(bench, SETTINGS, "", &[TREE]));
+    let instances = built.dataset().instances();
+    let image = text(&instances[0]["image"]);
+    let search = format!("find / -xdev -name {MARK} -not -path '/proc/*'");
+    assert_eq!(crate::docker(&["run", "--rm", "--network", "none", image, "sh", "-c", &search]), "");
+    assert_eq!(crate::docker(&["ps", "--all", "--quiet", "--filter", "label=gistmill"]), "");
+}

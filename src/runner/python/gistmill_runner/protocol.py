@@ -32,11 +32,16 @@ class Channel:
         self.answers = answers
         self.token = "-"
 
-    def receive(self):
-        """The next request, as a dictionary. Blocks; raises `EndOfRequests` when the driver has gone."""
+    def receive(self, taking=None):
+        """The next request, as a dictionary. Blocks; raises `EndOfRequests` when the driver has gone.
+
+        `taking` is called when there is something to read, before any of it is read.
+        """
         ready = _poll()
         ready.register(self.requests, _POLLIN)
         ready.poll()
+        if taking is not None:
+            taking()
         (length,) = _unpack_length(self._read_exactly(4))
         return _loads(self._read_exactly(length).decode("utf-8"))
 

@@ -19,6 +19,7 @@ from .shared import LevelState
 _format_exc = traceback.format_exc
 _listdir = listdir
 EXIT_INTERNAL_ERROR = 70
+EXIT_LOST_REQUEST = 71
 
 
 class Forked:
@@ -53,8 +54,10 @@ class Server:
         self.signals = children.SignalState()
         while True:
             try:
-                request = self.channel.receive()
+                request = self.channel.receive(None if self.state is None else self.state.taking)
             except EndOfRequests:
+                if self.state is not None:
+                    self.state.closing(-1)
                 _exit(0)
             identifier, operation = request["id"], request["op"]
             if self.state is not None:
@@ -89,6 +92,12 @@ class Server:
         """Exit after an answer that ends this level (a failure, or a discovery)."""
         self.state.closing(-1)
         _exit(0)
+
+    def abandon(self):
+        """Exit with everything below: part of a request is gone, and with it the place where the next one starts."""
+        if self.state is not None:
+            self.state.taking()
+        _exit(EXIT_LOST_REQUEST)
 
     def fail_internally(self, identifier):
         """Report the exception being handled as the runner's own, and exit."""
@@ -142,6 +151,8 @@ class Server:
             status = children.kill_and_wait(pid)
         _, phase, in_flight = state.read()
         state.forget()
+        if phase == LevelState.TAKING:
+            self.abandon()
         if not children.none_left():
             children.kill_leftovers(spared)
         if self.isolation is not None:

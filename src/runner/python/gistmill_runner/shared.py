@@ -18,7 +18,7 @@ class LevelState:
     """Flags of one server process: ready or not, the request in flight, the request that closed it."""
 
     _layout = struct.Struct("<BBq")
-    IDLE, BUSY, CLOSING = 0, 1, 2
+    IDLE, BUSY, CLOSING, TAKING = 0, 1, 2, 3
 
     def __init__(self, request):
         self.memory = mmap.mmap(-1, mmap.PAGESIZE)
@@ -26,6 +26,10 @@ class LevelState:
 
     def _write(self, ready, phase, request):
         self._layout.pack_into(self.memory, 0, ready, phase, request)
+
+    def taking(self):
+        """The server is about to read a request: if it dies, nobody knows how much of it went with it."""
+        self._write(1, self.TAKING, 0)
 
     def begin(self, request):
         """The server starts work on `request`."""

@@ -20,7 +20,7 @@ class Driver:
     """One runner process; `ask` sends a request and returns its answer."""
 
     def __init__(self, tree, python=PYTHON, prefix=(), isolation=None, output_bytes=1 << 20, environment=None, world=None):
-        requests, self._write = os.pipe()
+        requests, self.requests = os.pipe()
         self._read, answers = os.pipe()
         inherited = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "LANG": "C.UTF-8"}
         self.process = subprocess.Popen(
@@ -41,7 +41,7 @@ class Driver:
     def send(self, operation, **fields):
         message = json.dumps({"op": operation, "id": self._next, **fields}).encode()
         self._next += 1
-        os.write(self._write, struct.pack(">I", len(message)) + message)
+        os.write(self.requests, struct.pack(">I", len(message)) + message)
         return self._next - 1
 
     def receive(self, seconds=30):
@@ -77,7 +77,7 @@ class Driver:
         return self.ask("run", items=cases, **{"case_timeout_ms": 10_000, "group_timeout_ms": 20_000, **fields})
 
     def stop(self):
-        for descriptor in (self._write, self._read):
+        for descriptor in (self.requests, self._read):
             os.close(descriptor)
         self.process.wait(10)
 

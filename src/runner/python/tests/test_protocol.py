@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import struct
 import time
 
 from driver import outcomes
@@ -141,6 +142,15 @@ def test_idle_death_is_told_to_the_next_request(start):
     died = runner.ask("run", items=[0])
     assert (died["type"], died["level"]) == ("died", "file")
     assert runner.ask("open_file", file="test_a.py")["type"] == "file_ready"
+
+
+def test_a_death_in_the_middle_of_a_request_ends_the_runner(start):
+    runner = start({"test_a.py": "import os\n\ndef test_a(): print(os.getppid())\n"})
+    file_process = int(runner.run(runner.open("test_a.py"), "test_a")["cases"][0]["stdout"])
+    os.write(runner.requests, struct.pack(">I", 100) + b"{")
+    time.sleep(0.3)  # let it read that much
+    os.kill(file_process, signal.SIGKILL)
+    assert runner.process.wait(10) == 71
 
 
 def test_node_ids_arrive_whole(start):
