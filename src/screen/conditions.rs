@@ -22,6 +22,9 @@ const ZONES: &str = "/usr/share/zoneinfo";
 /// Locales that differ in decimal point and collation, in the order in which they are looked for.
 const LOCALES: [&str; 8] = ["de_DE", "fr_FR", "es_ES", "it_IT", "nl_NL", "pt_BR", "cs_CZ", "ru_RU"];
 
+/// The file that holds the hash of a compiled locale's others.
+const SEAL: &str = "seal";
+
 /// A locale that differs from the base world's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Locale {
@@ -131,11 +134,13 @@ fn find_locale(folder: &Path) -> Result<Locale, String> {
 /// The full name of a locale in `folder` that is there, or can be compiled there from the system's sources.
 fn compiled_locale(folder: &Path) -> Option<String> {
     LOCALES.into_iter().find_map(|name| {
-        let full = format!("{name}.UTF-8");
-        if !has_comma(&full, Some(folder)) {
-            compile(name, folder);
+        let (full, place) = (format!("{name}.UTF-8"), folder.join(format!("{name}.utf8")));
+        if !is_whole(&place) {
+            // One that another build replaced meanwhile is whole now, or made again.
+            let _ = place.symlink_metadata().is_ok().then(|| crate::store::set_aside(&place));
+            compile(name, &place);
         }
-        has_comma(&full, Some(folder)).then_some(full)
+        (is_whole(&place) && has_comma(&full, Some(folder))).then_some(full)
     })
 }
 
@@ -160,15 +165,38 @@ fn look_in_image(folder: &Path, backend: &dyn Backend) -> Result<(bool, Result<L
     Ok((done.stdout.lines().any(|line| line == "zone"), locale))
 }
 
-/// Compiles a locale beside its place and moves it there, since other builds may be looking. Whether it can be used is
-/// asked afterwards: the compiler warns about many locales and still writes them.
-fn compile(name: &str, folder: &Path) {
-    let Ok(aside) = tempfile::tempdir_in(folder) else { return };
-    let made = aside.path().join(format!("{name}.utf8"));
+/// Compiles a locale beside its place, seals it, and moves it there, since other builds may be looking. Whether it can be
+/// used is asked afterwards: the compiler warns about many locales and still writes them.
+fn compile(name: &str, place: &Path) {
+    let Some(Ok(aside)) = place.parent().map(tempfile::tempdir_in) else { return };
+    let made = aside.path().join("locale");
     if let Some(path) = made.to_str() {
         let _ = ask("localedef", &["--no-archive", "-c", "-i", name, "-f", "UTF-8", path], &[]);
-        let _ = fs_err::rename(&made, folder.join(format!("{name}.utf8")));
+        if let Some(hash) = fingerprint(&made)
+            && fs_err::write(made.join(SEAL), hash).is_ok()
+        {
+            let _ = fs_err::rename(&made, place);
+        }
     }
+}
+
+/// Whether a compiled locale is as it was written.
+fn is_whole(place: &Path) -> bool {
+    let seal = fs_err::read_to_string(place.join(SEAL)).ok();
+    seal.is_some() && seal == fingerprint(place)
+}
+
+/// Hash of the names and contents of a locale's files; none when they cannot be read.
+fn fingerprint(place: &Path) -> Option<String> {
+    let mut parts = Vec::new();
+    for entry in walkdir::WalkDir::new(place).sort_by_file_name() {
+        let entry = entry.ok()?;
+        if entry.file_type().is_file() && entry.file_name() != SEAL {
+            parts.push(entry.path().strip_prefix(place).ok()?.as_os_str().as_encoded_bytes().to_vec());
+            parts.push(sha256_hex(&fs_err::read(entry.path()).ok()?).into_bytes());
+        }
+    }
+    Some(hash_parts(&parts))
 }
 
 fn has_comma(locale: &str, folder: Option<&Path>) -> bool {
@@ -216,4 +244,24 @@ fn find_clock(cache: &Cache, backend: &dyn Backend) -> Result<Result<PathBuf, St
         Some(shown) if shown.abs_diff(expected) <= 30 => Ok(folder),
         _ => Err(format!("the clock library has no effect here: {}", finished.stderr.trim())),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_locale_is_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        // A machine without the sources of locales has none to damage.
+        let Some(name) = compiled_locale(folder.path()) else { return };
+        let place = folder.path().join(name.replace("UTF-8", "utf8"));
+        let collation = place.join("LC_COLLATE");
+        let whole = fs_err::read(&collation).unwrap();
+        fs_err::write(&collation, &whole[..whole.len() / 2]).unwrap();
+        assert!(!is_whole(&place));
+        assert_eq!(compiled_locale(folder.path()), Some(name));
+        assert_eq!(fs_err::read(&collation).unwrap(), whole);
+        assert!(place.with_file_name(format!("{}.damaged-1", place.file_name().unwrap().display())).is_dir());
+    }
 }

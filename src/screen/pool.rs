@@ -32,9 +32,14 @@ pub struct Task {
     pub trace: TraceMode,
     pub runs: Vec<Run>,
     pub cost_ms: f64,
+    /// How often in a row it ended with the harness's trouble, without an attempt made.
     tries: u32,
     /// How often the runner was killed while the last run of this task was made.
     kills: u32,
+    /// How often importing ended the process or took too long.
+    ended: u32,
+    /// How often its only run was killed, or took the process above it down.
+    fallen: u32,
 }
 
 /// Attempts of one group.
@@ -48,7 +53,17 @@ pub struct Run {
 impl Task {
     /// A task without runs.
     pub fn new(file: &str, round: u32, trace: TraceMode) -> Self {
-        Task { file: file.to_owned(), round, trace, runs: Vec::new(), cost_ms: 0.0, tries: 0, kills: 0 }
+        Task {
+            file: file.to_owned(),
+            round,
+            trace,
+            runs: Vec::new(),
+            cost_ms: 0.0,
+            tries: 0,
+            kills: 0,
+            ended: 0,
+            fallen: 0,
+        }
     }
 
     /// The same run by itself.
@@ -56,11 +71,6 @@ impl Task {
         let mut alone = Task::new(&self.file, self.round, self.trace);
         alone.runs.push(run);
         alone
-    }
-
-    /// How often its last run was tried by itself.
-    fn tries_of_one(&self) -> u32 {
-        if self.runs.len() == 1 { self.tries } else { 0 }
     }
 
     fn directory(&self) -> &str {
@@ -330,10 +340,10 @@ impl<'a> Worker<'a> {
     /// a fresh runner before it is believed.
     fn ended(&mut self, task: &mut Task, text: &str) -> Result<(), Trouble> {
         self.forget_runner();
-        if task.tries + 1 >= TRIES {
+        if task.ended + 1 >= TRIES {
             return self.refuse(task, text);
         }
-        self.queue().push(Task { tries: task.tries + 1, ..task.clone() });
+        self.queue().push(Task { ended: task.ended + 1, ..task.clone() });
         task.runs.clear();
         Ok(())
     }
@@ -398,8 +408,7 @@ impl<'a> Worker<'a> {
             return Err(Error::internal("no runner is open").into());
         };
         let (events, mut abandoned, mut made, mut killed) = (&self.events, false, 0, 0);
-        let tries = task.tries_of_one();
-        let believed = tries + 1 >= TRIES;
+        let believed = task.fallen + 1 >= TRIES;
         self.running = true;
         let ran = runner.run_group(&items, run.repeat, self.pool.timeouts, |done| {
             if !believed && done.exit == (ProcessExit::Signaled { signal: SIGKILL }) {
@@ -417,6 +426,9 @@ impl<'a> Worker<'a> {
             abandoned = events.send(event).is_err();
             if abandoned { Err(Error::interrupted()) } else { Ok(()) }
         });
+        if made > 0 {
+            (task.tries, task.kills) = (0, 0);
+        }
         if let Some(last) = task.runs.last_mut() {
             last.repeat -= made;
             if last.repeat == 0 {
@@ -431,7 +443,7 @@ impl<'a> Worker<'a> {
         match ran {
             Ran::All if killed > 0 => {
                 task.runs.pop();
-                let again = Task { tries: tries + 1, ..task.alone(Run { repeat: killed, ..run }) };
+                let again = Task { fallen: task.fallen + 1, ..task.alone(Run { repeat: killed, ..run }) };
                 self.queue().push(again);
                 Ok(true)
             }
@@ -446,13 +458,12 @@ impl<'a> Worker<'a> {
     /// The group took the process above it down. Others of the task go on; the group is tried alone, then judged.
     fn server_died(&mut self, task: &mut Task, exit: ProcessExit) -> Result<(), Trouble> {
         self.forget_runner();
-        let tries = task.tries_of_one();
         let Some(guilty) = task.runs.pop() else { return Ok(()) };
         if !task.runs.is_empty() {
             self.queue().push(Task { tries: 0, ..task.clone() });
         }
-        if tries + 1 < TRIES {
-            self.queue().push(Task { tries: tries + 1, ..task.alone(guilty) });
+        if task.fallen + 1 < TRIES {
+            self.queue().push(Task { fallen: task.fallen + 1, ..task.alone(guilty) });
         } else {
             let text = "the process that started the attempt was ended as well, three times";
             self.tell_ended(task, guilty, &exit, text)?;
