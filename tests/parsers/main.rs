@@ -41,7 +41,7 @@ where
         let result = TestRunner::new(config.clone()).run(&strategy, |value| {
             let started = time_of_this_thread();
             check(&value);
-            let took = time_of_this_thread() - started;
+            let took = time_of_this_thread().saturating_sub(started);
             if took > LONGEST { Err(TestCaseError::fail(format!("it took {took:?}"))) } else { Ok(()) }
         });
         match result {
