@@ -183,8 +183,8 @@ pub trait Process: Send + std::fmt::Debug {
     fn requests(&mut self) -> Option<&mut dyn Write>;
     /// What the job printed to stderr so far (with a channel: stdout too), the last part.
     fn log(&self) -> String;
-    /// Whether the command was killed inside its sandbox (SIGKILL), as far as can be told within a second.
-    fn was_killed_inside(&mut self) -> bool;
+    /// Exit code of the command in its sandbox (128 and the signal that killed it), as far as it can be told within a second.
+    fn code_inside(&mut self) -> Option<i32>;
     /// Waits for the end; ends the job when the limit is over.
     ///
     /// # Errors

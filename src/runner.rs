@@ -47,6 +47,8 @@ const FILES: &[(&str, &str)] = python_files![
     "tracer.py",
 ];
 
+/// Exit code of a runner one of whose processes was killed while it read a request (`EXIT_LOST_REQUEST` in `server.py`).
+const LOST_REQUEST: i32 = 71;
 /// Time the runner gets beyond a request's own limit before it counts as hanging.
 const GRACE: Duration = Duration::from_secs(30);
 /// Bytes of each in-memory file system inside.
@@ -310,9 +312,11 @@ impl Runner {
         }
     }
 
-    /// Whether the interpreter was killed by a process of its own sandbox, or the kernel, and not with the sandbox.
+    /// Whether the interpreter, or one above it that was reading a request, was killed by a process of its own sandbox, or the
+    /// kernel, and not with the sandbox.
     pub fn was_killed(&mut self) -> bool {
-        self.process.was_killed_inside()
+        const KILLED: i32 = 128 + nix::libc::SIGKILL;
+        matches!(self.process.code_inside(), Some(KILLED | LOST_REQUEST))
     }
 
     /// A harness error for an answer that does not fit the question.

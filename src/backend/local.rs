@@ -237,13 +237,13 @@ impl Process for LocalProcess {
         self.stderr.text()
     }
 
-    fn was_killed_inside(&mut self) -> bool {
+    fn code_inside(&mut self) -> Option<i32> {
         let deadline = Instant::now() + Duration::from_secs(1);
         loop {
             match self.child.try_wait() {
-                Ok(Some(status)) => return status.code() == Some(128 + nix::libc::SIGKILL),
+                Ok(Some(status)) => return status.code(),
                 Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
-                _ => return false,
+                _ => return None,
             }
         }
     }

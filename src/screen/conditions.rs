@@ -133,14 +133,15 @@ fn find_locale(folder: &Path) -> Result<Locale, String> {
 
 /// The full name of a locale in `folder` that is there, or can be compiled there from the system's sources.
 fn compiled_locale(folder: &Path) -> Option<String> {
+    // Other builds look for the same; without the lock (a folder that cannot be written to) what is there may still do.
+    let _lock = crate::store::Lock::wait(&folder.join(".lock"), || {});
     LOCALES.into_iter().find_map(|name| {
         let (full, place) = (format!("{name}.UTF-8"), folder.join(format!("{name}.utf8")));
-        if !is_whole(&place) {
-            // One that another build replaced meanwhile is whole now, or made again.
-            let _ = place.symlink_metadata().is_ok().then(|| crate::store::set_aside(&place));
+        let is_good = || is_whole(&place) && has_comma(&full, Some(folder));
+        if !is_good() {
             compile(name, &place);
         }
-        (is_whole(&place) && has_comma(&full, Some(folder))).then_some(full)
+        is_good().then_some(full)
     })
 }
 
@@ -165,18 +166,22 @@ fn look_in_image(folder: &Path, backend: &dyn Backend) -> Result<(bool, Result<L
     Ok((done.stdout.lines().any(|line| line == "zone"), locale))
 }
 
-/// Compiles a locale beside its place, seals it, and moves it there, since other builds may be looking. Whether it can be
-/// used is asked afterwards: the compiler warns about many locales and still writes them.
+/// Compiles a locale beside its place, and once it is seen to work seals it and moves it there; what lies there is set aside.
+/// The compiler's exit code says nothing: it warns about many locales and still writes them, and makes a folder for those that
+/// it knows nothing of.
 fn compile(name: &str, place: &Path) {
     let Some(Ok(aside)) = place.parent().map(tempfile::tempdir_in) else { return };
-    let made = aside.path().join("locale");
-    if let Some(path) = made.to_str() {
-        let _ = ask("localedef", &["--no-archive", "-c", "-i", name, "-f", "UTF-8", path], &[]);
-        if let Some(hash) = fingerprint(&made)
-            && fs_err::write(made.join(SEAL), hash).is_ok()
-        {
-            let _ = fs_err::rename(&made, place);
-        }
+    let made = aside.path().join(format!("{name}.utf8"));
+    let Some(path) = made.to_str() else { return };
+    let _ = ask("localedef", &["--no-archive", "-c", "-i", name, "-f", "UTF-8", path], &[]);
+    if !has_comma(&format!("{name}.UTF-8"), Some(aside.path())) {
+        return;
+    }
+    if let Some(hash) = fingerprint(&made)
+        && fs_err::write(made.join(SEAL), hash).is_ok()
+    {
+        let _ = place.symlink_metadata().is_ok().then(|| crate::store::set_aside(place));
+        let _ = fs_err::rename(&made, place);
     }
 }
 
@@ -263,5 +268,25 @@ mod tests {
         assert_eq!(compiled_locale(folder.path()), Some(name));
         assert_eq!(fs_err::read(&collation).unwrap(), whole);
         assert!(place.with_file_name(format!("{}.damaged-1", place.file_name().unwrap().display())).is_dir());
+    }
+
+    #[test]
+    fn a_locale_that_does_not_work_is_made_again_although_it_is_sealed() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join(format!("{}.utf8", LOCALES[0]));
+        fs_err::create_dir(&place).unwrap();
+        fs_err::write(place.join(SEAL), fingerprint(&place).unwrap()).unwrap();
+        assert!(is_whole(&place));
+        // On a machine without the sources it stays, and no other place is made.
+        let found = compiled_locale(folder.path());
+        assert_eq!(found.is_some(), place.join("LC_NUMERIC").is_file());
+    }
+
+    #[test]
+    fn what_the_compiler_knows_nothing_of_is_not_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("zz_ZZ.utf8");
+        compile("zz_ZZ", &place);
+        assert!(!place.exists());
     }
 }

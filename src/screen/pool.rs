@@ -315,6 +315,7 @@ impl<'a> Worker<'a> {
             Opened::Refused(text) => return self.refuse(task, &text),
             Opened::Ended(text) => return self.ended(task, &text),
         };
+        task.ended = 0;
         while let Some(run) = task.runs.last().copied() {
             if crate::interrupt::requested() {
                 return Err(Trouble::Abandoned);
@@ -443,12 +444,16 @@ impl<'a> Worker<'a> {
         match ran {
             Ran::All if killed > 0 => {
                 task.runs.pop();
+                task.kills = 0;
                 let again = Task { fallen: task.fallen + 1, ..task.alone(Run { repeat: killed, ..run }) };
                 self.queue().push(again);
                 Ok(true)
             }
             Ran::All => Ok(true),
             Ran::ServerDied { exit, .. } => {
+                if made > 0 {
+                    task.fallen = 0;
+                }
                 self.server_died(task, exit)?;
                 Ok(false)
             }
@@ -460,7 +465,7 @@ impl<'a> Worker<'a> {
         self.forget_runner();
         let Some(guilty) = task.runs.pop() else { return Ok(()) };
         if !task.runs.is_empty() {
-            self.queue().push(Task { tries: 0, ..task.clone() });
+            self.queue().push(Task { tries: 0, kills: 0, ..task.clone() });
         }
         if task.fallen + 1 < TRIES {
             self.queue().push(Task { fallen: task.fallen + 1, ..task.alone(guilty) });

@@ -92,8 +92,9 @@ fn with_engine() -> Vec<Test> {
         (
             "an_engine_that_is_killed_and_started_again_changes_nothing",
             faults::an_engine_that_is_killed_and_started_again_changes_nothing,
-            own,
+            own.clone(),
         ),
+        ("a_full_disk_of_the_engine_is_named", faults::a_full_disk_of_the_engine_is_named, own),
     ]
 }
 

@@ -378,11 +378,12 @@ fn parse_api(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-fn is_disk_full(text: &str) -> bool {
+pub(super) fn is_disk_full(text: &str) -> bool {
+    let text = text.to_lowercase();
     text.contains("no space left on device") || text.contains("disk quota exceeded")
 }
 
-fn disk_full(doing: &str, detail: &str) -> Error {
+pub(super) fn disk_full(doing: &str, detail: &str) -> Error {
     Error::machine(format!("{doing}: the engine's disk is full"))
         .with_detail(detail.to_owned())
         .with_hint("free space there (`gistmill clean`, `docker system prune`), or set a smaller `disk_budget` in [docker]")

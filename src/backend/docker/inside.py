@@ -106,18 +106,29 @@ def emit(kind, data=b""):
 def unpack(folder):
     """Write the archive that follows the plan below a folder."""
     tar = None
+    # In memory: the disk may be full, and tar says so for each file.
+    said = os.memfd_create("tar")
     while True:
         length = read_length()
         if not length:
             break
         if tar is None:
             os.makedirs(folder, exist_ok=True)
-            tar = subprocess.Popen(["tar", "-x", "-p", "-f", "-", "-C", folder], stdin=subprocess.PIPE)
-        tar.stdin.write(read_exactly(length))
+            tar = subprocess.Popen(["tar", "-x", "-p", "-f", "-", "-C", folder], stdin=subprocess.PIPE, stderr=said)
+        data = read_exactly(length)
+        try:
+            tar.stdin.write(data)
+        except BrokenPipeError:
+            break
     if tar is not None:
-        tar.stdin.close()
+        try:
+            tar.stdin.close()
+        except BrokenPipeError:
+            pass
         if tar.wait() != 0:
-            raise Trouble("tar cannot unpack what the driver sent")
+            words = os.pread(said, 2000, 0).decode("utf-8", "replace").strip()
+            raise Trouble("tar cannot unpack what the driver sent: " + words)
+    os.close(said)
 
 
 def send_back(folder, names):

@@ -10,7 +10,7 @@ use bollard::container::LogOutput;
 use futures_util::StreamExt;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-use super::engine::{Engine, Spec};
+use super::engine::{Engine, Spec, disk_full, is_disk_full};
 use super::plan::{self, Plan, Sent};
 use crate::backend::{Finished, Process, Tail, sandbox};
 use crate::error::{Error, Result};
@@ -209,6 +209,10 @@ fn make_removable(folder: &Path) {
 }
 
 fn not_set_up(trouble: &str) -> Error {
+    // The same words stand for a limit on namespaces where nothing was unpacked.
+    if trouble.contains("tar cannot unpack") && is_disk_full(trouble) {
+        return disk_full("setting up a container", trouble);
+    }
     Error::harness("the sandbox in the container could not be set up").with_detail(trouble.to_owned())
 }
 
@@ -232,9 +236,9 @@ impl Process for ContainerProcess {
         log
     }
 
-    fn was_killed_inside(&mut self) -> bool {
-        self.shared.wait(Duration::from_secs(1), false).is_ok_and(|over| over)
-            && self.shared.ending().code == Some(128 + nix::libc::SIGKILL)
+    fn code_inside(&mut self) -> Option<i32> {
+        let over = self.shared.wait(Duration::from_secs(1), false).unwrap_or(false);
+        if over { self.shared.ending().code } else { None }
     }
 
     fn wait(mut self: Box<Self>, limit: Duration) -> Result<Finished> {

@@ -14,7 +14,7 @@ from time import monotonic_ns
 
 from . import children
 from .protocol import EndOfRequests, printable
-from .shared import LevelState
+from .shared import Flight, LevelState
 
 _format_exc = traceback.format_exc
 _listdir = listdir
@@ -36,6 +36,7 @@ class Server:
     def __init__(self, channel):
         self.channel = channel
         self.level = "interpreter"
+        self.flight = Flight()
         self.state = None
         self.signals = None
         self.lost = None
@@ -54,14 +55,13 @@ class Server:
         self.signals = children.SignalState()
         while True:
             try:
-                request = self.channel.receive(None if self.state is None else self.state.taking)
+                request = self.channel.receive(self.flight.taking)
             except EndOfRequests:
                 if self.state is not None:
                     self.state.closing(-1)
                 _exit(0)
             identifier, operation = request["id"], request["op"]
-            if self.state is not None:
-                self.state.begin(identifier)
+            self.flight.begin(identifier)
             lost, self.lost = self.lost, None
             if operation in handlers:
                 forked = handlers[operation](request)
@@ -78,7 +78,8 @@ class Server:
     def answered(self):
         """Note that the request in flight has its answer."""
         if self.state is not None:
-            self.state.answered()
+            self.state.ready()
+        self.flight.idle()
 
     def close(self, identifier):
         """Exit; the parent answers, and for the interpreter nobody but itself can."""
@@ -94,13 +95,14 @@ class Server:
         _exit(0)
 
     def abandon(self):
-        """Exit with everything below: part of a request is gone, and with it the place where the next one starts."""
-        if self.state is not None:
-            self.state.taking()
+        """Exit, and so does all of the stack: part of a request is gone, and with it the place where the next one starts."""
+        self.flight.taking()
         _exit(EXIT_LOST_REQUEST)
 
     def fail_internally(self, identifier):
         """Report the exception being handled as the runner's own, and exit."""
+        if self.flight.read() == Flight.TAKING:
+            self.abandon()
         self.channel.send(identifier, "internal_error", level=self.level, traceback=printable(_format_exc()))
         if self.state is not None:
             self.state.closing(-1)
@@ -132,7 +134,7 @@ class Server:
         timeout = request.get("timeout_ms")
         deadline = None if timeout is None else monotonic_ns() + int(timeout) * 1_000_000
         spared = set() if children.none_left() else children.living()
-        state = LevelState(identifier)
+        state = LevelState()
         random_state = self.reseed.before_fork()
         pid = self.fork()
         if pid == 0:
@@ -149,21 +151,23 @@ class Server:
         late = status is None
         if late:
             status = children.kill_and_wait(pid)
-        _, phase, in_flight = state.read()
+        _, closing = state.read()
         state.forget()
-        if phase == LevelState.TAKING:
-            self.abandon()
         if not children.none_left():
             children.kill_leftovers(spared)
         if self.isolation is not None:
             self.isolation.discard_level(pid)
-        if phase == LevelState.CLOSING:
-            if in_flight >= 0:
-                self.channel.send(in_flight, "closed")
+        if closing != LevelState.OPEN:
+            if closing >= 0:
+                self.channel.send(closing, "closed")
         elif late:
             self.channel.send(identifier, "timed_out", level=level)
         else:
+            # Of the dead server, or of one above it that was killed with it.
+            in_flight = self.flight.read()
+            if in_flight == Flight.TAKING:
+                self.abandon()
             self.lost = {"level": level, "exit": children.exit_of(status)}
-            if phase == LevelState.BUSY:
+            if in_flight != Flight.IDLE:
                 self.channel.send(in_flight, "died", **self.lost)
         return False

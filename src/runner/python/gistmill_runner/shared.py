@@ -1,8 +1,8 @@
 """Memory shared between a process and the one that waits for it.
 
-`LevelState` says which request a server works on, so that its parent can answer for it if it dies. `GroupReport` takes
-the results of a group attempt: a test may close or scribble on every descriptor, so nothing travels over one. Records
-carry a length and a checksum and count only once the committed length covers them.
+`Flight` says which request the whole stack works on, `LevelState` how far one of its servers has come: their parents answer
+for the dead. `GroupReport` takes the results of a group attempt: a test may close or scribble on every descriptor, so nothing
+travels over one. Records carry a length and a checksum and count only once the committed length covers them.
 """
 
 import marshal
@@ -12,41 +12,58 @@ from zlib import crc32 as _crc32
 
 _marshal = marshal.dumps
 _unmarshal = marshal.loads
+# Native layout: each is written in one piece, while a standard layout ("<") would be written byte by byte under the eyes of
+# the reader.
+_number = struct.Struct("@q")
+
+
+class Flight:
+    """The request in flight, written by whichever process of the stack is on top."""
+
+    IDLE, TAKING = -1, -2
+
+    def __init__(self):
+        self.memory = mmap.mmap(-1, mmap.PAGESIZE)
+        self.idle()
+
+    def idle(self):
+        """The last request has its answer."""
+        _number.pack_into(self.memory, 0, self.IDLE)
+
+    def taking(self):
+        """A request is about to be read: if its reader dies, nobody knows how much of it went with it."""
+        _number.pack_into(self.memory, 0, self.TAKING)
+
+    def begin(self, request):
+        """Request `request` was read, and has no answer yet."""
+        _number.pack_into(self.memory, 0, request)
+
+    def read(self):
+        """`IDLE`, `TAKING`, or the request in flight."""
+        return _number.unpack_from(self.memory, 0)[0]
 
 
 class LevelState:
-    """Flags of one server process: ready or not, the request in flight, the request that closed it."""
+    """Flags of one server process: ready or not, and the request that closed it."""
 
-    _layout = struct.Struct("<BBq")
-    IDLE, BUSY, CLOSING, TAKING = 0, 1, 2, 3
+    OPEN = -2
 
-    def __init__(self, request):
+    def __init__(self):
         self.memory = mmap.mmap(-1, mmap.PAGESIZE)
-        self._write(0, self.BUSY, request)
+        _number.pack_into(self.memory, 8, self.OPEN)
 
-    def _write(self, ready, phase, request):
-        self._layout.pack_into(self.memory, 0, ready, phase, request)
-
-    def taking(self):
-        """The server is about to read a request: if it dies, nobody knows how much of it went with it."""
-        self._write(1, self.TAKING, 0)
-
-    def begin(self, request):
-        """The server starts work on `request`."""
-        self._write(1, self.BUSY, request)
-
-    def answered(self):
-        """The server has answered what it worked on, and is ready for more."""
-        self._write(1, self.IDLE, 0)
+    def ready(self):
+        """The server has answered the request that it was forked for."""
+        _number.pack_into(self.memory, 0, 1)
 
     def closing(self, request):
-        """The server is about to exit because `request` says so; its parent answers."""
-        self._write(1, self.CLOSING, request)
+        """The server is about to exit because `request` says so, and its parent answers; -1 when nobody has to."""
+        _number.pack_into(self.memory, 8, request)
 
     def read(self):
-        """(ready, phase, request)."""
-        ready, phase, request = self._layout.unpack_from(self.memory, 0)
-        return bool(ready), phase, request
+        """(ready, the request that closes it or `OPEN`)."""
+        ready, closing = (_number.unpack_from(self.memory, place)[0] for place in (0, 8))
+        return bool(ready), closing
 
     def forget(self):
         """Unmap it."""
@@ -58,11 +75,9 @@ class GroupReport:
 
     CAPACITY = 64 << 20
     _START = 64
-    # Committed bytes, index of the running case or -1, its start (monotonic ns). Native layout: each is written in one
-    # piece, while a standard layout ("<") would be written byte by byte under the eyes of the reader.
+    # Committed bytes, index of the running case or -1, its start (monotonic ns).
     _header = struct.Struct("@Qqq")
     _committed = struct.Struct("@Q")
-    _number = struct.Struct("@q")
     _record = struct.Struct("<II")
 
     def __init__(self):
@@ -79,16 +94,16 @@ class GroupReport:
     def case_starts(self, index, start):
         """Case `index` starts at monotonic nanosecond `start`; -1 for none."""
         # The start is valid whenever the index is not -1: a reader in between must never see a new case with an old start.
-        self._number.pack_into(self.memory, 8, -1)
-        self._number.pack_into(self.memory, 16, start)
-        self._number.pack_into(self.memory, 8, index)
+        _number.pack_into(self.memory, 8, -1)
+        _number.pack_into(self.memory, 16, start)
+        _number.pack_into(self.memory, 8, index)
 
     def running(self):
         """(index of the running case or -1, its start in monotonic nanoseconds)."""
         while True:
-            (index,) = self._number.unpack_from(self.memory, 8)
-            (start,) = self._number.unpack_from(self.memory, 16)
-            if self._number.unpack_from(self.memory, 8)[0] == index:
+            (index,) = _number.unpack_from(self.memory, 8)
+            (start,) = _number.unpack_from(self.memory, 16)
+            if _number.unpack_from(self.memory, 8)[0] == index:
                 return index, start
 
     def append(self, record):

@@ -6,6 +6,7 @@ import signal
 import struct
 import time
 
+import pytest
 from driver import outcomes
 
 TWO_FILES = {
@@ -151,6 +152,29 @@ def test_a_death_in_the_middle_of_a_request_ends_the_runner(start):
     time.sleep(0.3)  # let it read that much
     os.kill(file_process, signal.SIGKILL)
     assert runner.process.wait(10) == 71
+
+
+@pytest.mark.parametrize("victim, code", [("directory", None), ("directory, in the middle of a request", 71)])
+def test_the_death_of_a_directory_is_answered_for_its_file(start, victim, code):
+    script = (
+        "import os, signal\n"
+        "def parent(pid): return int(open('/proc/%d/stat' % pid).read().rpartition(')')[2].split()[1])\n"
+        "DIRECTORY = parent(os.getpid())\n\n"
+        "def test_tells(): print(DIRECTORY)\n"
+        "def test_kills(): os.kill(DIRECTORY, signal.SIGKILL)\n"
+    )
+    runner = start({"test_a.py": script})
+    ready = runner.open("test_a.py")
+    directory = int(runner.run(ready, "test_tells")["cases"][0]["stdout"])
+    if code is None:
+        died = runner.run(ready, "test_kills")
+        assert (died["type"], died["level"]) == ("died", "directory")
+        assert runner.open("test_a.py")["type"] == "file_ready"
+    else:
+        os.write(runner.requests, struct.pack(">I", 100) + b"{")
+        time.sleep(0.3)
+        os.kill(directory, signal.SIGKILL)
+        assert runner.process.wait(10) == code
 
 
 def test_node_ids_arrive_whole(start):

@@ -59,6 +59,13 @@ def test_kills_its_parent():
     signal.pause()
 
 
+def test_kills_its_grandparent():
+    with open("/proc/%d/stat" % os.getppid()) as file:
+        grandparent = int(file.read().rpartition(")")[2].split()[1])
+    os.kill(grandparent, signal.SIGKILL)
+    signal.pause()
+
+
 def test_kills_everything_in_reach():
     os.kill(-1, signal.SIGKILL)
     signal.pause()
