@@ -15,6 +15,7 @@ use gistmill::record::collected::{Group, shell_quote};
 use gistmill::record::id::sha256_hex;
 use gistmill::record::outcome::Outcome;
 use gistmill::record::trace::Totals;
+use gistmill::runner::TREE_BYTES;
 use gistmill::runner::protocol::TraceMode;
 use gistmill::screen::pool::Event;
 use gistmill::screen::world::WorldSetting;
@@ -159,7 +160,7 @@ fn count(prepared: &Prepared, group: &Group, way: &str) -> Result<Count, AnyErro
     std::fs::write(shared.path().join("count_calls.py"), PLUGIN)?;
     let places = prepared.backend.places();
     let setting = &prepared.setting;
-    let tree = Mount::Overlay { host: setting.tree.clone(), inside: places.root.clone() };
+    let tree = Mount::Overlay { host: setting.tree.clone(), inside: places.root.clone(), bytes: TREE_BYTES };
     let mut mounts = setting.mounts(tree);
     mounts.push(Mount::Writable { host: shared.path().to_owned(), inside: FOLDER.into() });
     let mut env = setting.env.clone();

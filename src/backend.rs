@@ -91,10 +91,11 @@ pub enum Mount {
         host: PathBuf,
         inside: PathBuf,
     },
-    /// Looks like `host`; what is written stays in memory and goes with the job.
+    /// Looks like `host`; what is written stays in memory, bounded in bytes, and goes with the job.
     Overlay {
         host: PathBuf,
         inside: PathBuf,
+        bytes: u64,
     },
     /// Empty, private, in memory, bounded in bytes.
     Tmpfs {

@@ -53,6 +53,8 @@ const LOST_REQUEST: i32 = 71;
 const GRACE: Duration = Duration::from_secs(30);
 /// Bytes of each in-memory file system inside.
 const TMPFS_BYTES: u64 = 1 << 30;
+/// What an attempt may write to its tree, in bytes.
+pub const TREE_BYTES: u64 = 2 << 30;
 
 /// SHA-256 over the embedded files: part of every key that depends on what the runner does.
 pub fn version_hash() -> String {
@@ -351,7 +353,7 @@ fn job(setting: &Setting) -> Job {
     let tree =
         if setting.overlays { Mount::ReadOnly { host, inside } } else { Mount::Writable { host, inside } };
     let mut mounts = setting.mounts(tree);
-    mounts.push(Mount::Tmpfs { inside: places.scratch.clone(), bytes: 2 * TMPFS_BYTES });
+    mounts.push(Mount::Tmpfs { inside: places.scratch.clone(), bytes: TREE_BYTES });
     mounts.push(Mount::ReadOnly { host: setting.runner.clone(), inside: places.runner.clone() });
     let main = places.runner.join("gistmill_runner/__main__.py");
     Job {

@@ -16,7 +16,7 @@ use crate::backend::{Backend, Job, Mount, Network};
 use crate::error::{Error, Fault, Result};
 use crate::record::collected::{Group, shell_quote};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome, TimeScope};
-use crate::runner::Setting;
+use crate::runner::{Setting, TREE_BYTES};
 
 use crate::record::world::BASE;
 
@@ -126,7 +126,8 @@ impl Cold<'_> {
 
     fn job(&self, group: &Group, report: &std::path::Path) -> Job {
         let root = self.setting.places.root.clone();
-        let tree = Mount::Overlay { host: self.setting.tree.clone(), inside: root.clone() };
+        let tree =
+            Mount::Overlay { host: self.setting.tree.clone(), inside: root.clone(), bytes: TREE_BYTES };
         let mut mounts = self.setting.mounts(tree);
         mounts.push(Mount::Writable { host: report.to_owned(), inside: REPORT.into() });
         let mut env = self.setting.env.clone();

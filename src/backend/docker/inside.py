@@ -258,7 +258,9 @@ def apply(entry, number, payload):
     if kind == "overlay":
         layers = "/layers-%d" % number
         os.mkdir(layers)
-        mount("tmpfs", layers, "tmpfs", MS_NOSUID | MS_NODEV)
+        # A folder of the image that a job of gistmill's own writes to has no bound but the container's.
+        size = "size=%d" % entry["bytes"] if "bytes" in entry else None
+        mount("tmpfs", layers, "tmpfs", MS_NOSUID | MS_NODEV, size)
         os.mkdir(layers + "/upper")
         os.mkdir(layers + "/work")
         os.makedirs(target, exist_ok=True)

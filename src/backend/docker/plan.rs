@@ -48,7 +48,11 @@ impl Plan {
             .map(|mount| match mount {
                 Mount::Tmpfs { inside, bytes } => json!({"kind": "tmpfs", "inside": inside, "bytes": bytes}),
                 Mount::ReadOnly { host, inside } => entry("read-only", host, inside, &in_image, &sent),
-                Mount::Overlay { host, inside } => entry("overlay", host, inside, &in_image, &sent),
+                Mount::Overlay { host, inside, bytes } => {
+                    let mut entry = entry("overlay", host, inside, &in_image, &sent);
+                    entry["bytes"] = json!(bytes);
+                    entry
+                }
                 Mount::Writable { host, inside } => {
                     // What the image has is never written to; a layer of the job's own takes the writes.
                     let kind = match in_image(host) {
@@ -191,7 +195,7 @@ mod tests {
             writable("/h/work/tmp", "/tmp"),
             writable("/h/work", "/opt/work"),
             Mount::ReadOnly { host: "/h/env/venv/lib/a.pth".into(), inside: "/opt/venv/lib/a.pth".into() },
-            Mount::Overlay { host: "/h/env/tree".into(), inside: "/testbed".into() },
+            Mount::Overlay { host: "/h/env/tree".into(), inside: "/testbed".into(), bytes: 1 << 20 },
             Mount::ReadOnly { host: "/h/workshop".into(), inside: "/opt/x".into() },
         ]);
         let place =

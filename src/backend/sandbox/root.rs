@@ -219,7 +219,7 @@ fn apply(entry: &Mount) -> Step {
     match entry {
         Mount::ReadOnly { host, inside } => bind(&old(host), &new(inside), true),
         Mount::Writable { host, inside } => bind(&old(host), &new(inside), false),
-        Mount::Overlay { host, inside } => overlay(&old(host), &new(inside)),
+        Mount::Overlay { host, inside, bytes } => overlay(&old(host), &new(inside), *bytes),
         Mount::Tmpfs { inside, bytes } => {
             let target = new(inside);
             because_io(target.display(), std::fs::create_dir_all(&target))?;
@@ -238,14 +238,20 @@ fn apply(entry: &Mount) -> Step {
     }
 }
 
-/// Shows `host` at `inside`, writable, with all writes kept in memory and gone with the sandbox.
-fn overlay(host: &Path, inside: &Path) -> Step {
+/// Shows `host` at `inside`, writable, with all writes kept in so much memory and gone with the sandbox.
+fn overlay(host: &Path, inside: &Path, bytes: u64) -> Step {
     let layers = format!("/layers{}", inside.display().to_string().replace('/', "-"));
     because_io(&layers, std::fs::create_dir(&layers))?;
-    let none: Option<&str> = None;
+    let size = format!("size={bytes}");
     because(
         &layers,
-        mount(Some("tmpfs"), layers.as_str(), Some("tmpfs"), MsFlags::MS_NOSUID | MsFlags::MS_NODEV, none),
+        mount(
+            Some("tmpfs"),
+            layers.as_str(),
+            Some("tmpfs"),
+            MsFlags::MS_NOSUID | MsFlags::MS_NODEV,
+            Some(size.as_str()),
+        ),
     )?;
     for name in ["upper", "work"] {
         because_io(name, std::fs::create_dir(format!("{layers}/{name}")))?;
