@@ -336,7 +336,9 @@ pub fn an_engine_that_is_killed_and_started_again_changes_nothing() {
 pub fn a_full_disk_of_the_engine_is_named() {
     let _ = &*UNDISTURBED;
     let engine = OwnEngine::start(Some("1200m"));
-    let bench = bench("");
+    // The environment is made as well.
+    let bench = Bench::with_downloads_only();
+    crate::in_containers(&bench, SETTINGS, "", &[TREE]);
     let build = || {
         let mut command = bench.gistmill(&["build", "repos.toml"]);
         command.env("DOCKER_HOST", engine.address());
