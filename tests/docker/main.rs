@@ -51,7 +51,7 @@ fn with_engine() -> Vec<Test> {
     vec![
         ("parity_finds_no_difference_in_a_tree_without_one", verdicts::parity_finds_no_difference, None),
         ("an_image_keeps_the_contract", images::an_image_keeps_the_contract, None),
-        ("a_killed_container_changes_nothing", faults::a_killed_container_changes_nothing, None),
+        ("a_killed_container_changes_nothing", faults::a_killed_container_changes_nothing, long.clone()),
         ("a_base_that_is_not_there_is_named", engine::a_base_that_is_not_there_is_named, None),
         (
             "both_backends_give_the_same_verdicts",

@@ -68,7 +68,8 @@ fn build_with_kills(bench: &Bench, kills: u32, random: &mut Rng, hits: &mut Hits
             match strike(&build, random) {
                 Some(true) => {
                     (hits.driver, left) = (hits.driver + 1, left - 1);
-                    descendants.assert_end_within(Duration::from_secs(10));
+                    // Busy processes of other tests may leave little of the processor for an end.
+                    descendants.assert_end_within(Duration::from_mins(1));
                     break true;
                 }
                 Some(false) => (hits.others, left) = (hits.others + 1, left - 1),
