@@ -1,5 +1,5 @@
-//! What containers cost: for each repository of a config, the time to build its environment and image, the size of the image with
-//! shared layers counted once, and an attempt beside the same one in the local sandbox.
+//! What containers cost: for each repository of a config, the time to build its environment and image, the size of the
+//! image with shared layers counted once, and an attempt beside the same one in the local sandbox.
 //!
 //! `cargo bench --profile dev --bench containers -- my.toml`; repositories need `backend = "docker"`.
 

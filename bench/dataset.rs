@@ -1,7 +1,7 @@
 //! Writing a dataset of made-up groups: tiers, tables and page, and how time and memory grow with the number of groups.
 //!
-//! `cargo bench --profile dev --bench dataset --features made-up [-- GROUPS…]` (by default 10,000 and 100,000). Each size is
-//! measured in a process of its own, so that peak memory is that size's alone.
+//! `cargo bench --profile dev --bench dataset --features made-up [-- GROUPS…]` (by default 10,000 and 100,000). Each
+//! size is measured in a process of its own, so that peak memory is that size's alone.
 
 use std::path::Path;
 use std::process::Command;

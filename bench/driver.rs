@@ -1,7 +1,7 @@
 //! What the driver itself costs: a build, the same build again with nothing changed, and its peak memory.
 //!
-//! `cargo bench --profile dev --bench driver [-- CONFIG]`. The first build is a real one unless the cache (below the target directory)
-//! has it already; the time that counts is that of the second.
+//! `cargo bench --profile dev --bench driver [-- CONFIG]`. The first build is a real one unless the cache (below the
+//! target directory) has it already; the time that counts is that of the second.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,14 +1,14 @@
 //! How many flaky groups screening finds, against what arithmetic says.
 //!
-//! `cargo bench --profile dev --bench flake_detection [-- GROUPS]` makes a tree of `GROUPS` (200) groups for each of several
-//! failure rates, whose outcomes the system draws anew in every attempt, and as many that never fail; builds it with the
-//! default number of attempts and every group deepened; and prints what became of them.
+//! `cargo bench --profile dev --bench flake_detection [-- GROUPS]` makes a tree of `GROUPS` (200) groups for each of
+//! several failure rates, whose outcomes the system draws anew in every attempt, and as many that never fail; builds it
+//! with the default number of attempts and every group deepened; and prints what became of them.
 //!
-//! With n attempts that all have to agree, a group that fails at rate p is dropped with probability 1 − (1 − p)ⁿ. A group that
-//! fails in the first two attempts is dropped as one that fails and gets no more, so it is found to be flaky with
-//! probability 1 − p² − (1 − p)ⁿ; if all n attempts were made whatever the first ones show, that would be
-//! 1 − pⁿ − (1 − p)ⁿ. What is dropped with a cause of its own (`depends-on-…`) although only chance is at work is
-//! counted apart: it is dropped rightly, under a wrong name.
+//! With n attempts that all have to agree, a group that fails at rate p is dropped with probability 1 − (1 − p)ⁿ. A
+//! group that fails in the first two attempts is dropped as one that fails and gets no more, so it is found to be flaky
+//! with probability 1 − p² − (1 − p)ⁿ; if all n attempts were made whatever the first ones show, that would be 1 − pⁿ −
+//! (1 − p)ⁿ. What is dropped with a cause of its own (`depends-on-…`) although only chance is at work is counted apart:
+//! it is dropped rightly, under a wrong name.
 
 use std::fmt::Write;
 use std::path::Path;

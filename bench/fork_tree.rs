@@ -1,9 +1,9 @@
 //! What an isolated attempt costs: in the fork tree, cold, and traced, side by side in one run on one core.
 //!
-//! `cargo bench --profile dev --bench fork_tree [-- CONFIG]` builds the environment of the config's first repository (without one,
-//! bench/flask.toml) and repeats, in turn: every group once in the fork tree; a sample of the same groups cold, with byte
-//! code cached; every group traced. It prints milliseconds per attempt, collection included, and the ratios of each
-//! repetition with their median: machines are noisy, ratios measured side by side are not.
+//! `cargo bench --profile dev --bench fork_tree [-- CONFIG]` builds the environment of the config's first repository
+//! (without one, bench/flask.toml) and repeats, in turn: every group once in the fork tree; a sample of the same groups
+//! cold, with byte code cached; every group traced. It prints milliseconds per attempt, collection included, and the
+//! ratios of each repetition with their median: machines are noisy, ratios measured side by side are not.
 
 mod common;
 

@@ -1,9 +1,9 @@
-//! gistmill's traces against another way of counting: cold runs of the literal entry command with a plugin of a few lines
-//! (`count_calls.py`), by `sys.setprofile` and, where there is one, by `sys.monitoring`.
+//! gistmill's traces against another way of counting: cold runs of the literal entry command with a plugin of a few
+//! lines (`count_calls.py`), by `sys.setprofile` and, where there is one, by `sys.monitoring`.
 //!
-//! `cargo bench --profile dev --bench independent_trace -- CONFIG [--cache DIR] [GROUPS]` takes that many passing groups (30)
-//! of each repository, in the order of sampling, and prints every difference in trace length, unique files or functions.
-//! It ends with an error when there is one in a group whose two countings agree with each other.
+//! `cargo bench --profile dev --bench independent_trace -- CONFIG [--cache DIR] [GROUPS]` takes that many passing
+//! groups (30) of each repository, in the order of sampling, and prints every difference in trace length, unique files
+//! or functions. It ends with an error when there is one in a group whose two countings agree with each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

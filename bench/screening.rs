@@ -1,10 +1,10 @@
 //! What the whole screening costs: as a multiple of one base pass over the same suite, and against cold runs.
 //!
 //! `cargo bench --profile dev --bench screening [-- CONFIG]` takes the first repository of the config (without one,
-//! bench/flask.toml), forgets all attempts and traces, and measures in one run, with as many workers everywhere: a pass of
-//! every group in the base world; the screening until every verdict of the worlds is there; the rest until the dataset
-//! (traces, the attempts of what is published, cold runs); and cold runs of a sample, from which ten cold runs of every
-//! group are estimated.
+//! bench/flask.toml), forgets all attempts and traces, and measures in one run, with as many workers everywhere: a pass
+//! of every group in the base world; the screening until every verdict of the worlds is there; the rest until the
+//! dataset (traces, the attempts of what is published, cold runs); and cold runs of a sample, from which ten cold runs
+//! of every group are estimated.
 
 mod common;
 

@@ -65,7 +65,8 @@ pub struct Job {
 }
 
 impl Job {
-    /// A program of the system that needs little: offline, in `/`, with the system's `PATH` and an empty `/tmp` of 1 MiB.
+    /// A program of the system that needs little: offline, in `/`, with the system's `PATH` and an empty `/tmp` of 1
+    /// MiB.
     pub fn small<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Self {
         Job {
             argv: argv.into_iter().map(Into::into).collect(),
@@ -176,6 +177,9 @@ pub trait Backend: Send + Sync {
     }
 }
 
+/// A sandbox whose command has ended has ended itself after this time, however many processes are left in it.
+const LONGEST_END: Duration = Duration::from_secs(30);
+
 /// A running job. Dropping it ends the job and everything that it started.
 pub trait Process: Send + std::fmt::Debug {
     /// What answers are read from, once; only for jobs with a channel.
@@ -184,7 +188,8 @@ pub trait Process: Send + std::fmt::Debug {
     fn requests(&mut self) -> Option<&mut dyn Write>;
     /// What the job printed to stderr so far (with a channel: stdout too), the last part.
     fn log(&self) -> String;
-    /// Exit code of the command in its sandbox (128 and the signal that killed it), as far as it can be told within a second.
+    /// Exit code of the command in its sandbox (128 and the signal that killed it), as far as it can be told within
+    /// [`LONGEST_END`].
     fn code_inside(&mut self) -> Option<i32>;
     /// Waits for the end; ends the job when the limit is over.
     ///

@@ -3,8 +3,8 @@
 //!
 //! A file is parsed once ([`SourceFile::parse`]) and cut into *units*: functions, methods, classes' own statements and
 //! statements of the module. The closure of a test is what can be reached from its function within the file: fixtures
-//! that it names, helpers, classes and constants that it refers to, autouse fixtures, set-up functions of its classes and
-//! its module; and so on from each of these.
+//! that it names, helpers, classes and constants that it refers to, autouse fixtures, set-up functions of its classes
+//! and its module; and so on from each of these.
 //!
 //! Names are resolved without running anything, so they are suspicions and not proof:
 //!

@@ -205,7 +205,7 @@ mod tests {
             let measured: serde_json::Value = serde_json::from_str(said.trim()).unwrap();
             println!("{name}: {measured}");
             assert!(measured["bytes"].as_u64().unwrap() < 20_000_000, "{measured}");
-            assert!(measured["interactive_ms"].as_u64().unwrap() < 20_000, "{measured}");
+            assert!(measured["interactive_ms"].as_u64().unwrap() < 60_000, "{measured}");
         }
     }
 }

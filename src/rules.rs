@@ -18,8 +18,8 @@
 //! max_duration = "10s"
 //! ```
 //!
-//! How names are resolved is told in [`crate::python_source`]. A user's own rules join those that come with the program;
-//! one with the id of a shipped rule takes its place.
+//! How names are resolved is told in [`crate::python_source`]. A user's own rules join those that come with the
+//! program; one with the id of a shipped rule takes its place.
 
 mod conditions;
 mod load;

@@ -47,7 +47,8 @@ const FILES: &[(&str, &str)] = python_files![
     "tracer.py",
 ];
 
-/// Exit code of a runner one of whose processes was killed while it read a request (`EXIT_LOST_REQUEST` in `server.py`).
+/// Exit code of a runner one of whose processes was killed while it read a request (`EXIT_LOST_REQUEST` in
+/// `server.py`).
 const LOST_REQUEST: i32 = 71;
 /// Time the runner gets beyond a request's own limit before it counts as hanging.
 const GRACE: Duration = Duration::from_secs(30);
@@ -308,14 +309,14 @@ impl Runner {
     /// # Errors
     /// Harness errors.
     pub fn close(&mut self) -> Result<()> {
-        match self.ask(&Request::Close {}, Duration::from_secs(10))? {
+        match self.ask(&Request::Close {}, Duration::from_mins(1))? {
             Answer::Closed {} | Answer::Died { .. } => Ok(()),
             other => Err(self.unexpected(&other)),
         }
     }
 
-    /// Whether the interpreter, or one above it that was reading a request, was killed by a process of its own sandbox, or the
-    /// kernel, and not with the sandbox.
+    /// Whether the interpreter, or one above it that was reading a request, was killed by a process of its own sandbox,
+    /// or the kernel, and not with the sandbox.
     pub fn was_killed(&mut self) -> bool {
         const KILLED: i32 = 128 + nix::libc::SIGKILL;
         matches!(self.process.code_inside(), Some(KILLED | LOST_REQUEST))

@@ -12,8 +12,8 @@
 //!    remainder of an uneven division thus falls to the harder strata.
 //!
 //! A candidate that turns out to be unfit (a cold run disagrees, a later attempt diverges) is *marked* as excluded, not
-//! taken out of the list: it still counts for the ranks, so the strata stay what they were. Marking one chosen candidate
-//! then changes exactly one slot, and every other chosen candidate stays chosen.
+//! taken out of the list: it still counts for the ranks, so the strata stay what they were. Marking one chosen
+//! candidate then changes exactly one slot, and every other chosen candidate stays chosen.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,8 +49,8 @@ pub fn choose(
     sequences.into_values().flat_map(|sequence| sequence.into_iter().take(limit)).collect()
 }
 
-/// Per repository, every candidate that is not excluded in the order in which slots are filled. The first `per_repo` are
-/// the sample; the ones after them are the likeliest to move up when one of those turns out to be unfit.
+/// Per repository, every candidate that is not excluded in the order in which slots are filled. The first `per_repo`
+/// are the sample; the ones after them are the likeliest to move up when one of those turns out to be unfit.
 pub fn sequences(
     candidates: &[Candidate],
     bounds: &TierBounds,

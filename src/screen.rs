@@ -1,8 +1,8 @@
 //! Screening: repeated isolated attempts of every group, kept in a journal, and the verdicts that follow from them.
 //!
-//! A *round* is a set of attempts made by interpreters of their own: attempts of different rounds share neither imports,
-//! nor addresses, nor random state. The first two rounds give every group one attempt each; the others deepen the groups
-//! that are to be published.
+//! A *round* is a set of attempts made by interpreters of their own: attempts of different rounds share neither
+//! imports, nor addresses, nor random state. The first two rounds give every group one attempt each; the others deepen
+//! the groups that are to be published.
 
 pub mod attribution;
 pub mod cold;

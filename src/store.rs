@@ -11,9 +11,9 @@
 //!   uv/                                       downloads of uv
 //! ```
 //!
-//! Every artifact of gistmill's own says what it must be: sealed JSON has the hash of its content, a journal one for each
-//! line, a tree and an environment one over all their files. What is damaged becomes `<name>.damaged-<n>` and is made
-//! again.
+//! Every artifact of gistmill's own says what it must be: sealed JSON has the hash of its content, a journal one for
+//! each line, a tree and an environment one over all their files. What is damaged becomes `<name>.damaged-<n>` and is
+//! made again.
 
 mod sealed;
 

@@ -1,6 +1,6 @@
 //! What users read when something else than a value of the configuration is wrong: the command line, files and folders,
-//! repositories, datasets. Every message with its exit code, held against a snapshot; `bad_configs.rs` has the table for the
-//! configuration itself.
+//! repositories, datasets. Every message with its exit code, held against a snapshot; `bad_configs.rs` has the table
+//! for the configuration itself.
 //!
 //! `GISTMILL_UPDATE_SNAPSHOTS=1 cargo test --test bad_inputs` writes the snapshot anew; read the difference.
 

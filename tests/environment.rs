@@ -102,7 +102,7 @@ impl Bench {
             mounts.push(read_only(prefix, prefix));
         }
         let job = Job { cwd: places.root.clone(), mounts, ..Job::small(argv) };
-        self.backend.run(&job, Duration::from_mins(1)).unwrap()
+        self.backend.run(&job, Duration::from_mins(5)).unwrap()
     }
 
     /// What a Python expression prints in a built environment.

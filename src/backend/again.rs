@@ -1,5 +1,5 @@
-//! What was killed says nothing about what it did: it is run again before anything follows from it. The kernel kills for
-//! want of memory, and people kill by mistake.
+//! What was killed says nothing about what it did: it is run again before anything follows from it. The kernel kills
+//! for want of memory, and people kill by mistake.
 
 use std::process::{Command, Output};
 use std::time::Duration;

@@ -5,8 +5,8 @@
 //! writes agree with its clock, while files from before keep theirs (so cached byte code stays valid).
 //!
 //! Out of reach: programs without a dynamic loader, programs that ask the kernel themselves, and processes that are
-//! started with an environment of their own, from which the variables are gone. Boot time, process start times in `/proc`
-//! and the times that other programs print stay real.
+//! started with an environment of their own, from which the variables are gone. Boot time, process start times in
+//! `/proc` and the times that other programs print stay real.
 //!
 //! The library is compiled by `build.rs` and has no dependency but the C library of the process, glibc or musl.
 
@@ -16,8 +16,8 @@ use std::time::{Duration, SystemTime};
 /// Name of the file that the library should have.
 pub const FILE_NAME: &str = "libgistmill_clock.so";
 
-/// How far the clock world is ahead: 400 days, 7 h, 11 min and 13 s, so that year, month, day, weekday, hour, minute and
-/// second all differ from the real ones.
+/// How far the clock world is ahead: 400 days, 7 h, 11 min and 13 s, so that year, month, day, weekday, hour, minute
+/// and second all differ from the real ones.
 pub const SHIFT: Duration = Duration::from_secs(((400 * 24 + 7) * 60 + 11) * 60 + 13);
 
 /// The kernel stamps files with a clock that may be late by one tick.

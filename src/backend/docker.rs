@@ -1,8 +1,10 @@
-//! Jobs in containers of a Docker engine (or Podman's compatible service), wherever it runs: nothing of the host is mounted.
+//! Jobs in containers of a Docker engine (or Podman's compatible service), wherever it runs: nothing of the host is
+//! mounted.
 //!
-//! A container has no network, no capability, no way to new privileges, an ordinary user and a read-only root. Inside it a
-//! small program ([`inside.py`](./docker/inside.py)) makes the same sandbox that the local backend makes, so that the same
-//! runner meets the same places and gives the same verdicts. What a job needs of the host goes in over the attached stream.
+//! A container has no network, no capability, no way to new privileges, an ordinary user and a read-only root. Inside
+//! it a small program ([`inside.py`](./docker/inside.py)) makes the same sandbox that the local backend makes, so that
+//! the same runner meets the same places and gives the same verdicts. What a job needs of the host goes in over the
+//! attached stream.
 //!
 //! Environments are built in containers of the base, whose jobs are sent their folders and give them back; tests run in
 //! containers of the image that was made of them.
@@ -325,8 +327,9 @@ pub fn sweep(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// Makes room: removes images of environments, the ones that were used longest ago first, until the budget holds. `used` says
-/// when an image was last used (seconds since the epoch), `needed` is never removed. Gives what was removed.
+/// Makes room: removes images of environments, the ones that were used longest ago first, until the budget holds.
+/// `used` says when an image was last used (seconds since the epoch), `needed` is never removed. Gives what was
+/// removed.
 ///
 /// # Errors
 /// The engine's.

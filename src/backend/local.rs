@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::again;
 use super::sandbox::{self, Part, Plan};
-use super::{Backend, Finished, Isolation, Job, Places, Process, Tail};
+use super::{Backend, Finished, Isolation, Job, LONGEST_END, Places, Process, Tail};
 use crate::error::{Error, Fault, Result};
 
 /// How often, and how long after one another, a sandbox is tried again that has met a limit on namespaces.
@@ -62,8 +62,8 @@ impl LocalBackend {
         LocalBackend::with(helper, Strictness::Best)
     }
 
-    /// Tries the sandbox, and where that does not work without the parts that the machine refuses. `helper` is the gistmill
-    /// program itself.
+    /// Tries the sandbox, and where that does not work without the parts that the machine refuses. `helper` is the
+    /// gistmill program itself.
     ///
     /// # Errors
     /// When the machine does not allow the namespaces that no sandbox can do without, and when a user who is strict would
@@ -104,8 +104,8 @@ impl LocalBackend {
         Ok(())
     }
 
-    /// The kernel takes back the namespaces of what has ended in its own time: where their number is limited, those of the
-    /// sandbox before may still count.
+    /// The kernel takes back the namespaces of what has ended in its own time: where their number is limited, those of
+    /// the sandbox before may still count.
     fn probe(&self) -> Result<()> {
         let mut result = self.probe_once();
         for _ in 0..PROBES {
@@ -121,7 +121,7 @@ impl LocalBackend {
 
     fn probe_once(&self) -> Result<()> {
         let job = Job { may_mount: true, ..Job::small(["/bin/true"]) };
-        let refused = match again::run(self, &job, Duration::from_secs(20)) {
+        let refused = match again::run(self, &job, Duration::from_mins(2)) {
             Ok(finished) if finished.success() => return Ok(()),
             Ok(finished) => finished.stderr,
             Err(error) if error.fault() == Fault::Harness => error.detail().unwrap_or_default().to_owned(),
@@ -238,7 +238,7 @@ impl Process for LocalProcess {
     }
 
     fn code_inside(&mut self) -> Option<i32> {
-        let deadline = Instant::now() + Duration::from_secs(1);
+        let deadline = Instant::now() + LONGEST_END;
         loop {
             match self.child.try_wait() {
                 Ok(Some(status)) => return status.code(),

@@ -210,7 +210,8 @@ fn start_process_ids_high() {
     let _ = std::fs::write("/proc/sys/kernel/ns_last_pid", start.to_string());
 }
 
-/// Files of `/proc` that change the machine become read-only: to the kernel, a process that root started outside owns them.
+/// Files of `/proc` that change the machine become read-only: to the kernel, a process that root started outside owns
+/// them.
 fn protect_kernel_settings() -> Step {
     for name in ["sys", "irq", "bus", "fs", "sysrq-trigger"] {
         let path = PathBuf::from(format!("/proc/{name}"));
@@ -288,8 +289,8 @@ fn start_payload(plan: &Plan) -> Step<Pid> {
     Ok(Pid::from_raw(child.id().cast_signed()))
 }
 
-/// A second, inner user and mount namespace: what was mounted so far cannot be changed or uncovered from within it, not even
-/// with the right to mount.
+/// A second, inner user and mount namespace: what was mounted so far cannot be changed or uncovered from within it, not
+/// even with the right to mount.
 fn lock_mounts() -> std::io::Result<()> {
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS)?;
     for name in ["uid_map", "gid_map"] {

@@ -1,8 +1,8 @@
 //! The dataset card: `README.md` with the front matter that Hugging Face `datasets` reads.
 //!
-//! `instances.jsonl` stays outside the front matter: two formats in one repository's configs break the loader. There are
-//! no `dataset_info` numbers either: the loader ignores splits without byte sizes and refuses wrong ones; the numbers
-//! stand in the text.
+//! `instances.jsonl` stays outside the front matter: two formats in one repository's configs break the loader. There
+//! are no `dataset_info` numbers either: the loader ignores splits without byte sizes and refuses wrong ones; the
+//! numbers stand in the text.
 
 use std::collections::BTreeSet;
 

@@ -1,10 +1,10 @@
 //! Replacing a dataset directory as a whole.
 //!
 //! The new dataset is written to `.<version>.writing` beside its place. Where nothing is there yet, one rename puts it
-//! in place; where an older dataset is, one rename *exchanges* the two, so at any moment the place holds the whole old or
-//! the whole new dataset. What gistmill did not write (a `.git`, notes) is carried over before the old one is removed:
-//! only entries that a dataset consists of are ever deleted. A writer that dies leaves `.<version>.writing` behind; the
-//! next one starts by emptying it, again of known entries only.
+//! in place; where an older dataset is, one rename *exchanges* the two, so at any moment the place holds the whole old
+//! or the whole new dataset. What gistmill did not write (a `.git`, notes) is carried over before the old one is
+//! removed: only entries that a dataset consists of are ever deleted. A writer that dies leaves `.<version>.writing`
+//! behind; the next one starts by emptying it, again of known entries only.
 
 use std::path::{Path, PathBuf};
 
@@ -83,7 +83,8 @@ fn sync(folder: &Path) -> Result<()> {
     Ok(fs_err::File::open(folder)?.sync_all()?)
 }
 
-/// Exchanges two directories in one step; where the file system cannot, in two steps with nothing in place between them.
+/// Exchanges two directories in one step; where the file system cannot, in two steps with nothing in place between
+/// them.
 fn exchange(staging: &Path, target: &Path) -> Result<()> {
     use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
     if renameat2(AT_FDCWD, staging, AT_FDCWD, target, RenameFlags::RENAME_EXCHANGE).is_ok() {

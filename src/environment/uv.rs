@@ -142,9 +142,9 @@ pub fn download_variables(all: impl Iterator<Item = (String, String)>) -> BTreeM
 
 /// The user's download settings as commands inside a sandbox get them.
 ///
-/// What a repository or a dependency asks for may hold `${NAME}`, which uv replaces by a variable whose name is in upper case:
-/// so that no login can be sent anywhere, none is in such a variable. Indexes become a configuration file; proxies are
-/// named in lower case.
+/// What a repository or a dependency asks for may hold `${NAME}`, which uv replaces by a variable whose name is in
+/// upper case: so that no login can be sent anywhere, none is in such a variable. Indexes become a configuration file;
+/// proxies are named in lower case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     pub variables: BTreeMap<String, String>,
@@ -225,8 +225,8 @@ pub fn certificate_files(variables: &BTreeMap<String, String>) -> BTreeSet<PathB
         .collect()
 }
 
-/// The variables and the files that they name, for a place that has none of the machine's files: `(host, inside)` below a
-/// folder. A folder of certificates stays behind; a file is what can be carried.
+/// The variables and the files that they name, for a place that has none of the machine's files: `(host, inside)` below
+/// a folder. A folder of certificates stays behind; a file is what can be carried.
 pub fn carried(
     variables: &BTreeMap<String, String>,
     folder: &Path,

@@ -1,4 +1,5 @@
-//! What is known about the groups of one repository while they are screened: attempts, traces, and the verdicts that follow.
+//! What is known about the groups of one repository while they are screened: attempts, traces, and the verdicts that
+//! follow.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! Where repositories run: the sandbox of this machine, and a Docker engine. Each is looked for when the first repository that
-//! is to run there asks.
+//! Where repositories run: the sandbox of this machine, and a Docker engine. Each is looked for when the first
+//! repository that is to run there asks.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -56,8 +56,8 @@ struct Known {
 }
 
 impl Machine {
-    /// What the selected repositories need is looked for at once, so that trouble with the machine is told before anything
-    /// long starts.
+    /// What the selected repositories need is looked for at once, so that trouble with the machine is told before
+    /// anything long starts.
     ///
     /// # Errors
     /// The machine's.
@@ -210,8 +210,8 @@ impl Machine {
         Ok(())
     }
 
-    /// What the manifest says about isolation and worlds: of this machine when a repository runs on it, else of the first
-    /// base. Where nothing ran, nothing is claimed.
+    /// What the manifest says about isolation and worlds: of this machine when a repository runs on it, else of the
+    /// first base. Where nothing ran, nothing is claimed.
     pub fn describe(&self) -> (Isolation, Conditions) {
         let known = self.known();
         let place = known.local.as_ref().or_else(|| known.bases.values().next());

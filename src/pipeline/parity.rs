@@ -1,4 +1,5 @@
-//! Do both backends give the same verdicts? Every group of a repository is screened on both, and what differs is looked into.
+//! Do both backends give the same verdicts? Every group of a repository is screened on both, and what differs is looked
+//! into.
 
 use std::collections::BTreeMap;
 

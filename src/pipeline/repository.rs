@@ -84,7 +84,8 @@ impl<'a> Repository<'a> {
         self.record(bench, &chosen).map(Some)
     }
 
-    /// The verdict of every group after what every group has: its first attempts, in all worlds. Rules and traces have no say.
+    /// The verdict of every group after what every group has: its first attempts, in all worlds. Rules and traces have
+    /// no say.
     ///
     /// # Errors
     /// Those of the stages up to screening.
@@ -278,8 +279,8 @@ impl<'a> Repository<'a> {
 
     /// The groups to be published, as far as is known now.
     ///
-    /// Who is dropped once it has all attempts makes room for the next one. Only those who got so far are asked for their
-    /// deeper attempts: what an earlier build left in the cache for others decides nothing.
+    /// Who is dropped once it has all attempts makes room for the next one. Only those who got so far are asked for
+    /// their deeper attempts: what an earlier build left in the cache for others decides nothing.
     fn choose(&self, bench: &Bench<'_>) -> Choice {
         let dataset = &self.pipeline.config.dataset;
         let first = self.judged(bench, bench.verdicts(Depth::First));
@@ -371,7 +372,8 @@ impl<'a> Repository<'a> {
         })
     }
 
-    /// The further groups whose cold run measures parity: the first ones in the order of sampling, whatever their verdict.
+    /// The further groups whose cold run measures parity: the first ones in the order of sampling, whatever their
+    /// verdict.
     fn parity_groups(&self, bench: &Bench<'_>) -> Vec<usize> {
         let seed = self.pipeline.config.dataset.seed;
         let order = |index: &usize| {
@@ -569,7 +571,8 @@ fn agreeing(attempts: &[Attempt]) -> u32 {
     attempts.iter().filter(agrees).count().try_into().unwrap_or(u32::MAX)
 }
 
-/// What every attempt in the fork tree showed; empty when they differ, and where another build could see something else.
+/// What every attempt in the fork tree showed; empty when they differ, and where another build could see something
+/// else.
 fn golden(verdict: &Verdict, attempts: &[Attempt]) -> Vec<CaseResult> {
     if let Some(Cause::NondeterministicOutcome | Cause::NondeterministicOutput) = verdict.cause() {
         return Vec::new();

@@ -69,7 +69,8 @@ pub struct Traced {
     pub functions: Vec<FunctionCalls>,
     /// Calls in all code, the tree's included.
     pub total_calls: u64,
-    /// Calls into the tree in child interpreters that could be followed, their imports included; not part of the totals.
+    /// Calls into the tree in child interpreters that could be followed, their imports included; not part of the
+    /// totals.
     #[serde(default)]
     pub child_calls: u64,
     /// Calls into the tree while the test file and its conftests were imported.
@@ -85,13 +86,14 @@ pub struct Traced {
     pub unstable_functions: Vec<String>,
     /// Whether both traced attempts came to their end, with nothing lost: only then do the numbers mean anything.
     pub complete: bool,
-    /// Hash of the code that ran, the test's own included: see [`crate::code`]; none in a trace made before there was one.
+    /// Hash of the code that ran, the test's own included: see [`crate::code`]; none in a trace made before there was
+    /// one.
     #[serde(default)]
     pub code_sha256: Option<String>,
 }
 
-/// Whether a file of the tree belongs to the tests: by its name (`test_*.py`, `*_test.py`, `conftest.py`), or because it
-/// lies below one of the `test_roots` (helpers and data of the tests).
+/// Whether a file of the tree belongs to the tests: by its name (`test_*.py`, `*_test.py`, `conftest.py`), or because
+/// it lies below one of the `test_roots` (helpers and data of the tests).
 pub fn is_test_path(path: &str, test_roots: &[String]) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let by_name = name == "conftest.py"

@@ -12,8 +12,8 @@ pub const BASE: &str = "base";
 /// Name of the world in which every dimension that the machine covers differs.
 pub const EVERYTHING: &str = "everything";
 
-/// One fixed set of ambient conditions. Its name is what attempts, evidence and `--world` carry: `base`, `everything`, or
-/// dimensions joined by `+`.
+/// One fixed set of ambient conditions. Its name is what attempts, evidence and `--world` carry: `base`, `everything`,
+/// or dimensions joined by `+`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum World {
     /// The reference conditions.

@@ -1,5 +1,5 @@
-//! Why does a group differ in other worlds? Attempts → the next attempts to make, or a conclusion. Pure: the same attempts
-//! always lead to the same step, so a build that was stopped goes on where it was.
+//! Why does a group differ in other worlds? Attempts → the next attempts to make, or a conclusion. Pure: the same
+//! attempts always lead to the same step, so a build that was stopped goes on where it was.
 //!
 //! A group that passed in the base world runs once where everything differs. Agreement there settles every dimension at
 //! once. A difference must repeat; then each dimension is tried alone, and, where none explains it, dimensions are put

@@ -1,7 +1,7 @@
 //! Cold runs: the literal entry command in a fresh process, with nothing of gistmill in it.
 //!
-//! What the cases did is read from the JUnit file that pytest itself writes; `PYTEST_ADDOPTS` asks for it and carries the
-//! options that keep switched-off plugins quiet.
+//! What the cases did is read from the JUnit file that pytest itself writes; `PYTEST_ADDOPTS` asks for it and carries
+//! the options that keep switched-off plugins quiet.
 
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -15,8 +15,8 @@ pub struct Contention {
     busy: Vec<Child>,
 }
 
-/// Starts two busy processes for each core, so that an attempt gets at most half of one, however many run at once. Each is in
-/// a session of its own: processes of one session share one share of the processor.
+/// Starts two busy processes for each core, so that an attempt gets at most half of one, however many run at once. Each
+/// is in a session of its own: processes of one session share one share of the processor.
 ///
 /// # Errors
 /// When this program cannot be started again.

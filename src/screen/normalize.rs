@@ -1,8 +1,8 @@
 //! Normalization of output: the short list of the definition and nothing else. Pure.
 //!
-//! Replaced are memory addresses in `0x…` form, the checkout path, the temporary directory (with the name of the user in
-//! pytest's own), process IDs that the runner knows, and durations that pytest prints. Each replacement is counted by
-//! kind.
+//! Replaced are memory addresses in `0x…` form, the checkout path, the temporary directory (with the name of the user
+//! in pytest's own), process IDs that the runner knows, and durations that pytest prints. Each replacement is counted
+//! by kind.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

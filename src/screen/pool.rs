@@ -337,8 +337,8 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Importing ended the process or took too long: load and memory pressure do that as well, so it is tried again with
-    /// a fresh runner before it is believed.
+    /// Importing ended the process or took too long: load and memory pressure do that as well, so it is tried again
+    /// with a fresh runner before it is believed.
     fn ended(&mut self, task: &mut Task, text: &str) -> Result<(), Trouble> {
         self.forget_runner();
         if task.ended + 1 >= TRIES {

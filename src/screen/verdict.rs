@@ -46,8 +46,8 @@ pub fn judge(group: &Group, attempts: &[&Attempt], partial: bool) -> Verdict {
     }
 }
 
-/// The verdict of a group that passes in the base world, where two attempts in one world differ, or a difference was seen
-/// once and never again. `replay` is the command for a world that is not the base world.
+/// The verdict of a group that passes in the base world, where two attempts in one world differ, or a difference was
+/// seen once and never again. `replay` is the command for a world that is not the base world.
 pub fn unsteady(group: &Group, first: &Attempt, other: &Attempt, replay: String) -> Verdict {
     let mut verdict = if let Some(verdict) = over_the_limit(group, &[first, other]) {
         verdict
@@ -113,8 +113,8 @@ pub fn cold_differs(group: &Group, fork: &Attempt, cold: &Attempt) -> Verdict {
     dropped(group, Cause::NondeterministicOutcome, summary, &[fork, cold], excerpt)
 }
 
-/// The verdict of a group that goes over its limit, always or at times, and else shows one and the same: how far it comes
-/// until then is the machine's affair.
+/// The verdict of a group that goes over its limit, always or at times, and else shows one and the same: how far it
+/// comes until then is the machine's affair.
 fn over_the_limit(group: &Group, attempts: &[&Attempt]) -> Option<Verdict> {
     let (late, finished): (Vec<&Attempt>, Vec<&Attempt>) =
         attempts.iter().copied().partition(|attempt| matches!(attempt.exit, Exit::TimedOut { .. }));

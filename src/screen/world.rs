@@ -1,5 +1,5 @@
-//! Worlds as settings: what differs in each dimension, as environment variables, places, mounts and steps of the runner.
-//! Pure, but for [`relocated`], which reads and writes the path files of an environment.
+//! Worlds as settings: what differs in each dimension, as environment variables, places, mounts and steps of the
+//! runner. Pure, but for [`relocated`], which reads and writes the path files of an environment.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

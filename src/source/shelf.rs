@@ -19,8 +19,8 @@ pub struct Shelf {
     folder: PathBuf,
 }
 
-/// A directory in which a source is made: removed when dropped, and locked so that others can tell it from what a killed
-/// process left.
+/// A directory in which a source is made: removed when dropped, and locked so that others can tell it from what a
+/// killed process left.
 pub struct Aside {
     directory: TempDir,
     _lock: Flock<std::fs::File>,
@@ -114,8 +114,8 @@ impl Place {
         super::verify(&pinned).is_ok().then_some(pinned)
     }
 
-    /// Puts a finished source here. Whoever comes second keeps what the first one made: both are made from the same pin.
-    /// What lies here and is not whole is set aside.
+    /// Puts a finished source here. Whoever comes second keeps what the first one made: both are made from the same
+    /// pin. What lies here and is not whole is set aside.
     ///
     /// # Errors
     /// IO errors.

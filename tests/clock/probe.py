@@ -51,7 +51,12 @@ def real_time():
     return timespec[0] + timespec[1] / 1e9
 
 
-def close(value, expected, tolerance=2.0):
+# Seconds that a busy machine may add to anything. A wait that takes a shifted clock for the kernel's ends at once or
+# not at all.
+SLACK = 15
+
+
+def close(value, expected, tolerance=SLACK):
     assert abs(value - expected) <= tolerance, "%r is not near %r" % (value, expected)
 
 
@@ -61,7 +66,7 @@ def takes(seconds):
     starts = time.monotonic(), time.perf_counter()
     yield
     for start, end in zip(starts, (time.monotonic(), time.perf_counter())):
-        assert seconds - 0.005 <= end - start < seconds + 3, "took %.4f s instead of %.4f s" % (end - start, seconds)
+        assert seconds - 0.005 <= end - start < seconds + SLACK, "took %.4f s instead of %.4f s" % (end - start, seconds)
 
 
 @contextlib.contextmanager
@@ -103,9 +108,9 @@ def other_clocks_are_the_kernels():
 @check("clocks")
 def dates():
     expected = datetime.datetime.fromtimestamp(real_time() + SHIFT)
-    assert abs((datetime.datetime.now() - expected).total_seconds()) < 2
+    assert abs((datetime.datetime.now() - expected).total_seconds()) < SLACK
     utc = datetime.datetime.fromtimestamp(real_time() + SHIFT, datetime.timezone.utc)
-    assert abs((datetime.datetime.now(datetime.timezone.utc) - utc).total_seconds()) < 2
+    assert abs((datetime.datetime.now(datetime.timezone.utc) - utc).total_seconds()) < SLACK
     assert datetime.date.today() in (expected.date(), datetime.datetime.now().date())
 
 
@@ -155,8 +160,8 @@ def event():
 @check("waits")
 def event_set_by_a_thread():
     event = threading.Event()
-    threading.Timer(0.05, event.set).start()
     with takes(0.05):
+        threading.Timer(0.05, event.set).start()
         assert event.wait(20)
 
 
@@ -210,12 +215,14 @@ def thread_join():
 @check("waits")
 def futures():
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        future = pool.submit(time.sleep, 0.2)
+        release = threading.Event()
+        future = pool.submit(release.wait, 60)
         with takes(0.05):
             assert concurrent.futures.wait([future], timeout=0.05).not_done == {future}
         with raises(concurrent.futures.TimeoutError):
             future.result(timeout=0.01)
-        assert future.result(timeout=20) is None
+        release.set()
+        assert future.result(timeout=20)
 
 
 @check("waits")
@@ -288,7 +295,7 @@ def process_pools():
         with multiprocessing.get_context(method).Pool(1) as pool:
             shift, slept = pool.map_async(_times_of_a_worker, [0]).get(timeout=60)[0]
         close(shift, SHIFT)
-        assert 0.019 <= slept < 3
+        assert 0.019 <= slept < SLACK
 
 
 @check("waits")
@@ -299,10 +306,12 @@ def signals():
     alarms = []
     signal.signal(signal.SIGALRM, lambda *_: alarms.append(time.monotonic()))
     start = time.monotonic()
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    # Again and again, because the first may come before the process waits for it.
+    signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
     while not alarms:
         signal.pause()
-    assert 0.045 <= alarms[0] - start < 3
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert 0.045 <= alarms[0] - start < SLACK
 
 
 @check("waits")
@@ -403,11 +412,13 @@ def read_write_locks():
 
 @check("deadlines")
 def joins():
-    thread = ctypes.c_ulong()
-    asleep = ctypes.cast(libc.sleep, ctypes.c_void_p)
-    assert libc.pthread_create(ctypes.byref(thread), None, asleep, ctypes.c_void_p(1)) == 0
+    thread, semaphore = ctypes.c_ulong(), _zeroed()
+    assert libc.sem_init(semaphore, 0, 0) == 0
+    waits = ctypes.cast(libc.sem_wait, ctypes.c_void_p)
+    assert libc.pthread_create(ctypes.byref(thread), None, waits, semaphore) == 0
     _timed("pthread_timedjoin_np", TIMED_OUT, thread, None)
     _timed("pthread_clockjoin_np", TIMED_OUT, thread, None, clocks=(0, 1), with_clock=True)
+    assert libc.sem_post(semaphore) == 0
     assert libc.pthread_join(thread, None) == 0
 
 
@@ -525,7 +536,7 @@ def just_written(folder):
     assert len(views) == 7
     for view in views:
         for seconds in (view.st_mtime, view.st_ctime, view.st_atime):
-            assert -0.02 <= time.time() - seconds < 3, (seconds, time.time())
+            assert -0.02 <= time.time() - seconds < SLACK, (seconds, time.time())
         assert view.st_mtime_ns == views[0].st_mtime_ns
     close(_real_times(path)[1], real_time())
 
@@ -540,7 +551,7 @@ def set_to_now(folder):
         assert (view.st_atime_ns, view.st_mtime_ns) == (now, now - 1)
     close(_real_times(path)[1], real_time())
     os.utime(path)
-    assert -0.02 <= time.time() - os.stat(path).st_mtime < 3
+    assert -0.02 <= time.time() - os.stat(path).st_mtime < SLACK
 
 
 @check("files")
@@ -710,7 +721,7 @@ def fork_with_threads():
                 warnings.simplefilter("ignore")  # Python warns of forks with threads
                 child = os.fork()
             if child == 0:
-                os._exit(0 if abs(time.time() - real_time() - SHIFT) < 2 and os.stat("/") else 1)
+                os._exit(0 if abs(time.time() - real_time() - SHIFT) < SLACK and os.stat("/") else 1)
             assert os.waitpid(child, 0)[1] == 0
     finally:
         stop.set()
@@ -736,7 +747,7 @@ def in_a_signal_handler():
     signal.setitimer(signal.ITIMER_REAL, 0)
     assert seen
     for moment in seen:
-        close(moment, real_time() + SHIFT, 20)
+        close(moment, real_time() + SHIFT)
 
 
 @check("cost")

@@ -1,6 +1,6 @@
 //! Code that nobody has read: a tree of tests that do everything to their own process and to the machine around it,
-//! each between clean ones. A build from nothing (`GISTMILL_TEST_REPEATS`: so many) finds the verdicts of `verdicts.toml`; no process
-//! survives it, and nothing is written but cache and output.
+//! each between clean ones. A build from nothing (`GISTMILL_TEST_REPEATS`: so many) finds the verdicts of
+//! `verdicts.toml`; no process survives it, and nothing is written but cache and output.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -17,15 +17,15 @@ pub const TREE: &str = "hostile";
 pub const MARK: &str = "hostile-mark";
 /// A variable that every process of the tests has in its environment.
 const VARIABLE: &str = "HOSTILE_PROCESS=one-of-those-that-must-end";
-/// One build takes about a minute on two cores.
-const LONGEST: Duration = Duration::from_mins(15);
+/// One build takes about a minute and a half on two cores.
+const LONGEST: Duration = Duration::from_mins(40);
 
-/// Short limits, so that what never ends is ended soon, and room for little.
+/// Limits that a busy machine does not reach by accident, short enough for what never ends; room for little.
 pub const SETTINGS: &str = r#"
 [screen]
 attempts = 2
-case_timeout = "4s"
-group_timeout = "15s"
+case_timeout = "12s"
+group_timeout = "60s"
 
 [limits]
 memory = "1GiB"
@@ -125,7 +125,7 @@ fn survivors() -> Vec<String> {
 
 #[track_caller]
 fn assert_nothing_survives() {
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while !survivors().is_empty() {
         assert!(Instant::now() < deadline, "processes survive: {:#?}", survivors());
         std::thread::sleep(Duration::from_millis(50));
@@ -148,8 +148,8 @@ fn assert_nothing_was_written(bench: &Bench, before: &BTreeSet<(PathBuf, u64, i6
     }
 }
 
-/// Builds the tree from nothing, as often as `GISTMILL_TEST_REPEATS` says; `configure` writes a config for [`TREE`] with
-/// [`SETTINGS`]. Gives the last dataset.
+/// Builds the tree from nothing, as often as `GISTMILL_TEST_REPEATS` says; `configure` writes a config for [`TREE`]
+/// with [`SETTINGS`]. Gives the last dataset.
 #[track_caller]
 pub fn assert_contained(configure: impl Fn(&Bench)) -> Bench {
     let mut first: Option<BTreeMap<String, String>> = None;

@@ -1,8 +1,8 @@
 //! What the end-to-end tests share: a scrubbed gistmill on copies of the trees below `tests/trees/`, and a reader of
 //! what it wrote.
 //!
-//! All tests of one build of the program share its environments (`Bench::new`), so that each is built once; attempts are
-//! never shared. `Bench::with_empty_cache` shares nothing.
+//! All tests of one build of the program share its environments (`Bench::new`), so that each is built once; attempts
+//! are never shared. `Bench::with_empty_cache` shares nothing.
 
 pub mod dataset;
 pub mod expected;
@@ -20,7 +20,7 @@ use dataset::Dataset;
 /// The program under test.
 pub const GISTMILL: &str = env!("CARGO_BIN_EXE_gistmill");
 /// Nothing that a test starts takes longer, however busy the machine is.
-const LONGEST: Duration = Duration::from_secs(400);
+const LONGEST: Duration = Duration::from_mins(30);
 /// When the trees were last changed, as far as the tests are concerned: 15 January 2026.
 const TREE_AGE: Duration = Duration::from_hours(491_232);
 /// Parts of a cache that name all their inputs, so that tests can share them; attempts (`screens`) are not among them.
@@ -43,6 +43,18 @@ static SHARED_CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
         std::fs::create_dir_all(cache.join(part)).expect("the shared cache can be made");
     }
     cache
+});
+
+/// The settings and the tree of [`Bench::after_a_build`].
+pub const SMALL_SETTINGS: &str = "[screen]\nattempts = 2";
+pub const SMALL: &str = "small_and_good";
+
+/// What [`Bench::after_a_build`] gives copies of.
+static BUILT: LazyLock<Bench> = LazyLock::new(|| {
+    let bench = Bench::with_downloads_only();
+    bench.configure(SMALL_SETTINGS, &[SMALL]);
+    bench.build(&[]).with_code(0);
+    bench
 });
 
 /// A place of its own for one test: its trees, configuration, cache and output.
@@ -74,6 +86,15 @@ impl Bench {
         let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(env!("CARGO_TARGET_TMPDIR"));
         let bench = Bench { folder: folder.expect("a folder can be made") };
         std::fs::create_dir(bench.cache()).expect("a cache can be made");
+        bench
+    }
+
+    /// A bench of its own in which [`SMALL`] was built with [`SMALL_SETTINGS`]: for tests of what comes afterwards.
+    pub fn after_a_build() -> Self {
+        let bench = Bench::with_empty_cache();
+        let mut copy = Command::new("cp");
+        let copied = copy.arg("-a").arg(BUILT.path().join(".")).arg(bench.path()).status();
+        assert!(copied.expect("cp starts").success());
         bench
     }
 

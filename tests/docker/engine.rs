@@ -38,7 +38,12 @@ pub fn an_engine_that_is_too_old_is_refused() {
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let mut stream = stream;
-            let _ = stream.read(&mut [0; 4096]);
+            let (mut asked, mut buffer) = (Vec::new(), [0; 4096]);
+            while !asked.ends_with(b"\r\n\r\n")
+                && let Ok(length @ 1..) = stream.read(&mut buffer)
+            {
+                asked.extend_from_slice(&buffer[..length]);
+            }
             let body = r#"{"Version":"1.11.2","ApiVersion":"1.23","MinAPIVersion":"1.12"}"#;
             let head = format!(
                 "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",

@@ -1,6 +1,6 @@
 //! The Docker backend against a real engine. Where none answers, each test is reported as ignored, by name; with
-//! `GISTMILL_TEST_DOCKER=1` that is a failure. The tests that take minutes run with `GISTMILL_TEST_DOCKER=all` only, and are
-//! reported as ignored otherwise. `GISTMILL_TEST_BASE` names an image with Python 3 that the engine has.
+//! `GISTMILL_TEST_DOCKER=1` that is a failure. The tests that take minutes run with `GISTMILL_TEST_DOCKER=all` only,
+//! and are reported as ignored otherwise. `GISTMILL_TEST_BASE` names an image with Python 3 that the engine has.
 
 #[allow(dead_code, reason = "shared with the pipeline tests, which use all of it")]
 #[path = "../common/mod.rs"]

@@ -26,6 +26,7 @@ class Page:
     def __init__(self, browser, url, **context):
         self.complaints = []
         self.context = browser.new_context(**context)
+        self.context.set_default_timeout(180_000)
         self.page = self.context.new_page()
         self.page.on("console", lambda message: message.type in ("error", "warning") and self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
@@ -58,7 +59,7 @@ def column(section, number):
 
 
 def wait_for_count(section, expected):
-    for _ in range(100):
+    for _ in range(1200):
         if count(section)[0] == expected:
             return
         time.sleep(0.05)
@@ -138,7 +139,8 @@ def check_trace(page, data, url):
     page.page.keyboard.press("Escape")
     assert not dialog.is_visible() and page.evaluate("location.hash") in ("", "#")
     page.page.goto(f"{url}#i={instances['id'][0]}")
-    assert dialog.is_visible() and instances["group"][0] in dialog.inner_text(), "a link leads to a trace"
+    dialog.wait_for(state="visible")
+    assert instances["group"][0] in dialog.inner_text(), "a link leads to a trace"
     dialog.locator("button").first.click()
     assert not dialog.is_visible()
 

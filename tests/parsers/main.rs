@@ -1,8 +1,8 @@
 //! Every parser that reads what others wrote, given anything: no panic, no endless loop.
 //!
 //! Texts are samples that are right, changed at random, and heaps of the tokens that the parser knows. `PROPTEST_CASES`
-//! sets their number; they are the same in every run, until `GISTMILL_TEST_FUZZ_SECONDS` makes each test go on for so long
-//! with new ones all the time.
+//! sets their number; they are the same in every run, until `GISTMILL_TEST_FUZZ_SECONDS` makes each test go on for so
+//! long with new ones all the time.
 
 mod artifacts;
 mod declarations;
@@ -18,7 +18,7 @@ use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunne
 /// Inputs for each parser when nothing else is asked for.
 const CASES: u32 = 64;
 /// No small input keeps a parser busy for longer, in time of the processor: however busy the machine is.
-const LONGEST: Duration = Duration::from_secs(5);
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// Hands values of a strategy to `check`; a panic or a value that takes too long is a failure, shown at its smallest.
 #[track_caller]

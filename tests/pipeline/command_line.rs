@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::Bench;
+use crate::common::{Bench, SMALL, SMALL_SETTINGS};
 use crate::verdicts::built;
 
 /// Five mistakes, each with the line that it is on.
@@ -81,8 +81,8 @@ fn an_unknown_repository_in_only_is_refused_with_the_known_ones() {
 
 #[test]
 fn a_build_of_some_repositories_does_not_replace_a_dataset_that_holds_others() {
-    let bench = Bench::new();
-    bench.configure("[screen]\nattempts = 2", &["small_and_good", "without_tests"]);
+    let bench = Bench::after_a_build();
+    bench.configure(SMALL_SETTINGS, &[SMALL, "without_tests"]);
     bench.build(&["--only", "trees/small_and_good"]).with_code(0);
     let ended = bench.build(&["--only", "trees/without_tests"]).with_code(2);
     assert!(ended.stderr.contains("also holds trees/small_and_good"), "{}", ended.stderr);
@@ -126,8 +126,8 @@ fn stages_are_run_up_to_the_one_that_is_asked_for_and_the_next_build_goes_on() {
 
 #[test]
 fn json_output_is_one_object_and_messages_go_to_stderr() {
-    let bench = Bench::new();
-    bench.configure("[screen]\nattempts = 2", &["small_and_good", "needs_a_python_that_is_not_there"]);
+    let bench = Bench::after_a_build();
+    bench.configure(SMALL_SETTINGS, &[SMALL, "needs_a_python_that_is_not_there"]);
     let ended = bench.build(&["--format", "json"]).with_code(1);
     assert_eq!(ended.stdout.lines().count(), 1, "{}", ended.stdout);
     let json: Value = serde_json::from_str(&ended.stdout).expect("one JSON object");
@@ -135,7 +135,7 @@ fn json_output_is_one_object_and_messages_go_to_stderr() {
     assert_eq!(json["failed"][0]["stage"], "environment");
     assert_eq!(json["parity"]["trees/small_and_good"]["compared"], 3);
     assert!(json["summary"].is_object(), "{json:#}");
-    assert!(ended.stderr.contains("trees/small_and_good screen 1/2"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("trees/small_and_good collect"), "{}", ended.stderr);
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn a_directory_that_is_no_dataset_is_named() {
 
 #[test]
 fn named_subsets_come_with_a_build_and_out_of_a_dataset_that_is_there() {
-    let bench = Bench::new();
+    let bench = Bench::after_a_build();
     bench.configure(
         "[screen]\nattempts = 2\n[subset.long]\ntrace_length = { min = 5 }\n[subset.one]\nsize = 1",
         &["small_and_good"],

@@ -1,5 +1,5 @@
-//! Disks that are full or cannot be written, by way of small file systems in memory that only the build sees (a user and
-//! mount namespace of its own, as any user may have one where gistmill runs).
+//! Disks that are full or cannot be written, by way of small file systems in memory that only the build sees (a user
+//! and mount namespace of its own, as any user may have one where gistmill runs).
 
 use std::process::Command;
 
@@ -7,22 +7,9 @@ use crate::common::dataset::Dataset;
 use crate::common::{Bench, Ended, Running};
 use crate::determinism::assert_same;
 
-/// What a stage needs to be there, and how many KiB are left for it.
-struct Case {
-    stage: &'static str,
-    /// The last stage that is done before the disk is full; none: nothing is done.
-    done: Option<&'static str>,
-    left: u32,
-}
-
-const CASES: [Case; 6] = [
-    Case { stage: "source", done: None, left: 0 },
-    Case { stage: "environment", done: Some("source"), left: 200 },
-    Case { stage: "collect", done: Some("environment"), left: 0 },
-    Case { stage: "screen", done: Some("collect"), left: 4 },
-    Case { stage: "trace", done: Some("screen"), left: 4 },
-    Case { stage: "cold runs", done: Some("trace"), left: 0 },
-];
+/// Stages in their order (`--until` takes all but the last), and how many KiB are left for each.
+const STAGES: [(&str, u32); 6] =
+    [("source", 0), ("environment", 200), ("collect", 0), ("screen", 4), ("trace", 4), ("dataset", 0)];
 
 /// Runs a script of the shell as root of a user namespace of its own, where it may mount.
 fn inside(bench: &Bench, script: &str) -> Ended {
@@ -38,20 +25,19 @@ fn inside(bench: &Bench, script: &str) -> Ended {
     Running::start(command).wait()
 }
 
-/// A bench, and the dataset of a build that nothing disturbed.
+/// A bench without anything in its cache but what was downloaded, and the dataset of a build that nothing disturbed.
 fn bench() -> (Bench, Dataset) {
-    let bench = Bench::with_downloads_only();
-    bench.configure("[screen]\nattempts = 2", &["small_and_good"]);
-    bench.build(&["--output", "undisturbed"]).with_code(0);
-    let undisturbed = Dataset::at(&bench.path().join("undisturbed/trees/1"));
+    let bench = Bench::after_a_build();
+    std::fs::rename(bench.path().join("output"), bench.path().join("undisturbed")).expect("can be moved");
     for part in ["sources", "environments", "screens"] {
         std::fs::remove_dir_all(bench.cache().join(part)).expect("was there");
     }
     std::fs::remove_file(bench.cache().join("uv")).expect("was a link");
+    let undisturbed = Dataset::at(&bench.path().join("undisturbed/trees/1"));
     (bench, undisturbed)
 }
 
-/// `exit <code>` of the first and the second build, which the script prints.
+/// `exit <code>` of each build, which the script prints.
 fn codes(ended: &Ended) -> Vec<&str> {
     ended.stdout.lines().filter_map(|line| line.strip_prefix("exit ")).collect()
 }
@@ -59,32 +45,32 @@ fn codes(ended: &Ended) -> Vec<&str> {
 #[test]
 fn a_full_cache_stops_every_stage_with_a_clear_message_and_the_build_goes_on_when_there_is_room() {
     let (bench, undisturbed) = bench();
-    for Case { stage, done, left } in CASES {
-        let before = match done {
-            Some(done) => {
-                format!("\"$GISTMILL\" build repos.toml --cache-dir small --until {done} >/dev/null")
-            }
-            None => String::new(),
-        };
-        let ended = inside(
-            &bench,
-            &format!(
-                "rm -rf output; mkdir -p small\n\
-                 mount -t tmpfs -o size=1g none small; cp -a cache/. small\n\
-                 {before}\n\
-                 used=$(df -k --output=used small | tail -n 1)\n\
+    // With too little room for the next stage, then with enough of it, one stage after the other.
+    let stages: Vec<String> = STAGES
+        .iter()
+        .map(|(stage, left)| {
+            format!(
+                "used=$(df -k --output=used small | tail -n 1)\n\
                  mount -o remount,size=$((used + {left}))k small\n\
-                 code=0; \"$GISTMILL\" build repos.toml --cache-dir small >/dev/null 2>first || code=$?; echo exit $code\n\
+                 code=0; \"$GISTMILL\" build repos.toml --cache-dir small >/dev/null 2>'said {stage}' || code=$?; echo exit $code\n\
                  mount -o remount,size=1g small\n\
-                 code=0; \"$GISTMILL\" build repos.toml --cache-dir small >/dev/null || code=$?; echo exit $code"
-            ),
-        );
-        let said = std::fs::read_to_string(bench.path().join("first")).unwrap_or_default();
-        assert_eq!(codes(&ended), ["3", "0"], "{stage}:\n{said}\n{}", ended.stderr);
+                 code=0; \"$GISTMILL\" build repos.toml --cache-dir small --until {stage} >/dev/null || code=$?; echo exit $code\n"
+            )
+        })
+        .collect();
+    let script = format!(
+        "mkdir small\nmount -t tmpfs -o size=1g none small; cp -a cache/. small\n{}",
+        stages.concat()
+    );
+    let ended = inside(&bench, &script);
+    for ((stage, _), found) in STAGES.iter().zip(codes(&ended).chunks(2)) {
+        let said = std::fs::read_to_string(bench.path().join(format!("said {stage}"))).unwrap_or_default();
+        assert_eq!(found, ["3", "0"], "{stage}:\n{said}\n{}", ended.stderr);
         assert!(said.contains("small") && said.contains("hint: free some disk space"), "{stage}:\n{said}");
         assert!(said.contains("No space left") || said.contains("is full"), "{stage}:\n{said}");
-        assert_same(&undisturbed, &bench.dataset());
     }
+    assert_eq!(codes(&ended).len(), 2 * STAGES.len(), "{ended:?}");
+    assert_same(&undisturbed, &bench.dataset());
 }
 
 #[test]

@@ -1,20 +1,35 @@
 //! Builds that are stopped, gently or not, and builds that meet.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::LazyLock;
+use std::time::{Duration, SystemTime};
 
 use gistmill::backend::clock;
 use nix::sys::signal::Signal;
 
+use crate::common::dataset::Dataset;
 use crate::common::processes::Descendants;
 use crate::common::{Bench, Ended, Running};
 use crate::determinism::assert_same;
 
-const SETTINGS: &str = "[screen]\nattempts = 3";
+pub const TREE: &str = "slow_enough_to_interrupt";
+pub const SETTINGS: &str = "[screen]\nattempts = 3";
+/// Busy processes of other tests may leave little of the processor for an end.
+const LONGEST_END: Duration = Duration::from_mins(1);
 
 fn slow_bench() -> Bench {
     let bench = Bench::new();
-    bench.configure(SETTINGS, &["slow_enough_to_interrupt"]);
+    bench.configure(SETTINGS, &[TREE]);
     bench
+}
+
+/// What a build of the slow bench comes to when nothing disturbs it.
+pub fn undisturbed() -> Dataset {
+    static BUILT: LazyLock<Bench> = LazyLock::new(|| {
+        let bench = slow_bench();
+        bench.build(&[]).with_code(0);
+        bench
+    });
+    BUILT.dataset()
 }
 
 fn start(bench: &Bench, output: &str) -> Running {
@@ -23,8 +38,6 @@ fn start(bench: &Bench, output: &str) -> Running {
 
 #[test]
 fn builds_that_are_killed_go_on_and_come_to_what_an_undisturbed_one_comes_to() {
-    let undisturbed = slow_bench();
-    undisturbed.build(&[]).with_code(0);
     let disturbed = slow_bench();
     // The same seed kills at the same moments, as far as the machine is the same.
     let mut random = fastrand::Rng::with_seed(20_261_121);
@@ -32,21 +45,27 @@ fn builds_that_are_killed_go_on_and_come_to_what_an_undisturbed_one_comes_to() {
         let mut build = start(&disturbed, "output");
         build.wait_for(stage);
         std::thread::sleep(Duration::from_millis(random.u64(0..700)));
-        let descendants = Descendants::of(build.id());
-        build.signal(Signal::SIGKILL);
-        let ended = build.wait();
-        if ended.code().is_none() {
-            assert!(descendants.sandboxes() > 0, "no sandbox was alive in `{stage}`");
+        // The moment may be one between two sandboxes: the kill waits for the next.
+        let descendants = loop {
+            let found = Descendants::of(build.id());
+            if found.sandboxes() > 0 || !build.is_alive() {
+                break found;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        if build.is_alive() {
+            build.signal(Signal::SIGKILL);
         }
-        descendants.assert_end_within(Duration::from_secs(10));
+        let ended = build.wait();
+        descendants.assert_end_within(LONGEST_END);
         assert!(
             !disturbed.dataset().folder.exists() || ended.code() == Some(0),
             "half a dataset was written"
         );
     }
     disturbed.build(&[]).with_code(0);
-    assert_same(&undisturbed.dataset(), &disturbed.dataset());
-    assert_eq!(disturbed.dataset().rows("attempts").len(), undisturbed.dataset().rows("attempts").len());
+    assert_same(&undisturbed(), &disturbed.dataset());
+    assert_eq!(disturbed.dataset().rows("attempts").len(), undisturbed().rows("attempts").len());
 }
 
 #[test]
@@ -55,8 +74,6 @@ fn a_clock_that_jumps_years_ahead_and_back_between_builds_changes_nothing() {
         println!("skipped: no clock library for this machine");
         return;
     };
-    let undisturbed = slow_bench();
-    undisturbed.build(&[]).with_code(0);
     let disturbed = slow_bench();
     let path = disturbed.path().join(clock::FILE_NAME);
     std::fs::write(&path, library).expect("can be written");
@@ -72,10 +89,10 @@ fn a_clock_that_jumps_years_ahead_and_back_between_builds_changes_nothing() {
         let descendants = Descendants::of(build.id());
         build.signal(Signal::SIGKILL);
         build.wait();
-        descendants.assert_end_within(Duration::from_secs(10));
+        descendants.assert_end_within(LONGEST_END);
     }
     Running::start(ahead()).wait().with_code(0);
-    assert_same(&undisturbed.dataset(), &disturbed.dataset());
+    assert_same(&undisturbed(), &disturbed.dataset());
 }
 
 #[test]
@@ -86,13 +103,11 @@ fn ctrl_c_ends_a_build_at_once_and_the_next_one_goes_on() {
         build.wait_for(stage);
         std::thread::sleep(Duration::from_millis(300));
         let descendants = Descendants::of(build.id());
-        let asked = Instant::now();
         build.signal(Signal::SIGINT);
-        let Ended { stderr, .. } = build.wait().with_code(130);
         // A second on a machine with nothing else to do.
-        assert!(asked.elapsed() < Duration::from_secs(4), "it took {:?} in `{stage}`", asked.elapsed());
+        let Ended { stderr, .. } = build.wait_at_most(LONGEST_END).with_code(130);
         assert!(stderr.contains("run the same command again"), "{stderr}");
-        descendants.assert_end_within(Duration::from_secs(2));
+        descendants.assert_end_within(LONGEST_END);
     }
     bench.build(&[]).with_code(0);
     assert_eq!(bench.dataset().instances().len(), 9);
@@ -116,7 +131,7 @@ fn builds_that_share_a_cache_share_attempts_and_lose_none() {
     let builds = ["one", "two"].map(|output| start(&bench, output));
     let [one, two] = builds.map(|build| build.wait().with_code(0));
     assert_eq!(one.stdout.replace("one/", "two/"), two.stdout);
-    let dataset = |name: &str| crate::common::dataset::Dataset::at(&bench.path().join(name).join("trees/1"));
+    let dataset = |name: &str| Dataset::at(&bench.path().join(name).join("trees/1"));
     assert_same(&dataset("one"), &dataset("two"));
     let third = bench.run(&["build", "repos.toml", "--output", "three"]).with_code(0);
     assert!(!third.stderr.contains("screen 1/2"), "attempts were lost:\n{}", third.stderr);

@@ -1,5 +1,5 @@
-//! `kill -9` of anything at any moment: the driver, a sandbox, a runner, a process that runs a test. Builds are started again until one comes to
-//! its end, which must be the end of an undisturbed one.
+//! `kill -9` of anything at any moment: the driver, a sandbox, a runner, a process that runs a test. Builds are started
+//! again until one comes to its end, which must be the end of an undisturbed one.
 //!
 //! `GISTMILL_TEST_KILLS` says how many kills there are (4 by default), `GISTMILL_TEST_SEED` what they hit and when.
 
@@ -12,6 +12,7 @@ use nix::unistd::Pid;
 use crate::common::processes::Descendants;
 use crate::common::{Bench, Ended, Running};
 use crate::determinism::assert_same;
+use crate::interruption::{SETTINGS, TREE, undisturbed};
 
 /// Kills of one build; then it may come to its end.
 const KILLS_OF_ONE_BUILD: u32 = 6;
@@ -24,7 +25,7 @@ fn number(variable: &str, default: u64) -> u64 {
 
 fn bench(shared: bool) -> Bench {
     let bench = if shared { Bench::new() } else { Bench::with_downloads_only() };
-    bench.configure("[screen]\nattempts = 3", &["slow_enough_to_interrupt"]);
+    bench.configure(SETTINGS, &[TREE]);
     bench
 }
 
@@ -115,9 +116,7 @@ fn a_build_comes_to_the_same_end_whatever_is_killed() {
     let kills = u32::try_from(number("GISTMILL_TEST_KILLS", 4)).expect("a small number");
     let seed = number("GISTMILL_TEST_SEED", 20_261_122);
     let mut random = Rng::with_seed(seed);
-    let undisturbed = bench(true);
-    undisturbed.build(&[]).with_code(0);
-    let verdicts = undisturbed.dataset().rows("groups").len();
+    let verdicts = undisturbed().rows("groups").len();
     let (mut left, mut hits, mut builds) = (kills, Hits::default(), 0);
     let started = Instant::now();
     while left > 0 {
@@ -130,7 +129,7 @@ fn a_build_comes_to_the_same_end_whatever_is_killed() {
         assert_eq!(groups.len(), verdicts);
         let dropped: Vec<_> = groups.iter().filter(|row| row["kept"] != true).collect();
         assert!(dropped.is_empty(), "{dropped:#?}\n{}", ended.stderr);
-        assert_same(&undisturbed.dataset(), &disturbed.dataset());
+        assert_same(&undisturbed(), &disturbed.dataset());
         (left, builds) = (left - now, builds + 1);
     }
     println!("seed {seed}: {hits:?} in {builds} builds, {:?}", started.elapsed());

@@ -53,8 +53,8 @@ node = "AsyncFunctionDef"
 "#;
 
 fn bench_with(rules: &str) -> Bench {
-    let bench = Bench::new();
-    bench.configure("[screen]\nattempts = 2", &["small_and_good"]);
+    let bench = Bench::after_a_build();
+    std::fs::remove_dir_all(bench.path().join("output")).expect("can be removed");
     let folder = bench.path().join("filters");
     std::fs::create_dir(&folder).expect("can be made");
     std::fs::write(folder.join("own.toml"), rules).expect("can be written");

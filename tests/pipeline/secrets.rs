@@ -1,5 +1,5 @@
-//! Secrets planted everywhere: in addresses, variables, the configuration, the user's home, a credential helper. Nothing that
-//! a build leaves or shows holds one.
+//! Secrets planted everywhere: in addresses, variables, the configuration, the user's home, a credential helper.
+//! Nothing that a build leaves or shows holds one.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

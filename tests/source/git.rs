@@ -177,9 +177,7 @@ fn a_server_that_hands_out_commits_sends_only_the_pinned_one() {
     assert_eq!(objects, 3, "one commit, one tree, one file");
 
     let connections = server.connections();
-    let started = std::time::Instant::now();
     assert_eq!(desk.pin(git_spec(&server.url("demo.git"), &pinned_commit)).unwrap(), pinned);
-    assert!(started.elapsed().as_millis() < 100);
     assert_eq!(server.connections(), connections, "the second time nothing is asked");
 
     desk.pin(git_spec(&server.url("demo.git"), &old)).unwrap();

@@ -1,8 +1,8 @@
 //! A library for `LD_PRELOAD` that shifts the wall clock of a process by a number of seconds, and nothing else.
 //!
-//! `GISTMILL_CLOCK_SHIFT=<seconds>` gives the shift, negative or not; without it, or with 0, every function here does what
-//! the one that it stands for does. `GISTMILL_CLOCK_START=<seconds[.fraction]>` is the real time at which the run began
-//! (default: the time at which this library was loaded).
+//! `GISTMILL_CLOCK_SHIFT=<seconds>` gives the shift, negative or not; without it, or with 0, every function here does
+//! what the one that it stands for does. `GISTMILL_CLOCK_START=<seconds[.fraction]>` is the real time at which the run
+//! began (default: the time at which this library was loaded).
 //!
 //! - Clocks: what tells real time is ahead by the shift; monotonic and CPU clocks are as they are.
 //! - Deadlines: a point in time that can only come from the shifted clock is moved back before libc or the kernel sees
@@ -617,8 +617,8 @@ unsafe extern "C" fn timerfd_settime(
 
 // ---- file times that are read ----------------------------------------------------------------------------------------
 
-/// The run's own time span as the kernel counts, in nanoseconds; read once for all times of a file, and only when one of
-/// them is not from before the run.
+/// The run's own time span as the kernel counts, in nanoseconds; read once for all times of a file, and only when one
+/// of them is not from before the run.
 struct Span {
     end: Option<i64>,
 }

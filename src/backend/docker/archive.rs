@@ -152,8 +152,8 @@ fn dated(path: &Path, relative: &Path, seconds: i64) -> std::io::Result<Option<V
     Ok(if compiled { dated_byte_code(path, seconds)? } else { None })
 }
 
-/// Byte code that names its source's time at the end of its first twelve bytes; none when that is not how it goes stale, or
-/// when it is stale.
+/// Byte code that names its source's time at the end of its first twelve bytes; none when that is not how it goes
+/// stale, or when it is stale.
 fn dated_byte_code(path: &Path, seconds: i64) -> std::io::Result<Option<Vec<u8>>> {
     let Some(source) = source_of(path) else { return Ok(None) };
     let Ok(modified) = source.symlink_metadata().map(|metadata| metadata.mtime()) else { return Ok(None) };
@@ -232,9 +232,9 @@ pub fn tags(file: impl Read) -> std::io::Result<Vec<String>> {
     Ok(tags.filter_map(|tag| tag.as_str().map(str::to_owned)).collect())
 }
 
-/// Puts layers on top of a base, of which an inspection tells what it consists of. Gives the archive, and the SHA-256 of the
-/// image's configuration: its id. Without the base's own archive the base's layers are only named, which is enough for
-/// an engine that has them and looks there first.
+/// Puts layers on top of a base, of which an inspection tells what it consists of. Gives the archive, and the SHA-256
+/// of the image's configuration: its id. Without the base's own archive the base's layers are only named, which is
+/// enough for an engine that has them and looks there first.
 ///
 /// # Errors
 /// An archive that cannot be read; IO errors.

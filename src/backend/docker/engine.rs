@@ -1,5 +1,5 @@
-//! The connection to a Docker engine, or to Podman's compatible service: an asynchronous client behind blocking calls, and
-//! its errors in words that say the way out.
+//! The connection to a Docker engine, or to Podman's compatible service: an asynchronous client behind blocking calls,
+//! and its errors in words that say the way out.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -97,7 +97,7 @@ impl Engine {
         let address = crate::redact::publish(&address);
         let refused = |error: ClientError| absent(&address, &error);
         let mut client =
-            bollard::Docker::connect_with_defaults().map_err(refused)?.with_timeout(Duration::from_secs(20));
+            bollard::Docker::connect_with_defaults().map_err(refused)?.with_timeout(Duration::from_mins(1));
         let version = runtime.block_on(client.version()).map_err(refused)?;
         let api = version.api_version.clone().unwrap_or_default();
         if parse_api(&api).is_none_or(|api| api < OLDEST_API) {
@@ -195,8 +195,8 @@ impl Engine {
         act()
     }
 
-    /// What an error of the client means: the machine's trouble where only the user can help, else the harness's, which is
-    /// tried again.
+    /// What an error of the client means: the machine's trouble where only the user can help, else the harness's, which
+    /// is tried again.
     pub(super) fn explain(&self, doing: &str, error: ClientError) -> Error {
         if let ClientError::DockerResponseServerError { status_code, message } = &error {
             let message = crate::redact::publish(message.trim());
@@ -250,7 +250,8 @@ impl Engine {
         let mut security = vec!["no-new-privileges".to_owned()];
         if spec.root.is_none() {
             security.push("apparmor=unconfined".to_owned());
-            // Podman's own profile allows namespaces, it takes none from a client, and it has words of its own for /proc.
+            // Podman's own profile allows namespaces, it takes none from a client, and it has words of its own for
+            // /proc.
             security.push(if self.is_podman {
                 "unmask=ALL".to_owned()
             } else {

@@ -1,9 +1,9 @@
 //! Images: the base with what every image needs, and one image for each environment on top of it.
 //!
 //! The image of an environment is put together from files that lie on the host: the base's layers, one with the virtual
-//! environment, one with the tree. The same files give the same image, to the last bit; nothing is run for it, so no setting
-//! of the host can end up in it. Only the packages of the distribution are installed in a container, once for each base and
-//! list, with certificates and proxies handed over its stdin.
+//! environment, one with the tree. The same files give the same image, to the last bit; nothing is run for it, so no
+//! setting of the host can end up in it. Only the packages of the distribution are installed in a container, once for
+//! each base and list, with certificates and proxies handed over its stdin.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Seek, SeekFrom, Write};

@@ -1,5 +1,5 @@
-//! A [`Job`] as the program inside the container understands it: what the image has already is shown from there, the rest
-//! is sent. Pure, but for packing what is sent.
+//! A [`Job`] as the program inside the container understands it: what the image has already is shown from there, the
+//! rest is sent. Pure, but for packing what is sent.
 
 use std::collections::BTreeSet;
 use std::io::Write;

@@ -12,7 +12,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::engine::{Engine, Spec, disk_full, is_disk_full};
 use super::plan::{self, Plan, Sent};
-use crate::backend::{Finished, Process, Tail, sandbox};
+use crate::backend::{Finished, LONGEST_END, Process, Tail, sandbox};
 use crate::error::{Error, Result};
 
 /// How long what a job left may take to come back once its driver has closed the channel.
@@ -237,7 +237,7 @@ impl Process for ContainerProcess {
     }
 
     fn code_inside(&mut self) -> Option<i32> {
-        let over = self.shared.wait(Duration::from_secs(1), false).unwrap_or(false);
+        let over = self.shared.wait(LONGEST_END, false).unwrap_or(false);
         if over { self.shared.ending().code } else { None }
     }
 

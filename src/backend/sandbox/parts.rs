@@ -1,7 +1,7 @@
 //! Parts of the sandbox that a machine may refuse, and what stands in for them.
 //!
-//! Without user, mount and process namespaces there is no sandbox. The parts here can be done without: what is missing then
-//! is said, recorded, and refused by `--isolation strict`.
+//! Without user, mount and process namespaces there is no sandbox. The parts here can be done without: what is missing
+//! then is said, recorded, and refused by `--isolation strict`.
 
 use nix::errno::Errno;
 use nix::sched::CloneFlags;
@@ -73,8 +73,9 @@ const OWN_ARCHITECTURE: u32 = 0;
 /// Numbers from here on are those of the x32 interface, another way into the same calls.
 const X32: u32 = 0x4000_0000;
 
-/// From now on this process and all that it starts can make Unix sockets only, and no other way around through `io_uring`.
-/// Where the kernel can, abstract Unix sockets of the machine are out of reach as well. Needs `no_new_privs`.
+/// From now on this process and all that it starts can make Unix sockets only, and no other way around through
+/// `io_uring`. Where the kernel can, abstract Unix sockets of the machine are out of reach as well. Needs
+/// `no_new_privs`.
 ///
 /// # Errors
 /// When the kernel refuses the filter.

@@ -1,4 +1,5 @@
-//! The file systems that a sandbox sees: pieces of the system, read-only; a small `/etc` and `/dev`; the mounts of the plan.
+//! The file systems that a sandbox sees: pieces of the system, read-only; a small `/etc` and `/dev`; the mounts of the
+//! plan.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;

@@ -61,8 +61,8 @@ pub fn fetch(context: &Context<'_>, remote: &Remote, commit: Oid) -> Result<Repo
     Ok(repository)
 }
 
-/// Sets the cache's repository for a remote aside when an object in it cannot be read or is not what its name says. Gives
-/// whether it did.
+/// Sets the cache's repository for a remote aside when an object in it cannot be read or is not what its name says.
+/// Gives whether it did.
 ///
 /// # Errors
 /// IO errors.

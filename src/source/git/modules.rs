@@ -34,7 +34,8 @@ pub fn find(repository: &Repository, commit: &str, path: &Path) -> Result<Module
         .ok_or_else(|| Error::repository(".gitmodules has no address for it"))
 }
 
-/// All submodules of a `.gitmodules` file with their paths. Git's own reader decides, so quoting and comments are right.
+/// All submodules of a `.gitmodules` file with their paths. Git's own reader decides, so quoting and comments are
+/// right.
 fn parse(text: &[u8]) -> Result<Vec<(String, Module)>> {
     let unreadable = |error: git2::Error| {
         Error::repository(format!("cannot read .gitmodules: {}", redact(error.message())))

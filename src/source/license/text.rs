@@ -17,8 +17,8 @@ const SAME: f32 = 0.99;
 /// Relatives within this distance of the best are not told apart.
 const MARGIN: f32 = 0.05;
 
-/// What the license files in the root of a tree allow. Files beside a plain `LICENSE` (`LICENSE-third-party` …) are about
-/// parts of the tree and count only where there is no plain one.
+/// What the license files in the root of a tree allow. Files beside a plain `LICENSE` (`LICENSE-third-party` …) are
+/// about parts of the tree and count only where there is no plain one.
 pub fn read(root: &Path) -> Vec<Evidence> {
     static PLAIN: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"(?i)^(licen[cs]e|copying|unlicense)(\.(txt|md|rst))?$").expect("valid")
@@ -46,8 +46,8 @@ fn names(root: &Path) -> Vec<String> {
     names
 }
 
-/// What the text of a license allows: the one that it resembles most, and those that it resembles nearly as much, unless
-/// it is one to the letter. `None` when it is not clearly a license.
+/// What the text of a license allows: the one that it resembles most, and those that it resembles nearly as much,
+/// unless it is one to the letter. `None` when it is not clearly a license.
 pub fn evidence(text: &str, source: &str) -> Option<Evidence> {
     static STORE: LazyLock<Option<Store>> = LazyLock::new(|| Store::load_inline().ok());
     const SHORTEST: usize = 100;

@@ -50,8 +50,8 @@ fn open(remote: &Remote) -> Result<ureq::http::Response<ureq::Body>> {
     })
 }
 
-/// Certificates come from the platform (`SSL_CERT_FILE` included), the proxy from the environment. The file is wanted as
-/// it is: an archive that is decompressed on the way has another hash.
+/// Certificates come from the platform (`SSL_CERT_FILE` included), the proxy from the environment. The file is wanted
+/// as it is: an archive that is decompressed on the way has another hash.
 fn agent() -> ureq::Agent {
     let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
     let config = ureq::Agent::config_builder()

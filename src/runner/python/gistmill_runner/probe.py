@@ -79,7 +79,8 @@ class Probe:
 
             def collect(self):
                 probe.original_id = self.nodeid
-                # What a module of that path is like, pytest knows best; versions keep the node ID in various attributes.
+                # What a module of that path is like, pytest knows best; versions keep the node ID in various
+                # attributes.
                 twin = pytest.Module.from_parent(self.parent, path=probe.path)
                 self.path, self.name = twin.path, probe.name
                 for attribute in ("_nodeid", "_id"):

@@ -12,8 +12,8 @@ from zlib import crc32 as _crc32
 
 _marshal = marshal.dumps
 _unmarshal = marshal.loads
-# Native layout: each is written in one piece, while a standard layout ("<") would be written byte by byte under the eyes of
-# the reader.
+# Native layout: each is written in one piece, while a standard layout ("<") would be written byte by byte under the
+# eyes of the reader.
 _number = struct.Struct("@q")
 
 
@@ -93,7 +93,8 @@ class GroupReport:
 
     def case_starts(self, index, start):
         """Case `index` starts at monotonic nanosecond `start`; -1 for none."""
-        # The start is valid whenever the index is not -1: a reader in between must never see a new case with an old start.
+        # The start is valid whenever the index is not -1: a reader in between must never see a new case with an old
+        # start.
         _number.pack_into(self.memory, 8, -1)
         _number.pack_into(self.memory, 16, start)
         _number.pack_into(self.memory, 8, index)

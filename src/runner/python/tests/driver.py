@@ -44,7 +44,7 @@ class Driver:
         os.write(self.requests, struct.pack(">I", len(message)) + message)
         return self._next - 1
 
-    def receive(self, seconds=30):
+    def receive(self, seconds=120):
         """The next answer; lines that are not the runner's are skipped."""
         while True:
             while b"\n" in self._buffer:
@@ -79,7 +79,7 @@ class Driver:
     def stop(self):
         for descriptor in (self.requests, self._read):
             os.close(descriptor)
-        self.process.wait(10)
+        self.process.wait(60)
 
 
 def outcomes(done):

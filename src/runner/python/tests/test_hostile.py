@@ -102,7 +102,7 @@ def test_endless_case_times_out(hostile, function):
     begin = time.monotonic()
     done = hostile(function, case_timeout_ms=400)
     assert (done["exit"]["kind"], done["exit"]["scope"], done["exit"]["index"]) == ("timed_out", "case", done["running"])
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 18  # less than the limit of the group
 
 
 def test_group_times_out(hostile):

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import resource
 import sys
 
 from vault import doors
@@ -78,6 +79,7 @@ def test_puts_its_own_files_in_the_place_of_the_streams(tmp_path):
 
 
 def test_uses_descriptors_up():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1000, 1000))
     taken = []
     try:
         while True:
