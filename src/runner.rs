@@ -171,6 +171,8 @@ pub struct Runner {
     process: Box<dyn Process>,
     answers: Receiver<Result<Numbered, String>>,
     next_id: u64,
+    /// Its channel has ended, and so it has.
+    ended: bool,
     /// Versions that the runner reported.
     pub python: String,
     pub pytest: String,
@@ -201,8 +203,14 @@ impl Runner {
                 }
             }
         });
-        let mut runner =
-            Runner { process, answers, next_id: 0, python: String::new(), pytest: String::new() };
+        let mut runner = Runner {
+            process,
+            answers,
+            next_id: 0,
+            ended: false,
+            python: String::new(),
+            pytest: String::new(),
+        };
         let places = &setting.places;
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let isolation = setting.overlays.then(|| RunnerIsolation {
@@ -233,6 +241,7 @@ impl Runner {
             Some(pipe) => pipe.write_all(&frame).and_then(|()| pipe.flush()),
             None => Err(std::io::Error::other("the channel is closed")),
         };
+        self.ended |= result.is_err();
         result.map_err(|error| {
             Error::harness("the runner does not take requests")
                 .with_source(error)
@@ -249,8 +258,14 @@ impl Runner {
             match self.answers.recv_timeout(wait) {
                 Ok(Ok(numbered)) if numbered.id == id => return Ok(numbered.answer),
                 Ok(Ok(_)) => {}
-                Ok(Err(trouble)) => return Err(self.trouble(&trouble)),
-                Err(RecvTimeoutError::Disconnected) => return Err(self.trouble("the runner ended")),
+                Ok(Err(trouble)) => {
+                    self.ended = true;
+                    return Err(self.trouble(&trouble));
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.ended = true;
+                    return Err(self.trouble("the runner ended"));
+                }
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
                     return Err(self.trouble(&format!("no answer within {} s", limit.as_secs())));
                 }
@@ -319,7 +334,7 @@ impl Runner {
     /// or the kernel, and not with the sandbox.
     pub fn was_killed(&mut self) -> bool {
         const KILLED: i32 = 128 + nix::libc::SIGKILL;
-        matches!(self.process.code_inside(), Some(KILLED | LOST_REQUEST))
+        self.ended && matches!(self.process.code_inside(), Some(KILLED | LOST_REQUEST))
     }
 
     /// A harness error for an answer that does not fit the question.

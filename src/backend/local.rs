@@ -242,7 +242,9 @@ impl Process for LocalProcess {
         loop {
             match self.child.try_wait() {
                 Ok(Some(status)) => return status.code(),
-                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+                Ok(None) if Instant::now() < deadline && !crate::interrupt::requested() => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
                 _ => return None,
             }
         }

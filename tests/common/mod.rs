@@ -23,10 +23,12 @@ pub const GISTMILL: &str = env!("CARGO_BIN_EXE_gistmill");
 const LONGEST: Duration = Duration::from_mins(30);
 /// When the trees were last changed, as far as the tests are concerned: 15 January 2026.
 const TREE_AGE: Duration = Duration::from_hours(491_232);
+/// A bench of a test process that was killed, or that kept one to its end, is removed after this time.
+const LEFT_BEHIND: Duration = Duration::from_hours(6);
 /// Parts of a cache that name all their inputs, so that tests can share them; attempts (`screens`) are not among them.
 const SHARED: [&str; 8] = ["sources", "git", "environments", "runner", "tools", "uv", "locales", "clock"];
 
-/// The shared cache of this build of the program; those of earlier builds are removed.
+/// The shared cache of this build of the program; those of earlier builds are removed, and benches that were left behind.
 static SHARED_CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
     let built =
         std::fs::metadata(GISTMILL).and_then(|metadata| metadata.modified()).expect("gistmill is built");
@@ -34,7 +36,12 @@ static SHARED_CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let cache = folder.join(format!("cache-{stamp}"));
     for entry in std::fs::read_dir(folder).expect("the folder is there").flatten() {
-        if entry.file_name().to_string_lossy().starts_with("cache-") && entry.path() != cache {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let old = || {
+            let age = entry.metadata().and_then(|metadata| metadata.modified()).map(|time| time.elapsed());
+            age.is_ok_and(|age| age.is_ok_and(|age| age > LEFT_BEHIND))
+        };
+        if name.starts_with("cache-") && entry.path() != cache || name.starts_with("bench-") && old() {
             // Another test process may be at the same: what is left is removed the next time.
             let _ = std::fs::remove_dir_all(entry.path());
         }

@@ -7,9 +7,15 @@ use crate::common::dataset::Dataset;
 use crate::common::{Bench, Ended, Running};
 use crate::determinism::assert_same;
 
-/// Stages in their order (`--until` takes all but the last), and how many KiB are left for each.
-const STAGES: [(&str, u32); 6] =
-    [("source", 0), ("environment", 200), ("collect", 0), ("screen", 4), ("trace", 4), ("dataset", 0)];
+/// Stages in their order, what is said when one begins, and how many KiB are left for it.
+const STAGES: [(&str, &str, u32); 6] = [
+    ("source", "small_and_good source", 0),
+    ("environment", "environment: building the tree", 200),
+    ("collect", "pytest collects", 0),
+    ("screen", "screen 1/2", 4),
+    ("trace", "trace (", 4),
+    ("dataset", "cold runs", 0),
+];
 
 /// Runs a script of the shell as root of a user namespace of its own, where it may mount.
 fn inside(bench: &Bench, script: &str) -> Ended {
@@ -25,14 +31,10 @@ fn inside(bench: &Bench, script: &str) -> Ended {
     Running::start(command).wait()
 }
 
-/// A bench without anything in its cache but what was downloaded, and the dataset of a build that nothing disturbed.
+/// A bench, and the dataset of a build that nothing disturbed.
 fn bench() -> (Bench, Dataset) {
     let bench = Bench::after_a_build();
     std::fs::rename(bench.path().join("output"), bench.path().join("undisturbed")).expect("can be moved");
-    for part in ["sources", "environments", "screens"] {
-        std::fs::remove_dir_all(bench.cache().join(part)).expect("was there");
-    }
-    std::fs::remove_file(bench.cache().join("uv")).expect("was a link");
     let undisturbed = Dataset::at(&bench.path().join("undisturbed/trees/1"));
     (bench, undisturbed)
 }
@@ -45,10 +47,14 @@ fn codes(ended: &Ended) -> Vec<&str> {
 #[test]
 fn a_full_cache_stops_every_stage_with_a_clear_message_and_the_build_goes_on_when_there_is_room() {
     let (bench, undisturbed) = bench();
+    for part in ["sources", "environments", "screens"] {
+        std::fs::remove_dir_all(bench.cache().join(part)).expect("was there");
+    }
+    std::fs::remove_file(bench.cache().join("uv")).expect("was a link");
     // With too little room for the next stage, then with enough of it, one stage after the other.
     let stages: Vec<String> = STAGES
         .iter()
-        .map(|(stage, left)| {
+        .map(|(stage, _, left)| {
             format!(
                 "used=$(df -k --output=used small | tail -n 1)\n\
                  mount -o remount,size=$((used + {left}))k small\n\
@@ -63,11 +69,12 @@ fn a_full_cache_stops_every_stage_with_a_clear_message_and_the_build_goes_on_whe
         stages.concat()
     );
     let ended = inside(&bench, &script);
-    for ((stage, _), found) in STAGES.iter().zip(codes(&ended).chunks(2)) {
+    for ((stage, mark, _), found) in STAGES.iter().zip(codes(&ended).chunks(2)) {
         let said = std::fs::read_to_string(bench.path().join(format!("said {stage}"))).unwrap_or_default();
         assert_eq!(found, ["3", "0"], "{stage}:\n{said}\n{}", ended.stderr);
-        assert!(said.contains("small") && said.contains("hint: free some disk space"), "{stage}:\n{said}");
+        assert!(said.contains("small/") && said.contains("hint: free some disk space"), "{stage}:\n{said}");
         assert!(said.contains("No space left") || said.contains("is full"), "{stage}:\n{said}");
+        assert!(said.contains(mark), "`{mark}` is not in\n{said}");
     }
     assert_eq!(codes(&ended).len(), 2 * STAGES.len(), "{ended:?}");
     assert_same(&undisturbed, &bench.dataset());

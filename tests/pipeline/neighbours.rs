@@ -15,7 +15,7 @@ const BAD: [(&str, &str, &str, &str); 4] = [
 
 #[test]
 fn bad_repositories_are_rows_with_stage_and_hint_and_the_good_one_is_complete() {
-    let bench = Bench::after_a_build();
+    let bench = Bench::new();
     let trees: Vec<&str> = BAD.iter().map(|(tree, ..)| *tree).collect();
     bench.configure("[screen]\nattempts = 2", &[&trees[..2], &["small_and_good"], &trees[2..]].concat());
     let ended = bench.build(&[]).with_code(1);

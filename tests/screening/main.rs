@@ -1,6 +1,6 @@
 //! Is every verdict the right one, every time? Builds of `trees/labelled`, whose groups are labelled one by one.
 //!
-//! Every third label of a file is looked at, or each of them with `GISTMILL_TEST_LABELS=all`, which takes minutes. The
+//! Every fifth label of a file is looked at, or each of them with `GISTMILL_TEST_LABELS=all`, which takes minutes. The
 //! build is done once, or `GISTMILL_TEST_REPEATS` times, each time with no attempts to start from, and must end the
 //! same each time. `GISTMILL_TEST_QUIET=1` says that the machine has nothing else to do: then the groups that want the
 //! processor for themselves must be found out as well.
@@ -19,6 +19,8 @@ use gistmill::record::verdict::{Cause, Dimension};
 use labels::{KEPT, Labels};
 
 const TREE: &str = "labelled";
+/// One label of so many is looked at unless all are asked for.
+const PART: usize = 5;
 /// A build takes minutes, and more of them on a machine that has other things to do.
 const LONGEST: Duration = Duration::from_hours(1);
 /// From the day of the build to the day on the tin: see `best_before` of the tree.
@@ -36,7 +38,7 @@ group_timeout = "30s"
 
 #[test]
 fn every_group_is_found_to_be_what_it_is_labelled() {
-    let labels = if wants_all() { Labels::read() } else { Labels::read().part(3) };
+    let labels = if wants_all() { Labels::read() } else { Labels::read().part(PART) };
     let repeats = std::env::var("GISTMILL_TEST_REPEATS").map_or(1, |text| text.parse().expect("a number"));
     let mut first: Option<BTreeMap<String, String>> = None;
     for repeat in 1..=repeats {
@@ -64,20 +66,26 @@ fn wants_all() -> bool {
     std::env::var_os("GISTMILL_TEST_LABELS").is_some_and(|value| value == "all")
 }
 
-/// Builds the groups that have labels.
-fn build(labels: &Labels) -> Bench {
+/// A bench with the whole tree.
+fn bench() -> Bench {
     let bench = Bench::new();
     bench.configure(SETTINGS, &[TREE]);
-    if !wants_all() {
-        let config = std::fs::read_to_string(bench.path().join("repos.toml")).expect("is there");
-        let groups: toml::Value = labels.iter().map(|(group, _)| group.to_owned()).collect::<Vec<_>>().into();
-        bench.write_config(&format!("{config}tests = {groups}\n"));
-    }
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("it is after 1970");
     let best_before = now.as_secs() / (24 * 60 * 60) + DAYS_UNTIL_BEST_BEFORE;
     let file = bench.path().join("trees").join(TREE).join("inventory/data/best_before.txt");
     std::fs::write(&file, format!("{best_before}\n")).expect("the day can be written");
     common::date(&file);
+    bench
+}
+
+/// Builds the groups that have labels.
+fn build(labels: &Labels) -> Bench {
+    let bench = bench();
+    if !wants_all() {
+        let config = std::fs::read_to_string(bench.path().join("repos.toml")).expect("is there");
+        let groups: toml::Value = labels.iter().map(|(group, _)| group.to_owned()).collect::<Vec<_>>().into();
+        bench.write_config(&format!("{config}tests = {groups}\n"));
+    }
     Running::start(bench.gistmill(&["build", "repos.toml"])).wait_at_most(LONGEST).with_code(0);
     bench
 }
@@ -123,7 +131,32 @@ fn there_are_enough_labels_of_every_kind() {
     for cause in Cause::named().chain(Dimension::ALL.map(Cause::DependsOn)) {
         let count = expected(&cause.to_string());
         assert!(count >= 4, "{cause}: {count} groups");
+        let part = Labels::read().part(PART);
+        assert!(
+            part.iter().any(|(_, label)| label.expected() == cause.to_string()),
+            "{cause}: none in the part"
+        );
     }
+}
+
+#[test]
+fn every_group_of_the_tree_has_a_label() {
+    let bench = bench();
+    bench.build(&["--until", "collect"]).with_code(0);
+    let screens = walkdir::WalkDir::new(bench.cache().join("screens")).into_iter().flatten();
+    let file = screens.map(walkdir::DirEntry::into_path).find(|path| path.ends_with("collected.json"));
+    let json = std::fs::read_to_string(file.expect("it was collected")).expect("can be read");
+    let collected: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let rows = |key: &str| collected["content"][key].as_array().expect("a list").clone();
+    let uncollected = rows("uncollected").into_iter().map(|row| row["group"].clone());
+    let found: BTreeSet<String> = rows("groups")
+        .into_iter()
+        .chain(uncollected)
+        .map(|group| text(&group["group_id"]).to_owned())
+        .collect();
+    let labelled: BTreeSet<String> = Labels::read().iter().map(|(group, _)| group.to_owned()).collect();
+    let different: Vec<&String> = found.symmetric_difference(&labelled).collect();
+    assert!(different.is_empty(), "without a label, or without a group: {different:#?}");
 }
 
 #[test]

@@ -237,7 +237,7 @@ impl Process for ContainerProcess {
     }
 
     fn code_inside(&mut self) -> Option<i32> {
-        let over = self.shared.wait(LONGEST_END, false).unwrap_or(false);
+        let over = self.shared.wait(LONGEST_END, true).unwrap_or(false);
         if over { self.shared.ending().code } else { None }
     }
 

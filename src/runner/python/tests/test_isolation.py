@@ -120,3 +120,20 @@ def test_mount_that_fails_is_the_runners_own_trouble(tmp_path):
     driver.__init__(tree, isolation=settings)
     assert driver.greeting["type"] == "internal_error"
     driver.stop()
+
+
+def test_a_write_within_the_clock_tick_of_the_mount_is_seen(tmp_path):
+    program = (
+        "import sys\n"
+        "sys.path.insert(0, sys.argv[1])\n"
+        "from gistmill_runner.isolate import Layer\n"
+        "layer = Layer('one', sys.argv[2], 0o755)\n"
+        "layer.mounted(sys.argv[2])\n"
+        "print(layer.untouched(sys.argv[2]))\n"
+        "open(sys.argv[2] + '/one/upper/file', 'w').close()\n"
+        "layer.mounted(sys.argv[2])  # the times as they were, as if no tick had passed\n"
+        "print(layer.untouched(sys.argv[2]))\n"
+    )
+    package = SANDBOX.parent.parent
+    shown = subprocess.run([sys.executable, "-c", program, str(package), str(tmp_path)], stdout=subprocess.PIPE, check=True).stdout
+    assert shown.split() == [b"True", b"False"]
