@@ -234,10 +234,12 @@ def main(report, folder, chromium):
             papers[name] = check_contrast(page, name)
             check_width(page, name)
             shoot(page, folder, name)
-            check_instances(page, data)
-            check_trace(page, data, url)
-            check_groups(page, data)
-            check_width(page, name)
+            # A page with thousands of rows takes its time: it is tried in one of the three.
+            if name == "light" or measured["groups"] < 1000:
+                check_instances(page, data)
+                check_trace(page, data, url)
+                check_groups(page, data)
+                check_width(page, name)
             page.page.locator("#instances tbody button").first.click()
             page.page.screenshot(path=folder / f"{name}-trace.png")
             check_width(page, name + " with a trace")
