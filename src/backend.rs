@@ -178,7 +178,7 @@ pub trait Backend: Send + Sync {
 }
 
 /// A sandbox whose command has ended has ended itself after this time, however many processes are left in it.
-const LONGEST_END: Duration = Duration::from_secs(30);
+const LONGEST_END: Duration = Duration::from_mins(2);
 
 /// A running job. Dropping it ends the job and everything that it started.
 pub trait Process: Send + std::fmt::Debug {

@@ -23,8 +23,8 @@ hard_per_axis = 3
 [screen]
 attempts = 3
 parity_groups = 100
-case_timeout = "5s"
-group_timeout = "20s"
+case_timeout = "15s"
+group_timeout = "60s"
 "#;
 
 pub struct Built {

@@ -32,8 +32,8 @@ const SETTINGS: &str = r#"
 [screen]
 attempts = 3
 parity_groups = 0
-case_timeout = "8s"
-group_timeout = "30s"
+case_timeout = "15s"
+group_timeout = "60s"
 "#;
 
 #[test]
