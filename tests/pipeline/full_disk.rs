@@ -10,11 +10,11 @@ use crate::determinism::assert_same;
 /// Stages in their order, what is said when one begins, and how many KiB are left for it.
 const STAGES: [(&str, &str, u32); 6] = [
     ("source", "small_and_good source", 0),
-    ("environment", "environment: building the tree", 200),
+    ("environment", "environment: Python 3", 200),
     ("collect", "pytest collects", 0),
     ("screen", "screen 1/2", 4),
     ("trace", "trace (", 4),
-    ("dataset", "cold runs", 0),
+    ("dataset", "world hash-seed-1", 0),
 ];
 
 /// Runs a script of the shell as root of a user namespace of its own, where it may mount.
