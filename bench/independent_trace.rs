@@ -181,6 +181,7 @@ fn count(prepared: &Prepared, group: &Group, way: &str) -> Result<Count, AnyErro
         may_mount: false,
         limits: setting.limits,
         channel: false,
+        service: None,
     };
     let finished = prepared.backend.run(&job, LIMIT)?;
     let text = std::fs::read_to_string(shared.path().join("count.json"))

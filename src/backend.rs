@@ -8,6 +8,8 @@ pub mod sandbox;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -62,6 +64,24 @@ pub struct Job {
     pub limits: JobLimits,
     /// Two extra pipes: requests on descriptor 3, answers on descriptor 4.
     pub channel: bool,
+    /// A service of the driver that the job reaches at [`SERVICE_PORT`] of its own loopback.
+    pub service: Option<Arc<dyn Service>>,
+}
+
+/// Where a job finds its [`Service`], on 127.0.0.1 of its own network namespace.
+pub const SERVICE_PORT: u16 = 3141;
+
+/// One connection of a job to a service of the driver.
+#[derive(Debug)]
+pub enum Connection {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// Something that the driver answers while a job runs. What arrives is hostile.
+pub trait Service: Send + Sync + std::fmt::Debug {
+    /// Serves one connection to its end, on a thread of its own.
+    fn serve(&self, connection: Connection);
 }
 
 impl Job {
@@ -77,6 +97,7 @@ impl Job {
             may_mount: false,
             limits: JobLimits::default(),
             channel: false,
+            service: None,
         }
     }
 }

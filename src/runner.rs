@@ -388,6 +388,7 @@ fn job(setting: &Setting) -> Job {
         may_mount: setting.overlays,
         limits: setting.limits,
         channel: true,
+        service: None,
     }
 }
 

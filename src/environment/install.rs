@@ -378,6 +378,7 @@ impl Workshop<'_> {
             may_mount: false,
             limits: JobLimits::default(),
             channel: false,
+            service: None,
         }
     }
 

@@ -144,6 +144,7 @@ impl Cold<'_> {
             may_mount: false,
             limits: self.setting.limits,
             channel: false,
+            service: None,
         }
     }
 }
