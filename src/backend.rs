@@ -113,6 +113,12 @@ pub enum Mount {
         host: PathBuf,
         inside: PathBuf,
     },
+    /// A place to write to that nobody reads afterwards. On this machine it is the folder `host`; elsewhere it is empty at
+    /// first and gone with the job.
+    Scratch {
+        host: PathBuf,
+        inside: PathBuf,
+    },
     /// Looks like `host`; what is written stays in memory, bounded in bytes, and goes with the job.
     Overlay {
         host: PathBuf,

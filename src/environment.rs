@@ -6,7 +6,7 @@
 //!   venv/         the virtual environment; inside the sandbox at the backend's place for it
 //!   tree/         the run tree: one orphan commit, byte code compiled
 //!   recipe/       requirements.lock, build-requirements.lock, build-constraints.txt, recipe.json, Dockerfile
-//!   work/         scratch of the steps, gone when done
+//!   steps/, uv/, wheels/  what only the steps need; gone when done
 //!   contents.json hash over venv/, tree/ and recipe/
 //!   built.json    written last: done means marked done
 //! ```
@@ -30,11 +30,16 @@ pub mod tree;
 pub mod uv;
 pub mod version;
 
+mod building;
+mod byte_code;
 mod construction;
+mod direct;
 mod record;
+mod step;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 pub use tools::Tools;
 
@@ -47,7 +52,7 @@ use crate::record::source::Pinned;
 use crate::store::{self, Cache, Found};
 
 /// Changes whenever the same inputs may give another environment.
-const STAGE_VERSION: &str = "2";
+const STAGE_VERSION: &str = "3";
 
 /// An installed rung, ready to be collected by the gate.
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +80,8 @@ pub struct GateReport {
     pub missing_modules: Vec<String>,
     /// pytest could not even start (usage error, broken conftest): its words.
     pub failure: Option<String>,
+    /// Files of the tree that have tests.
+    pub files: Vec<String>,
     /// Plugins that every run must switch off.
     pub switched_off: Vec<SwitchedOff>,
 }
@@ -100,7 +107,7 @@ pub fn build(
     pinned: &Pinned,
     repo: &config::Repo,
     cache: &Cache,
-    backend: &dyn Backend,
+    backend: &Arc<dyn Backend>,
     tools: &Tools,
     gate: &dyn Fn(&Candidate<'_>) -> Result<GateReport>,
     progress: &dyn Fn(&str),
@@ -120,7 +127,7 @@ pub fn build(
     }
     if folder.exists() {
         // Begun and never finished.
-        fs_err::remove_dir_all(&folder)?;
+        step::discard(&folder)?;
     }
     fs_err::create_dir_all(&folder)?;
     let inputs =
@@ -138,7 +145,6 @@ fn input_key(pinned: &Pinned, repo: &config::Repo, python: &python::Interpreter,
         repo.tests,
         repo.env,
         repo.exclude_newer,
-        tools.builds(),
     ]);
     let key = hash_parts(&[
         "environment",

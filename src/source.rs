@@ -76,6 +76,15 @@ pub fn pin(spec: &Repo, cache: &Cache, tools: &dyn IndexTool, progress: &dyn Fn(
     }
 }
 
+/// Writes the files of a branch, tag or commit (by default the repository's head) into an empty folder, and gives the commit.
+/// For addresses that a repository names: only remote ones are fetched, and with no login of the user's.
+///
+/// # Errors
+/// When the repository cannot be reached without a login or has no such commit, and IO errors.
+pub fn checkout(url: &str, reference: Option<&str>, cache: &Cache, target: &Path) -> Result<String> {
+    git::checkout(&Context { cache, progress: &|_| {} }, url, reference.unwrap_or("HEAD"), target)
+}
+
 /// The hash over all files and links below a directory: path, kind and content.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gistmill::backend::local::LocalBackend;
@@ -19,7 +20,7 @@ const PINNED_AT: &str = "2026-01-02T03:04:05Z";
 struct Bench {
     scratch: tempfile::TempDir,
     cache: Cache,
-    backend: LocalBackend,
+    backend: Arc<dyn Backend>,
     tools: Tools,
 }
 
@@ -27,7 +28,7 @@ impl Bench {
     fn new() -> Self {
         let scratch = tempfile::tempdir().unwrap();
         let cache = Cache::open(&scratch.path().join("cache")).unwrap();
-        let backend = LocalBackend::new(Path::new(env!("CARGO_BIN_EXE_gistmill"))).unwrap();
+        let backend = Arc::new(LocalBackend::new(Path::new(env!("CARGO_BIN_EXE_gistmill"))).unwrap());
         let tools = Tools::find(&cache).unwrap();
         Bench { scratch, cache, backend, tools }
     }

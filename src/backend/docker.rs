@@ -20,8 +20,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use bollard::models::VolumeCreateRequest;
-
 use super::{Backend, Finished, Isolation, Job, Mount, Places, Process};
 use crate::error::{Error, Fault, Result};
 pub use engine::{ContainerLimits, Engine};
@@ -31,8 +29,6 @@ use process::ContainerProcess;
 const INSIDE: &str = include_str!("docker/inside.py");
 /// How often a job is started again whose container died.
 const TRIES: u32 = 3;
-/// The volume that keeps uv's downloads, and where it lies inside: a folder that everybody may write to.
-const DOWNLOADS: (&str, &str) = ("gistmill-downloads", "/var/tmp");
 const PROBE_LIMIT: Duration = Duration::from_mins(2);
 
 /// SHA-256 of the program inside: part of every key that depends on what it does.
@@ -51,7 +47,6 @@ pub struct DockerBackend {
     places: Places,
     isolation: Isolation,
     shown: Vec<Shown>,
-    volumes: Vec<(String, String)>,
     limits: ContainerLimits,
     /// Whether jobs build an environment: what they are sent is large and lies on disk.
     builds: bool,
@@ -65,32 +60,13 @@ impl std::fmt::Debug for DockerBackend {
 }
 
 impl DockerBackend {
-    /// For building environments in containers of a base. A volume plays the part of uv's cache; `builds` says whether
-    /// dependencies without a wheel are built.
+    /// For building environments in containers of a base.
     ///
     /// # Errors
     /// The engine's; a sandbox that cannot be made inside.
-    pub fn workshop(
-        engine: &Arc<Engine>,
-        base: &str,
-        (downloads, builds): (&Path, bool),
-        limits: ContainerLimits,
-    ) -> Result<Self> {
-        let (name, target) = DOWNLOADS;
-        let request = VolumeCreateRequest {
-            name: Some(name.to_owned()),
-            labels: Some(engine::labels("downloads")),
-            ..VolumeCreateRequest::default()
-        };
-        engine.ask("making a volume for downloads", engine.client().create_volume(request))?;
+    pub fn workshop(engine: &Arc<Engine>, base: &str, limits: ContainerLimits) -> Result<Self> {
         let mut backend = DockerBackend::new(engine, base, limits);
         backend.builds = true;
-        if builds {
-            let missing = "no network while source distributions of dependencies are built";
-            backend.isolation.missing.push(missing.to_owned());
-        }
-        backend.volumes.push((name.to_owned(), target.to_owned()));
-        backend.show(downloads, Path::new(target), true);
         backend.probed()
     }
 
@@ -108,8 +84,8 @@ impl DockerBackend {
         let mut backend = DockerBackend::new(engine, image, limits);
         backend.restore = Some(Mutex::new(restore));
         let places = Places::in_sandbox();
-        backend.show(venv, &places.venv, false);
-        backend.show(tree, &places.root, false);
+        backend.show(venv, &places.venv);
+        backend.show(tree, &places.root);
         backend.probed()
     }
 
@@ -121,15 +97,14 @@ impl DockerBackend {
             places: Places::in_sandbox(),
             isolation: Isolation { kind: engine.kind().to_owned(), missing: Vec::new() },
             shown: Vec::new(),
-            volumes: Vec::new(),
             limits,
             builds: false,
             own_processes: true,
         }
     }
 
-    fn show(&mut self, host: &Path, inside: &Path, writable: bool) {
-        self.shown.push(Shown { host: host.to_owned(), inside: inside.to_owned(), writable });
+    fn show(&mut self, host: &Path, inside: &Path) {
+        self.shown.push(Shown { host: host.to_owned(), inside: inside.to_owned() });
     }
 
     /// Tries the sandbox once, without a process namespace of its own where the engine does not allow that.
@@ -179,7 +154,6 @@ impl DockerBackend {
             network: job.network,
             root: None,
             read_only: !self.builds,
-            volumes: self.volumes.clone(),
             tmpfs: Vec::new(),
             limits: self.limits,
             purpose: if self.builds { "build" } else { "test" },

@@ -83,7 +83,7 @@ impl LocalBackend {
                 .find_missing_parts()
                 .map_err(|error| if error.fault() == Fault::Machine { whole } else { error })?;
         }
-        backend.isolation = isolation(&backend.without, strictness);
+        backend.isolation = isolation(&backend.without);
         strictness.accept(&backend.isolation)?;
         Ok(backend)
     }
@@ -137,12 +137,9 @@ impl LocalBackend {
     }
 }
 
-/// What is in force without some parts. Who is strict builds no source distributions of dependencies.
-fn isolation(without: &[Part], strictness: Strictness) -> Isolation {
+/// What is in force without some parts.
+fn isolation(without: &[Part]) -> Isolation {
     let mut missing: Vec<String> = without.iter().map(|part| part.missing().to_owned()).collect();
-    if strictness == Strictness::Best {
-        missing.push("no network while source distributions of dependencies are built".to_owned());
-    }
     if nix::unistd::geteuid().is_root() {
         missing.push("a user outside without privileges: gistmill runs as root".to_owned());
     }

@@ -7,7 +7,6 @@ use serde_json::json;
 use super::inputs::Inputs;
 use super::{Arguments, ConfigArguments, Format, table};
 use crate::backend::Isolation;
-use crate::backend::local::Strictness;
 use crate::config::{self, Config};
 use crate::environment::Tools;
 use crate::error::{Error, Result};
@@ -47,12 +46,6 @@ fn warn_of_missing(isolation: &Isolation) {
             isolation.missing.join("; ")
         );
     }
-}
-
-/// What environments are built with. Who is strict builds no source distributions: that takes the network.
-fn tools(cache: &Cache, isolation: Strictness) -> Result<Tools> {
-    let tools = Tools::find(cache)?;
-    Ok(if isolation == Strictness::Strict { tools.without_builds() } else { tools })
 }
 
 /// Cores of this machine that this process may use.
@@ -104,7 +97,7 @@ impl Job {
         }
         Ok(Job {
             public_config: public_config(&config, &rules),
-            tools: tools(&cache, selected.isolation)?,
+            tools: Tools::find(&cache)?,
             progress: Progress::for_terminal(),
             request: Request {
                 output: selected.output.clone(),

@@ -2,17 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::building::{Build, Source, Wheel};
 use super::dockerfile::Image;
-use super::install::{Failure, TreeWheel, Trouble, Wanted, Workshop};
+use super::install::{Failure, Target, Tooling, Trouble, Wanted, Workshop};
 use super::lock::Lock;
 use super::project::{Files, Project};
 use super::python::Choice;
 use super::recipe::{self, Ladder, Outcome, Plan};
 use super::record::{self, Recipe};
 use super::requirements_files::normalize;
-use super::{Candidate, GateReport, STAGE_VERSION, Tools, tree, version};
+use super::uv::Secrets;
+use super::{Candidate, GateReport, STAGE_VERSION, Tools, byte_code, step, tree, version};
 use crate::backend::Backend;
+use crate::beneath::Folder;
 use crate::config;
 use crate::error::{Error, Result};
 use crate::record::environment::{Built, Rung, RungResult};
@@ -26,7 +30,7 @@ pub struct Inputs<'a> {
     pub files: Files,
     pub project: Project,
     pub choice: Choice,
-    pub backend: &'a dyn Backend,
+    pub backend: &'a Arc<dyn Backend>,
     pub tools: &'a Tools,
     pub gate: &'a dyn Fn(&Candidate<'_>) -> Result<GateReport>,
     pub progress: &'a dyn Fn(&str),
@@ -50,7 +54,7 @@ struct Climb {
 }
 
 /// What building a tree tells about its project: its name, and the extras that it has.
-fn name_as_built(project: &mut Project, own: &TreeWheel) {
+fn name_as_built(project: &mut Project, own: &Wheel) {
     project.name = Some(own.name.clone());
     for extra in &own.extras {
         project.extras.entry(normalize(extra)).or_default();
@@ -66,30 +70,16 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
         notes.push(note);
         variables
     });
-    let workshop = Workshop {
-        backend: inputs.backend,
-        tools: inputs.tools,
-        uv: inputs.tools.uv()?,
-        python: &inputs.choice.interpreter,
-        folder: folder.to_owned(),
-        exclude_newer: exclude_newer(pinned, repo)?,
-        build_variables: build_variables.unwrap_or_default(),
-    };
-    workshop.prepare()?;
+    let build_variables = build_variables.unwrap_or_default();
+    let workshop = Workshop::new(tooling(&inputs, folder)?);
     (inputs.progress)(&format!("Python {}: {}", inputs.choice.interpreter.version, inputs.choice.reason));
-
-    let run_tree = folder.join("tree");
-    tree::copy(&pinned.tree, &run_tree)?;
-    let before = tree::list(&run_tree)?;
-    let source_root = source_root(&inputs);
-    let (own, build_lock) = build_tree(&workshop, &inputs, &source_root, &mut notes)?;
-    if let Some(own) = &own {
+    let place = Place { workshop: &workshop, source_root: source_root(&inputs), folder };
+    let (own, excluded) = place.make_tree(&inputs, &build_variables, &mut notes)?;
+    if let Some(own) = &own.wheel {
         name_as_built(&mut inputs.project, own);
     }
-    let excluded = settle_tree(pinned, &run_tree, &before, &mut notes)?;
-    let foundation = workshop.tools.foundation.as_ref();
 
-    let climb = climb(&workshop, &inputs, own.as_ref(), &source_root)?;
+    let climb = place.climb(&inputs, own.wheel.as_ref())?;
     let Some(best) = best(&climb.collected) else {
         return Err(climb
             .first_failure
@@ -97,10 +87,10 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
     };
     let (plan, _) = &climb.tried[best.number];
     if climb.installed.as_ref() != Some(&best.lock) {
-        install(&workshop, own.as_ref(), &best.lock, &source_root).map_err(into_error)?;
+        place.install(own.wheel.as_ref(), &best.lock)?;
     }
     (inputs.progress)("compiling byte code");
-    workshop.compile_bytecode().map_err(into_error)?;
+    place.compile(&best.report.files)?;
 
     let mut rungs = climb.rungs;
     rungs[best.number].result = RungResult::Chosen {
@@ -108,211 +98,294 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
         collection_errors: best.report.collection_errors,
     };
     notes.extend(left_out(&inputs, &rungs));
+    notes.extend(workshop.notes());
     if let Some(text) = &best.report.failure {
         notes.push(format!("pytest did not start in the chosen rung: {}", last_line(text)));
     }
-    let lock_sha256 = best.lock.sha256();
+    let foundation = inputs.tools.foundation.as_ref();
     let recipe = Recipe {
         slug: pinned.slug.to_string(),
         commit: pinned.commit.clone(),
         python: inputs.choice.interpreter.version.clone(),
         python_reason: inputs.choice.reason.clone(),
-        exclude_newer: workshop.exclude_newer.clone(),
+        exclude_newer: workshop.tooling.exclude_newer.to_string(),
         chosen: plan.name.clone(),
         requirements: plan.written(),
-        tree_installed: own.as_ref().map_or("none", |own| own.method.as_str()).to_owned(),
-        build_variables: workshop.build_variables.clone(),
+        tree_installed: own.wheel.as_ref().map_or("none", |own| own.method.as_str()).to_owned(),
+        build_variables,
         env: published(&repo.env),
-        lock_sha256: lock_sha256.clone(),
+        lock_sha256: best.lock.sha256(),
         switched_off: best.report.switched_off.clone(),
-        rungs: rungs.clone(),
-        notes: notes.clone(),
+        rungs,
+        notes,
         base: foundation.map(|foundation| foundation.name.clone()),
         system_packages: foundation.map(|foundation| foundation.packages.clone()).unwrap_or_default(),
-        made_with: [("uv".to_owned(), workshop.uv.version.clone())].into(),
+        made_with: [("uv".to_owned(), workshop.tooling.uv.version.clone())].into(),
     };
     let image = Image {
         title: format!("{} at {}", pinned.slug, pinned.commit),
         python: &recipe.python,
         committed_at: &pinned.pinned_at,
         excluded: &excluded,
-        installs_project: own.is_some(),
-        source_root: &source_root.to_string_lossy(),
-        build_variables: &workshop.build_variables,
+        installs_project: own.wheel.is_some(),
+        source_root: &place.source_root.to_string_lossy(),
+        build_variables: &recipe.build_variables,
         has_direct: !best.lock.direct().is_empty(),
         base: recipe.base.as_deref(),
         packages: &recipe.system_packages,
     };
-    record::write(&folder.join("recipe"), &recipe, &best.lock, &build_lock, &image)?;
+    record::write(&folder.join("recipe"), &recipe, &best.lock, &own.lock, &image)?;
+    place.check(pinned, &own.added)?;
     let built = Built {
-        key: built_key(&recipe, pinned, repo, &build_lock, workshop.tools),
-        python: recipe.python.clone(),
-        python_reason: recipe.python_reason.clone(),
+        key: built_key(&recipe, pinned, repo, &own.lock, inputs.tools),
+        python: recipe.python,
+        python_reason: recipe.python_reason,
         python_prefix: inputs.choice.interpreter.prefix.clone(),
         venv: folder.join("venv"),
-        tree: run_tree,
+        tree: folder.join("tree"),
         recipe_dir: folder.join("recipe"),
-        lock_sha256,
-        rungs,
-        switched_off: recipe.switched_off.clone(),
+        lock_sha256: recipe.lock_sha256,
+        rungs: recipe.rungs,
+        switched_off: recipe.switched_off,
         env: repo.env.clone(),
         tests: repo.tests.clone().unwrap_or_default(),
-        notes,
+        notes: recipe.notes,
     };
-    workshop.clean_up()?;
+    place.clean_up()?;
     super::finish(folder, &built)?;
     Ok(built)
 }
 
+/// What every step of the environment shares.
+fn tooling(inputs: &Inputs<'_>, folder: &Path) -> Result<Tooling> {
+    let tools = inputs.tools;
+    Ok(Tooling {
+        backend: Arc::clone(inputs.backend),
+        uv: tools.uv()?,
+        python: inputs.choice.interpreter.clone(),
+        index: tools.index()?,
+        exclude_newer: exclude_newer(inputs.pinned, inputs.repo)?,
+        refused: BTreeMap::new(),
+        secrets: Secrets::of(&tools.variables),
+        folder: folder.to_owned(),
+        wheels: tools.cache.dir("wheels")?,
+        foundation: tools.foundation.as_ref().map(|foundation| foundation.id.clone()),
+        cache: tools.cache.clone(),
+    })
+}
+
+/// The tree's own wheel, what it was built with, and what the build added to the tree.
+struct Own {
+    wheel: Option<Wheel>,
+    lock: Lock,
+    added: Vec<PathBuf>,
+}
+
+/// Where the environment is put together.
+struct Place<'a> {
+    workshop: &'a Workshop,
+    /// Where the tree's packages lie, as seen inside.
+    source_root: PathBuf,
+    folder: &'a Path,
+}
+
+impl Place<'_> {
+    /// Builds the tree, and makes the one that tests run in: the pinned files, what the build added, one commit. Gives the
+    /// lines of the exclude file too.
+    fn make_tree(
+        &self,
+        inputs: &Inputs<'_>,
+        variables: &BTreeMap<String, String>,
+        notes: &mut Vec<String>,
+    ) -> Result<(Own, Vec<String>)> {
+        let pinned = inputs.pinned;
+        let tree = self.folder.join("tree");
+        tree::copy(&pinned.tree, &tree)?;
+        let before = tree::list(&tree)?;
+        let mut own = Own { wheel: None, lock: Lock::default(), added: Vec::new() };
+        if let Some(system) = &inputs.project.build {
+            (inputs.progress)("building the tree");
+            let source = Source::Tree { pinned: &pinned.tree, source_root: &self.source_root };
+            let built = Build { workshop: self.workshop, source, system, variables }.run()?;
+            if let Some((_step, left)) = &built.left {
+                own.added = take_over(left, &before, &tree, notes)?;
+            }
+            if built.wheel.method == "path" {
+                notes.push(
+                    "the build backend makes no editable wheels; the source root is put on the path".to_owned(),
+                );
+            }
+            (own.wheel, own.lock) = (Some(built.wheel), built.lock);
+        } else {
+            notes.push("the tree is no installable project; its root is put on the path".to_owned());
+        }
+        let mut excluded: Vec<String> = tree::EXCLUDED.map(str::to_owned).into();
+        let added = tree::excluded(own.added.iter().map(PathBuf::as_path), &before);
+        excluded.extend(added.into_iter().filter(|line| !line.ends_with(".egg-info/")));
+        let seconds = tree::seconds(&pinned.pinned_at)
+            .ok_or_else(|| Error::internal(format!("`{}` is no RFC 3339 time", pinned.pinned_at)))?;
+        tree::commit(&tree, &before, seconds, &excluded)?;
+        Ok((own, excluded))
+    }
+
+    /// Climbs until a rung is good or the ladder ends.
+    fn climb(&self, inputs: &Inputs<'_>, own: Option<&Wheel>) -> Result<Climb> {
+        let ladder = Ladder::new(&inputs.files, &inputs.project, inputs.repo)?;
+        let mut climb = Climb {
+            tried: Vec::new(),
+            rungs: Vec::new(),
+            collected: Vec::new(),
+            installed: None,
+            first_failure: None,
+        };
+        while let Some(plan) = ladder.next(&climb.tried) {
+            crate::interrupt::check()?;
+            (inputs.progress)(&format!("resolving {}", plan.name));
+            let (outcome, result) = match self.try_plan(inputs, own, &plan, &mut climb) {
+                Ok((lock, report)) => {
+                    let good = report.is_good();
+                    let missing = recipe::distributions_for(&report, &inputs.files);
+                    let result = RungResult::Insufficient {
+                        collected: report.collected,
+                        collection_errors: report.collection_errors + usize::from(report.failure.is_some()),
+                        missing_modules: report.missing_modules.clone(),
+                    };
+                    climb.collected.push(Collected { number: climb.tried.len(), lock, report });
+                    (Outcome::Collected { good, missing }, result)
+                }
+                Err(Trouble::Stop(error)) => return Err(error),
+                Err(Trouble::Step(failure)) => {
+                    climb.first_failure.get_or_insert_with(|| failure.clone());
+                    let outcome = Outcome::Failed { unknown: failure.unknown };
+                    (outcome, RungResult::Failed { stage: failure.stage, output: failure.output })
+                }
+            };
+            let (name, reason) = (plan.name.clone(), plan.reason.clone());
+            climb.rungs.push(Rung { name, reason, requirements: plan.written(), result });
+            climb.tried.push((plan, outcome));
+        }
+        Ok(climb)
+    }
+
+    /// Resolves, installs and collects one plan. What resolves to an earlier lock is not collected again.
+    fn try_plan(
+        &self,
+        inputs: &Inputs<'_>,
+        own: Option<&Wheel>,
+        plan: &Plan,
+        climb: &mut Climb,
+    ) -> Result<(Lock, GateReport), Trouble> {
+        let mut requirements: Vec<String> = plan.requirements.iter().cloned().collect();
+        if own.is_none() {
+            requirements.extend(inputs.project.dependencies.iter().cloned());
+            for extra in &plan.extras {
+                requirements.extend(inputs.project.extras.get(extra).into_iter().flatten().cloned());
+            }
+        }
+        let wanted = Wanted {
+            requirements,
+            constraints: plan.constraints.iter().cloned().collect(),
+            extras: plan.extras.iter().cloned().collect(),
+        };
+        let lock = self.workshop.resolve(&format!("resolving {}", plan.name), &wanted, own)?;
+        if let Some(same) = climb.collected.iter().find(|earlier| earlier.lock == lock) {
+            return Ok((lock, same.report.clone()));
+        }
+        (inputs.progress)(&format!("installing {} distributions", lock.len()));
+        climb.installed = None;
+        self.install(own, &lock)?;
+        climb.installed = Some(lock.clone());
+        (inputs.progress)("collecting");
+        let report = (inputs.gate)(&Candidate {
+            python: &inputs.choice.interpreter.version,
+            python_prefix: &inputs.choice.interpreter.prefix,
+            venv: &self.folder.join("venv"),
+            tree: &self.folder.join("tree"),
+            env: &inputs.repo.env,
+            tests: inputs.repo.tests.as_deref().unwrap_or_default(),
+        })?;
+        Ok((lock, report))
+    }
+
+    fn install(&self, own: Option<&Wheel>, lock: &Lock) -> Result<(), Trouble> {
+        let target = Target {
+            host: &self.folder.join("venv"),
+            inside: &self.workshop.tooling.backend.places().venv,
+            path: own.is_none().then_some(self.source_root.as_path()),
+        };
+        self.workshop.install("installing the dependencies", lock, own, target)
+    }
+
+    /// Compiles byte code: of everything, and of test files as pytest rewrites them.
+    fn compile(&self, files: &[String]) -> Result<()> {
+        let tooling = &self.workshop.tooling;
+        let (venv, tree) = (self.folder.join("venv"), self.folder.join("tree"));
+        byte_code::compile(tooling, &venv, &tree)?;
+        byte_code::rewrite(tooling, &venv, &tree, files)
+    }
+
+    /// The tree must be the pinned one, with what the build added and nothing else.
+    fn check(&self, pinned: &Pinned, added: &[PathBuf]) -> Result<()> {
+        let mut expected = tree::list(&pinned.tree)?;
+        let found = tree::list(&self.folder.join("tree"))?;
+        let mut differ: Vec<&PathBuf> = found
+            .iter()
+            .filter(|(path, hash)| expected.remove(*path).as_ref() != Some(*hash))
+            .map(|(path, _)| path)
+            .filter(|path| !added.contains(path) && !tree::is_byte_code(path))
+            .collect();
+        differ.extend(expected.keys());
+        match differ.first() {
+            None => Ok(()),
+            Some(path) => Err(Error::harness(format!(
+                "the tree is no longer what was pinned: {} is not as it should be",
+                path.display()
+            ))),
+        }
+    }
+
+    /// Removes what only the steps needed.
+    fn clean_up(&self) -> Result<()> {
+        for name in ["steps", "wheels", "uv"] {
+            let folder = self.folder.join(name);
+            if folder.symlink_metadata().is_ok() {
+                step::discard(&folder)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Copies what a build added to its tree into the one that tests run in; gives the paths.
+fn take_over(
+    left: &Path,
+    pinned: &tree::Listing,
+    tree: &Path,
+    notes: &mut Vec<String>,
+) -> Result<Vec<PathBuf>> {
+    let folder = Folder::open(left)?;
+    let left = tree::left(&folder, pinned)?;
+    let names = |paths: &[PathBuf]| {
+        let names: Vec<String> = paths.iter().take(NAMED).map(|path| path.display().to_string()).collect();
+        let more = paths.len().saturating_sub(NAMED);
+        names.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
+    };
+    if !left.altered.is_empty() {
+        notes.push(format!("the build changed {}; the tests see them as pinned", names(&left.altered)));
+    }
+    if !left.refused.is_empty() {
+        notes.push(format!("the build left {}, which was not taken over", names(&left.refused)));
+    }
+    tree::add(&folder, &left.added, tree)?;
+    Ok(left.added.into_iter().map(|entry| entry.path).collect())
+}
+
+/// So many paths stand in a note.
+const NAMED: usize = 20;
+
 /// Variables of the config as a recipe may show them.
 fn published(env: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     config::public::env(env).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
-/// The tree's wheel in its build environment; none for a tree that is no project.
-fn build_tree(
-    workshop: &Workshop<'_>,
-    inputs: &Inputs<'_>,
-    source_root: &Path,
-    notes: &mut Vec<String>,
-) -> Result<(Option<TreeWheel>, Lock)> {
-    let Some(build) = &inputs.project.build else {
-        notes.push("the tree is no installable project; its root is put on the path".to_owned());
-        return Ok((None, Lock::default()));
-    };
-    (inputs.progress)("building the tree");
-    let (mut wheel, lock) = workshop.build_tree(build, source_root).map_err(into_error)?;
-    wheel.name = normalize(&wheel.name);
-    if wheel.method == "path" {
-        notes.push(
-            "the build backend makes no editable wheels; the source root is put on the path".to_owned(),
-        );
-    }
-    Ok((Some(wheel), lock))
-}
-
-/// Puts back what the build changed and makes the one commit. Gives the lines of the exclude file.
-fn settle_tree(
-    pinned: &Pinned,
-    run_tree: &Path,
-    before: &tree::Listing,
-    notes: &mut Vec<String>,
-) -> Result<Vec<String>> {
-    let changes = tree::changes(before, &tree::list(run_tree)?);
-    if !changes.altered.is_empty() {
-        let names: Vec<String> = changes.altered.iter().map(|path| path.display().to_string()).collect();
-        notes.push(format!("the build changed {}; put back as pinned", names.join(", ")));
-        tree::restore(&pinned.tree, run_tree, &changes.altered)?;
-    }
-    let mut excluded: Vec<String> = tree::EXCLUDED.map(str::to_owned).into();
-    excluded.extend(changes.added.into_iter().filter(|line| !line.ends_with(".egg-info/")));
-    let seconds = tree::seconds(&pinned.pinned_at)
-        .ok_or_else(|| Error::internal(format!("`{}` is no RFC 3339 time", pinned.pinned_at)))?;
-    tree::commit(run_tree, before, seconds, &excluded)?;
-    Ok(excluded)
-}
-
-/// Climbs until a rung is good or the ladder ends.
-fn climb(
-    workshop: &Workshop<'_>,
-    inputs: &Inputs<'_>,
-    own: Option<&TreeWheel>,
-    source_root: &Path,
-) -> Result<Climb> {
-    let ladder = Ladder::new(&inputs.files, &inputs.project, inputs.repo)?;
-    let mut climb = Climb {
-        tried: Vec::new(),
-        rungs: Vec::new(),
-        collected: Vec::new(),
-        installed: None,
-        first_failure: None,
-    };
-    workshop.create_venv(&workshop.folder.join("venv"), &inputs.backend.places().venv).map_err(into_error)?;
-    while let Some(plan) = ladder.next(&climb.tried) {
-        crate::interrupt::check()?;
-        (inputs.progress)(&format!("resolving {}", plan.name));
-        let (outcome, result) = match try_plan(workshop, inputs, own, source_root, &plan, &mut climb) {
-            Ok((lock, report)) => {
-                let good = report.is_good();
-                let missing = recipe::distributions_for(&report, &inputs.files);
-                let result = RungResult::Insufficient {
-                    collected: report.collected,
-                    collection_errors: report.collection_errors + usize::from(report.failure.is_some()),
-                    missing_modules: report.missing_modules.clone(),
-                };
-                climb.collected.push(Collected { number: climb.tried.len(), lock, report });
-                (Outcome::Collected { good, missing }, result)
-            }
-            Err(Trouble::Stop(error)) => return Err(error),
-            Err(Trouble::Step(failure)) => {
-                climb.first_failure.get_or_insert_with(|| failure.clone());
-                let outcome = Outcome::Failed { unknown: failure.unknown };
-                (outcome, RungResult::Failed { stage: failure.stage, output: failure.output })
-            }
-        };
-        let (name, reason) = (plan.name.clone(), plan.reason.clone());
-        climb.rungs.push(Rung { name, reason, requirements: plan.written(), result });
-        climb.tried.push((plan, outcome));
-    }
-    Ok(climb)
-}
-
-/// Resolves, installs and collects one plan. What resolves to an earlier lock is not collected again.
-fn try_plan(
-    workshop: &Workshop<'_>,
-    inputs: &Inputs<'_>,
-    own: Option<&TreeWheel>,
-    source_root: &Path,
-    plan: &Plan,
-    climb: &mut Climb,
-) -> Result<(Lock, GateReport), Trouble> {
-    let mut requirements: Vec<String> = plan.requirements.iter().cloned().collect();
-    if own.is_none() {
-        requirements.extend(inputs.project.dependencies.iter().cloned());
-        for extra in &plan.extras {
-            requirements.extend(inputs.project.extras.get(extra).into_iter().flatten().cloned());
-        }
-    }
-    let wanted = Wanted {
-        requirements,
-        constraints: plan.constraints.iter().cloned().collect(),
-        extras: plan.extras.iter().cloned().collect(),
-    };
-    let lock = workshop.resolve(&format!("resolving {}", plan.name), &wanted, own)?;
-    if let Some(same) = climb.collected.iter().find(|earlier| earlier.lock == lock) {
-        return Ok((lock, same.report.clone()));
-    }
-    (inputs.progress)(&format!("installing {} distributions", lock.len()));
-    climb.installed = None;
-    install(workshop, own, &lock, source_root)?;
-    climb.installed = Some(lock.clone());
-    (inputs.progress)("collecting");
-    let report = (inputs.gate)(&Candidate {
-        python: &inputs.choice.interpreter.version,
-        python_prefix: &inputs.choice.interpreter.prefix,
-        venv: &workshop.folder.join("venv"),
-        tree: &workshop.folder.join("tree"),
-        env: &inputs.repo.env,
-        tests: inputs.repo.tests.as_deref().unwrap_or_default(),
-    })?;
-    Ok((lock, report))
-}
-
-fn install(
-    workshop: &Workshop<'_>,
-    own: Option<&TreeWheel>,
-    lock: &Lock,
-    source_root: &Path,
-) -> Result<(), Trouble> {
-    let venv = workshop.folder.join("venv");
-    workshop.sync("installing the dependencies", lock, &venv, &workshop.backend.places().venv)?;
-    if let Some(own) = own {
-        workshop.install_wheel(own)
-    } else {
-        let site = venv.join(format!("lib/python{}/site-packages/tree.pth", workshop.python.minor()));
-        fs_err::write(site, format!("{}\n", source_root.display()))?;
-        Ok(())
-    }
 }
 
 /// The rung that collects most with the fewest errors; the earlier one when they are alike.
@@ -326,13 +399,6 @@ fn best(collected: &[Collected]) -> Option<&Collected> {
     best
 }
 
-fn into_error(trouble: Trouble) -> Error {
-    match trouble {
-        Trouble::Step(failure) => failure.into_error(),
-        Trouble::Stop(error) => error,
-    }
-}
-
 /// The last line that says something.
 fn last_line(text: &str) -> &str {
     text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
@@ -344,14 +410,13 @@ fn source_root(inputs: &Inputs<'_>) -> PathBuf {
     if inputs.files.src_layout { root.join("src") } else { root.clone() }
 }
 
-/// The newest upload to install, as a full RFC 3339 time: a date means its end.
-fn exclude_newer(pinned: &Pinned, repo: &config::Repo) -> Result<String> {
+/// The newest upload to install: a date means its end.
+fn exclude_newer(pinned: &Pinned, repo: &config::Repo) -> Result<jiff::Timestamp> {
     let text = repo.exclude_newer.as_deref().unwrap_or(&pinned.pinned_at);
     let full = if text.len() == 10 { format!("{text}T23:59:59Z") } else { text.replace(' ', "T") };
-    match tree::seconds(&full) {
-        Some(_) => Ok(full),
-        None => Err(Error::repository(format!("`{text}` is no date and no RFC 3339 time"))),
-    }
+    full.parse().map_err(|error: jiff::Error| {
+        Error::repository(format!("`{text}` is not a date and not an RFC 3339 time")).with_source(error)
+    })
 }
 
 /// What the chosen rung's sources name but nothing installs.

@@ -1,10 +1,12 @@
-"""Calls the build hooks of a tree (PEP 517 and 660). Runs in the build environment, inside the sandbox, offline.
+"""Calls the build hooks of a source tree (PEP 517 and 660), inside the sandbox, offline.
 
-    hooks.py requires SPEC ANSWER     what building asks for beyond [build-system].requires
-    hooks.py build SPEC ANSWER        an editable wheel below spec["out"]
+    hooks.py declares SPEC OUT     the text of the pyproject.toml of a source distribution
+    hooks.py requires SPEC OUT     what building asks for beyond [build-system].requires
+    hooks.py build SPEC OUT        a wheel in OUT
 
-SPEC is a JSON file with `backend`, `backend_path`, `root`, `source_root` and `out`; ANSWER is the JSON file to write.
-Standard library only; works on CPython 3.8 and newer. Everything that the hooks print goes to stderr.
+SPEC is a JSON file with `root`, `backend`, `backend_path`, `source_root`, `editable`, and `archive`: a source distribution that is
+unpacked into `root` first. The answer is OUT/answer.json. Standard library only; works on CPython 3.8 and newer. Everything that the
+hooks print goes to stderr.
 """
 
 import base64
@@ -16,22 +18,50 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 
 
 def main():
-    action, spec_path, answer_path = sys.argv[1:4]
+    action, spec_path, out = sys.argv[1:4]
     with open(spec_path, encoding="utf-8") as file:
         spec = json.load(file)
     # The folder of this script is no part of what a hook may import.
     sys.path[:] = [path for path in sys.path if path != os.path.dirname(os.path.abspath(__file__))]
     sys.argv = ["setup.py"]
+    if spec["archive"]:
+        unpack(spec["archive"], spec["root"])
     os.chdir(spec["root"])
     os.dup2(2, 1)
-    backend = load_backend(spec)
-    answer = {"requires": requires, "build": build}[action](backend, spec)
-    with open(answer_path, "w", encoding="utf-8") as file:
+    answer = {"declares": declares, "requires": requires, "build": build}[action](spec, out)
+    with open(os.path.join(out, "answer.json"), "w", encoding="utf-8") as file:
         json.dump(answer, file)
+
+
+def unpack(archive, root):
+    """Unpack a source distribution without its top folder."""
+    scratch = os.path.join(root, ".unpacked")
+    if archive.endswith(".zip"):
+        with zipfile.ZipFile(archive) as file:
+            file.extractall(scratch)
+    else:
+        with tarfile.open(archive) as file:
+            if hasattr(tarfile, "data_filter"):
+                file.extractall(scratch, filter="data")
+            else:
+                file.extractall(scratch)
+    names = os.listdir(scratch)
+    top = os.path.join(scratch, names[0]) if len(names) == 1 else scratch
+    for name in os.listdir(top):
+        os.rename(os.path.join(top, name), os.path.join(root, name))
+    shutil.rmtree(scratch)
+
+
+def declares(spec, out):
+    if not os.path.isfile("pyproject.toml"):
+        return {"pyproject": None}
+    with open("pyproject.toml", encoding="utf-8-sig") as file:
+        return {"pyproject": file.read()}
 
 
 def load_backend(spec):
@@ -49,33 +79,42 @@ def load_backend(spec):
     return backend
 
 
-def requires(backend, spec):
-    name = "get_requires_for_build_editable"
-    if not hasattr(backend, "build_editable"):
-        name = "get_requires_for_build_wheel"
-    hook = getattr(backend, name, None)
+def requires(spec, out):
+    backend = load_backend(spec)
+    editable = spec["editable"] and hasattr(backend, "build_editable")
+    hook = getattr(backend, "get_requires_for_build_editable" if editable else "get_requires_for_build_wheel", None)
     return {"requires": list(hook({}) or []) if hook else []}
 
 
-def build(backend, spec):
-    out = spec["out"]
+def build(spec, out):
+    backend = load_backend(spec)
+    if not spec["editable"]:
+        return describe("wheel", out, backend.build_wheel(out, {}, None))
     if hasattr(backend, "build_editable"):
         return describe("editable", out, backend.build_editable(out, {}, None))
-    metadata = metadata_of(backend, spec)
+    metadata = metadata_of(backend, out)
     if spec["backend"].startswith("setuptools.") and os.path.exists("setup.py"):
         # What `setup.py develop` does for compiled modules; harmless where there are none.
         subprocess.run([sys.executable, "setup.py", "build_ext", "--inplace"], check=True)
-    return describe("path", out, path_wheel(metadata, spec))
+    return describe("path", out, path_wheel(metadata, spec, out))
 
 
 def describe(method, out, wheel):
-    """What the wheel says about the tree."""
+    """What the wheel says about itself."""
     with zipfile.ZipFile(os.path.join(out, wheel)) as archive:
-        names = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
-        fields = header(archive.read(names[0]))
+        names = [name for name in archive.namelist() if name.count("/") == 1 and name.endswith(".dist-info/METADATA")]
+        metadata = archive.read(names[0])
+    fields = header(metadata)
     extras = [value for name, value in fields if name == "Provides-Extra"]
     first = dict(reversed(fields))
-    return {"method": method, "wheel": wheel, "name": first["Name"], "version": first["Version"], "extras": extras}
+    return {
+        "method": method,
+        "wheel": wheel,
+        "name": first["Name"],
+        "version": first["Version"],
+        "extras": extras,
+        "metadata": metadata.decode("utf-8", "replace"),
+    }
 
 
 def header(metadata):
@@ -84,9 +123,9 @@ def header(metadata):
     return [(name, value.strip()) for name, separator, value in (line.partition(": ") for line in lines) if separator]
 
 
-def metadata_of(backend, spec):
+def metadata_of(backend, out):
     """Texts of the dist-info folder, by file name."""
-    scratch = os.path.join(spec["out"], "metadata")
+    scratch = os.path.join(out, "metadata")
     os.makedirs(scratch)
     try:
         if hasattr(backend, "prepare_metadata_for_build_wheel"):
@@ -104,7 +143,7 @@ def metadata_of(backend, spec):
         shutil.rmtree(scratch)
 
 
-def path_wheel(metadata, spec):
+def path_wheel(metadata, spec, out):
     """A wheel that holds the metadata and one .pth file that names the source root."""
     fields = dict(reversed(header(metadata["METADATA"])))
     name = fields["Name"].replace("-", "_").replace(".", "_")
@@ -120,7 +159,7 @@ def path_wheel(metadata, spec):
     record.write(info + "RECORD,,\n")
     files[info + "RECORD"] = record.getvalue().encode()
     wheel = stem + "-py3-none-any.whl"
-    with zipfile.ZipFile(os.path.join(spec["out"], wheel), "w") as archive:
+    with zipfile.ZipFile(os.path.join(out, wheel), "w") as archive:
         for inner, text in files.items():
             archive.writestr(zipfile.ZipInfo(inner, (1980, 1, 1, 0, 0, 0)), text)
     return wheel

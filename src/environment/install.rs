@@ -1,37 +1,32 @@
-//! The workshop of one environment: resolving, making virtual environments, calling build hooks; each step one job
-//! in the sandbox.
+//! The steps of one environment: resolving, installing, calling build hooks; each step one job in the sandbox, with folders
+//! of its own.
 //!
-//! The rule that every step keeps: a job that reaches the network sees nothing of the repository, and a job that runs
-//! code of the repository reaches no network.
+//! The rule that every step keeps: nothing that runs code of a repository or of a dependency reaches a network or a login,
+//! and what such code leaves is read as hostile ([`Step::out`]). uv runs nothing foreign: it builds nothing, and installs
+//! only into virtual environments that are empty. It reaches the package index through the driver's [`Door`] alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Deserialize;
-
+use super::building::{Building, Wheel};
+use super::direct::Direct;
 use super::lock::Lock;
-use super::project::BuildSystem;
 use super::python::Interpreter;
-use super::tools::Tools;
-use super::uv::{self, Compile, Secrets, Settings, Uv};
-use crate::backend::again;
-use crate::backend::{Backend, Finished, Job, JobLimits, Mount, Network};
+use super::step::{self, IN, OUT, Step};
+use super::uv::{self, Compile, Secrets, Uv};
+use crate::backend::{Backend, Finished, Job, JobLimits, Mount, Network, again};
 use crate::error::{Error, Result};
-
-/// The script that calls a tree's build hooks.
-const HOOKS: &str = include_str!("hooks.py");
+use crate::index::{self, Door, Index};
+use crate::store::Cache;
 
 // Where things lie inside, beside the places of the backend.
 const UV: &str = "/opt/uv/uv";
 const UV_CACHE: &str = "/opt/uv/cache";
-const WORK: &str = "/opt/work";
-const BUILD: &str = "/opt/build";
-const CERTIFICATES: &str = "/opt/certificates";
 
-const RESOLVE_LIMIT: Duration = Duration::from_mins(15);
+const RESOLVE_LIMIT: Duration = Duration::from_hours(2);
 const INSTALL_LIMIT: Duration = Duration::from_hours(1);
-const HOOK_LIMIT: Duration = Duration::from_hours(1);
 const SHORT_LIMIT: Duration = Duration::from_mins(10);
 
 /// Why a step did not work: this rung's trouble, or everybody's.
@@ -74,24 +69,16 @@ impl From<std::io::Error> for Trouble {
     }
 }
 
-type Attempt<T> = Result<T, Trouble>;
-
-/// The wheel that stands for the tree, and what it says.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct TreeWheel {
-    /// `editable`: the backend's own; `path`: metadata of the backend and one path file.
-    pub method: String,
-    /// File name below the work folder's `wheel/`.
-    pub wheel: String,
-    pub name: String,
-    pub version: String,
-    pub extras: Vec<String>,
+impl From<Trouble> for Error {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Step(failure) => failure.into_error(),
+            Trouble::Stop(error) => error,
+        }
+    }
 }
 
-#[derive(Debug, Deserialize)]
-struct Required {
-    requires: Vec<String>,
-}
+pub type Attempt<T> = Result<T, Trouble>;
 
 /// What a resolution is made of.
 #[derive(Debug, Clone, Default)]
@@ -102,48 +89,74 @@ pub struct Wanted {
     pub extras: Vec<String>,
 }
 
-/// Everything that the steps share.
-pub struct Workshop<'a> {
-    pub backend: &'a dyn Backend,
-    pub tools: &'a Tools,
+/// What all steps of one environment share.
+#[derive(Clone)]
+pub struct Tooling {
+    pub backend: Arc<dyn Backend>,
     pub uv: Uv,
-    pub python: &'a Interpreter,
-    /// The environment's folder on the host; `venv/`, `tree/` and `work/` lie in it.
+    pub python: Interpreter,
+    pub index: Arc<Index>,
+    /// Nothing uploaded later is installed.
+    pub exclude_newer: jiff::Timestamp,
+    /// Distributions that belong to the tree, and where it declares them: no index is asked for one.
+    pub refused: BTreeMap<String, String>,
+    pub secrets: Secrets,
+    /// The environment's folder on the host.
     pub folder: PathBuf,
-    pub exclude_newer: String,
-    /// Variables for the build hooks, e.g. a version that git would have told.
-    pub build_variables: BTreeMap<String, String>,
+    /// Wheels that were built of source distributions, shared by all environments.
+    pub wheels: PathBuf,
+    /// The image that environments stand on; none for this machine itself.
+    pub foundation: Option<String>,
+    pub cache: Cache,
 }
 
-impl Workshop<'_> {
-    /// Makes the folders of the steps.
-    ///
-    /// # Errors
-    /// IO errors.
-    pub fn prepare(&self) -> Result<()> {
-        for name in ["venv", "work", "work/tmp", "work/build", "work/wheel", "work/home"] {
-            fs_err::create_dir_all(self.folder.join(name))?;
+/// Resolves and installs; one for the tree, and one for each source distribution while it is built.
+pub struct Workshop {
+    pub tooling: Tooling,
+    door: Arc<Door>,
+    direct: Direct,
+}
+
+/// Where an environment is made, on the host and inside.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    pub host: &'a Path,
+    pub inside: &'a Path,
+    /// A folder to put on the path.
+    pub path: Option<&'a Path>,
+}
+
+impl Workshop {
+    /// For the tree itself.
+    pub fn new(tooling: Tooling) -> Self {
+        Workshop::within(tooling, Vec::new())
+    }
+
+    /// For what is needed to build source distributions, each for the one before.
+    pub fn within(tooling: Tooling, chain: Vec<String>) -> Self {
+        let building = Arc::new(Building::new(tooling.clone()));
+        let index = Arc::clone(&tooling.index);
+        let door = Door::new(index, Some(tooling.exclude_newer), tooling.refused.clone(), building).within(chain);
+        Workshop { tooling, door: Arc::new(door), direct: Direct::default() }
+    }
+
+    /// What a person should know of what the index gave.
+    pub fn notes(&self) -> Vec<String> {
+        let undated: BTreeSet<String> = self.door.asked().undated.into_iter().map(|(name, _)| name).collect();
+        if undated.is_empty() {
+            return Vec::new();
         }
-        fs_err::write(self.work("hooks.py"), HOOKS)?;
-        Ok(())
-    }
-
-    /// Removes what only the steps needed.
-    ///
-    /// # Errors
-    /// IO errors.
-    pub fn clean_up(&self) -> Result<()> {
-        fs_err::remove_dir_all(self.folder.join("work"))?;
-        Ok(())
-    }
-
-    fn work(&self, name: &str) -> PathBuf {
-        self.folder.join("work").join(name)
+        let names: Vec<String> = undated.into_iter().collect();
+        vec![format!("the index says of no upload time for {}: `exclude_newer` does not bind them", names.join(", "))]
     }
 
     /// Resolves and locks.
-    pub fn resolve(&self, stage: &str, wanted: &Wanted, own: Option<&TreeWheel>) -> Attempt<Lock> {
-        let mut input = wanted.requirements.clone();
+    pub fn resolve(&self, stage: &str, wanted: &Wanted, own: Option<&Wheel>) -> Attempt<Lock> {
+        let step = self.tooling.step()?;
+        let mut input = Vec::new();
+        for requirement in &wanted.requirements {
+            input.push(self.direct.local(&self.tooling, &self.door, requirement)?);
+        }
         let mut overrides = None;
         if let Some(own) = own {
             let extras = if wanted.extras.is_empty() {
@@ -151,209 +164,183 @@ impl Workshop<'_> {
             } else {
                 format!("[{}]", wanted.extras.join(","))
             };
-            let tree = format!("{}{extras} @ file://{WORK}/wheel/{}", own.name, own.wheel);
+            let place = step.give_file(&own.filename, &own.file)?;
+            let tree = format!("{}{extras} @ file://{place}", own.name);
             // What depends on the tree's distribution gets the tree, whatever version it asks for.
-            fs_err::write(self.work("overrides.txt"), format!("{tree}\n"))?;
-            overrides = Some(format!("{WORK}/overrides.txt"));
+            overrides = Some(step.give("overrides.txt", &format!("{tree}\n"))?);
             input.push(tree);
         }
-        fs_err::write(self.work("input.in"), input.join("\n") + "\n")?;
-        fs_err::write(self.work("constraints.txt"), wanted.constraints.join("\n") + "\n")?;
-        let output = self.work("output.lock");
-        if output.exists() {
-            fs_err::remove_file(&output)?;
-        }
-        let (input, constraints) = (format!("{WORK}/input.in"), format!("{WORK}/constraints.txt"));
+        let input = step.give("input.in", &(input.join("\n") + "\n"))?;
+        let constraints = step.give("constraints.txt", &(wanted.constraints.join("\n") + "\n"))?;
         let compile = Compile {
-            python: &self.python.executable,
+            python: &self.tooling.python.executable,
             input: &input,
-            constraints: Some(&constraints).filter(|_| !wanted.constraints.is_empty()).map(String::as_str),
+            constraints: Some(constraints.as_str()).filter(|_| !wanted.constraints.is_empty()),
             overrides: overrides.as_deref(),
-            output: &format!("{WORK}/output.lock"),
-            exclude_newer: &self.exclude_newer,
+            output: &format!("{OUT}/output.lock"),
             without: own.map(|own| own.name.as_str()),
         };
-        let job = self.uv_job(uv::compile_arguments(&compile), Network::Host, Vec::new());
-        self.run(stage, &job, RESOLVE_LIMIT)?;
-        Ok(Lock::parse(&fs_err::read_to_string(&output)?))
+        self.uv(stage, &step, uv::compile_arguments(&compile), Vec::new(), RESOLVE_LIMIT)?;
+        let text = step.out()?.read(Path::new("output.lock"), LARGEST_LOCK)?;
+        Ok(self.direct.published(&Lock::parse(&String::from_utf8_lossy(&text))))
     }
 
-    /// Makes an empty virtual environment on the host folder that the job sees as `inside`.
-    pub fn create_venv(&self, host: &Path, inside: &Path) -> Attempt<()> {
-        if host.exists() {
-            fs_err::remove_dir_all(host)?;
+    /// Makes a virtual environment that holds exactly what a lock says, and the wheel of the tree.
+    pub fn install(&self, stage: &str, lock: &Lock, own: Option<&Wheel>, target: Target<'_>) -> Attempt<()> {
+        loop {
+            let built = self.door.asked().built;
+            let result = self.install_once(stage, lock, &built, own, target);
+            // The hash of a wheel that is built when uv asks for it is not in the list: now it is known.
+            let more = self.door.asked().built.len() > built.len();
+            match result {
+                Err(Trouble::Step(_)) if more => {}
+                result => return result,
+            }
         }
-        fs_err::create_dir_all(host)?;
-        let python = self.python.executable.to_string_lossy().into_owned();
-        let argv = vec![
-            python,
-            "-I".into(),
-            "-m".into(),
-            "venv".into(),
-            "--without-pip".into(),
-            inside.to_string_lossy().into(),
-        ];
-        let mounts = vec![Mount::Writable { host: host.to_owned(), inside: inside.to_owned() }];
-        self.run("creating the virtual environment", &self.job(argv, Network::Off, mounts), SHORT_LIMIT)
-            .map(drop)
     }
 
-    /// Makes a virtual environment hold exactly what a lock says.
-    pub fn sync(&self, stage: &str, lock: &Lock, host: &Path, inside: &Path) -> Attempt<()> {
-        let venv = || vec![Mount::Writable { host: host.to_owned(), inside: inside.to_owned() }];
-        let (hashed, direct) = (lock.hashed(), lock.direct());
-        if !hashed.is_empty() {
-            fs_err::write(self.work("sync.lock"), hashed)?;
-            let arguments = uv::sync_arguments(inside, &format!("{WORK}/sync.lock"), &self.exclude_newer);
-            self.run(stage, &self.uv_job(arguments, Network::Host, venv()), INSTALL_LIMIT)?;
+    fn install_once(
+        &self,
+        stage: &str,
+        lock: &Lock,
+        built: &BTreeSet<index::Built>,
+        own: Option<&Wheel>,
+        target: Target<'_>,
+    ) -> Attempt<()> {
+        self.create_venv(target)?;
+        let step = self.tooling.step()?;
+        let mut list = self.list(lock, built);
+        if let Some(own) = own {
+            let place = step.give_file(&own.filename, &own.file)?;
+            list.push_str(&format!("{} @ file://{place} --hash=sha256:{}\n", own.name, own.sha256));
         }
-        if !direct.is_empty() {
-            fs_err::write(self.work("direct.lock"), direct)?;
-            let file = format!("{WORK}/direct.lock");
-            let arguments = uv::install_arguments(
-                inside,
-                &["--exclude-newer", &self.exclude_newer, "--requirements", &file],
-            );
-            self.run(stage, &self.uv_job(arguments, Network::Host, venv()), INSTALL_LIMIT)?;
+        if list.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let list = step.give("sync.lock", &list)?;
+        let venv = Mount::Writable { host: target.host.to_owned(), inside: target.inside.to_owned() };
+        let arguments = uv::sync_arguments(target.inside, &list);
+        self.uv(stage, &step, arguments, vec![venv], INSTALL_LIMIT).map(drop)
     }
 
-    /// Makes the build environment of the tree and the wheel that stands for it. Gives the build lock too.
-    pub fn build_tree(&self, build: &BuildSystem, source_root: &Path) -> Attempt<(TreeWheel, Lock)> {
-        let host = self.work("build");
-        self.create_venv(&host, Path::new(BUILD))?;
-        let mut wanted = Wanted { requirements: build.requires.clone(), ..Wanted::default() };
-        let mut lock = self.build_requirements(&wanted)?;
-        let spec = serde_json::json!({
-            "backend": build.backend,
-            "backend_path": build.backend_path,
-            "root": self.backend.places().root,
-            "source_root": source_root,
-            "out": format!("{WORK}/wheel"),
-        });
-        fs_err::write(self.work("spec.json"), spec.to_string())?;
-        let required: Required = self.hook("asking the tree for its build requirements", "requires")?;
-        if !required.requires.is_empty() {
-            wanted.requirements.extend(required.requires);
-            lock = self.build_requirements(&wanted)?;
+    /// The lock as uv installs it: with the hashes of wheels that were built here, and from the door what lies at no index.
+    fn list(&self, lock: &Lock, built: &BTreeSet<index::Built>) -> String {
+        let mut list = String::new();
+        for entry in lock.entries() {
+            let (requirement, mut hashes) = match self.direct.wheel(&entry.requirement) {
+                Some((local, sha256)) => (local, vec![format!("sha256:{sha256}")]),
+                None => (entry.requirement.clone(), entry.hashes.clone()),
+            };
+            let is_it = |one: &&index::Built| entry.requirement == format!("{}=={}", one.name, one.version);
+            hashes.extend(built.iter().filter(is_it).map(|one| format!("sha256:{}", one.wheel_sha256)));
+            list.push_str(&requirement);
+            for hash in hashes {
+                list.push_str(" --hash=");
+                list.push_str(&hash);
+            }
+            list.push('\n');
         }
-        Ok((self.hook("building the tree", "build")?, lock))
+        list
     }
 
-    fn build_requirements(&self, wanted: &Wanted) -> Attempt<Lock> {
-        if wanted.requirements.is_empty() {
-            return Ok(Lock::default());
+    fn create_venv(&self, target: Target<'_>) -> Attempt<()> {
+        if target.host.symlink_metadata().is_ok() {
+            step::discard(target.host)?;
         }
-        let lock = self.resolve("resolving the build requirements", wanted, None)?;
-        self.sync("installing the build requirements", &lock, &self.work("build"), Path::new(BUILD))?;
-        Ok(lock)
-    }
-
-    fn hook<T: serde::de::DeserializeOwned>(&self, stage: &str, action: &str) -> Attempt<T> {
-        let answer = self.work("answer.json");
-        if answer.exists() {
-            fs_err::remove_file(&answer)?;
-        }
-        let argv = [&format!("{BUILD}/bin/python"), &format!("{WORK}/hooks.py"), action];
-        let files = [format!("{WORK}/spec.json"), format!("{WORK}/answer.json")];
-        let argv = argv.into_iter().map(str::to_owned).chain(files).collect();
-        let root = &self.backend.places().root;
-        let mounts = vec![
-            Mount::Writable { host: self.work("build"), inside: BUILD.into() },
-            Mount::Writable { host: self.folder.join("tree"), inside: root.clone() },
-        ];
-        let mut job = self.job(argv, Network::Off, mounts);
-        job.cwd.clone_from(root);
-        job.env.insert("PATH".to_owned(), format!("{BUILD}/bin:{SYSTEM_PATH}"));
-        job.env.extend(self.build_variables.clone());
-        self.run(stage, &job, HOOK_LIMIT)?;
-        let text = fs_err::read(&answer)?;
-        serde_json::from_slice(&text).map_err(|error| {
-            Error::harness(format!("{stage}: the answer cannot be read")).with_source(error).into()
-        })
-    }
-
-    /// Installs the wheel of the tree, offline and without dependencies.
-    pub fn install_wheel(&self, own: &TreeWheel) -> Attempt<()> {
-        let inside = &self.backend.places().venv;
-        let wheel = format!("{WORK}/wheel/{}", own.wheel);
-        let arguments = uv::install_arguments(inside, &["--offline", "--no-index", "--no-cache", &wheel]);
-        let mounts = vec![Mount::Writable { host: self.folder.join("venv"), inside: inside.clone() }];
-        self.run("installing the tree", &self.uv_job(arguments, Network::Off, mounts), INSTALL_LIMIT)
-            .map(drop)
-    }
-
-    /// Compiles byte code of environment and tree, under the paths that runs see. Files that do not compile are the
-    /// tests' business.
-    pub fn compile_bytecode(&self) -> Attempt<()> {
-        let places = self.backend.places();
-        let python = places.venv.join("bin/python").to_string_lossy().into_owned();
-        let mut argv: Vec<String> =
-            [&python, "-I", "-m", "compileall", "-qq", "-j", "0"].map(str::to_owned).into();
-        argv.extend(
-            [places.venv.join("lib"), places.root.clone()].map(|path| path.to_string_lossy().into_owned()),
-        );
-        let mounts = vec![
-            Mount::Writable { host: self.folder.join("venv"), inside: places.venv.clone() },
-            Mount::Writable { host: self.folder.join("tree"), inside: places.root.clone() },
-        ];
-        let mut job = self.job(argv, Network::Off, mounts);
-        job.env.remove("PYTHONDONTWRITEBYTECODE");
-        let finished = again::run(self.backend, &job, SHORT_LIMIT)?;
-        if finished.timed_out {
-            return Err(Error::harness("compiling byte code took too long").into());
-        }
-        // Exit code 1 means that some file does not compile; a traceback means that compiling itself broke.
-        if finished.stderr.contains("Traceback (most recent call last)") {
-            let detail = uv::tail(&finished.stderr, &Secrets::default());
-            return Err(Error::harness("compiling byte code broke off").with_detail(detail).into());
+        fs_err::create_dir_all(target.host)?;
+        let tooling = &self.tooling;
+        let python = tooling.python.executable.to_string_lossy().into_owned();
+        let inside = target.inside.to_string_lossy().into_owned();
+        let mut argv: Vec<String> = [&python, "-I", "-m", "venv", "--without-pip"].map(str::to_owned).into();
+        argv.push(inside);
+        let step = tooling.step()?;
+        let venv = Mount::Writable { host: target.host.to_owned(), inside: target.inside.to_owned() };
+        let job = tooling.job(argv, &step, vec![venv]);
+        tooling.run("creating the virtual environment", &job, SHORT_LIMIT)?;
+        if let Some(path) = target.path {
+            // Nothing foreign has written here yet.
+            let site = format!("lib/python{}/site-packages/tree.pth", tooling.python.minor());
+            fs_err::write(target.host.join(site), format!("{}\n", path.display()))?;
         }
         Ok(())
     }
 
-    fn uv_job(&self, arguments: Vec<String>, network: Network, mut mounts: Vec<Mount>) -> Job {
-        mounts.push(Mount::ReadOnly { host: self.uv.executable.clone(), inside: UV.into() });
-        mounts.push(Mount::Writable { host: self.tools.uv_cache.clone(), inside: UV_CACHE.into() });
+    /// Runs uv, which reaches the door and nothing else.
+    fn uv(
+        &self,
+        stage: &str,
+        step: &Step,
+        arguments: Vec<String>,
+        mut mounts: Vec<Mount>,
+        limit: Duration,
+    ) -> Attempt<Finished> {
+        let tooling = &self.tooling;
+        let cache = tooling.folder.join("uv");
+        fs_err::create_dir_all(&cache)?;
+        mounts.push(Mount::ReadOnly { host: tooling.uv.executable.clone(), inside: UV.into() });
+        mounts.push(Mount::Scratch { host: cache, inside: UV_CACHE.into() });
         let argv = std::iter::once(UV.to_owned()).chain(arguments).collect();
-        let mut job = self.job(argv, network, mounts);
+        let configuration = step.give("uv.toml", &self.door.configuration())?;
+        let mut job = tooling.job(argv, step, mounts);
         for (name, value) in [
             ("UV_CACHE_DIR", UV_CACHE),
-            // A copy keeps the environment whole when the cache is cleaned.
+            ("UV_CONFIG_FILE", &configuration),
             ("UV_LINK_MODE", "copy"),
-            ("UV_NO_CONFIG", "1"),
             ("UV_NO_PROGRESS", "1"),
             ("UV_PYTHON_DOWNLOADS", "never"),
         ] {
             job.env.insert(name.to_owned(), value.to_owned());
         }
-        if network == Network::Host {
-            let variables = &self.tools.variables;
-            let (named, files) = if self.backend.shows_host_system() {
-                let place = |file: PathBuf| (file.canonicalize().unwrap_or_else(|_| file.clone()), file);
-                (variables.clone(), uv::certificate_files(variables).into_iter().map(place).collect())
-            } else {
-                uv::carried(variables, Path::new(CERTIFICATES))
-            };
-            let settings = Settings::of(&named);
-            job.env.extend(settings.variables);
-            if !settings.file.is_empty() {
-                configure(&mut job, settings.file);
-            }
-            job.mounts.extend(files.into_iter().map(|(host, inside)| Mount::ReadOnly { host, inside }));
-        }
-        job
+        job.env.extend(self.door.variables());
+        job.service = Some(Arc::clone(&self.door) as Arc<dyn crate::backend::Service>);
+        tooling.run(stage, &job, limit).map_err(|trouble| self.explain(trouble))
     }
 
-    /// A job that sees the interpreter, a home and temporary folder of its own, and these mounts.
-    fn job(&self, argv: Vec<String>, network: Network, more: Vec<Mount>) -> Job {
+    /// Why uv failed, as far as the door knows better.
+    fn explain(&self, trouble: Trouble) -> Trouble {
+        let Trouble::Step(mut failure) = trouble else { return trouble };
+        let asked = self.door.asked();
+        if let Some(upstream) = asked.trouble.first() {
+            let error = Error::repository(format!(
+                "the environment cannot be built: {}: the package index cannot be used",
+                failure.stage
+            ));
+            return Trouble::Stop(
+                error
+                    .with_detail(self.tooling.secrets.redact(upstream))
+                    .with_hint("check the network, proxy, login and certificate settings, then run the same command again"),
+            );
+        }
+        if let Some((what, words)) = asked.failed.iter().next() {
+            failure.output = format!("{what} cannot be built:\n{words}\n{}", failure.output);
+            failure.hint = uv::BUILD_HINT;
+        }
+        let unknown: BTreeSet<&String> = failure.unknown.iter().collect();
+        for (name, place) in &asked.refused {
+            if unknown.contains(name) {
+                failure.output.push_str(&format!(
+                    "\n{name} belongs to the tree ({place}), so no index was asked for it"
+                ));
+            }
+        }
+        Trouble::Step(failure)
+    }
+}
+
+/// Larger locks are nobody's.
+const LARGEST_LOCK: u64 = 64 << 20;
+
+impl Tooling {
+    /// Fresh folders for one job.
+    pub fn step(&self) -> Result<Step> {
+        Step::new(&self.folder.join("steps"))
+    }
+
+    /// A job that sees the interpreter, the folders of its step, and these mounts.
+    pub fn job(&self, argv: Vec<String>, step: &Step, more: Vec<Mount>) -> Job {
         let places = self.backend.places();
-        let mut mounts = vec![
-            Mount::Writable { host: self.work("tmp"), inside: places.tmp.clone() },
-            Mount::Writable { host: self.work("home"), inside: places.home.clone() },
-            Mount::Tmpfs { inside: "/dev/shm".into(), bytes: SHARED_MEMORY },
-            Mount::Writable { host: self.folder.join("work"), inside: WORK.into() },
-        ];
+        let mut mounts = step.mounts(places);
+        mounts.push(Mount::Tmpfs { inside: "/dev/shm".into(), bytes: SHARED_MEMORY });
         if self.python.prefix != Path::new("/usr") {
             mounts.push(Mount::ReadOnly {
                 host: self.python.prefix.clone(),
@@ -372,9 +359,9 @@ impl Workshop<'_> {
         Job {
             argv,
             env: env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-            cwd: WORK.into(),
+            cwd: IN.into(),
             mounts,
-            network,
+            network: Network::Off,
             may_mount: false,
             limits: JobLimits::default(),
             channel: false,
@@ -382,59 +369,52 @@ impl Workshop<'_> {
         }
     }
 
-    /// A full disk is nobody's but the machine's: no other rung would do better.
-    fn disk_trouble(&self, stage: &str, text: &str) -> Option<Error> {
-        let full = text.contains("No space left on device") || text.contains("Disk quota exceeded");
-        full.then(|| {
-            if !self.backend.shows_host_system() {
-                return Error::machine(format!("{stage}: the engine's disk is full")).with_hint(
-                    "free space there (`gistmill clean`, `docker system prune`) and run the same command again",
-                );
-            }
-            Error::machine(format!("{stage}: the disk that holds {} is full", self.folder.display()))
-                .with_hint("free some disk space, or name another place with --cache-dir, and run the same command again")
-        })
+    /// A full disk is nobody's but the machine's: no other rung would do better. Foreign code that speaks of one is believed
+    /// only where the disk is full indeed.
+    fn disk_trouble(&self, stage: &str, text: &str, is_foreign: bool) -> Option<Error> {
+        let said = text.contains("No space left on device") || text.contains("Disk quota exceeded");
+        let local = self.backend.shows_host_system();
+        if !said || is_foreign && !(local && is_full(&self.folder)) {
+            return None;
+        }
+        if !local {
+            return Some(Error::machine(format!("{stage}: the engine's disk is full")).with_hint(
+                "free space there (`gistmill clean`, `docker system prune`) and run the same command again",
+            ));
+        }
+        let message = format!("{stage}: the disk that holds {} is full", self.folder.display());
+        Some(Error::machine(message).with_hint(
+            "free some disk space, or name another place with --cache-dir, and run the same command again",
+        ))
     }
 
-    fn run(&self, stage: &str, job: &Job, limit: Duration) -> Attempt<Finished> {
-        let finished = again::run(self.backend, job, limit)?;
+    /// Runs a job that must exit with 0.
+    pub fn run(&self, stage: &str, job: &Job, limit: Duration) -> Attempt<Finished> {
+        let finished = again::run(&*self.backend, job, limit)?;
         if finished.success() {
             return Ok(finished);
         }
         let text = format!("{}\n{}", finished.stdout, finished.stderr);
-        let mut output = uv::tail(&text, &Secrets::of(&self.tools.variables));
+        let mut output = uv::tail(&text, &self.secrets);
         if finished.timed_out {
             output = format!("{output}\ntook longer than {} minutes", limit.as_secs() / 60);
         }
-        if let Some(trouble) = self.disk_trouble(stage, &text) {
+        if let Some(trouble) = self.disk_trouble(stage, &text, job.service.is_none()) {
             return Err(Trouble::Stop(trouble.with_detail(output)));
         }
-        let hint = if job.network == Network::Host { uv::hint(&text) } else { HOOK_HINT };
-        let failure =
-            Failure { stage: stage.to_owned(), output, hint, unknown: uv::unknown_distributions(&text) };
-        if job.network == Network::Host && uv::is_network_trouble(&text) {
-            return Err(Trouble::Stop(failure.into_error()));
-        }
-        Err(Trouble::Step(failure))
+        let hint = if job.service.is_some() { uv::hint(&text) } else { HOOK_HINT };
+        let unknown = uv::unknown_distributions(&text);
+        Err(Trouble::Step(Failure { stage: stage.to_owned(), output, hint, unknown }))
     }
 }
 
-/// Has uv read a configuration that is never on a disk, nor in an argument, nor in a variable that uv would expand.
-fn configure(job: &mut Job, file: String) {
-    let script = format!(
-        "umask 077; printf %s \"${HANDED_OVER}\" > {UV_CONFIG} && unset {HANDED_OVER} && exec \"$@\""
-    );
-    let argv = std::mem::take(&mut job.argv);
-    job.argv = ["/bin/sh", "-c", &script, "sh"].map(str::to_owned).into_iter().chain(argv).collect();
-    job.env.remove("UV_NO_CONFIG");
-    job.env.insert("UV_CONFIG_FILE".to_owned(), UV_CONFIG.to_owned());
-    job.env.insert(HANDED_OVER.to_owned(), file);
-}
+/// Whether less than this is left on the disk of a folder.
+const NEARLY_FULL: u64 = 64 << 20;
 
-/// In the shared memory of the job, which goes with it.
-const UV_CONFIG: &str = "/dev/shm/uv.toml";
-/// The variable that carries the configuration into the sandbox.
-const HANDED_OVER: &str = "uv_configuration";
+fn is_full(folder: &Path) -> bool {
+    nix::sys::statvfs::statvfs(folder)
+        .is_ok_and(|disk| disk.blocks_available().saturating_mul(disk.fragment_size()) < NEARLY_FULL)
+}
 
 /// Builds and the byte-code compiler use semaphores, which lie in shared memory.
 const SHARED_MEMORY: u64 = 256 << 20;

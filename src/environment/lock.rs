@@ -9,11 +9,15 @@ pub struct Lock {
     entries: Vec<Entry>,
 }
 
+/// One distribution of a lock.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
-    name: String,
-    requirement: String,
-    hashes: Vec<String>,
+pub struct Entry {
+    /// Normalized.
+    pub name: String,
+    /// `name==version`, or `name @ address`.
+    pub requirement: String,
+    /// `sha256:…`, sorted.
+    pub hashes: Vec<String>,
 }
 
 impl Lock {
@@ -52,9 +56,22 @@ impl Lock {
         sha256_hex(self.text().as_bytes())
     }
 
-    /// The entries that a hash protects.
-    pub fn hashed(&self) -> String {
-        render(self.entries.iter().filter(|entry| !entry.hashes.is_empty()))
+    /// Every distribution, sorted.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The same lock, where the function gives another requirement and other hashes for one.
+    #[must_use]
+    pub fn with_requirements(&self, replace: impl Fn(&str) -> Option<(String, Vec<String>)>) -> Lock {
+        let mut entries = self.entries.clone();
+        for entry in &mut entries {
+            if let Some((requirement, hashes)) = replace(&entry.requirement) {
+                (entry.requirement, entry.hashes) = (requirement, hashes);
+            }
+        }
+        entries.sort();
+        Lock { entries }
     }
 
     /// The entries without a hash: git references, whose commit stands in for one.
@@ -124,7 +141,6 @@ mod tests {
     fn entries_without_hash_are_told_apart() {
         let lock = Lock::parse(TEXT);
         assert_eq!(lock.direct(), "w @ git+https://h.example/w@0123\n");
-        assert_eq!(Lock::parse(&lock.hashed()).len(), 2);
         assert!(lock.has("attrs") && !lock.has("x"));
     }
 }

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::python::{self, Interpreter};
 use super::uv::{self, Uv};
 use crate::backend::docker::image::Downloads;
 use crate::error::Result;
+use crate::index::{Index, Settings};
 use crate::store::Cache;
-
-/// The variable by which uv builds no source distributions.
-const NO_BUILD: &str = "UV_NO_BUILD";
 
 /// The image that environments stand on, where they are built in containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +28,9 @@ pub struct Tools {
     pub interpreters: Vec<Interpreter>,
     /// Variables that commands which download get, and no others.
     pub(super) variables: BTreeMap<String, String>,
-    pub(super) uv_cache: PathBuf,
+    /// The door to the package indexes; opened when it is first needed.
+    index: Arc<OnceLock<Arc<Index>>>,
+    pub(super) cache: Cache,
     folder: PathBuf,
     uv: Mutex<Option<Uv>>,
     /// None on this machine itself.
@@ -47,7 +47,8 @@ impl Tools {
         Ok(Tools {
             interpreters: python::discover(&folder.join("interpreters.json"))?,
             variables: uv::download_variables(std::env::vars()),
-            uv_cache: cache.dir("uv")?,
+            index: Arc::default(),
+            cache: cache.clone(),
             folder,
             uv: Mutex::new(None),
             foundation: None,
@@ -62,16 +63,12 @@ impl Tools {
         Ok(Tools {
             interpreters,
             variables: self.variables.clone(),
-            uv_cache: self.uv_cache.clone(),
+            index: Arc::clone(&self.index),
+            cache: self.cache.clone(),
             folder: self.folder.clone(),
             uv: Mutex::new(Some(self.uv()?)),
             foundation: Some(foundation),
         })
-    }
-
-    /// Where uv keeps its downloads.
-    pub fn uv_cache(&self) -> &Path {
-        &self.uv_cache
     }
 
     /// What installing packages of a distribution needs of the user's settings: proxies, and certificates.
@@ -90,6 +87,18 @@ impl Tools {
         })
     }
 
+    /// The package indexes as the user's settings name them.
+    ///
+    /// # Errors
+    /// Settings that cannot be used; IO errors.
+    pub fn index(&self) -> Result<Arc<Index>> {
+        if let Some(index) = self.index.get() {
+            return Ok(Arc::clone(index));
+        }
+        let index = Index::new(Settings::of(&self.variables)?, self.cache.dir("index")?)?;
+        Ok(Arc::clone(self.index.get_or_init(|| Arc::new(index))))
+    }
+
     /// uv, installed into the cache's `tools/` when the machine has none.
     ///
     /// # Errors
@@ -106,18 +115,6 @@ impl Tools {
         Ok(known.insert(uv).clone())
     }
 
-    /// The same, but what has no wheel is refused instead of built.
-    #[must_use]
-    pub fn without_builds(mut self) -> Self {
-        self.variables.insert(NO_BUILD.to_owned(), "1".to_owned());
-        self
-    }
-
-    /// Whether dependencies without a wheel are built.
-    pub fn builds(&self) -> bool {
-        !self.variables.contains_key(NO_BUILD)
-    }
-
     /// Tools that need not exist, for tests with a scripted backend.
     #[cfg(test)]
     pub(super) fn scripted(cache: &Cache, interpreters: Vec<Interpreter>) -> Self {
@@ -127,7 +124,8 @@ impl Tools {
         Tools {
             interpreters,
             variables: variables.into(),
-            uv_cache: cache.root().join("uv"),
+            index: Arc::default(),
+            cache: cache.clone(),
             folder: cache.root().join("tools"),
             uv: Mutex::new(Some(uv)),
             foundation: None,

@@ -1,13 +1,17 @@
 //! The run tree: a copy of the pinned tree with one orphan commit, no remote, and a clean status.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::FileTimes;
+use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use git2::{Repository, RepositoryInitOptions, Signature, Time};
+use sha2::{Digest, Sha256};
 use walkdir::WalkDir;
 
+use crate::beneath::{Entry, Folder, Kind};
 use crate::error::{Error, Result};
 use crate::record::id::sha256_hex;
 
@@ -47,12 +51,14 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
 }
 
 fn same_time(source: &Path, target: &Path) -> Result<()> {
-    let modified = fs_err::metadata(source)?.modified()?;
+    set_time(&fs_err::File::open(target)?, fs_err::metadata(source)?.modified()?)
+}
+
+fn set_time(file: &fs_err::File, modified: SystemTime) -> Result<()> {
     let times = FileTimes::new().set_modified(modified).set_accessed(modified);
-    let file = fs_err::File::open(target)?;
     file.file()
         .set_times(times)
-        .map_err(|error| Error::from(error).at(format!("cannot date {}", target.display())))
+        .map_err(|error| Error::from(error).at(format!("cannot date {}", file.path().display())))
 }
 
 fn walk_error(root: &Path, error: walkdir::Error) -> Error {
@@ -71,7 +77,7 @@ pub fn list(root: &Path) -> Result<Listing> {
         let relative = entry.path().strip_prefix(root).unwrap_or(entry.path()).to_owned();
         if entry.file_type().is_symlink() {
             let target = fs_err::read_link(entry.path())?;
-            found.insert(relative, format!("-> {}", target.display()));
+            found.insert(relative, link_text(&target));
         } else if entry.file_type().is_file() {
             found.insert(relative, sha256_hex(&fs_err::read(entry.path())?));
         }
@@ -79,21 +85,108 @@ pub fn list(root: &Path) -> Result<Listing> {
     Ok(found)
 }
 
-/// What building changed in a tree.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Changes {
-    /// New files and folders as lines of an exclude file, outermost folders first.
-    pub added: Vec<String>,
-    /// Files of the pinned tree that were changed or removed.
-    pub altered: Vec<PathBuf>,
+fn link_text(target: &Path) -> String {
+    format!("-> {}", target.display())
 }
 
-/// Compares two listings. Pure.
-pub fn changes(before: &Listing, after: &Listing) -> Changes {
-    let known_folder = |folder: &Path| before.keys().any(|path| path.starts_with(folder));
-    let mut added: Vec<String> = Vec::new();
-    for path in after.keys().filter(|path| !before.contains_key(*path)) {
-        // The outermost folder that the pinned tree does not have stands for everything in it.
+/// What a build left in its copy of the tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Left {
+    /// Files and links that the pinned tree does not have.
+    pub added: Vec<Entry>,
+    /// Files of the pinned tree that were changed or removed.
+    pub altered: Vec<PathBuf>,
+    /// What is not taken over: pipes and devices, and what lies where the pinned tree has a file or a link.
+    pub refused: Vec<PathBuf>,
+}
+
+/// Compares a tree that foreign code wrote to with the pinned listing.
+///
+/// # Errors
+/// When the tree cannot be read, or holds more than a tree does.
+pub fn left(tree: &Folder, pinned: &Listing) -> Result<Left> {
+    let mut left = Left::default();
+    let mut unchanged = BTreeSet::new();
+    for entry in tree.walk()? {
+        let now = match &entry.kind {
+            Kind::Folder => continue,
+            Kind::Link(target) => Some(link_text(target)),
+            Kind::File => Some(hash_of(tree, &entry.path)?),
+            Kind::Other => None,
+        };
+        match pinned.get(&entry.path) {
+            Some(before) if now.as_ref() == Some(before) => drop(unchanged.insert(entry.path)),
+            Some(_) => {}
+            None if is_the_drivers(&entry.path) => {}
+            None if now.is_some() && fits(&entry.path, pinned) => left.added.push(entry),
+            None => left.refused.push(entry.path),
+        }
+    }
+    left.altered = pinned.keys().filter(|path| !unchanged.contains(*path)).cloned().collect();
+    Ok(left)
+}
+
+fn hash_of(tree: &Folder, path: &Path) -> Result<String> {
+    let (mut file, mut hasher, mut buffer) = (tree.open_file(path)?, Sha256::new(), vec![0; 1 << 16]);
+    loop {
+        crate::interrupt::check()?;
+        let length = file.read(&mut buffer).map_err(|error| Error::from(error).at(path.display()))?;
+        if length == 0 {
+            return Ok(hex::encode(hasher.finalize()));
+        }
+        hasher.update(&buffer[..length]);
+    }
+}
+
+/// Byte code and version control are made by the driver alone.
+fn is_the_drivers(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) || is_byte_code(path)
+}
+
+/// Whether a path is one of byte code.
+pub fn is_byte_code(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == "__pycache__")
+        || path.extension().is_some_and(|extension| extension == "pyc")
+}
+
+/// Whether the pinned tree has nothing but folders, or nothing at all, on the way to a path and at it.
+fn fits(path: &Path, pinned: &Listing) -> bool {
+    let is_folder = pinned.range(path.join("")..).next().is_some_and(|(next, _)| next.starts_with(path));
+    !is_folder && path.ancestors().skip(1).all(|folder| !pinned.contains_key(folder))
+}
+
+/// Copies what a build added into a tree that has the pinned files and nothing else.
+///
+/// # Errors
+/// IO errors with action and path.
+pub fn add(from: &Folder, added: &[Entry], tree: &Path) -> Result<()> {
+    for entry in added {
+        let target = tree.join(&entry.path);
+        if let Some(folder) = target.parent() {
+            fs_err::create_dir_all(folder)?;
+        }
+        if let Kind::Link(link) = &entry.kind {
+            symlink(link, &target)
+                .map_err(|error| Error::from(error).at(format!("cannot link {}", target.display())))?;
+            continue;
+        }
+        let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(&target)?;
+        std::io::copy(&mut from.open_file(&entry.path)?, &mut file)?;
+        let mode = if entry.mode & 0o100 == 0 { 0o644 } else { 0o755 };
+        fs_err::set_permissions(&target, std::fs::Permissions::from_mode(mode))?;
+        set_time(&file, entry.modified)?;
+    }
+    Ok(())
+}
+
+/// Lines of an exclude file that name what was added: the outermost folder that the pinned tree does not have stands for
+/// everything in it. Pure.
+pub fn excluded<'a>(added: impl Iterator<Item = &'a Path>, pinned: &Listing) -> Vec<String> {
+    let known_folder = |folder: &Path| {
+        pinned.range(folder.join("")..).next().is_some_and(|(next, _)| next.starts_with(folder))
+    };
+    let mut lines: Vec<String> = Vec::new();
+    for path in added {
         let mut folders: Vec<&Path> =
             path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()).collect();
         folders.reverse();
@@ -102,14 +195,12 @@ pub fn changes(before: &Listing, after: &Listing) -> Changes {
             Some(folder) => format!("/{}/", escape(folder)),
             None => format!("/{}", escape(path)),
         };
-        if added.last() != Some(&line) {
-            added.push(line);
+        if lines.last() != Some(&line) {
+            lines.push(line);
         }
     }
-    added.dedup();
-    let altered =
-        before.iter().filter(|(path, hash)| after.get(*path) != Some(hash)).map(|(path, _)| path.clone());
-    Changes { added, altered: altered.collect() }
+    lines.dedup();
+    lines
 }
 
 /// A path as an exclude pattern takes it literally.
@@ -122,31 +213,6 @@ fn escape(path: &Path) -> String {
         text.push(c);
     }
     text
-}
-
-/// Puts files back as the pinned tree has them.
-///
-/// # Errors
-/// IO errors with action and path.
-pub fn restore(pinned: &Path, tree: &Path, paths: &[PathBuf]) -> Result<()> {
-    for path in paths {
-        let (source, target) = (pinned.join(path), tree.join(path));
-        if target.symlink_metadata().is_ok() {
-            fs_err::remove_file(&target)?;
-        }
-        if let Some(folder) = target.parent() {
-            fs_err::create_dir_all(folder)?;
-        }
-        if source.is_symlink() {
-            let link = fs_err::read_link(&source)?;
-            symlink(&link, &target)
-                .map_err(|error| Error::from(error).at(format!("cannot link {}", target.display())))?;
-        } else {
-            fs_err::copy(&source, &target)?;
-            same_time(&source, &target)?;
-        }
-    }
-    Ok(())
 }
 
 /// Lines that every exclude file has.
@@ -208,22 +274,64 @@ mod tests {
         assert_eq!(seconds("yesterday"), None);
     }
 
+    fn listing(paths: &[(&str, &str)]) -> Listing {
+        paths.iter().map(|(path, hash)| (PathBuf::from(path), (*hash).to_owned())).collect()
+    }
+
     #[test]
     fn what_a_build_added_is_named_by_its_outermost_folder() {
-        let listing = |paths: &[(&str, &str)]| -> Listing {
-            paths.iter().map(|(path, hash)| (PathBuf::from(path), (*hash).to_owned())).collect()
-        };
-        let before = listing(&[("src/a.py", "1"), ("setup.py", "2")]);
-        let after = listing(&[
-            ("src/a.py", "9"),
-            ("setup.py", "2"),
-            ("build/x/y", "3"),
-            ("build/z", "3"),
-            ("src/_v*.py", "4"),
-        ]);
-        let changes = changes(&before, &after);
-        assert_eq!(changes.added, ["/build/", "/src/_v\\*.py"]);
-        assert_eq!(changes.altered, [PathBuf::from("src/a.py")]);
+        let pinned = listing(&[("src-x/b", "3"), ("src/a.py", "1"), ("setup.py", "2")]);
+        let added = ["build/x/y", "build/z", "src/_v*.py"].map(Path::new);
+        assert_eq!(excluded(added.into_iter(), &pinned), ["/build/", "/src/_v\\*.py"]);
+    }
+
+    #[test]
+    fn what_a_build_left_never_takes_the_place_of_the_pinned_tree() {
+        let scratch = tempfile::tempdir().unwrap();
+        let victim = scratch.path().join("victim");
+        fs_err::create_dir(&victim).unwrap();
+        fs_err::write(victim.join("keys"), "mine").unwrap();
+        let pinned = scratch.path().join("pinned");
+        for folder in ["pkg", "data"] {
+            fs_err::create_dir_all(pinned.join(folder)).unwrap();
+        }
+        fs_err::write(pinned.join("pkg/keys"), "theirs").unwrap();
+        fs_err::write(pinned.join("data/a"), "a").unwrap();
+        symlink(&victim, pinned.join("out")).unwrap();
+        let before = list(&pinned).unwrap();
+
+        let built = scratch.path().join("built");
+        copy(&pinned, &built).unwrap();
+        // A folder becomes a link, a link a folder, a file a folder; version control and byte code are brought along.
+        fs_err::remove_dir_all(built.join("pkg")).unwrap();
+        symlink(&victim, built.join("pkg")).unwrap();
+        fs_err::remove_file(built.join("out")).unwrap();
+        fs_err::create_dir(built.join("out")).unwrap();
+        fs_err::write(built.join("out/planted"), "").unwrap();
+        fs_err::remove_file(built.join("data/a")).unwrap();
+        fs_err::create_dir(built.join("data/a")).unwrap();
+        fs_err::write(built.join("data/a/b"), "").unwrap();
+        fs_err::create_dir_all(built.join("new/__pycache__")).unwrap();
+        fs_err::create_dir_all(built.join("new/.git/hooks")).unwrap();
+        fs_err::write(built.join("new/__pycache__/x.pyc"), "").unwrap();
+        fs_err::write(built.join("new/.git/hooks/pre-commit"), "").unwrap();
+        fs_err::write(built.join("new/ext.so"), "code").unwrap();
+        symlink(&victim, built.join("new/link")).unwrap();
+
+        let folder = Folder::open(&built).unwrap();
+        let left = left(&folder, &before).unwrap();
+        let names: Vec<&Path> = left.added.iter().map(|entry| entry.path.as_path()).collect();
+        assert_eq!(names, [Path::new("new/ext.so"), Path::new("new/link")]);
+        assert_eq!(left.altered, ["data/a", "out", "pkg/keys"].map(PathBuf::from));
+        assert_eq!(left.refused, ["data/a/b", "out/planted", "pkg"].map(PathBuf::from));
+
+        let tree = scratch.path().join("tree");
+        copy(&pinned, &tree).unwrap();
+        add(&folder, &left.added, &tree).unwrap();
+        assert_eq!(fs_err::read_to_string(tree.join("pkg/keys")).unwrap(), "theirs");
+        assert_eq!(fs_err::read_to_string(tree.join("new/ext.so")).unwrap(), "code");
+        assert_eq!(fs_err::read_to_string(victim.join("keys")).unwrap(), "mine");
+        assert_eq!(fs_err::read_dir(&victim).unwrap().count(), 1);
     }
 
     #[test]

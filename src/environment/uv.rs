@@ -3,7 +3,7 @@
 //! The arguments are made by pure functions. Variables of the user that say where and how to download reach the
 //! commands that download, and nothing else: no lock, recipe or message ever holds them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
@@ -140,110 +140,6 @@ pub fn download_variables(all: impl Iterator<Item = (String, String)>) -> BTreeM
     found
 }
 
-/// The user's download settings as commands inside a sandbox get them.
-///
-/// What a repository or a dependency asks for may hold `${NAME}`, which uv replaces by a variable whose name is in
-/// upper case: so that no login can be sent anywhere, none is in such a variable. Indexes become a configuration file;
-/// proxies are named in lower case.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Settings {
-    pub variables: BTreeMap<String, String>,
-    /// Text of a configuration file for uv; empty when nothing is to be in it.
-    pub file: String,
-}
-
-impl Settings {
-    /// Out of the user's variables, as [`download_variables`] gives them.
-    pub fn of(variables: &BTreeMap<String, String>) -> Self {
-        let mut settings = Settings::default();
-        for (name, value) in variables {
-            if name.to_uppercase().ends_with("_PROXY") {
-                settings.variables.insert(name.to_lowercase(), value.clone());
-            } else if !is_about_an_index(name) {
-                settings.variables.insert(name.clone(), value.clone());
-            }
-        }
-        let list = |name: &str| -> Vec<&str> {
-            variables.get(name).into_iter().flat_map(|value| value.split_whitespace()).collect()
-        };
-        for address in ["UV_INDEX", "UV_EXTRA_INDEX_URL"].into_iter().flat_map(list) {
-            settings.file.push_str(&index(address, variables, false));
-        }
-        // The newer name of the default index comes first.
-        let default =
-            ["UV_DEFAULT_INDEX", "UV_INDEX_URL"].into_iter().find_map(|name| list(name).first().copied());
-        if let Some(address) = default {
-            settings.file.push_str(&index(address, variables, true));
-        }
-        settings
-    }
-}
-
-fn is_about_an_index(name: &str) -> bool {
-    name != "UV_INDEX_STRATEGY"
-        && (name.starts_with("UV_INDEX") || matches!(name, "UV_DEFAULT_INDEX" | "UV_EXTRA_INDEX_URL"))
-}
-
-/// A `[[index]]` section for `address` or `name=address`; the login of a named one may be in variables of its own.
-fn index(address: &str, variables: &BTreeMap<String, String>, is_default: bool) -> String {
-    let (name, address) = match address.split_once('=') {
-        Some((name, rest)) if !name.contains([':', '/']) => (Some(name), rest),
-        _ => (None, address),
-    };
-    let mut section = toml::Table::new();
-    let login = |kind: &str| {
-        let name = name?.to_uppercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
-        variables.get(&format!("UV_INDEX_{name}_{kind}")).map(|value| percent_encoded(value))
-    };
-    let address = match (address.split_once("://"), login("USERNAME"), login("PASSWORD")) {
-        (Some((scheme, rest)), user, password) if user.is_some() || password.is_some() => {
-            let password = password.map(|password| format!(":{password}")).unwrap_or_default();
-            format!("{scheme}://{}{password}@{rest}", user.unwrap_or_default())
-        }
-        _ => address.to_owned(),
-    };
-    section.extend(name.map(|name| ("name".to_owned(), name.into())));
-    section.insert("url".to_owned(), address.into());
-    section.insert("default".to_owned(), is_default.into());
-    format!("[[index]]\n{section}\n")
-}
-
-fn percent_encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-    text.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
-}
-
-/// Files and folders that the variables name, outside of what a sandbox shows anyway.
-pub fn certificate_files(variables: &BTreeMap<String, String>) -> BTreeSet<PathBuf> {
-    let names = ["SSL_CERT_FILE", "SSL_CERT_DIR", "SSL_CLIENT_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"];
-    let paths = names.iter().filter_map(|name| variables.get(*name)).map(PathBuf::from);
-    paths
-        .filter(|path| path.is_absolute() && path.exists())
-        .filter(|path| !path.starts_with("/usr") && !path.starts_with("/etc/ssl/certs"))
-        .collect()
-}
-
-/// The variables and the files that they name, for a place that has none of the machine's files: `(host, inside)` below
-/// a folder. A folder of certificates stays behind; a file is what can be carried.
-pub fn carried(
-    variables: &BTreeMap<String, String>,
-    folder: &Path,
-) -> (BTreeMap<String, String>, Vec<(PathBuf, PathBuf)>) {
-    let (mut carried, mut files) = (variables.clone(), Vec::new());
-    carried.remove("SSL_CERT_DIR");
-    for name in ["SSL_CERT_FILE", "SSL_CLIENT_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"] {
-        let Some(host) = variables.get(name).and_then(|path| Path::new(path).canonicalize().ok()) else {
-            continue;
-        };
-        let inside = folder.join(name);
-        carried.insert(name.to_owned(), inside.to_string_lossy().into_owned());
-        files.push((host, inside));
-    }
-    (carried, files)
-}
-
 /// What to resolve.
 #[derive(Debug, Clone)]
 pub struct Compile<'a> {
@@ -252,7 +148,6 @@ pub struct Compile<'a> {
     pub constraints: Option<&'a str>,
     pub overrides: Option<&'a str>,
     pub output: &'a str,
-    pub exclude_newer: &'a str,
     /// The tree's own distribution, which no lock holds.
     pub without: Option<&'a str>,
 }
@@ -260,12 +155,11 @@ pub struct Compile<'a> {
 /// `uv pip compile …`, so that the output holds versions and hashes only.
 pub fn compile_arguments(compile: &Compile<'_>) -> Vec<String> {
     let mut arguments: Vec<String> =
-        ["pip", "compile", compile.input, "--quiet", "--python"].map(str::to_owned).into();
+        ["pip", "compile", compile.input, "--quiet", "--no-build", "--python"].map(str::to_owned).into();
     arguments.push(compile.python.to_string_lossy().into_owned());
     for flag in ["--generate-hashes", "--no-header", "--no-annotate"] {
         arguments.push(flag.to_owned());
     }
-    arguments.extend(["--exclude-newer".to_owned(), compile.exclude_newer.to_owned()]);
     arguments.extend(["--output-file".to_owned(), compile.output.to_owned()]);
     if let Some(constraints) = compile.constraints {
         arguments.extend(["--constraints".to_owned(), constraints.to_owned()]);
@@ -280,30 +174,9 @@ pub fn compile_arguments(compile: &Compile<'_>) -> Vec<String> {
 }
 
 /// `uv pip sync --require-hashes …`: the environment holds exactly what the lock says.
-pub fn sync_arguments(venv: &Path, lock: &str, exclude_newer: &str) -> Vec<String> {
+pub fn sync_arguments(venv: &Path, lock: &str) -> Vec<String> {
     let python = venv.join("bin/python").to_string_lossy().into_owned();
-    [
-        "pip",
-        "sync",
-        lock,
-        "--quiet",
-        "--python",
-        &python,
-        "--require-hashes",
-        "--exclude-newer",
-        exclude_newer,
-    ]
-    .map(str::to_owned)
-    .into()
-}
-
-/// `uv pip install --no-deps …` for entries that no hash protects: commits, and the wheel of the tree.
-pub fn install_arguments(venv: &Path, what: &[&str]) -> Vec<String> {
-    let python = venv.join("bin/python").to_string_lossy().into_owned();
-    let mut arguments: Vec<String> =
-        ["pip", "install", "--quiet", "--no-deps", "--python", &python].map(str::to_owned).into();
-    arguments.extend(what.iter().map(|part| (*part).to_owned()));
-    arguments
+    ["pip", "sync", lock, "--quiet", "--no-build", "--python", &python, "--require-hashes"].map(str::to_owned).into()
 }
 
 /// What must not be printed.
@@ -359,32 +232,14 @@ pub fn unknown_distributions(output: &str) -> Vec<String> {
     UNKNOWN.captures_iter(output).map(|found| found[1].to_owned()).collect()
 }
 
-/// Whether an error is about reaching the index, so about nothing that the repository says.
-pub fn is_network_trouble(output: &str) -> bool {
-    const SIGNS: [&str; 9] = [
-        "error sending request",
-        "dns error",
-        "Could not connect",
-        "tcp connect error",
-        "Connection refused",
-        "operation timed out",
-        "invalid peer certificate",
-        "Failed to fetch:",
-        "Request failed after",
-    ];
-    SIGNS.iter().any(|sign| output.contains(sign))
-}
+/// The way out where a source distribution cannot be built.
+pub const BUILD_HINT: &str =
+    "a dependency has no wheel for this interpreter and needs tools of the system; try another `python`";
 
 /// The way out of a failed resolution or installation.
 pub fn hint(output: &str) -> &'static str {
-    if is_network_trouble(output) {
-        "check the network, proxy and certificate settings, then run the same command again"
-    } else if output.contains("missing an upload date") {
-        "the package index gives no upload times; use one that does, or pin versions with `requirements`"
-    } else if output.contains("No solution found") || output.contains("unsatisfiable") {
+    if output.contains("No solution found") || output.contains("unsatisfiable") {
         "set `python`, `groups`, `extras` or `exclude_newer` for this repository"
-    } else if output.contains("Failed to build") || output.contains("build backend") {
-        "a dependency has no wheel for this interpreter and needs tools of the system; try another `python`"
     } else {
         "set `python`, `groups`, `extras` or `requirements` for this repository"
     }
@@ -415,43 +270,6 @@ mod tests {
         );
         let names: Vec<&str> = found.keys().map(String::as_str).collect();
         assert_eq!(names, ["UV_DEFAULT_INDEX", "UV_INDEX_MINE_PASSWORD", "https_proxy"]);
-    }
-
-    #[test]
-    fn no_variable_in_upper_case_holds_a_login() {
-        let variables = [
-            ("UV_DEFAULT_INDEX", "https://u:s3cret@mirror.example/simple"),
-            ("UV_INDEX", "corp=https://corp.example/simple https://v:s3cret@other.example/"),
-            ("UV_INDEX_CORP_USERNAME", "me"),
-            ("UV_INDEX_CORP_PASSWORD", "s3cret/@\""),
-            ("HTTPS_PROXY", "http://w:s3cret@proxy.example:1"),
-            ("UV_INDEX_STRATEGY", "first-index"),
-            ("SSL_CERT_FILE", "/certificates.pem"),
-        ];
-        let settings = Settings::of(
-            &variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
-        );
-        let names: Vec<&str> = settings.variables.keys().map(String::as_str).collect();
-        assert_eq!(names, ["SSL_CERT_FILE", "UV_INDEX_STRATEGY", "https_proxy"]);
-        let file: toml::Table = settings.file.parse().expect("uv reads TOML");
-        let urls: Vec<(Option<&str>, &str, bool)> = file["index"]
-            .as_array()
-            .expect("a list")
-            .iter()
-            .map(|one| {
-                let name = one.get("name").and_then(toml::Value::as_str);
-                (name, one["url"].as_str().expect("text"), one["default"].as_bool().expect("a flag"))
-            })
-            .collect();
-        assert_eq!(
-            urls,
-            [
-                (Some("corp"), "https://me:s3cret%2F%40%22@corp.example/simple", false),
-                (None, "https://v:s3cret@other.example/", false),
-                (None, "https://u:s3cret@mirror.example/simple", true),
-            ]
-        );
-        assert_eq!(Settings::of(&BTreeMap::new()), Settings::default());
     }
 
     #[test]

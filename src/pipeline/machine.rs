@@ -138,9 +138,7 @@ impl Machine {
         let base =
             engine.patiently(|| image::base(&engine, &name, &repo.system_packages, &downloads, progress))?;
         progress(&format!("looking at {}", base.name));
-        let downloads = (tools.uv_cache(), tools.builds());
-        let backend =
-            engine.patiently(|| DockerBackend::workshop(&engine, &base.id, downloads, self.limits()))?;
+        let backend = engine.patiently(|| DockerBackend::workshop(&engine, &base.id, self.limits()))?;
         self.strictness.accept(backend.isolation())?;
         let interpreters = python::in_backend(&backend)?;
         let foundation =

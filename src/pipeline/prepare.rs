@@ -1,5 +1,6 @@
 //! A repository's way up to its groups: source → environment → collect.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -93,15 +94,15 @@ impl Preparation<'_> {
         let place = machine.place(self.repo, tools, &progress)?;
         let gate = |candidate: &environment::Candidate<'_>| self.gate(&place, candidate);
         let tools = place.tools.as_ref().unwrap_or(tools);
-        environment::build(pinned, self.repo, cache, &*place.backend, tools, &gate, &progress)
+        environment::build(pinned, self.repo, cache, &place.backend, tools, &gate, &progress)
     }
 
-    /// Collects in a candidate environment: does it hold what the tests import? Leaves byte code behind.
+    /// Collects in a candidate environment: does it hold what the tests import? What is written goes with the runner.
     fn gate(&self, place: &Place, candidate: &environment::Candidate<'_>) -> Result<environment::GateReport> {
         let backend = &*place.backend;
         let runner = runner::unpack(self.pipeline.cache)?;
         let env = world::base_environment(backend.places(), candidate.env);
-        let mut setting = Setting::for_tree(
+        let setting = Setting::for_tree(
             backend.places(),
             candidate.python_prefix,
             candidate.venv,
@@ -110,7 +111,6 @@ impl Preparation<'_> {
             &runner,
             &self.pipeline.config.limits,
         );
-        setting.overlays = false;
         let found = match collect::discover(backend, &setting, candidate.tests, &[]) {
             Ok((found, _)) => found,
             Err(error) if error.fault() == Fault::Repository => {
@@ -119,11 +119,13 @@ impl Preparation<'_> {
             }
             Err(error) => return Err(error),
         };
+        let files: BTreeSet<String> = found.items.iter().map(|item| item.file.clone()).collect();
         Ok(environment::GateReport {
             collected: found.items.len(),
             collection_errors: found.errors.iter().filter(|error| error.kind == "error").count(),
             missing_modules: found.errors.iter().filter_map(|error| error.missing_module.clone()).collect(),
             failure: None,
+            files: files.into_iter().collect(),
             switched_off: found.neutralise.into_iter().map(Into::into).collect(),
         })
     }

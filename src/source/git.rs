@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use git2::{Commit, ObjectType, Oid, Repository, Tree};
 
-use super::location::Location;
+use super::location::{Location, Remote};
 use super::tree::{self, Kind};
 use super::{Content, Context, Request};
 use crate::error::{Error, Result};
@@ -60,6 +60,24 @@ pub fn pin(
         }
         (result, _) => result,
     })
+}
+
+/// See [`super::checkout`].
+pub fn checkout(context: &Context<'_>, url: &str, reference: &str, target: &Path) -> Result<String> {
+    let Location::Remote(remote) = Location::parse(url)? else {
+        return Err(Error::repository(format!("`{url}` is a folder of this machine")));
+    };
+    let location = Location::Remote(Remote { anonymous: true, ..remote });
+    let commit = if CommitSha::new(reference).is_ok() {
+        reference.to_owned()
+    } else {
+        let found = reference::resolve(&location, reference)?;
+        found.ok_or_else(|| Error::repository(format!("{location} has nothing that is called `{reference}`")))?
+    };
+    let repository = open_with(context, &location, &commit)?;
+    let part = Part { location, repository, commit: commit.clone(), below: PathBuf::new() };
+    part.export(context, target, false)?;
+    Ok(commit)
 }
 
 /// A commit to write, or only what it has below one directory.

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::record::id::sha256_hex;
 use crate::redact::redact;
 
 /// Where a git repository lies.
@@ -22,9 +23,17 @@ pub struct Remote {
     pub url: String,
     pub user: Option<String>,
     pub password: Option<String>,
+    /// No login of the user's is offered: the address is not from the user.
+    pub anonymous: bool,
 }
 
 impl Remote {
+    /// What the cache's repository for it is called. What was fetched with a login is out of reach without one.
+    pub fn cache_name(&self) -> String {
+        let kind = if self.anonymous { "anonymous " } else { "" };
+        sha256_hex(format!("{kind}{}", self.shown()).as_bytes())
+    }
+
     /// The address as it may be printed and stored.
     pub fn shown(&self) -> String {
         redact(&self.url)
@@ -99,13 +108,13 @@ fn parse_url(scheme: &str, rest: &str) -> Result<Remote> {
         None => (None, None),
     };
     let url = format!("{scheme}://{host}{path}");
-    Ok(Remote { url, user: filled(user), password: filled(password) })
+    Ok(Remote { url, user: filled(user), password: filled(password), anonymous: false })
 }
 
 fn parse_scp_like(host: &str, path: &str) -> Remote {
     let (user, host) =
         host.rsplit_once('@').map_or((None, host), |(user, host)| (Some(user.to_owned()), host));
-    Remote { url: format!("{host}:{path}"), user, password: None }
+    Remote { url: format!("{host}:{path}"), user, password: None, anonymous: false }
 }
 
 fn filled(text: Option<String>) -> Option<String> {

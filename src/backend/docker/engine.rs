@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bollard::container::AttachContainerResults;
 use bollard::errors::Error as ClientError;
 use bollard::models::{
-    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount as EngineMount, MountType, ResourcesUlimits,
+    ContainerCreateBody, HostConfig, HostConfigLogConfig, ResourcesUlimits,
 };
 use bollard::query_parameters::{
     AttachContainerOptionsBuilder, CreateContainerOptions, InspectContainerOptions,
@@ -58,8 +58,6 @@ pub struct Spec<'a> {
     /// As root, with these capabilities, for a step that only runs programs of the distribution.
     pub root: Option<&'a [&'a str]>,
     pub read_only: bool,
-    /// Name of a volume and where it lies inside.
-    pub volumes: Vec<(String, String)>,
     /// Folders in memory, which no image keeps.
     pub tmpfs: Vec<String>,
     pub limits: ContainerLimits,
@@ -258,12 +256,6 @@ impl Engine {
                 format!("seccomp={SECCOMP}")
             });
         }
-        let volume = |(name, target): &(String, String)| EngineMount {
-            target: Some(target.clone()),
-            source: Some(name.clone()),
-            typ: Some(MountType::VOLUME),
-            ..EngineMount::default()
-        };
         let ulimit = |name: &str, (soft, hard): (i64, i64)| ResourcesUlimits {
             name: Some(name.to_owned()),
             soft: Some(soft),
@@ -290,7 +282,6 @@ impl Engine {
             ulimits: Some(ulimits),
             log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
             tmpfs: Some(spec.tmpfs.iter().map(|path| (path.clone(), "mode=700".to_owned())).collect()),
-            mounts: Some(spec.volumes.iter().map(volume).collect()),
             // A process namespace of its own inside needs a /proc that nothing covers; there it is covered again.
             masked_paths: spec.root.is_none().then(Vec::new),
             readonly_paths: spec.root.is_none().then(Vec::new),

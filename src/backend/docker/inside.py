@@ -254,6 +254,11 @@ def apply(entry, number, payload):
         os.makedirs(target, exist_ok=True)
         mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV, "size=%d,mode=1777" % entry["bytes"])
         return
+    if kind == "scratch":
+        source = "%s/scratch-%d" % (payload, number)
+        os.mkdir(source)
+        bind(source, target, False)
+        return
     source = payload + "/" + entry["sent"] if "sent" in entry else "/old" + entry["image"]
     if kind == "overlay":
         layers = "/layers-%d" % number

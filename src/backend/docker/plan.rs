@@ -10,13 +10,11 @@ use serde_json::{Value, json};
 use crate::backend::{Job, Mount, Network, sandbox};
 use crate::error::{Error, Result};
 
-/// A folder of the host that lies in the image (or in a volume) as well.
+/// A folder of the host that lies in the image as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
     pub host: PathBuf,
     pub inside: PathBuf,
-    /// A volume, which jobs may write to.
-    pub writable: bool,
 }
 
 /// A file or folder of the host that a job is sent.
@@ -47,6 +45,7 @@ impl Plan {
             .iter()
             .map(|mount| match mount {
                 Mount::Tmpfs { inside, bytes } => json!({"kind": "tmpfs", "inside": inside, "bytes": bytes}),
+                Mount::Scratch { inside, .. } => json!({"kind": "scratch", "inside": inside}),
                 Mount::ReadOnly { host, inside } => entry("read-only", host, inside, &in_image, &sent),
                 Mount::Overlay { host, inside, bytes } => {
                     let mut entry = entry("overlay", host, inside, &in_image, &sent);
@@ -55,10 +54,7 @@ impl Plan {
                 }
                 Mount::Writable { host, inside } => {
                     // What the image has is never written to; a layer of the job's own takes the writes.
-                    let kind = match in_image(host) {
-                        Some((place, _)) if !place.writable => "overlay",
-                        _ => "writable",
-                    };
+                    let kind = if in_image(host).is_some() { "overlay" } else { "writable" };
                     entry(kind, host, inside, &in_image, &sent)
                 }
             })
@@ -120,7 +116,7 @@ fn sent(job: &Job, has: impl Fn(&Path) -> bool) -> Vec<Sent> {
     let hosts = job.mounts.iter().filter_map(|mount| match mount {
         Mount::ReadOnly { host, .. } | Mount::Overlay { host, .. } => Some((host, false)),
         Mount::Writable { host, .. } => Some((host, true)),
-        Mount::Tmpfs { .. } => None,
+        Mount::Tmpfs { .. } | Mount::Scratch { .. } => None,
     });
     let hosts: Vec<(&PathBuf, bool)> = hosts.filter(|(host, _)| !has(host)).collect();
     let all: BTreeSet<&PathBuf> = hosts.iter().map(|(host, _)| *host).collect();
@@ -199,7 +195,7 @@ mod tests {
             Mount::ReadOnly { host: "/h/workshop".into(), inside: "/opt/x".into() },
         ]);
         let place =
-            |host: &str, inside: &str| Shown { host: host.into(), inside: inside.into(), writable: false };
+            |host: &str, inside: &str| Shown { host: host.into(), inside: inside.into() };
         let shown = [place("/h/env/venv", "/opt/venv"), place("/h/env/tree", "/testbed")];
         let plan = Plan::new(&job, &shown, false, true);
         let sent = |host: &str, back| Sent { host: host.into(), back };
@@ -213,11 +209,10 @@ mod tests {
     }
 
     #[test]
-    fn the_image_is_never_written_to_but_a_volume_is() {
-        let shown = |writable| [Shown { host: "/h".into(), inside: "/i".into(), writable }];
+    fn the_image_is_never_written_to() {
+        let shown = [Shown { host: "/h".into(), inside: "/i".into() }];
         let job = job(vec![Mount::Writable { host: "/h/a".into(), inside: "/x".into() }]);
-        let kind = |writable| Plan::new(&job, &shown(writable), true, true).text["mounts"][0]["kind"].clone();
-        assert_eq!((kind(false), kind(true)), (json!("overlay"), json!("writable")));
+        assert_eq!(Plan::new(&job, &shown, true, true).text["mounts"][0]["kind"], json!("overlay"));
     }
 
     #[test]

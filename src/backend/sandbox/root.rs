@@ -219,7 +219,9 @@ fn apply(entry: &Mount) -> Step {
     let new = |inside: &Path| Path::new(NEW).join(inside.strip_prefix("/").unwrap_or(inside));
     match entry {
         Mount::ReadOnly { host, inside } => bind(&old(host), &new(inside), true),
-        Mount::Writable { host, inside } => bind(&old(host), &new(inside), false),
+        Mount::Writable { host, inside } | Mount::Scratch { host, inside } => {
+            bind(&old(host), &new(inside), false)
+        }
         Mount::Overlay { host, inside, bytes } => overlay(&old(host), &new(inside), *bytes),
         Mount::Tmpfs { inside, bytes } => {
             let target = new(inside);

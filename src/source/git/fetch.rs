@@ -16,7 +16,6 @@ use super::super::Context;
 use super::super::location::{Location, Remote};
 use crate::error::{Error, Result};
 use crate::interrupt;
-use crate::record::id::sha256_hex;
 use crate::redact::redact;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -51,7 +50,7 @@ pub fn prepare() {
 /// When the remote cannot be reached, refuses, or has no such commit.
 pub fn fetch(context: &Context<'_>, remote: &Remote, commit: Oid) -> Result<Repository> {
     prepare();
-    let name = sha256_hex(remote.shown().as_bytes());
+    let name = remote.cache_name();
     let folder = context.cache.dir("git")?;
     let _lock = lock(&folder.join(format!("{name}.lock")))?;
     let repository = open_or_create(&folder.join(&name))?;
@@ -67,7 +66,7 @@ pub fn fetch(context: &Context<'_>, remote: &Remote, commit: Oid) -> Result<Repo
 /// # Errors
 /// IO errors.
 pub fn set_aside_damaged(context: &Context<'_>, remote: &Remote) -> Result<bool> {
-    let name = sha256_hex(remote.shown().as_bytes());
+    let name = remote.cache_name();
     let folder = context.cache.dir("git")?;
     let _lock = lock(&folder.join(format!("{name}.lock")))?;
     let path = folder.join(&name);
@@ -210,6 +209,9 @@ pub fn login(remote: &Remote) -> RemoteCallbacks<'_> {
     let (mut tried_own, mut tried_helper, mut tried_agent) = (false, false, false);
     let mut callbacks = RemoteCallbacks::new();
     callbacks.credentials(move |url, _, allowed| {
+        if remote.anonymous {
+            return Err(git2::Error::new(ErrorCode::Auth, ErrorClass::Callback, "it wants a login"));
+        }
         let user = remote.user.as_deref();
         if allowed.contains(CredentialType::USERNAME) {
             return Cred::username(user.unwrap_or("git"));

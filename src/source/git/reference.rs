@@ -16,9 +16,17 @@ const SHORTEST: usize = 4;
 /// # Errors
 /// When the repository cannot be reached or opened.
 pub fn resolve_reference(url: &str, text: &str) -> Result<Option<String>> {
-    let found = match Location::parse(url)? {
-        Location::Local(path) => resolve_local(&open_local(&path)?, text),
-        Location::Remote(remote) => resolve_advertised(&advertised(&remote)?, text),
+    resolve(&Location::parse(url)?, text)
+}
+
+/// The same for a location.
+///
+/// # Errors
+/// When the repository cannot be reached or opened.
+pub fn resolve(location: &Location, text: &str) -> Result<Option<String>> {
+    let found = match location {
+        Location::Local(path) => resolve_local(&open_local(path)?, text),
+        Location::Remote(remote) => resolve_advertised(&advertised(remote)?, text),
     };
     Ok(found.map(|id| id.to_string()))
 }

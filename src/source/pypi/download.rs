@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     fn remote(url: &str) -> Remote {
-        Remote { url: url.to_owned(), user: None, password: None }
+        Remote { url: url.to_owned(), user: None, password: None, anonymous: false }
     }
 
     #[test]

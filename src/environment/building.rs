@@ -1,0 +1,418 @@
+//! Wheels made of source: of the tree itself, of source distributions, of commits that a requirement names. Build hooks are
+//! foreign code: each runs offline, in folders of its own, and what it leaves is checked before it is used.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::install::{Attempt, Failure, Target, Tooling, Trouble, Wanted, Workshop};
+use super::lock::Lock;
+use super::project::{BuildSystem, Files, Project};
+use super::requirements_files::normalize;
+use super::step::{OUT, Step};
+use crate::backend::Mount;
+use crate::beneath::Folder;
+use crate::error::{Error, Result};
+use crate::index::{Sdist, WheelFile, Wheels};
+use crate::record::id::hash_parts;
+use crate::store;
+
+/// The script that calls build hooks.
+const HOOKS: &str = include_str!("hooks.py");
+/// The build environment, as hooks see it.
+const BUILD: &str = "/opt/build";
+/// Where a source distribution is unpacked.
+const SOURCE: &str = "/opt/source";
+const HOOK_LIMIT: Duration = Duration::from_hours(1);
+const SHORT_LIMIT: Duration = Duration::from_mins(10);
+
+/// What hooks may leave, in bytes.
+const LARGEST_ANSWER: u64 = 16 << 20;
+const LARGEST_WHEEL: u64 = 4 << 30;
+/// What hooks may write to the build environment, and to a tree that nobody reads afterwards.
+const LAYER: u64 = 1 << 30;
+
+/// A wheel that was built here, in a file of the driver's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wheel {
+    /// `editable`: the backend's own; `path`: metadata of the backend and one path file; `wheel`: not of the tree.
+    pub method: String,
+    pub filename: String,
+    pub file: PathBuf,
+    pub sha256: String,
+    /// Normalized.
+    pub name: String,
+    pub version: String,
+    pub extras: Vec<String>,
+    pub metadata: String,
+}
+
+/// What is built.
+#[derive(Debug, Clone, Copy)]
+pub enum Source<'a> {
+    /// The pinned tree, editable; `source_root` is where its packages lie, as seen inside.
+    Tree { pinned: &'a Path, source_root: &'a Path },
+    /// A folder of source that stays where it is.
+    Folder(&'a Path),
+    Archive { file: &'a Path, filename: &'a str },
+}
+
+impl Source<'_> {
+    fn words(&self) -> &'static str {
+        match self {
+            Source::Tree { .. } => "the tree",
+            Source::Folder(_) => "a requirement's source",
+            Source::Archive { .. } => "a source distribution",
+        }
+    }
+}
+
+/// What came of a build.
+#[derive(Debug)]
+pub struct Built {
+    pub wheel: Wheel,
+    pub lock: Lock,
+    /// The tree as the hooks left it: hostile. It goes with the step.
+    pub left: Option<(Step, PathBuf)>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Declared {
+    pyproject: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Required {
+    requires: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Described {
+    method: String,
+    wheel: String,
+    name: String,
+    version: String,
+    extras: Vec<String>,
+    metadata: String,
+}
+
+/// One build: the workshop that its requirements come from, and where its wheel is kept.
+pub struct Build<'a> {
+    pub workshop: &'a Workshop,
+    pub source: Source<'a>,
+    pub system: &'a BuildSystem,
+    /// Variables for the hooks, e.g. a version that git would have told.
+    pub variables: &'a BTreeMap<String, String>,
+}
+
+impl Build<'_> {
+    /// Makes the build environment and the wheel.
+    pub fn run(&self) -> Attempt<Built> {
+        let place = self.workshop.tooling.step()?;
+        let venv = place.folder("build")?;
+        let mut wanted = Wanted { requirements: self.system.requires.clone(), ..Wanted::default() };
+        let mut lock = self.install(&wanted, &venv)?;
+        let stage = format!("asking {} for its build requirements", self.source.words());
+        let step = self.workshop.tooling.step()?;
+        self.hook(&stage, "requires", &venv, &step)?;
+        let required: Required = answer(&step, &stage)?;
+        if !required.requires.is_empty() {
+            wanted.requirements.extend(required.requires);
+            lock = self.install(&wanted, &venv)?;
+        }
+        let stage = format!("building {}", self.source.words());
+        let step = self.workshop.tooling.step()?;
+        let left = self.hook(&stage, "build", &venv, &step)?;
+        let wheel = take_wheel(&step, &self.workshop.tooling.folder.join("wheels"), &stage)?;
+        Ok(Built { wheel, lock, left: left.map(|tree| (step, tree)) })
+    }
+
+    fn install(&self, wanted: &Wanted, venv: &Path) -> Attempt<Lock> {
+        let lock = if wanted.requirements.is_empty() {
+            Lock::default()
+        } else {
+            self.workshop.resolve("resolving the build requirements", wanted, None)?
+        };
+        let target = Target { host: venv, inside: Path::new(BUILD), path: None };
+        self.workshop.install("installing the build requirements", &lock, None, target)?;
+        Ok(lock)
+    }
+
+    /// Calls one hook. Gives the tree that it may have written to, where somebody reads it afterwards.
+    fn hook(&self, stage: &str, action: &str, venv: &Path, step: &Step) -> Attempt<Option<PathBuf>> {
+        let tooling = &self.workshop.tooling;
+        let places = tooling.backend.places();
+        let editable = matches!(self.source, Source::Tree { .. });
+        let root = if editable { places.root.clone() } else { PathBuf::from(SOURCE) };
+        let mut mounts =
+            vec![Mount::Overlay { host: venv.to_owned(), inside: BUILD.into(), bytes: LAYER }];
+        let (mut archive, mut left, mut source_root) = (None, None, PathBuf::new());
+        match self.source {
+            Source::Tree { pinned, source_root: folder } => {
+                folder.clone_into(&mut source_root);
+                if action == "build" {
+                    let host = step.folder("tree")?;
+                    super::tree::copy(pinned, &host)?;
+                    mounts.push(Mount::Writable { host: host.clone(), inside: root.clone() });
+                    left = Some(host);
+                } else {
+                    mounts.push(Mount::Overlay { host: pinned.to_owned(), inside: root.clone(), bytes: LAYER });
+                }
+            }
+            Source::Folder(folder) => {
+                mounts.push(Mount::Overlay { host: folder.to_owned(), inside: root.clone(), bytes: LAYER });
+            }
+            Source::Archive { file, filename } => {
+                archive = Some(step.give_file(filename, file)?);
+                mounts.push(Mount::Scratch { host: step.folder("source")?, inside: root.clone() });
+            }
+        }
+        let script = step.give("hooks.py", HOOKS)?;
+        let spec = serde_json::json!({
+            "root": root,
+            "backend": self.system.backend,
+            "backend_path": self.system.backend_path,
+            "source_root": source_root,
+            "editable": editable,
+            "archive": archive,
+        });
+        let spec = step.give("spec.json", &spec.to_string())?;
+        let python = format!("{BUILD}/bin/python");
+        let argv = [&python, &script, action, &spec, OUT].map(str::to_owned).into();
+        let mut job = tooling.job(argv, step, mounts);
+        job.cwd = root;
+        let path = job.env.entry("PATH".to_owned()).or_default();
+        *path = format!("{BUILD}/bin:{path}");
+        job.env.extend(self.variables.clone());
+        tooling.run(stage, &job, HOOK_LIMIT)?;
+        Ok(left)
+    }
+}
+
+/// What a job answered: JSON that foreign code may have written.
+fn answer<T: serde::de::DeserializeOwned>(step: &Step, stage: &str) -> Attempt<T> {
+    let text = step.out()?.read(Path::new("answer.json"), LARGEST_ANSWER);
+    let text = text.map_err(|error| refused(stage, &error.to_string()))?;
+    serde_json::from_slice(&text).map_err(|error| refused(stage, &format!("the answer cannot be read: {error}")))
+}
+
+/// The build's own trouble.
+fn refused(stage: &str, output: &str) -> Trouble {
+    let hint = "the build left something that a build does not leave; see its output";
+    Trouble::Step(Failure { stage: stage.to_owned(), output: output.to_owned(), hint, unknown: Vec::new() })
+}
+
+/// Copies the wheel that a build left into a folder of the driver's, and checks what is said about it.
+fn take_wheel(step: &Step, folder: &Path, stage: &str) -> Attempt<Wheel> {
+    let said: Described = answer(step, stage)?;
+    let wrong = |what: &str| refused(stage, &format!("{what} is not one that a wheel can have"));
+    if !is_wheel_name(&said.wheel) {
+        return Err(wrong(&format!("the file name {:?}", said.wheel)));
+    }
+    if !is_name(&said.name) {
+        return Err(wrong(&format!("the name {:?}", said.name)));
+    }
+    let Ok(version) = pep440_rs::Version::from_str(&said.version) else {
+        return Err(wrong(&format!("the version {:?}", said.version)));
+    };
+    if !["editable", "path", "wheel"].contains(&said.method.as_str()) {
+        return Err(wrong(&format!("the method {:?}", said.method)));
+    }
+    let out = step.out()?;
+    let folder = folder.join(hash_parts(&[&said.wheel, &said.metadata]));
+    fs_err::create_dir_all(&folder)?;
+    let file = folder.join(&said.wheel);
+    let sha256 =
+        take(&out, &said.wheel, &file).map_err(|error| refused(stage, &format!("the wheel: {error}")))?;
+    Ok(Wheel {
+        method: said.method,
+        filename: said.wheel,
+        file,
+        sha256,
+        name: normalize(&said.name),
+        version: version.to_string(),
+        extras: said.extras.into_iter().filter(|extra| is_name(extra)).collect(),
+        metadata: said.metadata,
+    })
+}
+
+/// Copies one regular file out of a hostile folder; gives its hash.
+fn take(from: &Folder, name: &str, to: &Path) -> Result<String> {
+    let mut source = from.open_file(Path::new(name))?.take(LARGEST_WHEEL + 1);
+    let mut target = fs_err::File::create(to)?;
+    let (mut hasher, mut buffer, mut total) = (Sha256::new(), vec![0; 1 << 16], 0_u64);
+    loop {
+        crate::interrupt::check()?;
+        let length = source.read(&mut buffer)?;
+        if length == 0 {
+            break;
+        }
+        total += length as u64;
+        if total > LARGEST_WHEEL {
+            return Err(Error::repository(format!("{name} is larger than {} GiB", LARGEST_WHEEL >> 30)));
+        }
+        hasher.update(&buffer[..length]);
+        std::io::Write::write_all(&mut target, &buffer[..length])?;
+    }
+    Ok(hex::encode(hasher.finalize()))
+}
+
+fn is_wheel_name(text: &str) -> bool {
+    text.len() <= 200
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.ends_with(".whl")
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '!'))
+        && matches!(text.split('-').count(), 5 | 6)
+}
+
+/// A distribution or extra name (PEP 508).
+fn is_name(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric();
+    text.len() <= 200
+        && text.starts_with(plain)
+        && text.ends_with(plain)
+        && text.chars().all(|c| plain(c) || matches!(c, '.' | '_' | '-'))
+}
+
+/// Builds wheels of source distributions when the door is asked for them.
+pub struct Building {
+    tooling: Tooling,
+}
+
+impl std::fmt::Debug for Building {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Building").field("folder", &self.tooling.folder).finish_non_exhaustive()
+    }
+}
+
+/// A wheel in the cache.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    sha256: String,
+    metadata: String,
+}
+
+impl Building {
+    pub fn new(tooling: Tooling) -> Self {
+        Building { tooling }
+    }
+
+    /// The wheel of a source distribution: the one that an earlier build made with the same interpreter, of the same day's
+    /// index, or a new one.
+    pub fn of_archive(&self, sdist: &Sdist) -> Result<WheelFile> {
+        let tooling = &self.tooling;
+        let key = hash_parts(&[
+            "wheel-1",
+            HOOKS,
+            &sdist.sha256,
+            &tooling.python.version,
+            &tooling.python.prefix.to_string_lossy(),
+            &tooling.exclude_newer.to_string(),
+            tooling.foundation.as_deref().unwrap_or_default(),
+        ]);
+        let place = tooling.wheels.join(&key[..32]);
+        if let Some(kept) = find_kept(&place)? {
+            return Ok(kept);
+        }
+        let step = tooling.step()?;
+        let declared = self.declared(&step, &sdist.filename, &sdist.path)?;
+        let system = build_system(declared.pyproject.as_deref())?;
+        let workshop = Workshop::within(tooling.clone(), sdist.building.clone());
+        let source = Source::Archive { file: &sdist.path, filename: &sdist.filename };
+        let variables = BTreeMap::new();
+        let built =
+            Build { workshop: &workshop, source, system: &system, variables: &variables }.run()?;
+        keep(&place, &built.wheel)
+    }
+
+    /// The wheel of a folder of source.
+    pub fn of_folder(&self, name: &str, folder: &Path) -> Result<Wheel> {
+        let pyproject = Folder::open(folder)?.read(Path::new("pyproject.toml"), 1 << 20).ok();
+        let text = pyproject.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let system = build_system(text.as_deref())?;
+        let workshop = Workshop::within(self.tooling.clone(), vec![name.to_owned()]);
+        let variables = BTreeMap::new();
+        let source = Source::Folder(folder);
+        Ok(Build { workshop: &workshop, source, system: &system, variables: &variables }.run()?.wheel)
+    }
+
+    /// What the source distribution says of its build; unpacked where it can do no harm.
+    fn declared(&self, step: &Step, filename: &str, file: &Path) -> Attempt<Declared> {
+        let stage = "unpacking a source distribution";
+        let tooling = &self.tooling;
+        let script = step.give("hooks.py", HOOKS)?;
+        let archive = step.give_file(filename, file)?;
+        let spec = step.give("spec.json", &serde_json::json!({"root": SOURCE, "archive": archive}).to_string())?;
+        let python = tooling.python.executable.to_string_lossy().into_owned();
+        let argv = [&python, "-I", "-S", &script, "declares", &spec, OUT].map(str::to_owned).into();
+        let mounts = vec![Mount::Scratch { host: step.folder("source")?, inside: SOURCE.into() }];
+        tooling.run(stage, &tooling.job(argv, step, mounts), SHORT_LIMIT)?;
+        answer(step, stage)
+    }
+}
+
+impl Wheels for Building {
+    fn wheel(&self, sdist: &Sdist) -> Result<WheelFile, String> {
+        self.of_archive(sdist).map_err(|error| {
+            let detail = error.detail().map(|detail| format!("\n{detail}")).unwrap_or_default();
+            format!("{error}{detail}")
+        })
+    }
+}
+
+/// What builds a source distribution: what it says, else what PEP 517 says of those that say nothing.
+fn build_system(pyproject: Option<&str>) -> Result<BuildSystem> {
+    let files = Files::from_texts([("setup.py", ""), ("pyproject.toml", pyproject.unwrap_or_default())]);
+    let build = Project::parse(&files)?.build;
+    build.ok_or_else(|| Error::internal("a tree with a setup.py has no build system"))
+}
+
+fn find_kept(place: &Path) -> Result<Option<WheelFile>> {
+    let path = place.join("wheel");
+    let store::Found::Whole(kept) = store::find_sealed::<Kept>(&place.join("wheel.json"))? else {
+        return Ok(None);
+    };
+    let sha256 = fs_err::read(&path).map(|bytes| crate::record::id::sha256_hex(&bytes));
+    let whole = sha256.is_ok_and(|sha256| sha256 == kept.sha256);
+    Ok(whole.then(|| WheelFile { path, sha256: kept.sha256, metadata: kept.metadata.into_bytes() }))
+}
+
+fn keep(place: &Path, wheel: &Wheel) -> Result<WheelFile> {
+    fs_err::create_dir_all(place)?;
+    store::write_atomic(&place.join("wheel"), &fs_err::read(&wheel.file)?)?;
+    let kept = Kept { sha256: wheel.sha256.clone(), metadata: wheel.metadata.clone() };
+    store::write_sealed(&place.join("wheel.json"), &kept)?;
+    Ok(WheelFile { path: place.join("wheel"), sha256: kept.sha256, metadata: kept.metadata.into_bytes() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_lead_elsewhere_are_refused() {
+        for name in ["a-1-py3-none-any.whl", "a_b-1.0+x-1-cp312-cp312-linux_x86_64.whl"] {
+            assert!(is_wheel_name(name), "{name}");
+        }
+        for name in ["../a-1-py3-none-any.whl", "/a-1-py3-none-any.whl", "a.whl", "-1-py3-none-any.whl", "a-1-py3-none-any.whl\n"] {
+            assert!(!is_wheel_name(name), "{name}");
+        }
+        for name in ["", "a b", "a\n", "../x", "-a", "a[b"] {
+            assert!(!is_name(name), "{name}");
+        }
+        assert!(is_name("zope.interface") && is_name("a"));
+    }
+
+    #[test]
+    fn a_source_distribution_that_says_nothing_is_built_as_ever() {
+        let system = build_system(None).unwrap();
+        assert_eq!(system.backend, "setuptools.build_meta:__legacy__");
+        let said = build_system(Some("[build-system]\nrequires = ['x']\nbuild-backend = 'x.y'\n")).unwrap();
+        assert_eq!((said.requires, said.backend.as_str()), (vec!["x".to_owned()], "x.y"));
+    }
+}

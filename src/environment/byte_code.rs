@@ -1,0 +1,140 @@
+//! Byte code of an environment and its tree, so that no run has to compile. The driver's own: what a build or a test run left
+//! of it is never taken.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::install::{Attempt, Tooling};
+use super::step::OUT;
+use super::uv;
+use crate::backend::{Mount, again};
+use crate::beneath::{Folder, Kind};
+use crate::error::{Error, Result};
+
+/// The script that has pytest rewrite test files.
+const REWRITE: &str = include_str!("rewrite.py");
+const SHORT_LIMIT: Duration = Duration::from_mins(10);
+/// Byte code of one file, in bytes.
+const LARGEST: u64 = 64 << 20;
+
+/// Compiles byte code of an environment and its tree, under the paths that runs see. Nothing of either is run: the bare
+/// interpreter reads them. Files that do not compile are the tests' business.
+pub fn compile(tooling: &Tooling, venv: &Path, tree: &Path) -> Attempt<()> {
+    let places = tooling.backend.places();
+    let python = tooling.python.executable.to_string_lossy().into_owned();
+    let mut argv: Vec<String> =
+        [&python, "-I", "-S", "-m", "compileall", "-qq", "-f", "-j", "0"].map(str::to_owned).into();
+    argv.extend(
+        [places.venv.join("lib"), places.root.clone()].map(|path| path.to_string_lossy().into_owned()),
+    );
+    let mounts = vec![
+        Mount::Writable { host: venv.to_owned(), inside: places.venv.clone() },
+        Mount::Writable { host: tree.to_owned(), inside: places.root.clone() },
+    ];
+    let step = tooling.step()?;
+    let mut job = tooling.job(argv, &step, mounts);
+    job.env.remove("PYTHONDONTWRITEBYTECODE");
+    let finished = again::run(&*tooling.backend, &job, SHORT_LIMIT)?;
+    if finished.timed_out {
+        return Err(Error::harness("compiling byte code took too long").into());
+    }
+    // Exit code 1 means that some file does not compile; a traceback means that compiling itself broke.
+    if finished.stderr.contains("Traceback (most recent call last)") {
+        let detail = uv::tail(&finished.stderr, &tooling.secrets);
+        return Err(Error::harness("compiling byte code broke off").with_detail(detail).into());
+    }
+    Ok(())
+}
+
+/// Compiles test files as pytest does, with their assertions rewritten, by the pytest of the environment. Nothing of the
+/// tree is run. What cannot be had is left to each run, which is slower and comes to the same.
+pub fn rewrite(tooling: &Tooling, venv: &Path, tree: &Path, files: &[String]) -> Result<()> {
+    let places = tooling.backend.places();
+    let step = tooling.step()?;
+    let script = step.give("rewrite.py", REWRITE)?;
+    let site = places.venv.join(format!("lib/python{}/site-packages", tooling.python.minor()));
+    let spec = serde_json::json!({"root": places.root, "site": site, "files": files, "out": OUT});
+    let spec = step.give("spec.json", &spec.to_string())?;
+    let python = tooling.python.executable.to_string_lossy().into_owned();
+    let argv = [&python, "-I", "-S", &script, &spec].map(str::to_owned).into();
+    let mounts = vec![
+        Mount::ReadOnly { host: venv.to_owned(), inside: places.venv.clone() },
+        Mount::ReadOnly { host: tree.to_owned(), inside: places.root.clone() },
+    ];
+    let finished = again::run(&*tooling.backend, &tooling.job(argv, &step, mounts), SHORT_LIMIT)?;
+    if finished.success() { take(&step.out()?, tree) } else { Ok(()) }
+}
+
+/// Puts byte code beside the files that it is of.
+fn take(out: &Folder, tree: &Path) -> Result<()> {
+    let beneath = Folder::open(tree)?;
+    for entry in out.walk()? {
+        let Some(source) = source_of(&entry.path) else { continue };
+        // Neither a link nor a folder that leads elsewhere: the tree's own file.
+        if entry.kind != Kind::File || entry.size > LARGEST || beneath.open_file(&source).is_err() {
+            continue;
+        }
+        let mut code = Vec::new();
+        let from = out.open_file(&entry.path)?;
+        from.take(LARGEST).read_to_end(&mut code).map_err(|error| Error::from(error).at(entry.path.display()))?;
+        let target = tree.join(&entry.path);
+        if let Some(folder) = target.parent() {
+            fs_err::create_dir_all(folder)?;
+        }
+        let options = fs_err::OpenOptions::new().write(true).create_new(true).open(&target);
+        match options {
+            Ok(mut file) => file.write_all(&code)?,
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// `a/test_b.py` of `a/__pycache__/test_b.cpython-312-pytest-9.0.2.pyc`; none for any other name.
+fn source_of(code: &Path) -> Option<PathBuf> {
+    let name = code.file_name()?.to_str()?.strip_suffix(".pyc")?;
+    let (stem, tag) = name.split_once(".cpython-")?;
+    let folder = code.parent()?;
+    let plain = tag.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.'));
+    (tag.contains("-pytest-") && plain && folder.file_name()? == "__pycache__")
+        .then(|| folder.parent().unwrap_or(Path::new("")).join(format!("{stem}.py")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn only_byte_code_of_files_of_the_tree_is_taken() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (out, tree, victim) =
+            (scratch.path().join("out"), scratch.path().join("tree"), scratch.path().join("victim"));
+        for folder in [&out, &tree, &victim] {
+            fs_err::create_dir_all(folder.join("t/__pycache__")).unwrap();
+        }
+        fs_err::write(tree.join("t/test_a.py"), "").unwrap();
+        fs_err::write(victim.join("test_v.py"), "").unwrap();
+        symlink(&victim, tree.join("away")).unwrap();
+        fs_err::create_dir_all(out.join("away/__pycache__")).unwrap();
+        for name in [
+            "t/__pycache__/test_a.cpython-312-pytest-9.0.2.pyc",
+            "t/__pycache__/test_b.cpython-312-pytest-9.0.2.pyc",
+            "t/__pycache__/test_a.cpython-312.pyc",
+            "t/planted.py",
+            "away/__pycache__/test_v.cpython-312-pytest-9.0.2.pyc",
+        ] {
+            fs_err::write(out.join(name), "code").unwrap();
+        }
+        take(&Folder::open(&out).unwrap(), &tree).unwrap();
+        let names: Vec<_> = fs_err::read_dir(tree.join("t/__pycache__"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        assert_eq!(names, ["test_a.cpython-312-pytest-9.0.2.pyc"]);
+        assert!(!tree.join("t/planted.py").exists() && !victim.join("__pycache__").exists());
+    }
+}
