@@ -11,6 +11,7 @@ pub mod document;
 pub mod environment;
 pub mod error;
 pub mod group;
+pub mod index;
 pub mod interrupt;
 pub mod pipeline;
 pub mod progress;
