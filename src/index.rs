@@ -1,0 +1,165 @@
+//! The one door to package indexes. A machine: it serves whoever installs, and names no stage.
+//!
+//! Jobs that install have neither network nor login. Their uv talks to a [`Door`] at its own loopback; the door runs in
+//! the driver, asks the configured indexes with the user's login, and hands on what they answer without a word of where
+//! they are.
+//!
+//! ```text
+//! job: uv ── 127.0.0.1 ── Door ── Index ── Upstream ── indexes of the user
+//!                          │        └ Store: downloaded files by their hash, shared by builds
+//!                          └ Wheels: builds a source distribution offline, in a sandbox
+//! ```
+//!
+//! What an index answers is hostile, and so is what a job asks: only files that a page of an index lists can be had,
+//! pages and files are bounded, and a source distribution is only ever handed to [`Wheels`]. To uv it looks like a wheel.
+
+mod agents;
+mod asked;
+mod door;
+mod filename;
+mod html;
+mod http;
+mod listing;
+mod metadata;
+mod once;
+mod page;
+mod settings;
+mod store;
+#[cfg(test)]
+mod tests;
+mod upstream;
+mod wheels;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use url::Url;
+
+pub use asked::{Asked, Built, Served};
+pub use door::Door;
+pub use filename::normalized;
+pub use settings::Settings;
+pub use wheels::{Sdist, WheelFile, Wheels};
+
+use crate::error::{Error, Result};
+use filename::is_safe;
+use once::Once;
+use page::{File, Hash, Page};
+use settings::Source;
+use store::{Store, Stored};
+use upstream::{Problem, Upstream};
+
+/// Bytes of a page, of the metadata of a file, and of a file that are read at most.
+const PAGE_BYTES: u64 = 64 << 20;
+const METADATA_BYTES: u64 = 16 << 20;
+const FILE_BYTES: u64 = 8 << 30;
+
+/// The configured indexes, and what was downloaded from them. One for each run of the program.
+#[derive(Debug)]
+pub struct Index {
+    sources: Vec<Source>,
+    strategy: Option<String>,
+    upstream: Upstream,
+    store: Store,
+    pages: Once<(usize, String), Arc<Page>>,
+    /// By address, with and without the hash that the file must have.
+    files: Once<(String, Option<Hash>), Stored>,
+}
+
+/// A file that was downloaded from an address of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetched {
+    /// In the store: never written to.
+    pub path: PathBuf,
+    pub sha256: String,
+    /// The last segment of the address.
+    pub filename: String,
+}
+
+impl Index {
+    /// Opens the store of downloaded files in a folder that no job may write to; several runs may share it.
+    ///
+    /// # Errors
+    /// The folder cannot be made; a certificate or a proxy of the settings cannot be used.
+    pub fn new(settings: Settings, folder: PathBuf) -> Result<Index> {
+        let store = Store::open(folder)?;
+        let upstream = Upstream::new(&settings)?;
+        let Settings { sources, strategy, .. } = settings;
+        Ok(Index { sources, strategy, upstream, store, pages: Once::default(), files: Once::default() })
+    }
+
+    /// Downloads a file from an address that a repository names.
+    ///
+    /// It gets a login only when it lies on an index of the settings: same scheme, host and port. A fragment
+    /// `#sha256=…` is what the file must be.
+    ///
+    /// # Errors
+    /// The address is no `https://` or `http://` one or is local to the link; nothing comes from there; the file is too
+    /// large or not what the fragment says.
+    pub fn fetch_direct(&self, address: &str) -> Result<Fetched> {
+        let failed = |reason: String| {
+            Error::repository(format!("cannot download {}: {reason}", crate::redact::redact(address)))
+        };
+        let url = Url::parse(address).map_err(|error| failed(error.to_string()))?;
+        let filename = page::last_segment(&url).filter(|name| is_safe(name));
+        let filename =
+            filename.ok_or_else(|| failed("the address does not end with a plain file name".into()))?;
+        let hashes = url.fragment().map(page::fragment_hashes).unwrap_or_default();
+        let source = self.sources.iter().find(|source| source.has_origin_of(&url));
+        let file = self.download(source, &url, Hash::strongest(&hashes), FILE_BYTES);
+        let file = file.map_err(|problem| failed(problem.to_string()))?;
+        Ok(Fetched { path: file.path, sha256: file.sha256, filename })
+    }
+
+    /// What index number `source` says about a project.
+    fn page(&self, source: usize, project: &str) -> Result<Arc<Page>, Problem> {
+        let number = source;
+        let source = self.sources.get(source).ok_or(Problem::Missing)?;
+        self.pages.get((number, project.to_owned()), || {
+            let address = source.project(project);
+            let answer = self.upstream.page(source, &address, PAGE_BYTES)?;
+            Page::parse(&answer).map(Arc::new).map_err(Problem::Trouble)
+        })
+    }
+
+    /// A file that a page of index number `source` lists.
+    fn file(&self, source: usize, file: &File) -> Result<Stored, Problem> {
+        let source = self.sources.get(source).ok_or(Problem::Missing)?;
+        self.download(Some(source), &file.url, Hash::strongest(&file.hashes), FILE_BYTES)
+    }
+
+    /// The metadata that lies beside a file.
+    fn metadata(&self, source: usize, file: &File) -> Result<Stored, Problem> {
+        let source = self.sources.get(source).ok_or(Problem::Missing)?;
+        let mut url = file.url.clone();
+        url.set_path(&format!("{}.metadata", file.url.path()));
+        let hash = file.metadata.as_ref().and_then(|hashes| Hash::strongest(hashes));
+        self.download(Some(source), &url, hash, METADATA_BYTES)
+    }
+
+    fn download(
+        &self,
+        source: Option<&Source>,
+        url: &Url,
+        hash: Option<Hash>,
+        limit: u64,
+    ) -> Result<Stored, Problem> {
+        let known = hash.as_ref().and_then(|hash| self.store.find(hash));
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        self.files.get((url.as_str().to_owned(), hash.clone()), || {
+            // Another address may have brought the same file in the meantime.
+            if let Some(known) = hash.as_ref().and_then(|hash| self.store.find(hash)) {
+                return Ok(known);
+            }
+            self.upstream.file(source, url, &|body| self.store.add(body, hash.as_ref(), limit))
+        })
+    }
+}
+
+/// SHA-256 of some bytes, in hexadecimal digits.
+fn sha256(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
+}

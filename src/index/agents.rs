@@ -1,0 +1,294 @@
+//! Connections to servers: certificates, proxies, and addresses that are not spoken to.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+use ureq::{Agent, Proxy};
+use url::{Host, Url};
+
+use super::settings::{Certificates, Proxies, Settings};
+use crate::error::{Error, Result};
+
+/// Connections that are kept open to one server: as many as uv has requests on the way.
+const IDLE: usize = 50;
+
+/// Connections that are kept, by how servers are reached.
+#[derive(Debug)]
+pub(super) struct Agents {
+    proxies: Proxies,
+    insecure: Vec<String>,
+    patience: Duration,
+    roots: RootCerts,
+    client: Option<ClientCert>,
+    guard: Guard,
+    made: Mutex<HashMap<(Option<String>, bool), Agent>>,
+}
+
+impl Agents {
+    pub(super) fn new(settings: &Settings) -> Result<Agents> {
+        let mut trusted: BTreeSet<String> =
+            settings.sources.iter().filter_map(|source| host(&source.url)).collect();
+        let proxies = [&settings.proxies.http, &settings.proxies.https];
+        for proxy in proxies.into_iter().flatten() {
+            let uri = Proxy::new(proxy).map_err(|_| {
+                Error::usage("a proxy variable holds no valid address").with_hint(
+                    "write `http://host:port`; percent-encode the special characters of a password",
+                )
+            })?;
+            trusted.insert(uri.host().to_ascii_lowercase());
+        }
+        Ok(Agents {
+            proxies: settings.proxies.clone(),
+            insecure: settings.insecure.clone(),
+            patience: settings.patience,
+            roots: roots(&settings.certificates)?,
+            client: settings.certificates.client.as_deref().map(client).transpose()?,
+            guard: Guard { trusted: Arc::new(trusted) },
+            made: Mutex::default(),
+        })
+    }
+
+    /// Connections for an address.
+    ///
+    /// # Errors
+    /// The address is one that is not spoken to.
+    pub(super) fn of(&self, url: &Url) -> Result<Agent, String> {
+        if self.guard.refuses(url) {
+            return Err(REFUSED.to_owned());
+        }
+        let is_insecure = self.is_insecure(url);
+        let proxy = self.proxies.of(url);
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let agent = made.entry((proxy.map(str::to_owned), is_insecure));
+        Ok(agent.or_insert_with(|| self.make(proxy, is_insecure)).clone())
+    }
+
+    /// Whether the user wants no certificate of that server checked.
+    fn is_insecure(&self, url: &Url) -> bool {
+        let host = url.host_str().unwrap_or_default();
+        let with_port = format!("{host}:{}", url.port_or_known_default().unwrap_or_default());
+        self.insecure.iter().any(|entry| {
+            let entry =
+                entry.split_once("://").map_or(entry.as_str(), |(_, rest)| rest).trim_end_matches('/');
+            entry == host || entry == with_port
+        })
+    }
+
+    fn make(&self, proxy: Option<&str>, is_insecure: bool) -> Agent {
+        let tls = TlsConfig::builder()
+            .root_certs(self.roots.clone())
+            .client_cert(self.client.clone())
+            .disable_verification(is_insecure)
+            .build();
+        let config = Agent::config_builder()
+            .tls_config(tls)
+            // Checked when the settings were read.
+            .proxy(proxy.and_then(|proxy| Proxy::new(proxy).ok()))
+            .user_agent(concat!("gistmill/", env!("CARGO_PKG_VERSION")))
+            // Each step is looked at: where it leads, and whether it gets the login.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .http_status_as_error(false)
+            .max_idle_connections(2 * IDLE)
+            .max_idle_connections_per_host(IDLE)
+            .timeout_connect(Some(self.patience))
+            .timeout_recv_response(Some(self.patience))
+            .timeout_per_read(Some(self.patience))
+            .build();
+        Agent::with_parts(config, DefaultConnector::default(), self.guard.clone())
+    }
+}
+
+const REFUSED: &str = "an address that is local to the link is not spoken to";
+
+/// Looks names up and keeps out addresses that are local to the link, where machines serve secrets to whatever runs on
+/// them. Only indexes and proxies of the user may be there.
+#[derive(Debug, Clone)]
+struct Guard {
+    trusted: Arc<BTreeSet<String>>,
+}
+
+impl Guard {
+    /// Whether an address names such a machine by its number; a proxy would connect to it unseen.
+    fn refuses(&self, url: &Url) -> bool {
+        let number = match url.host() {
+            Some(Host::Ipv4(number)) => IpAddr::V4(number),
+            Some(Host::Ipv6(number)) => IpAddr::V6(number),
+            Some(Host::Domain(_)) | None => return false,
+        };
+        is_link_local(number) && !host(url).is_some_and(|host| self.trusted.contains(&host))
+    }
+}
+
+impl Resolver for Guard {
+    fn resolve(
+        &self,
+        uri: &ureq::http::Uri,
+        config: &ureq::config::Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let found = DefaultResolver::default().resolve(uri, config, timeout)?;
+        let host = uri.host().unwrap_or_default().to_ascii_lowercase();
+        if self.trusted.contains(&host) {
+            return Ok(found);
+        }
+        let allowed: Vec<SocketAddr> =
+            found.iter().filter(|address| !is_link_local(address.ip())).copied().collect();
+        if allowed.is_empty() {
+            return Err(ureq::Error::Other(REFUSED.into()));
+        }
+        let mut result = self.empty();
+        for address in allowed {
+            result.push(address);
+        }
+        Ok(result)
+    }
+}
+
+fn host(url: &Url) -> Option<String> {
+    url.host_str().map(str::to_ascii_lowercase)
+}
+
+fn is_link_local(number: IpAddr) -> bool {
+    match number.to_canonical() {
+        IpAddr::V4(number) => number.is_link_local(),
+        IpAddr::V6(number) => number.is_unicast_link_local(),
+    }
+}
+
+/// Whom to trust: the files that the user names, else what the machine trusts, else what Mozilla's programs trust.
+fn roots(certificates: &Certificates) -> Result<RootCerts> {
+    const OF_THE_MACHINE: [&str; 4] =
+        ["/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted/pem", "/etc/ssl/cert.pem"];
+    let mut files: Vec<_> = certificates.file.iter().cloned().collect();
+    if let Some(folder) = certificates.file.is_none().then_some(certificates.folder.as_ref()).flatten() {
+        for entry in fs_err::read_dir(folder)? {
+            files.push(entry?.path());
+        }
+        files.retain(|path| path.is_file());
+    }
+    if files.is_empty() {
+        let has_some = |path: &&str| {
+            let path = Path::new(path);
+            path.is_file() || fs_err::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
+        };
+        let is_set_up = OF_THE_MACHINE.iter().any(|path| has_some(&path));
+        return Ok(if is_set_up { RootCerts::PlatformVerifier } else { RootCerts::WebPki });
+    }
+    let mut roots: Vec<Certificate<'static>> = Vec::new();
+    for path in files {
+        roots.extend(items(&path)?.into_iter().filter_map(|item| match item {
+            PemItem::Certificate(certificate) => Some(certificate),
+            _ => None,
+        }));
+    }
+    if roots.is_empty() {
+        return Err(Error::machine("the certificates that the environment names hold none")
+            .with_hint("check SSL_CERT_FILE and SSL_CERT_DIR"));
+    }
+    Ok(RootCerts::new_with_certs(&roots))
+}
+
+/// Who the user is: certificates and their private key.
+fn client(path: &Path) -> Result<ClientCert> {
+    let (mut chain, mut key): (Vec<Certificate<'static>>, Option<PrivateKey<'static>>) = (Vec::new(), None);
+    for item in items(path)? {
+        match item {
+            PemItem::Certificate(certificate) => chain.push(certificate),
+            PemItem::PrivateKey(private) => key = Some(private),
+            _ => {}
+        }
+    }
+    match key {
+        Some(key) if !chain.is_empty() => Ok(ClientCert::new_with_certs(&chain, key)),
+        _ => Err(Error::machine(format!("{} has no certificate with its private key", path.display()))
+            .with_hint("check SSL_CLIENT_CERT")),
+    }
+}
+
+fn items(path: &Path) -> Result<Vec<PemItem<'static>>> {
+    let text = fs_err::read(path)?;
+    // Something else beside certificates in such a file or folder is no reason to stop.
+    Ok(parse_pem(&text).filter_map(std::result::Result::ok).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn agents(variables: &[(&str, &str)]) -> Agents {
+        let variables: BTreeMap<String, String> =
+            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Agents::new(&Settings::of(&variables).expect("valid settings")).expect("connections")
+    }
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).expect("an address")
+    }
+
+    #[test]
+    fn addresses_local_to_the_link_are_refused_in_every_spelling() {
+        let agents = agents(&[("UV_INDEX", "http://169.254.7.7/simple")]);
+        for address in [
+            "http://169.254.169.254/latest",
+            "http://2852039166/",
+            "http://0xa9.254.0xa9fe/",
+            "http://[fe80::1]/",
+            "http://[::ffff:169.254.169.254]/",
+        ] {
+            assert_eq!(agents.of(&url(address)).err().as_deref(), Some(REFUSED), "{address}");
+        }
+        // The user's own index may lie there.
+        for address in ["http://169.254.7.7/files/x", "http://127.0.0.1/", "https://host.example/"] {
+            assert!(agents.of(&url(address)).is_ok(), "{address}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_leads_to_the_link_is_refused() {
+        let guard = Guard { trusted: Arc::default() };
+        let uri = |text: &'static str| ureq::http::Uri::from_static(text);
+        let timeout = || NextTimeout {
+            after: ureq::unversioned::transport::time::Duration::NotHappening,
+            ..Default::default()
+        };
+        let resolve = |text| guard.resolve(&uri(text), &ureq::config::Config::default(), timeout());
+        assert!(resolve("http://169.254.169.254/").is_err());
+        assert_eq!(resolve("http://127.0.0.1:81/").expect("an address")[0].port(), 81);
+    }
+
+    #[test]
+    fn hosts_are_insecure_only_where_the_user_says_so() {
+        let agents = agents(&[("UV_INSECURE_HOST", "one.example two.example:8443,https://three.example/")]);
+        for (address, is_insecure) in [
+            ("https://one.example:1/", true),
+            ("https://two.example:8443/", true),
+            ("https://two.example/", false),
+            ("https://three.example/", true),
+            ("https://x.one.example/", false),
+        ] {
+            assert_eq!(agents.is_insecure(&url(address)), is_insecure, "{address}");
+        }
+    }
+
+    #[test]
+    fn files_that_hold_no_certificate_are_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("empty.pem");
+        fs_err::write(&file, "nothing").expect("a file");
+        for variable in ["SSL_CERT_FILE", "SSL_CLIENT_CERT"] {
+            let variables = BTreeMap::from([(variable.to_owned(), file.to_string_lossy().into_owned())]);
+            let error =
+                Agents::new(&Settings::of(&variables).expect("valid settings")).expect_err("no certificate");
+            assert!(error.hint().is_some_and(|hint| hint.contains(variable)), "{error}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Requests to indexes: logins, redirects, retries. What goes wrong is said in words that hold no address.
+
+use std::fmt;
+use std::io::Read;
+use std::time::Duration;
+
+use ureq::http::{Response, header};
+use url::Url;
+
+use super::agents::Agents;
+use super::page::{Answer, without_login};
+use super::settings::{Login, Settings, Source};
+use super::store::{Stored, Unfit};
+use crate::error::Result;
+use crate::interrupt;
+
+const MOST_REDIRECTS: usize = 10;
+/// How often a request is made whose failure may pass.
+const TRIES: u32 = 4;
+/// What pages are wanted as: the newest form first, then what every index has.
+const PAGES: &str =
+    "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01";
+
+/// Why something cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Problem {
+    /// The index does not have it.
+    Missing,
+    /// The index wants another login, or none at all: its status.
+    Denied(u16),
+    /// Anything else, in words.
+    Trouble(String),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Missing => formatter.write_str("there is no such file"),
+            Problem::Denied(status) => {
+                write!(formatter, "the server wants another login (status {status})")
+            }
+            Problem::Trouble(reason) => formatter.write_str(reason),
+        }
+    }
+}
+
+/// What an attempt came to: some trouble passes.
+enum Failed {
+    ForGood(Problem),
+    ForNow(Problem),
+}
+
+/// The servers of the user's indexes.
+#[derive(Debug)]
+pub(super) struct Upstream {
+    agents: Agents,
+}
+
+impl Upstream {
+    pub(super) fn new(settings: &Settings) -> Result<Upstream> {
+        Ok(Upstream { agents: Agents::new(settings)? })
+    }
+
+    /// A page of an index, not longer than `limit` bytes.
+    pub(super) fn page(&self, source: &Source, url: &Url, limit: u64) -> Result<Answer, Problem> {
+        again(|| {
+            let (mut response, url) = self.open(Some(source), url, PAGES, "gzip")?;
+            let content_type = response.headers().get(header::CONTENT_TYPE);
+            let content_type =
+                content_type.and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+            let mut body = Vec::new();
+            let mut reader = response.body_mut().as_reader().take(limit + 1);
+            reader.read_to_end(&mut body).map_err(|error| Failed::ForNow(transport(&error)))?;
+            if body.len() as u64 > limit {
+                let reason = format!("the index answers with a page of more than {} MiB", limit >> 20);
+                return Err(Failed::ForGood(Problem::Trouble(reason)));
+            }
+            Ok(Answer { url, content_type, body })
+        })
+    }
+
+    /// A file, handed to whoever saves it as it comes. It gets the login of an index when it lies there.
+    pub(super) fn file(
+        &self,
+        source: Option<&Source>,
+        url: &Url,
+        save: &dyn Fn(&mut dyn Read) -> Result<Stored, Unfit>,
+    ) -> Result<Stored, Problem> {
+        again(|| {
+            // A file is wanted as it is: one that is decompressed on the way has another hash.
+            let (mut response, _) = self.open(source, url, "*/*", "identity")?;
+            save(&mut response.body_mut().as_reader()).map_err(|unfit| match unfit {
+                Unfit::Torn(error) => Failed::ForNow(transport(&error)),
+                Unfit::Wrong(reason) => Failed::ForGood(Problem::Trouble(reason)),
+            })
+        })
+    }
+
+    /// The answer to one request, after all redirects, and where it came from.
+    fn open(
+        &self,
+        source: Option<&Source>,
+        url: &Url,
+        accept: &str,
+        encoding: &str,
+    ) -> Result<(Response<ureq::Body>, Url), Failed> {
+        let mut url = url.clone();
+        url.set_fragment(None);
+        for _ in 0..=MOST_REDIRECTS {
+            without_login(&mut url);
+            let agent = self.agents.of(&url).map_err(|reason| Failed::ForGood(Problem::Trouble(reason)))?;
+            let mut request = agent.get(url.as_str());
+            request = request.header(header::ACCEPT, accept).header(header::ACCEPT_ENCODING, encoding);
+            if let Some(login) = source.and_then(|source| source.login_for(&url)) {
+                request = request.header(header::AUTHORIZATION, basic(login));
+            }
+            let response = request.call().map_err(|error| sorted(&error))?;
+            let status = response.status().as_u16();
+            match status {
+                200 => return Ok((response, url)),
+                301 | 302 | 303 | 307 | 308 => url = target(&url, &response).map_err(Failed::ForGood)?,
+                404 | 410 => return Err(Failed::ForGood(Problem::Missing)),
+                403 if denies_what_is_missing(&url) => return Err(Failed::ForGood(Problem::Missing)),
+                401 | 403 | 407 => return Err(Failed::ForGood(Problem::Denied(status))),
+                408 | 429 | 500..=599 => return Err(Failed::ForNow(answered(status))),
+                _ => return Err(Failed::ForGood(answered(status))),
+            }
+        }
+        Err(Failed::ForGood(Problem::Trouble(format!("there are more than {MOST_REDIRECTS} redirects"))))
+    }
+}
+
+/// Tries again after a pause what may pass.
+fn again<T>(attempt: impl Fn() -> Result<T, Failed>) -> Result<T, Problem> {
+    let mut number = 1;
+    loop {
+        match attempt() {
+            Ok(value) => return Ok(value),
+            Err(Failed::ForGood(problem)) => return Err(problem),
+            Err(Failed::ForNow(problem)) if number == TRIES || interrupt::requested() => return Err(problem),
+            Err(Failed::ForNow(_)) => std::thread::sleep(Duration::from_millis(250 << number)),
+        }
+        number += 1;
+    }
+}
+
+/// Where a redirect leads: to `http://` or `https://` alone, and not from the second to the first.
+fn target(url: &Url, response: &Response<ureq::Body>) -> Result<Url, Problem> {
+    let location = response.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
+    let target = location
+        .and_then(|location| url.join(location).ok())
+        .filter(|target| target.scheme() == "https" || (target.scheme() == "http" && url.scheme() == "http"));
+    target.ok_or_else(|| Problem::Trouble("a redirect leads to no address that may be asked".to_owned()))
+}
+
+/// uv, too, takes this index to lack what it denies.
+fn denies_what_is_missing(url: &Url) -> bool {
+    url.host_str().is_some_and(|host| host == "pytorch.org" || host.ends_with(".pytorch.org"))
+}
+
+fn answered(status: u16) -> Problem {
+    Problem::Trouble(format!("the server answers with status {status}"))
+}
+
+/// Errors of the library name hosts and addresses; their kind is enough.
+fn sorted(error: &ureq::Error) -> Failed {
+    use ureq::Error as E;
+    let trouble = |reason: &str| Problem::Trouble(reason.to_owned());
+    match error {
+        E::HostNotFound => Failed::ForNow(trouble("the server's name is not known here")),
+        E::Timeout(_) => Failed::ForNow(trouble("the server does not answer in time")),
+        E::ConnectionFailed => Failed::ForNow(trouble("the server cannot be reached")),
+        E::Io(error) => Failed::ForNow(transport(error)),
+        E::Tls(_) | E::Rustls(_) | E::Pem(_) => {
+            Failed::ForGood(trouble("the server's certificate cannot be trusted"))
+        }
+        E::ConnectProxyFailed(_) | E::InvalidProxyUrl => Failed::ForGood(trouble("the proxy refuses")),
+        E::Other(error) => Failed::ForGood(Problem::Trouble(error.to_string())),
+        _ => Failed::ForNow(trouble("the server's answer cannot be read")),
+    }
+}
+
+fn transport(error: &std::io::Error) -> Problem {
+    use std::io::ErrorKind as K;
+    let text = error.to_string();
+    // Certificates that are not trusted come out of the stream in these words.
+    if text.contains("certificate") {
+        return Problem::Trouble("the server's certificate cannot be trusted".to_owned());
+    }
+    Problem::Trouble(match error.kind() {
+        K::ConnectionRefused => "the server refuses the connection".to_owned(),
+        K::TimedOut | K::WouldBlock => "the server does not answer in time".to_owned(),
+        K::UnexpectedEof | K::ConnectionReset | K::ConnectionAborted | K::BrokenPipe => {
+            "the connection broke off".to_owned()
+        }
+        kind => format!("the connection failed ({kind})"),
+    })
+}
+
+fn basic(login: &Login) -> String {
+    format!("Basic {}", base64(format!("{}:{}", login.user, login.password).as_bytes()))
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digit = |chunk: &[u8], place: usize| {
+        let bits =
+            chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        char::from(DIGITS[(bits >> (18 - 6 * place) & 63) as usize])
+    };
+    let group = |chunk: &[u8]| -> String {
+        (0..4).map(|place| if place <= chunk.len() { digit(chunk, place) } else { '=' }).collect()
+    };
+    bytes.chunks(3).map(group).collect()
+}
