@@ -5,6 +5,7 @@ pub mod clock;
 pub mod docker;
 pub mod local;
 pub mod sandbox;
+mod service;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

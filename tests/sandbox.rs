@@ -1,5 +1,10 @@
 //! The local sandbox, tried with real processes.
 
+#[path = "sandbox/mounts.rs"]
+mod mounts;
+#[path = "sandbox/service.rs"]
+mod service;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 

@@ -2,14 +2,18 @@
 //! user's files. The work is done by [`super::sandbox`], in this same program started again.
 
 use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::again;
 use super::sandbox::{self, Part, Plan};
+use super::service::{self, Serving};
 use super::{Backend, Finished, Isolation, Job, LONGEST_END, Places, Process, Tail};
 use crate::error::{Error, Fault, Result};
 
@@ -176,40 +180,20 @@ struct LocalProcess {
     stdout: Tail,
     stderr: Tail,
     readers: Vec<JoinHandle<()>>,
+    serving: Option<Serving>,
 }
 
 impl LocalProcess {
     fn start(helper: &Path, job: &Job, without: &[Part]) -> Result<Self> {
-        let plan = Plan {
-            argv: job.argv.clone(),
-            env: job.env.clone(),
-            cwd: job.cwd.clone(),
-            mounts: job.mounts.clone(),
-            network: job.network,
-            may_mount: job.may_mount,
-            limits: job.limits,
-            channel: job.channel,
-            without: without.to_vec(),
-        };
-        let text = serde_json::to_vec(&plan)
-            .map_err(|error| Error::internal("cannot encode a sandbox plan").with_source(error))?;
-        let mut child = Command::new(helper)
-            .arg("__sandbox")
-            .env_clear()
-            // Ctrl-C at the terminal is for the driver alone: it ends its jobs itself.
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| Error::from(error).at(format!("cannot start {}", helper.display())))?;
-        let mut requests = child.stdin.take();
-        if let Some(pipe) = requests.as_mut() {
-            let length = u32::try_from(text.len()).map_err(|_| Error::internal("sandbox plan too long"))?;
-            pipe.write_all(&length.to_be_bytes())
-                .and_then(|()| pipe.write_all(&text))
-                .map_err(|error| Error::harness("cannot hand the plan to the sandbox").with_source(error))?;
+        service::check(job)?;
+        if job.service.is_some() && without.contains(&Part::Network) {
+            return Err(no_loopback());
         }
+        let pair = job.service.as_ref().map(|_| UnixStream::pair()).transpose()?;
+        let (ours, theirs) = pair.unzip();
+        let plan = plan(job, without, theirs.as_ref().map(AsRawFd::as_raw_fd))?;
+        let mut child = spawn(helper, theirs.as_ref().map(AsRawFd::as_raw_fd))?;
+        drop(theirs);
         let (stdout, stderr) = (Tail::default(), Tail::default());
         let mut readers = Vec::new();
         readers.extend(child.stderr.take().map(|stream| stderr.follow(stream)));
@@ -217,8 +201,71 @@ impl LocalProcess {
         if !job.channel {
             readers.extend(answers.take().map(|stream| stdout.follow(stream)));
         }
-        Ok(LocalProcess { child, requests, answers, stdout, stderr, readers })
+        let requests = child.stdin.take();
+        let mut process = LocalProcess { child, requests, answers, stdout, stderr, readers, serving: None };
+        if let (Some(service), Some(ours)) = (&job.service, ours) {
+            process.serving = Some(Serving::start(Arc::clone(service), ours)?);
+        }
+        process.hand_over(&plan)?;
+        Ok(process)
     }
+
+    fn hand_over(&mut self, plan: &Plan) -> Result<()> {
+        let text = serde_json::to_vec(plan)
+            .map_err(|error| Error::internal("cannot encode a sandbox plan").with_source(error))?;
+        let length = u32::try_from(text.len()).map_err(|_| Error::internal("sandbox plan too long"))?;
+        let Some(pipe) = self.requests.as_mut() else { return Ok(()) };
+        pipe.write_all(&length.to_be_bytes())
+            .and_then(|()| pipe.write_all(&text))
+            .map_err(|error| Error::harness("cannot hand the plan to the sandbox").with_source(error))
+    }
+}
+
+/// A job as the sandbox is told it; the descriptor is the one that takes its service's listening socket out.
+fn plan(job: &Job, without: &[Part], service: Option<RawFd>) -> Result<Plan> {
+    Ok(Plan {
+        argv: job.argv.clone(),
+        env: job.env.clone(),
+        cwd: job.cwd.clone(),
+        mounts: sandbox::mounts::planned(&job.mounts)?,
+        network: job.network,
+        may_mount: job.may_mount,
+        limits: job.limits,
+        channel: job.channel,
+        service,
+        without: without.to_vec(),
+    })
+}
+
+/// Starts this program as a sandbox, which inherits one descriptor at most.
+fn spawn(helper: &Path, inherited: Option<RawFd>) -> Result<Child> {
+    let mut command = Command::new(helper);
+    command
+        .arg("__sandbox")
+        .env_clear()
+        // Ctrl-C at the terminal is for the driver alone: it ends its jobs itself.
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    if let Some(descriptor) = inherited {
+        // SAFETY: one system call between fork and exec, on a descriptor that the caller holds open until then.
+        unsafe {
+            command.pre_exec(move || {
+                nix::errno::Errno::result(nix::libc::fcntl(descriptor, nix::libc::F_SETFD, 0))?;
+                Ok(())
+            });
+        }
+    }
+    command.spawn().map_err(|error| Error::from(error).at(format!("cannot start {}", helper.display())))
+}
+
+fn no_loopback() -> Error {
+    Error::machine("this machine gives jobs no network namespace, and dependencies are fetched through the loopback of one")
+        .with_hint(
+            "allow network namespaces (sysctl user.max_net_namespaces above 0; in a container, start it with \
+             --privileged), or run in containers with backend = \"docker\"",
+        )
 }
 
 impl Process for LocalProcess {
@@ -274,6 +321,7 @@ impl Process for LocalProcess {
     }
 
     fn end(&mut self) {
+        self.serving = None;
         self.requests = None;
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -7,12 +7,15 @@
 //!
 //! This code runs in a process of one thread. It never returns to the caller of [`enter`].
 
+pub(super) mod mounts;
 mod parts;
 mod root;
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, RawFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -27,7 +30,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getegid, geteuid};
 use serde::{Deserialize, Serialize};
 
-use super::{JobLimits, Mount, Network};
+use super::{JobLimits, Network, SERVICE_PORT, service};
 
 pub use parts::Part;
 
@@ -46,11 +49,13 @@ pub struct Plan {
     pub argv: Vec<String>,
     pub env: BTreeMap<String, String>,
     pub cwd: PathBuf,
-    pub mounts: Vec<Mount>,
+    pub mounts: Vec<mounts::Planned>,
     pub network: Network,
     pub may_mount: bool,
     pub limits: JobLimits,
     pub channel: bool,
+    /// The descriptor of the socket that takes the listening socket of a service to the driver.
+    pub service: Option<RawFd>,
     /// Parts that this machine refuses.
     pub without: Vec<Part>,
 }
@@ -88,6 +93,9 @@ fn outside() -> Step<i32> {
     let plan = read_plan()?;
     let by_root = geteuid().is_root();
     enter_namespaces(&plan)?;
+    if let Some(descriptor) = plan.service {
+        hand_over_service(descriptor)?;
+    }
     // SAFETY: this process has one thread, so the child may go on using everything after the fork.
     match because("fork", unsafe { fork() })? {
         ForkResult::Child => {
@@ -168,6 +176,16 @@ fn loopback_up() -> Step {
         )
     };
     because("bringing the loopback up", Errno::result(result)).map(drop)
+}
+
+/// Listens at the loopback of the new network namespace and hands the listening socket to the driver. Neither it nor the
+/// socket that it goes through is left open here for the command.
+fn hand_over_service(descriptor: RawFd) -> Step {
+    // SAFETY: the driver left this descriptor open for this purpose alone, and nothing else here owns it.
+    let driver = unsafe { UnixStream::from_raw_fd(descriptor) };
+    let address = (Ipv4Addr::LOCALHOST, SERVICE_PORT);
+    let listener = because_io("listening for the service", TcpListener::bind(address))?;
+    because("handing over the service", service::hand_over(&driver, &listener))
 }
 
 /// Process 1 of the sandbox: builds the root, runs the command, reaps, ends all.

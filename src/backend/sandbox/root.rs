@@ -2,14 +2,15 @@
 //! plan.
 
 use std::collections::BTreeMap;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
-use super::{INSIDE_ID, Plan, Step, USER, because, because_io};
-use crate::backend::{Mount, Network};
+use super::{INSIDE_ID, Plan, Step, USER, because, because_io, mounts};
+use crate::backend::Network;
 
 /// Pieces of the system that are shown read-only.
 const SYSTEM: [&str; 10] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix", "gnu", "sys"];
@@ -45,8 +46,10 @@ const ETC: [&str; 27] = [
 ];
 /// Device nodes that are shown.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
-const OLD: &str = "/old";
-const NEW: &str = "/new";
+/// Where the host's root lies while this one is built.
+pub(super) const OLD: &str = "/old";
+/// Where this root lies until it is moved into.
+pub(super) const NEW: &str = "/new";
 
 /// Builds the root of the sandbox and moves into it.
 pub(super) fn build(plan: &Plan) -> Step {
@@ -87,9 +90,7 @@ pub(super) fn build(plan: &Plan) -> Step {
         because_io(name, std::fs::create_dir_all(format!("{NEW}/{name}")))?;
     }
     because_io("run/lock", std::fs::create_dir_all(format!("{NEW}/run/lock")))?;
-    for entry in &plan.mounts {
-        apply(entry)?;
-    }
+    mounts::show(&plan.mounts)?;
     because("pivot", nix::unistd::chdir(NEW))?;
     because("pivot", nix::unistd::pivot_root(".", "."))?;
     because("detaching the old root", umount2(".", MntFlags::MNT_DETACH))?;
@@ -214,67 +215,8 @@ fn fill_dev() -> Step {
     )
 }
 
-fn apply(entry: &Mount) -> Step {
-    let old = |host: &Path| Path::new(OLD).join(host.strip_prefix("/").unwrap_or(host));
-    let new = |inside: &Path| Path::new(NEW).join(inside.strip_prefix("/").unwrap_or(inside));
-    match entry {
-        Mount::ReadOnly { host, inside } => bind(&old(host), &new(inside), true),
-        Mount::Writable { host, inside } | Mount::Scratch { host, inside } => {
-            bind(&old(host), &new(inside), false)
-        }
-        Mount::Overlay { host, inside, bytes } => overlay(&old(host), &new(inside), *bytes),
-        Mount::Tmpfs { inside, bytes } => {
-            let target = new(inside);
-            because_io(target.display(), std::fs::create_dir_all(&target))?;
-            let options = format!("size={bytes},mode=1777");
-            because(
-                inside.display(),
-                mount(
-                    Some("tmpfs"),
-                    &target,
-                    Some("tmpfs"),
-                    MsFlags::MS_NOSUID | MsFlags::MS_NODEV,
-                    Some(options.as_str()),
-                ),
-            )
-        }
-    }
-}
-
-/// Shows `host` at `inside`, writable, with all writes kept in so much memory and gone with the sandbox.
-fn overlay(host: &Path, inside: &Path, bytes: u64) -> Step {
-    let layers = format!("/layers{}", inside.display().to_string().replace('/', "-"));
-    because_io(&layers, std::fs::create_dir(&layers))?;
-    let size = format!("size={bytes}");
-    because(
-        &layers,
-        mount(
-            Some("tmpfs"),
-            layers.as_str(),
-            Some("tmpfs"),
-            MsFlags::MS_NOSUID | MsFlags::MS_NODEV,
-            Some(size.as_str()),
-        ),
-    )?;
-    for name in ["upper", "work"] {
-        because_io(name, std::fs::create_dir(format!("{layers}/{name}")))?;
-    }
-    because_io(inside.display(), std::fs::create_dir_all(inside))?;
-    let escaped = host.display().to_string().replace('\\', "\\\\").replace(',', "\\,").replace(':', "\\:");
-    let options = format!("lowerdir={escaped},upperdir={layers}/upper,workdir={layers}/work,userxattr");
-    because(
-        format!("overlay at {}", inside.display()),
-        mount(
-            Some("overlay"),
-            inside,
-            Some("overlay"),
-            MsFlags::MS_NOSUID | MsFlags::MS_NODEV,
-            Some(options.as_str()),
-        ),
-    )
-}
-
-/// Binds `host` (with what is mounted below it) to `inside`, making the target first.
+/// Binds `host` (with what is mounted below it) to `inside`, making the target first. For pieces of the system alone:
+/// both paths are looked up, and links followed.
 pub(super) fn bind(host: &Path, inside: &Path, read_only: bool) -> Step {
     let metadata = because_io(host.display(), std::fs::metadata(host))?;
     if metadata.is_dir() {
@@ -293,9 +235,14 @@ pub(super) fn bind(host: &Path, inside: &Path, read_only: bool) -> Step {
     if read_only { make_read_only(inside) } else { Ok(()) }
 }
 
-/// `mount_setattr(2)`: the mount and everything below it becomes read-only, without set-user-ID programs.
+/// The mount and everything below it becomes read-only, without set-user-ID programs.
 fn make_read_only(path: &Path) -> Step {
     let text = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|error| error.to_string())?;
+    because(format!("making {} read-only", path.display()), set_read_only(nix::fcntl::AT_FDCWD, &text, 0))
+}
+
+/// `mount_setattr(2)`, for a mount by path or handle and all that is mounted below it.
+pub(super) fn set_read_only(folder: BorrowedFd<'_>, path: &CStr, flags: i32) -> nix::Result<()> {
     let attributes = nix::libc::mount_attr {
         attr_set: nix::libc::MOUNT_ATTR_RDONLY | nix::libc::MOUNT_ATTR_NOSUID,
         attr_clr: 0,
@@ -306,12 +253,12 @@ fn make_read_only(path: &Path) -> Step {
     let result = unsafe {
         nix::libc::syscall(
             nix::libc::SYS_mount_setattr,
-            nix::libc::AT_FDCWD,
-            text.as_ptr(),
-            nix::libc::AT_RECURSIVE,
+            folder.as_raw_fd(),
+            path.as_ptr(),
+            nix::libc::AT_RECURSIVE | flags,
             &raw const attributes,
             std::mem::size_of::<nix::libc::mount_attr>(),
         )
     };
-    because(format!("making {} read-only", path.display()), Errno::result(result)).map(drop)
+    Errno::result(result).map(drop)
 }
