@@ -7,8 +7,11 @@
 //!
 //! This code runs in a process of one thread. It never returns to the caller of [`enter`].
 
+mod kernel;
+mod keyring;
 mod parts;
 mod root;
+pub mod seccomp;
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -30,6 +33,7 @@ use serde::{Deserialize, Serialize};
 use super::{JobLimits, Mount, Network};
 
 pub use parts::Part;
+use seccomp::Sockets;
 
 /// Exit code of a sandbox that could not be set up; stderr then starts with [`TROUBLE`].
 pub const SETUP_FAILED: i32 = 125;
@@ -87,6 +91,7 @@ pub fn enter() -> ! {
 fn outside() -> Step<i32> {
     let plan = read_plan()?;
     let by_root = geteuid().is_root();
+    keyring::leave(&plan)?;
     enter_namespaces(&plan)?;
     // SAFETY: this process has one thread, so the child may go on using everything after the fork.
     match because("fork", unsafe { fork() })? {
@@ -179,7 +184,8 @@ fn init(plan: &Plan, by_root: bool) -> Step<i32> {
     }
     root::build(plan)?;
     start_process_ids_high();
-    protect_kernel_settings()?;
+    kernel::protect_settings()?;
+    kernel::mask()?;
     let lifeline = because_io("stdin", std::io::stdin().as_fd().try_clone_to_owned())?;
     let mut children = SigSet::empty();
     children.add(Signal::SIGCHLD);
@@ -208,18 +214,6 @@ fn start_process_ids_high() {
         std::fs::read_to_string("/proc/sys/kernel/pid_max").ok().and_then(|text| text.trim().parse().ok());
     let start = highest.unwrap_or(32_768_u32) / 3 * 2;
     let _ = std::fs::write("/proc/sys/kernel/ns_last_pid", start.to_string());
-}
-
-/// Files of `/proc` that change the machine become read-only: to the kernel, a process that root started outside owns
-/// them.
-fn protect_kernel_settings() -> Step {
-    for name in ["sys", "irq", "bus", "fs", "sysrq-trigger"] {
-        let path = PathBuf::from(format!("/proc/{name}"));
-        if path.exists() {
-            root::bind(&path, &path, true)?;
-        }
-    }
-    Ok(())
 }
 
 fn supervise(lifeline: BorrowedFd<'_>, reaper: &SignalFd, payload: Pid, most: Option<u64>) -> Step<i32> {
@@ -270,7 +264,9 @@ fn start_payload(plan: &Plan) -> Step<Pid> {
     because("limit on core files", setrlimit(Resource::RLIMIT_CORE, 0, 0))?;
     let may_mount = plan.may_mount;
     let lock = plan.has(Part::LockedMounts);
-    let deny_network = plan.network == Network::Off && !plan.has(Part::Network);
+    let closed = plan.network == Network::Off && !plan.has(Part::Network);
+    let sockets = if closed { Sockets::Unix } else { Sockets::Covered };
+    let filtered = closed || plan.has(Part::SystemCalls);
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(&plan.env).current_dir(&plan.cwd).stdin(Stdio::null());
     // SAFETY: between fork and exec only system calls are made; this process has one thread.
@@ -282,7 +278,13 @@ fn start_payload(plan: &Plan) -> Step<Pid> {
                 lock_mounts()?;
             }
             drop_privileges(may_mount)?;
-            if deny_network { parts::deny_sockets() } else { Ok(()) }
+            if filtered {
+                seccomp::install(sockets)?;
+            }
+            if closed {
+                parts::scope_abstract_sockets();
+            }
+            Ok(())
         });
     }
     let child = because_io(format!("starting {program}"), command.spawn())?;
