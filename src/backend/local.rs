@@ -5,10 +5,12 @@ use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::again;
+use super::cgroup::{ControlGroups, JobGroup};
 use super::sandbox::{self, Part, Plan};
 use super::{Backend, Finished, Isolation, Job, LONGEST_END, Places, Process, Tail};
 use crate::error::{Error, Fault, Result};
@@ -19,6 +21,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The kernel's word for "no more namespaces".
 const NO_MORE: &str = "No space left on device";
 
+/// What control groups give.
+const MEMORY: &str =
+    "a bound on the memory of all processes of a job together: gistmill can make no control groups here";
+
 /// Runs jobs on this machine.
 #[derive(Debug)]
 pub struct LocalBackend {
@@ -26,6 +32,8 @@ pub struct LocalBackend {
     places: Places,
     isolation: Isolation,
     without: Vec<Part>,
+    /// Where the machine gives them.
+    groups: Option<Arc<ControlGroups>>,
 }
 
 /// How much isolation a user asks for.
@@ -47,9 +55,15 @@ impl Strictness {
         if self == Strictness::Best || isolation.missing.is_empty() {
             return Ok(());
         }
+        let hint = if isolation.missing.iter().any(|one| one == MEMORY) {
+            "control groups (version 2) are to be had with `systemd-run --user --scope -p Delegate=yes gistmill …`; or \
+             take the strongest that the machine allows with --isolation best"
+        } else {
+            "give it what is missing, or take the strongest that it allows with --isolation best"
+        };
         Err(Error::machine("--isolation strict: this machine does not give all of the isolation")
             .with_detail(format!("missing: {}", isolation.missing.join("\nmissing: ")))
-            .with_hint("give it what is missing, or take the strongest that it allows with --isolation best"))
+            .with_hint(hint))
     }
 }
 
@@ -74,6 +88,7 @@ impl LocalBackend {
             places: Places::in_sandbox(),
             isolation: Isolation { kind: String::new(), missing: Vec::new() },
             without: Vec::new(),
+            groups: None,
         };
         if let Err(whole) = backend.probe() {
             if whole.fault() != Fault::Machine {
@@ -83,9 +98,18 @@ impl LocalBackend {
                 .find_missing_parts()
                 .map_err(|error| if error.fault() == Fault::Machine { whole } else { error })?;
         }
-        backend.isolation = isolation(&backend.without, strictness);
+        backend.bound_memory();
+        backend.isolation = isolation(&backend.without, backend.groups.is_some(), strictness);
         strictness.accept(&backend.isolation)?;
         Ok(backend)
+    }
+
+    /// Bounds what a job holds together, where the machine gives that.
+    fn bound_memory(&mut self) {
+        self.groups = ControlGroups::make().ok().map(Arc::new);
+        if self.groups.is_some() && self.probe().is_err() {
+            self.groups = None;
+        }
     }
 
     /// Leaves out every part that can be done without, then takes back each that works.
@@ -138,8 +162,11 @@ impl LocalBackend {
 }
 
 /// What is in force without some parts. Who is strict builds no source distributions of dependencies.
-fn isolation(without: &[Part], strictness: Strictness) -> Isolation {
+fn isolation(without: &[Part], bounded: bool, strictness: Strictness) -> Isolation {
     let mut missing: Vec<String> = without.iter().map(|part| part.missing().to_owned()).collect();
+    if !bounded {
+        missing.push(MEMORY.to_owned());
+    }
     if strictness == Strictness::Best {
         missing.push("no network while source distributions of dependencies are built".to_owned());
     }
@@ -165,7 +192,7 @@ impl Backend for LocalBackend {
     }
 
     fn start(&self, job: &Job) -> Result<Box<dyn Process>> {
-        Ok(Box::new(LocalProcess::start(&self.helper, job, &self.without)?))
+        Ok(Box::new(LocalProcess::start(&self.helper, job, &self.without, self.groups.as_ref())?))
     }
 }
 
@@ -179,10 +206,18 @@ struct LocalProcess {
     stdout: Tail,
     stderr: Tail,
     readers: Vec<JoinHandle<()>>,
+    group: Option<JobGroup>,
 }
 
 impl LocalProcess {
-    fn start(helper: &Path, job: &Job, without: &[Part]) -> Result<Self> {
+    fn start(
+        helper: &Path,
+        job: &Job,
+        without: &[Part],
+        groups: Option<&Arc<ControlGroups>>,
+    ) -> Result<Self> {
+        let grouping = |error| Error::harness("cannot bound the memory of a job").with_source(error);
+        let group = groups.map(|groups| groups.job(job.limits)).transpose().map_err(grouping)?;
         let plan = Plan {
             argv: job.argv.clone(),
             env: job.env.clone(),
@@ -207,6 +242,14 @@ impl LocalProcess {
             .spawn()
             .map_err(|error| Error::from(error).at(format!("cannot start {}", helper.display())))?;
         let mut requests = child.stdin.take();
+        // It waits for its plan: nothing of the job runs yet.
+        if let Some(group) = &group
+            && let Err(error) = group.take(child.id())
+        {
+            drop(requests);
+            let _ = child.wait();
+            return Err(grouping(error));
+        }
         if let Some(pipe) = requests.as_mut() {
             let length = u32::try_from(text.len()).map_err(|_| Error::internal("sandbox plan too long"))?;
             pipe.write_all(&length.to_be_bytes())
@@ -220,7 +263,7 @@ impl LocalProcess {
         if !job.channel {
             readers.extend(answers.take().map(|stream| stdout.follow(stream)));
         }
-        Ok(LocalProcess { child, requests, answers, stdout, stderr, readers })
+        Ok(LocalProcess { child, requests, answers, stdout, stderr, readers, group })
     }
 }
 
@@ -235,6 +278,10 @@ impl Process for LocalProcess {
 
     fn log(&self) -> String {
         self.stderr.text()
+    }
+
+    fn out_of_memory(&self) -> Option<(u64, u64)> {
+        self.group.as_ref().map(JobGroup::out_of_memory)
     }
 
     fn code_inside(&mut self) -> Option<i32> {
