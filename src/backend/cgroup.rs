@@ -304,4 +304,39 @@ mod tests {
         assert_eq!(place(line, "0::/\n"), None);
         assert_eq!(place(line, "4:memory:/x\n"), None);
     }
+
+    #[test]
+    fn groups_are_claimed_and_what_a_gistmill_left_is_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let left = parent.path().join("gistmill-1-0");
+        fs_err::create_dir_all(left.join("job-3")).unwrap();
+        fs_err::create_dir(parent.path().join("other")).unwrap();
+        let (own, lock) = claim(parent.path()).unwrap();
+        fs_err::create_dir(own.join("job-0")).unwrap();
+        sweep(parent.path());
+        assert!(!left.exists() && own.join("job-0").exists() && parent.path().join("other").exists());
+        let (second, _lock) = claim(parent.path()).unwrap();
+        assert_ne!(second, own);
+        drop(lock);
+        sweep(parent.path());
+        assert!(!own.exists() && second.exists());
+    }
+
+    #[test]
+    fn no_bound_is_left_on_the_way_up() {
+        let group = tempfile::tempdir().unwrap();
+        let set = |name: &str, text: &str| fs_err::write(group.path().join(name), text).unwrap();
+        assert!(!bounded(group.path()).unwrap());
+        for (name, none, some) in
+            [("memory.max", "max\n", "4096\n"), ("cpu.max", "max 100000\n", "5000 100000\n")]
+        {
+            set(name, none);
+            assert!(!bounded(group.path()).unwrap(), "{name}");
+            set(name, some);
+            assert!(bounded(group.path()).unwrap(), "{name}");
+            set(name, none);
+        }
+        set("memory.max", "4096\n");
+        assert_eq!(memory_bound(group.path()), Some(4096));
+    }
 }
