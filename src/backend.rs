@@ -1,6 +1,7 @@
 //! Backends: a [`Job`] goes in, a running [`Process`] comes out. A backend serves stages and names none of them.
 
 pub mod again;
+mod cgroup;
 pub mod clock;
 pub mod docker;
 pub mod local;
@@ -216,6 +217,11 @@ pub trait Process: Send + std::fmt::Debug {
     fn requests(&mut self) -> Option<&mut dyn Write>;
     /// What the job printed to stderr so far (with a channel: stdout too), the last part.
     fn log(&self) -> String;
+    /// How many processes the kernel has ended so far because the job held all the memory that it may, and how much that
+    /// is in bytes; none where that is not counted.
+    fn out_of_memory(&self) -> Option<(u64, u64)> {
+        None
+    }
     /// Exit code of the command in its sandbox (128 and the signal that killed it), as far as it can be told within
     /// [`LONGEST_END`].
     fn code_inside(&mut self) -> Option<i32>;

@@ -173,6 +173,8 @@ pub struct Runner {
     next_id: u64,
     /// Its channel has ended, and so it has.
     ended: bool,
+    /// Processes of its job that the kernel has ended for want of memory, as far as it was asked.
+    killed_for_memory: u64,
     /// Versions that the runner reported.
     pub python: String,
     pub pytest: String,
@@ -208,6 +210,7 @@ impl Runner {
             answers,
             next_id: 0,
             ended: false,
+            killed_for_memory: 0,
             python: String::new(),
             pytest: String::new(),
         };
@@ -308,7 +311,12 @@ impl Runner {
         let id = self.send(&request)?;
         for done in 0..repeat {
             match self.receive(id, group_timeout + GRACE)? {
-                Answer::GroupDone(report) => each(*report)?,
+                Answer::GroupDone(mut report) => {
+                    if report.exit == (protocol::ProcessExit::Signaled { signal: protocol::SIGKILL }) {
+                        report.raw_output.extend(self.out_of_memory());
+                    }
+                    each(*report)?;
+                }
                 Answer::Died { level, exit } => return Ok(Ran::ServerDied { level, exit, done }),
                 Answer::InternalError { traceback } => {
                     return Err(Error::harness("the runner failed").with_detail(traceback));
@@ -317,6 +325,16 @@ impl Runner {
             }
         }
         Ok(Ran::All)
+    }
+
+    /// Words on processes of the job that the kernel has ended for want of memory since this was last asked.
+    pub fn out_of_memory(&mut self) -> Option<String> {
+        let (killed, limit) = self.process.out_of_memory()?;
+        let before = std::mem::replace(&mut self.killed_for_memory, killed);
+        (killed > before).then(|| {
+            let limit = crate::document::units::format_size(limit);
+            format!("\nthe processes of the job held all the memory that they may, {limit}: the kernel ended one\n")
+        })
     }
 
     /// Ends the process on top of the stack.

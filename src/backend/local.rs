@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::again;
+use super::cgroup::{ControlGroups, JobGroup};
 use super::sandbox::{self, Part, Plan};
 use super::service::{self, Serving};
 use super::{Backend, Finished, Isolation, Job, LONGEST_END, Places, Process, Tail};
@@ -23,6 +24,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The kernel's word for "no more namespaces".
 const NO_MORE: &str = "No space left on device";
 
+/// What control groups give.
+const MEMORY: &str =
+    "a bound on the memory of all processes of a job together: gistmill can make no control groups here";
+
 /// Runs jobs on this machine.
 #[derive(Debug)]
 pub struct LocalBackend {
@@ -30,6 +35,8 @@ pub struct LocalBackend {
     places: Places,
     isolation: Isolation,
     without: Vec<Part>,
+    /// Where the machine gives them.
+    groups: Option<Arc<ControlGroups>>,
 }
 
 /// How much isolation a user asks for.
@@ -51,9 +58,15 @@ impl Strictness {
         if self == Strictness::Best || isolation.missing.is_empty() {
             return Ok(());
         }
+        let hint = if isolation.missing.iter().any(|one| one == MEMORY) {
+            "control groups (version 2) are to be had with `systemd-run --user --scope -p Delegate=yes gistmill …`; or \
+             take the strongest that the machine allows with --isolation best"
+        } else {
+            "give it what is missing, or take the strongest that it allows with --isolation best"
+        };
         Err(Error::machine("--isolation strict: this machine does not give all of the isolation")
             .with_detail(format!("missing: {}", isolation.missing.join("\nmissing: ")))
-            .with_hint("give it what is missing, or take the strongest that it allows with --isolation best"))
+            .with_hint(hint))
     }
 }
 
@@ -78,6 +91,7 @@ impl LocalBackend {
             places: Places::in_sandbox(),
             isolation: Isolation { kind: String::new(), missing: Vec::new() },
             without: Vec::new(),
+            groups: None,
         };
         if let Err(whole) = backend.probe() {
             if whole.fault() != Fault::Machine {
@@ -87,9 +101,18 @@ impl LocalBackend {
                 .find_missing_parts()
                 .map_err(|error| if error.fault() == Fault::Machine { whole } else { error })?;
         }
-        backend.isolation = isolation(&backend.without);
+        backend.bound_memory();
+        backend.isolation = isolation(&backend.without, backend.groups.is_some());
         strictness.accept(&backend.isolation)?;
         Ok(backend)
+    }
+
+    /// Bounds what a job holds together, where the machine gives that.
+    fn bound_memory(&mut self) {
+        self.groups = ControlGroups::make().ok().map(Arc::new);
+        if self.groups.is_some() && self.probe().is_err() {
+            self.groups = None;
+        }
     }
 
     /// Leaves out every part that can be done without, then takes back each that works.
@@ -142,8 +165,11 @@ impl LocalBackend {
 }
 
 /// What is in force without some parts.
-fn isolation(without: &[Part]) -> Isolation {
+fn isolation(without: &[Part], bounded: bool) -> Isolation {
     let mut missing: Vec<String> = without.iter().map(|part| part.missing().to_owned()).collect();
+    if !bounded {
+        missing.push(MEMORY.to_owned());
+    }
     if nix::unistd::geteuid().is_root() {
         missing.push("a user outside without privileges: gistmill runs as root".to_owned());
     }
@@ -166,7 +192,7 @@ impl Backend for LocalBackend {
     }
 
     fn start(&self, job: &Job) -> Result<Box<dyn Process>> {
-        Ok(Box::new(LocalProcess::start(&self.helper, job, &self.without)?))
+        Ok(Box::new(LocalProcess::start(&self.helper, job, &self.without, self.groups.as_ref())?))
     }
 }
 
@@ -181,14 +207,22 @@ struct LocalProcess {
     stderr: Tail,
     readers: Vec<JoinHandle<()>>,
     serving: Option<Serving>,
+    group: Option<JobGroup>,
 }
 
 impl LocalProcess {
-    fn start(helper: &Path, job: &Job, without: &[Part]) -> Result<Self> {
+    fn start(
+        helper: &Path,
+        job: &Job,
+        without: &[Part],
+        groups: Option<&Arc<ControlGroups>>,
+    ) -> Result<Self> {
         service::check(job)?;
         if job.service.is_some() && without.contains(&Part::Network) {
             return Err(no_loopback());
         }
+        let grouping = |error| Error::harness("cannot bound the memory of a job").with_source(error);
+        let group = groups.map(|groups| groups.job(job.limits)).transpose().map_err(grouping)?;
         let pair = job.service.as_ref().map(|_| UnixStream::pair()).transpose()?;
         let (ours, theirs) = pair.unzip();
         let plan = plan(job, without, theirs.as_ref().map(AsRawFd::as_raw_fd))?;
@@ -202,7 +236,12 @@ impl LocalProcess {
             readers.extend(answers.take().map(|stream| stdout.follow(stream)));
         }
         let requests = child.stdin.take();
-        let mut process = LocalProcess { child, requests, answers, stdout, stderr, readers, serving: None };
+        let serving = None;
+        let mut process = LocalProcess { child, requests, answers, stdout, stderr, readers, serving, group };
+        // It waits for its plan: nothing of the job runs yet.
+        if let Some(group) = &process.group {
+            group.take(process.child.id()).map_err(grouping)?;
+        }
         if let (Some(service), Some(ours)) = (&job.service, ours) {
             process.serving = Some(Serving::start(Arc::clone(service), ours)?);
         }
@@ -279,6 +318,10 @@ impl Process for LocalProcess {
 
     fn log(&self) -> String {
         self.stderr.text()
+    }
+
+    fn out_of_memory(&self) -> Option<(u64, u64)> {
+        self.group.as_ref().map(JobGroup::out_of_memory)
     }
 
     fn code_inside(&mut self) -> Option<i32> {

@@ -7,9 +7,12 @@
 //!
 //! This code runs in a process of one thread. It never returns to the caller of [`enter`].
 
+mod kernel;
+mod keyring;
 pub(super) mod mounts;
 mod parts;
 mod root;
+pub mod seccomp;
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -33,6 +36,7 @@ use serde::{Deserialize, Serialize};
 use super::{JobLimits, Network, SERVICE_PORT, service};
 
 pub use parts::Part;
+use seccomp::Sockets;
 
 /// Exit code of a sandbox that could not be set up; stderr then starts with [`TROUBLE`].
 pub const SETUP_FAILED: i32 = 125;
@@ -92,6 +96,7 @@ pub fn enter() -> ! {
 fn outside() -> Step<i32> {
     let plan = read_plan()?;
     let by_root = geteuid().is_root();
+    keyring::leave(&plan)?;
     enter_namespaces(&plan)?;
     if let Some(descriptor) = plan.service {
         hand_over_service(descriptor)?;
@@ -197,7 +202,10 @@ fn init(plan: &Plan, by_root: bool) -> Step<i32> {
     }
     root::build(plan)?;
     start_process_ids_high();
-    protect_kernel_settings()?;
+    // When the whole machine runs out of memory, what is the user's own comes last.
+    let _ = std::fs::write("/proc/self/oom_score_adj", EXPENDABLE);
+    kernel::protect_settings()?;
+    kernel::mask()?;
     let lifeline = because_io("stdin", std::io::stdin().as_fd().try_clone_to_owned())?;
     let mut children = SigSet::empty();
     children.add(Signal::SIGCHLD);
@@ -210,6 +218,9 @@ fn init(plan: &Plan, by_root: bool) -> Step<i32> {
     supervise(lifeline.as_fd(), &reaper, payload, most)
 }
 
+/// Half of all memory is added to what a process of the job seems to hold when the kernel chooses one to end; the runner
+/// gives its tests more.
+const EXPENDABLE: &str = "500";
 /// Time between two counts of the processes, in milliseconds.
 const COUNT_EVERY: u16 = 100;
 
@@ -226,18 +237,6 @@ fn start_process_ids_high() {
         std::fs::read_to_string("/proc/sys/kernel/pid_max").ok().and_then(|text| text.trim().parse().ok());
     let start = highest.unwrap_or(32_768_u32) / 3 * 2;
     let _ = std::fs::write("/proc/sys/kernel/ns_last_pid", start.to_string());
-}
-
-/// Files of `/proc` that change the machine become read-only: to the kernel, a process that root started outside owns
-/// them.
-fn protect_kernel_settings() -> Step {
-    for name in ["sys", "irq", "bus", "fs", "sysrq-trigger"] {
-        let path = PathBuf::from(format!("/proc/{name}"));
-        if path.exists() {
-            root::bind(&path, &path, true)?;
-        }
-    }
-    Ok(())
 }
 
 fn supervise(lifeline: BorrowedFd<'_>, reaper: &SignalFd, payload: Pid, most: Option<u64>) -> Step<i32> {
@@ -288,7 +287,9 @@ fn start_payload(plan: &Plan) -> Step<Pid> {
     because("limit on core files", setrlimit(Resource::RLIMIT_CORE, 0, 0))?;
     let may_mount = plan.may_mount;
     let lock = plan.has(Part::LockedMounts);
-    let deny_network = plan.network == Network::Off && !plan.has(Part::Network);
+    let closed = plan.network == Network::Off && !plan.has(Part::Network);
+    let sockets = if closed { Sockets::Unix } else { Sockets::Covered };
+    let filtered = closed || plan.has(Part::SystemCalls);
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(&plan.env).current_dir(&plan.cwd).stdin(Stdio::null());
     // SAFETY: between fork and exec only system calls are made; this process has one thread.
@@ -300,7 +301,13 @@ fn start_payload(plan: &Plan) -> Step<Pid> {
                 lock_mounts()?;
             }
             drop_privileges(may_mount)?;
-            if deny_network { parts::deny_sockets() } else { Ok(()) }
+            if filtered {
+                seccomp::install(sockets)?;
+            }
+            if closed {
+                parts::scope_abstract_sockets();
+            }
+            Ok(())
         });
     }
     let child = because_io(format!("starting {program}"), command.spawn())?;

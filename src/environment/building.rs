@@ -56,10 +56,16 @@ pub struct Wheel {
 #[derive(Debug, Clone, Copy)]
 pub enum Source<'a> {
     /// The pinned tree, editable; `source_root` is where its packages lie, as seen inside.
-    Tree { pinned: &'a Path, source_root: &'a Path },
+    Tree {
+        pinned: &'a Path,
+        source_root: &'a Path,
+    },
     /// A folder of source that stays where it is.
     Folder(&'a Path),
-    Archive { file: &'a Path, filename: &'a str },
+    Archive {
+        file: &'a Path,
+        filename: &'a str,
+    },
 }
 
 impl Source<'_> {
@@ -149,8 +155,7 @@ impl Build<'_> {
         let places = tooling.backend.places();
         let editable = matches!(self.source, Source::Tree { .. });
         let root = if editable { places.root.clone() } else { PathBuf::from(SOURCE) };
-        let mut mounts =
-            vec![Mount::Overlay { host: venv.to_owned(), inside: BUILD.into(), bytes: LAYER }];
+        let mut mounts = vec![Mount::Overlay { host: venv.to_owned(), inside: BUILD.into(), bytes: LAYER }];
         let (mut archive, mut left, mut source_root) = (None, None, PathBuf::new());
         match self.source {
             Source::Tree { pinned, source_root: folder } => {
@@ -161,7 +166,11 @@ impl Build<'_> {
                     mounts.push(Mount::Writable { host: host.clone(), inside: root.clone() });
                     left = Some(host);
                 } else {
-                    mounts.push(Mount::Overlay { host: pinned.to_owned(), inside: root.clone(), bytes: LAYER });
+                    mounts.push(Mount::Overlay {
+                        host: pinned.to_owned(),
+                        inside: root.clone(),
+                        bytes: LAYER,
+                    });
                 }
             }
             Source::Folder(folder) => {
@@ -198,7 +207,8 @@ impl Build<'_> {
 fn answer<T: serde::de::DeserializeOwned>(step: &Step, stage: &str) -> Attempt<T> {
     let text = step.out()?.read(Path::new("answer.json"), LARGEST_ANSWER);
     let text = text.map_err(|error| refused(stage, &error.to_string()))?;
-    serde_json::from_slice(&text).map_err(|error| refused(stage, &format!("the answer cannot be read: {error}")))
+    serde_json::from_slice(&text)
+        .map_err(|error| refused(stage, &format!("the answer cannot be read: {error}")))
 }
 
 /// The build's own trouble.
@@ -325,8 +335,7 @@ impl Building {
         let workshop = Workshop::within(tooling.clone(), sdist.building.clone());
         let source = Source::Archive { file: &sdist.path, filename: &sdist.filename };
         let variables = BTreeMap::new();
-        let built =
-            Build { workshop: &workshop, source, system: &system, variables: &variables }.run()?;
+        let built = Build { workshop: &workshop, source, system: &system, variables: &variables }.run()?;
         keep(&place, &built.wheel)
     }
 
@@ -347,7 +356,8 @@ impl Building {
         let tooling = &self.tooling;
         let script = step.give("hooks.py", HOOKS)?;
         let archive = step.give_file(filename, file)?;
-        let spec = step.give("spec.json", &serde_json::json!({"root": SOURCE, "archive": archive}).to_string())?;
+        let spec =
+            step.give("spec.json", &serde_json::json!({"root": SOURCE, "archive": archive}).to_string())?;
         let python = tooling.python.executable.to_string_lossy().into_owned();
         let argv = [&python, "-I", "-S", &script, "declares", &spec, OUT].map(str::to_owned).into();
         let mounts = vec![Mount::Scratch { host: step.folder("source")?, inside: SOURCE.into() }];
@@ -399,7 +409,13 @@ mod tests {
         for name in ["a-1-py3-none-any.whl", "a_b-1.0+x-1-cp312-cp312-linux_x86_64.whl"] {
             assert!(is_wheel_name(name), "{name}");
         }
-        for name in ["../a-1-py3-none-any.whl", "/a-1-py3-none-any.whl", "a.whl", "-1-py3-none-any.whl", "a-1-py3-none-any.whl\n"] {
+        for name in [
+            "../a-1-py3-none-any.whl",
+            "/a-1-py3-none-any.whl",
+            "a.whl",
+            "-1-py3-none-any.whl",
+            "a-1-py3-none-any.whl\n",
+        ] {
             assert!(!is_wheel_name(name), "{name}");
         }
         for name in ["", "a b", "a\n", "../x", "-a", "a[b"] {

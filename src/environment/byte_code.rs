@@ -77,7 +77,9 @@ fn take(out: &Folder, tree: &Path) -> Result<()> {
         }
         let mut code = Vec::new();
         let from = out.open_file(&entry.path)?;
-        from.take(LARGEST).read_to_end(&mut code).map_err(|error| Error::from(error).at(entry.path.display()))?;
+        from.take(LARGEST)
+            .read_to_end(&mut code)
+            .map_err(|error| Error::from(error).at(entry.path.display()))?;
         let target = tree.join(&entry.path);
         if let Some(folder) = target.parent() {
             fs_err::create_dir_all(folder)?;

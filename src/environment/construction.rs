@@ -212,7 +212,8 @@ impl Place<'_> {
             }
             if built.wheel.method == "path" {
                 notes.push(
-                    "the build backend makes no editable wheels; the source root is put on the path".to_owned(),
+                    "the build backend makes no editable wheels; the source root is put on the path"
+                        .to_owned(),
                 );
             }
             (own.wheel, own.lock) = (Some(built.wheel), built.lock);

@@ -239,7 +239,8 @@ fn what_foreign_code_may_write_no_other_job_sees() {
         });
         for written in writable {
             for (other, job) in jobs.iter().enumerate().filter(|(other, _)| *other != number) {
-                let seen = folders(job).iter().any(|seen| seen.starts_with(written) || written.starts_with(seen));
+                let seen =
+                    folders(job).iter().any(|seen| seen.starts_with(written) || written.starts_with(seen));
                 assert!(!seen, "job {other} sees {} of job {number}", written.display());
             }
         }
@@ -264,7 +265,8 @@ fn what_a_build_leaves_is_never_followed() {
         }),
         ("the name is a requirement", |out, _| {
             fs_err::write(out.join("a-1-py3-none-any.whl"), "").unwrap();
-            fs_err::write(out.join("answer.json"), ANSWER.replace(r#""A""#, r#""b\n--index-url x""#)).unwrap();
+            fs_err::write(out.join("answer.json"), ANSWER.replace(r#""A""#, r#""b\n--index-url x""#))
+                .unwrap();
         }),
         ("the answer is a gigabyte", |out, _| {
             fs_err::File::create(out.join("answer.json")).unwrap().file().set_len(1 << 30).unwrap();

@@ -43,7 +43,9 @@ impl Direct {
         let known = self.found.lock().unwrap_or_else(PoisonError::into_inner).get(&address).cloned();
         let found = match known {
             Some(found) => found,
-            None => fetch(tooling, door, &requirement, &address).map_err(|error| refused(&requirement, error))?,
+            None => {
+                fetch(tooling, door, &requirement, &address).map_err(|error| refused(&requirement, error))?
+            }
         };
         let local = rewritten(&requirement, &found.local);
         self.found.lock().unwrap_or_else(PoisonError::into_inner).insert(address, found);
@@ -90,7 +92,12 @@ fn rewritten(requirement: &Requirement<VerbatimUrl>, address: &str) -> String {
     format!("{}{extras} @ {address}{marker}", requirement.name)
 }
 
-fn fetch(tooling: &Tooling, door: &Door, requirement: &Requirement<VerbatimUrl>, address: &str) -> Result<Found> {
+fn fetch(
+    tooling: &Tooling,
+    door: &Door,
+    requirement: &Requirement<VerbatimUrl>,
+    address: &str,
+) -> Result<Found> {
     let name = normalize(requirement.name.as_ref());
     let (plain, fragment) = address.split_once('#').unwrap_or((address, ""));
     if let Some(repository) = plain.strip_prefix("git+") {
@@ -137,7 +144,12 @@ fn commit(tooling: &Tooling, door: &Door, name: &str, repository: &str, fragment
     let wheel: Wheel = Building::new(tooling.clone()).of_folder(name, &folder)?;
     let local = door.add_file(wheel.file, &wheel.filename, &wheel.sha256);
     let subdirectory = subdirectory.map(|below| format!("#subdirectory={below}")).unwrap_or_default();
-    Ok(Found { local, published: format!("git+{url}@{commit}{subdirectory}"), hash: None, sha256: wheel.sha256 })
+    Ok(Found {
+        local,
+        published: format!("git+{url}@{commit}{subdirectory}"),
+        hash: None,
+        sha256: wheel.sha256,
+    })
 }
 
 /// A folder of a checkout, whose links lead anywhere.
@@ -183,7 +195,9 @@ mod tests {
             sha256: "ff".to_owned(),
         };
         direct.found.lock().unwrap().insert("git+https://h.example/a@main".to_owned(), found);
-        let lock = Lock::parse("a @ http://127.0.0.1:3141/direct/0/a-1-py3-none-any.whl --hash=sha256:ff\nb==1 --hash=sha256:bb\n");
+        let lock = Lock::parse(
+            "a @ http://127.0.0.1:3141/direct/0/a-1-py3-none-any.whl --hash=sha256:ff\nb==1 --hash=sha256:bb\n",
+        );
         let published = direct.published(&lock);
         assert_eq!(published.direct(), "a @ git+https://h.example/a@0123\n");
         assert_eq!(

@@ -136,7 +136,8 @@ impl Workshop {
     pub fn within(tooling: Tooling, chain: Vec<String>) -> Self {
         let building = Arc::new(Building::new(tooling.clone()));
         let index = Arc::clone(&tooling.index);
-        let door = Door::new(index, Some(tooling.exclude_newer), tooling.refused.clone(), building).within(chain);
+        let door =
+            Door::new(index, Some(tooling.exclude_newer), tooling.refused.clone(), building).within(chain);
         Workshop { tooling, door: Arc::new(door), direct: Direct::default() }
     }
 
@@ -147,7 +148,10 @@ impl Workshop {
             return Vec::new();
         }
         let names: Vec<String> = undated.into_iter().collect();
-        vec![format!("the index says of no upload time for {}: `exclude_newer` does not bind them", names.join(", "))]
+        vec![format!(
+            "the index says of no upload time for {}: `exclude_newer` does not bind them",
+            names.join(", ")
+        )]
     }
 
     /// Resolves and locks.
@@ -305,11 +309,9 @@ impl Workshop {
                 "the environment cannot be built: {}: the package index cannot be used",
                 failure.stage
             ));
-            return Trouble::Stop(
-                error
-                    .with_detail(self.tooling.secrets.redact(upstream))
-                    .with_hint("check the network, proxy, login and certificate settings, then run the same command again"),
-            );
+            return Trouble::Stop(error.with_detail(self.tooling.secrets.redact(upstream)).with_hint(
+                "check the network, proxy, login and certificate settings, then run the same command again",
+            ));
         }
         if let Some((what, words)) = asked.failed.iter().next() {
             failure.output = format!("{what} cannot be built:\n{words}\n{}", failure.output);

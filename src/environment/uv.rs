@@ -176,7 +176,9 @@ pub fn compile_arguments(compile: &Compile<'_>) -> Vec<String> {
 /// `uv pip sync --require-hashes …`: the environment holds exactly what the lock says.
 pub fn sync_arguments(venv: &Path, lock: &str) -> Vec<String> {
     let python = venv.join("bin/python").to_string_lossy().into_owned();
-    ["pip", "sync", lock, "--quiet", "--no-build", "--python", &python, "--require-hashes"].map(str::to_owned).into()
+    ["pip", "sync", lock, "--quiet", "--no-build", "--python", &python, "--require-hashes"]
+        .map(str::to_owned)
+        .into()
 }
 
 /// What must not be printed.

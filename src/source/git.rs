@@ -72,7 +72,9 @@ pub fn checkout(context: &Context<'_>, url: &str, reference: &str, target: &Path
         reference.to_owned()
     } else {
         let found = reference::resolve(&location, reference)?;
-        found.ok_or_else(|| Error::repository(format!("{location} has nothing that is called `{reference}`")))?
+        found.ok_or_else(|| {
+            Error::repository(format!("{location} has nothing that is called `{reference}`"))
+        })?
     };
     let repository = open_with(context, &location, &commit)?;
     let part = Part { location, repository, commit: commit.clone(), below: PathBuf::new() };

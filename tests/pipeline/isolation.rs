@@ -9,12 +9,16 @@ use crate::common::{Bench, Ended, Running};
 use crate::determinism::assert_same;
 
 /// Setting of the kernel, its value, and what the report then says is missing.
-const LIMITS: [(&str, u32, &str); 4] = [
+const LIMITS: [(&str, u32, &str); 5] = [
     ("max_net_namespaces", 0, "no test can make a socket of the Internet"),
     ("max_ipc_namespaces", 0, "System V shared memory"),
     ("max_uts_namespaces", 0, "a host name of its own"),
     ("max_user_namespaces", 1, "locked mounts"),
+    ("max_cgroup_namespaces", 0, "names of control groups"),
 ];
+
+/// What a machine without control groups (or a user who may write none) does not give.
+const MEMORY: &str = "a bound on the memory of all processes of a job together";
 
 /// gistmill as somebody whom the kernel gives only so much.
 fn limited(bench: &Bench, limits: &[(&str, u32)], arguments: &[&str]) -> Ended {
@@ -112,7 +116,17 @@ fn who_is_strict_gets_all_of_it_or_nothing() {
     assert!(ended.stderr.contains("missing: a user outside without privileges"), "{}", ended.stderr);
     assert!(!bench.dataset().folder.exists());
     let user = ["--map-user=1000", "--map-group=1000"];
-    let ended = inside(&bench, &user, "exec \"$GISTMILL\" \"$@\"", &strict).with_code(0);
+    let as_user = |arguments: &[&str]| inside(&bench, &user, "exec \"$GISTMILL\" \"$@\"", arguments);
+    let found = sandbox_of(&as_user(&["check", "repos.toml", "--format", "json"]));
+    let ended = as_user(&strict);
+    if text(&found["text"]).contains(MEMORY) {
+        let ended = ended.with_code(3);
+        assert!(ended.stderr.contains(&format!("missing: {MEMORY}")), "{}", ended.stderr);
+        assert_eq!(ended.stderr.matches("missing: ").count(), 1, "{}", ended.stderr);
+        assert!(ended.stderr.contains("systemd-run --user --scope -p Delegate=yes"), "{}", ended.stderr);
+        return;
+    }
+    let ended = ended.with_code(0);
     assert!(!ended.stderr.contains("missing from full isolation"), "{}", ended.stderr);
     let isolation = bench.dataset().manifest()["isolation"].clone();
     assert_eq!(

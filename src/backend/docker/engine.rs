@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 
 use bollard::container::AttachContainerResults;
 use bollard::errors::Error as ClientError;
-use bollard::models::{
-    ContainerCreateBody, HostConfig, HostConfigLogConfig, ResourcesUlimits,
-};
+use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig, ResourcesUlimits};
 use bollard::query_parameters::{
     AttachContainerOptionsBuilder, CreateContainerOptions, InspectContainerOptions,
     RemoveContainerOptionsBuilder, StartContainerOptions, WaitContainerOptions,

@@ -194,8 +194,7 @@ mod tests {
             Mount::Overlay { host: "/h/env/tree".into(), inside: "/testbed".into(), bytes: 1 << 20 },
             Mount::ReadOnly { host: "/h/workshop".into(), inside: "/opt/x".into() },
         ]);
-        let place =
-            |host: &str, inside: &str| Shown { host: host.into(), inside: inside.into() };
+        let place = |host: &str, inside: &str| Shown { host: host.into(), inside: inside.into() };
         let shown = [place("/h/env/venv", "/opt/venv"), place("/h/env/tree", "/testbed")];
         let plan = Plan::new(&job, &shown, false, true);
         let sent = |host: &str, back| Sent { host: host.into(), back };

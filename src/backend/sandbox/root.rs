@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
-use super::{INSIDE_ID, Plan, Step, USER, because, because_io, mounts};
+use super::{INSIDE_ID, Plan, Step, USER, because, because_io, kernel, mounts};
 use crate::backend::Network;
 
 /// Pieces of the system that are shown read-only.
-const SYSTEM: [&str; 10] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix", "gnu", "sys"];
+const SYSTEM: [&str; 9] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix", "gnu"];
 /// Pieces of `/etc` that are shown: what programs need to work, and nothing that could hold a secret.
 const ETC: [&str; 27] = [
     "ld.so.cache",
@@ -73,6 +73,7 @@ pub(super) fn build(plan: &Plan) -> Step {
     for name in SYSTEM {
         show_system(name)?;
     }
+    kernel::show_sys(Path::new(OLD), Path::new(NEW))?;
     fill_etc(plan)?;
     fill_dev()?;
     because_io("proc", std::fs::create_dir(format!("{NEW}/proc")))?;

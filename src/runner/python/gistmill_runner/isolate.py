@@ -26,6 +26,7 @@ _prctl = _libc.prctl
 _capset = _libc.capset
 _unshare = _libc.unshare
 _chdir, _getcwd, _chmod = os.chdir, os.getcwd, os.chmod
+_open, _write, _O_WRONLY = os.open, os.write, os.O_WRONLY | os.O_CLOEXEC
 _fsencode = os.fsencode
 _strerror = os.strerror
 
@@ -238,7 +239,22 @@ class Isolation:
     def leave(self):
         """In a group process: become an ordinary user, without a way to the scratch directory."""
         close(self.descriptor)
+        become_expendable()
         become_ordinary()
+
+
+def become_expendable():
+    """Have the kernel end this process first when memory runs out: those that watch it can tell then."""
+    try:
+        descriptor = _open("/proc/self/oom_score_adj", _O_WRONLY)
+    except OSError:
+        return
+    try:
+        _write(descriptor, b"1000")
+    except OSError:
+        pass
+    finally:
+        close(descriptor)
 
 
 def become_ordinary():
