@@ -33,6 +33,11 @@ pub fn closing(built: &Built) -> String {
             parity.differing.len()
         );
     }
+    for record in built.finished.iter().filter_map(|finished| finished.record.as_ref()) {
+        for line in record.built.warnings() {
+            let _ = writeln!(text, "{} {}: {line}", style("warning").yellow().bold(), record.pinned.slug);
+        }
+    }
     for failed in &built.failed {
         let _ = writeln!(
             text,

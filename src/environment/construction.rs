@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 use super::dockerfile::Image;
 use super::install::{Failure, TreeWheel, Trouble, Wanted, Workshop};
 use super::lock::Lock;
+use super::missing;
 use super::project::{Files, Project};
 use super::python::Choice;
-use super::recipe::{self, Ladder, Outcome, Plan};
+use super::recipe::{Ladder, Outcome, Plan};
 use super::record::{self, Recipe};
 use super::requirements_files::normalize;
 use super::{Candidate, GateReport, STAGE_VERSION, Tools, tree, version};
 use crate::backend::Backend;
 use crate::config;
 use crate::error::{Error, Result};
-use crate::record::environment::{Built, Rung, RungResult};
+use crate::record::environment::{Built, Rung, RungResult, missed};
 use crate::record::id::hash_parts;
 use crate::record::source::Pinned;
 
@@ -51,6 +52,7 @@ struct Climb {
 
 /// What building a tree tells about its project: its name, and the extras that it has.
 fn name_as_built(project: &mut Project, own: &TreeWheel) {
+    project.own_distributions.insert(own.name.clone(), "the root of the tree".to_owned());
     project.name = Some(own.name.clone());
     for extra in &own.extras {
         project.extras.entry(normalize(extra)).or_default();
@@ -96,6 +98,10 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
             .map_or_else(|| Error::internal("the ladder has no rung"), Failure::into_error));
     };
     let (plan, _) = &climb.tried[best.number];
+    let undeclared = missing::undeclared(&best.report, &inputs.files.survey);
+    if best.report.collected == 0 {
+        missing::refuse(&undeclared)?;
+    }
     if climb.installed.as_ref() != Some(&best.lock) {
         install(&workshop, own.as_ref(), &best.lock, &source_root).map_err(into_error)?;
     }
@@ -108,6 +114,8 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
         collection_errors: best.report.collection_errors,
     };
     notes.extend(left_out(&inputs, &rungs));
+    notes.extend(missed(&undeclared));
+    notes.extend(inputs.files.survey.is_cut.then(|| missing::CUT.to_owned()));
     if let Some(text) = &best.report.failure {
         notes.push(format!("pytest did not start in the chosen rung: {}", last_line(text)));
     }
@@ -158,6 +166,8 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
         env: repo.env.clone(),
         tests: repo.tests.clone().unwrap_or_default(),
         notes,
+        guesses: plan.guesses(),
+        undeclared,
     };
     workshop.clean_up()?;
     super::finish(folder, &built)?;
@@ -234,7 +244,7 @@ fn climb(
         let (outcome, result) = match try_plan(workshop, inputs, own, source_root, &plan, &mut climb) {
             Ok((lock, report)) => {
                 let good = report.is_good();
-                let missing = recipe::distributions_for(&report, &inputs.files);
+                let missing = missing::find(&report, &inputs.files.survey).guesses;
                 let result = RungResult::Insufficient {
                     collected: report.collected,
                     collection_errors: report.collection_errors + usize::from(report.failure.is_some()),
@@ -341,7 +351,7 @@ fn last_line(text: &str) -> &str {
 /// Where the tree's packages lie, as seen inside.
 fn source_root(inputs: &Inputs<'_>) -> PathBuf {
     let root = &inputs.backend.places().root;
-    if inputs.files.src_layout { root.join("src") } else { root.clone() }
+    if inputs.files.survey.src_layout { root.join("src") } else { root.clone() }
 }
 
 /// The newest upload to install, as a full RFC 3339 time: a date means its end.
@@ -361,7 +371,7 @@ fn left_out(inputs: &Inputs<'_>, rungs: &[Rung]) -> Vec<String> {
     let used =
         ladder.sources().iter().filter(|source| chosen.is_some_and(|rung| rung.name.contains(&source.name)));
     used.flat_map(|source| {
-        source.lines.left_out.iter().map(|what| format!("{} names {what}: left out", source.name))
+        source.lines.left_out.iter().map(|what| format!("{}: left out {what}", source.name))
     })
     .collect()
 }
