@@ -105,3 +105,27 @@ fn aligned(rows: &[[String; 6]]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::made_up::MadeUp;
+    use crate::pipeline::Finished;
+    use crate::record::environment::{Guess, Undeclared};
+
+    #[test]
+    fn guesses_and_what_is_missing_are_warnings() {
+        let mut record = MadeUp::new(&[3]).repositories.remove(0);
+        record.built.guesses = vec![Guess { distribution: "PyYAML".into(), wanted: "import yaml".into() }];
+        record.built.undeclared = vec![Undeclared { wanted: "import acme".into(), place: None }];
+        let slug = record.pinned.slug.clone();
+        let finished = vec![Finished { slug: slug.clone(), record: Some(record) }];
+        let text = closing(&Built { summary: None, failed: Vec::new(), finished });
+        let text = console::strip_ansi_codes(&text);
+        for words in
+            ["guessed: PyYAML for `import yaml`", "the tests ask for `import acme`, which nothing declares"]
+        {
+            assert!(text.contains(&format!("warning {slug}: {words}")), "{text}");
+        }
+    }
+}
