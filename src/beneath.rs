@@ -50,6 +50,14 @@ pub enum Kind {
     Other,
 }
 
+/// What becomes of symbolic links on the way to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Links {
+    Refused,
+    /// Followed, but never out of the folder.
+    Within,
+}
+
 /// How much a walk takes in.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
@@ -81,7 +89,19 @@ impl Folder {
     /// When `relative` leads out of the folder or through a link, names anything but a regular file, or names one that is
     /// larger. Where there is nothing, the error's source is an IO error of the kind `NotFound`.
     pub fn read(&self, relative: &Path, limit_bytes: u64) -> Result<Vec<u8>> {
-        let file = self.open_file(relative)?;
+        self.read_whole(self.open_file(relative)?, relative, limit_bytes)
+    }
+
+    /// The same, where links are followed as long as they stay in the folder.
+    ///
+    /// # Errors
+    /// Those of [`Folder::read`], for links only when they lead out of the folder.
+    pub fn read_through_links(&self, relative: &Path, limit_bytes: u64) -> Result<Vec<u8>> {
+        let file = self.regular_file(relative, Links::Within)?;
+        self.read_whole(file, relative, limit_bytes)
+    }
+
+    fn read_whole(&self, file: File, relative: &Path, limit_bytes: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         file.take(limit_bytes.saturating_add(1))
             .read_to_end(&mut bytes)
@@ -100,9 +120,13 @@ impl Folder {
     /// # Errors
     /// Those of [`Folder::read`], but for the size.
     pub fn open_file(&self, relative: &Path) -> Result<File> {
+        self.regular_file(relative, Links::Refused)
+    }
+
+    fn regular_file(&self, relative: &Path, links: Links) -> Result<File> {
         // A pipe that nobody writes to must not make the driver wait.
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
-        let file = self.handle_of(relative, flags)?;
+        let file = self.handle_of(relative, flags, links)?;
         let status = fstat(&file).map_err(|errno| refused(&self.name_of(relative), errno))?;
         if kind_bits(&status) == SFlag::S_IFREG {
             return Ok(File::from(file));
@@ -147,7 +171,7 @@ impl Folder {
     /// What lies in one folder of the folder, beside so many entries of others.
     fn list(&self, folder: &Path, others: usize, bounds: Bounds) -> Result<Vec<Entry>> {
         let trouble = |name: &Path, errno| refused(&self.name_of(&folder.join(name)), errno);
-        let handle = self.handle_of(folder, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?;
+        let handle = self.handle_of(folder, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refused)?;
         let mut listing = Dir::from_fd(handle).map_err(|errno| trouble(Path::new(""), errno))?;
         let mut names = Vec::new();
         for entry in listing.iter() {
@@ -185,7 +209,19 @@ impl Folder {
         Ok(entries)
     }
 
-    fn handle_of(&self, relative: &Path, flags: OFlag) -> Result<OwnedFd> {
+    /// Names in the folder itself that are UTF-8, sorted.
+    ///
+    /// # Errors
+    /// Those of [`Folder::walk`].
+    pub fn names(&self) -> Result<Vec<String>> {
+        let entries = self.list(Path::new(""), 0, WALK)?;
+        let mut names: Vec<String> =
+            entries.into_iter().filter_map(|entry| entry.path.into_os_string().into_string().ok()).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn handle_of(&self, relative: &Path, flags: OFlag, links: Links) -> Result<OwnedFd> {
         let plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
         if !relative.components().all(plain) {
             return Err(Error::repository(format!(
@@ -195,7 +231,7 @@ impl Folder {
             )));
         }
         let relative = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
-        open_beneath(self.handle.as_fd(), relative, flags)
+        look_up(self.handle.as_fd(), relative, flags, links)
             .map_err(|errno| refused(&self.name_of(relative), errno))
     }
 
@@ -221,9 +257,21 @@ pub(crate) fn open_beneath(
     relative: &Path,
     flags: OFlag,
 ) -> nix::Result<OwnedFd> {
-    let resolve =
-        ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS;
-    let how = OpenHow::new().flags(flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC).resolve(resolve);
+    look_up(folder, relative, flags, Links::Refused)
+}
+
+fn look_up(
+    folder: std::os::fd::BorrowedFd<'_>,
+    relative: &Path,
+    mut flags: OFlag,
+    links: Links,
+) -> nix::Result<OwnedFd> {
+    let mut resolve = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+    if links == Links::Refused {
+        resolve |= ResolveFlag::RESOLVE_NO_SYMLINKS;
+        flags |= OFlag::O_NOFOLLOW;
+    }
+    let how = OpenHow::new().flags(flags | OFlag::O_CLOEXEC).resolve(resolve);
     for _ in 1..TRIES {
         match openat2(folder, relative, how) {
             Err(Errno::EAGAIN | Errno::EINTR) => {}
@@ -316,6 +364,27 @@ mod tests {
             let words = refusal(&folder, relative);
             assert!(words.contains("symbolic link") && words.contains(relative), "{words}");
         }
+    }
+
+    #[test]
+    fn links_that_are_followed_stay_in_the_folder() {
+        let (temp, folder) = place();
+        let inside = temp.path().join("folder");
+        let outside = temp.path().join("outside");
+        symlink("sub", inside.join("within")).unwrap();
+        symlink("../file", inside.join("sub/up")).unwrap();
+        assert_eq!(folder.read_through_links(Path::new("within/deep"), 100).unwrap(), b"deep");
+        assert_eq!(folder.read_through_links(Path::new("within/up"), 100).unwrap(), b"text");
+        symlink(&outside, inside.join("way")).unwrap();
+        symlink("../outside/secret", inside.join("end")).unwrap();
+        symlink(inside.join("file"), inside.join("absolute")).unwrap();
+        symlink("/proc/self/root", inside.join("magic")).unwrap();
+        symlink("circle", inside.join("circle")).unwrap();
+        for relative in ["way/secret", "end", "absolute", "magic/etc/passwd", "circle", "../outside/secret"] {
+            assert!(folder.read_through_links(Path::new(relative), 100).is_err(), "{relative}");
+        }
+        let words = folder.read_through_links(Path::new("within/deep"), 3).unwrap_err().to_string();
+        assert!(words.contains("more than the 3 bytes"), "{words}");
     }
 
     #[test]

@@ -18,12 +18,15 @@ pub mod dockerfile;
 pub mod groups;
 pub mod ini;
 pub mod install;
+pub mod known_names;
 pub mod lock;
 pub mod missing;
+pub mod own;
 pub mod project;
 pub mod python;
 pub mod recipe;
 pub mod requirements_files;
+pub mod survey;
 pub mod tools;
 pub mod tox;
 pub mod tree;
@@ -116,7 +119,9 @@ pub fn build(
     for entry in repo.requirements.iter().flatten() {
         files.load_with_includes(&pinned.tree, entry.trim_start_matches("./"))?;
     }
-    let project = project::Project::parse(&files)?;
+    let mut project = project::Project::parse(&files)?;
+    project.own_distributions =
+        own::distributions(&files, &project, repo.requirements.as_deref().unwrap_or_default());
     let choice = python::choose(repo.python.as_deref(), &project, &tools.interpreters)?;
     let key = input_key(pinned, repo, &choice.interpreter, tools);
     let environments = cache.dir("environments")?;

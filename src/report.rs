@@ -145,6 +145,29 @@ mod tests {
     }
 
     #[test]
+    fn guesses_are_shown_and_older_datasets_have_none() {
+        let (_folder, directory) = written();
+        let path = directory.join("manifest.json");
+        let page = || fs_err::read_to_string(directory.join("report.html")).unwrap();
+        assert!(!page().contains("<dt>guessed"));
+        let mut manifest: Value = serde_json::from_slice(&fs_err::read(&path).unwrap()).unwrap();
+        let environments = manifest["environments"].as_object_mut().unwrap();
+        for (number, environment) in environments.values_mut().enumerate() {
+            if number == 0 {
+                environment["guesses"] =
+                    serde_json::json!([{"distribution": "PyYAML", "wanted": "import <yaml>"}]);
+            } else {
+                environment.as_object_mut().unwrap().remove("guesses");
+            }
+        }
+        fs_err::write(&path, manifest.to_string()).unwrap();
+        render(&directory).unwrap();
+        let page = page();
+        assert_eq!(page.matches("<dt>guessed").count(), 1);
+        assert!(page.contains("PyYAML for <code>import &lt;yaml&gt;"), "escaped");
+    }
+
+    #[test]
     fn the_page_loads_nothing() {
         let (_folder, directory) = written();
         let page = fs_err::read_to_string(directory.join("report.html")).unwrap();

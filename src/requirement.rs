@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-use pep508_rs::{Requirement, VerbatimUrl};
+use pep508_rs::{Requirement, VerbatimUrl, VersionOrUrl};
 use regex::Regex;
 
 /// The requirement that a text is; none when it is something else.
@@ -48,6 +48,28 @@ fn refuse(text: &str) -> Result<(), String> {
     } else {
         Err("a name starts and ends with a letter or a digit".to_owned())
     }
+}
+
+/// Whether it is taken from a file of this machine instead of an index or a host.
+pub fn is_local(requirement: &Requirement<VerbatimUrl>) -> bool {
+    matches!(&requirement.version_or_url, Some(VersionOrUrl::Url(url)) if url.scheme() == "file")
+}
+
+/// Whether a text that asks for requirements names a file that lists them: told by its ending, or by a slash outside of
+/// a URL.
+pub fn is_file_name(text: &str) -> bool {
+    let ending = text.rsplit('.').next().unwrap_or_default();
+    !text.contains('@')
+        && (matches!(ending, "txt" | "in" | "toml" | "cfg" | "lock") || text.contains('/'))
+        && !text.starts_with('-')
+}
+
+/// Whether this is a name of a project, extra or group.
+pub fn is_name(text: &str) -> bool {
+    let is_edge = |c: char| c.is_ascii_alphanumeric();
+    text.starts_with(is_edge)
+        && text.ends_with(is_edge)
+        && text.chars().all(|c| is_edge(c) || matches!(c, '.' | '_' | '-'))
 }
 
 #[cfg(test)]

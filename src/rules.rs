@@ -37,7 +37,7 @@ use crate::record::rule::RuleUse;
 use crate::record::verdict::Cause;
 pub use load::Misplaced;
 use matching::Match;
-pub use matching::Subject;
+pub use matching::{Pattern, Subject};
 
 /// Rule files that are part of the program.
 const SHIPPED: [(&str, &str); 5] = [

@@ -158,6 +158,10 @@ fn as_json(built: &Built) -> serde_json::Value {
     json!({
         "summary": built.summary,
         "failed": built.failed,
+        "warnings": built.finished.iter().filter_map(|finished| {
+            let warnings = finished.record.as_ref()?.built.warnings();
+            (!warnings.is_empty()).then(|| (finished.slug.to_string(), json!(warnings)))
+        }).collect::<serde_json::Map<_, _>>(),
         "parity": built.finished.iter().filter_map(|finished| {
             let record = finished.record.as_ref()?;
             Some((finished.slug.to_string(), serde_json::to_value(&record.parity).ok()?))

@@ -33,6 +33,11 @@ pub fn closing(built: &Built) -> String {
             parity.differing.len()
         );
     }
+    for record in built.finished.iter().filter_map(|finished| finished.record.as_ref()) {
+        for line in record.built.warnings() {
+            let _ = writeln!(text, "{} {}: {line}", style("warning").yellow().bold(), record.pinned.slug);
+        }
+    }
     for failed in &built.failed {
         let _ = writeln!(
             text,
@@ -99,4 +104,28 @@ fn aligned(rows: &[[String; 6]]) -> String {
         let _ = if number == 0 { writeln!(text, "{}", style(line).bold()) } else { writeln!(text, "{line}") };
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::made_up::MadeUp;
+    use crate::pipeline::Finished;
+    use crate::record::environment::{Guess, Undeclared};
+
+    #[test]
+    fn guesses_and_what_is_missing_are_warnings() {
+        let mut record = MadeUp::new(&[3]).repositories.remove(0);
+        record.built.guesses = vec![Guess { distribution: "PyYAML".into(), wanted: "import yaml".into() }];
+        record.built.undeclared = vec![Undeclared { wanted: "import acme".into(), place: None }];
+        let slug = record.pinned.slug.clone();
+        let finished = vec![Finished { slug: slug.clone(), record: Some(record) }];
+        let text = closing(&Built { summary: None, failed: Vec::new(), finished });
+        let text = console::strip_ansi_codes(&text);
+        for words in
+            ["guessed: PyYAML for `import yaml`", "the tests ask for `import acme`, which nothing declares"]
+        {
+            assert!(text.contains(&format!("warning {slug}: {words}")), "{text}");
+        }
+    }
 }

@@ -4,7 +4,7 @@
 //! are no `dataset_info` numbers either: the loader ignores splits without byte sizes and refuses wrong ones; the
 //! numbers stand in the text.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
@@ -54,6 +54,7 @@ pub fn render(manifest: &Manifest, assembled: &Assembled<'_>) -> Result<String> 
         license_name,
         size_category => size_category(assembled.instances.len()),
         subsets => subset_names(manifest),
+        warnings => warnings(assembled),
         configs => CONFIGS.into_iter().filter(|table| manifest.counts.rows[table] > 0).collect::<Vec<_>>(),
     };
     environment
@@ -65,6 +66,13 @@ pub fn render(manifest: &Manifest, assembled: &Assembled<'_>) -> Result<String> 
 fn subset_names(manifest: &Manifest) -> Vec<String> {
     let filled = manifest.subsets.iter().filter(|(_, one)| one.size > 0);
     filled.map(|(name, _)| name.clone()).collect()
+}
+
+/// Slug → what to know about its environment.
+fn warnings(assembled: &Assembled<'_>) -> BTreeMap<String, Vec<String>> {
+    let all = assembled.repositories.iter().map(|one| &one.record);
+    let told = all.map(|record| (record.pinned.slug.to_string(), record.built.warnings()));
+    told.filter(|(_, lines)| !lines.is_empty()).collect()
 }
 
 /// JSON text is YAML text.
@@ -106,6 +114,7 @@ fn size_category(rows: usize) -> &'static str {
 mod tests {
     use super::*;
     use crate::dataset::made_up::MadeUp;
+    use crate::record::environment::{Guess, Undeclared};
 
     fn card(made_up: &MadeUp) -> String {
         let input = made_up.input();
@@ -141,6 +150,20 @@ mod tests {
             repository.pinned.license = Some("MIT OR Apache-2.0".into());
         }
         assert!(card(&made_up).contains("\nlicense: other\nlicense_name: \"mit or apache-2.0\"\n"));
+    }
+
+    #[test]
+    fn guesses_and_what_is_missing_are_told() {
+        let mut made_up = MadeUp::new(&[30, 8]);
+        assert!(!card(&made_up).contains("## Environments"));
+        let built = &mut made_up.repositories[1].built;
+        built.guesses = vec![Guess { distribution: "PyYAML".into(), wanted: "import yaml".into() }];
+        built.undeclared = vec![Undeclared { wanted: "import acme".into(), place: None }];
+        let slug = made_up.repositories[1].pinned.slug.to_string();
+        let card = card(&made_up);
+        let section = card.split("## Environments").nth(1).expect("has the section");
+        assert!(section.contains(&format!("- {slug}: guessed: PyYAML for `import yaml`")), "{section}");
+        assert!(section.contains(&format!("- {slug}: the tests ask for `import acme`")), "{section}");
     }
 
     #[test]

@@ -220,6 +220,8 @@ fn built(slug: &RepoSlug, folder: &Path) -> Built {
         env: [("TOKEN".to_owned(), "hush-hush".to_owned())].into(),
         tests: vec![],
         notes: vec![],
+        guesses: Vec::new(),
+        undeclared: Vec::new(),
     }
 }
 

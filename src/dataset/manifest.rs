@@ -286,6 +286,8 @@ fn environment(repository: &Repository<'_>) -> Value {
         "switched_off": built.switched_off,
         "variables": built.env.keys().collect::<Vec<_>>(),
         "tests": built.tests,
+        "guesses": built.guesses,
+        "undeclared": built.undeclared,
         "notes": built.notes.iter().chain(&collected.notes).collect::<Vec<_>>(),
     })
 }

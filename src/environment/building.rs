@@ -332,7 +332,7 @@ impl Building {
         let step = tooling.step()?;
         let declared = self.declared(&step, &sdist.filename, &sdist.path)?;
         let system = build_system(declared.pyproject.as_deref())?;
-        let workshop = Workshop::within(tooling.clone(), sdist.building.clone());
+        let workshop = Workshop::of_dependency(tooling.clone(), sdist.building.clone());
         let source = Source::Archive { file: &sdist.path, filename: &sdist.filename };
         let variables = BTreeMap::new();
         let built = Build { workshop: &workshop, source, system: &system, variables: &variables }.run()?;
@@ -344,7 +344,7 @@ impl Building {
         let pyproject = Folder::open(folder)?.read(Path::new("pyproject.toml"), 1 << 20).ok();
         let text = pyproject.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let system = build_system(text.as_deref())?;
-        let workshop = Workshop::within(self.tooling.clone(), vec![name.to_owned()]);
+        let workshop = Workshop::of_dependency(self.tooling.clone(), vec![name.to_owned()]);
         let variables = BTreeMap::new();
         let source = Source::Folder(folder);
         Ok(Build { workshop: &workshop, source, system: &system, variables: &variables }.run()?.wheel)

@@ -8,9 +8,10 @@ use super::building::{Build, Source, Wheel};
 use super::dockerfile::Image;
 use super::install::{Failure, Target, Tooling, Trouble, Wanted, Workshop};
 use super::lock::Lock;
+use super::missing;
 use super::project::{Files, Project};
 use super::python::Choice;
-use super::recipe::{self, Ladder, Outcome, Plan};
+use super::recipe::{Ladder, Outcome, Plan};
 use super::record::{self, Recipe};
 use super::requirements_files::normalize;
 use super::uv::Secrets;
@@ -19,7 +20,7 @@ use crate::backend::Backend;
 use crate::beneath::Folder;
 use crate::config;
 use crate::error::{Error, Result};
-use crate::record::environment::{Built, Rung, RungResult};
+use crate::record::environment::{Built, Rung, RungResult, missed};
 use crate::record::id::hash_parts;
 use crate::record::source::Pinned;
 
@@ -55,6 +56,7 @@ struct Climb {
 
 /// What building a tree tells about its project: its name, and the extras that it has.
 fn name_as_built(project: &mut Project, own: &Wheel) {
+    project.own_distributions.insert(own.name.clone(), "the root of the tree".to_owned());
     project.name = Some(own.name.clone());
     for extra in &own.extras {
         project.extras.entry(normalize(extra)).or_default();
@@ -86,6 +88,10 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
             .map_or_else(|| Error::internal("the ladder has no rung"), Failure::into_error));
     };
     let (plan, _) = &climb.tried[best.number];
+    let undeclared = missing::undeclared(&best.report, &inputs.files.survey);
+    if best.report.collected == 0 {
+        missing::refuse(&undeclared)?;
+    }
     if climb.installed.as_ref() != Some(&best.lock) {
         place.install(own.wheel.as_ref(), &best.lock)?;
     }
@@ -99,6 +105,8 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
     };
     notes.extend(left_out(&inputs, &rungs));
     notes.extend(workshop.notes());
+    notes.extend(missed(&undeclared));
+    notes.extend(inputs.files.survey.is_cut.then(|| missing::CUT.to_owned()));
     if let Some(text) = &best.report.failure {
         notes.push(format!("pytest did not start in the chosen rung: {}", last_line(text)));
     }
@@ -150,6 +158,8 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
         env: repo.env.clone(),
         tests: repo.tests.clone().unwrap_or_default(),
         notes: recipe.notes,
+        guesses: plan.guesses(),
+        undeclared,
     };
     place.clean_up()?;
     super::finish(folder, &built)?;
@@ -165,7 +175,7 @@ fn tooling(inputs: &Inputs<'_>, folder: &Path) -> Result<Tooling> {
         python: inputs.choice.interpreter.clone(),
         index: tools.index()?,
         exclude_newer: exclude_newer(inputs.pinned, inputs.repo)?,
-        refused: BTreeMap::new(),
+        refused: inputs.project.own_distributions.clone(),
         secrets: Secrets::of(&tools.variables),
         folder: folder.to_owned(),
         wheels: tools.cache.dir("wheels")?,
@@ -245,7 +255,7 @@ impl Place<'_> {
             let (outcome, result) = match self.try_plan(inputs, own, &plan, &mut climb) {
                 Ok((lock, report)) => {
                     let good = report.is_good();
-                    let missing = recipe::distributions_for(&report, &inputs.files);
+                    let missing = missing::find(&report, &inputs.files.survey).guesses;
                     let result = RungResult::Insufficient {
                         collected: report.collected,
                         collection_errors: report.collection_errors + usize::from(report.failure.is_some()),
@@ -389,6 +399,49 @@ fn published(env: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     config::public::env(env).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
+/// The tree's wheel in its build environment; none for a tree that is no project.
+fn build_tree(
+    workshop: &Workshop<'_>,
+    inputs: &Inputs<'_>,
+    source_root: &Path,
+    notes: &mut Vec<String>,
+) -> Result<(Option<TreeWheel>, Lock)> {
+    let Some(build) = &inputs.project.build else {
+        notes.push("the tree is no installable project; its root is put on the path".to_owned());
+        return Ok((None, Lock::default()));
+    };
+    (inputs.progress)("building the tree");
+    let (mut wheel, lock) = workshop.build_tree(build, source_root).map_err(into_error)?;
+    wheel.name = normalize(&wheel.name);
+    if wheel.method == "path" {
+        notes.push(
+            "the build backend makes no editable wheels; the source root is put on the path".to_owned(),
+        );
+    }
+    Ok((Some(wheel), lock))
+}
+
+/// Puts back what the build changed and makes the one commit. Gives the lines of the exclude file.
+fn settle_tree(
+    pinned: &Pinned,
+    run_tree: &Path,
+    before: &tree::Listing,
+    notes: &mut Vec<String>,
+) -> Result<Vec<String>> {
+    let changes = tree::changes(before, &tree::list(run_tree)?);
+    if !changes.altered.is_empty() {
+        let names: Vec<String> = changes.altered.iter().map(|path| path.display().to_string()).collect();
+        notes.push(format!("the build changed {}; put back as pinned", names.join(", ")));
+        tree::restore(&pinned.tree, run_tree, &changes.altered)?;
+    }
+    let mut excluded: Vec<String> = tree::EXCLUDED.map(str::to_owned).into();
+    excluded.extend(changes.added.into_iter().filter(|line| !line.ends_with(".egg-info/")));
+    let seconds = tree::seconds(&pinned.pinned_at)
+        .ok_or_else(|| Error::internal(format!("`{}` is no RFC 3339 time", pinned.pinned_at)))?;
+    tree::commit(run_tree, before, seconds, &excluded)?;
+    Ok(excluded)
+}
+
 /// The rung that collects most with the fewest errors; the earlier one when they are alike.
 fn best(collected: &[Collected]) -> Option<&Collected> {
     let mut best: Option<&Collected> = None;
@@ -408,7 +461,7 @@ fn last_line(text: &str) -> &str {
 /// Where the tree's packages lie, as seen inside.
 fn source_root(inputs: &Inputs<'_>) -> PathBuf {
     let root = &inputs.backend.places().root;
-    if inputs.files.src_layout { root.join("src") } else { root.clone() }
+    if inputs.files.survey.src_layout { root.join("src") } else { root.clone() }
 }
 
 /// The newest upload to install: a date means its end.
@@ -427,7 +480,7 @@ fn left_out(inputs: &Inputs<'_>, rungs: &[Rung]) -> Vec<String> {
     let used =
         ladder.sources().iter().filter(|source| chosen.is_some_and(|rung| rung.name.contains(&source.name)));
     used.flat_map(|source| {
-        source.lines.left_out.iter().map(|what| format!("{} names {what}: left out", source.name))
+        source.lines.left_out.iter().map(|what| format!("{}: left out {what}", source.name))
     })
     .collect()
 }

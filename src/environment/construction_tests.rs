@@ -373,3 +373,35 @@ fn a_tree_that_is_no_project_is_put_on_the_path() {
         !backend.jobs.lock().unwrap().iter().any(|job| job.argv.iter().any(|argument| argument == "build"))
     );
 }
+
+#[test]
+fn what_is_guessed_and_what_is_missing_is_recorded() {
+    let bench =
+        bench(&[("pyproject.toml", PYPROJECT), ("pkg.py", ""), ("requirements-dev.txt", "no login\n")]);
+    let missing = |names: &[&str]| GateReport {
+        missing_modules: names.iter().map(|name| (*name).to_owned()).collect(),
+        ..report(2, 1)
+    };
+    let all = missing(&["yaml", "acme_internal", "pkg"]);
+    let reports =
+        [all.clone(), all.clone(), all, GateReport { collected: 3, ..missing(&["acme_internal", "pkg"]) }];
+    let backend = Scripted::new(None);
+    let built = bench.build(&backend, &reports).unwrap();
+    let guesses: Vec<String> = built.guesses.iter().map(ToString::to_string).collect();
+    assert_eq!(guesses, ["PyYAML for `import yaml`"]);
+    let undeclared: Vec<&str> = built.undeclared.iter().map(|one| one.wanted.as_str()).collect();
+    assert_eq!(undeclared, ["import acme_internal", "import pkg"]);
+    assert!(built.notes.iter().any(|note| note.contains("`import acme_internal`, which nothing declares")));
+    assert!(built.notes.iter().any(|note| note.contains("`import pkg` (in the root of the tree)")));
+    let lock = fs_err::read_to_string(built.recipe_dir.join("requirements.lock")).unwrap().to_lowercase();
+    assert!(lock.contains("pyyaml==1") && !lock.contains("acme") && !lock.contains("pkg"), "{lock}");
+}
+
+#[test]
+fn when_nothing_can_be_collected_the_error_says_what_is_missing() {
+    let bench = bench(&[("pyproject.toml", PYPROJECT), ("pkg.py", "")]);
+    let nothing = GateReport { missing_modules: vec!["acme_internal".to_owned()], ..report(0, 1) };
+    let error = bench.build(&Scripted::new(None), &[nothing]).unwrap_err();
+    assert_eq!(error.fault(), Fault::Repository);
+    assert!(error.hint().unwrap().contains("`import acme_internal`, which nothing declares"), "{error:?}");
+}

@@ -132,8 +132,13 @@ impl Workshop {
         Workshop::within(tooling, Vec::new())
     }
 
-    /// For what is needed to build source distributions, each for the one before.
-    pub fn within(tooling: Tooling, chain: Vec<String>) -> Self {
+    /// For what is needed to build source distributions, each for the one before. What belongs to the tree can be among
+    /// it: a tree that is a build tool.
+    pub fn of_dependency(tooling: Tooling, chain: Vec<String>) -> Self {
+        Workshop::within(Tooling { refused: BTreeMap::new(), ..tooling }, chain)
+    }
+
+    fn within(tooling: Tooling, chain: Vec<String>) -> Self {
         let building = Arc::new(Building::new(tooling.clone()));
         let index = Arc::clone(&tooling.index);
         let door =

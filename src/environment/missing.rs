@@ -1,157 +1,167 @@
 //! From what pytest could not find to the distribution that has it. Pure.
+//!
+//! A repository, or what it depends on, decides which names appear here. So nothing is ever asked of an index because
+//! something bears that name: only the names of [`super::known_names`] are. All else is told to the user.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::requirements_files::pattern;
+use super::GateReport;
+use super::known_names::{DISTRIBUTIONS, NAMED_PLUGINS, PLUGINS};
+use super::requirements_files::{normalize, parse, pattern};
+use super::survey::Survey;
+use crate::error::{Error, Result};
+use crate::record::environment::{Guess, Undeclared, missed};
 
-/// Import names whose distribution is called otherwise. Everything else is assumed to bear its own name.
-const DISTRIBUTIONS: &[(&str, &str)] = &[
-    ("Crypto", "pycryptodome"),
-    ("MySQLdb", "mysqlclient"),
-    ("OpenSSL", "pyOpenSSL"),
-    ("PIL", "pillow"),
-    ("attr", "attrs"),
-    ("bs4", "beautifulsoup4"),
-    ("cv2", "opencv-python-headless"),
-    ("dateutil", "python-dateutil"),
-    ("distutils", "setuptools"),
-    ("docx", "python-docx"),
-    ("dotenv", "python-dotenv"),
-    ("fitz", "pymupdf"),
-    ("git", "GitPython"),
-    ("google.protobuf", "protobuf"),
-    ("gi", "PyGObject"),
-    ("jose", "python-jose"),
-    ("jwt", "PyJWT"),
-    ("ldap", "python-ldap"),
-    ("lxml_html_clean", "lxml-html-clean"),
-    ("magic", "python-magic"),
-    ("memcache", "python-memcached"),
-    ("mpl_toolkits", "matplotlib"),
-    ("multipart", "python-multipart"),
-    ("nacl", "PyNaCl"),
-    ("pkg_resources", "setuptools<81"),
-    ("psycopg2", "psycopg2-binary"),
-    ("pytest_cov", "pytest-cov"),
-    ("rest_framework", "djangorestframework"),
-    ("ruamel", "ruamel.yaml"),
-    ("serial", "pyserial"),
-    ("skimage", "scikit-image"),
-    ("sklearn", "scikit-learn"),
-    ("socks", "PySocks"),
-    ("usb", "pyusb"),
-    ("websocket", "websocket-client"),
-    ("xdist", "pytest-xdist"),
-    ("yaml", "PyYAML"),
-    ("zmq", "pyzmq"),
-    ("zope.interface", "zope.interface"),
-];
+/// The note of an environment whose tree is larger than what is looked at.
+pub const CUT: &str =
+    "the tree is too large to look through all of it for what it provides itself: nothing was guessed";
 
-/// pytest options (in `addopts`) and the plugin that knows them.
-const PLUGINS: &[(&str, &str)] = &[
-    ("--asyncio", "pytest-asyncio"),
-    ("--benchmark", "pytest-benchmark"),
-    ("--cov", "pytest-cov"),
-    ("--no-cov", "pytest-cov"),
-    ("--disable-socket", "pytest-socket"),
-    ("--allow-hosts", "pytest-socket"),
-    ("--dist", "pytest-xdist"),
-    ("--doctest-plus", "pytest-doctestplus"),
-    ("--doctest-rst", "pytest-doctestplus"),
-    ("--ds", "pytest-django"),
-    ("--nomigrations", "pytest-django"),
-    ("--reuse-db", "pytest-django"),
-    ("--forked", "pytest-forked"),
-    ("--html", "pytest-html"),
-    ("--hypothesis", "hypothesis"),
-    ("--instafail", "pytest-instafail"),
-    ("--loadgroup", "pytest-xdist"),
-    ("--maxprocesses", "pytest-xdist"),
-    ("--mpl", "pytest-mpl"),
-    ("--mypy", "pytest-mypy"),
-    ("--numprocesses", "pytest-xdist"),
-    ("--random-order", "pytest-random-order"),
-    ("--randomly", "pytest-randomly"),
-    ("--record-mode", "pytest-recording"),
-    ("--remote-data", "pytest-remotedata"),
-    ("--reruns", "pytest-rerunfailures"),
-    ("--ruff", "pytest-ruff"),
-    ("--snapshot", "syrupy"),
-    ("--timeout", "pytest-timeout"),
-    ("--xdoctest", "xdoctest"),
-    ("-n", "pytest-xdist"),
-];
+/// More findings than these are nobody's to read.
+const MOST: usize = 200;
 
-/// The distribution to try for a missing module; none when nothing on an index can provide it.
-pub fn distribution(module: &str) -> Option<String> {
-    let known = |name: &str| {
-        DISTRIBUTIONS.iter().find(|(import, _)| *import == name).map(|(_, found)| (*found).to_owned())
-    };
+/// What collection could not find: what to try, and what only the user can say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Findings {
+    pub guesses: BTreeSet<Guess>,
+    pub undeclared: BTreeSet<Undeclared>,
+}
+
+/// Looks at what collecting showed. What the tree itself provides is never guessed, nor is anything when not all of the
+/// tree could be looked at.
+pub fn find(report: &GateReport, survey: &Survey) -> Findings {
+    let mut findings = Findings::default();
+    for module in &report.missing_modules {
+        add_import(module, survey, &mut findings);
+    }
+    if let Some(text) = &report.failure {
+        add_refusal(text, survey, &mut findings);
+    }
+    findings
+}
+
+/// What is still missing after a collection, guessed at or not.
+pub fn undeclared(report: &GateReport, survey: &Survey) -> Vec<Undeclared> {
+    let Findings { guesses, mut undeclared } = find(report, survey);
+    undeclared.extend(guesses.into_iter().map(|guess| Undeclared { wanted: guess.wanted, place: None }));
+    undeclared.into_iter().collect()
+}
+
+/// The trouble of a repository of which nothing can be collected because of this.
+///
+/// # Errors
+/// When anything is missing.
+pub fn refuse(undeclared: &[Undeclared]) -> Result<()> {
+    let words = missed(undeclared);
+    if words.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::repository("nothing can be collected").with_hint(words.join("; ")))
+    }
+}
+
+/// The distribution to try for a missing module; none for a name that not everybody knows.
+pub fn distribution(module: &str) -> Option<&'static str> {
+    let known =
+        |name: &str| DISTRIBUTIONS.iter().find(|(import, _)| *import == name).map(|(_, found)| *found);
     let mut parts = module.split('.');
     let top = parts.next().unwrap_or_default();
     let two = parts.next().map(|second| format!("{top}.{second}"));
-    if let Some(found) = two.as_deref().and_then(known).or_else(|| known(top)) {
-        return Some(found);
-    }
-    let is_plain = top.chars().next().is_some_and(|c| c.is_ascii_alphabetic())
-        && top.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    // These would shadow, or be confused with, what tests call their own helpers.
-    let is_common =
-        matches!(top, "tests" | "test" | "conftest" | "utils" | "helpers" | "common" | "setup" | "src");
-    (is_plain && !is_common).then(|| top.replace('_', "-"))
+    two.as_deref().and_then(known).or_else(|| known(top))
 }
 
-/// The plugins that pytest's refusal to start asks for.
-pub fn plugins(text: &str) -> BTreeSet<String> {
+/// Whether this normalized name is one of those that everybody knows.
+pub fn is_known(name: &str) -> bool {
+    let tables = DISTRIBUTIONS.iter().chain(PLUGINS).map(|(_, distribution)| *distribution);
+    tables
+        .chain(NAMED_PLUGINS.iter().copied())
+        .filter_map(parse)
+        .any(|known| normalize(known.name.as_ref()) == name)
+}
+
+fn add_import(module: &str, survey: &Survey, into: &mut Findings) {
+    // A name is a repository's to choose, and is shown.
+    let is_name = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_');
+    if module.len() > 100 || !module.split('.').all(is_name) {
+        return;
+    }
+    let place = survey.modules.get(module.split('.').next().unwrap_or(module));
+    match distribution(module).filter(|_| place.is_none() && !survey.is_cut) {
+        Some(found) => into.guess(found, format!("import {module}")),
+        None => into.tell(format!("import {module}"), place.cloned()),
+    }
+}
+
+/// Adds what pytest's refusal to start asks for.
+fn add_refusal(text: &str, survey: &Survey, into: &mut Findings) {
     static UNRECOGNIZED: LazyLock<Regex> = LazyLock::new(|| pattern(r"unrecognized arguments?: ([^\n]+)"));
     static REQUIRED: LazyLock<Regex> = LazyLock::new(|| pattern(r"Missing required plugins: ([^\n]+)"));
     static MODULE: LazyLock<Regex> = LazyLock::new(|| pattern(r#"No module named ["']([\w.]+)["']"#));
-    let mut found = BTreeSet::new();
     for arguments in UNRECOGNIZED.captures_iter(text) {
         for word in arguments[1].split_whitespace() {
-            // The longest option that fits: `--cov-report` is `--cov`'s.
-            let fits = PLUGINS.iter().filter(|(option, _)| {
-                word.starts_with(option)
-                    && (option.starts_with("--") || word[option.len()..].chars().all(|c| c.is_ascii_digit()))
-            });
-            if let Some((_, plugin)) = fits.max_by_key(|(option, _)| option.len()) {
-                found.insert((*plugin).to_owned());
-            }
+            add_option(word, survey, into);
         }
     }
     for required in REQUIRED.captures_iter(text) {
-        found.extend(
-            required[1].split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()),
-        );
+        for plugin in required[1].split(',') {
+            add_plugin(plugin, survey, into);
+        }
     }
-    found.extend(MODULE.captures_iter(text).filter_map(|module| distribution(&module[1])));
-    found
+    for module in MODULE.captures_iter(text) {
+        add_import(&module[1], survey, into);
+    }
+}
+
+/// An option that pytest does not know: its plugin, or a word for the user. What is no option is the value of one.
+fn add_option(word: &str, survey: &Survey, into: &mut Findings) {
+    static OPTION: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:--[a-z][a-z0-9-]{0,60}|-[A-Za-z])"));
+    let Some(option) = OPTION.find(word) else { return };
+    // The longest option that fits: `--cov-report` is `--cov`'s.
+    let fits = PLUGINS.iter().filter(|(known, _)| {
+        word.starts_with(known)
+            && (known.starts_with("--") || word[known.len()..].chars().all(|c| c.is_ascii_digit()))
+    });
+    match fits.max_by_key(|(known, _)| known.len()).filter(|_| !survey.is_cut) {
+        Some((_, plugin)) => into.guess(plugin, option.as_str().to_owned()),
+        None => into.tell(option.as_str().to_owned(), None),
+    }
+}
+
+/// A plugin that pytest's `required_plugins` names, perhaps with a version.
+fn add_plugin(text: &str, survey: &Survey, into: &mut Findings) {
+    let Some(requirement) = parse(text) else { return };
+    let name = normalize(requirement.name.as_ref());
+    let is_plugin =
+        PLUGINS.iter().any(|(_, plugin)| *plugin == name) || NAMED_PLUGINS.contains(&name.as_str());
+    let wanted = format!("required plugin {name}");
+    let versions = match &requirement.version_or_url {
+        Some(pep508_rs::VersionOrUrl::VersionSpecifier(versions)) => versions.to_string(),
+        Some(pep508_rs::VersionOrUrl::Url(_)) => return into.tell(wanted, None),
+        None => String::new(),
+    };
+    if is_plugin && !survey.is_cut {
+        into.guess(&format!("{name}{versions}"), wanted);
+    } else {
+        into.tell(wanted, None);
+    }
+}
+
+impl Findings {
+    fn guess(&mut self, distribution: &str, wanted: String) {
+        if self.guesses.len() < MOST {
+            self.guesses.insert(Guess { distribution: distribution.to_owned(), wanted });
+        }
+    }
+
+    fn tell(&mut self, wanted: String, place: Option<String>) {
+        if self.undeclared.len() < MOST {
+            self.undeclared.insert(Undeclared { wanted, place });
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn well_known_import_names_have_their_distribution() {
-        for (module, name) in
-            [("yaml", "PyYAML"), ("PIL.Image", "pillow"), ("sklearn.svm", "scikit-learn"), ("six", "six")]
-        {
-            assert_eq!(distribution(module).as_deref(), Some(name));
-        }
-        for nothing in ["tests.helpers", "_private", "", "a-b"] {
-            assert_eq!(distribution(nothing), None, "{nothing}");
-        }
-    }
-
-    #[test]
-    fn refused_options_name_their_plugin() {
-        let text = "ERROR: usage: __main__.py [options]\n__main__.py: error: unrecognized arguments: --cov=x --cov-report=xml -n4 --what";
-        let found: Vec<String> = plugins(text).into_iter().collect();
-        assert_eq!(found, ["pytest-cov", "pytest-xdist"]);
-        assert!(plugins("Missing required plugins: pytest-env>=1, pytest-mock").contains("pytest-mock"));
-    }
-}
+#[path = "missing_tests.rs"]
+mod tests;

@@ -3,7 +3,7 @@
 //! [`Files::read`] is the only IO; everything after it works on texts, so each kind of declaration is tested without a
 //! disk. Which declarations become what is [`super::recipe`]'s business.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -12,32 +12,34 @@ use toml::{Table, Value};
 
 use super::ini::Ini;
 use super::requirements_files::{Lines, includes, normalize, pattern};
-use crate::error::{Error, Result};
+use super::survey::{self, DECLARATIONS, Survey};
+use crate::beneath::Folder;
+use crate::error::{Error, Fault, Result};
 
 /// Larger files declare nothing that a person wrote.
 const LARGEST_FILE: u64 = 1 << 20;
+
+/// Projects below the root that are looked at, and bytes of all declarations together.
+const MOST_PROJECTS: usize = 2_000;
+const MOST_BYTES: usize = 64 << 20;
 
 /// The texts that may declare something, by path relative to the tree.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
     texts: BTreeMap<String, String>,
-    /// Import names that the tree itself provides at its usual roots.
-    pub modules: BTreeSet<String>,
-    /// Whether the tree has a `src/` folder with packages.
-    pub src_layout: bool,
+    /// What can be imported from the tree, and the projects below its root.
+    pub survey: Survey,
 }
 
 impl Files {
-    /// Reads the declaring files of a tree, and the requirement files that they include.
+    /// Reads the declaring files of a tree, the requirement files that they include, and the declarations of projects
+    /// below its root.
     ///
     /// # Errors
-    /// IO errors; files that are too large, no regular files or no UTF-8 are left out.
+    /// IO errors; files that are too large, no regular files or no UTF-8 are left out, and so is what a link leads to
+    /// outside of the tree.
     pub fn read(tree: &Path) -> Result<Self> {
-        let mut files = Files { modules: modules(tree)?, ..Files::default() };
-        files.src_layout = tree.join("src").is_dir() && !modules(&tree.join("src"))?.is_empty();
-        files.modules.extend(modules(&tree.join("src"))?);
-        files.modules.extend(modules(&tree.join("tests"))?);
-        files.modules.extend(modules(&tree.join("test"))?);
+        let mut files = Files { survey: survey::survey(tree)?, ..Files::default() };
         for name in ["pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "noxfile.py", "PKG-INFO"] {
             files.load(tree, name)?;
         }
@@ -57,29 +59,45 @@ impl Files {
         }
         let queue = files.texts.keys().cloned().collect();
         files.load_includes(tree, queue)?;
+        files.load_projects(tree)?;
         Ok(files)
+    }
+
+    /// The declarations of projects below the root.
+    fn load_projects(&mut self, tree: &Path) -> Result<()> {
+        self.survey.is_cut |= self.survey.projects.len() > MOST_PROJECTS;
+        let folders: Vec<String> = self.survey.projects.iter().take(MOST_PROJECTS).cloned().collect();
+        for folder in folders {
+            if self.texts.values().map(String::len).sum::<usize>() > MOST_BYTES {
+                self.survey.is_cut = true;
+                break;
+            }
+            for name in DECLARATIONS {
+                self.load(tree, &format!("{folder}/{name}"))?;
+            }
+        }
+        Ok(())
     }
 
     /// Files from texts, for tests and for callers that have them.
     pub fn from_texts<'a>(texts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let texts = texts.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
-        Files { texts, ..Files::default() }
+        let texts: BTreeMap<String, String> =
+            texts.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
+        let survey = survey::of_paths(texts.keys().map(String::as_str));
+        Files { texts, survey }
     }
 
     /// Loads one more file of the tree, if it is one; says whether it was.
     ///
     /// # Errors
-    /// IO errors other than "not found".
+    /// The machine's trouble with reading.
     pub fn load(&mut self, tree: &Path, path: &str) -> Result<bool> {
-        let full = tree.join(path);
-        // A symbolic link could point outside the tree.
-        let is_fine = full
-            .symlink_metadata()
-            .is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LARGEST_FILE);
-        if !is_fine || path.split('/').any(|part| part == "..") {
-            return Ok(false);
-        }
-        if let Ok(text) = String::from_utf8(fs_err::read(&full)?) {
+        let bytes = match Folder::open(tree)?.read_through_links(Path::new(path), LARGEST_FILE) {
+            Ok(bytes) => bytes,
+            Err(error) if error.fault() == Fault::Repository => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        if let Ok(text) = String::from_utf8(bytes) {
             self.texts.insert(path.to_owned(), text.trim_start_matches('\u{feff}').to_owned());
             return Ok(true);
         }
@@ -132,19 +150,6 @@ fn entries(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Import names at one root: packages (with Python files in them) and modules.
-fn modules(root: &Path) -> Result<BTreeSet<String>> {
-    let mut found = BTreeSet::new();
-    for name in entries(root)? {
-        if let Some(stem) = name.strip_suffix(".py") {
-            found.insert(stem.to_owned());
-        } else if entries(&root.join(&name))?.iter().any(|inner| inner.strip_suffix(".py").is_some()) {
-            found.insert(name);
-        }
-    }
-    Ok(found)
-}
-
 /// How the tree is built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildSystem {
@@ -169,6 +174,8 @@ pub struct Project {
     pub extras: BTreeMap<String, Vec<String>>,
     /// PEP 735 groups (and their forerunners in tools) by normalized name, includes resolved.
     pub groups: BTreeMap<String, Group>,
+    /// Normalized names that no index is asked for, and the file that declares each: see [`super::own`].
+    pub own_distributions: BTreeMap<String, String>,
     /// None when the tree is no installable project.
     pub build: Option<BuildSystem>,
     pub pyproject: Table,
@@ -258,13 +265,12 @@ impl Project {
 
     /// Literals only: a `setup.py` is never run to be read.
     fn read_setup_py(&mut self, setup: &str) {
-        static NAME: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(?m)^\s+name\s*=\s*["']([\w.-]+)["']"#));
         static PYTHON: LazyLock<Regex> =
             LazyLock::new(|| pattern(r#"python_requires\s*=\s*["']([^"']+)["']"#));
         static CLASSIFIER: LazyLock<Regex> =
             LazyLock::new(|| pattern(r#"["'](Programming Language :: Python :: [\d.]+)["']"#));
         let first = |regex: &Regex| regex.captures(setup).map(|found| found[1].to_owned());
-        self.name = self.name.take().or_else(|| first(&NAME));
+        self.name = self.name.take().or_else(|| setup_py_name(setup));
         self.requires_python = self.requires_python.take().or_else(|| first(&PYTHON));
         if self.classifiers.is_empty() {
             let found: Vec<String> =
@@ -312,6 +318,21 @@ impl Project {
     }
 }
 
+/// The name that a `setup.py` gives to `setup()`: a literal, or a variable that is one.
+pub fn setup_py_name(setup: &str) -> Option<String> {
+    static GIVEN: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r#"(?m)(?:^\s+|\bsetup\(\s*|,\s*)name\s*=\s*(?:["']([\w.-]+)["']|([A-Za-z_]\w*))"#)
+    });
+    static VARIABLE: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r#"(?m)^([A-Za-z_]\w*)\s*=\s*["']([\w.-]+)["']"#));
+    let given = GIVEN.captures(setup)?;
+    if let Some(literal) = given.get(1) {
+        return Some(literal.as_str().to_owned());
+    }
+    let variable = &given[2];
+    VARIABLE.captures_iter(setup).find(|found| &found[1] == variable).map(|found| found[2].to_owned())
+}
+
 /// The backend of PEP 517 for trees that name none.
 const LEGACY_BACKEND: &str = "setuptools.build_meta:__legacy__";
 
@@ -347,6 +368,45 @@ mod tests {
 
     fn project(texts: &[(&str, &str)]) -> Project {
         Project::parse(&Files::from_texts(texts.iter().copied())).unwrap()
+    }
+
+    #[test]
+    fn files_are_read_beneath_the_tree_alone() {
+        let outside = tempfile::tempdir().unwrap();
+        fs_err::write(outside.path().join("netrc"), "machine host password hunter2\n").unwrap();
+        fs_err::write(outside.path().join("pyproject.toml"), "[project]\nname = 'outside'\n").unwrap();
+        let tree = tempfile::tempdir().unwrap();
+        let link =
+            |target: &Path, name: &str| std::os::unix::fs::symlink(target, tree.path().join(name)).unwrap();
+        link(outside.path(), "lib");
+        link(&outside.path().join("pyproject.toml"), "pyproject.toml");
+        link(Path::new("real"), "inside");
+        fs_err::create_dir(tree.path().join("real")).unwrap();
+        fs_err::write(tree.path().join("real/base.txt"), "six\n").unwrap();
+        let list = "-r lib/netrc\n-r inside/base.txt\n-r ../netrc\npytest\n";
+        fs_err::write(tree.path().join("requirements-test.txt"), list).unwrap();
+        let mut files = Files::read(tree.path()).unwrap();
+        assert_eq!(files.paths().collect::<Vec<_>>(), ["inside/base.txt", "requirements-test.txt"]);
+        assert!(!files.load(tree.path(), "lib/netrc").unwrap());
+        let big = fs_err::File::create(tree.path().join("setup.cfg")).unwrap();
+        big.file().set_len(LARGEST_FILE + 1).unwrap();
+        assert!(!files.load(tree.path(), "setup.cfg").unwrap());
+        let lines = super::super::requirements_files::read_file("requirements-test.txt", &|path| {
+            files.get(path).map(str::to_owned)
+        });
+        assert_eq!(lines.requirements, ["six", "pytest"]);
+        assert!(!format!("{files:?} {lines:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn the_name_in_setup_py_may_stand_in_a_variable() {
+        assert_eq!(setup_py_name("setup(name='a')").as_deref(), Some("a"));
+        assert_eq!(
+            setup_py_name("N = \"b\"\nsetup(\n    version=V,\n    name = N,\n)").as_deref(),
+            Some("b")
+        );
+        assert_eq!(setup_py_name("setup(version='1', name=find())"), None);
+        assert_eq!(setup_py_name("rename='x'\nfilename = 'y'"), None);
     }
 
     #[test]

@@ -7,12 +7,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::missing;
 use super::project::{Files, Project};
 use super::requirements_files::{Lines, normalize, parse, read_file};
 use super::tox;
 use crate::config;
 use crate::error::{Error, Result};
+use crate::record::environment::Guess;
+use crate::requirement::is_file_name;
 
 /// One place that declares requirements.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +41,7 @@ pub struct Plan {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Parts {
     sources: BTreeSet<usize>,
-    missing: BTreeSet<String>,
+    missing: BTreeSet<Guess>,
 }
 
 impl Plan {
@@ -51,6 +52,16 @@ impl Plan {
         let constraints = self.constraints.iter().map(|constraint| format!("-c {constraint}"));
         let all = std::iter::once(tree).chain(self.requirements.iter().cloned()).chain(constraints);
         all.map(|text| crate::redact::publish(&text)).collect()
+    }
+
+    /// What of it nobody declares.
+    pub fn guesses(&self) -> Vec<Guess> {
+        self.parts
+            .missing
+            .iter()
+            .filter(|guess| self.requirements.contains(&guess.distribution))
+            .cloned()
+            .collect()
     }
 
     fn same_set(&self, other: &Plan) -> bool {
@@ -65,8 +76,8 @@ impl Plan {
 pub enum Outcome {
     /// Not resolved or not installed; `unknown` are the distributions that the index does not have.
     Failed { unknown: Vec<String> },
-    /// Collected; `missing` are the distributions to add ([`missing::distributions`]).
-    Collected { good: bool, missing: Vec<String> },
+    /// Collected; `missing` is what to add ([`super::missing::find`]).
+    Collected { good: bool, missing: BTreeSet<Guess> },
 }
 
 /// The ordered sources of a tree.
@@ -144,14 +155,19 @@ impl Ladder {
                 Outcome::Collected { missing, .. } => parts.missing.extend(missing.iter().cloned()),
                 // A failure that names no culprit: all the guesses of that rung are under suspicion.
                 Outcome::Failed { unknown: named } if named.is_empty() => {
-                    unknown.extend(plan.parts.missing.iter().cloned());
+                    unknown.extend(
+                        plan.parts.missing.iter().filter_map(|guess| distribution(&guess.distribution)),
+                    );
                 }
                 Outcome::Failed { unknown: named } => {
                     unknown.extend(named.iter().map(|name| normalize(name)));
                 }
             }
         }
-        parts.missing.retain(|name| !unknown.contains(&normalize(name)) && !unknown.contains(name));
+        parts.missing.retain(|guess| {
+            let name = parse(&guess.distribution).map(|one| normalize(one.name.as_ref()));
+            name.is_some_and(|name| !unknown.contains(&name))
+        });
         (!parts.missing.is_empty()).then(|| self.plan(parts))
     }
 
@@ -164,8 +180,10 @@ impl Ladder {
             reasons.push(source.reason.clone());
         }
         if !parts.missing.is_empty() {
-            names.push(parts.missing.iter().cloned().collect::<Vec<_>>().join(" + "));
-            reasons.push("modules that collection could not find".to_owned());
+            let distributions: BTreeSet<&str> =
+                parts.missing.iter().map(|guess| guess.distribution.as_str()).collect();
+            names.push(distributions.into_iter().collect::<Vec<_>>().join(" + "));
+            reasons.push("what collection could not do without".to_owned());
         }
         if chosen.is_empty() {
             reasons.insert(0, "nothing declares test requirements".to_owned());
@@ -173,8 +191,10 @@ impl Ladder {
         let mut requirements: BTreeSet<String> =
             chosen.iter().flat_map(|source| source.lines.requirements.iter().cloned()).collect();
         let already: BTreeSet<String> = requirements.iter().filter_map(|text| distribution(text)).collect();
-        requirements.extend(parts.missing.iter().filter(|name| !already.contains(&normalize(name))).cloned());
-        if !already.contains("pytest") && !parts.missing.contains("pytest") {
+        let guessed = parts.missing.iter().map(|guess| guess.distribution.clone());
+        requirements
+            .extend(guessed.filter(|text| distribution(text).is_none_or(|name| !already.contains(&name))));
+        if !requirements.iter().any(|text| distribution(text).as_deref() == Some("pytest")) {
             requirements.insert("pytest".to_owned());
             names.push("pytest".to_owned());
         }
@@ -333,18 +353,27 @@ fn requirement_files(files: &Files) -> Vec<Source> {
     tests
 }
 
-/// Turns `.[extra]` and `itself[extra]` into extras of the tree, and keeps only extras that it has.
+/// Turns `.[extra]` and `itself[extra]` into extras of the tree, keeps only extras that it has, and leaves out the other
+/// distributions that are the tree's own.
 fn own_to_extras(source: &mut Source, project: &Project) {
     source.extras.append(&mut source.lines.own_extras);
     let mut extras = Vec::new();
-    source.lines.requirements.retain(|text| {
+    let Lines { requirements, constraints, left_out, .. } = &mut source.lines;
+    requirements.retain(|text| {
         let Some(requirement) = parse(text) else { return true };
-        let itself = project.name.as_deref() == Some(normalize(requirement.name.as_ref()).as_str());
-        if itself {
+        let name = normalize(requirement.name.as_ref());
+        if project.name.as_ref() == Some(&name) {
             extras.extend(requirement.extras.iter().map(|extra| normalize(extra.as_ref())));
+            return false;
         }
-        !itself
+        let place = project.own_distributions.get(&name);
+        left_out.extend(place.map(|place| format!("{name}, which is the tree's own ({place})")));
+        place.is_none()
     });
+    let is_own = |text: &String| {
+        parse(text).is_some_and(|one| project.own_distributions.contains_key(&normalize(one.name.as_ref())))
+    };
+    constraints.retain(|text| !is_own(text));
     source.extras.extend(extras);
     source.extras.retain(|extra| project.extras.contains_key(extra));
     source.extras.sort();
@@ -373,16 +402,36 @@ fn configured(files: &Files, project: &Project, repo: &config::Repo) -> Result<S
         let path = entry.trim_start_matches("./");
         if files.get(path).is_some() {
             source.lines.extend(read_file(path, &|path| files.get(path).map(str::to_owned)));
-        } else if parse(entry).is_some() {
-            source.lines.push(entry);
         } else {
-            return Err(Error::repository(format!(
-                "`{entry}` is neither a requirement nor a file of the tree"
-            ))
-            .with_hint("write `name>=1`, or a path relative to the root of the tree"));
+            source.lines.extend(asked(entry, project)?);
         }
     }
     Ok(source)
+}
+
+/// A requirement of the configuration: what cannot be installed is an error, not a note.
+fn asked(entry: &str, project: &Project) -> Result<Lines> {
+    let shown = crate::redact::publish(entry);
+    if is_file_name(entry) {
+        return Err(Error::repository(format!("{shown} is not a file of the tree")).with_hint(
+            "name a text file by its path relative to the root of the tree; a link must not leave the tree",
+        ));
+    }
+    let mut lines = Lines::default();
+    lines.push(entry);
+    if let Some(reason) = lines.left_out.first() {
+        return Err(Error::repository(format!("requirement `{shown}` cannot be installed: it is {reason}"))
+            .with_hint("write `name>=1`, or a path relative to the root of the tree"));
+    }
+    let own = parse(entry).and_then(|one| project.own_distributions.get(&normalize(one.name.as_ref())));
+    let is_root = |one: &str| project.name.as_deref() == Some(one);
+    if let Some(place) = own.filter(|_| !distribution(entry).is_some_and(|name| is_root(&name))) {
+        return Err(Error::repository(format!(
+            "requirement `{shown}` is the tree's own: {place} declares it"
+        ))
+        .with_hint("no index is asked for what the tree has; only the project at its root is installed"));
+    }
+    Ok(lines)
 }
 
 fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a String>) -> Error {
@@ -393,17 +442,6 @@ fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a String>) 
         format!("known: {}", known.join(", "))
     };
     Error::repository(format!("the tree has no {what} `{name}`")).with_hint(hint)
-}
-
-/// The distributions to try for what collection reported, without what the tree itself provides.
-pub fn distributions_for(report: &super::GateReport, files: &Files) -> Vec<String> {
-    let modules = report.missing_modules.iter().filter_map(|module| {
-        let top = module.split('.').next().unwrap_or(module);
-        (!files.modules.contains(top)).then(|| missing::distribution(module)).flatten()
-    });
-    let options = report.failure.iter().flat_map(|text| missing::plugins(text));
-    let found: BTreeSet<String> = modules.chain(options).collect();
-    found.into_iter().collect()
 }
 
 #[cfg(test)]

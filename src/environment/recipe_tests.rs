@@ -25,7 +25,8 @@ fn ladder(texts: &[(&str, &str)]) -> Ladder {
 }
 
 fn insufficient(missing: &[&str]) -> Outcome {
-    Outcome::Collected { good: false, missing: missing.iter().map(|name| (*name).to_owned()).collect() }
+    let guess = |name: &&str| Guess { distribution: (*name).to_owned(), wanted: format!("import {name}") };
+    Outcome::Collected { good: false, missing: missing.iter().map(guess).collect() }
 }
 
 /// Climbs with one answer for every rung; gives what each rung wrote.
@@ -80,7 +81,7 @@ fn rungs_go_from_test_declarations_to_automation_files() {
 fn a_good_rung_ends_the_ladder() {
     let plans = climb(&ladder(&[("pyproject.toml", PYPROJECT)]), |_| Outcome::Collected {
         good: true,
-        missing: vec![],
+        missing: BTreeSet::new(),
     });
     assert_eq!(plans.len(), 1);
 }
@@ -152,7 +153,10 @@ fn unknown_groups_of_the_configuration_are_named_with_the_known_ones() {
 fn setup_cfg_extras_and_tests_require_make_the_first_rung() {
     let cfg =
         "[metadata]\nname = old\n[options]\ntests_require =\n  mock\n[options.extras_require]\ntesting = x\n";
-    let plans = climb(&ladder(&[("setup.cfg", cfg)]), |_| Outcome::Collected { good: true, missing: vec![] });
+    let plans = climb(&ladder(&[("setup.cfg", cfg)]), |_| Outcome::Collected {
+        good: true,
+        missing: BTreeSet::new(),
+    });
     assert_eq!(written(&plans), [vec![".[testing]", "mock", "pytest"]]);
 }
 
@@ -161,6 +165,80 @@ fn a_pytest_with_a_marker_does_not_stand_in_for_pytest() {
     let text = "[dependency-groups]\ntest = [\"pytest>=8 ; python_version < '3'\"]\n";
     let plans = climb(&ladder(&[("pyproject.toml", text)]), |_| insufficient(&[]));
     assert!(plans[0].requirements.contains("pytest"));
+}
+
+#[test]
+fn a_plan_knows_what_nobody_declares() {
+    let texts = [("pyproject.toml", "[dependency-groups]\ntest = ['six>=1']\n")];
+    let plans = climb(&ladder(&texts), |_| insufficient(&["PyYAML", "six"]));
+    assert!(plans[0].guesses().is_empty());
+    let guesses: Vec<String> = plans[1].guesses().iter().map(ToString::to_string).collect();
+    assert_eq!(guesses, ["PyYAML for `import PyYAML`"], "six is declared");
+}
+
+/// A workspace of two members that no index has: neither is ever asked for, whatever names them.
+#[test]
+fn members_of_a_workspace_are_asked_of_no_index() {
+    let root = "[tool.uv.workspace]\nmembers = ['packages/*']\n[dependency-groups]\n\
+                test = ['pytest', 'acme-alpha[x]>=1', 'six']\n";
+    let files = Files::from_texts([
+        ("pyproject.toml", root),
+        ("packages/alpha/pyproject.toml", "[project]\nname = 'acme_alpha'\ndependencies = ['acme-beta']\n"),
+        ("packages/alpha/src/alpha/__init__.py", "import yaml"),
+        ("packages/beta/pyproject.toml", "[project]\nname = 'acme_beta'\n"),
+        ("packages/beta/src/yaml/__init__.py", ""),
+        ("requirements-dev.txt", "acme_beta\nmock\n-c pins.txt\n"),
+        ("pins.txt", "acme-alpha==1\nmock<9\n"),
+    ]);
+    let mut project = Project::parse(&files).unwrap();
+    project.own_distributions = crate::environment::own::distributions(&files, &project, &[]);
+    let ladder = Ladder::new(&files, &project, &repo()).unwrap();
+    let report = crate::environment::GateReport {
+        missing_modules: ["alpha", "yaml", "acme_beta"].map(str::to_owned).into(),
+        ..Default::default()
+    };
+    let found = crate::environment::missing::find(&report, &files.survey);
+    assert!(found.guesses.is_empty(), "{found:?}");
+    assert_eq!(found.undeclared.len(), 3);
+    let plans = climb(&ladder, |_| Outcome::Collected { good: false, missing: found.guesses.clone() });
+    let last = plans.last().unwrap().written();
+    assert_eq!(last, [".", "mock", "pytest", "six", "-c mock<9"]);
+    let left_out: Vec<&String> = ladder.sources().iter().flat_map(|source| &source.lines.left_out).collect();
+    assert_eq!(
+        left_out,
+        [
+            "acme-alpha, which is the tree's own (packages/alpha/pyproject.toml)",
+            "acme-beta, which is the tree's own (packages/beta/pyproject.toml)"
+        ]
+    );
+    let repo = config::Repo { requirements: Some(vec!["Acme_Beta>=2".to_owned()]), ..repo() };
+    let error = Ladder::new(&files, &project, &repo).unwrap_err();
+    assert!(error.to_string().contains("packages/beta/pyproject.toml declares it"), "{error}");
+}
+
+#[test]
+fn requirements_of_the_configuration_that_cannot_be_installed_are_errors() {
+    let files = Files::from_texts([("requirements/test.txt", "six\n")]);
+    let project = Project::parse(&files).unwrap();
+    let answer = |entry: &str| {
+        let repo = config::Repo { requirements: Some(vec![entry.to_owned()]), ..repo() };
+        Ladder::new(&files, &project, &repo).map(|ladder| ladder.sources()[0].lines.requirements.clone())
+    };
+    assert_eq!(answer("./requirements/test.txt").unwrap(), ["six"]);
+    for (entry, words) in [
+        ("requirements.txt", "requirements.txt is not a file of the tree"),
+        ("dev.in", "dev.in is not a file of the tree"),
+        ("setup.cfg", "setup.cfg is not a file of the tree"),
+        ("requirements/dev", "requirements/dev is not a file of the tree"),
+        ("pkg @ file:///etc/passwd", "pkg from a local path"),
+        ("pkg @ https://me:hush@host/pkg.whl", "pkg from a URL with credentials"),
+        ("machine x login y", "an entry, which is not a requirement"),
+    ] {
+        let error = answer(entry).unwrap_err();
+        assert_eq!(error.fault(), crate::error::Fault::Repository);
+        assert!(error.to_string().contains(words) && error.hint().is_some(), "{error}");
+        assert!(!error.to_string().contains("hush"), "{error}");
+    }
 }
 
 /// Every combination of declared sources and answers: the ladder ends and proposes no set twice.

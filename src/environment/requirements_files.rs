@@ -30,10 +30,16 @@ impl Lines {
 
     /// Adds one requirement, as pip would read it on a command line or in a file.
     pub fn push(&mut self, text: &str) {
+        self.push_from(text, None);
+    }
+
+    /// The same for a line that stands at a place such as `requirements.txt:3`.
+    fn push_from(&mut self, text: &str, place: Option<&str>) {
         match classify(text) {
             Entry::Requirement(requirement) => self.requirements.push(requirement),
             Entry::Own(extras) => self.own_extras.extend(extras),
             Entry::LeftOut(reason) => self.left_out.push(reason),
+            Entry::Alien => self.left_out.push(alien(place)),
             Entry::Nothing => {}
         }
     }
@@ -51,8 +57,33 @@ enum Entry {
     Requirement(String),
     Own(Vec<String>),
     LeftOut(String),
+    /// No requirement at all.
+    Alien,
     Nothing,
 }
+
+/// What nobody knows the nature of is never quoted: notes are published.
+fn alien(place: Option<&str>) -> String {
+    format!("{}, which is not a requirement", place.unwrap_or("an entry"))
+}
+
+/// Options that requirement files may have, but for includes.
+const PIP_OPTIONS: [&str; 14] = [
+    "--extra-index-url",
+    "--find-links",
+    "--index-url",
+    "--no-binary",
+    "--no-index",
+    "--only-binary",
+    "--pre",
+    "--prefer-binary",
+    "--require-hashes",
+    "--trusted-host",
+    "--use-feature",
+    "-f",
+    "-i",
+    "-e",
+];
 
 /// A distribution or extra name as PEP 503 compares it.
 pub fn normalize(name: &str) -> String {
@@ -80,7 +111,10 @@ fn classify(text: &str) -> Entry {
     }
     if text.starts_with('-') {
         let option = text.split(['=', ' ']).next().unwrap_or("-");
-        return Entry::LeftOut(format!("option {option}"));
+        return match PIP_OPTIONS.iter().find(|known| **known == option) {
+            Some(known) => Entry::LeftOut(format!("option {known}")),
+            None => Entry::Alien,
+        };
     }
     if text.contains("://") && !text.contains(" @ ") {
         return match EGG.captures(text) {
@@ -94,10 +128,7 @@ fn classify(text: &str) -> Entry {
         } else if text.starts_with(['.', '/']) || text.contains('/') {
             Entry::LeftOut("a local path".to_owned())
         } else {
-            Entry::LeftOut(format!(
-                "`{}`, which is not a requirement",
-                text.chars().take(60).collect::<String>()
-            ))
+            Entry::Alien
         };
     };
     match &requirement.version_or_url {
@@ -149,7 +180,8 @@ fn read_into(
         into.left_out.push(format!("{path}, which is not in the tree"));
         return;
     };
-    for line in logical_lines(&text) {
+    for (number, line) in logical_lines(&text) {
+        let place = format!("{path}:{number}");
         if let Some((constraint, target)) = include(&line) {
             match join(path, target) {
                 Some(target) => read_into(&target, read, as_constraint || constraint, seen, into),
@@ -159,10 +191,11 @@ fn read_into(
             match classify(&line) {
                 Entry::Requirement(requirement) => into.constraints.push(requirement),
                 Entry::LeftOut(reason) => into.left_out.push(reason),
+                Entry::Alien => into.left_out.push(alien(Some(&place))),
                 Entry::Own(_) | Entry::Nothing => {}
             }
         } else {
-            into.push(&line);
+            into.push_from(&line, Some(&place));
         }
     }
 }
@@ -171,7 +204,7 @@ fn read_into(
 pub fn includes(path: &str, text: &str) -> Vec<String> {
     logical_lines(text)
         .iter()
-        .filter_map(|line| include(line))
+        .filter_map(|(_, line)| include(line))
         .filter_map(|(_, target)| join(path, target))
         .collect()
 }
@@ -209,20 +242,31 @@ fn join(file: &str, target: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Lines without comments, continuations joined.
-fn logical_lines(text: &str) -> Vec<String> {
-    let joined = text.replace("\\\r\n", " ").replace("\\\n", " ");
-    joined
-        .lines()
-        .map(|line| {
-            let end = line
-                .char_indices()
-                .find(|(at, c)| *c == '#' && (*at == 0 || line[..*at].ends_with([' ', '\t'])))
-                .map_or(line.len(), |(at, _)| at);
-            line[..end].trim().to_owned()
-        })
-        .filter(|line| !line.is_empty())
-        .collect()
+/// Lines without comments, continuations joined, each with the number of its first line.
+fn logical_lines(text: &str) -> Vec<(usize, String)> {
+    let mut lines = Vec::new();
+    let mut begun: Option<(usize, String)> = None;
+    for (at, line) in text.lines().enumerate() {
+        let (number, mut whole) = begun.take().unwrap_or((at + 1, String::new()));
+        match line.strip_suffix('\\') {
+            Some(start) => {
+                whole.push_str(start);
+                whole.push(' ');
+                begun = Some((number, whole));
+            }
+            None => lines.push((number, whole + line)),
+        }
+    }
+    lines.extend(begun);
+    let without_comments =
+        lines.into_iter().map(|(number, line)| (number, without_comment(&line).to_owned()));
+    without_comments.filter(|(_, line)| !line.is_empty()).collect()
+}
+
+fn without_comment(line: &str) -> &str {
+    let mut comments = line.match_indices('#').map(|(at, _)| at);
+    let end = comments.find(|at| *at == 0 || line[..*at].ends_with([' ', '\t']));
+    line[..end.unwrap_or(line.len())].trim()
 }
 
 /// A regular expression that is known to be valid.
@@ -275,6 +319,37 @@ mod tests {
         let lines = read_file("r.txt", &read);
         assert_eq!(lines.requirements, ["x"]);
         assert_eq!(lines.left_out.len(), 2);
+    }
+
+    #[test]
+    fn what_is_no_requirement_is_named_by_its_place_and_never_quoted() {
+        let read = tree(&[
+            (
+                "requirements.txt",
+                "ok\nmachine host login me password hunter2\n-c pins.txt\n-----BEGIN KEY hunter2\n\\\n  root:hunter2:0:0\n--hunter2 x\n",
+            ),
+            ("pins.txt", "# why\n\nhunter2 hunter2\n"),
+        ]);
+        let lines = read_file("requirements.txt", &read);
+        assert_eq!(lines.requirements, ["ok"]);
+        let places = [
+            "requirements.txt:2",
+            "pins.txt:3",
+            "requirements.txt:4",
+            "requirements.txt:5",
+            "requirements.txt:7",
+        ];
+        assert_eq!(lines.left_out, places.map(|place| format!("{place}, which is not a requirement")));
+        let mut entry = Lines::default();
+        entry.push("machine hunter2");
+        assert_eq!(entry.left_out, ["an entry, which is not a requirement"]);
+    }
+
+    #[test]
+    fn lines_keep_the_number_that_they_begin_at() {
+        let lines = logical_lines("a \\\r\n  >=1 # x\n\n# no\nb#c\nd \\");
+        let expected = [(1, "a    >=1"), (5, "b#c"), (6, "d")];
+        assert_eq!(lines, expected.map(|(number, text)| (number, text.to_owned())));
     }
 
     #[test]

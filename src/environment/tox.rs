@@ -8,7 +8,7 @@ use toml::{Table, Value};
 
 use super::ini::Ini;
 use super::project::{Files, strings, text, tool};
-use super::requirements_files::{Lines, include, normalize, pattern, read_file};
+use super::requirements_files::{Lines, include, normalize, parse, pattern, read_file};
 
 /// What an automation file installs, and the groups of the tree that it names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -86,7 +86,8 @@ fn push_ini(
             }
         }
     } else if let Some(conditional) = FACTOR.captures(line) {
-        into.left_out.push(format!("`{}` in [{section}], which only some factors install", &conditional[1]));
+        let what = parse(&conditional[1]).map_or("an entry".to_owned(), |one| format!("`{}`", one.name));
+        into.left_out.push(format!("{what} in [{section}], which only some factors install"));
     } else {
         push(&line.replace("{toxinidir}/", "").replace("{tox_root}/", ""), files, into);
     }

@@ -1,5 +1,6 @@
 //! A built environment: interpreter, locked dependencies, installed tree.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,41 @@ pub struct SwitchedOff {
     pub reason: String,
 }
 
+/// A distribution of those that everybody knows, installed because collection could not do without it and nothing
+/// declares it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Guess {
+    /// As a requirement, e.g. `PyYAML`.
+    pub distribution: String,
+    /// What asked for it: `import yaml`, an option of pytest, a required plugin.
+    pub wanted: String,
+}
+
+impl fmt::Display for Guess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} for `{}`", self.distribution, self.wanted)
+    }
+}
+
+/// What collection could not find, and nothing declares in a way that is acted upon.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Undeclared {
+    /// Worded as in [`Guess::wanted`].
+    pub wanted: String,
+    /// The folder of the tree (empty for its root) that has the module, where one does.
+    pub place: Option<String>,
+}
+
+impl fmt::Display for Undeclared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place.as_deref() {
+            None => write!(f, "`{}`", self.wanted),
+            Some("") => write!(f, "`{}` (in the root of the tree)", self.wanted),
+            Some(place) => write!(f, "`{}` (in {place} of the tree)", self.wanted),
+        }
+    }
+}
+
 /// A container image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageName {
@@ -71,9 +107,56 @@ pub struct Built {
     /// Arguments of the collection: the config's `tests`, or none (the repository's own testpaths).
     pub tests: Vec<String>,
     pub notes: Vec<String>,
+    /// What was installed without anybody's declaring it.
+    #[serde(default)]
+    pub guesses: Vec<Guess>,
+    /// What the tests miss.
+    #[serde(default)]
+    pub undeclared: Vec<Undeclared>,
+}
+
+/// More of a kind are counted instead of named.
+const NAMED: usize = 20;
+
+/// What is installed by guess, in words; none when nothing is.
+pub fn guessed(guesses: &[Guess]) -> Option<String> {
+    (!guesses.is_empty()).then(|| format!("guessed: {}; nothing declares it", listed(guesses)))
+}
+
+/// What the tests miss, in words with the way out: what nothing provides, then what the tree has somewhere.
+pub fn missed(undeclared: &[Undeclared]) -> Vec<String> {
+    let (own, foreign): (Vec<_>, Vec<_>) = undeclared.iter().partition(|one| one.place.is_some());
+    let mut lines = Vec::new();
+    if !foreign.is_empty() {
+        lines.push(format!(
+            "the tests ask for {}, which nothing declares: name what has it in `requirements = [\"…\"]` of this \
+             repository, with all else that its tests need (groups, extras and requirements of the configuration \
+             replace what the tree declares)",
+            listed(&foreign)
+        ));
+    }
+    if !own.is_empty() {
+        lines.push(format!(
+            "the tests ask for {}: only the project at the root is installed, and what the tree has is never asked of an \
+             index; name the tests that do without it in `tests = [\"…\"]` of this repository",
+            listed(&own)
+        ));
+    }
+    lines
+}
+
+fn listed<T: fmt::Display>(all: &[T]) -> String {
+    let named: Vec<String> = all.iter().take(NAMED).map(T::to_string).collect();
+    let more = all.len().saturating_sub(NAMED);
+    if more > 0 { format!("{} and {more} more", named.join(", ")) } else { named.join(", ") }
 }
 
 impl Built {
+    /// What a user should know about how the environment came to be, a line each.
+    pub fn warnings(&self) -> Vec<String> {
+        guessed(&self.guesses).into_iter().chain(missed(&self.undeclared)).collect()
+    }
+
     /// Options for `PYTEST_ADDOPTS` that keep the switched-off plugins quiet.
     pub fn quiet_options(&self) -> Vec<String> {
         self.switched_off.iter().flat_map(|plugin| plugin.options.iter().cloned()).collect()

@@ -72,6 +72,11 @@ impl Pattern {
         let regex = Regex::new(&translate(text)).map_err(|_| "the pattern is too large".to_owned())?;
         Ok(Pattern { text: text.to_owned(), regex })
     }
+
+    /// Whether a text has it.
+    pub fn fits(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
 }
 
 impl Serialize for Pattern {

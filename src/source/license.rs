@@ -10,6 +10,7 @@ mod text;
 
 use std::path::Path;
 
+use crate::beneath::Folder;
 use evidence::Evidence;
 
 /// A license and the file it was read from.
@@ -19,8 +20,13 @@ pub struct License {
     pub source: String,
 }
 
-/// The license of a tree. Files that cannot be read or understood say nothing.
+/// Longer files are no declarations and no licenses.
+const LONGEST: u64 = 4 << 20;
+
+/// The license of a tree. Files that cannot be read or understood, or that links lead to outside of the tree, say
+/// nothing.
 pub fn detect(root: &Path) -> Option<License> {
+    let root = &Folder::open(&root.canonicalize().ok()?).ok()?;
     let metadata = metadata::read(root);
     if let Some(license) = metadata.declared {
         return Some(license);
@@ -28,6 +34,11 @@ pub fn detect(root: &Path) -> Option<License> {
     let mut evidence = metadata.evidence;
     evidence.extend(text::read(root));
     decide(&evidence)
+}
+
+/// The content of a file of the tree.
+fn read(root: &Folder, name: &str) -> Option<Vec<u8>> {
+    root.read_through_links(Path::new(name), LONGEST).ok()
 }
 
 /// The one license that all evidence allows. The piece named as its source is the first that allows nothing else, or
@@ -100,6 +111,28 @@ mod tests {
         is(&[("pyproject.toml", &text)], "GPL-2.0-or-later", "pyproject.toml");
         let bsd = project("classifiers = [\"License :: OSI Approved :: BSD License\"]");
         assert_eq!(detected(&[("pyproject.toml", &bsd)]), None);
+    }
+
+    #[test]
+    fn no_link_out_of_the_tree_is_evidence_and_one_within_is() {
+        let outside = tempfile::tempdir().unwrap();
+        let text = format!("The MIT License\n\nCopyright (c) 2020 Somebody\n\n{MIT}");
+        fs_err::write(outside.path().join("LICENSE"), &text).unwrap();
+        fs_err::write(outside.path().join("PKG-INFO"), "License-Expression: MIT\n").unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let link =
+            |target: &Path, name: &str| std::os::unix::fs::symlink(target, root.path().join(name)).unwrap();
+        link(&outside.path().join("LICENSE"), "LICENSE");
+        link(&outside.path().join("PKG-INFO"), "PKG-INFO");
+        link(outside.path(), "legal");
+        let declared = project("license = {file = \"legal/LICENSE\"}");
+        fs_err::write(root.path().join("pyproject.toml"), &declared).unwrap();
+        assert_eq!(detect(root.path()), None);
+        fs_err::create_dir(root.path().join("papers")).unwrap();
+        fs_err::write(root.path().join("papers/mit.txt"), &text).unwrap();
+        fs_err::remove_file(root.path().join("LICENSE")).unwrap();
+        link(Path::new("papers/mit.txt"), "LICENSE");
+        assert_eq!(detect(root.path()).map(|license| license.expression).as_deref(), Some("MIT"));
     }
 
     #[test]

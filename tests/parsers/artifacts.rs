@@ -71,6 +71,8 @@ fn built() -> Built {
         env: BTreeMap::new(),
         tests: vec!["tests".into()],
         notes: Vec::new(),
+        guesses: Vec::new(),
+        undeclared: Vec::new(),
     }
 }
 

@@ -8,7 +8,8 @@ use gistmill::environment::lock::Lock;
 use gistmill::environment::project::{Files, Project};
 use gistmill::environment::python::{self, Interpreter};
 use gistmill::environment::recipe::{Ladder, Outcome};
-use gistmill::environment::{missing, requirements_files, tox};
+use gistmill::environment::survey::Survey;
+use gistmill::environment::{GateReport, missing, own, requirements_files, tox};
 use proptest::prelude::*;
 
 use crate::{fuzz, text};
@@ -137,6 +138,9 @@ fn machine() -> Vec<Interpreter> {
 fn derive(files: &Files) {
     let Ok(project) = Project::parse(files) else { return };
     let _ = python::choose(None, &project, &machine());
+    for (name, place) in own::distributions(files, &project, &[]) {
+        assert_eq!(name, requirements_files::normalize(&name), "{place}");
+    }
     let text = "[dataset]\nname = \"d\"\nversion = \"1\"\n[[repo]]\nslug = \"a/b\"\npath = \"/\"\n";
     let config = gistmill::config::parse(text, std::path::Path::new("/"), &|_, _| None).expect("is right");
     let Ok(ladder) = Ladder::new(files, &project, &config.repos[0]) else { return };
@@ -176,7 +180,8 @@ fn setup_cfg_and_tox_files() {
             }
         }
         let _ = tox::read(&files, &toml::Table::new(), &Ini::parse(setup));
-        let _ = missing::plugins(setup);
+        let report = GateReport { failure: Some(setup.clone()), ..GateReport::default() };
+        let _ = missing::find(&report, &files.survey);
     });
 }
 
@@ -208,7 +213,12 @@ fn single_requirements_and_names() {
             );
             let name = requirements_files::normalize(text);
             assert_eq!(requirements_files::normalize(&name), name);
-            let _ = (missing::distribution(text), missing::plugins(text), groups::poetry_version(text));
+            let report = GateReport {
+                missing_modules: vec![text.clone()],
+                failure: Some(format!("Missing required plugins: {text}")),
+                ..GateReport::default()
+            };
+            let _ = (missing::find(&report, &Survey::default()), groups::poetry_version(text));
         },
     );
 }

@@ -9,6 +9,8 @@ use crate::config::raw::{Pairs, Text, Texts};
 use crate::document::Problems;
 use crate::document::section::{Field, Located};
 use crate::redact::{quote, redact};
+pub use crate::requirement::is_name;
+use crate::requirement::{is_file_name, is_local};
 
 /// The oldest interpreter that the embedded runner works on.
 const OLDEST_MINOR: u32 = 8;
@@ -72,14 +74,6 @@ pub fn names(what: &str, field: &Texts<'_>, problems: &mut Problems<'_>) -> Opti
     Some(owned(&list.value))
 }
 
-/// Whether this is a name of a project, extra or group.
-pub fn is_name(text: &str) -> bool {
-    let is_edge = |c: char| c.is_ascii_alphanumeric();
-    text.starts_with(is_edge)
-        && text.ends_with(is_edge)
-        && text.chars().all(|c| is_edge(c) || matches!(c, '.' | '_' | '-'))
-}
-
 /// The one spelling of a name: lower case, runs of separators as one `-`.
 pub fn normal_name(name: &str) -> String {
     let parts: Vec<&str> = name.split(['.', '_', '-']).filter(|part| !part.is_empty()).collect();
@@ -90,20 +84,12 @@ pub fn normal_name(name: &str) -> String {
 pub fn requirements(field: &Texts<'_>, problems: &mut Problems<'_>) -> Option<Vec<String>> {
     let Field::Given(list) = field else { return None };
     for text in &list.value {
-        let checked = if is_file(text.value) { tree_path(text.value) } else { requirement(text.value) };
+        let checked = if is_file_name(text.value) { tree_path(text.value) } else { requirement(text.value) };
         if let Err((problem, hint)) = checked {
             problems.add(text.at, format!("requirement {} {problem}", quote(text.value)), Some(hint));
         }
     }
     Some(owned(&list.value))
-}
-
-/// Files are told from requirements by their ending, or by a slash outside of a URL.
-fn is_file(text: &str) -> bool {
-    let ending = text.rsplit('.').next().unwrap_or_default();
-    !text.contains('@')
-        && (matches!(ending, "txt" | "in" | "toml" | "lock") || text.contains('/'))
-        && !text.starts_with('-')
 }
 
 fn requirement(text: &str) -> Result<(), (String, String)> {
@@ -118,6 +104,12 @@ fn requirement(text: &str) -> Result<(), (String, String)> {
         return Err(("is the tree itself".to_owned(), hint));
     }
     match crate::requirement::check(text) {
+        Ok(found) if is_local(&found) => {
+            let hint =
+                "nothing of this machine but the tree itself is installed; name a distribution, or a URL"
+                    .to_owned();
+            Err(("is a file of this machine".to_owned(), hint))
+        }
         Ok(_) => Ok(()),
         Err(reason) => {
             let reason = redact(&reason);

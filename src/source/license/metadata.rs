@@ -1,13 +1,12 @@
 //! What `pyproject.toml`, `PKG-INFO` and `setup.cfg` say about the license.
 
-use std::path::Path;
-
 use configparser::ini::Ini;
 use toml::{Table, Value};
 
 use super::License;
 use super::evidence::{Evidence, expression};
 use super::text;
+use crate::beneath::Folder;
 
 /// What the metadata says.
 #[derive(Default)]
@@ -18,7 +17,7 @@ pub struct Metadata {
 }
 
 /// Reads all metadata files of a tree; those that are missing or broken say nothing.
-pub fn read(root: &Path) -> Metadata {
+pub fn read(root: &Folder) -> Metadata {
     let all = [pyproject(root), pkg_info(root), setup_cfg(root)];
     let mut result = Metadata::default();
     for metadata in all.into_iter().flatten() {
@@ -32,9 +31,9 @@ fn declared(text: &str, source: &str) -> Option<License> {
     Some(License { expression: expression(text.trim())?, source: source.to_owned() })
 }
 
-fn pyproject(root: &Path) -> Option<Metadata> {
+fn pyproject(root: &Folder) -> Option<Metadata> {
     const SOURCE: &str = "pyproject.toml";
-    let table: Table = fs_err::read_to_string(root.join(SOURCE)).ok()?.parse().ok()?;
+    let table: Table = String::from_utf8(super::read(root, SOURCE)?).ok()?.parse().ok()?;
     let project = table.get("project").and_then(Value::as_table);
     let poetry = table.get("tool").and_then(|tool| tool.get("poetry")).and_then(Value::as_table);
     let mut result = Metadata::default();
@@ -55,21 +54,19 @@ fn pyproject(root: &Path) -> Option<Metadata> {
 }
 
 /// The old form, `license = {text = …}` or `license = {file = …}`.
-fn license_table(root: &Path, license: &Table) -> Option<Evidence> {
+fn license_table(root: &Folder, license: &Table) -> Option<Evidence> {
     if let Some(words) = license.get("text").and_then(Value::as_str) {
         return Evidence::of_words(words, "pyproject.toml")
             .or_else(|| text::evidence(words, "pyproject.toml"));
     }
     let name = license.get("file").and_then(Value::as_str)?;
-    let is_inside = Path::new(name).components().all(|part| matches!(part, std::path::Component::Normal(_)));
-    let content = is_inside.then(|| fs_err::read(root.join(name)).ok()).flatten()?;
-    text::evidence(&String::from_utf8_lossy(&content), name)
+    text::evidence(&String::from_utf8_lossy(&super::read(root, name)?), name)
 }
 
 /// Headers up to the first empty line; continuation lines are left out, for only short values matter here.
-fn pkg_info(root: &Path) -> Option<Metadata> {
+fn pkg_info(root: &Folder) -> Option<Metadata> {
     const SOURCE: &str = "PKG-INFO";
-    let bytes = fs_err::read(root.join(SOURCE)).ok()?;
+    let bytes = super::read(root, SOURCE)?;
     let content = String::from_utf8_lossy(&bytes);
     let headers: Vec<(&str, &str)> = content
         .lines()
@@ -84,9 +81,9 @@ fn pkg_info(root: &Path) -> Option<Metadata> {
     Some(Metadata { declared: all("License-Expression").find_map(|text| declared(text, SOURCE)), evidence })
 }
 
-fn setup_cfg(root: &Path) -> Option<Metadata> {
+fn setup_cfg(root: &Folder) -> Option<Metadata> {
     const SOURCE: &str = "setup.cfg";
-    let text = fs_err::read_to_string(root.join(SOURCE)).ok()?;
+    let text = String::from_utf8(super::read(root, SOURCE)?).ok()?;
     let mut ini = Ini::new();
     ini.set_multiline(true);
     ini.read(text).ok()?;

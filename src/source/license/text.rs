@@ -1,12 +1,12 @@
 //! License files, recognised by comparing their text with the known licenses.
 
-use std::path::Path;
 use std::sync::LazyLock;
 
 use regex::Regex;
 use spdx::detection::{Store, TextData};
 
 use super::evidence::Evidence;
+use crate::beneath::Folder;
 
 /// Below this likeness a text is not the license that it resembles most. The usual copyright lines cost nothing.
 const LIKENESS: f32 = 0.93;
@@ -19,31 +19,21 @@ const MARGIN: f32 = 0.05;
 
 /// What the license files in the root of a tree allow. Files beside a plain `LICENSE` (`LICENSE-third-party` …) are
 /// about parts of the tree and count only where there is no plain one.
-pub fn read(root: &Path) -> Vec<Evidence> {
+pub fn read(root: &Folder) -> Vec<Evidence> {
     static PLAIN: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"(?i)^(licen[cs]e|copying|unlicense)(\.(txt|md|rst))?$").expect("valid")
     });
     static ANY: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"(?i)^(licen[cs]e|copying)[-_.][a-z0-9.+_-]+$").expect("valid"));
-    let names = names(root);
-    let chosen = |pattern: &Regex| names.iter().filter(|name| pattern.is_match(name)).collect::<Vec<_>>();
-    let plain = chosen(&PLAIN);
-    let files = if plain.is_empty() { chosen(&ANY) } else { plain };
-    let known = files.into_iter().filter_map(|name| {
-        let content = fs_err::read(root.join(name)).ok()?;
-        evidence(&String::from_utf8_lossy(&content), name)
-    });
+    let names = root.names().unwrap_or_default();
+    let texts = |pattern: &Regex| -> Vec<(&String, Vec<u8>)> {
+        let fitting = names.iter().filter(|name| pattern.is_match(name));
+        fitting.filter_map(|name| Some((name, super::read(root, name)?))).collect()
+    };
+    let plain = texts(&PLAIN);
+    let files = if plain.is_empty() { texts(&ANY) } else { plain };
+    let known = files.into_iter().filter_map(|(name, text)| evidence(&String::from_utf8_lossy(&text), name));
     known.collect()
-}
-
-fn names(root: &Path) -> Vec<String> {
-    let entries = fs_err::read_dir(root).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries
-        .filter(|entry| entry.path().is_file())
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect();
-    names.sort_unstable();
-    names
 }
 
 /// What the text of a license allows: the one that it resembles most, and those that it resembles nearly as much,
