@@ -44,7 +44,13 @@ impl Cache {
     pub fn open(root: &Path) -> Result<Self> {
         fs_err::create_dir_all(root)
             .map_err(|error| Error::from(error).with_hint("name another folder with --cache-dir"))?;
-        Ok(Cache { root: fs_err::canonicalize(root)? })
+        let root = fs_err::canonicalize(root)?;
+        if root.to_str().is_none() {
+            // Plans of sandboxes and records of environments are JSON, which has no other texts.
+            return Err(Error::usage(format!("the cache {} has a name that is not UTF-8", root.display()))
+                .with_hint("name another folder with --cache-dir"));
+        }
+        Ok(Cache { root })
     }
 
     /// The directory itself.

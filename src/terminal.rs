@@ -12,7 +12,7 @@ use console::Style;
 use serde_json::Value;
 
 /// Whether a terminal would do something else with the character than show it.
-fn is_obeyed(c: char) -> bool {
+pub fn is_obeyed(c: char) -> bool {
     let turns_direction =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let separates_lines = matches!(c, '\u{2028}' | '\u{2029}');

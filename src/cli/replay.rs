@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 
 use super::build::Job;
@@ -19,7 +20,7 @@ use crate::terminal;
 #[derive(Debug, clap::Args)]
 pub struct ReplayArguments {
     /// A group id, or a part of one that no other group has
-    #[arg(value_name = "GROUP")]
+    #[arg(value_name = "GROUP", value_parser = NonEmptyStringValueParser::new())]
     group: String,
     /// base, everything, dimensions joined by `+` (`time-zone`, `locale+clock`), or `hash-seed-1` and so on
     #[arg(long, value_parser = World::parse, default_value = "everything")]

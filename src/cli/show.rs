@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
+
 use super::{Arguments, Format};
 use crate::error::{Error, Result};
 use crate::report::query::{self, Found};
@@ -10,7 +12,7 @@ use crate::terminal;
 #[derive(Debug, clap::Args)]
 pub struct ShowArguments {
     /// An instance id, a group id, or a part of one
-    #[arg(value_name = "ID OR TEST")]
+    #[arg(value_name = "ID OR TEST", value_parser = NonEmptyStringValueParser::new())]
     query: String,
     /// The dataset directory; by default the newest below `output/`
     #[arg(long, value_name = "DIR")]

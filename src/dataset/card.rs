@@ -6,12 +6,13 @@
 
 use std::collections::BTreeSet;
 
-use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
+use minijinja::value::{Serde, ValueKind};
+use minijinja::{AutoEscape, Environment, Output, State, UndefinedBehavior, Value, context};
 
 use super::assemble::Assembled;
 use super::manifest::Manifest;
 use crate::error::{Error, Result};
+use crate::terminal::one_line;
 
 const CARD: &str = include_str!("card.md");
 
@@ -44,16 +45,18 @@ const KNOWN_LICENSES: [&str; 16] = [
 /// When the template does not fit, which is a bug.
 pub fn render(manifest: &Manifest, assembled: &Assembled<'_>) -> Result<String> {
     let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_auto_escape_callback(|_| AutoEscape::Custom("markdown".into()));
+    environment.set_formatter(write_escaped);
+    environment.add_filter("code", |text: String| Value::from_safe_string(code(&text)));
     environment.set_undefined_behavior(UndefinedBehavior::Lenient);
     let (license, license_name) = license(assembled);
     let context = context! {
         manifest => Value::from(Serde(manifest)),
-        pretty_name => yaml_text(&format!("{} {}", manifest.name, manifest.version)),
-        license,
-        license_name,
+        pretty_name => Value::from_safe_string(yaml_text(&format!("{} {}", manifest.name, manifest.version))),
+        license => license.map(Value::from_safe_string),
+        license_name => license_name.map(Value::from_safe_string),
         size_category => size_category(assembled.instances.len()),
-        subsets => subset_names(manifest),
+        subsets => subset_names(manifest).into_iter().map(Value::from_safe_string).collect::<Vec<_>>(),
         configs => CONFIGS.into_iter().filter(|table| manifest.counts.rows[table] > 0).collect::<Vec<_>>(),
     };
     environment
@@ -65,6 +68,40 @@ pub fn render(manifest: &Manifest, assembled: &Assembled<'_>) -> Result<String> 
 fn subset_names(manifest: &Manifest) -> Vec<String> {
     let filled = manifest.subsets.iter().filter(|(_, one)| one.size > 0);
     filled.map(|(name, _)| name.clone()).collect()
+}
+
+/// Every text that the template puts in comes through here: what others wrote is text in the card, not Markdown.
+fn write_escaped(out: &mut Output<'_>, _: &mut State<'_, '_>, value: &Value) -> Result<(), minijinja::Error> {
+    if value.is_safe() || matches!(value.kind(), ValueKind::Number | ValueKind::Bool | ValueKind::Undefined) {
+        write!(out, "{value}")?;
+    } else {
+        out.write_str(&markdown_text(&value.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Text that Markdown shows as it is, on one line.
+fn markdown_text(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in one_line(text).chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '!' | '#' | '$' => escaped.extend(['\\', c]),
+            _ => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// Text between backticks, where even addresses stay text.
+fn code(text: &str) -> String {
+    let text = one_line(text);
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    // A blank on both sides is taken off again; without it a backtick at an edge would join the fence.
+    format!("{fence} {text} {fence}")
 }
 
 /// JSON text is YAML text.

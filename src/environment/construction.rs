@@ -17,6 +17,7 @@ use crate::config;
 use crate::error::{Error, Result};
 use crate::record::environment::{Built, Rung, RungResult};
 use crate::record::id::hash_parts;
+use crate::record::moment::Moment;
 use crate::record::source::Pinned;
 
 /// What construction starts from.
@@ -347,10 +348,9 @@ fn source_root(inputs: &Inputs<'_>) -> PathBuf {
 /// The newest upload to install, as a full RFC 3339 time: a date means its end.
 fn exclude_newer(pinned: &Pinned, repo: &config::Repo) -> Result<String> {
     let text = repo.exclude_newer.as_deref().unwrap_or(&pinned.pinned_at);
-    let full = if text.len() == 10 { format!("{text}T23:59:59Z") } else { text.replace(' ', "T") };
-    match tree::seconds(&full) {
-        Some(_) => Ok(full),
-        None => Err(Error::repository(format!("`{text}` is no date and no RFC 3339 time"))),
+    match Moment::parse_end(text) {
+        Some(moment) => Ok(moment.to_string()),
+        None => Err(Error::repository(format!("`{text}` is not a date and not an RFC 3339 time"))),
     }
 }
 
