@@ -120,6 +120,29 @@ impl Lock {
     }
 }
 
+/// A new folder for what is needed for a moment.
+///
+/// # Errors
+/// The machine's, with the variable that says where such folders are made.
+pub fn scratch() -> Result<tempfile::TempDir> {
+    tempfile::tempdir().map_err(no_scratch)
+}
+
+/// A new file for what is needed for a moment.
+///
+/// # Errors
+/// Those of [`scratch`].
+pub fn scratch_file() -> Result<tempfile::NamedTempFile> {
+    tempfile::NamedTempFile::new().map_err(no_scratch)
+}
+
+fn no_scratch(error: std::io::Error) -> Error {
+    let place = std::env::temp_dir();
+    Error::machine(format!("cannot write to the temporary directory {}", place.display()))
+        .with_source(error)
+        .with_hint("name a directory that can be written to in TMPDIR")
+}
+
 /// Writes a file aside, syncs it and renames it into place: readers see the old or the new one, never half.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ pub fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let plain = normalise(word);
     let best =
         known.iter().copied().min_by_key(|candidate| strsim::osa_distance(&plain, &normalise(candidate)))?;
-    let allowed = (plain.chars().count().max(best.chars().count()) / 3).clamp(1, 3);
+    let allowed = (plain.chars().count().max(best.chars().count()) / 3).clamp(1, 5);
     (strsim::osa_distance(&plain, &normalise(best)) <= allowed).then_some(best)
 }
 
