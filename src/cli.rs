@@ -183,4 +183,16 @@ mod tests {
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
     }
+
+    #[test]
+    fn an_error_shows_what_others_wrote_and_forges_no_line() {
+        let error = Error::repository("bad\u{1b}]0;title\u{7}\nhint: run this")
+            .with_detail("one\r\ntwo\u{9b}2J")
+            .with_hint("mend it");
+        let shown = console::strip_ansi_codes(describe(&error).as_str()).into_owned();
+        assert_eq!(
+            shown,
+            "error: bad\\u{1b}]0;title\\u{7}\\nhint: run this\n  one\n  two\\u{9b}2J\nhint: mend it\n"
+        );
+    }
 }

@@ -166,8 +166,8 @@ impl<'t> Problems<'t> {
 pub fn read_text(path: &Path) -> Result<String> {
     let unreadable = |error: std::io::Error| Error::usage(error.to_string()).with_source(error);
     // Reading a pipe would wait for whoever writes to it.
-    let kind = fs_err::metadata(path).map_err(unreadable)?.file_type();
-    if !kind.is_file() && !kind.is_dir() {
+    let is_special = |metadata: std::fs::Metadata| !metadata.is_file() && !metadata.is_dir();
+    if fs_err::metadata(path).is_ok_and(is_special) {
         return Err(Error::usage(format!("{} is not a regular file", path.display()))
             .with_hint("write its content to a file, and name that"));
     }

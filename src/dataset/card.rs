@@ -55,7 +55,7 @@ pub fn render(manifest: &Manifest, assembled: &Assembled<'_>) -> Result<String> 
         pretty_name => Value::from_safe_string(yaml_text(&format!("{} {}", manifest.name, manifest.version))),
         license => license.map(Value::from_safe_string),
         license_name => license_name.map(Value::from_safe_string),
-        size_category => size_category(assembled.instances.len()),
+        size_category => Value::from_safe_string(size_category(assembled.instances.len()).to_owned()),
         subsets => subset_names(manifest).into_iter().map(Value::from_safe_string).collect::<Vec<_>>(),
         configs => CONFIGS.into_iter().filter(|table| manifest.counts.rows[table] > 0).collect::<Vec<_>>(),
     };
@@ -159,6 +159,25 @@ mod tests {
         }
         assert!(front.contains("\nlicense: mit\n") && front.contains("\n- n<1K\n"), "{front}");
         assert!(!front.contains("jsonl") && !front.contains("dataset_info"));
+    }
+
+    #[test]
+    fn what_others_wrote_is_text_and_no_markup() {
+        let mut made_up = MadeUp::new(&[30, 8]);
+        let hostile = "a | b <script>alert(1)</script> ![x](http://evil/x.png) `` [l](http://evil) www.evil.example\n# Heading\n\u{202e}";
+        made_up.failed[0].message = hostile.to_owned();
+        for repository in &mut made_up.repositories {
+            repository.pinned.license = Some(hostile.to_owned());
+        }
+        let card = card(&made_up);
+        let failed = card.lines().find(|line| line.contains("(stage")).unwrap();
+        assert!(
+            failed.contains("``` a | b <script>") && failed.contains("\\n# Heading\\n\\u{202e} ```"),
+            "{failed}"
+        );
+        let row = card.lines().find(|line| line.starts_with("| ") && line.contains("alert")).unwrap();
+        assert!(row.contains("a \\| b &lt;script&gt;alert(1)&lt;/script&gt; \\!\\[x\\](http"), "{row}");
+        assert!(!card.contains("\n# Heading"));
     }
 
     #[test]

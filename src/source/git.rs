@@ -223,7 +223,7 @@ fn open_local(path: &Path) -> Result<Repository> {
             return Ok(repository);
         }
     }
-    Err(Error::repository(format!("there is no git repository at {}", path.display())))
+    Err(Error::repository(format!("cannot open the repository {}: there is none", path.display())))
 }
 
 /// The commit, or an error that says what is there instead.
