@@ -1,4 +1,7 @@
-//! The command line: arguments to requests, results to text. One function a subcommand.
+//! The command line: arguments to requests, results to text. One function a subcommand. What is printed goes through
+//! [`crate::terminal`].
+
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod build;
 mod check;
@@ -13,14 +16,16 @@ mod subset;
 mod table;
 mod unused;
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::backend::local::Strictness;
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::record::id::RepoSlug;
+use crate::terminal::Text;
 
 /// Turns Python repositories into Gistify instances.
 #[derive(Debug, Parser)]
@@ -125,17 +130,29 @@ pub fn main() -> ExitCode {
 }
 
 fn fail(error: &Error) -> ExitCode {
-    let style = console::Style::new().red().bold().for_stderr();
-    eprintln!("{} {error}", style.apply_to("error:"));
-    if let Some(detail) = error.detail() {
-        for line in detail.lines() {
-            eprintln!("  {line}");
-        }
+    describe(error).eprint();
+    ExitCode::from(error.fault().exit_code())
+}
+
+/// Message, detail and hint. Only usage errors have messages of several lines, a line for each problem of a file;
+/// in all others a newline comes from what others wrote.
+fn describe(error: &Error) -> Text {
+    let mut text = Text::default();
+    text.styled(&console::Style::new().red().bold().for_stderr(), "error:");
+    let message = format!(" {error}");
+    if error.fault() == Fault::Usage {
+        let _ = writeln!(text, "{message}");
+    } else {
+        text.line(&message);
+    }
+    for line in error.detail().into_iter().flat_map(str::lines) {
+        text.line(&format!("  {line}"));
     }
     if let Some(hint) = error.hint() {
-        eprintln!("{} {hint}", console::Style::new().cyan().bold().for_stderr().apply_to("hint:"));
+        text.styled(&console::Style::new().cyan().bold().for_stderr(), "hint:");
+        let _ = writeln!(text, " {hint}");
     }
-    ExitCode::from(error.fault().exit_code())
+    text
 }
 
 impl Arguments {
@@ -165,5 +182,17 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn an_error_shows_what_others_wrote_and_forges_no_line() {
+        let error = Error::repository("bad\u{1b}]0;title\u{7}\nhint: run this")
+            .with_detail("one\r\ntwo\u{9b}2J")
+            .with_hint("mend it");
+        let shown = console::strip_ansi_codes(describe(&error).as_str()).into_owned();
+        assert_eq!(
+            shown,
+            "error: bad\\u{1b}]0;title\\u{7}\\nhint: run this\n  one\n  two\\u{9b}2J\nhint: mend it\n"
+        );
     }
 }

@@ -15,6 +15,9 @@ use toml::de::DeTable;
 use crate::error::{Error, Result};
 use crate::redact::redact;
 
+/// How many problems are shown at once.
+const SHOWN: usize = 20;
+
 /// Something wrong in a file, with the way out where one is known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
@@ -161,7 +164,14 @@ impl<'t> Problems<'t> {
 /// # Errors
 /// Usage errors: the file is not there or unreadable, or not UTF-8 (with the line).
 pub fn read_text(path: &Path) -> Result<String> {
-    let bytes = fs_err::read(path).map_err(|error| Error::usage(error.to_string()).with_source(error))?;
+    let unreadable = |error: std::io::Error| Error::usage(error.to_string()).with_source(error);
+    // Reading a pipe would wait for whoever writes to it.
+    let is_special = |metadata: std::fs::Metadata| !metadata.is_file() && !metadata.is_dir();
+    if fs_err::metadata(path).is_ok_and(is_special) {
+        return Err(Error::usage(format!("{} is not a regular file", path.display()))
+            .with_hint("write its content to a file, and name that"));
+    }
+    let bytes = fs_err::read(path).map_err(unreadable)?;
     String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -170,9 +180,18 @@ pub fn read_text(path: &Path) -> Result<String> {
     })
 }
 
-/// All problems of a file, one below the other.
+/// The problems of a file, one below the other.
 pub fn render(place: &str, problems: &[Problem]) -> String {
-    let rendered: Vec<String> = problems.iter().map(|problem| problem.render(place)).collect();
+    first_ones(problems.iter().map(|problem| problem.render(place)).collect())
+}
+
+/// As many problems as a person reads at once, and how many there are beyond them.
+pub fn first_ones(mut rendered: Vec<String>) -> String {
+    let more = rendered.len().saturating_sub(SHOWN);
+    rendered.truncate(SHOWN);
+    if more > 0 {
+        rendered.push(format!("… and {more} more"));
+    }
     rendered.join("\n")
 }
 

@@ -29,5 +29,6 @@ pub mod screen;
 pub mod source;
 pub mod store;
 pub mod subset;
+pub mod terminal;
 pub mod tier;
 pub mod trace;

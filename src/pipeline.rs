@@ -111,6 +111,7 @@ impl Pipeline<'_> {
     pub fn run(&self) -> Result<Built> {
         let directory =
             self.request.output.join(&self.config.dataset.name).join(&self.config.dataset.version);
+        let directory = dataset::swap::real_place(&directory)?;
         let _lock = Lock::take(&directory)?;
         self.keep_what_is_not_selected(&directory)?;
         let (mut finished, mut failed) = (Vec::new(), Vec::new());

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::terminal::{note, one_line};
+
 /// Time between two plain lines of one stage.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -26,9 +28,9 @@ impl Progress {
     pub fn say(&self, text: &str) {
         match &self.bars {
             Some(bars) => {
-                let _ = bars.println(text);
+                let _ = bars.println(one_line(text));
             }
-            None => eprintln!("{text}"),
+            None => note(text),
         }
     }
 
@@ -44,13 +46,13 @@ impl Progress {
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
             }
-            bar.set_prefix(name.to_owned());
+            bar.set_prefix(one_line(name).into_owned());
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
         });
         if bar.is_none() {
             let steps = if total > 0 { format!(" ({total})") } else { String::new() };
-            eprintln!("{name}{steps}");
+            note(&format!("{name}{steps}"));
         }
         let now = Instant::now();
         Stage {
@@ -90,15 +92,15 @@ impl Stage {
         if plain.last.elapsed() >= PLAIN_INTERVAL {
             plain.last = Instant::now();
             let left = time_left(plain.started.elapsed(), plain.done, self.total);
-            eprintln!("{}: {}/{}{left}", self.name, plain.done, self.total);
+            note(&format!("{}: {}/{}{left}", self.name, plain.done, self.total));
         }
     }
 
     /// What is being done right now.
     pub fn message(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.set_message(text.to_owned()),
-            None => eprintln!("{}: {text}", self.name),
+            Some(bar) => bar.set_message(one_line(text).into_owned()),
+            None => note(&format!("{}: {text}", self.name)),
         }
     }
 }

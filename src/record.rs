@@ -8,6 +8,7 @@ pub mod collected;
 pub mod environment;
 pub mod id;
 pub mod instance;
+pub mod moment;
 pub mod outcome;
 pub mod rule;
 pub mod source;

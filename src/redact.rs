@@ -102,7 +102,13 @@ fn rewrite_urls(text: &str, rewrite: impl Fn(&str, &str) -> String) -> String {
 
 /// `user:token@` outside of a URL.
 fn redact_scp(text: &str) -> String {
-    SCP_WITH_SECRET.replace_all(text, |_: &Captures<'_>| format!("{REDACTED}@")).into_owned()
+    let replaced = |found: &Captures<'_>| {
+        let (matched, end) = found.get(0).map_or(("", 0), |all| (all.as_str(), all.end()));
+        // The tag of an image and its digest have the same form.
+        let is_image = text[end..].starts_with("sha256:");
+        if is_image { matched.to_owned() } else { format!("{REDACTED}@") }
+    };
+    SCP_WITH_SECRET.replace_all(text, replaced).into_owned()
 }
 
 /// Splits what follows `://` into user part and the rest; a password with an unescaped `/` or `@` is still found.
@@ -169,6 +175,7 @@ mod tests {
             "git@host:owner/name",
             "tests/test_a.py::TestB",
             "{'a': 1}",
+            "write it as python:3.12-slim@sha256:…",
         ] {
             assert_eq!(redact(text), text);
         }

@@ -18,11 +18,11 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 
 use crate::dataset::FORMAT_VERSION;
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::record::id::sha256_hex;
 use crate::store::{read_json, write_atomic, write_json};
 
-use table::Table;
+use table::{AGAIN, Table};
 
 const PAGE: &str = include_str!("report/page.html");
 const STYLE: &str = include_str!("report/page.css");
@@ -35,11 +35,19 @@ const SCRIPT: &str = include_str!("report/page.js");
 pub fn render(directory: &Path) -> Result<()> {
     let manifest_path = directory.join("manifest.json");
     let mut manifest = manifest(directory)?;
-    let page = page(&manifest, &Tables::read(directory)?)?;
+    let page = page(&manifest, &Tables::read(directory)?).map_err(|error| {
+        // The template fits what gistmill writes: a test renders it.
+        if error.fault() != Fault::Internal {
+            return error;
+        }
+        Error::usage(format!("{} is not as gistmill writes it", manifest_path.display()))
+            .with_detail(error.to_string())
+            .with_hint(AGAIN)
+    })?;
     write_atomic(&directory.join("report.html"), page.as_bytes())?;
     let hash = serde_json::Value::String(sha256_hex(page.as_bytes()));
     let files = manifest.get_mut("files").and_then(serde_json::Value::as_object_mut);
-    let files = files.ok_or_else(|| Error::usage(format!("{} has no `files`", manifest_path.display())))?;
+    let files = files.ok_or_else(|| Error::internal("the manifest has no `files`"))?;
     if files.insert("report.html".to_owned(), hash.clone()) != Some(hash) {
         write_json(&manifest_path, &manifest)?;
     }
@@ -48,12 +56,35 @@ pub fn render(directory: &Path) -> Result<()> {
 
 /// The manifest of a dataset of this format.
 pub(crate) fn manifest(directory: &Path) -> Result<serde_json::Value> {
-    let manifest = read_json(&directory.join("manifest.json"))?.ok_or_else(|| {
-        Error::usage(format!("{} is no dataset: it has no manifest.json", directory.display()))
+    let no_dataset = |why: &str| {
+        Error::usage(format!("{} is not a dataset: {why}", directory.display()))
             .with_hint("name the directory output/<name>/<version>")
-    })?;
+    };
+    if directory.exists() && !directory.is_dir() {
+        return Err(no_dataset("it is not a directory"));
+    }
+    let path = directory.join("manifest.json");
+    let manifest = read_json(&path)
+        .map_err(|error| error.with_hint(AGAIN))?
+        .ok_or_else(|| no_dataset("it has no manifest.json"))?;
     refuse_other_format(directory, &manifest)?;
+    refuse_damaged(&path, &manifest)?;
     Ok(manifest)
+}
+
+/// What every reader of a manifest looks at is there, and of the right kind.
+fn refuse_damaged(path: &Path, manifest: &serde_json::Value) -> Result<()> {
+    let texts = ["name", "version"].map(|key| (key, manifest[key].is_string(), "text"));
+    let objects = ["sources", "counts", "files"].map(|key| (key, manifest[key].is_object(), "object"));
+    match texts.into_iter().chain(objects).find(|(_, is_right, _)| !is_right) {
+        Some((key, _, kind)) => Err(Error::usage(format!(
+            "{} is damaged: `{key}` is not there, or is not {} {kind}",
+            path.display(),
+            if kind == "object" { "an" } else { "a" }
+        ))
+        .with_hint(AGAIN)),
+        None => Ok(()),
+    }
 }
 
 fn refuse_other_format(directory: &Path, manifest: &serde_json::Value) -> Result<()> {

@@ -168,7 +168,7 @@ impl RuleSet {
             files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
         let own = load::load(&borrowed, &self.rules).map_err(|misplaced| {
             let rendered: Vec<String> = misplaced.iter().map(Misplaced::render).collect();
-            Error::usage(rendered.join("\n"))
+            Error::usage(document::first_ones(rendered))
         })?;
         let mut joined = self;
         for rule in own {
@@ -258,12 +258,18 @@ impl Action {
 /// When the folder cannot be read.
 pub fn rule_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs_err::read_dir(folder).map_err(|error| {
-        Error::usage(error.to_string()).with_source(error).with_hint("name a folder with rule files")
+        Error::usage(error.to_string()).with_source(error).with_hint(
+            "name a folder with rule files; a folder `filters` beside the configuration counts as one",
+        )
     })?;
     let mut paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml") && path.is_file());
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     paths.sort();
-    Ok(paths)
+    match paths.iter().find(|path| !path.is_file()) {
+        Some(odd) => Err(Error::usage(format!("{} is not a file with rules", odd.display()))
+            .with_hint("make it one, or take it away")),
+        None => Ok(paths),
+    }
 }
 
 #[cfg(test)]

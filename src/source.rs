@@ -24,6 +24,7 @@ use crate::config::{Repo, SourceSpec};
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::record::id::{RepoSlug, hash_parts};
+use crate::record::moment::Moment;
 use crate::record::source::{Origin, Pinned};
 use crate::store::Cache;
 
@@ -155,7 +156,7 @@ fn describe(slug: &RepoSlug, origin: Origin, content: Content, tree: &Path) -> R
         slug: slug.clone(),
         origin,
         commit: content.commit,
-        pinned_at: time::rfc3339(content.pinned_at),
+        pinned_at: Moment::of_seconds(content.pinned_at).to_string(),
         tree: tree.to_owned(),
         tree_sha256: tree::hash_entries(tree, &entries)?,
         license,

@@ -44,7 +44,13 @@ impl Cache {
     pub fn open(root: &Path) -> Result<Self> {
         fs_err::create_dir_all(root)
             .map_err(|error| Error::from(error).with_hint("name another folder with --cache-dir"))?;
-        Ok(Cache { root: fs_err::canonicalize(root)? })
+        let root = fs_err::canonicalize(root)?;
+        if root.to_str().is_none() {
+            // Plans of sandboxes and records of environments are JSON, which has no other texts.
+            return Err(Error::usage(format!("the cache {} has a name that is not UTF-8", root.display()))
+                .with_hint("name another folder with --cache-dir"));
+        }
+        Ok(Cache { root })
     }
 
     /// The directory itself.
@@ -112,6 +118,29 @@ impl Lock {
             Err((_, errno)) => Err(Error::machine(format!("cannot lock {}: {errno}", path.display()))),
         }
     }
+}
+
+/// A new folder for what is needed for a moment.
+///
+/// # Errors
+/// The machine's, with the variable that says where such folders are made.
+pub fn scratch() -> Result<tempfile::TempDir> {
+    tempfile::tempdir().map_err(no_scratch)
+}
+
+/// A new file for what is needed for a moment.
+///
+/// # Errors
+/// Those of [`scratch`].
+pub fn scratch_file() -> Result<tempfile::NamedTempFile> {
+    tempfile::NamedTempFile::new().map_err(no_scratch)
+}
+
+fn no_scratch(error: std::io::Error) -> Error {
+    let place = std::env::temp_dir();
+    Error::machine(format!("cannot write to the temporary directory {}", place.display()))
+        .with_source(error)
+        .with_hint("name a directory that can be written to in TMPDIR")
 }
 
 /// Writes a file aside, syncs it and renames it into place: readers see the old or the new one, never half.

@@ -59,6 +59,9 @@ fn git(here: &Path) -> String {
     String::from_utf8(output.stdout).expect("a hash").trim().to_owned()
 }
 
+/// One that can be read; what it belongs to is missing.
+const MANIFEST: &str = "{\"format_version\": 1, \"name\": \"d\", \"version\": \"1\", \"sources\": {}, \"counts\": {}, \"files\": {}}";
+
 const BUILD: &[&str] = &["build", "repos.toml", "--until", "source"];
 const NO_COMMIT: &str = "0123456789012345678901234567890123456789";
 
@@ -237,13 +240,13 @@ const MISTAKES: &[Mistake] = &[
     ),
     lies(
         "a dataset without its tables",
-        |here| write(here, "d/manifest.json", "{\"format_version\": 1}"),
+        |here| write(here, "d/manifest.json", MANIFEST),
         &["show", "x", "--dataset", "d"],
     ),
     lies(
         "a table that is cut",
         |here| {
-            write(here, "d/manifest.json", "{\"format_version\": 1}");
+            write(here, "d/manifest.json", MANIFEST);
             write(here, "d/groups.parquet", "PAR1\u{15}\u{4}");
         },
         &["show", "x", "--dataset", "d"],
@@ -251,7 +254,7 @@ const MISTAKES: &[Mistake] = &[
     lies(
         "a table that is no table",
         |here| {
-            write(here, "d/manifest.json", "{\"format_version\": 1}");
+            write(here, "d/manifest.json", MANIFEST);
             for name in ["groups", "cases", "instances"] {
                 write(
                     here,
@@ -262,7 +265,128 @@ const MISTAKES: &[Mistake] = &[
         },
         &["diff", "d", "d"],
     ),
+    lies(
+        "a manifest without a name",
+        |here| write(here, "d/manifest.json", "{\"format_version\": 1, \"version\": \"1\"}"),
+        &["diff", "d", "d"],
+    ),
+    lies(
+        "a manifest whose counts are text",
+        |here| write(here, "d/manifest.json", MANIFEST.replace("\"counts\": {}", "\"counts\": \"x\"")),
+        &["report", "d"],
+    ),
+    lies("a dataset that is a file, shown", good_config, &["show", "x", "--dataset", "repos.toml"]),
+    lies("a dataset that is a file, compared", good_config, &["diff", "repos.toml", "repos.toml"]),
+    lies("a dataset that is a file, reported", good_config, &["report", "repos.toml"]),
+    lies("a dataset without lines", |here| write(here, "d/manifest.json", MANIFEST), &["subset", "d"]),
+    lies(
+        "a dataset with a bad line",
+        |here| {
+            write(here, "d/manifest.json", MANIFEST);
+            write(here, "d/instances.jsonl", "[]\n");
+        },
+        &["subset", "d"],
+    ),
+    line("a query without a word", &["show", ""]),
+    line("a group without a name", &["replay", ""]),
+    lies("rules in a file", |here| rules(here, |here| write(here, "filters", "")), BUILD),
+    lies(
+        "rules behind a link to nothing",
+        |here| rules(here, |here| link("nowhere", &here.join("filters"))),
+        BUILD,
+    ),
+    lies(
+        "a rule behind a link to nothing",
+        |here| {
+            rules(here, |here| {
+                write(here, "filters/README", "");
+                link("nowhere", &here.join("filters/f.toml"));
+            });
+        },
+        BUILD,
+    ),
+    lies(
+        "a rule that is a pipe",
+        |here| {
+            rules(here, |here| {
+                write(here, "filters/README", "");
+                pipe(&here.join("filters/f.toml"));
+            })
+        },
+        BUILD,
+    ),
+    lies("a rule that is a folder", |here| rules(here, |here| write(here, "filters/f.toml/x", "")), BUILD),
+    lies("a configuration that is a pipe", |here| pipe(&here.join("repos.toml")), BUILD),
+    lies(
+        "patterns that have no meaning",
+        |here| {
+            rules(here, |here| {
+                let bad = "path = \"[\"\nmarker = [\"a[!\"]\nnode = \"NoSuchNode\"\nmin_cases = 99999999999999999999\n";
+                write(
+                    here,
+                    "filters/a.toml",
+                    format!("[[rule]]\nid = \"a\"\nreason = \"r\"\naction = \"flag\"\n[rule.match]\n{bad}"),
+                );
+            })
+        },
+        BUILD,
+    ),
+    lies(
+        "thousands of wrong repositories",
+        |here| write(here, "repos.toml", format!("{DATASET}{}", "[[repo]]\nslug = \"a\"\n".repeat(2500))),
+        BUILD,
+    ),
+    lies(
+        "an output that is a link to nothing",
+        |here| {
+            good_config(here);
+            std::fs::create_dir_all(here.join("output/d")).expect("a folder");
+            link("nowhere", &here.join("output/d/1"));
+        },
+        BUILD,
+    ),
+    lies(
+        "a repository whose settings name another work tree",
+        |here| {
+            git(here);
+            write(here, "outside/private.txt", "");
+            configure(here, &format!("[core]\n\tworktree = {}\n", here.join("outside").display()));
+            write(here, "tree/new.py", "");
+            config(here, "path = \"tree\"");
+        },
+        BUILD,
+    ),
+    lies(
+        "a repository with objects of another one",
+        |here| {
+            git(here);
+            write(here, "tree/.git/objects/info/alternates", "/outside/.git/objects\n");
+            config(here, "path = \"tree\"");
+        },
+        BUILD,
+    ),
 ];
+
+fn link(target: &str, place: &Path) {
+    symlink(target, place).expect("a link");
+}
+
+fn pipe(place: &Path) {
+    nix::unistd::mkfifo(place, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+}
+
+/// A good configuration, with something beside it in the place of rules.
+fn rules(here: &Path, prepare: fn(&Path)) {
+    good_config(here);
+    prepare(here);
+}
+
+/// Adds to the settings of the repository in `tree`.
+fn configure(here: &Path, settings: &str) {
+    let path = here.join("tree/.git/config");
+    let before = std::fs::read_to_string(&path).expect("a repository");
+    std::fs::write(path, before + settings).expect("can be written");
+}
 
 fn run(mistake: &Mistake) -> String {
     let bench = Bench::with_empty_cache();
@@ -326,4 +450,69 @@ fn without_a_home_the_cache_has_no_place() {
     let ended = Running::start(command).wait().with_code(2);
     assert!(ended.stderr.contains("there is no HOME to keep the cache in"), "{}", ended.stderr);
     assert!(ended.stderr.contains("hint: name one with --cache-dir"), "{}", ended.stderr);
+}
+
+#[test]
+fn names_that_are_not_utf8_are_taken_or_refused_in_words() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let odd = OsStr::from_bytes(b"caf\xe9");
+    let bench = Bench::with_empty_cache();
+    let here = bench.path().join(odd);
+    std::fs::create_dir(&here).expect("a folder");
+    good_config(&here);
+    let start = |change: &dyn Fn(&mut std::process::Command)| {
+        let mut command = bench.gistmill(BUILD);
+        command.current_dir(&here).env("PWD", &here).env("A_LATIN1_VARIABLE", odd);
+        change(&mut command);
+        let ended = Running::start(command).wait();
+        assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+        (ended.code(), ended.stderr)
+    };
+    let (code, said) = start(&|_| {});
+    assert_eq!(code, Some(0), "variables and the current folder may have any name: {said}");
+    let (code, said) = start(&|command| {
+        command.arg("--only").arg(odd);
+    });
+    assert!(code == Some(2) && said.contains("invalid UTF-8"), "{said}");
+    let (code, said) = start(&|command| {
+        command.arg("--cache-dir").arg(odd);
+    });
+    assert!(
+        code == Some(2) && said.contains("is not UTF-8") && said.contains("hint: name another"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_temporary_directory_that_is_not_there_is_named() {
+    let bench = Bench::with_empty_cache();
+    let hash = "0".repeat(64);
+    config(bench.path(), &format!("pypi = \"six==1.17.0\"\nsha256 = \"{hash}\""));
+    let mut command = bench.gistmill(BUILD);
+    command.current_dir(bench.path()).env("TMPDIR", "/nowhere");
+    let ended = Running::start(command).wait().with_code(3);
+    assert!(ended.stderr.contains("cannot write to the temporary directory /nowhere"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("hint: name a directory that can be written to in TMPDIR"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn what_a_repository_wrote_reaches_no_terminal_as_a_command() {
+    let bench = Bench::with_empty_cache();
+    let name = "a\u{1b}]52;c;ZXZpbA==\u{7}\u{9b}2J\u{202e}\nfailed x\r.py";
+    git(bench.path());
+    write(bench.path(), &format!("tree/{name}"), "");
+    config(bench.path(), "path = \"tree\"");
+    let mut command = bench.gistmill(BUILD);
+    command.current_dir(bench.path());
+    let ended = Running::start(command).wait().with_code(1);
+    for said in [&ended.stdout, &ended.stderr] {
+        assert!(said.contains("has uncommitted changes: `a\\u{1b}]52"), "{said:?}");
+        assert!(!said.contains(['\u{1b}', '\u{7}', '\u{9b}', '\u{202e}', '\r']), "{said:?}");
+        assert!(!said.lines().any(|line| line.starts_with("failed x")), "{said:?}");
+    }
 }

@@ -14,6 +14,7 @@ use crate::pipeline::{Built, Machine, Pipeline, Request, Stage};
 use crate::progress::Progress;
 use crate::rules::RuleSet;
 use crate::store::Cache;
+use crate::terminal::{self, Text};
 
 #[derive(Debug, clap::Args)]
 pub struct BuildArguments {
@@ -39,12 +40,10 @@ pub fn own_program() -> Result<PathBuf> {
 /// Says once what the sandbox does not give here.
 fn warn_of_missing(isolation: &Isolation) {
     if !isolation.missing.is_empty() {
-        let style = console::Style::new().yellow().bold().for_stderr();
-        eprintln!(
-            "{} missing from full isolation: {}",
-            style.apply_to("warning:"),
-            isolation.missing.join("; ")
-        );
+        let mut text = Text::default();
+        text.styled(&console::Style::new().yellow().bold().for_stderr(), "warning:");
+        text.line(&format!(" missing from full isolation: {}", isolation.missing.join("; ")));
+        text.eprint();
     }
 }
 
@@ -85,8 +84,8 @@ impl Job {
         change: impl FnOnce(&mut Config),
     ) -> Result<Self> {
         let inputs = Inputs::choose(selected);
-        eprintln!("config: {}", inputs.describe_config());
-        eprintln!("rules: {}", inputs.describe_rules());
+        terminal::note(&format!("config: {}", inputs.describe_config()));
+        terminal::note(&format!("rules: {}", inputs.describe_rules()));
         let mut config = inputs.config(&selected.only)?;
         change(&mut config);
         let rules = inputs.rules()?;
@@ -137,8 +136,8 @@ pub fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
     job.request.subsets = config::named_subsets(&job.config.subsets, &build.subset)?;
     let built = job.pipeline().run()?;
     match arguments.format {
-        Format::Human => print!("{}", table::closing(&built)),
-        Format::Json => println!("{}", as_json(&built)),
+        Format::Human => table::closing(&built).print(),
+        Format::Json => terminal::json(&as_json(&built)),
     }
     Ok(u8::from(!built.failed.is_empty()))
 }

@@ -1,5 +1,7 @@
 //! `gistmill check`: everything that can be known before anything long starts, all problems at once.
 
+use std::fmt::Write as _;
+
 use serde_json::json;
 
 use super::inputs::Inputs;
@@ -12,6 +14,7 @@ use crate::config::{BackendKind, Config};
 use crate::environment::Tools;
 use crate::error::{Error, Fault, Result};
 use crate::rules::RuleSet;
+use crate::terminal::{self, Text};
 
 #[derive(Debug, clap::Args)]
 pub struct CheckArguments {
@@ -172,21 +175,30 @@ fn print(arguments: &Arguments, findings: &[Finding], last: Option<LastBuild>) {
                 }),
             })
             .collect();
-        println!("{}", json!({ "findings": rows, "last_build": last }));
+        terminal::json(&json!({ "findings": rows, "last_build": last }));
         return;
     }
+    let mut text = Text::default();
     for finding in findings {
-        match &finding.result {
-            Ok(text) => println!("{} {}: {text}", console::style("ok     ").green(), finding.what),
-            Err(error) => {
-                println!("{} {}: {error}", console::style("problem").red().bold(), finding.what);
-                for line in error.detail().iter().flat_map(|detail| detail.lines()) {
-                    println!("          {line}");
-                }
-                if let Some(hint) = error.hint() {
-                    println!("          hint: {hint}");
-                }
-            }
+        describe(finding, &mut text);
+    }
+    text.print();
+}
+
+fn describe(finding: &Finding, text: &mut Text) {
+    let error = match &finding.result {
+        Ok(found) => {
+            text.styled(&console::Style::new().green(), "ok     ");
+            return text.line(&format!(" {}: {found}", finding.what));
         }
+        Err(error) => error,
+    };
+    text.styled(&console::Style::new().red().bold(), "problem");
+    let _ = writeln!(text, " {}: {error}", finding.what);
+    for line in error.detail().into_iter().flat_map(str::lines) {
+        text.line(&format!("          {line}"));
+    }
+    if let Some(hint) = error.hint() {
+        let _ = writeln!(text, "          hint: {hint}");
     }
 }

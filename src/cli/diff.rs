@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use super::{Arguments, Format};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::terminal;
 
 #[derive(Debug, clap::Args)]
 pub struct DiffArguments {
@@ -18,12 +19,8 @@ pub struct DiffArguments {
 pub fn run(arguments: &Arguments, diff: &DiffArguments) -> Result<u8> {
     let diff = crate::diff::directories(&diff.before, &diff.after)?;
     match arguments.format {
-        Format::Human => print!("{diff}"),
-        Format::Json => println!(
-            "{}",
-            serde_json::to_string(&diff)
-                .map_err(|error| Error::internal("cannot encode the difference").with_source(error))?
-        ),
+        Format::Human => terminal::say(diff.to_string().trim_end_matches('\n')),
+        Format::Json => terminal::json(&serde_json::json!(diff)),
     }
     Ok(0)
 }

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::{Arguments, Format};
 use crate::backend::docker::{self, Engine, image};
 use crate::error::{Error, Result};
+use crate::terminal;
 
 #[derive(Debug, clap::Args)]
 pub struct ImageArguments {
@@ -60,8 +61,8 @@ pub fn run(arguments: &Arguments, asked: &ImageArguments) -> Result<u8> {
 fn told(arguments: &Arguments, images: &[image::Image], words: &str) {
     for one in images {
         match arguments.format {
-            Format::Human => println!("{} {} {words}", one.tag, one.id),
-            Format::Json => println!("{}", json!({"image": one.tag, "image_id": one.id})),
+            Format::Human => terminal::say(&format!("{} {} {words}", one.tag, one.id)),
+            Format::Json => terminal::json(&json!({"image": one.tag, "image_id": one.id})),
         }
     }
 }
@@ -69,12 +70,12 @@ fn told(arguments: &Arguments, images: &[image::Image], words: &str) {
 fn list(arguments: &Arguments, engine: &Engine) -> Result<()> {
     let images = image::list(engine)?;
     if arguments.format == Format::Json {
-        println!("{}", json!({"images": images}));
+        terminal::json(&json!({"images": images}));
         return Ok(());
     }
     for one in &images {
         let own = one.own_bytes.map_or_else(|| "-".to_owned(), |bytes| HumanBytes(bytes).to_string());
-        println!("{}  {}  own {own}, in all {}", one.tag, one.id, HumanBytes(one.bytes));
+        terminal::say(&format!("{}  {}  own {own}, in all {}", one.tag, one.id, HumanBytes(one.bytes)));
     }
     Ok(())
 }
@@ -84,11 +85,11 @@ pub fn clean(arguments: &Arguments) -> Result<u8> {
     let engine = Engine::connect()?;
     let cleaned = docker::clean(&engine)?;
     match arguments.format {
-        Format::Json => println!("{}", json!(cleaned)),
+        Format::Json => terminal::json(&json!(cleaned)),
         Format::Human => {
-            println!("removed {} containers", cleaned.containers);
+            terminal::say(&format!("removed {} containers", cleaned.containers));
             for name in cleaned.images.iter().chain(&cleaned.volumes) {
-                println!("removed {name}");
+                terminal::say(&format!("removed {name}"));
             }
         }
     }

@@ -35,8 +35,9 @@ impl Inputs {
         let config = config.map(Path::to_owned).or_else(found);
         let beside = || {
             let folder = config.as_ref()?.parent()?.join(RULES);
-            // Folders of that name may hold anything.
-            rules::rule_files(&folder).is_ok_and(|files| !files.is_empty()).then_some(folder)
+            folder.symlink_metadata().ok()?;
+            // Folders of that name may hold anything; one that cannot be read as rules is told when they are read.
+            rules::rule_files(&folder).map_or(true, |files| !files.is_empty()).then_some(folder)
         };
         let rules = rules.map(Path::to_owned).or_else(beside);
         Inputs { config, config_is_named, rules }

@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use serde_json::json;
-
 use super::build::Job;
 use super::{Arguments, ConfigArguments, Format, parse_slug};
 use crate::backend::local::Strictness;
@@ -11,6 +9,7 @@ use crate::config::BackendKind;
 use crate::error::{Error, Result};
 use crate::pipeline::parity::{self, Parity};
 use crate::record::id::RepoSlug;
+use crate::terminal;
 
 #[derive(Debug, clap::Args)]
 pub struct ParityArguments {
@@ -48,7 +47,7 @@ pub fn run(arguments: &Arguments, asked: &ParityArguments) -> Result<u8> {
     let of_docker = docker.config.repos.first().ok_or_else(missing)?;
     let found = parity::compare((&at_local, of_local), (&at_docker, of_docker))?;
     match arguments.format {
-        Format::Json => println!("{}", json!(found)),
+        Format::Json => terminal::json(&serde_json::json!(found)),
         Format::Human => print(&found),
     }
     Ok(u8::from(found.differing.iter().any(|one| !one.explained)))
@@ -56,21 +55,26 @@ pub fn run(arguments: &Arguments, asked: &ParityArguments) -> Result<u8> {
 
 fn print(found: &Parity) {
     for (name, side) in [("local", &found.local), ("docker", &found.docker)] {
-        println!(
+        terminal::say(&format!(
             "{name:<6}  Python {}, pytest {}, lock {}: {} groups, {} kept",
             side.python,
             side.pytest,
             &side.lock_sha256[..12.min(side.lock_sha256.len())],
             side.groups,
             side.kept
-        );
+        ));
     }
     let unexplained = found.differing.iter().filter(|one| !one.explained).count();
-    println!("{} compared, {} differ, {unexplained} unexplained", found.compared, found.differing.len());
+    terminal::say(&format!(
+        "{} compared, {} differ, {unexplained} unexplained",
+        found.compared,
+        found.differing.len()
+    ));
     for one in &found.differing {
-        println!("\n{}\n  local:  {}\n  docker: {}", one.group_id, one.local, one.docker);
+        let group = terminal::one_line(&one.group_id);
+        terminal::say(&format!("\n{group}\n  local:  {}\n  docker: {}", one.local, one.docker));
         for line in one.reason.lines() {
-            println!("  {line}");
+            terminal::say(&format!("  {line}"));
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::record::id::{CommitSha, RepoSlug};
 use crate::refresh::{Change, Newest, Outcome, refresh};
 use crate::source::{self, UvIndex};
 use crate::store::Cache;
+use crate::terminal;
 
 #[derive(Debug, clap::Args)]
 pub struct RefreshArguments {
@@ -69,15 +70,15 @@ pub fn run(arguments: &Arguments, asked: &RefreshArguments) -> Result<u8> {
         crate::store::write_atomic(&target, refreshed.text.as_bytes())?;
     }
     match arguments.format {
-        Format::Json => println!("{}", json!({ "file": target, "changes": refreshed.changes })),
-        Format::Human => refreshed.changes.iter().for_each(|change| println!("{}", line(change))),
+        Format::Json => terminal::json(&json!({ "file": target, "changes": refreshed.changes })),
+        Format::Human => refreshed.changes.iter().for_each(|change| terminal::say(&line(change))),
     }
     let moved = refreshed.changes.iter().any(|change| matches!(change.result, Outcome::Moved { .. }));
     if moved && asked.set_version.is_none() {
-        eprintln!(
+        terminal::note(&format!(
             "the dataset's version is still {}: a build replaces it; --set-version makes another",
             config.dataset.version
-        );
+        ));
     }
     let failed = |change: &Change| matches!(change.result, Outcome::Unreachable { .. });
     Ok(u8::from(refreshed.changes.iter().any(failed)))
@@ -99,5 +100,6 @@ fn line(change: &Change) -> String {
         Outcome::Left { reason } => format!("{slug}: left, {reason}"),
         Outcome::Unreachable { reason } => format!("{slug}: left, could not be looked up: {reason}"),
     };
-    change.notes.iter().fold(text, |text, note| format!("{text} ({note})"))
+    let text = change.notes.iter().fold(text, |text, note| format!("{text} ({note})"));
+    terminal::one_line(&text).into_owned()
 }

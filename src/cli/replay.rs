@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 
 use super::build::Job;
@@ -14,11 +15,12 @@ use crate::record::id::RepoSlug;
 use crate::record::outcome::Attempt;
 use crate::record::world::World;
 use crate::screen::verdict;
+use crate::terminal;
 
 #[derive(Debug, clap::Args)]
 pub struct ReplayArguments {
     /// A group id, or a part of one that no other group has
-    #[arg(value_name = "GROUP")]
+    #[arg(value_name = "GROUP", value_parser = NonEmptyStringValueParser::new())]
     group: String,
     /// base, everything, dimensions joined by `+` (`time-zone`, `locale+clock`), or `hash-seed-1` and so on
     #[arg(long, value_parser = World::parse, default_value = "everything")]
@@ -95,22 +97,23 @@ fn show(arguments: &Arguments, replay: &ReplayArguments, one: &Replay<'_>, group
 
 fn print(arguments: &Arguments, base: &Attempt, made: &[Attempt]) {
     if arguments.format == Format::Json {
-        println!("{}", json!({ "base": base, "attempts": made }));
+        terminal::json(&json!({ "base": base, "attempts": made }));
         return;
     }
     for attempt in made {
         let same = attempt.observation_hash() == base.observation_hash();
-        println!(
+        terminal::say(&format!(
             "{}#{}: {} ({})",
             attempt.world,
             attempt.number,
-            verdict::describe(attempt),
+            terminal::one_line(&verdict::describe(attempt)),
             if same { "as in the base world" } else { "not as in the base world" }
-        );
+        ));
     }
     let differing = made.iter().find(|attempt| attempt.observation_hash() != base.observation_hash());
-    match differing {
-        Some(attempt) => print!("{}", verdict::observation_diff(base, attempt)),
-        None => print!("{}", made.first().map(verdict::render).unwrap_or_default()),
-    }
+    let shown = match differing {
+        Some(attempt) => verdict::observation_diff(base, attempt),
+        None => made.first().map(verdict::render).unwrap_or_default(),
+    };
+    terminal::say(shown.trim_end_matches('\n'));
 }

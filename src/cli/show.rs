@@ -2,14 +2,17 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
+
 use super::{Arguments, Format};
 use crate::error::{Error, Result};
 use crate::report::query::{self, Found};
+use crate::terminal;
 
 #[derive(Debug, clap::Args)]
 pub struct ShowArguments {
     /// An instance id, a group id, or a part of one
-    #[arg(value_name = "ID OR TEST")]
+    #[arg(value_name = "ID OR TEST", value_parser = NonEmptyStringValueParser::new())]
     query: String,
     /// The dataset directory; by default the newest below `output/`
     #[arg(long, value_name = "DIR")]
@@ -31,15 +34,16 @@ pub fn run(arguments: &Arguments, show: &ShowArguments) -> Result<u8> {
         .with_hint("give a part of a test's path or name, or name another dataset with --dataset"));
     }
     match arguments.format {
-        Format::Json => println!("{}", serde_json::json!({ "groups": found })),
+        Format::Json => terminal::json(&serde_json::json!({ "groups": found })),
         Format::Human if found.len() > 20 => {
             for group in &found {
-                println!("{}  {} {}", group.verdict(), group.slug, group.group_id);
+                let line = format!("{}  {} {}", group.verdict(), group.slug, group.group_id);
+                terminal::say(&terminal::one_line(&line));
             }
         }
         Format::Human => {
             let texts: Vec<String> = found.iter().map(Found::describe).collect();
-            println!("{}", texts.join("\n"));
+            terminal::say(&texts.join("\n"));
         }
     }
     Ok(0)

@@ -8,6 +8,7 @@ use super::{Arguments, Format};
 use crate::config;
 use crate::dataset::subsets::{self, Described};
 use crate::error::Result;
+use crate::terminal;
 
 #[derive(Debug, clap::Args)]
 pub struct SubsetArguments {
@@ -34,12 +35,12 @@ pub fn run(arguments: &Arguments, subset: &SubsetArguments) -> Result<u8> {
     subsets::write(&subset.output, &wanted, &instances)?;
     let described: Vec<Described> = wanted.iter().map(|one| Described::new(one, &instances)).collect();
     match arguments.format {
-        Format::Json => println!("{}", json!({ "directory": subset.output, "subsets": described })),
+        Format::Json => terminal::json(&json!({ "directory": subset.output, "subsets": described })),
         Format::Human => {
             for one in &described {
-                println!("{}", line(one));
+                terminal::say(&line(one));
             }
-            println!("written to {}", subset.output.display());
+            terminal::say(&format!("written to {}", subset.output.display()));
         }
     }
     Ok(0)
@@ -49,5 +50,5 @@ pub fn run(arguments: &Arguments, subset: &SubsetArguments) -> Result<u8> {
 pub fn line(one: &Described) -> String {
     let parts: Vec<String> = one.repositories.iter().map(|(slug, size)| format!("{slug} {size}")).collect();
     let of = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
-    format!("subset {}: {} instances{of}", one.definition.name, one.size)
+    terminal::one_line(&format!("subset {}: {} instances{of}", one.definition.name, one.size)).into_owned()
 }

@@ -1,23 +1,24 @@
 //! The closing table. Pure: results in, text out.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
 
-use console::{Alignment, pad_str, style};
+use console::{Alignment, Style, pad_str};
 
 use crate::pipeline::Built;
 use crate::record::instance::{GroupRecord, RepositoryRecord};
+use crate::terminal::Text;
 
 const HEADINGS: [&str; 6] = ["repository", "cases", "groups", "kept", "published", "main causes"];
 /// How many causes a line names.
 const CAUSES: usize = 4;
 
 /// One line a repository, then what failed and where the dataset lies.
-pub fn closing(built: &Built) -> String {
+pub fn closing(built: &Built) -> Text {
     let mut rows: Vec<[String; 6]> = vec![HEADINGS.map(str::to_owned)];
     rows.extend(built.finished.iter().filter_map(|finished| Some(row(finished.record.as_ref()?))));
-    let mut text = String::new();
+    let mut text = Text::default();
     if rows.len() > 1 {
-        text.push_str(&aligned(&rows));
+        aligned(&rows, &mut text);
     } else if built.summary.is_none() {
         for finished in &built.finished {
             let _ = writeln!(text, "{}: done as far as was asked for", finished.slug);
@@ -39,19 +40,13 @@ pub fn closing(built: &Built) -> String {
         }
     }
     for failed in &built.failed {
-        let _ = writeln!(
-            text,
-            "{} {} ({}): {}",
-            style("failed").red().bold(),
-            failed.slug,
-            failed.stage,
-            failed.message
-        );
+        text.styled(&Style::new().red().bold(), "failed");
+        text.line(&format!(" {} ({}): {}", failed.slug, failed.stage, failed.message));
         for line in failed.detail.iter().flat_map(|detail| detail.lines()) {
-            let _ = writeln!(text, "    {line}");
+            text.line(&format!("    {line}"));
         }
         if let Some(hint) = &failed.hint {
-            let _ = writeln!(text, "    hint: {hint}");
+            text.line(&format!("    hint: {hint}"));
         }
     }
     if let Some(summary) = &built.summary {
@@ -89,11 +84,10 @@ fn causes(record: &RepositoryRecord) -> String {
     if more > 0 { format!("{}, {more} more", shown.join(", ")) } else { shown.join(", ") }
 }
 
-fn aligned(rows: &[[String; 6]]) -> String {
+fn aligned(rows: &[[String; 6]], text: &mut Text) {
     let width =
         |column: usize| rows.iter().map(|row| console::measure_text_width(&row[column])).max().unwrap_or(0);
     let widths: [usize; 6] = std::array::from_fn(width);
-    let mut text = String::new();
     for (number, row) in rows.iter().enumerate() {
         let cells = row.iter().enumerate().map(|(column, cell)| {
             let side = if matches!(column, 1..=4) { Alignment::Right } else { Alignment::Left };
@@ -101,9 +95,13 @@ fn aligned(rows: &[[String; 6]]) -> String {
         });
         let line = cells.collect::<Vec<_>>().join("  ");
         let line = line.trim_end();
-        let _ = if number == 0 { writeln!(text, "{}", style(line).bold()) } else { writeln!(text, "{line}") };
+        if number == 0 {
+            text.styled(&Style::new().bold(), line);
+            text.line("");
+        } else {
+            text.line(line);
+        }
     }
-    text
 }
 
 #[cfg(test)]

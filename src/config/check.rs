@@ -20,6 +20,8 @@ use crate::redact::quote;
 
 const MINUTE: Duration = Duration::from_mins(1);
 const MEBIBYTE: u64 = 1 << 20;
+/// Fewest processes and threads with which a test can be run at all.
+const LEAST_PROCESSES: u64 = 16;
 /// Longest name of a dataset or version: both become path segments.
 const LONGEST_NAME: usize = 100;
 
@@ -168,10 +170,22 @@ fn percentile(key: &str, field: &Field<f64>, default: f64, problems: &mut Proble
 fn limits(raw: &RawLimits<'_>, problems: &mut Problems<'_>) -> Limits {
     Limits {
         memory: size("memory", &raw.memory, 0, 64 * MEBIBYTE, problems),
-        processes: whole("processes", &raw.processes, 1024, 0..=u64::from(u32::MAX), problems),
+        processes: processes(&raw.processes, problems),
         file_size: size("file_size", &raw.file_size, 1024 * MEBIBYTE, 64 << 10, problems),
         output: size("output", &raw.output, MEBIBYTE, 1 << 10, problems),
     }
+}
+
+/// The fork tree itself has a process for each of its levels, and interpreters start helpers.
+fn processes(field: &Field<i128>, problems: &mut Problems<'_>) -> u64 {
+    let number = whole("processes", field, 1024, 0..=u64::from(u32::MAX), problems);
+    if let (Field::Given(Located { at, .. }), 1..LEAST_PROCESSES) = (field, number) {
+        let message = format!(
+            "`processes` must be at least {LEAST_PROCESSES}, not {number}: running a test takes some"
+        );
+        problems.add(*at, message, Some("0 sets no limit".to_owned()));
+    }
+    number
 }
 
 /// A size; a positive one below `least` is taken for a forgotten unit.

@@ -6,12 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
+use minijinja::value::{Serde, ValueKind};
+use minijinja::{AutoEscape, Environment, Output, State, UndefinedBehavior, Value, context};
 
 use super::assemble::Assembled;
 use super::manifest::Manifest;
 use crate::error::{Error, Result};
+use crate::terminal::one_line;
 
 const CARD: &str = include_str!("card.md");
 
@@ -44,16 +45,18 @@ const KNOWN_LICENSES: [&str; 16] = [
 /// When the template does not fit, which is a bug.
 pub fn render(manifest: &Manifest, assembled: &Assembled<'_>) -> Result<String> {
     let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_auto_escape_callback(|_| AutoEscape::Custom("markdown".into()));
+    environment.set_formatter(write_escaped);
+    environment.add_filter("code", |text: String| Value::from_safe_string(code(&text)));
     environment.set_undefined_behavior(UndefinedBehavior::Lenient);
     let (license, license_name) = license(assembled);
     let context = context! {
         manifest => Value::from(Serde(manifest)),
-        pretty_name => yaml_text(&format!("{} {}", manifest.name, manifest.version)),
-        license,
-        license_name,
-        size_category => size_category(assembled.instances.len()),
-        subsets => subset_names(manifest),
+        pretty_name => Value::from_safe_string(yaml_text(&format!("{} {}", manifest.name, manifest.version))),
+        license => license.map(Value::from_safe_string),
+        license_name => license_name.map(Value::from_safe_string),
+        size_category => Value::from_safe_string(size_category(assembled.instances.len()).to_owned()),
+        subsets => subset_names(manifest).into_iter().map(Value::from_safe_string).collect::<Vec<_>>(),
         warnings => warnings(assembled),
         configs => CONFIGS.into_iter().filter(|table| manifest.counts.rows[table] > 0).collect::<Vec<_>>(),
     };
@@ -73,6 +76,40 @@ fn warnings(assembled: &Assembled<'_>) -> BTreeMap<String, Vec<String>> {
     let all = assembled.repositories.iter().map(|one| &one.record);
     let told = all.map(|record| (record.pinned.slug.to_string(), record.built.warnings()));
     told.filter(|(_, lines)| !lines.is_empty()).collect()
+}
+
+/// Every text that the template puts in comes through here: what others wrote is text in the card, not Markdown.
+fn write_escaped(out: &mut Output<'_>, _: &mut State<'_, '_>, value: &Value) -> Result<(), minijinja::Error> {
+    if value.is_safe() || matches!(value.kind(), ValueKind::Number | ValueKind::Bool | ValueKind::Undefined) {
+        write!(out, "{value}")?;
+    } else {
+        out.write_str(&markdown_text(&value.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Text that Markdown shows as it is, on one line.
+fn markdown_text(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in one_line(text).chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '!' | '#' | '$' => escaped.extend(['\\', c]),
+            _ => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// Text between backticks, where even addresses stay text.
+fn code(text: &str) -> String {
+    let text = one_line(text);
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    // A blank on both sides is taken off again; without it a backtick at an edge would join the fence.
+    format!("{fence} {text} {fence}")
 }
 
 /// JSON text is YAML text.
@@ -131,6 +168,25 @@ mod tests {
         }
         assert!(front.contains("\nlicense: mit\n") && front.contains("\n- n<1K\n"), "{front}");
         assert!(!front.contains("jsonl") && !front.contains("dataset_info"));
+    }
+
+    #[test]
+    fn what_others_wrote_is_text_and_no_markup() {
+        let mut made_up = MadeUp::new(&[30, 8]);
+        let hostile = "a | b <script>alert(1)</script> ![x](http://evil/x.png) `` [l](http://evil) www.evil.example\n# Heading\n\u{202e}";
+        made_up.failed[0].message = hostile.to_owned();
+        for repository in &mut made_up.repositories {
+            repository.pinned.license = Some(hostile.to_owned());
+        }
+        let card = card(&made_up);
+        let failed = card.lines().find(|line| line.contains("(stage")).unwrap();
+        assert!(
+            failed.contains("``` a | b <script>") && failed.contains("\\n# Heading\\n\\u{202e} ```"),
+            "{failed}"
+        );
+        let row = card.lines().find(|line| line.starts_with("| ") && line.contains("alert")).unwrap();
+        assert!(row.contains("a \\| b &lt;script&gt;alert(1)&lt;/script&gt; \\!\\[x\\](http"), "{row}");
+        assert!(!card.contains("\n# Heading"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::schema;
 use super::write::{json_lines, table, text};
 use crate::error::{Error, Result};
 use crate::record::instance::Instance;
+use crate::report::table::AGAIN;
 use crate::subset::Subset;
 
 /// The folder of a dataset that holds them.
@@ -65,11 +66,13 @@ pub fn write(folder: &Path, subsets: &[Subset], instances: &[Instance]) -> Resul
 pub fn read_instances(directory: &Path) -> Result<Vec<Instance>> {
     crate::report::manifest(directory)?;
     let path = directory.join("instances.jsonl");
-    let lines = fs_err::read_to_string(&path)?;
-    let instance = |line| {
+    let lines = fs_err::read_to_string(&path).map_err(|error| Error::from(error).with_hint(AGAIN))?;
+    let instance = |(number, line)| {
         serde_json::from_str(line).map_err(|error| {
-            Error::usage(format!("{} is not what gistmill wrote", path.display())).with_source(error)
+            Error::usage(format!("{}:{} is not what gistmill wrote", path.display(), number + 1))
+                .with_source(error)
+                .with_hint(AGAIN)
         })
     };
-    lines.lines().map(instance).collect()
+    lines.lines().enumerate().map(instance).collect()
 }

@@ -3,18 +3,19 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::{Changed, Diff, Golden, Groups, RepositoryDiff};
+use crate::terminal::one_line;
 
 impl Display for Diff {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         let total = &self.total;
-        writeln!(out, "{} → {}", self.from, self.to)?;
+        writeln!(out, "{} → {}", one_line(&self.from), one_line(&self.to))?;
         writeln!(
             out,
             "instances: {} added, {} removed, {} moved, {} changed, {} unchanged",
             total.added, total.removed, total.moved, total.changed, total.unchanged
         )?;
         for (slug, repository) in &self.repositories {
-            writeln!(out, "\n{slug}  {}", commits(repository))?;
+            writeln!(out, "\n{}  {}", one_line(slug), one_line(&commits(repository)))?;
             write!(out, "{repository}")?;
         }
         Ok(())
@@ -47,17 +48,19 @@ impl Display for RepositoryDiff {
             self.unchanged
         )?;
         for one in &self.added {
-            writeln!(out, "  + {}  ({})", one.group_id, one.was)?;
+            let line = format!("  + {}  ({})", one.group_id, one.was);
+            writeln!(out, "{}", one_line(&line))?;
         }
         for one in &self.removed {
             let evidence = one.evidence.as_ref().map_or(String::new(), |evidence| format!(": {evidence}"));
-            writeln!(out, "  - {}  ({}{evidence})", one.group_id, one.cause)?;
+            let line = format!("  - {}  ({}{evidence})", one.group_id, one.cause);
+            writeln!(out, "{}", one_line(&line))?;
         }
         for one in &self.moved {
-            writeln!(out, "  > {}  (was {})", one.to, one.from)?;
+            writeln!(out, "{}", one_line(&format!("  > {}  (was {})", one.to, one.from)))?;
         }
         for one in &self.changed {
-            writeln!(out, "  ~ {}  {}", one.group_id, changes(one))?;
+            writeln!(out, "{}", one_line(&format!("  ~ {}  {}", one.group_id, changes(one))))?;
         }
         Ok(())
     }

@@ -232,8 +232,11 @@ impl<'a> Section<'a> {
 
     /// A string, or a list of strings.
     pub fn text_or_texts(&self, key: &str, problems: &mut Problems<'_>) -> Field<Vec<Located<&'a str>>> {
-        match self.table.get(key).map(|value| (value.get_ref().as_str(), value.span().start)) {
-            Some((Some(value), at)) => Field::Given(Located { value: vec![Located { value, at }], at }),
+        match self.table.get(key).map(|value| value.get_ref().as_str()) {
+            Some(Some(_)) => match self.text(key, problems) {
+                Field::Given(text) => Field::Given(Located { value: vec![text], at: text.at }),
+                other => absent(&other),
+            },
             _ => self.texts(key, problems),
         }
     }
@@ -320,13 +323,25 @@ impl<'a> Section<'a> {
     ) -> Field<T> {
         let Some(spanned) = self.table.get(key) else { return Field::Missing };
         let (value, at) = (spanned.get_ref(), spanned.span().start);
-        if let Some(value) = pick(value) {
-            return Field::Given(Located { value, at });
+        if let Some(found) = pick(value) {
+            let texts = value.as_str().map(|text| (text, at));
+            let items = value.as_array().into_iter().flatten();
+            let items = items.filter_map(|item| Some((item.get_ref().as_str()?, item.span().start)));
+            let odd = texts.into_iter().chain(items).find_map(|(text, at)| Some((control(text)?, at)));
+            let Some((odd, at)) = odd else { return Field::Given(Located { value: found, at }) };
+            let message = format!("`{key}` has the control character U+{:04X}", u32::from(odd));
+            problems.add(at, message, Some("take it out".to_owned()));
+            return Field::Refused;
         }
         let message = format!("`{key}` must be {}, not {}", wanted.describe(), describe(value));
         problems.add(at, message, wanted.hint(key, value));
         Field::Refused
     }
+}
+
+/// A character that nobody means to write: lines and tabs are meant in longer texts.
+fn control(text: &str) -> Option<char> {
+    text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
 }
 
 fn whole(value: &DeValue<'_>) -> Option<i128> {

@@ -3,15 +3,10 @@
 /// The known word that was probably meant, if one is near enough.
 pub fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let plain = normalise(word);
-    let best = closest(word, known)?;
-    let allowed = (plain.chars().count().max(best.chars().count()) / 3).clamp(1, 3);
+    let best =
+        known.iter().copied().min_by_key(|candidate| strsim::osa_distance(&plain, &normalise(candidate)))?;
+    let allowed = (plain.chars().count().max(best.chars().count()) / 3).clamp(1, 5);
     (strsim::osa_distance(&plain, &normalise(best)) <= allowed).then_some(best)
-}
-
-/// The known word that is least unlike, however unlike it is; for lists that are too long to be shown.
-pub fn closest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    let plain = normalise(word);
-    known.iter().copied().min_by_key(|candidate| strsim::osa_distance(&plain, &normalise(candidate)))
 }
 
 /// Words between backticks, as a list.

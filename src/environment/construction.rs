@@ -22,6 +22,7 @@ use crate::config;
 use crate::error::{Error, Result};
 use crate::record::environment::{Built, Rung, RungResult, missed};
 use crate::record::id::hash_parts;
+use crate::record::moment::Moment;
 use crate::record::source::Pinned;
 
 /// What construction starts from.
@@ -399,49 +400,6 @@ fn published(env: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     config::public::env(env).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// The tree's wheel in its build environment; none for a tree that is no project.
-fn build_tree(
-    workshop: &Workshop<'_>,
-    inputs: &Inputs<'_>,
-    source_root: &Path,
-    notes: &mut Vec<String>,
-) -> Result<(Option<TreeWheel>, Lock)> {
-    let Some(build) = &inputs.project.build else {
-        notes.push("the tree is no installable project; its root is put on the path".to_owned());
-        return Ok((None, Lock::default()));
-    };
-    (inputs.progress)("building the tree");
-    let (mut wheel, lock) = workshop.build_tree(build, source_root).map_err(into_error)?;
-    wheel.name = normalize(&wheel.name);
-    if wheel.method == "path" {
-        notes.push(
-            "the build backend makes no editable wheels; the source root is put on the path".to_owned(),
-        );
-    }
-    Ok((Some(wheel), lock))
-}
-
-/// Puts back what the build changed and makes the one commit. Gives the lines of the exclude file.
-fn settle_tree(
-    pinned: &Pinned,
-    run_tree: &Path,
-    before: &tree::Listing,
-    notes: &mut Vec<String>,
-) -> Result<Vec<String>> {
-    let changes = tree::changes(before, &tree::list(run_tree)?);
-    if !changes.altered.is_empty() {
-        let names: Vec<String> = changes.altered.iter().map(|path| path.display().to_string()).collect();
-        notes.push(format!("the build changed {}; put back as pinned", names.join(", ")));
-        tree::restore(&pinned.tree, run_tree, &changes.altered)?;
-    }
-    let mut excluded: Vec<String> = tree::EXCLUDED.map(str::to_owned).into();
-    excluded.extend(changes.added.into_iter().filter(|line| !line.ends_with(".egg-info/")));
-    let seconds = tree::seconds(&pinned.pinned_at)
-        .ok_or_else(|| Error::internal(format!("`{}` is no RFC 3339 time", pinned.pinned_at)))?;
-    tree::commit(run_tree, before, seconds, &excluded)?;
-    Ok(excluded)
-}
-
 /// The rung that collects most with the fewest errors; the earlier one when they are alike.
 fn best(collected: &[Collected]) -> Option<&Collected> {
     let mut best: Option<&Collected> = None;
@@ -465,11 +423,10 @@ fn source_root(inputs: &Inputs<'_>) -> PathBuf {
 }
 
 /// The newest upload to install: a date means its end.
-fn exclude_newer(pinned: &Pinned, repo: &config::Repo) -> Result<jiff::Timestamp> {
+fn exclude_newer(pinned: &Pinned, repo: &config::Repo) -> Result<Moment> {
     let text = repo.exclude_newer.as_deref().unwrap_or(&pinned.pinned_at);
-    let full = if text.len() == 10 { format!("{text}T23:59:59Z") } else { text.replace(' ', "T") };
-    full.parse().map_err(|error: jiff::Error| {
-        Error::repository(format!("`{text}` is not a date and not an RFC 3339 time")).with_source(error)
+    Moment::parse_end(text).ok_or_else(|| {
+        Error::repository(format!("`{text}` is not a date and not an RFC 3339 time"))
     })
 }
 

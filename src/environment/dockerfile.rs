@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::terminal::one_line;
+
 /// What the file needs to know.
 #[derive(Debug, Clone)]
 pub struct Image<'a> {
@@ -34,7 +36,7 @@ pub fn render(image: &Image<'_>) -> String {
         text.push_str(words);
         text.push('\n');
     };
-    line(&format!("# {}", image.title));
+    line(&format!("# {}", one_line(&image.title)));
     line("# Build context: this directory, with the files of the pinned tree in tree/.");
     let official = format!("python:{}-slim", image.python);
     line(&format!("ARG BASE={}", image.base.unwrap_or(&official)));
@@ -105,9 +107,24 @@ fn packages(image: &Image<'_>) -> String {
     packages.join(" ")
 }
 
-/// As one word of a shell.
+/// As one word of a shell, and as part of one line of the file. Names of files stand in here: what a shell, a reader
+/// of Dockerfiles or a terminal could take for more than a letter is given as the number of its byte.
 fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
+    let is_plain = |c: char| c.is_alphanumeric() || " ._-/*?+=:,@%~^".contains(c);
+    if text.chars().all(is_plain) {
+        return format!("'{text}'");
+    }
+    let mut escaped = String::new();
+    for c in text.chars() {
+        if is_plain(c) {
+            escaped.push(c);
+        } else {
+            for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+                let _ = write!(escaped, "\\0{byte:03o}");
+            }
+        }
+    }
+    format!("\"$(printf '%b' '{escaped}')\"")
 }
 
 #[cfg(test)]
@@ -133,8 +150,50 @@ mod tests {
         assert!(text.contains("ARG BASE=python:3.12.1-slim\nFROM $BASE\n"));
         assert!(text.contains("/etc/profile.d/venv.sh"));
         assert!(text.contains("SETUPTOOLS_SCM_PRETEND_VERSION='1.2' pip install"));
-        assert!(text.contains("'it'\\''s'"));
+        assert!(text.contains(r#""$(printf '%b' 'it\0047s')""#), "{text}");
         assert_eq!(text.matches("commit -q").count(), 1);
         assert!(text.contains("ENTRYPOINT []") && !text.contains("gistmill") && !text.contains("direct.txt"));
+    }
+
+    #[test]
+    fn no_name_adds_a_line_or_leaves_its_quotes() {
+        let names = [
+            "/a\nRUN touch /escaped",
+            "/b'; touch /escaped; '",
+            "/c\\",
+            "/d <<EOF",
+            "/$(touch /e)`x`",
+            "/\u{9b}é\r",
+        ]
+        .map(str::to_owned);
+        let variables = BTreeMap::from([("V".to_owned(), "1\nUSER root'".to_owned())]);
+        let render = |excluded: &[String], variables: &BTreeMap<String, String>| {
+            render(&Image {
+                title: "a/b at c\nRUN x".to_owned(),
+                python: "3.12.1",
+                committed_at: "2026-01-01T00:00:00Z",
+                excluded,
+                installs_project: true,
+                source_root: "/testbed",
+                build_variables: variables,
+                has_direct: false,
+                base: None,
+                packages: &[],
+            })
+        };
+        let (plain, hostile) = (render(&[], &BTreeMap::new()), render(&names, &variables));
+        assert_eq!(plain.lines().count(), hostile.lines().count());
+        assert!(
+            !hostile.chars().any(|c| c.is_control() && c != '\n') && !hostile.contains("<<"),
+            "{hostile}"
+        );
+        // A shell gets every name as it is.
+        let words: String = names.iter().map(|name| format!(" {}", quoted(name))).collect();
+        let output = std::process::Command::new("sh")
+            .args(["-ec", &format!("printf '%s\\0'{words}")])
+            .output()
+            .unwrap();
+        let given: Vec<&[u8]> = output.stdout.strip_suffix(b"\0").unwrap().split(|byte| *byte == 0).collect();
+        assert_eq!(given, names.each_ref().map(|name| name.as_bytes()));
     }
 }

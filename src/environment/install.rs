@@ -19,6 +19,7 @@ use super::uv::{self, Compile, Secrets, Uv};
 use crate::backend::{Backend, Finished, Job, JobLimits, Mount, Network, again};
 use crate::error::{Error, Result};
 use crate::index::{self, Door, Index};
+use crate::record::moment::Moment;
 use crate::store::Cache;
 
 // Where things lie inside, beside the places of the backend.
@@ -97,7 +98,7 @@ pub struct Tooling {
     pub python: Interpreter,
     pub index: Arc<Index>,
     /// Nothing uploaded later is installed.
-    pub exclude_newer: jiff::Timestamp,
+    pub exclude_newer: Moment,
     /// Distributions that belong to the tree, and where it declares them: no index is asked for one.
     pub refused: BTreeMap<String, String>,
     pub secrets: Secrets,
@@ -142,7 +143,7 @@ impl Workshop {
         let building = Arc::new(Building::new(tooling.clone()));
         let index = Arc::clone(&tooling.index);
         let door =
-            Door::new(index, Some(tooling.exclude_newer), tooling.refused.clone(), building).within(chain);
+            Door::new(index, Some(tooling.exclude_newer.timestamp()), tooling.refused.clone(), building).within(chain);
         Workshop { tooling, door: Arc::new(door), direct: Direct::default() }
     }
 

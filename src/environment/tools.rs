@@ -46,7 +46,7 @@ impl Tools {
         let folder = cache.dir("tools")?;
         Ok(Tools {
             interpreters: python::discover(&folder.join("interpreters.json"))?,
-            variables: uv::download_variables(std::env::vars()),
+            variables: uv::download_variables(uv::user_variables()),
             index: Arc::default(),
             cache: cache.clone(),
             folder,

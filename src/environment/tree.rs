@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::FileTimes;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -14,6 +15,8 @@ use walkdir::WalkDir;
 use crate::beneath::{Entry, Folder, Kind};
 use crate::error::{Error, Result};
 use crate::record::id::sha256_hex;
+use crate::record::moment::Moment;
+use crate::terminal::is_obeyed;
 
 /// Files of the tree (relative, sorted) with the hash of their content, or their target when they are links.
 pub type Listing = BTreeMap<PathBuf, String>;
@@ -203,14 +206,22 @@ pub fn excluded<'a>(added: impl Iterator<Item = &'a Path>, pinned: &Listing) -> 
     lines
 }
 
-/// A path as an exclude pattern takes it literally.
+/// A path as an exclude pattern takes it literally. No pattern can name a newline, and no control character should
+/// stand in a file that people read: `?` stands for each byte of them, and for bytes that are no UTF-8.
 fn escape(path: &Path) -> String {
     let mut text = String::new();
-    for c in path.to_string_lossy().chars() {
-        if matches!(c, '*' | '?' | '[' | '\\' | '!' | '#' | ' ') {
-            text.push('\\');
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if is_obeyed(c) {
+                text.extend(std::iter::repeat_n('?', c.len_utf8()));
+                continue;
+            }
+            if matches!(c, '*' | '?' | '[' | '\\' | '!' | '#' | ' ') {
+                text.push('\\');
+            }
+            text.push(c);
         }
-        text.push(c);
+        text.extend(std::iter::repeat_n('?', chunk.invalid().len()));
     }
     text
 }
@@ -243,36 +254,12 @@ pub fn commit(tree: &Path, files: &Listing, seconds: i64, excluded: &[String]) -
 
 /// Seconds since the epoch of an RFC 3339 time; none when it is no such time.
 pub fn seconds(time: &str) -> Option<i64> {
-    let number = |range: std::ops::Range<usize>| time.get(range)?.parse::<i64>().ok();
-    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
-    let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
-    let zone = time.get(19..)?.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
-    let offset = if zone.eq_ignore_ascii_case("z") {
-        0
-    } else {
-        let sign = if zone.starts_with('-') { -1 } else { 1 };
-        sign * (zone.get(1..3)?.parse::<i64>().ok()? * 3600 + zone.get(4..6)?.parse::<i64>().ok()? * 60)
-    };
-    // Days since the epoch in the Gregorian calendar, years starting in March.
-    let (years, months) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let era = years.div_euclid(400);
-    let of_era = years.rem_euclid(400);
-    let of_year = (153 * months + 2) / 5 + day - 1;
-    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
-    Some(days * 86_400 + hour * 3600 + minute * 60 + second - offset)
+    Moment::parse(time).map(Moment::seconds)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_become_seconds() {
-        assert_eq!(seconds("1970-01-01T00:00:00Z"), Some(0));
-        assert_eq!(seconds("2026-04-08T21:04:03-07:00"), seconds("2026-04-09T04:04:03Z"));
-        assert_eq!(seconds("2000-02-29T12:00:00.5Z"), Some(951_825_600));
-        assert_eq!(seconds("yesterday"), None);
-    }
 
     fn listing(paths: &[(&str, &str)]) -> Listing {
         paths.iter().map(|(path, hash)| (PathBuf::from(path), (*hash).to_owned())).collect()
@@ -332,6 +319,23 @@ mod tests {
         assert_eq!(fs_err::read_to_string(tree.join("new/ext.so")).unwrap(), "code");
         assert_eq!(fs_err::read_to_string(victim.join("keys")).unwrap(), "mine");
         assert_eq!(fs_err::read_dir(&victim).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn no_name_adds_a_line_to_the_exclude_file_and_each_is_still_excluded() {
+        let scratch = tempfile::tempdir().unwrap();
+        let before = list(scratch.path()).unwrap();
+        let names: [&[u8]; 6] =
+            [b"a\n*", b"b\r", b"c\x1b[2J", b"d\xc2\x9be", b"f\xff", "g\u{202e}".as_bytes()];
+        for name in names {
+            fs_err::write(scratch.path().join(std::ffi::OsStr::from_bytes(name)), "").unwrap();
+        }
+        let added = changes(&before, &list(scratch.path()).unwrap()).added;
+        assert_eq!(added, ["/a?\\*", "/b?", "/c?\\[2J", "/d??e", "/f?", "/g???"]);
+        commit(scratch.path(), &before, 0, &added).unwrap();
+        let repository = Repository::open(scratch.path()).unwrap();
+        let statuses = repository.statuses(None).unwrap();
+        assert!(statuses.iter().all(|entry| entry.status().is_ignored()), "all names match their line");
     }
 
     #[test]

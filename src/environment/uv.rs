@@ -92,6 +92,13 @@ pub fn install(tools: &Path, machine: &[Interpreter]) -> Result<Uv> {
         .ok_or_else(|| Error::machine("the installed uv does not start").with_hint(hint))
 }
 
+/// The variables of this process. What is not UTF-8 is none that uv could use: such names are left out, and such values
+/// have a replacement character, so that uv refuses them by name.
+pub fn user_variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())))
+}
+
 /// Variables of the user that commands which download need, and files that they name.
 pub fn download_variables(all: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
     const NAMES: [&str; 21] = [
@@ -190,7 +197,7 @@ pub struct Secrets {
 impl Secrets {
     /// Hosts of indexes and proxies that the user configured.
     pub fn of_user() -> Self {
-        Secrets::of(&download_variables(std::env::vars()))
+        Secrets::of(&download_variables(user_variables()))
     }
 
     /// Hosts that appear in variables.

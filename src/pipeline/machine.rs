@@ -12,12 +12,12 @@ use crate::backend::{Backend, Isolation};
 use crate::config::{self, BackendKind, Repo};
 use crate::environment::tools::Foundation;
 use crate::environment::{Tools, python};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::environment::{Built, ImageName};
 use crate::record::id::RepoSlug;
+use crate::record::moment::Moment;
 use crate::record::source::Pinned;
 use crate::screen::conditions::Conditions;
-use crate::source;
 use crate::store::Cache;
 
 /// Where the environment of a repository is built, and what that place can vary.
@@ -171,12 +171,14 @@ impl Machine {
         progress: &dyn Fn(&str),
     ) -> Result<(Arc<dyn Backend>, Option<ImageName>)> {
         let Some((engine, base)) = &place.docker else { return Ok((Arc::clone(&place.backend), None)) };
+        let created = Moment::parse(&pinned.pinned_at)
+            .ok_or_else(|| Error::internal(format!("`{}` is not a moment", pinned.pinned_at)))?;
         let contents = Contents {
             key: built.key.clone(),
             tag: image::tag(&pinned.slug, &built.key),
             venv: built.venv.clone(),
             tree: built.tree.clone(),
-            created: (pinned.pinned_at.clone(), source::time::from_rfc3339(&pinned.pinned_at)?),
+            created: (pinned.pinned_at.clone(), created.seconds()),
         };
         let made = engine.patiently(|| image::ensure(engine, base, &contents, progress))?;
         engine.patiently(|| self.keep_budget(engine, &made.tag, progress))?;

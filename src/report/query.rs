@@ -1,6 +1,5 @@
 //! Looking a group up in a dataset: what `gistmill show` prints.
 
-use std::fmt::Write;
 use std::path::Path;
 
 use serde::Serialize;
@@ -8,6 +7,7 @@ use serde::Serialize;
 use super::table::Table;
 use crate::error::Result;
 use crate::record::verdict::Evidence;
+use crate::terminal::one_line;
 
 /// A group of a dataset with its verdict.
 #[derive(Debug, Clone, Serialize)]
@@ -84,34 +84,41 @@ impl Found {
         }
     }
 
-    /// All that is known, for people.
+    /// All that is known, for people; a line of it stays a line, whatever the dataset says.
     pub fn describe(&self) -> String {
-        let mut text = format!("{} {}\n", self.slug, self.group_id);
-        let _ = match (&self.cause, &self.instance_id) {
-            (Some(cause), _) => writeln!(text, "  out: {cause}"),
-            (None, Some(id)) => writeln!(text, "  in: published as {id}"),
-            (None, None) => writeln!(text, "  kept, but not in the sample"),
-        };
-        let _ = writeln!(text, "  {} cases, {} attempts", self.cases, self.attempts);
-        if !self.worlds.is_empty() {
-            let _ = writeln!(text, "  worlds: {}", self.worlds.join(", "));
-        }
-        if let (Some(length), Some(files)) = (self.trace_length, self.unique_files) {
-            let _ = writeln!(text, "  trace length {length}, {files} files");
-        }
-        if !self.flags.is_empty() {
-            let _ = writeln!(text, "  flags: {}", self.flags.join(", "));
-        }
-        if let Some(evidence) = &self.evidence {
-            let _ = writeln!(text, "  {}", evidence.summary);
-            if !evidence.seen.is_empty() {
-                let _ = writeln!(text, "  seen in {}", evidence.seen.join(", "));
-            }
-            for line in evidence.excerpt.lines() {
-                let _ = writeln!(text, "    {line}");
-            }
-            let _ = writeln!(text, "  see it again: {}", evidence.command);
+        let mut text = String::new();
+        for line in self.lines() {
+            text.push_str(&one_line(&line));
+            text.push('\n');
         }
         text
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!("{} {}", self.slug, self.group_id)];
+        lines.push(match (&self.cause, &self.instance_id) {
+            (Some(cause), _) => format!("  out: {cause}"),
+            (None, Some(id)) => format!("  in: published as {id}"),
+            (None, None) => "  kept, but not in the sample".to_owned(),
+        });
+        lines.push(format!("  {} cases, {} attempts", self.cases, self.attempts));
+        if !self.worlds.is_empty() {
+            lines.push(format!("  worlds: {}", self.worlds.join(", ")));
+        }
+        if let (Some(length), Some(files)) = (self.trace_length, self.unique_files) {
+            lines.push(format!("  trace length {length}, {files} files"));
+        }
+        if !self.flags.is_empty() {
+            lines.push(format!("  flags: {}", self.flags.join(", ")));
+        }
+        if let Some(evidence) = &self.evidence {
+            lines.push(format!("  {}", evidence.summary));
+            if !evidence.seen.is_empty() {
+                lines.push(format!("  seen in {}", evidence.seen.join(", ")));
+            }
+            lines.extend(evidence.excerpt.lines().map(|line| format!("    {line}")));
+            lines.push(format!("  see it again: {}", evidence.command));
+        }
+        lines
     }
 }

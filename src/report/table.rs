@@ -7,7 +7,7 @@ use polars::prelude::*;
 use crate::error::{Error, Result};
 
 /// The way out when a table is not whole.
-const AGAIN: &str = "build the dataset again: what is in the cache is not run again";
+pub(crate) const AGAIN: &str = "build the dataset again: what is in the cache is not run again";
 
 /// A table that [`crate::dataset`] wrote.
 #[derive(Debug)]

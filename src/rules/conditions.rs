@@ -64,8 +64,11 @@ fn kinds(section: &Section<'_>, problems: &mut Problems<'_>) -> Kinds {
             kinds.push(text.value.to_owned());
         } else {
             let message = format!("node {} is no kind of node in Python's `ast`", quote(text.value));
-            let closest = suggest::closest(text.value, &python_source::KINDS);
-            problems.add(text.at, message, closest.map(|kind| format!("did you mean `{kind}`?")));
+            let hint = match suggest::nearest(text.value, &python_source::KINDS) {
+                Some(kind) => format!("did you mean `{kind}`?"),
+                None => "write the name of a class, as `python -m ast` prints it".to_owned(),
+            };
+            problems.add(text.at, message, Some(hint));
         }
     }
     Kinds(kinds)
@@ -102,7 +105,12 @@ fn counts(section: &Section<'_>, what: &str, problems: &mut Problems<'_>) -> Bou
         let located = section.integer(&key, problems).given()?;
         let number = u64::try_from(located.value).ok();
         if number.is_none() {
-            problems.add(located.at, format!("`{key}` must not be negative"), None);
+            let problem = if located.value < 0 {
+                "must not be negative".to_owned()
+            } else {
+                format!("must be at most {}", u64::MAX)
+            };
+            problems.add(located.at, format!("`{key}` {problem}"), None);
         }
         number.map(|value| Located { value, at: located.at })
     };

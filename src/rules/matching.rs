@@ -67,8 +67,11 @@ impl Pattern {
     /// A glob over the whole text: `*` and `?` stay within a path segment, `**` does not.
     ///
     /// # Errors
-    /// When it is too large.
+    /// When it is too large, or has what other globs know and these do not.
     pub fn glob(text: &str) -> Result<Self, String> {
+        if let Some(odd) = text.chars().find(|c| matches!(c, '[' | ']' | '{' | '}')) {
+            return Err(format!("`{odd}` has no meaning here, only `*`, `**` and `?` have"));
+        }
         let regex = Regex::new(&translate(text)).map_err(|_| "the pattern is too large".to_owned())?;
         Ok(Pattern { text: text.to_owned(), regex })
     }
@@ -260,6 +263,7 @@ mod tests {
 
     #[test]
     fn globs_stop_at_slashes_unless_doubled() {
+        assert!(["[", "a[!", "{a,b}"].iter().all(|odd| Pattern::glob(odd).is_err()));
         assert!(glob("tests/*.py", "tests/test_a.py"));
         assert!(!glob("tests/*.py", "tests/unit/test_a.py"));
         assert!(glob("tests/**/*.py", "tests/unit/deep/test_a.py"));

@@ -3,6 +3,7 @@
 
 mod fetch;
 mod modules;
+pub mod own;
 mod reference;
 
 use std::ffi::OsStr;
@@ -233,15 +234,16 @@ fn open_with(context: &Context<'_>, location: &Location, commit: &str) -> Result
 
 /// Opens a local repository, bare or not, at exactly this path.
 fn open_local(path: &Path) -> Result<Repository> {
-    fetch::prepare();
-    let with_suffix = || {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".git");
-        Repository::open(PathBuf::from(name))
-    };
-    Repository::open(path)
-        .or_else(|error| with_suffix().map_err(|_| error))
-        .map_err(|error| fetch::explain(&format!("cannot open the repository {}", path.display()), &error))
+    let mut with_suffix = path.as_os_str().to_owned();
+    with_suffix.push(".git");
+    for folder in [path, Path::new(&with_suffix)] {
+        if let Ok(folder) = folder.canonicalize()
+            && let Some(repository) = own::open(&folder)?
+        {
+            return Ok(repository);
+        }
+    }
+    Err(Error::repository(format!("cannot open the repository {}: there is none", path.display())))
 }
 
 /// The commit, or an error that says what is there instead.

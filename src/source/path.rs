@@ -5,14 +5,14 @@ mod changes;
 
 use std::path::{Path, PathBuf};
 
-use git2::{Repository, RepositoryOpenFlags};
+use git2::Repository;
 use walkdir::{DirEntry, WalkDir};
 
-use super::git::{Part, explain, prepare};
+use super::git::{Part, own};
 use super::location::Location;
 use super::tree::{self, Entry, few};
 use super::{Content, Context, Request, time};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::record::id::{CommitSha, RepoSlug};
 use crate::record::source::{Origin, Pinned};
 
@@ -46,7 +46,7 @@ pub fn pin(
     commit: Option<&CommitSha>,
     allow_uncommitted: bool,
 ) -> Result<Pinned> {
-    let directory = fs_err::canonicalize(path)?;
+    let directory = fs_err::canonicalize(path).map_err(|error| of_repository(error.into()))?;
     if !directory.is_dir() {
         return Err(Error::repository(format!("{} is not a directory", directory.display())));
     }
@@ -87,25 +87,13 @@ impl LocalClone {
     /// The repository that a directory belongs to. One that merely lies around it (the directory is ignored there, or
     /// not known to it at all) does not count.
     fn find(directory: &Path) -> Result<Option<Self>> {
-        prepare();
-        let here = Repository::open_ext(directory, RepositoryOpenFlags::NO_SEARCH, [] as [&str; 0]);
-        if let Some(repository) = present(here, directory)? {
-            return Ok(Some(LocalClone {
-                repository,
-                directory: directory.to_owned(),
-                below: PathBuf::new(),
-            }));
+        for root in directory.ancestors() {
+            let Some(repository) = own::open(root)? else { continue };
+            let below = directory.strip_prefix(root).unwrap_or(Path::new("")).to_owned();
+            let is_its = root == directory || (!repository.is_bare() && is_known(&repository, &below));
+            return Ok(is_its.then(|| LocalClone { repository, directory: directory.to_owned(), below }));
         }
-        let Some(repository) = present(Repository::discover(directory), directory)? else { return Ok(None) };
-        let below = repository.workdir().and_then(|root| {
-            let root = root.canonicalize().ok()?;
-            Some(directory.strip_prefix(root).ok()?.to_owned())
-        });
-        Ok(below.filter(|below| is_known(&repository, below)).map(|below| LocalClone {
-            repository,
-            directory: directory.to_owned(),
-            below,
-        }))
+        Ok(None)
     }
 
     /// The commit that is checked out; `None` before the first one.
@@ -134,15 +122,6 @@ impl LocalClone {
             Some(remote) => remote,
             None => Location::Local(root),
         }
-    }
-}
-
-/// Tells "there is none" from one that cannot be opened.
-fn present(found: Result<Repository, git2::Error>, directory: &Path) -> Result<Option<Repository>> {
-    match found {
-        Ok(repository) => Ok(Some(repository)),
-        Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
-        Err(error) => Err(explain(&format!("cannot open the repository of {}", directory.display()), &error)),
     }
 }
 
@@ -186,7 +165,7 @@ fn pin_work_tree(
     head: Option<String>,
     changes: &[String],
 ) -> Result<Pinned> {
-    let (entries, mut notes) = changes::work_tree(&clone.repository, &clone.below)?;
+    let (entries, mut notes) = changes::work_tree(&clone.repository, &clone.below).map_err(of_repository)?;
     let mut pinned_at = match &head {
         Some(head) => changes::commit_time(&clone.repository, head)?,
         None => newest(&clone.directory, &entries)?,
@@ -222,7 +201,7 @@ struct Files<'a> {
 
 impl Files<'_> {
     fn pin(self, context: &Context<'_>, slug: &RepoSlug, uncommitted_changes: bool) -> Result<Pinned> {
-        let hash = tree::hash_entries(self.directory, &self.entries)?;
+        let hash = tree::hash_entries(self.directory, &self.entries).map_err(of_repository)?;
         let commit = self.commit.unwrap_or_else(|| format!("sha256:{hash}"));
         let request = Request {
             origin: origin(self.directory, uncommitted_changes),
@@ -242,12 +221,12 @@ impl Files<'_> {
 fn plain_entries(directory: &Path) -> Result<(Vec<Entry>, Vec<String>)> {
     let (mut entries, mut notes) = (Vec::new(), Vec::new());
     for found in WalkDir::new(directory).min_depth(1).into_iter().filter_entry(|entry| !is_junk(entry)) {
-        let found = found.map_err(|error| Error::machine(format!("cannot list a directory: {error}")))?;
+        let found = found.map_err(|error| Error::repository(format!("cannot list a directory: {error}")))?;
         let path = found.path().strip_prefix(directory).unwrap_or(found.path()).to_owned();
         if found.file_type().is_dir() || found.path().extension().is_some_and(|suffix| suffix == "pyc") {
             continue;
         }
-        match tree::kind(found.path())? {
+        match tree::kind(found.path()).map_err(of_repository)? {
             Some(kind) => entries.push(Entry { path, kind }),
             None => notes.push(format!("`{}` left out: not a regular file", path.display())),
         }
@@ -265,5 +244,11 @@ fn is_junk(entry: &DirEntry) -> bool {
 
 fn newest(directory: &Path, entries: &[Entry]) -> Result<i64> {
     let times = entries.iter().map(|entry| time::modified(&directory.join(&entry.path)));
-    times.collect::<Result<Vec<_>>>().map(|times| times.into_iter().max().unwrap_or(0))
+    let times = times.collect::<Result<Vec<_>>>().map_err(of_repository)?;
+    Ok(times.into_iter().max().unwrap_or(0))
+}
+
+/// What cannot be read in the folder of a repository is that repository's trouble: the others go on.
+fn of_repository(error: Error) -> Error {
+    if error.fault() == Fault::Machine { error.blame(Fault::Repository) } else { error }
 }

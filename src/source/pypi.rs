@@ -7,9 +7,10 @@ mod download;
 mod lock;
 mod uv;
 
-use super::{Content, Context, Request, time};
+use super::{Content, Context, Request};
 use crate::error::{Error, Result};
 use crate::record::id::RepoSlug;
+use crate::record::moment::Moment;
 use crate::record::source::{Origin, Pinned};
 
 pub use uv::UvIndex;
@@ -83,14 +84,15 @@ pub fn pin(
         release.check("the downloaded file", &file.sha256)?;
         let newest = archive::unpack(file.file.path(), &found.file_name(), target)?;
         let mut notes = Vec::new();
-        if found.uploaded_at.is_none() {
+        let uploaded = found.uploaded_at.and_then(|time| Moment::parse(&time.to_string()));
+        if uploaded.is_none() {
             notes.push(
                 "the index gives no upload time; the newest file of the archive stands for it".to_owned(),
             );
         }
         Ok(Content {
             commit: format!("sha256:{}", file.sha256),
-            pinned_at: found.uploaded_at.as_ref().and_then(time::seconds).unwrap_or(newest),
+            pinned_at: uploaded.map_or(newest, Moment::seconds),
             notes,
         })
     })

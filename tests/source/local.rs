@@ -171,3 +171,121 @@ fn copy_git(from: &Path, to: &Path) {
         }
     }
 }
+
+/// A clone next to a private one whose files must stay unread.
+fn beside_a_private_one(desk: &Desk) -> (std::path::PathBuf, std::path::PathBuf) {
+    let (_sample, _, path) = clean(desk);
+    let other = desk.path("other");
+    let sample = Sample::with_work_tree(&other);
+    sample.commit(&[(FILE, b"secret.txt", b"secret")]);
+    sample.check_out();
+    (path, other)
+}
+
+/// Pins with and without leave to take what is not committed: both fail for this repository alone, and name nothing of
+/// the other one.
+fn refused(desk: &Desk, path: &Path, why: &str) {
+    for allowed in [false, true] {
+        let error = desk.pin(path_spec(path, None, allowed)).unwrap_err();
+        assert_eq!(error.fault(), gistmill::error::Fault::Repository, "{error}");
+        assert!(
+            error.to_string().contains("leads out of its folder") && error.to_string().contains(why),
+            "{error}"
+        );
+        assert!(error.hint().is_some() && !error.to_string().contains("secret"), "{error}");
+    }
+}
+
+#[test]
+fn the_work_tree_is_the_folder_whatever_its_settings_say() {
+    let desk = Desk::new();
+    let (path, other) = beside_a_private_one(&desk);
+    let config = path.join(".git/config");
+    let before = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, format!("{before}[core]\n\tworktree = {}\n", other.display())).unwrap();
+    let pinned = desk.pin(path_spec(&path, None, true)).unwrap();
+    assert_eq!(files(&pinned.tree), [".gitignore", "a.py", "link", "pkg/b.py"]);
+    std::fs::write(path.join("new.py"), "").unwrap();
+    let error = desk.pin(path_spec(&path, None, false)).unwrap_err();
+    assert!(error.to_string().ends_with("has uncommitted changes: `new.py`"), "{error}");
+}
+
+#[test]
+fn a_git_directory_that_leads_elsewhere_is_refused() {
+    let alternates = |path: &Path, other: &Path| {
+        let place = path.join(".git/objects/info");
+        std::fs::create_dir_all(&place).unwrap();
+        std::fs::write(place.join("alternates"), format!("{}/.git/objects\n", other.display())).unwrap();
+    };
+    let common = |path: &Path, other: &Path| {
+        std::fs::write(path.join(".git/commondir"), other.join(".git").to_str().unwrap()).unwrap();
+    };
+    let included = |path: &Path, other: &Path| {
+        let text = format!("[core]\n\tbare = false\n[ INCLUDE ]\n\tpath = {}/secret.txt\n", other.display());
+        std::fs::write(path.join(".git/config"), text).unwrap();
+    };
+    let ignores = |path: &Path, other: &Path| {
+        let text = format!("[core]\n\tbare = false\n\texcludesFile = {}/secret.txt\n", other.display());
+        std::fs::write(path.join(".git/config"), text).unwrap();
+    };
+    let linked = |path: &Path, other: &Path| {
+        std::fs::remove_dir_all(path.join(".git")).unwrap();
+        std::os::unix::fs::symlink(other.join(".git"), path.join(".git")).unwrap();
+    };
+    let inside = |path: &Path, other: &Path| {
+        std::fs::remove_dir_all(path.join(".git/objects")).unwrap();
+        std::os::unix::fs::symlink(other.join(".git/objects"), path.join(".git/objects")).unwrap();
+    };
+    let named = |path: &Path, other: &Path| {
+        std::fs::remove_dir_all(path.join(".git")).unwrap();
+        std::fs::write(path.join(".git"), format!("gitdir: {}/.git\n", other.display())).unwrap();
+    };
+    let piped = |path: &Path, _: &Path| {
+        std::fs::remove_file(path.join(".git/index")).ok();
+        nix::unistd::mkfifo(&path.join(".git/index"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    };
+    let traps: [(&str, &dyn Fn(&Path, &Path)); 8] = [
+        ("borrows objects", &alternates),
+        ("commondir", &common),
+        ("includes other files", &included),
+        ("core.excludesfile", &ignores),
+        ("`.git` is a symbolic link", &linked),
+        ("`objects` in `.git` is a symbolic link", &inside),
+        ("does not know of this folder", &named),
+        ("`index` in `.git` is a special file", &piped),
+    ];
+    for (why, set) in traps {
+        let desk = Desk::new();
+        let (path, other) = beside_a_private_one(&desk);
+        set(&path, &other);
+        refused(&desk, &path, why);
+    }
+}
+
+#[test]
+fn work_trees_that_their_clone_knows_of_are_taken() {
+    let desk = Desk::new();
+    let (_sample, commit, path) = clean(&desk);
+    let tree = desk.path("work tree");
+    git2::Repository::open(&path).unwrap().worktree("one", &tree, None).unwrap();
+    let pinned = desk.pin(path_spec(&tree, None, false)).unwrap();
+    assert_eq!(pinned.commit, commit);
+    // Moved away, it is a folder that names somebody else's clone.
+    let moved = desk.path("moved");
+    std::fs::rename(&tree, &moved).unwrap();
+    refused(&desk, &moved, "does not know of this folder");
+}
+
+#[test]
+fn a_pipe_in_the_place_of_settings_does_not_hang() {
+    let desk = Desk::new();
+    let (_sample, _, path) = clean(&desk);
+    for name in [".gitignore", "pkg/.gitattributes"] {
+        let place = path.join(name);
+        std::fs::remove_file(&place).ok();
+        nix::unistd::mkfifo(&place, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let error = desk.pin(path_spec(&path, None, true)).unwrap_err();
+        assert!(error.to_string().contains("is not a regular file"), "{error}");
+        std::fs::remove_file(&place).unwrap();
+    }
+}

@@ -49,6 +49,14 @@ fn git(raw: &RawRepo<'_>, text: &Text<'_>, checker: &mut Checker<'_, '_>) -> Opt
     if let Some(text) = text {
         url::check(text, checker.problems);
     }
+    if let Field::Given(branch) = &raw.branch
+        && !is_branch(branch.value)
+    {
+        let hint =
+            Some("write its name, such as \"main\", or leave it out for the default branch".to_owned());
+        let message = format!("branch {} is not the name of a branch", quote(branch.value));
+        checker.problems.add(branch.at, message, hint);
+    }
     let commit = match &raw.commit {
         Field::Missing => {
             let hint =
@@ -85,10 +93,34 @@ fn path(raw: &RawRepo<'_>, text: &Text<'_>, checker: &mut Checker<'_, '_>) -> Op
     Some(SourceSpec::Path { path: path?, commit, allow_uncommitted: flag(&raw.allow_uncommitted, false) })
 }
 
+/// What git takes for one, as far as the characters tell.
+fn is_branch(name: &str) -> bool {
+    let is_odd = |c: char| c.is_whitespace() || c.is_control() || "~^:?*[\\".contains(c);
+    let is_part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
+    name.split('/').all(is_part)
+        && !name.starts_with('-')
+        && !name.ends_with('.')
+        && !name.contains("..")
+        && !name.contains("@{")
+        && !name.chars().any(is_odd)
+}
+
+/// Whether these are no files of anybody, but what the kernel shows as such.
+fn is_of_kernel(path: &std::path::Path) -> bool {
+    use nix::sys::statfs::{PROC_SUPER_MAGIC, SYSFS_MAGIC, statfs};
+    statfs(path).is_ok_and(|found| [PROC_SUPER_MAGIC, SYSFS_MAGIC].contains(&found.filesystem_type()))
+}
+
 /// An existing folder; relative ones start at the configuration file.
 fn folder(text: Located<&str>, checker: &mut Checker<'_, '_>) -> Option<PathBuf> {
     let path = checker.base.join(text.value);
     if let (true, Ok(path)) = (path.is_dir() && !text.value.is_empty(), fs_err::canonicalize(&path)) {
+        if is_of_kernel(&path) {
+            let message =
+                format!("path {} is a view into the kernel, not a folder of files", quote(text.value));
+            checker.problems.add(text.at, message, Some("name a folder with a repository".to_owned()));
+            return None;
+        }
         return Some(path);
     }
     let shown = quote(text.value);

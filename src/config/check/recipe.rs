@@ -8,12 +8,18 @@ use toml::value::Datetime;
 use crate::config::raw::{Pairs, Text, Texts};
 use crate::document::Problems;
 use crate::document::section::{Field, Located};
+use crate::record::moment::Moment;
 use crate::redact::{quote, redact};
 pub use crate::requirement::is_name;
 use crate::requirement::{is_file_name, is_local};
 
 /// The oldest interpreter that the embedded runner works on.
 const OLDEST_MINOR: u32 = 8;
+
+/// Bytes of one variable, with its name, `=` and the end: what Linux takes.
+const LONGEST_VARIABLE: usize = 128 << 10;
+/// Bytes of all of them: what Linux takes at least, with room for those of the worlds and for arguments.
+const LONGEST_VARIABLES: usize = 1 << 20;
 
 /// Variables that a configuration may not set, each with the reason.
 const OWNED: [(&[&str], &str); 10] = [
@@ -141,6 +147,8 @@ fn tree_path(text: &str) -> Result<(), (String, String)> {
         "is empty"
     } else if text.starts_with('-') {
         "is an option, not a path"
+    } else if text.starts_with('@') {
+        "is not a path: pytest reads options from a file that is named like this"
     } else if text.starts_with(['/', '~']) || text.contains('\\') {
         "is not relative to the root of the tree"
     } else if text.split('/').any(|part| part == "..") {
@@ -165,7 +173,24 @@ pub fn env(field: &Pairs<'_>, problems: &mut Problems<'_>) -> BTreeMap<String, S
             problems.add(value.at, format!("the value of {} has a NUL character", quote(name.value)), None);
         }
     }
+    fits_a_process(pairs, problems);
     pairs.value.iter().map(|(name, value)| (name.value.to_owned(), value.value.to_owned())).collect()
+}
+
+/// The kernel starts no process with more than this in one variable, or in all of them.
+fn fits_a_process(pairs: &Located<Vec<(Located<&str>, Located<&str>)>>, problems: &mut Problems<'_>) {
+    let length = |(name, value): &(Located<&str>, Located<&str>)| name.value.len() + value.value.len() + 2;
+    let hint = || Some("put long texts into a file of the tree".to_owned());
+    for pair in pairs.value.iter().filter(|pair| length(pair) > LONGEST_VARIABLE) {
+        let name = quote(pair.0.value);
+        let message = format!("{name} has {} bytes, the most is {LONGEST_VARIABLE}", length(pair));
+        problems.add(pair.1.at, message, hint());
+    }
+    let all: usize = pairs.value.iter().map(length).sum();
+    if all > LONGEST_VARIABLES {
+        let message = format!("`env` has {all} bytes in all, the most is {LONGEST_VARIABLES}");
+        problems.add(pairs.at, message, hint());
+    }
 }
 
 fn is_variable(name: &str) -> bool {
@@ -184,17 +209,18 @@ fn owner(name: &str) -> Option<&'static str> {
 /// An RFC 3339 date or time.
 pub fn exclude_newer(field: &Field<String>, problems: &mut Problems<'_>) -> Option<String> {
     let Field::Given(text) = field else { return None };
-    let is_instant = Datetime::from_str(&text.value)
-        .is_ok_and(|time| time.date.is_some() && time.time.is_some() == time.offset.is_some());
-    if is_instant {
+    if Moment::parse_end(&text.value).is_some() {
         return Some(text.value.clone());
     }
+    let is_instant = Datetime::from_str(&text.value)
+        .is_ok_and(|time| time.date.is_some() && time.time.is_some() == time.offset.is_some());
+    let problem = if is_instant {
+        "is out of range: the last day is 9999-12-30"
+    } else {
+        "is not a date, nor a time with offset"
+    };
     let hint = "write it like \"2026-11-21\" or \"2026-11-21T12:00:00Z\"".to_owned();
-    problems.add(
-        text.at,
-        format!("exclude_newer {} is not a date, nor a time with offset", quote(&text.value)),
-        Some(hint),
-    );
+    problems.add(text.at, format!("exclude_newer {} {problem}", quote(&text.value)), Some(hint));
     None
 }
 

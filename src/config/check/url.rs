@@ -34,6 +34,10 @@ fn with_scheme(scheme: &str, rest: &str) -> Result<(), (&'static str, String)> {
         "https" | "ssh" if host.is_empty() || path.is_empty() => {
             Err(("names no repository", format!("write git = \"{scheme}://host/owner/name\"")))
         }
+        "https" | "ssh" if !is_authority(host) => Err((
+            "has no valid host and port",
+            "percent-encode the special characters of a password, or use a git credential helper".to_owned(),
+        )),
         "file" if !host.is_empty() || path.is_empty() => {
             Err(("is not absolute", "write three slashes: git = \"file:///folder/name\"".to_owned()))
         }
@@ -50,6 +54,22 @@ fn with_scheme(scheme: &str, rest: &str) -> Result<(), (&'static str, String)> {
     }
 }
 
+/// `user:password@host:port`; of the host only the form is looked at.
+fn is_authority(text: &str) -> bool {
+    let host = text.rsplit_once('@').map_or(text, |(_, host)| host);
+    let (host, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, after)) if address.parse::<std::net::Ipv6Addr>().is_ok() => {
+            (address, if after.is_empty() { None } else { Some(after.strip_prefix(':').unwrap_or("none")) })
+        }
+        _ => match host.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (host, None),
+        },
+    };
+    let is_host = !host.is_empty() && !host.contains(['[', ']', '@', '?', '#', '\\', '<', '>', '"']);
+    is_host && port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0))
+}
+
 fn is_scp_like(url: &str) -> bool {
     let Some((host, path)) = url.split_once(':') else { return false };
     let Some((user, host)) = host.split_once('@') else { return false };
@@ -60,11 +80,17 @@ fn is_scp_like(url: &str) -> bool {
 mod tests {
     use super::*;
 
+    const PASSWORD: &str =
+        "percent-encode the special characters of a password, or use a git credential helper";
+
     #[test]
     fn the_four_forms_are_accepted() {
         for url in [
             "https://host/owner/name",
             "https://user:token@host:8443/owner/name.git",
+            "https://[::1]:8443/owner/name",
+            "ssh://git@[::1]/owner/name",
+            "https://müller.example/owner/name",
             "ssh://git@host/owner/name",
             "file:///srv/git/name.git",
             "git@host:owner/name.git",
@@ -85,6 +111,10 @@ mod tests {
             ("file://name", "write three slashes: git = \"file:///folder/name\""),
             ("https://host", "write git = \"https://host/owner/name\""),
             ("ftp://host/a", "use https://, ssh://, file:// or user@host:path"),
+            ("https://[::1/a/b", PASSWORD),
+            ("https://host:99999/a/b", PASSWORD),
+            ("https://me:pass/word@host/a/b", PASSWORD),
+            ("ssh://git@host:x/a/b", PASSWORD),
             ("owner/name", "write git = \"https://host/owner/name\""),
         ] {
             assert_eq!(form(url).unwrap_err().1, hint, "{url}");

@@ -40,7 +40,10 @@ fn parse(text: &[u8]) -> Result<Vec<(String, Module)>> {
     let unreadable = |error: git2::Error| {
         Error::repository(format!("cannot read .gitmodules: {}", redact(error.message())))
     };
-    let file = tempfile::NamedTempFile::new()?;
+    if super::own::includes(text) {
+        return Err(Error::repository(".gitmodules includes other files"));
+    }
+    let file = crate::store::scratch_file()?;
     fs_err::write(file.path(), text)?;
     let config = Config::open(file.path()).map_err(unreadable)?;
     let mut modules = Vec::new();
@@ -81,7 +84,8 @@ pub fn open_beside(
     if !is_plain || !matches!(location, Location::Local(_)) {
         return None;
     }
-    let inside = Repository::open(repository.path().join("modules").join(&module.name)).ok()?;
+    let place = repository.path().join("modules").join(&module.name).canonicalize().ok()?;
+    let inside = super::own::open(&place).ok()??;
     let has_commit = inside.find_commit(commit).is_ok();
     has_commit.then_some(inside)
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use git2::{IndexEntry, Oid, Repository, Status, StatusOptions};
 
+use super::super::git::own;
 use super::super::tree::{self, Entry};
 use crate::error::{Error, Result};
 use crate::redact::redact;
@@ -50,6 +51,13 @@ fn statuses(repository: &Repository) -> Result<Vec<(PathBuf, Status)>> {
     if repository.is_bare() {
         return Ok(Vec::new());
     }
+    let root = root(repository)?;
+    own::look_over(&root)?;
+    // libgit2 looks into submodules by itself, so they are looked at first.
+    let index = repository.index().map_err(|error| failed(&root, &error))?;
+    for entry in index.iter().filter(|entry| entry.mode == GITLINK) {
+        inner(&root.join(entry_path(&entry)))?;
+    }
     let mut options = StatusOptions::new();
     options.include_untracked(true).recurse_untracked_dirs(true).include_ignored(false);
     let statuses =
@@ -78,6 +86,14 @@ pub fn work_tree(repository: &Repository, below: &Path) -> Result<(Vec<Entry>, V
     Ok((entries, notes))
 }
 
+/// The clone of a submodule, where it is checked out.
+fn inner(folder: &Path) -> Result<Option<Repository>> {
+    match folder.canonicalize() {
+        Ok(folder) => own::open(&folder),
+        Err(_) => Ok(None),
+    }
+}
+
 fn root(repository: &Repository) -> Result<PathBuf> {
     let root = repository.workdir().ok_or_else(|| Error::internal("a bare repository has no work tree"))?;
     Ok(root.to_owned())
@@ -94,9 +110,9 @@ fn list(
     for entry in index.iter() {
         let path = entry_path(&entry);
         if entry.mode == GITLINK {
-            match Repository::open(root.join(&path)) {
-                Ok(inner) => list(&inner, &prefix.join(&path), files, notes)?,
-                Err(_) => {
+            match inner(&root.join(&path))? {
+                Some(inner) => list(&inner, &prefix.join(&path), files, notes)?,
+                None => {
                     notes.push(format!("submodule `{}` is not checked out", prefix.join(&path).display()));
                 }
             }

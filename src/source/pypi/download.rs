@@ -113,7 +113,7 @@ fn save(content: &mut dyn Read, shown: &str, progress: &dyn Fn(&str)) -> Result<
             .with_source(error)
             .with_hint("check the network and run the same command again")
     };
-    let mut file = NamedTempFile::new().map_err(|error| Error::from(error).at("temporary file"))?;
+    let mut file = crate::store::scratch_file()?;
     let place: PathBuf = file.path().to_owned();
     let (mut hasher, mut buffer, mut total) = (Sha256::new(), vec![0; 64 * 1024], 0);
     let mut last = Instant::now();

@@ -19,7 +19,7 @@ pub struct UvIndex {
 impl IndexTool for UvIndex {
     fn lock_entry(&self, requirement: &str) -> Result<String> {
         let (project, version) = parts(requirement)?;
-        let directory = tempfile::tempdir().map_err(|error| Error::from(error).at("temporary directory"))?;
+        let directory = crate::store::scratch()?;
         fs_err::write(directory.path().join("uv.toml"), static_metadata(project, version))?;
         let mut answer = self.run(directory.path(), requirement)?;
         for _ in 1..again::TRIES {
