@@ -16,7 +16,7 @@ use super::{Candidate, GateReport, STAGE_VERSION, Tools, tree, version};
 use crate::backend::Backend;
 use crate::config;
 use crate::error::{Error, Result};
-use crate::record::environment::{Built, Rung, RungResult, missed};
+use crate::record::environment::{Built, Rung, RungResult, Undeclared, missed};
 use crate::record::id::hash_parts;
 use crate::record::source::Pinned;
 
@@ -98,10 +98,7 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
             .map_or_else(|| Error::internal("the ladder has no rung"), Failure::into_error));
     };
     let (plan, _) = &climb.tried[best.number];
-    let undeclared = missing::undeclared(&best.report, &inputs.files.survey);
-    if best.report.collected == 0 {
-        missing::refuse(&undeclared)?;
-    }
+    let undeclared = undeclared(&best.report, &inputs.files, &mut notes)?;
     if climb.installed.as_ref() != Some(&best.lock) {
         install(&workshop, own.as_ref(), &best.lock, &source_root).map_err(into_error)?;
     }
@@ -114,11 +111,6 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
         collection_errors: best.report.collection_errors,
     };
     notes.extend(left_out(&inputs, &rungs));
-    notes.extend(missed(&undeclared));
-    notes.extend(inputs.files.survey.is_cut.then(|| missing::CUT.to_owned()));
-    if let Some(text) = &best.report.failure {
-        notes.push(format!("pytest did not start in the chosen rung: {}", last_line(text)));
-    }
     let lock_sha256 = best.lock.sha256();
     let recipe = Recipe {
         slug: pinned.slug.to_string(),
@@ -172,6 +164,19 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
     workshop.clean_up()?;
     super::finish(folder, &built)?;
     Ok(built)
+}
+
+/// What the chosen rung still misses, with its notes.
+fn undeclared(report: &GateReport, files: &Files, notes: &mut Vec<String>) -> Result<Vec<Undeclared>> {
+    let undeclared = missing::undeclared(report, &files.survey);
+    if report.collected == 0 {
+        missing::refuse(&undeclared)?;
+    }
+    notes.extend(missed(&undeclared));
+    notes.extend(files.survey.is_cut.then(|| missing::CUT.to_owned()));
+    let words = report.failure.as_deref().map(last_line);
+    notes.extend(words.map(|words| format!("pytest did not start in the chosen rung: {words}")));
+    Ok(undeclared)
 }
 
 /// Variables of the config as a recipe may show them.
