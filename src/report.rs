@@ -181,7 +181,7 @@ mod tests {
         let path = directory.join("manifest.json");
         let page = || fs_err::read_to_string(directory.join("report.html")).unwrap();
         assert!(!page().contains("<dt>guessed"));
-        let mut manifest: Value = serde_json::from_slice(&fs_err::read(&path).unwrap()).unwrap();
+        let mut manifest: serde_json::Value = serde_json::from_slice(&fs_err::read(&path).unwrap()).unwrap();
         let environments = manifest["environments"].as_object_mut().unwrap();
         for (number, environment) in environments.values_mut().enumerate() {
             if number == 0 {

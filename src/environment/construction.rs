@@ -20,7 +20,7 @@ use crate::backend::Backend;
 use crate::beneath::Folder;
 use crate::config;
 use crate::error::{Error, Result};
-use crate::record::environment::{Built, Rung, RungResult, missed};
+use crate::record::environment::{Built, Rung, RungResult, Undeclared, missed};
 use crate::record::id::hash_parts;
 use crate::record::moment::Moment;
 use crate::record::source::Pinned;
@@ -89,10 +89,7 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
             .map_or_else(|| Error::internal("the ladder has no rung"), Failure::into_error));
     };
     let (plan, _) = &climb.tried[best.number];
-    let undeclared = missing::undeclared(&best.report, &inputs.files.survey);
-    if best.report.collected == 0 {
-        missing::refuse(&undeclared)?;
-    }
+    let undeclared = undeclared(&best.report, &inputs.files, &mut notes)?;
     if climb.installed.as_ref() != Some(&best.lock) {
         place.install(own.wheel.as_ref(), &best.lock)?;
     }
@@ -106,11 +103,6 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
     };
     notes.extend(left_out(&inputs, &rungs));
     notes.extend(workshop.notes());
-    notes.extend(missed(&undeclared));
-    notes.extend(inputs.files.survey.is_cut.then(|| missing::CUT.to_owned()));
-    if let Some(text) = &best.report.failure {
-        notes.push(format!("pytest did not start in the chosen rung: {}", last_line(text)));
-    }
     let foundation = inputs.tools.foundation.as_ref();
     let recipe = Recipe {
         slug: pinned.slug.to_string(),
@@ -165,6 +157,19 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
     place.clean_up()?;
     super::finish(folder, &built)?;
     Ok(built)
+}
+
+/// What the chosen rung still misses, with its notes.
+fn undeclared(report: &GateReport, files: &Files, notes: &mut Vec<String>) -> Result<Vec<Undeclared>> {
+    let undeclared = missing::undeclared(report, &files.survey);
+    if report.collected == 0 {
+        missing::refuse(&undeclared)?;
+    }
+    notes.extend(missed(&undeclared));
+    notes.extend(files.survey.is_cut.then(|| missing::CUT.to_owned()));
+    let words = report.failure.as_deref().map(last_line);
+    notes.extend(words.map(|words| format!("pytest did not start in the chosen rung: {words}")));
+    Ok(undeclared)
 }
 
 /// What every step of the environment shares.

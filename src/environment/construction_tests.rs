@@ -376,15 +376,13 @@ fn a_tree_that_is_no_project_is_put_on_the_path() {
 
 #[test]
 fn what_is_guessed_and_what_is_missing_is_recorded() {
-    let bench =
-        bench(&[("pyproject.toml", PYPROJECT), ("pkg.py", ""), ("requirements-dev.txt", "no login\n")]);
+    let bench = bench(&[("pyproject.toml", PYPROJECT), ("pkg.py", "")]);
     let missing = |names: &[&str]| GateReport {
         missing_modules: names.iter().map(|name| (*name).to_owned()).collect(),
         ..report(2, 1)
     };
     let all = missing(&["yaml", "acme_internal", "pkg"]);
-    let reports =
-        [all.clone(), all.clone(), all, GateReport { collected: 3, ..missing(&["acme_internal", "pkg"]) }];
+    let reports = [all.clone(), all, GateReport { collected: 3, ..missing(&["acme_internal", "pkg"]) }];
     let backend = Scripted::new(None);
     let built = bench.build(&backend, &reports).unwrap();
     let guesses: Vec<String> = built.guesses.iter().map(ToString::to_string).collect();

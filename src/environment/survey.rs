@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn projects_below_the_root_and_the_layout_are_noted() {
         let survey = of_paths(["pyproject.toml", "src/a/__init__.py", "libs/b/setup.py", "libs/b/setup.cfg"]);
-        assert_eq!(Vec::from_iter(&survey.projects), ["libs/b"]);
+        assert_eq!(survey.projects.iter().collect::<Vec<_>>(), ["libs/b"]);
         assert!(survey.src_layout && !of_paths(["a/b/c.py", "src/x/y/z.py"]).src_layout);
     }
 
@@ -210,7 +210,7 @@ mod tests {
         std::os::unix::fs::symlink("/etc/passwd", tree.path().join("linked.py")).unwrap();
         let found = |bounds| survey_within(tree.path(), bounds).unwrap();
         let all = found(BOUNDS);
-        assert_eq!(Vec::from_iter(all.modules.keys()), ["a", "b", "c", "deep", "one"]);
+        assert_eq!(all.modules.keys().collect::<Vec<_>>(), ["a", "b", "c", "deep", "one"]);
         assert!(!all.is_cut);
         let shallow = found(Bounds { depth: 2, ..BOUNDS });
         assert!(
