@@ -19,6 +19,7 @@ mod door;
 mod filename;
 mod html;
 mod http;
+mod inside;
 mod listing;
 mod metadata;
 mod once;
@@ -30,6 +31,7 @@ mod tests;
 mod upstream;
 mod wheels;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -65,6 +67,8 @@ pub struct Index {
     pages: Once<(usize, String), Arc<Page>>,
     /// By address, with and without the hash that the file must have.
     files: Once<(String, Option<Hash>), Stored>,
+    /// By address of the file.
+    metadata: Once<String, Vec<u8>>,
 }
 
 /// A file that was downloaded from an address of its own.
@@ -86,7 +90,15 @@ impl Index {
         let store = Store::open(folder)?;
         let upstream = Upstream::new(&settings)?;
         let Settings { sources, strategy, .. } = settings;
-        Ok(Index { sources, strategy, upstream, store, pages: Once::default(), files: Once::default() })
+        Ok(Index {
+            sources,
+            strategy,
+            upstream,
+            store,
+            pages: Once::default(),
+            files: Once::default(),
+            metadata: Once::default(),
+        })
     }
 
     /// Downloads a file from an address that a repository names.
@@ -129,13 +141,51 @@ impl Index {
         self.download(Some(source), &file.url, Hash::strongest(&file.hashes), FILE_BYTES)
     }
 
-    /// The metadata that lies beside a file.
-    fn metadata(&self, source: usize, file: &File) -> Result<Stored, Problem> {
+    /// The metadata of a wheel: what lies beside it, else what is inside.
+    fn metadata(&self, source: usize, file: &File) -> Result<Vec<u8>, Problem> {
         let source = self.sources.get(source).ok_or(Problem::Missing)?;
+        self.metadata.get(file.url.as_str().to_owned(), || {
+            let beside = match &file.metadata {
+                Some(hashes) => self.beside(source, file, hashes),
+                None => Err(Problem::Missing),
+            };
+            match beside {
+                // Some indexes promise what they do not have.
+                Err(Problem::Missing) => self.inside(source, file),
+                beside => beside,
+            }
+        })
+    }
+
+    fn beside(
+        &self,
+        source: &Source,
+        file: &File,
+        hashes: &BTreeMap<String, String>,
+    ) -> Result<Vec<u8>, Problem> {
         let mut url = file.url.clone();
         url.set_path(&format!("{}.metadata", file.url.path()));
-        let hash = file.metadata.as_ref().and_then(|hashes| Hash::strongest(hashes));
-        self.download(Some(source), &url, hash, METADATA_BYTES)
+        let stored = self.download(Some(source), &url, Hash::strongest(hashes), METADATA_BYTES)?;
+        fs_err::read(stored.path).map_err(|error| Problem::Trouble(error.to_string()))
+    }
+
+    /// Reads a part of the wheel where the server hands out parts, else the whole.
+    fn inside(&self, source: &Source, file: &File) -> Result<Vec<u8>, Problem> {
+        let hash = Hash::strongest(&file.hashes);
+        let is_here = hash.as_ref().is_some_and(|hash| self.store.find(hash).is_some());
+        let part = |range: String| self.upstream.part(source, &file.url, &range, PAGE_BYTES);
+        let tail = if is_here { None } else { part(format!("bytes=-{}", inside::TAIL_BYTES))? };
+        let found = match tail {
+            Some(tail) => inside::metadata(&tail, &mut |start, length| {
+                let range = format!("bytes={start}-{}", (start + length).saturating_sub(1));
+                part(range)?.map(|part| part.bytes).ok_or(Problem::Missing)
+            })?,
+            None => {
+                let stored = self.download(Some(source), &file.url, hash, FILE_BYTES)?;
+                inside::of_file(&stored.path).map_err(|error| Problem::Trouble(error.to_string()))?
+            }
+        };
+        found.ok_or_else(|| Problem::Trouble("the wheel has no metadata that can be read".to_owned()))
     }
 
     fn download(

@@ -187,13 +187,15 @@ impl Door {
         }
         match (&entry.what, is_metadata) {
             (What::Wheel, false) => self.wheel(number, project, entry),
-            (What::Wheel, true) => self.beside(number, &entry.file).map(|stored| file(stored, false)),
+            (What::Wheel, true) => {
+                self.wheel_metadata(number, &entry.file).map(|text| Reply::bytes(200, FILE, text))
+            }
             (What::Source, _) => Err(Problem::Missing),
             (What::StandIn { .. }, false) => Ok(self.stand_in(number, project, entry)),
             (What::StandIn { sibling }, true) => {
-                let near = sibling.as_ref().and_then(|sibling| self.beside(number, sibling).ok());
+                let near = sibling.as_ref().and_then(|sibling| self.wheel_metadata(number, sibling).ok());
                 match near {
-                    Some(stored) => Ok(file(stored, false)),
+                    Some(text) => Ok(Reply::bytes(200, FILE, text)),
                     None => Ok(self.metadata(number, project, entry)),
                 }
             }
@@ -275,14 +277,9 @@ impl Door {
             .inspect_err(|problem| self.note(|all| self.note_trouble(all, number, &file.filename, problem)))
     }
 
-    /// The metadata that the index has beside a wheel.
-    fn beside(&self, number: usize, file: &super::page::File) -> Result<Stored, Problem> {
-        if file.metadata.is_none() {
-            return Err(Problem::Missing);
-        }
-        let name = format!("{}.metadata", file.filename);
-        let fetched = self.index.metadata(number, file);
-        fetched.inspect_err(|problem| self.note(|all| self.note_trouble(all, number, &name, problem)))
+    fn wheel_metadata(&self, number: usize, file: &super::page::File) -> Result<Vec<u8>, Problem> {
+        let found = self.index.metadata(number, file);
+        found.inspect_err(|problem| self.note(|all| self.note_trouble(all, number, &file.filename, problem)))
     }
 
     fn note_served(&self, index: usize, project: &str, entry: &Entry, sha256: &str) {

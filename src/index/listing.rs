@@ -93,7 +93,7 @@ impl<'a> Releases<'a> {
                     if *is_for_any {
                         releases.with_wheel_for_any.insert(version.clone());
                     }
-                    if *is_for_three && file.metadata.is_some() {
+                    if *is_for_three {
                         releases.siblings.insert(version.clone(), file);
                     }
                 }
@@ -152,11 +152,8 @@ impl Entry {
         if let Some(uploaded) = self.file.uploaded {
             fields.insert("upload-time".to_owned(), uploaded.to_string().into());
         }
-        let has_metadata = match self.what {
-            What::Wheel => self.file.metadata.is_some(),
-            What::Source => false,
-            What::StandIn { .. } => true,
-        };
+        // That of a wheel which the index has none of is taken out of the wheel.
+        let has_metadata = self.what != What::Source;
         fields.insert("core-metadata".to_owned(), has_metadata.into());
         Value::Object(fields)
     }

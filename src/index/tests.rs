@@ -291,6 +291,27 @@ fn settled_metadata_needs_no_build() {
 }
 
 #[test]
+fn metadata_that_an_index_has_none_of_comes_out_of_the_wheel() {
+    let wheel = inside::tests::archive(&[("foo-1.0.dist-info/METADATA", b"Name: inside")], true);
+    for with_parts in [false, true] {
+        let (server, variables) =
+            served("foo", &[file(WHEEL, "/f/foo.whl", &wheel, r#", "core-metadata": true"#)]);
+        let mut whole = said(200, "x/y", wheel.clone());
+        if with_parts {
+            whole.status = 206;
+            whole.headers.push(("Content-Range", format!("bytes 0-{}/{}", wheel.len() - 1, wheel.len())));
+        }
+        server.says("/f/foo.whl", whole);
+        let (folder, index) = index(&variables);
+        let door = door(&index);
+        let url = address(&ask(&door, "/0/simple/foo/"), 0);
+        assert_eq!(ask(&door, &format!("{url}.metadata")).body, b"Name: inside");
+        assert_eq!(fs_err::read_dir(folder.path()).expect("the store").count(), usize::from(!with_parts));
+        assert!(!door.asked().is_troubled());
+    }
+}
+
+#[test]
 fn the_metadata_of_a_wheel_for_others_is_taken_for_that_of_the_source() {
     let (server, variables) = served(
         "foo",

@@ -8,6 +8,7 @@ use ureq::http::{Response, header};
 use url::Url;
 
 use super::agents::Agents;
+use super::inside::Part;
 use super::page::{Answer, without_login};
 use super::settings::{Login, Settings, Source};
 use super::store::{Stored, Unfit};
@@ -64,7 +65,7 @@ impl Upstream {
     /// A page of an index, not longer than `limit` bytes.
     pub(super) fn page(&self, source: &Source, url: &Url, limit: u64) -> Result<Answer, Problem> {
         again(|| {
-            let (mut response, url) = self.open(Some(source), url, PAGES, "gzip")?;
+            let (mut response, url) = self.open(Some(source), url, PAGES, "gzip", None)?;
             let content_type = response.headers().get(header::CONTENT_TYPE);
             let content_type =
                 content_type.and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
@@ -88,11 +89,35 @@ impl Upstream {
     ) -> Result<Stored, Problem> {
         again(|| {
             // A file is wanted as it is: one that is decompressed on the way has another hash.
-            let (mut response, _) = self.open(source, url, "*/*", "identity")?;
+            let (mut response, _) = self.open(source, url, "*/*", "identity", None)?;
             save(&mut response.body_mut().as_reader()).map_err(|unfit| match unfit {
                 Unfit::Torn(error) => Failed::ForNow(transport(&error)),
                 Unfit::Wrong(reason) => Failed::ForGood(Problem::Trouble(reason)),
             })
+        })
+    }
+
+    /// A part of a file, not longer than `limit` bytes; none when the server hands out no parts.
+    pub(super) fn part(
+        &self,
+        source: &Source,
+        url: &Url,
+        range: &str,
+        limit: u64,
+    ) -> Result<Option<Part>, Problem> {
+        again(|| {
+            let (mut response, _) = self.open(Some(source), url, "*/*", "identity", Some(range))?;
+            let place =
+                response.headers().get(header::CONTENT_RANGE).and_then(|value| place(value.to_str().ok()?));
+            let Some((start, end, total)) = place.filter(|_| response.status() == 206) else {
+                return Ok(None);
+            };
+            let mut bytes = Vec::new();
+            let mut reader = response.body_mut().as_reader().take(limit + 1);
+            reader.read_to_end(&mut bytes).map_err(|error| Failed::ForNow(transport(&error)))?;
+            let is_whole =
+                bytes.len() as u64 <= limit && end.checked_sub(start) == (bytes.len() as u64).checked_sub(1);
+            Ok((is_whole && end < total).then_some(Part { start, total, bytes }))
         })
     }
 
@@ -103,6 +128,7 @@ impl Upstream {
         url: &Url,
         accept: &str,
         encoding: &str,
+        range: Option<&str>,
     ) -> Result<(Response<ureq::Body>, Url), Failed> {
         let mut url = url.clone();
         url.set_fragment(None);
@@ -114,10 +140,15 @@ impl Upstream {
             if let Some(login) = source.and_then(|source| source.login_for(&url)) {
                 request = request.header(header::AUTHORIZATION, basic(login));
             }
+            if let Some(range) = range {
+                request = request.header(header::RANGE, range);
+            }
             let response = request.call().map_err(|error| sorted(&error))?;
             let status = response.status().as_u16();
             match status {
                 200 => return Ok((response, url)),
+                // That there is no such part is left to the caller, too.
+                206 | 416 | 501 if range.is_some() => return Ok((response, url)),
                 301 | 302 | 303 | 307 | 308 => url = target(&url, &response).map_err(Failed::ForGood)?,
                 404 | 410 => return Err(Failed::ForGood(Problem::Missing)),
                 403 if denies_what_is_missing(&url) => return Err(Failed::ForGood(Problem::Missing)),
@@ -156,6 +187,13 @@ fn target(url: &Url, response: &Response<ureq::Body>) -> Result<Url, Problem> {
 /// uv, too, takes this index to lack what it denies.
 fn denies_what_is_missing(url: &Url) -> bool {
     url.host_str().is_some_and(|host| host == "pytorch.org" || host.ends_with(".pytorch.org"))
+}
+
+/// First byte, last byte and length of the whole out of `bytes 3-7/20`.
+fn place(text: &str) -> Option<(u64, u64, u64)> {
+    let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
+    let (start, end) = range.split_once('-')?;
+    Some((start.parse().ok()?, end.parse().ok()?, total.parse().ok()?))
 }
 
 fn answered(status: u16) -> Problem {
