@@ -15,18 +15,20 @@ pub mod image;
 mod plain;
 mod plan;
 mod process;
+mod relay;
+mod unpack;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use super::{Backend, Finished, Isolation, Job, Mount, Places, Process};
+use super::{Backend, Finished, Isolation, Job, Mount, Places, Process, sandbox, service};
 use crate::error::{Error, Fault, Result};
 pub use engine::{ContainerLimits, Engine};
 use plan::{Plan, Shown};
 use process::ContainerProcess;
 
-const INSIDE: &str = include_str!("docker/inside.py");
+const INSIDE: &str = concat!(include_str!("docker/relay.py"), include_str!("docker/inside.py"));
 /// How often a job is started again whose container died.
 const TRIES: u32 = 3;
 const PROBE_LIMIT: Duration = Duration::from_mins(2);
@@ -146,7 +148,26 @@ impl DockerBackend {
         Plan::new(&job, &self.shown, self.builds, self.own_processes)
     }
 
+    /// What is sent must not be a link that foreign code left.
+    fn check_sources(&self, job: &Job) -> Result<()> {
+        for mount in &job.mounts {
+            let (Mount::ReadOnly { host, .. } | Mount::Writable { host, .. } | Mount::Overlay { host, .. }) =
+                mount
+            else {
+                continue;
+            };
+            let in_image = matches!(mount, Mount::ReadOnly { inside, .. } if inside == host)
+                || self.shown.iter().any(|place| host.starts_with(&place.host));
+            if !in_image {
+                sandbox::mounts::source(host)?;
+            }
+        }
+        Ok(())
+    }
+
     fn start_once(&self, job: &Job) -> Result<ContainerProcess> {
+        service::check(job)?;
+        self.check_sources(job)?;
         let image = self.image();
         let spec = engine::Spec {
             image: &image,
@@ -158,7 +179,7 @@ impl DockerBackend {
             limits: self.limits,
             purpose: if self.builds { "build" } else { "test" },
         };
-        ContainerProcess::start(&self.engine, &spec, self.plan(job), job.channel)
+        ContainerProcess::start(&self.engine, &spec, self.plan(job), job)
     }
 
     /// After a start that did not work: waits for an engine that is away, and makes an image again that is gone.

@@ -10,6 +10,7 @@ mod faults;
 #[path = "../common/hostile.rs"]
 mod hostile;
 mod images;
+mod service;
 mod verdicts;
 
 use gistmill::backend::docker::{Engine, image};
@@ -52,6 +53,8 @@ fn with_engine() -> Vec<Test> {
         ("parity_finds_no_difference_in_a_tree_without_one", verdicts::parity_finds_no_difference, None),
         ("an_image_keeps_the_contract", images::an_image_keeps_the_contract, None),
         ("a_killed_container_changes_nothing", faults::a_killed_container_changes_nothing, long.clone()),
+        ("a_job_talks_to_the_service", service::a_job_talks_to_the_service_at_its_loopback, None),
+        ("nothing_is_sent_through_a_link", service::nothing_is_sent_or_mounted_through_a_link, None),
         ("a_base_that_is_not_there_is_named", engine::a_base_that_is_not_there_is_named, None),
         (
             "both_backends_give_the_same_verdicts",

@@ -5,10 +5,11 @@ image, the job's places, a locked inner namespace, no privileges, the command, a
 or the driver goes away.
 
 stdin: a JSON plan behind its length (4 bytes, big endian); chunks of a tar archive behind their lengths, the last one empty; from
-then on it is the job's descriptor 3. stdout: frames of a kind (1 byte), a length (4 bytes, big endian) and bytes:
+then on it is the job's descriptor 3, or pieces of a service's connections (see `relay.py`). stdout: frames of a kind (1 byte), a length (4 bytes, big endian) and bytes:
 
     o  what the job prints to stdout
     c  what it writes to descriptor 4
+    n  a piece of a connection to the driver's service
     f  a tar archive with what it left in the folders that the plan wants back
     e  the words of what could not be set up
     x  the last one: exit code in decimal, 128 + signal when it was killed
@@ -175,6 +176,18 @@ def bind(source, target, read_only=True):
         make_read_only(target)
 
 
+def plain(top, path):
+    """The path below a folder, none of whose parts may be a link: foreign code may have written there."""
+    joined = top
+    for part in path.split("/"):
+        if part in ("", "."):
+            continue
+        joined += "/" + part
+        if part == ".." or os.path.islink(joined):
+            raise Trouble("%s: a symbolic link, and none is followed to what is mounted" % path)
+    return joined
+
+
 def show(source, target):
     if os.path.islink(source):
         os.symlink(os.readlink(source), target)
@@ -249,7 +262,7 @@ def fill_dev():
 
 
 def apply(entry, number, payload):
-    kind, target = entry["kind"], "/new" + entry["inside"]
+    kind, target = entry["kind"], plain("/new", entry["inside"])
     if kind == "tmpfs":
         os.makedirs(target, exist_ok=True)
         mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV, "size=%d,mode=1777" % entry["bytes"])
@@ -259,7 +272,7 @@ def apply(entry, number, payload):
         os.mkdir(source)
         bind(source, target, False)
         return
-    source = payload + "/" + entry["sent"] if "sent" in entry else "/old" + entry["image"]
+    source = plain(payload, entry["sent"]) if "sent" in entry else plain("/old", entry["image"])
     if kind == "overlay":
         layers = "/layers-%d" % number
         os.mkdir(layers)
@@ -371,14 +384,13 @@ def become_job(plan, out):
             os._exit(SETUP_FAILED)
 
 
-def supervise(job, out, kind):
+def supervise(job, out, kind, watched, relay):
     """Pass on what the job says until it ends or the driver goes away; gives its code and whether the driver is there."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    watched = select.poll()
-    watched.register(0, 0)
+    watched.register(0, select.POLLIN if relay else 0)
     watched.register(reader, select.POLLIN)
     watched.register(out, select.POLLIN)
     while True:
@@ -388,7 +400,14 @@ def supervise(job, out, kind):
         for descriptor, events in watched.poll():
             if descriptor == 0 and events & (select.POLLHUP | select.POLLERR):
                 return 128 + signal.SIGKILL, False
-            if descriptor == reader:
+            if descriptor == 0:
+                data = os.read(0, CHUNK)
+                if not data:
+                    return 128 + signal.SIGKILL, False
+                relay.take(data)
+            elif relay and relay.owns(descriptor):
+                relay.handle(descriptor)
+            elif descriptor == reader:
                 os.read(reader, CHUNK)
             elif descriptor == out:
                 data = os.read(out, CHUNK)
@@ -450,6 +469,8 @@ def run(plan):
     if plan["own_processes"]:
         start_process_ids_high()
         protect_kernel_settings()
+    watched = select.poll()
+    relay = Relay(plan["service"], emit, watched) if plan["service"] else None
     out, other = os.pipe()
     job = os.fork()
     if job == 0:
@@ -457,7 +478,7 @@ def run(plan):
     os.close(other)
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     kind = b"c" if plan["channel"] else b"o"
-    code, driver = supervise(job, out, kind)
+    code, driver = supervise(job, out, kind, watched, relay)
     end_all()
     drain(out, kind)
     if plan["send_back"]:

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::backend::{Job, Mount, Network, sandbox};
+use crate::backend::{Job, Mount, Network, SERVICE_PORT, sandbox};
 use crate::error::{Error, Result};
 
 /// A folder of the host that lies in the image as well.
@@ -70,6 +70,7 @@ impl Plan {
             "env": job.env,
             "cwd": job.cwd,
             "channel": job.channel,
+            "service": job.service.as_ref().map(|_| SERVICE_PORT),
             "may_mount": job.may_mount,
             "network": job.network == Network::Host,
             "limits": {
