@@ -157,6 +157,27 @@ fn no_message_shows_a_credential() {
 }
 
 #[test]
+fn an_environment_that_no_process_could_be_started_with_is_refused() {
+    let message = |env: &str| {
+        let problems =
+            read(&with_repo(&format!("path = \".\"\nenv = {{ {env} }}"))).err().unwrap_or_default();
+        document::render("f", &problems)
+    };
+    let pair = |name: &str, length: usize| format!("{name} = \"{}\"", "x".repeat(length));
+    assert_eq!(message(&pair("A", (128 << 10) - 3)), "");
+    assert!(
+        message(&pair("A", (128 << 10) - 2))
+            .contains("`A` has 131073 bytes, the most is 131072\n  hint: put")
+    );
+    let many: Vec<String> = (0..11).map(|number| pair(&format!("A{number}"), 100 << 10)).collect();
+    assert!(
+        message(&many.join(", ")).contains("`env` has 1126445 bytes in all, the most is 1048576"),
+        "{}",
+        message(&many.join(", "))
+    );
+}
+
+#[test]
 fn what_the_manifest_says_names_no_user_and_no_folder() {
     let folder = tempfile::tempdir().unwrap();
     fs_err::create_dir(folder.path().join("local")).unwrap();

@@ -388,9 +388,23 @@ fn absent(address: &str, error: &ClientError) -> Error {
              socket in DOCKER_HOST",
         );
     }
-    Error::machine(format!("no Docker engine answers at {address}")).with_detail(text).with_hint(
-        "install and start one (Debian: apt-get install docker.io), name another in DOCKER_HOST, or set backend = \"local\"",
-    )
+    let hint = if std::env::var_os("DOCKER_HOST").is_some() {
+        "DOCKER_HOST names this address: correct it (unix:///path or tcp://host:port), or unset it for the usual socket"
+    } else {
+        "install and start one (Debian: apt-get install docker.io), name another in DOCKER_HOST, or set backend = \"local\""
+    };
+    Error::machine(format!("no Docker engine answers at {address}"))
+        .with_detail(root_cause(error))
+        .with_hint(hint)
+}
+
+/// What the system said, without what the layers of the client add.
+fn root_cause(error: &ClientError) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    crate::redact::publish(&cause.to_string())
 }
 
 fn error_chain(error: &ClientError) -> String {
