@@ -1,6 +1,7 @@
 //! gistmill turns Python repositories into Gistify instances. Contents, in the order of the flow.
 
 pub mod backend;
+pub mod beneath;
 pub mod cli;
 pub mod code;
 pub mod collect;
