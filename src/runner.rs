@@ -31,6 +31,7 @@ const FILES: &[(&str, &str)] = python_files![
     "children.py",
     "collect.py",
     "descriptors.py",
+    "discovery.py",
     "disruptive.py",
     "followed.py",
     "following/sitecustomize.py",
