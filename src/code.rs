@@ -7,8 +7,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use crate::beneath::Folder;
 use crate::record::id::{hash_parts, sha256_hex};
-use crate::record::trace::FunctionCalls;
+use crate::record::trace::{FunctionCalls, check_path};
+
+/// Largest source file that is read, in bytes.
+const LARGEST_SOURCE: u64 = 64 << 20;
+
+/// The content of a source file by its path in the tree; none when it is no regular file of the tree, or too large.
+///
+/// Paths come from what tests report. A link of the tree is followed as long as it stays in the tree.
+pub fn read_source(tree: &Path, path: &str) -> Option<Vec<u8>> {
+    check_path(path).ok()?;
+    let tree = tree.canonicalize().ok()?;
+    let real = tree.join(path).canonicalize().ok()?;
+    Folder::open(&tree).ok()?.read(real.strip_prefix(&tree).ok()?, LARGEST_SOURCE).ok()
+}
 
 /// The files of a tree, each read and each definition hashed once.
 #[derive(Debug)]
@@ -41,7 +55,7 @@ impl Definitions {
             return known.clone();
         }
         let source = files.entry(file.to_owned()).or_insert_with(|| {
-            let bytes = fs_err::read(root.join(file)).ok()?;
+            let bytes = read_source(root, file)?;
             Some(Source::new(String::from_utf8_lossy(&bytes).into_owned()))
         });
         let text = source.as_ref().and_then(|source| source.definition(line)).unwrap_or_default();

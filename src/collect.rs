@@ -6,39 +6,71 @@ use crate::backend::{Backend, again};
 use crate::error::{Error, Fault, Result};
 use crate::group;
 use crate::record::collected::Collected;
-use crate::runner::protocol::{Answer, Discovered, ProcessExit, Request, SIGKILL};
+use crate::runner::protocol::{Answer, AtFault, Discovered, ProcessExit, Request, SIGKILL};
 use crate::runner::{Runner, Setting, milliseconds};
 use crate::screen::normalize::Normalizer;
 
-/// Time for a whole-suite collection.
-const LIMIT: Duration = Duration::from_mins(10);
+/// How much later than its own watchers the runner takes a discovery for hanging.
+const LATER: Duration = Duration::from_secs(10);
 
-/// Collects everything in one process; `tests` empty = the repository's own testpaths.
+/// What is to be collected, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Arguments; none means the repository's own testpaths.
+    pub tests: &'a [String],
+    pub options: &'a [String],
+    /// What importing one file may take.
+    pub limit: Duration,
+}
+
+/// Collects everything. What is `known` to end the process, or to hang, is not imported again.
 ///
 /// # Errors
-/// A repository error when pytest cannot be configured (conftest, options), harness errors otherwise.
+/// A repository error when pytest cannot be configured (conftest, options), or what runs between the files does not come
+/// to its end; harness errors otherwise.
 pub fn discover(
     backend: &dyn Backend,
     setting: &Setting,
-    tests: &[String],
-    options: &[String],
+    wanted: &Wanted<'_>,
+    known: &[AtFault],
 ) -> Result<(Discovered, String)> {
+    let mut known = known.to_vec();
     let mut tries = 1..again::TRIES;
     loop {
         // A runner that broke or was killed says nothing about the tests.
-        match discover_once(backend, setting, tests, options) {
+        match discover_once(backend, setting, wanted, &known) {
             Err(Trouble::Harness(error)) if tries.next().is_none() => return Err(error),
             Err(Trouble::Harness(_)) => crate::interrupt::check()?,
+            Err(Trouble::Killed(fault)) if tries.next().is_none() => {
+                tries = 1..again::TRIES;
+                remember(&mut known, fault)?;
+            }
+            Err(Trouble::Killed(_)) => crate::interrupt::check()?,
+            Err(Trouble::Of(fault)) => remember(&mut known, fault)?,
             Err(Trouble::Repository(error)) => return Err(error),
             Ok(found) => return Ok(found),
         }
     }
 }
 
+/// Leaves a place out from now on.
+fn remember(known: &mut Vec<AtFault>, fault: AtFault) -> Result<()> {
+    if fault.place.is_empty() || known.iter().any(|one| one.place == fault.place) {
+        return Err(Error::repository(format!("collecting does not come to its end: {}", fault.text))
+            .with_hint("run `python -m pytest --collect-only` in the repository to see the same"));
+    }
+    known.push(fault);
+    Ok(())
+}
+
 /// Whose trouble a collection is in.
 enum Trouble {
     Harness(Error),
     Repository(Error),
+    /// That of the file that was being imported; of an empty place, when none was.
+    Of(AtFault),
+    /// The same, if it is killed again.
+    Killed(AtFault),
 }
 
 impl From<Error> for Trouble {
@@ -50,16 +82,17 @@ impl From<Error> for Trouble {
 fn discover_once(
     backend: &dyn Backend,
     setting: &Setting,
-    tests: &[String],
-    options: &[String],
+    wanted: &Wanted<'_>,
+    known: &[AtFault],
 ) -> Result<(Discovered, String), Trouble> {
     let mut runner = Runner::start(backend, setting)?;
     let request = Request::Discover {
-        args: tests.to_vec(),
-        options: options.to_vec(),
-        timeout_ms: milliseconds(LIMIT),
+        args: wanted.tests.to_vec(),
+        options: wanted.options.to_vec(),
+        timeout_ms: milliseconds(wanted.limit),
+        known: known.to_vec(),
     };
-    match runner.ask(&request, LIMIT)? {
+    match runner.ask(&request, wanted.limit + LATER)? {
         Answer::Discovered(found) => Ok((*found, runner.pytest.clone())),
         Answer::Failed { stage, error } => {
             Err(Error::repository(format!("pytest cannot {stage}: {}", error.exception.unwrap_or_default()))
@@ -67,16 +100,27 @@ fn discover_once(
                 .with_hint("run `python -m pytest --collect-only` in the repository to see the same")
                 .into())
         }
-        Answer::Died { exit, .. } => {
-            let error = Error::repository(format!("collecting ends the process: {exit:?}"));
+        Answer::Died { exit, place, .. } => {
+            let fault = at_fault(place, "error", |what| format!("{what} ends the process: {exit:?}"));
             let killed = exit == ProcessExit::Signaled { signal: SIGKILL };
-            Err(if killed { Trouble::Harness(error) } else { Trouble::Repository(error) })
+            Err(if killed { Trouble::Killed(fault) } else { Trouble::Of(fault) })
         }
-        Answer::TimedOut { .. } => {
-            Err(Error::repository(format!("collecting takes longer than {} s", LIMIT.as_secs())).into())
+        Answer::TimedOut { place, .. } => {
+            let seconds = wanted.limit.as_secs_f64();
+            let told = |what: &str| format!("{what} takes longer than the limit of {seconds} s");
+            Err(Trouble::Of(at_fault(place, "timed_out", told)))
         }
         other => Err(runner.unexpected(&other).into()),
     }
+}
+
+fn at_fault(place: Option<String>, kind: &str, told: impl Fn(&str) -> String) -> AtFault {
+    let place = place.unwrap_or_default();
+    let what = match place.as_str() {
+        "" => "what pytest loads before the first test file, or runs between files,".to_owned(),
+        place => format!("importing {place}"),
+    };
+    AtFault { text: told(&what), kind: kind.to_owned(), place }
 }
 
 /// Groups what was discovered.

@@ -106,7 +106,11 @@ fn unsupported_item(item: &Item, normalizer: &Normalizer) -> Uncollected {
 pub fn uncollected(errors: &[CollectError], normalizer: &Normalizer) -> Vec<Uncollected> {
     let mut rows: BTreeMap<String, Uncollected> = BTreeMap::new();
     for error in errors {
-        let cause = if error.kind == "skipped" { Cause::Skipped } else { Cause::CollectionError };
+        let cause = match error.kind.as_str() {
+            "skipped" => Cause::Skipped,
+            "timed_out" => Cause::TimesOut,
+            _ => Cause::CollectionError,
+        };
         let file = if error.file.is_empty() { error.node_id.clone() } else { error.file.clone() };
         let file = normalizer.id(&file).0;
         let text = normalizer.output(&error.text, &[], &mut BTreeMap::new());

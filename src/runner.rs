@@ -5,6 +5,7 @@
 //! Trouble with the runner is an [`Error`] with [`Fault::Harness`](crate::error::Fault::Harness), never a result.
 
 pub mod protocol;
+pub mod report;
 
 use std::collections::BTreeMap;
 use std::io::BufReader;
@@ -16,7 +17,8 @@ use crate::backend::{Backend, Job, JobLimits, Mount, Network, Places, Process};
 use crate::error::{Error, Result};
 use crate::record::id::{hash_parts, sha256_hex};
 use crate::store::Cache;
-use protocol::{Answer, Numbered, OutputLimits, PROTOCOL, Request, RunnerIsolation, RunnerWorld};
+use protocol::{Answer, Frame, OutputLimits, PROTOCOL, ProcessExit, Request, RunnerIsolation, RunnerWorld};
+use report::GroupDone;
 
 macro_rules! python_files {
     ($($name:literal),* $(,)?) => {
@@ -31,6 +33,7 @@ const FILES: &[(&str, &str)] = python_files![
     "children.py",
     "collect.py",
     "descriptors.py",
+    "discovery.py",
     "disruptive.py",
     "followed.py",
     "following/sitecustomize.py",
@@ -169,7 +172,7 @@ impl Setting {
 #[derive(Debug)]
 pub struct Runner {
     process: Box<dyn Process>,
-    answers: Receiver<Result<Numbered, String>>,
+    answers: Receiver<Result<Frame, String>>,
     next_id: u64,
     /// Its channel has ended, and so it has.
     ended: bool,
@@ -253,41 +256,46 @@ impl Runner {
         Ok(id)
     }
 
-    /// Waits for an answer to request `id`.
-    fn receive(&mut self, id: u64, limit: Duration) -> Result<Answer> {
+    /// Waits for an answer to request `id`; none when none comes in time. One that cannot be read answers the request
+    /// in flight, of which there is never more than one.
+    fn receive(&mut self, id: u64, limit: Duration) -> Result<Option<Answer>> {
         let deadline = Instant::now() + limit;
         loop {
             let wait = deadline.saturating_duration_since(Instant::now()).min(Duration::from_millis(200));
             match self.answers.recv_timeout(wait) {
-                Ok(Ok(numbered)) if numbered.id == id => return Ok(numbered.answer),
-                Ok(Ok(_)) => {}
+                Ok(Ok(Frame::Answer(numbered))) if numbered.id == id => return Ok(Some(numbered.answer)),
+                Ok(Ok(Frame::Answer(_))) => {}
+                Ok(Ok(Frame::Unreadable(reason))) => return Ok(Some(Answer::Unreadable { reason })),
                 Ok(Err(trouble)) => {
-                    self.ended = true;
+                    // Nobody knows where its next answer starts.
+                    self.process.end();
                     return Err(self.trouble(&trouble));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     self.ended = true;
                     return Err(self.trouble("the runner ended"));
                 }
-                Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
-                    return Err(self.trouble(&format!("no answer within {} s", limit.as_secs())));
-                }
+                Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => return Ok(None),
                 Err(RecvTimeoutError::Timeout) => crate::interrupt::check()?,
             }
         }
     }
 
-    /// Sends a request and waits for its (first) answer.
+    /// Sends a request and waits for its (first) answer, so long after each sign of work.
     ///
     /// # Errors
     /// Harness errors: no answer in time, a broken pipe, trouble inside the runner.
     pub fn ask(&mut self, request: &Request, limit: Duration) -> Result<Answer> {
         let id = self.send(request)?;
-        match self.receive(id, limit + GRACE)? {
-            Answer::InternalError { traceback } => {
-                Err(Error::harness("the runner failed").with_detail(traceback))
+        loop {
+            match self.receive(id, limit + GRACE)? {
+                Some(Answer::Collecting { .. }) => {}
+                Some(Answer::InternalError { traceback }) => {
+                    return Err(Error::harness("the runner failed").with_detail(traceback));
+                }
+                Some(answer) => return Ok(answer),
+                None => return Err(self.trouble(&silent(limit + GRACE))),
             }
-            answer => Ok(answer),
         }
     }
 
@@ -300,7 +308,7 @@ impl Runner {
         items: &[usize],
         repeat: u32,
         (case_timeout, group_timeout): (Duration, Duration),
-        mut each: impl FnMut(protocol::GroupDone) -> Result<()>,
+        mut each: impl FnMut(GroupDone) -> Result<()>,
     ) -> Result<Ran> {
         let request = Request::Run {
             items: items.to_vec(),
@@ -310,18 +318,32 @@ impl Runner {
         };
         let id = self.send(&request)?;
         for done in 0..repeat {
-            match self.receive(id, group_timeout + GRACE)? {
-                Answer::GroupDone(mut report) => {
-                    if report.exit == (protocol::ProcessExit::Signaled { signal: protocol::SIGKILL }) {
-                        report.raw_output.extend(self.out_of_memory());
+            let limit = group_timeout + GRACE;
+            let unusable = |text: String| Ok(Ran::Broke { exit: ProcessExit::Unusable, text, done });
+            match self.receive(id, limit)? {
+                Some(Answer::GroupDone(attempted)) => match attempted.read() {
+                    Ok(mut report) => {
+                        if report.exit == (ProcessExit::Signaled { signal: protocol::SIGKILL }) {
+                            report.raw_output.extend(self.out_of_memory());
+                        }
+                        each(report)?;
                     }
-                    each(*report)?;
+                    Err(reason) => return unusable(reason),
+                },
+                Some(Answer::Unreadable { reason }) => return unusable(reason),
+                Some(Answer::InternalError { traceback }) => {
+                    return unusable(format!("the runner failed:\n{traceback}"));
                 }
-                Answer::Died { level, exit } => return Ok(Ran::ServerDied { level, exit, done }),
-                Answer::InternalError { traceback } => {
-                    return Err(Error::harness("the runner failed").with_detail(traceback));
+                Some(Answer::Died { exit, .. }) => {
+                    let text =
+                        "the process that started the attempt was ended, or stopped, as well".to_owned();
+                    return Ok(Ran::Broke { exit, text, done });
                 }
-                other => return Err(self.unexpected(&other)),
+                None => {
+                    let exit = ProcessExit::TimedOut { scope: "group".into(), index: None };
+                    return Ok(Ran::Broke { exit, text: silent(limit), done });
+                }
+                Some(other) => return Err(self.unexpected(&other)),
             }
         }
         Ok(Ran::All)
@@ -348,11 +370,12 @@ impl Runner {
         }
     }
 
-    /// Whether the interpreter, or one above it that was reading a request, was killed by a process of its own sandbox,
-    /// or the kernel, and not with the sandbox.
+    /// Whether the interpreter, or one above it that was reading a request, was killed or stopped by a process of its
+    /// own sandbox, or the kernel, and not with the sandbox.
     pub fn was_killed(&mut self) -> bool {
         const KILLED: i32 = 128 + nix::libc::SIGKILL;
-        self.ended && matches!(self.process.code_inside(), Some(KILLED | LOST_REQUEST))
+        const STOPPED: i32 = 128 + nix::libc::SIGSTOP;
+        self.ended && matches!(self.process.code_inside(), Some(KILLED | STOPPED | LOST_REQUEST))
     }
 
     /// A harness error for an answer that does not fit the question.
@@ -372,8 +395,12 @@ impl Runner {
 pub enum Ran {
     /// Every attempt was reported.
     All,
-    /// A server process died after `done` attempts; the stack is shorter now.
-    ServerDied { level: String, exit: protocol::ProcessExit, done: u32 },
+    /// After `done` attempts a process above the group ended, or what came of an attempt cannot be used.
+    Broke { exit: ProcessExit, text: String, done: u32 },
+}
+
+fn silent(limit: Duration) -> String {
+    format!("no answer within {} s", limit.as_secs())
 }
 
 /// Whole milliseconds of a limit.

@@ -19,7 +19,8 @@ use std::collections::BTreeMap;
 use crate::error::Result;
 use crate::record::collected::Group;
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method, TimeScope};
-use crate::runner::protocol::{GroupDone, ProcessExit, TraceMode};
+use crate::runner::protocol::{ProcessExit, TraceMode};
+use crate::runner::report::GroupDone;
 use normalize::Normalizer;
 use pool::{Run, Task};
 
@@ -122,6 +123,7 @@ pub fn attempt_of(
             scope: if scope == "case" { TimeScope::Case } else { TimeScope::Group },
             case: index.map(|index| normalizer.id(&node_id(index)).0),
         },
+        ProcessExit::Unusable => Exit::Unusable,
     };
     let raw_output = match &done.pytest_error {
         Some(error) => format!("{}\n{error}", done.raw_output),

@@ -18,7 +18,8 @@ use crate::error::{Error, Result};
 use crate::record::id::hash_parts;
 use crate::record::outcome::{Attempt, Exit};
 use crate::record::trace::{FunctionCalls, Totals, Traced};
-use crate::runner::protocol::{ImportTrace, TraceMode};
+use crate::runner::protocol::TraceMode;
+use crate::runner::report::{GroupTrace, ImportTrace};
 use crate::screen::journal::Journal;
 use crate::screen::pool::{Event, Pool, Run, Task};
 use crate::screen::{attempt_of, node_id, tasks};
@@ -40,6 +41,9 @@ struct Sighting {
     same_outcome: bool,
     /// Whether it came to its end, with nothing lost.
     complete: bool,
+    /// Why what was reported cannot be what the tracer wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
 }
 
 /// Traces of one repository.
@@ -178,13 +182,16 @@ impl Traces {
         if first.child_calls != second.child_calls {
             unstable_functions.push("(children)".into());
         }
+        for refused in [&first.refused, &second.refused].into_iter().flatten() {
+            unstable_functions.push(format!("(the trace was refused: {refused})"));
+        }
         let complete = first.complete && second.complete;
         let totals = Totals::of(&first.functions, is_test);
-        let in_tree: u64 = second.functions.iter().map(|function| function.calls).sum();
+        let in_tree = second.functions.iter().map(|function| function.calls).fold(0, u64::saturating_add);
         let outside = second.total_calls.unwrap_or(in_tree).saturating_sub(in_tree);
         let traced = Traced {
             group_id: id.to_owned(),
-            total_calls: totals.trace_length + outside,
+            total_calls: totals.trace_length.saturating_add(outside),
             totals,
             functions: Vec::new(),
             child_calls: first.child_calls,
@@ -241,11 +248,18 @@ fn decode(bytes: &[u8]) -> Option<Sighting> {
 }
 
 fn sighting(
-    trace: Option<crate::runner::protocol::GroupTrace>,
+    trace: Option<std::result::Result<GroupTrace, String>>,
     import: Option<&ImportTrace>,
     same_outcome: bool,
     finished: bool,
 ) -> Sighting {
+    let import = import.map(|import| import.check().map(|()| import)).transpose();
+    let (trace, import) = match (trace.transpose(), import) {
+        (Ok(trace), Ok(import)) => (trace, import),
+        (Err(refused), _) | (_, Err(refused)) => {
+            return Sighting { same_outcome, refused: Some(refused), ..Sighting::default() };
+        }
+    };
     let complete = finished && trace.as_ref().is_some_and(|trace| trace.complete);
     let (functions, total_calls, child_calls, starts_threads) = trace
         .map(|trace| (trace.functions, trace.total_calls, trace.child_calls, trace.starts_threads))
@@ -263,6 +277,7 @@ fn sighting(
         import_files,
         same_outcome,
         complete,
+        refused: None,
     }
 }
 
@@ -322,6 +337,7 @@ mod tests {
             import_files: vec!["a.py".into()],
             same_outcome: true,
             complete: true,
+            refused: None,
         };
         traces.write("t.py::test", &sighting).expect("writes");
         assert_eq!(traces.read("t.py::test").expect("reads").as_ref(), Some(&sighting));

@@ -247,8 +247,13 @@ fn supervise(lifeline: BorrowedFd<'_>, reaper: &SignalFd, payload: Pid, most: Op
     };
     loop {
         loop {
-            match waitpid(None::<Pid>, Some(WaitPidFlag::WNOHANG)) {
+            match waitpid(None::<Pid>, Some(WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED)) {
                 Ok(WaitStatus::Exited(pid, code)) if pid == payload => return Ok(code),
+                // Nobody would let it go on.
+                Ok(WaitStatus::Stopped(pid, _)) if pid == payload => {
+                    killed();
+                    return Ok(128 + Signal::SIGSTOP as i32);
+                }
                 Ok(WaitStatus::Signaled(pid, signal, _)) if pid == payload => return Ok(128 + signal as i32),
                 Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => break,
                 Ok(_) | Err(Errno::EINTR) => {}

@@ -163,7 +163,7 @@ fn all_groups<'a>(assembled: &'a Assembled<'_>) -> impl Iterator<Item = &'a Grou
 /// does and none is worse.
 pub fn outcome(attempt: &Attempt) -> &'static str {
     match &attempt.exit {
-        Exit::Exited { .. } | Exit::Signaled { .. } => "crashed",
+        Exit::Exited { .. } | Exit::Signaled { .. } | Exit::Unusable => "crashed",
         Exit::TimedOut { .. } => "timed-out",
         Exit::NotCollected => "not-collected",
         Exit::Finished => {
@@ -191,5 +191,6 @@ fn exit(exit: &Exit) -> String {
         }
         Exit::TimedOut { scope: TimeScope::Group, .. } => "group over its time limit".to_owned(),
         Exit::NotCollected => "file not collected".to_owned(),
+        Exit::Unusable => "report cannot be used".to_owned(),
     }
 }

@@ -1,8 +1,10 @@
 //! A repository's way up to its groups: source → environment → collect.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::backend::{Backend, Places, docker};
 use crate::collect;
@@ -13,6 +15,7 @@ use crate::record::collected::Collected;
 use crate::record::environment::{Built, ImageName};
 use crate::record::id::hash_parts;
 use crate::record::source::Pinned;
+use crate::runner::protocol::AtFault;
 use crate::runner::{self, Setting};
 use crate::screen::conditions::Conditions;
 use crate::screen::world::{self, WorldSetting};
@@ -92,13 +95,20 @@ impl Preparation<'_> {
         let progress = |text: &str| stage.message(text);
         let Pipeline { cache, tools, machine, .. } = *self.pipeline;
         let place = machine.place(self.repo, tools, &progress)?;
-        let gate = |candidate: &environment::Candidate<'_>| self.gate(&place, candidate);
+        let known = RefCell::new(Vec::new());
+        let gate = |candidate: &environment::Candidate<'_>| self.gate(&place, &known, candidate);
         let tools = place.tools.as_ref().unwrap_or(tools);
         environment::build(pinned, self.repo, cache, &place.backend, tools, &gate, &progress)
     }
 
-    /// Collects in a candidate environment: does it hold what the tests import? What is written goes with the runner.
-    fn gate(&self, place: &Place, candidate: &environment::Candidate<'_>) -> Result<environment::GateReport> {
+    /// Collects in a candidate environment: does it hold what the tests import? What is written goes with the runner. Files that hang
+    /// are `known` from then on, and not imported in the next candidate.
+    fn gate(
+        &self,
+        place: &Place,
+        known: &RefCell<Vec<AtFault>>,
+        candidate: &environment::Candidate<'_>,
+    ) -> Result<environment::GateReport> {
         let backend = &*place.backend;
         let runner = runner::unpack(self.pipeline.cache)?;
         let env = world::base_environment(backend.places(), candidate.env);
@@ -111,7 +121,8 @@ impl Preparation<'_> {
             &runner,
             &self.pipeline.config.limits,
         );
-        let found = match collect::discover(backend, &setting, candidate.tests, &[]) {
+        let wanted = collect::Wanted { tests: candidate.tests, options: &[], limit: self.import_limit() };
+        let found = match collect::discover(backend, &setting, &wanted, &known.borrow()) {
             Ok((found, _)) => found,
             Err(error) if error.fault() == Fault::Repository => {
                 let failure = format!("{error}\n{}", error.detail().unwrap_or_default());
@@ -120,14 +131,20 @@ impl Preparation<'_> {
             Err(error) => return Err(error),
         };
         let files: BTreeSet<String> = found.items.iter().map(|item| item.file.clone()).collect();
+        known.replace(found.at_fault.into_iter().filter(|one| one.kind == "timed_out").collect());
         Ok(environment::GateReport {
             collected: found.items.len(),
-            collection_errors: found.errors.iter().filter(|error| error.kind == "error").count(),
+            collection_errors: found.errors.iter().filter(|error| error.kind != "skipped").count(),
             missing_modules: found.errors.iter().filter_map(|error| error.missing_module.clone()).collect(),
             failure: None,
             files: files.into_iter().collect(),
             switched_off: found.neutralise.into_iter().map(Into::into).collect(),
         })
+    }
+
+    /// What importing a file may take: as long as running one of its groups.
+    fn import_limit(&self) -> Duration {
+        self.pipeline.config.screen.group_timeout
     }
 
     fn setting(&self, built: &Built) -> Result<Setting> {
@@ -191,7 +208,9 @@ impl Preparation<'_> {
         } else {
             stage.message("pytest collects");
             let options = built.quiet_options();
-            let (found, pytest) = collect::discover(&*backend, &setting, &built.tests, &options)?;
+            let wanted =
+                collect::Wanted { tests: &built.tests, options: &options, limit: self.import_limit() };
+            let (found, pytest) = collect::discover(&*backend, &setting, &wanted, &[])?;
             let collected = collect::collected(&found, pytest, &normalizer)?;
             fs_err::create_dir_all(&folder)?;
             write_sealed(&path, &collected)?;

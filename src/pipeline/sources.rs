@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use crate::code::read_source;
 use crate::python_source::SourceFile;
 
 /// What was read so far.
@@ -27,7 +28,7 @@ impl Sources {
         if let Some(known) = files.get(path) {
             return known.clone();
         }
-        let bytes = fs_err::read(self.tree.join(path)).ok();
+        let bytes = read_source(&self.tree, path);
         let file = bytes.and_then(|bytes| SourceFile::parse(path, &String::from_utf8_lossy(&bytes)));
         let file = file.map(Rc::new);
         files.insert(path.to_owned(), file.clone());

@@ -65,6 +65,8 @@ pub enum Exit {
     Signaled { signal: i32 },
     /// The file could not be collected in this attempt; what pytest said is in the raw output.
     NotCollected,
+    /// What it reported cannot be used; the raw output says why.
+    Unusable,
     /// Over a limit; `case` is the case that was running.
     TimedOut { scope: TimeScope, case: Option<String> },
 }
@@ -128,8 +130,8 @@ impl Attempt {
             parts.push(case.stdout.clone());
             parts.push(case.stderr.clone());
         }
-        // Why a file cannot be collected is told by a traceback, which may show anything.
-        if self.exit != Exit::NotCollected {
+        // Why a file cannot be collected is told by a traceback, which may show anything, and so may a malformed report.
+        if !matches!(self.exit, Exit::NotCollected | Exit::Unusable) {
             parts.push(self.raw_output.clone());
         }
         hash_parts(&parts)

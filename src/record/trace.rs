@@ -2,6 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+/// More calls than any attempt can make, and a number that every reader of the dataset keeps exactly.
+pub const MOST_CALLS: u64 = 1 << 53;
+/// Longest path of a file in a trace, in bytes.
+const LONGEST_PATH: usize = 4096;
+
 /// Calls into one function (one code object) of the tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionCalls {
@@ -32,6 +37,39 @@ pub struct Totals {
     pub executed_lines: Option<u64>,
 }
 
+/// Whether a tracer can have written these: in the order of their first calls, in files of the tree, not more calls than
+/// there can be.
+///
+/// # Errors
+/// What it cannot have written, in words.
+pub fn check_calls(functions: &[FunctionCalls]) -> Result<(), String> {
+    let mut calls = 0_u64;
+    for (order, function) in functions.iter().enumerate() {
+        check_path(&function.file)?;
+        if u32::try_from(order) != Ok(function.order) {
+            return Err(format!("function {order} is number {} in the order of first calls", function.order));
+        }
+        calls = calls.saturating_add(function.calls);
+        if calls > MOST_CALLS {
+            return Err(format!("{calls} calls"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a text is the path of a file in the tree: relative, without steps up or aside.
+///
+/// # Errors
+/// That it is none, in words.
+pub fn check_path(path: &str) -> Result<(), String> {
+    let plain = |part: &str| !matches!(part, "" | "." | "..");
+    if path.len() <= LONGEST_PATH && !path.contains('\0') && path.split('/').all(plain) {
+        return Ok(());
+    }
+    let shown: String = path.chars().take(100).collect();
+    Err(format!("{shown:?} is no path in the tree"))
+}
+
 impl Totals {
     /// Adds up; `is_test` tells test files by their path.
     pub fn of(functions: &[FunctionCalls], is_test: impl Fn(&str) -> bool) -> Self {
@@ -41,8 +79,8 @@ impl Totals {
         files.dedup();
         let outside = called().filter(|function| !is_test(&function.file));
         Totals {
-            trace_length: called().map(|function| function.calls).sum(),
-            package_calls: outside.map(|function| function.calls).sum(),
+            trace_length: called().map(|function| function.calls).fold(0, u64::saturating_add),
+            package_calls: outside.map(|function| function.calls).fold(0, u64::saturating_add),
             files,
             unique_functions: u32::try_from(called().count()).unwrap_or(u32::MAX),
             executed_lines: executed_lines(functions),
@@ -150,6 +188,13 @@ mod tests {
         let mut blind = functions;
         blind[0].lines = None;
         assert_eq!(Totals::of(&blind, |_| false).executed_lines, None);
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_do_not_wrap() {
+        let functions = [call("a.py", "f", u64::MAX, None), call("b.py", "g", u64::MAX, None)];
+        assert_eq!(Totals::of(&functions, |_| false).package_calls, u64::MAX);
+        assert!(check_calls(&functions).is_err());
     }
 
     #[test]

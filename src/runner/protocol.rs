@@ -8,6 +8,8 @@ use std::io::{BufRead, Read};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::report::{Attempted, ImportTrace};
+
 /// Longest answer that is read, in bytes: far more than the report of any group, whose memory is bounded.
 const LONGEST_ANSWER: usize = 1 << 30;
 
@@ -25,11 +27,14 @@ pub enum Request {
         limits: OutputLimits,
         world: RunnerWorld,
     },
-    /// Collect everything in one process; `args` empty = the repository's own testpaths.
+    /// Collect everything; `args` empty = the repository's own testpaths.
     Discover {
         args: Vec<String>,
         options: Vec<String>,
+        /// Limit of each file.
         timeout_ms: u64,
+        /// What is not to be imported again.
+        known: Vec<AtFault>,
     },
     /// Configure pytest as for `file` and load its directory's initial conftests.
     OpenDirectory {
@@ -99,10 +104,14 @@ pub enum Answer {
     Refused {
         reason: String,
     },
+    /// A discovery is still at work.
+    Collecting {
+        file: String,
+    },
     Discovered(Box<Discovered>),
     DirectoryReady {},
     FileReady(Box<FileReady>),
-    GroupDone(Box<GroupDone>),
+    GroupDone(Box<Attempted>),
     Closed {},
     /// Configuration or conftest trouble of the repository.
     Failed {
@@ -113,13 +122,23 @@ pub enum Answer {
     Died {
         level: String,
         exit: ProcessExit,
+        /// What a discovery was importing; empty for nothing.
+        #[serde(default)]
+        place: Option<String>,
     },
     TimedOut {
         level: String,
+        #[serde(default)]
+        place: Option<String>,
     },
     /// The runner itself is in trouble; never a test's result.
     InternalError {
         traceback: String,
+    },
+    /// The runner's, but with content that it should not have; never sent.
+    #[serde(skip)]
+    Unreadable {
+        reason: String,
     },
 }
 
@@ -145,9 +164,19 @@ pub struct Failure {
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum ProcessExit {
     Finished,
-    Exited { code: i32 },
-    Signaled { signal: i32 },
-    TimedOut { scope: String, index: Option<i64> },
+    Exited {
+        code: i32,
+    },
+    Signaled {
+        signal: i32,
+    },
+    TimedOut {
+        scope: String,
+        index: Option<i64>,
+    },
+    /// What it reported cannot be used; never sent.
+    #[serde(skip)]
+    Unusable,
 }
 
 /// The signal that no process can catch: the kernel sends it for want of memory, people send it, and so can a test.
@@ -160,10 +189,23 @@ pub struct Discovered {
     pub errors: Vec<CollectError>,
     #[serde(default)]
     pub deselected: usize,
+    /// Files and conftests whose import ended the process or went over the limit.
+    #[serde(default)]
+    pub at_fault: Vec<AtFault>,
     #[serde(default)]
     pub config: Value,
     #[serde(default)]
     pub neutralise: Vec<Neutralise>,
+}
+
+/// A test file or conftest whose import ended the process or went over its limit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AtFault {
+    /// Its path in the tree.
+    pub place: String,
+    /// As in [`CollectError`].
+    pub kind: String,
+    pub text: String,
 }
 
 /// A plugin that must be kept quiet, and the options that do it.
@@ -208,7 +250,7 @@ pub struct CollectError {
     #[serde(default)]
     pub node_id: String,
     pub file: String,
-    /// `error` or `skipped`.
+    /// `error`, `skipped` or `timed_out`.
     pub kind: String,
     #[serde(default)]
     pub exception: Option<String>,
@@ -228,91 +270,6 @@ pub struct FileReady {
     pub import: Option<ImportTrace>,
 }
 
-/// One attempt of one group.
-#[derive(Debug, Clone, Deserialize)]
-pub struct GroupDone {
-    #[serde(default)]
-    pub attempt: u32,
-    pub cases: Vec<CaseReport>,
-    pub exit: ProcessExit,
-    #[serde(default)]
-    pub leftover: u32,
-    #[serde(default)]
-    pub connections: Vec<String>,
-    #[serde(default)]
-    pub raw_output: String,
-    /// Index of the case that was running when the process ended.
-    #[serde(default)]
-    pub running: Option<i64>,
-    /// Text of pytest's own trouble (INTERNALERROR, `pytest.exit`).
-    #[serde(default)]
-    pub pytest_error: Option<String>,
-    /// Items that a hook of the repository deselected.
-    #[serde(default)]
-    pub deselected: Vec<Option<i64>>,
-    pub duration_ms: f64,
-    #[serde(default)]
-    pub trace: Option<GroupTrace>,
-}
-
-/// One case of an attempt.
-#[derive(Debug, Clone, Deserialize)]
-pub struct CaseReport {
-    /// Index of the item; negative for one that a hook of the repository made up.
-    pub index: i64,
-    pub outcome: crate::record::outcome::Outcome,
-    #[serde(default)]
-    pub phase: Option<String>,
-    #[serde(default)]
-    pub exception: Option<String>,
-    #[serde(default)]
-    pub message: Option<String>,
-    #[serde(default)]
-    pub stdout: String,
-    #[serde(default)]
-    pub stderr: String,
-    #[serde(default)]
-    pub duration_ms: f64,
-    /// Processes the runner knows of, for normalization.
-    #[serde(default)]
-    pub process_ids: Vec<u32>,
-    /// SHA-256 over all bytes of a stream that is cut.
-    #[serde(default)]
-    pub stdout_sha256: Option<String>,
-    #[serde(default)]
-    pub stderr_sha256: Option<String>,
-}
-
-/// Calls seen while the cases ran.
-#[derive(Debug, Clone, Deserialize)]
-pub struct GroupTrace {
-    pub functions: Vec<crate::record::trace::FunctionCalls>,
-    #[serde(default)]
-    pub total_calls: Option<u64>,
-    /// Calls in child interpreters, as far as they were followed.
-    #[serde(default)]
-    pub child_calls: u64,
-    /// Whether the group started threads, as far as the mode of tracing shows it.
-    #[serde(default)]
-    pub starts_threads: bool,
-    /// False when the test took the profiler away.
-    #[serde(default = "yes")]
-    pub complete: bool,
-}
-
-fn yes() -> bool {
-    true
-}
-
-/// Calls and module bodies seen while the file and its conftests were imported.
-#[derive(Debug, Clone, Deserialize)]
-pub struct ImportTrace {
-    #[serde(default)]
-    pub calls: u64,
-    #[serde(default)]
-    pub files: Vec<String>,
-}
-
 /// Encodes a request as a frame.
 ///
 /// # Errors
@@ -327,11 +284,19 @@ pub fn encode(id: u64, request: &Request) -> Result<Vec<u8>, String> {
     Ok(frame)
 }
 
+/// A frame with the right token.
+#[derive(Debug)]
+pub enum Frame {
+    Answer(Numbered),
+    /// Its content is no answer, for this reason.
+    Unreadable(String),
+}
+
 /// Reads the next answer with this token, skipping whatever else is on the pipe; `None` at its end.
 ///
 /// # Errors
-/// A read error, or a frame with the right token whose content is not an answer.
-pub fn read_answer(pipe: &mut impl BufRead, token: &str) -> Result<Option<Numbered>, String> {
+/// A read error, or a frame that is too long or breaks off.
+pub fn read_answer(pipe: &mut impl BufRead, token: &str) -> Result<Option<Frame>, String> {
     let mark = format!("@gistmill {token} ");
     loop {
         if !skip_to_line_starting_with(pipe, mark.as_bytes())? {
@@ -348,9 +313,10 @@ pub fn read_answer(pipe: &mut impl BufRead, token: &str) -> Result<Option<Number
         if text.len() < length {
             return Err(format!("an answer breaks off after {} of {length} bytes", text.len()));
         }
-        return serde_json::from_slice(&text)
-            .map(Some)
-            .map_err(|error| format!("an answer cannot be read: {error}: {}", excerpt(&text)));
+        return Ok(Some(match serde_json::from_slice(&text) {
+            Ok(answer) => Frame::Answer(answer),
+            Err(error) => Frame::Unreadable(format!("an answer cannot be read: {error}: {}", excerpt(&text))),
+        }));
     }
 }
 
@@ -413,7 +379,8 @@ mod tests {
         let json = r#"{"id":3,"type":"closed"}"#;
         let text = format!("noise@gistmill t 5 {}\n@gistmill wrong 3 abc{}tail", json, frame("t", json));
         let mut pipe = text.as_bytes();
-        let answer = read_answer(&mut pipe, "t").expect("reads").expect("is there");
+        let frame = read_answer(&mut pipe, "t").expect("reads").expect("is there");
+        let Frame::Answer(answer) = frame else { panic!("{frame:?}") };
         assert_eq!(answer.id, 3);
         assert!(matches!(answer.answer, Answer::Closed {}));
         assert!(read_answer(&mut pipe, "t").expect("reads").is_none());
@@ -425,6 +392,19 @@ mod tests {
             let text = format!("\n@gistmill t {length} {{\"id\":1");
             let read = read_answer(&mut text.as_bytes(), "t");
             assert!(matches!(read, Err(_) | Ok(None)), "{length}: {read:?}");
+        }
+    }
+
+    #[test]
+    fn a_frame_that_is_no_answer_does_not_hide_the_next() {
+        let good = r#"{"id":3,"type":"closed"}"#;
+        for bad in [r#"{"id":1,"type":"died"}"#, r#"{"id":1,"type":"closed","x":"\ud800"}"#, "[", "{}"] {
+            let text = frame("t", bad) + &frame("t", good);
+            let mut pipe = text.as_bytes();
+            let read = read_answer(&mut pipe, "t").expect("reads").expect("is there");
+            assert!(matches!(&read, Frame::Unreadable(why) if why.contains("cannot be read")), "{read:?}");
+            let next = read_answer(&mut pipe, "t").expect("reads").expect("is there");
+            assert!(matches!(next, Frame::Answer(Numbered { id: 3, .. })), "{next:?}");
         }
     }
 

@@ -17,8 +17,9 @@ use crate::error::{Error, Fault, Result};
 use crate::group::GroupKey;
 use crate::record::collected::Group;
 use crate::runner::protocol::{
-    Answer, CollectError, FileReady, GroupDone, ImportTrace, Item, ProcessExit, Request, SIGKILL, TraceMode,
+    Answer, CollectError, FileReady, Item, ProcessExit, Request, SIGKILL, TraceMode,
 };
+use crate::runner::report::{GroupDone, ImportTrace};
 use crate::runner::{Ran, Runner, Setting, milliseconds};
 
 /// How often a task is tried with a fresh runner, and an attempt that was killed is made.
@@ -38,7 +39,7 @@ pub struct Task {
     kills: u32,
     /// How often importing ended the process or took too long.
     ended: u32,
-    /// How often its only run was killed, or took the process above it down.
+    /// How often its only run was killed, took the process above it down, or left a report that cannot be used.
     fallen: u32,
 }
 
@@ -291,7 +292,7 @@ impl<'a> Worker<'a> {
             return Ok(());
         }
         if let ([run], Fault::Harness, TRIES..) = (task.runs.as_slice(), error.fault(), task.kills) {
-            let text = "every process in reach was killed while it ran, three times";
+            let text = "every process in reach was killed or stopped while it ran, three times";
             return self.tell_ended(&task, *run, &ProcessExit::Signaled { signal: SIGKILL }, text);
         }
         let places: Vec<&str> =
@@ -450,18 +451,19 @@ impl<'a> Worker<'a> {
                 Ok(true)
             }
             Ran::All => Ok(true),
-            Ran::ServerDied { exit, .. } => {
+            Ran::Broke { exit, text, .. } => {
                 if made > 0 {
                     task.fallen = 0;
                 }
-                self.server_died(task, exit)?;
+                self.broke(task, &exit, &text)?;
                 Ok(false)
             }
         }
     }
 
-    /// The group took the process above it down. Others of the task go on; the group is tried alone, then judged.
-    fn server_died(&mut self, task: &mut Task, exit: ProcessExit) -> Result<(), Trouble> {
+    /// The group took the process above it down, or left a report that cannot be used. Others of the task go on; the
+    /// group is tried alone, then judged.
+    fn broke(&mut self, task: &mut Task, exit: &ProcessExit, text: &str) -> Result<(), Trouble> {
         self.forget_runner();
         let Some(guilty) = task.runs.pop() else { return Ok(()) };
         if !task.runs.is_empty() {
@@ -470,8 +472,8 @@ impl<'a> Worker<'a> {
         if task.fallen + 1 < TRIES {
             self.queue().push(Task { fallen: task.fallen + 1, ..task.alone(guilty) });
         } else {
-            let text = "the process that started the attempt was ended as well, three times";
-            self.tell_ended(task, guilty, &exit, text)?;
+            let text = format!("{text}\n(three times in a row, in a fresh runner each time)");
+            self.tell_ended(task, guilty, exit, &text)?;
         }
         task.runs.clear();
         Ok(())
@@ -509,10 +511,13 @@ impl<'a> Worker<'a> {
 fn refused<T>(runner: &Runner, answer: Answer) -> Result<Opened<T>> {
     Ok(match answer {
         Answer::Failed { stage, error } => Opened::Refused(format!("{stage}: {}", error.text)),
-        Answer::Died { level, exit } => {
+        Answer::Died { level, exit, .. } => {
             Opened::Ended(format!("importing ends the {level} process: {exit:?}"))
         }
-        Answer::TimedOut { level } => Opened::Ended(format!("importing goes over the time limit ({level})")),
+        Answer::TimedOut { level, .. } => {
+            Opened::Ended(format!("importing goes over the time limit ({level})"))
+        }
+        Answer::Unreadable { reason } => Opened::Ended(reason),
         other => return Err(runner.unexpected(&other)),
     })
 }

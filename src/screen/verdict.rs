@@ -11,6 +11,8 @@ use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
 
 /// Longest excerpt in an evidence, in characters.
 const EXCERPT: usize = 4000;
+/// Signals that stop a process.
+const STOPS: [i32; 4] = [nix::libc::SIGSTOP, nix::libc::SIGTSTP, nix::libc::SIGTTIN, nix::libc::SIGTTOU];
 /// Longest line of a rendered observation, in characters.
 const LINE: usize = 400;
 
@@ -146,7 +148,11 @@ fn unfinished(group: &Group, first: &Attempt, seen: &[&Attempt]) -> Option<Verdi
         Exit::Exited { code } => {
             (Cause::Crashes, format!("the process left with exit code {code} before the test was over"))
         }
+        Exit::Signaled { signal } if STOPS.contains(signal) => {
+            (Cause::Crashes, format!("a process that the test runs in was stopped by signal {signal}"))
+        }
         Exit::Signaled { signal } => (Cause::Crashes, format!("the process was killed by signal {signal}")),
+        Exit::Unusable => (Cause::Crashes, "what the test leaves of its report cannot be used".to_owned()),
         Exit::NotCollected => {
             (Cause::CollectionError, "cannot be run when its file is collected alone".to_owned())
         }
@@ -296,6 +302,7 @@ pub fn describe(attempt: &Attempt) -> String {
         Exit::TimedOut { case: Some(case), .. } => parts.push(format!("over its time limit in {case}")),
         Exit::TimedOut { case: None, .. } => parts.push("over its time limit".into()),
         Exit::NotCollected => parts.push("its file cannot be collected".into()),
+        Exit::Unusable => parts.push("its report cannot be used".into()),
     }
     parts.join(", ")
 }
@@ -326,6 +333,7 @@ pub fn uncollected(row: &crate::record::collected::Uncollected) -> Verdict {
     let summary = match &row.cause {
         Cause::CollectionError => "pytest cannot collect this file",
         Cause::Skipped => "the whole file skips itself when it is collected",
+        Cause::TimesOut => "importing this file goes over the time limit",
         _ => "not a Python test function",
     };
     dropped(&row.group, row.cause.clone(), summary, &[], row.text.clone())

@@ -421,12 +421,15 @@ def reap(job):
     """The exit code of the job once it has ended; takes in whoever else has."""
     while True:
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
         except ChildProcessError:
             return None
         if pid == 0:
             return None
-        if pid == job:
+        if os.WIFSTOPPED(status):
+            if pid == job:  # nobody would let it go on
+                return 128 + signal.SIGSTOP
+        elif pid == job:
             return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
 
 

@@ -6,8 +6,8 @@ its child in the end and is killed. SIGCHLD is blocked while a server waits and 
 
 import ctypes
 import signal
-from os import WNOHANG, getpid, kill, listdir, waitpid
-from os import WEXITSTATUS, WIFEXITED, WTERMSIG
+from os import WNOHANG, WUNTRACED, getpid, kill, listdir, waitpid
+from os import WEXITSTATUS, WIFEXITED, WIFSTOPPED, WSTOPSIG, WTERMSIG
 from time import monotonic_ns
 
 _getsignal = signal.getsignal
@@ -53,16 +53,21 @@ class SignalState:
         _sigmask(_SETMASK, self.mask)
 
 
-def wait(pid, next_deadline):
+def wait(pid, next_deadline, may_stop=True):
     """Wait until process `pid` ends or a deadline passes; SIGCHLD must be blocked.
+
+    One that may not stop is killed as soon as somebody stops it: nobody would let it go on. Its wait status says so.
 
     `next_deadline()` gives the nearest deadline in monotonic nanoseconds, or None for no deadline; it is asked again
     several times a second, because the child may have moved on to its next case. Returns the wait status, or None when
     the deadline has passed.
     """
+    options = WNOHANG if may_stop else WNOHANG | WUNTRACED
     while True:
-        ended, status = waitpid(pid, WNOHANG)
-        if ended:
+        changed, status = waitpid(pid, options)
+        if changed:
+            if WIFSTOPPED(status):
+                kill_and_wait(pid)
             return status
         deadline = next_deadline()
         seconds = _LONGEST_SLEEP
@@ -83,6 +88,8 @@ def exit_of(status):
     """A wait status in the words of the protocol."""
     if WIFEXITED(status):
         return {"kind": "exited", "code": WEXITSTATUS(status)}
+    if WIFSTOPPED(status):
+        return {"kind": "signaled", "signal": WSTOPSIG(status)}
     return {"kind": "signaled", "signal": WTERMSIG(status)}
 
 

@@ -82,10 +82,10 @@ class Describer:
 
 def _line(item):
     try:
-        line = item.location[1]
+        line = int(item.location[1]) + 1
     except Exception:
         return None
-    return None if line is None else line + 1
+    return line if 0 < line < 1 << 32 else None
 
 
 def _cleaned(described):
@@ -139,7 +139,7 @@ def configuration(config):
         "rootdir": printable(str(config.rootpath)),
         "inifile": None if inipath is None else printable(str(inipath)),
         "plugins": [
-            {"name": distribution.project_name, "version": distribution.version}
+            {"name": printable(distribution.project_name), "version": printable(str(distribution.version))}
             for distribution in {dist.project_name: dist for _, dist in config.pluginmanager.list_plugin_distinfo()}.values()
         ],
         "args": [printable(str(argument)) for argument in config.args],

@@ -8,7 +8,7 @@ from time import monotonic_ns, perf_counter_ns
 
 from . import children, network
 from .collect import qualified_name, tail
-from .protocol import clean, printable
+from .protocol import clean
 from .server import EXIT_INTERNAL_ERROR, Forked
 from .shared import GroupReport
 
@@ -16,7 +16,6 @@ _sha256 = hashlib.sha256
 _format_exc = traceback.format_exc
 _MESSAGE_LIMIT = 4000
 _OUTPUT_LIMIT = 1 << 20
-_FINISHED_CODES = (0, 1, 5)
 
 
 class GroupRunner:
@@ -88,41 +87,19 @@ class GroupRunner:
         ftruncate(descriptor, 0)
 
     def _answer(self, request, attempt, exit, leftover, duration):
-        cases, done = [], None
-        extra = {}
-        for kind, value in self.report.records():
-            if kind == "case":
-                cases.append(value)
-            elif kind == "end":
-                done = value
-            elif kind == "internal":
-                self.server.channel.send(request["id"], "internal_error", level="group", attempt=attempt, traceback=value)
-                return
-            else:
-                extra[kind] = value
-        if done is not None and exit == {"kind": "exited", "code": 0}:
-            if done["pytest_exit"] in _FINISHED_CODES:
-                exit = {"kind": "finished"}
-            else:
-                exit["code"] = done["pytest_exit"]
         running, _ = self.report.running()
         raw, raw_size = self._raw_output()
         fields = {
             "attempt": attempt,
-            "cases": cases,
+            "report": self.report.text(),
             "exit": exit,
-            "running": running if running >= 0 and exit["kind"] != "finished" else None,
-            "pytest_exit": None if done is None else done["pytest_exit"],
-            "pytest_error": None if done is None else done["pytest_error"],
-            "deselected": [],
+            "running": running if running >= 0 else None,
             "leftover": leftover,
-            "connections": [],
             "raw_output": raw,
             "duration_ms": round(duration, 3),
         }
         if raw_size > self.output_limit:
             fields["raw_output_bytes"] = raw_size
-        fields.update(extra)
         self.server.channel.send(request["id"], "group_done", **fields)
 
     def _raw_output(self):
@@ -139,7 +116,7 @@ class GroupRunner:
             return function(*arguments)
         except BaseException:
             if getpid() == self.process:
-                self.report.append(("internal", printable(_format_exc())))
+                self.report.append("internal", _format_exc())
             _exit(EXIT_INTERNAL_ERROR)
 
     def _become_group(self, random_state):
@@ -192,7 +169,7 @@ class GroupRunner:
         self.server.tracer.start_group()
 
     def _write_trace(self):
-        self.report.append(("trace", {**self.server.tracer.group_summary(), "child_calls": self.followed.calls()}))
+        self.report.append("trace", {**self.server.tracer.group_summary(), "child_calls": self.followed.calls()})
 
     def case_starts(self, item):
         """`item` starts: note it for the file process, which watches the time."""
@@ -252,12 +229,12 @@ class GroupRunner:
             case[stream] = text
         if lossy:
             case["lossy"] = True
-        if not self.report.append(("case", case)):
+        if not self.report.append("case", case):
             for stream in ("stdout", "stderr"):
                 case.setdefault(stream + "_sha256", _sha256(case[stream].encode("utf-8")).hexdigest())
                 case[stream] = ""
             case["truncated"] = True
-            self.report.append(("case", case))
+            self.report.append("case", case)
         self.report.case_starts(-1, 0)
 
     def finish(self, code, failure):
@@ -274,10 +251,10 @@ class GroupRunner:
             except Exception:
                 pass
         if self.connections:
-            self.report.append(("connections", self.connections))
+            self.report.append("connections", self.connections)
         if self.deselected_cases:
-            self.report.append(("deselected", self.deselected_cases))
-        self.report.append(("end", {"pytest_exit": code, "pytest_error": None if failure is None else failure["text"]}))
+            self.report.append("deselected", self.deselected_cases)
+        self.report.append("end", {"pytest_exit": code, "pytest_error": None if failure is None else failure["text"]})
 
 
 def outcome_of(reports):

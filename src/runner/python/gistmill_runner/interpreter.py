@@ -32,7 +32,7 @@ def main(arguments):
     server.channel.token = first["token"]
     server.guarded(first["id"], greet, server, first)
     children.adopt_orphans()
-    from . import stages
+    from . import discovery, stages
 
     def fork_for(level, work):
         def handle(request):
@@ -43,7 +43,7 @@ def main(arguments):
     forked = server.serve(
         {
             "open_directory": fork_for("directory", stages.directory),
-            "discover": fork_for("discover", stages.discover),
+            "discover": fork_for("discover", discovery.discover),
         }
     )
     forked.work(server, forked.request)

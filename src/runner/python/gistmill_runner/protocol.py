@@ -8,7 +8,7 @@ else lands on the pipe can be skipped:
     ``\\n@gistmill <token> <length> <json>\\n``
 """
 
-import json
+import json.encoder
 import select
 import struct
 from os import read as _read
@@ -16,7 +16,9 @@ from os import write as _write
 
 _poll, _POLLIN = select.poll, select.POLLIN
 _loads = json.JSONDecoder().decode
-_dumps = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), check_circular=False).encode
+# The encoder behind `json.dumps`, made once: what a test does to the module does not reach it.
+_make_encoder = json.encoder.c_make_encoder or json.encoder.py_make_encoder
+_chunks = _make_encoder(None, None, json.encoder.encode_basestring_ascii, None, ":", ",", False, False, True)
 _unpack_length = struct.Struct(">I").unpack
 
 
@@ -49,7 +51,7 @@ class Channel:
         """Write one answer, whole, to request `identifier`."""
         fields["id"] = identifier
         fields["type"] = kind
-        body = _dumps(fields).encode("ascii")
+        body = encode(fields)
         line = b"\n@gistmill %s %d %s\n" % (self.token.encode("ascii"), len(body), body)
         view = memoryview(line)
         while view:
@@ -64,6 +66,22 @@ class Channel:
             parts.append(part)
             size -= len(part)
         return b"".join(parts)
+
+
+def encode(value):
+    """Plain values as JSON that every reader can take: ASCII, without lone surrogates."""
+    text = "".join(_chunks(value, 0))
+    if "\\ud" in text:
+        text = "".join(_chunks(_cleaned(value), 0))
+    return text.encode("ascii")
+
+
+def _cleaned(value):
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {_cleaned(key): _cleaned(one) for key, one in value.items()}
+    return [_cleaned(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def clean(text):

@@ -14,12 +14,14 @@ from time import monotonic_ns
 
 from . import children
 from .protocol import EndOfRequests, printable
-from .shared import Flight, LevelState
+from .shared import Flight, LevelState, Place
 
 _format_exc = traceback.format_exc
 _listdir = listdir
 EXIT_INTERNAL_ERROR = 70
 EXIT_LOST_REQUEST = 71
+# How much later than its own watchers the interpreter takes a discovery for hanging.
+_LATER_NS = 10_000_000_000
 
 
 class Forked:
@@ -38,6 +40,7 @@ class Server:
         self.level = "interpreter"
         self.flight = Flight()
         self.state = None
+        self.place = None
         self.signals = None
         self.lost = None
         self.hello = None
@@ -132,7 +135,9 @@ class Server:
         """Fork the server of the next level. True in it; the parent returns False once it has ended."""
         identifier = request["id"]
         timeout = request.get("timeout_ms")
-        deadline = None if timeout is None else monotonic_ns() + int(timeout) * 1_000_000
+        limit_ns = None if timeout is None else int(timeout) * 1_000_000
+        deadline = None if timeout is None else monotonic_ns() + limit_ns
+        self.place = place = Place() if level == "discover" else None
         spared = set() if children.none_left() else children.living()
         state = LevelState()
         random_state = self.reseed.before_fork()
@@ -147,7 +152,12 @@ class Server:
                 self.guarded(identifier, self.isolation.enter_level)
             return True
 
-        status = children.wait(pid, lambda: None if state.read()[0] else deadline)
+        def next_deadline():
+            if place is not None and limit_ns is not None:
+                return place.deadline(limit_ns + _LATER_NS)
+            return None if state.read()[0] else deadline
+
+        status = children.wait(pid, next_deadline, may_stop=False)
         late = status is None
         if late:
             status = children.kill_and_wait(pid)
@@ -161,13 +171,13 @@ class Server:
             if closing >= 0:
                 self.channel.send(closing, "closed")
         elif late:
-            self.channel.send(identifier, "timed_out", level=level)
+            self.channel.send(identifier, "timed_out", level=level, place=place and place.path())
         else:
             # Of the dead server, or of one above it that was killed with it.
             in_flight = self.flight.read()
             if in_flight == Flight.TAKING:
                 self.abandon()
-            self.lost = {"level": level, "exit": children.exit_of(status)}
+            self.lost = {"level": level, "exit": children.exit_of(status), "place": place and place.path()}
             if in_flight != Flight.IDLE:
                 self.channel.send(in_flight, "died", **self.lost)
         return False

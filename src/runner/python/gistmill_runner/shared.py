@@ -2,16 +2,18 @@
 
 `Flight` says which request the whole stack works on, `LevelState` how far one of its servers has come: their parents answer
 for the dead. `GroupReport` takes the results of a group attempt: a test may close or scribble on every descriptor, so nothing
-travels over one. Records carry a length and a checksum and count only once the committed length covers them.
+travels over one. Records count only once the committed length covers them. What a test wrote over them is not looked into
+here, where there are privileges: the driver reads it, and takes nothing in it for granted. `Place` says what is being
+imported.
 """
 
-import marshal
 import mmap
+import os
 import struct
-from zlib import crc32 as _crc32
+from time import monotonic_ns
 
-_marshal = marshal.dumps
-_unmarshal = marshal.loads
+from .protocol import encode
+
 # Native layout: each is written in one piece, while a standard layout ("<") would be written byte by byte under the
 # eyes of the reader.
 _number = struct.Struct("@q")
@@ -70,6 +72,32 @@ class LevelState:
         self.memory.close()
 
 
+class Place:
+    """What a discovery imports: a test file or a conftest, by its path in the tree, and since when."""
+
+    LONGEST = 8192
+
+    def __init__(self):
+        self.memory = mmap.mmap(-1, 16 + self.LONGEST)
+        self.begins("")
+
+    def begins(self, path):
+        """`path` is about to be imported; an empty one for what pytest itself does in between."""
+        name = os.fsencode(path)[: self.LONGEST]
+        _number.pack_into(self.memory, 0, monotonic_ns())
+        _number.pack_into(self.memory, 8, 0)
+        self.memory[16 : 16 + len(name)] = name
+        _number.pack_into(self.memory, 8, len(name))
+
+    def path(self):
+        """What is being imported, or an empty text."""
+        return os.fsdecode(self.memory[16 : 16 + _number.unpack_from(self.memory, 8)[0]])
+
+    def deadline(self, limit_ns):
+        """When it has taken too long, in monotonic nanoseconds."""
+        return _number.unpack_from(self.memory, 0)[0] + limit_ns
+
+
 class GroupReport:
     """The results of one group attempt, written by the group process and read by the file process."""
 
@@ -78,7 +106,6 @@ class GroupReport:
     # Committed bytes, index of the running case or -1, its start (monotonic ns).
     _header = struct.Struct("@Qqq")
     _committed = struct.Struct("@Q")
-    _record = struct.Struct("<II")
 
     def __init__(self):
         self.memory = mmap.mmap(-1, self.CAPACITY)
@@ -107,29 +134,25 @@ class GroupReport:
             if _number.unpack_from(self.memory, 8)[0] == index:
                 return index, start
 
-    def append(self, record):
-        """Add a record of plain values. Returns False, and adds nothing, when there is no room for it."""
-        payload = _marshal(record)
+    def append(self, kind, value):
+        """Add a record of plain values, as a line of JSON. Returns False, and adds nothing, when there is no room."""
+        line = encode([kind, value]) + b"\n"
         offset = self._START + self._used
-        end = offset + 8 + len(payload)
+        end = offset + len(line)
         if end > self.CAPACITY:
             return False
-        self._record.pack_into(self.memory, offset, len(payload), _crc32(payload))
-        self.memory[offset + 8 : end] = payload
+        self.memory[offset:end] = line
         self._used = end - self._START
         self._committed.pack_into(self.memory, 0, self._used)
         return True
 
-    def records(self):
-        """All records that were committed and are intact."""
-        (self._used,) = self._committed.unpack_from(self.memory, 0)
-        offset, end = self._START, min(self._START + self._used, self.CAPACITY)
-        found = []
-        while offset + 8 <= end:
-            length, checksum = self._record.unpack_from(self.memory, offset)
-            payload = self.memory[offset + 8 : offset + 8 + length]
-            if len(payload) != length or _crc32(payload) != checksum:
-                break
-            found.append(_unmarshal(payload))
-            offset += 8 + length
-        return found
+    def text(self):
+        """All lines that were committed, or None when they are no printable ASCII, and therefore not the runner's."""
+        (committed,) = self._committed.unpack_from(self.memory, 0)
+        end = min(self._START + committed, self.CAPACITY)
+        self._used = end - self._START
+        try:
+            text = self.memory[self._START : end].decode("ascii")
+        except UnicodeDecodeError:
+            return None
+        return text if all(line.isprintable() for line in text.split("\n")) else None

@@ -15,7 +15,7 @@ import time
 import pytest
 import _pytest.config as pytest_config
 
-from . import collect, disruptive, interpreter
+from . import collect, interpreter
 from .group_run import GroupRunner
 from .probe import Probe
 from .protocol import printable
@@ -39,15 +39,6 @@ def directory(server, request):
     plugin.ended(code, failure)
 
 
-def discover(server, request):
-    """The discovery process: collect everything once and answer."""
-    arguments = list(request.get("args", ()))
-    interpreter.set_arguments(arguments)
-    plugin = Discovery(server, request)
-    code, failure = run_pytest(list(request.get("options", ())) + arguments, plugin)
-    plugin.ended(code, failure)
-
-
 def run_pytest(arguments, plugin):
     """What ``pytest.main`` does. Returns the exit code and, when configuration failed, why."""
     if tuple(map(int, pytest.__version__.split(".")[:2])) >= _FIRST_WITH_VERSION_VARIABLE:
@@ -57,23 +48,25 @@ def run_pytest(arguments, plugin):
         return int(config.hook.pytest_cmdline_main(config=config)), None
     except pytest_config.ConftestImportFailure as failure:
         cause = getattr(failure, "cause", None) or failure.excinfo[1]
-        return 4, collect.failure(cause, _conftest_failure_text(failure, cause))
+        return 4, collect.failure(cause, conftest_failure_text(failure, cause))
     except pytest.UsageError as error:
         return 4, collect.failure(error, "\n".join("ERROR: %s" % message for message in error.args))
     except BaseException as error:
-        return 1, collect.failure(error, _traceback_text(error))
+        return 1, collect.failure(error, traceback_text(error))
 
 
-def _conftest_failure_text(failure, cause):
+def conftest_failure_text(failure, cause):
+    """What pytest says about a conftest that cannot be imported."""
     print_error = getattr(pytest_config, "print_conftest_import_error", None)
     if print_error is None:
-        return "ImportError while loading conftest '%s'.\n%s" % (failure.path, _traceback_text(cause))
+        return "ImportError while loading conftest '%s'.\n%s" % (failure.path, traceback_text(cause))
     text = io.StringIO()
     print_error(failure, text)
     return text.getvalue()
 
 
-def _traceback_text(error):
+def traceback_text(error):
+    """An exception with its traceback, as Python prints it."""
     import traceback
 
     return "".join(traceback.format_exception(type(error), error, error.__traceback__))
@@ -121,16 +114,27 @@ class Collecting:
     @pytest.hookimpl(hookwrapper=True)
     def pytest_make_collect_report(self, collector):
         outcome = yield
-        if outcome.excinfo is not None:
-            return
-        report = outcome.get_result()
+        if outcome.excinfo is None:
+            self.note_error(collector, outcome.get_result())
+
+    def note_error(self, collector, report):
+        """Keep a report that failed or was skipped whole. Gives what is kept, or None."""
         if report.passed:
-            return
+            return None
         excinfo = getattr(getattr(report, "call", None), "excinfo", None)
         exception = None if excinfo is None else collect.cause_of(excinfo.value)
         described = self.server.guarded(self.request, self.describer.error, report, exception)
         described["file"] = printable(self.describer.file(collector))
         self.errors.append(described)
+        return described
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collectreport(self, report):
+        # The entry command names one group: an error elsewhere must not stop the collection of the rest.
+        if self.session.shouldfail:
+            for name in ("_shouldfail", "shouldfail"):
+                if name in vars(self.session):
+                    setattr(self.session, name, False)
 
     def pytest_internalerror(self, excrepr, excinfo):
         self.failure = collect.failure(excinfo.value, str(excrepr))
@@ -144,49 +148,6 @@ class Collecting:
         failure["exit_code"] = code
         self.server.channel.send(self.request, "failed", stage=stage, error=failure)
         self.server.finish()
-
-
-class Discovery(Collecting):
-    """Collects once, describes, exits."""
-
-    def __init__(self, server, request):
-        super().__init__(server, request)
-        self.stage = "configure"
-        self.deselected = 0
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_configure(self, config):
-        disruptive.collect_in_this_process(config)
-
-    def pytest_deselected(self, items):
-        self.deselected += len(items)
-
-    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
-    def pytest_collection(self, session):
-        self.stage = "collect"
-        outcome = yield
-        if outcome.excinfo is None:
-            self.server.guarded(self.request, self.answer, session)
-
-    def answer(self, session):
-        """Send what was collected, and exit."""
-        neutralise = disruptive.neutralise(session.config)
-        self.server.channel.send(
-            self.request,
-            "discovered",
-            items=[self.describer.item(index, item) for index, item in enumerate(session.items)],
-            errors=self.errors,
-            deselected=self.deselected,
-            config=collect.configuration(session.config),
-            disruptive_plugins=[entry["plugin"] for entry in neutralise],
-            neutralise=neutralise,
-            duration_ms=self.elapsed(),
-        )
-        self.server.finish()
-
-    def ended(self, code, failure):
-        """pytest has returned without a discovery."""
-        self.fail(self.stage, code, failure)
 
 
 class Stages(Collecting):
@@ -258,14 +219,6 @@ class Stages(Collecting):
         config.invocation_params = type(parameters)(args=(argument,), plugins=None, dir=parameters.dir)
         config.args = [argument]
         config.option.file_or_dir = [argument]
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collectreport(self, report):
-        # The entry command names one group: an error elsewhere in the file must not stop the collection of the rest.
-        if self.session.shouldfail:
-            for name in ("_shouldfail", "shouldfail"):
-                if name in vars(self.session):
-                    setattr(self.session, name, False)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, session, config, items):

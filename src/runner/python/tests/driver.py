@@ -52,7 +52,9 @@ class Driver:
                 words = line.split(b" ", 3)
                 if len(words) == 4 and words[0] == b"@gistmill" and words[1] == TOKEN.encode():
                     if len(words[3]) == int(words[2]):
-                        return json.loads(words[3].decode("ascii"))
+                        answer = json.loads(words[3].decode("ascii"))
+                        if answer["type"] != "collecting":
+                            return whole(answer) if answer["type"] == "group_done" else answer
             assert select.select([self._read], [], [], seconds)[0], "no answer in time"
             part = os.read(self._read, 1 << 16)
             assert part, "the runner has gone"
@@ -80,6 +82,23 @@ class Driver:
         for descriptor in (self.requests, self._read):
             os.close(descriptor)
         self.process.wait(60)
+
+
+def whole(done):
+    """An attempt with the records of its report taken apart."""
+    done.update(cases=[], pytest_exit=None, pytest_error=None, deselected=[], connections=[], internal=None)
+    for kind, value in map(json.loads, (done["report"] or "").splitlines()):
+        if kind == "case":
+            done["cases"].append(value)
+        elif kind == "end":
+            done.update(value)
+        else:
+            done[kind] = value
+    if done["exit"] == {"kind": "exited", "code": 0} and done["pytest_exit"] is not None:
+        done["exit"] = {"kind": "finished"} if done["pytest_exit"] in (0, 1, 5) else {"kind": "exited", "code": done["pytest_exit"]}
+    if done["exit"]["kind"] == "finished":
+        done["running"] = None
+    return done
 
 
 def outcomes(done):

@@ -50,6 +50,27 @@ def test_replaces_more():
 def test_changes_directory(): os.chdir("/")
 def test_prints_much(): print("x" * 5_000_000)
 def test_allocates(): bytearray(64 << 40)
+def test_stops_its_parent(): os.kill(os.getppid(), signal.SIGSTOP); time.sleep(3600)
+def test_stops_its_parent_and_passes(): os.kill(os.getppid(), signal.SIGSTOP)
+def test_stops_its_grandparent():
+    with open("/proc/%d/stat" % os.getppid()) as file:
+        os.kill(int(file.read().rpartition(")")[2].split()[1]), signal.SIGSTOP)
+    time.sleep(3600)
+def report():
+    import gc
+    return next(one for one in gc.get_objects() if type(one).__name__ == "GroupReport")
+def test_reports_bytes():
+    import struct
+    report().memory[64:128] = bytes(range(192, 256))
+    struct.pack_into("@Q", report().memory, 0, 64)
+    os._exit(0)
+def test_reports_more_than_there_is():
+    import struct
+    struct.pack_into("@Q", report().memory, 0, 2**64 - 1)
+    os._exit(0)
+def test_reports_times_and_cases_that_cannot_be(): report().case_starts(-2**63, 2**63 - 1)
+def test_reports_a_lone_surrogate():
+    report().append("case", {"\\udc80": ["\\ud800", ("\\udfff", {"x": "\U0001f600"})]})
 def test_connects():
     for target in (("192.0.2.1", 80), ("127.0.0.1", 9)):
         with socket.socket() as attempt:
@@ -69,6 +90,7 @@ def hostile(tmp_path_factory):
     def run(function, **fields):
         return driver.run(ready, function, **fields)
 
+    run.open = lambda: driver.open("test_h.py")
     run.reopen = lambda: driver.ask("open_file", file="test_h.py")
     yield run
     driver.stop()
@@ -160,3 +182,32 @@ def test_death_of_the_file_process_is_told_apart(hostile):
     died = hostile("test_kills_its_parent")
     assert (died["type"], died["level"]) == ("died", "file")
     assert hostile.reopen()["type"] == "file_ready"
+
+
+@pytest.mark.parametrize(
+    "function, level, signal_number",
+    [
+        ("test_stops_its_parent", "file", signal.SIGSTOP),
+        ("test_stops_its_parent_and_passes", "file", signal.SIGSTOP),
+        ("test_stops_its_grandparent", "directory", signal.SIGSTOP),
+    ],
+)
+def test_a_level_that_is_stopped_is_ended_at_once(hostile, function, level, signal_number):
+    begin = time.monotonic()
+    died = hostile(function)
+    assert (died["type"], died["level"]) == ("died", level)
+    assert died["exit"] == {"kind": "signaled", "signal": signal_number}
+    assert time.monotonic() - begin < 8  # less than the limit of a case
+    ready = hostile.reopen() if level == "file" else hostile.open()
+    assert ready["type"] == "file_ready"
+
+
+def test_a_report_that_is_no_text_does_not_leave(hostile):
+    for function in ("test_reports_bytes", "test_reports_more_than_there_is"):
+        assert hostile(function)["report"] is None
+
+
+def test_a_report_is_not_looked_into_where_there_are_privileges(hostile):
+    done = hostile("test_reports_times_and_cases_that_cannot_be")
+    assert (outcomes(done), done["exit"]["kind"]) == (["passed"], "finished")
+    assert hostile("test_reports_a_lone_surrogate")["cases"][0] == {"\\udc80": ["\\ud800", ["\\udfff", {"x": "\U0001f600"}]]}

@@ -208,5 +208,32 @@ def test_child_interpreters_are_followed(start, python, mode):
     assert runner.run(ready, "test_none")["trace"]["child_calls"] == 0
 
 
+ODD_NAMES = """
+import os, sys, types
+sys.path.insert(0, os.getcwd())
+with open(b"caf\\xe9.py", "w") as file:
+    file.write("def odd(): return 1\\n")
+import importlib
+odd = importlib.import_module(os.fsdecode(b"caf\\xe9")).odd
+def plain(): return 1
+
+def test_odd_names():
+    named = types.FunctionType(plain.__code__.replace(co_name="\\udc80"), {})
+    assert odd() + named() == 2
+"""
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("mode", ["tree", "all"])
+def test_names_that_are_no_text_are_escaped(start, python, mode):
+    runner = start({"test_t.py": ODD_NAMES}, python=python)
+    ready = runner.open("test_t.py", trace=mode)
+    assert "caf\\udce9.py" in ready["import"]["files"]
+    done = runner.run(ready, "test_odd_names")
+    assert outcomes(done) == ["passed"], done["cases"]
+    called = {(f["file"], f["function"].replace("plain", "\\udc80")) for f in done["trace"]["functions"]}
+    assert {("caf\\udce9.py", "odd"), ("test_t.py", "\\udc80")} <= called, called
+
+
 def trace_is_by_profile(runner):
     return tuple(map(int, runner.greeting["python"].split(".")[:2])) < (3, 12)

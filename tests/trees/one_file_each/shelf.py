@@ -1,0 +1,2 @@
+def width(books, each=3):
+    return books * each

@@ -1,0 +1,5 @@
+from shelf import width
+
+
+def test_deep():
+    assert width(1) == 3

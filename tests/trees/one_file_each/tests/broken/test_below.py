@@ -1,0 +1,5 @@
+from shelf import width
+
+
+def test_below():
+    assert width(1) == 3

@@ -1,0 +1,5 @@
+from shelf import width
+
+
+def test_fine(books):
+    assert width(books) == 12

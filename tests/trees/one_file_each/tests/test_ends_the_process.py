@@ -1,0 +1,7 @@
+import os
+
+os._exit(7)
+
+
+def test_never():
+    pass

@@ -1,0 +1,7 @@
+import time
+
+time.sleep(3600)
+
+
+def test_never():
+    pass
