@@ -43,8 +43,8 @@ fn built(place: Place, limit: Duration) -> Built {
     Built { place, ended }
 }
 
-/// A build backend that tries everything, declarations that name files of the host, a requirements file that is not
-/// there, and a work tree that says that it lies elsewhere.
+/// A build backend that tries everything, declarations that name files of the host, and a requirements file that is
+/// not there.
 pub fn hooks(caller: Caller) -> Arc<Built> {
     static ALL: Once<Caller, Arc<Built>> = LazyLock::new(Mutex::default);
     once(&ALL, caller, || {
@@ -59,21 +59,13 @@ pub fn hooks(caller: Caller) -> Arc<Built> {
         let commit = committed(&links);
         let links_at = format!("git = \"file://{}\"\ncommit = \"{commit}\"", links.display());
         place.tree("broken", "confused", &[("@MODE@", "none")]);
-        let elsewhere = place.tree("second", "elsewhere", &[]);
-        committed(&elsewhere);
-        let settings = format!(
-            "[core]\n\trepositoryformatversion = 0\n\tworktree = {}/names\n",
-            place.victim().display()
-        );
-        std::fs::write(elsewhere.join(".git/config"), settings).expect("can be written");
-        let mut plain_links = vec![("links", path_of("links")), ("links_in_git", links_at)];
-        let mut repositories = vec![
+        let repositories = [
             ("backend", path_of("backend")),
             ("confused", format!("{}\nrequirements = [\"requirements.txt\"]", path_of("confused"))),
-            ("elsewhere", format!("{}\nallow_uncommitted = true", path_of("elsewhere"))),
+            ("links", path_of("links")),
+            ("links_in_git", links_at),
+            neighbour(&place),
         ];
-        repositories.append(&mut plain_links);
-        repositories.push(neighbour(&place));
         place.configure(SETTINGS, &repositories);
         built(place, Duration::from_mins(10))
     })
@@ -163,6 +155,29 @@ pub fn quiet(caller: Caller) -> Place {
     let place = Place::new(caller);
     place.configure(SETTINGS, &[neighbour(&place)]);
     place
+}
+
+/// Pins a work tree that says that it lies elsewhere, with its changes and without.
+pub fn elsewhere(caller: Caller) -> Arc<Built> {
+    static ALL: Once<Caller, Arc<Built>> = LazyLock::new(Mutex::default);
+    once(&ALL, caller, || {
+        let place = Place::new(caller);
+        let mut repositories = Vec::new();
+        for (name, lines) in [("elsewhere", ""), ("changed_elsewhere", "\nallow_uncommitted = true")] {
+            let tree = place.tree("second", name, &[]);
+            committed(&tree);
+            let folder = place.victim().join("names");
+            let settings =
+                format!("[core]\n\trepositoryformatversion = 0\n\tworktree = {}\n", folder.display());
+            std::fs::write(tree.join(".git/config"), settings).expect("can be written");
+            repositories.push((name, format!("{}{lines}", path_of(name))));
+        }
+        repositories.push(neighbour(&place));
+        place.configure(SETTINGS, &repositories);
+        let command = place.gistmill(&["build", "repos.toml", "--until", "source"]);
+        let ended = crate::caller::finish(command, Duration::from_mins(2));
+        Built { place, ended }
+    })
 }
 
 /// Makes a repository of a tree, with one commit; gives its id.

@@ -82,7 +82,7 @@ impl Place {
         let login = format!("machine example.org login me password {mark}\n");
         let wheel = format!("not a wheel: {mark}\n");
         let answer = format!(
-            "{{\"method\": \"editable\", \"wheel\": \"x\", \"name\": \"{mark}\", \"version\": \"1\", \"extras\": []}}"
+            "{{\"method\": \"editable\", \"wheel\": \"{mark}\", \"name\": \"{mark}\", \"version\": \"1\", \"extras\": []}}"
         );
         for (name, text) in [
             ("home/secret", mark.as_str()),

@@ -1,6 +1,6 @@
 //! What the files of a repository must not make gistmill read, quote or ask for.
 
-use crate::builds::hooks;
+use crate::builds::{elsewhere, hooks};
 use crate::caller::Caller;
 
 pub fn links_of_a_tree_publish_nothing_of_the_host(caller: Caller) {
@@ -23,8 +23,11 @@ pub fn a_requirements_file_that_is_not_there_is_no_package(caller: Caller) {
 }
 
 pub fn a_work_tree_that_lies_elsewhere_is_not_looked_at(caller: Caller) {
-    let built = hooks(caller);
+    let built = elsewhere(caller);
     built.assert_tells_nothing_of(&[&built.place.mark]);
-    built.assert_code(1);
-    built.assert_neighbour_is_complete();
+    let ended = built.ended();
+    assert!(matches!(ended.code(), Some(0 | 1)), "one repository stops the build: {ended:?}");
+    // The neighbour, which comes last, was pinned: its files are in the cache.
+    let sources = built.place.path().join("cache/sources");
+    assert!(!built.files_with(&[sources], &["class Tally"]).is_empty(), "{ended:?}");
 }

@@ -70,7 +70,8 @@ pub const TESTS: &[Test] = tests! {
         answers_without_end_end_their_repository_alone;
     declarations, &Caller::ALL, nothing:
         links_of_a_tree_publish_nothing_of_the_host
-        a_requirements_file_that_is_not_there_is_no_package
+        a_requirements_file_that_is_not_there_is_no_package;
+    declarations, ON_THE_HOST, nothing:
         a_work_tree_that_lies_elsewhere_is_not_looked_at;
     index, &Caller::ALL, index::no_pypiserver:
         a_private_index_gives_wheels

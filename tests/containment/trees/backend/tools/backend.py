@@ -203,12 +203,12 @@ def look_at_the_host():
 
 
 def after_requires():
-    attempt("links for folders of jobs", lambda: link_folders([("home", "/old" + VICTIM + "/home"), ("tmp", VICTIM)]))
+    attempt("links for folders of jobs", lambda: link_folders([("home", "/old" + VICTIM + "/home")]))
 
 
 def after_build():
     attempt("links for folders of later jobs", lambda: link_folders(
-        [("home", "/old" + VICTIM + "/home"), ("tmp", VICTIM), ("build", "/old" + VICTIM + "/dir")]))
+        [(name, "/old" + VICTIM + "/home") for name in ("home", "tmp", "build")]))
     attempt("links for files of the driver", link_files)
 
 
