@@ -4,17 +4,20 @@ use crate::builds::{ENDLESS, HARMLESS, REFUSED, answers, endless_answers, hooks}
 use crate::caller::Caller;
 use crate::evidence::Built;
 
-/// What the backend tried, as it wrote it down itself; nothing is judged before it is clear that it did.
+/// What a backend tried, as it wrote it down itself; nothing is judged before it is clear that it did.
 #[track_caller]
 fn tried(built: &Built, what: &str) -> String {
-    let report = built.stdout("backend", "tests/test_attacks.py::test_report");
+    let leaves =
+        ["links", "reading", "a folder", "a git", "the host"].iter().any(|word| what.starts_with(word));
+    let name = if leaves { "backend" } else { "changes" };
+    let report = built.stdout(name, "tests/test_attacks.py::test_report");
     let line = report.lines().find(|line| line.starts_with(&format!("tried {what}: ")));
     line.unwrap_or_else(|| panic!("the backend did not try {what}:\n{report}")).to_owned()
 }
 
 pub fn links_in_place_of_folders_of_a_job_lead_nowhere(caller: Caller) {
     let built = hooks(caller);
-    built.place.assert_victims_untouched();
+    built.place.assert_untouched("home");
     tried(&built, "links for folders of jobs");
     tried(&built, "reading through the home");
     built.assert_tells_nothing_of(&[&built.place.mark]);
@@ -22,20 +25,21 @@ pub fn links_in_place_of_folders_of_a_job_lead_nowhere(caller: Caller) {
 
 pub fn a_folder_of_the_tree_that_became_a_link_is_not_followed(caller: Caller) {
     let built = hooks(caller);
-    built.place.assert_victims_untouched();
+    built.place.assert_untouched("dir");
     assert!(tried(&built, "a folder of the tree").ends_with(": linked"));
 }
 
 pub fn files_that_the_driver_writes_are_not_followed(caller: Caller) {
     let built = hooks(caller);
-    built.place.assert_victims_untouched();
-    // The links were made when the hook had ended: its report cannot say so any more where the tree is copied by then.
-    tried(&built, "source");
+    built.place.assert_untouched("overwritten.txt");
+    tried(&built, "links for folders of jobs");
 }
 
 pub fn a_git_folder_of_the_build_is_not_used(caller: Caller) {
     let built = hooks(caller);
-    built.place.assert_victims_untouched();
+    built.place.assert_untouched("exclude_target");
+    built.place.assert_untouched("objects");
+    built.place.assert_untouched("run-by-git");
     assert!(tried(&built, "a git folder").ends_with(": made"));
     let made = built.files_with(&built.place.written(), &["run-by-git"]);
     let left: Vec<_> =
@@ -60,7 +64,7 @@ pub fn what_is_published_is_what_the_pinned_source_says(caller: Caller) {
     for what in ["byte code", "source", "a process that stays"] {
         tried(&built, what);
     }
-    let said = built.stdout("backend", "tests/test_attacks.py::test_says_what_the_source_says");
+    let said = built.stdout("changes", "tests/test_attacks.py::test_says_what_the_source_says");
     assert_eq!(said.trim(), "plain pinned hashed pinned changed pinned");
 }
 
@@ -75,7 +79,7 @@ pub fn the_neighbour_of_a_hostile_backend_is_complete(caller: Caller) {
     // `confused` names a file that is not there; nothing else fails.
     built.assert_code(1);
     built.assert_neighbour_is_complete();
-    assert_eq!(built.failure("backend"), None);
+    assert_eq!((built.failure("backend"), built.failure("changes")), (None, None));
 }
 
 pub fn a_file_name_adds_no_line_to_the_recipe(caller: Caller) {
@@ -85,7 +89,7 @@ pub fn a_file_name_adds_no_line_to_the_recipe(caller: Caller) {
     let recipes: Vec<_> = walkdir::WalkDir::new(folder)
         .into_iter()
         .filter_map(|entry| Some(entry.ok()?.into_path()))
-        .filter(|path| path.ends_with("Dockerfile") && path.to_string_lossy().contains("backend"))
+        .filter(|path| path.ends_with("Dockerfile") && path.to_string_lossy().contains("trees__changes"))
         .collect();
     assert_eq!(recipes.len(), 1, "{recipes:?}");
     let text = std::fs::read_to_string(&recipes[0]).expect("is text");

@@ -49,10 +49,11 @@ pub fn hooks(caller: Caller) -> Arc<Built> {
     static ALL: Once<Caller, Arc<Built>> = LazyLock::new(Mutex::default);
     once(&ALL, caller, || {
         let place = Place::new(caller);
-        place.tree("backend", "backend", &[]);
+        place.tree("backend", "backend", &[("@MODE@", "leave")]);
+        place.tree("backend", "changes", &[("@MODE@", "change")]);
         let links = place.tree("links", "links", &[]);
         for (name, target) in
-            [("lib", ""), ("LICENSE", "home/secret"), ("requirements-dev.txt", "home/secret")]
+            [("lib", ""), ("LICENSE", "links/secret"), ("requirements-dev.txt", "links/secret")]
         {
             place.link(&links, name, target);
         }
@@ -61,6 +62,7 @@ pub fn hooks(caller: Caller) -> Arc<Built> {
         place.tree("broken", "confused", &[("@MODE@", "none")]);
         let repositories = [
             ("backend", path_of("backend")),
+            ("changes", path_of("changes")),
             ("confused", format!("{}\nrequirements = [\"requirements.txt\"]", path_of("confused"))),
             ("links", path_of("links")),
             ("links_in_git", links_at),

@@ -1,7 +1,7 @@
 //! Who starts gistmill, and where: root, an ordinary user, or root with the repositories in containers. Each place has
 //! files beside it that foreign code must not reach: the victims.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -77,8 +77,14 @@ impl Place {
         self.path().join("victim")
     }
 
+    /// Stands in the files that only links of a tree lead to.
+    pub fn mark_behind_links(&self) -> String {
+        self.mark.replace("HOSTONLY", "BEHINDLINKS")
+    }
+
     fn make_victims(&self) {
         let mark = &self.mark;
+        let behind_links = format!("machine example.org login me password {}\n", self.mark_behind_links());
         let login = format!("machine example.org login me password {mark}\n");
         let wheel = format!("not a wheel: {mark}\n");
         let answer = format!(
@@ -87,6 +93,8 @@ impl Place {
         for (name, text) in [
             ("home/secret", mark.as_str()),
             ("home/.netrc", &login),
+            ("links/.netrc", &behind_links),
+            ("links/secret", &behind_links),
             ("dir/authorized_keys", mark),
             ("overwritten.txt", mark),
             ("exclude_target", mark),
@@ -125,14 +133,24 @@ impl Place {
     /// Nothing of the victims was changed, removed or added.
     #[track_caller]
     pub fn assert_victims_untouched(&self) {
+        self.assert_untouched("");
+    }
+
+    /// Nothing of the victims below this path was.
+    #[track_caller]
+    pub fn assert_untouched(&self, below: &str) {
+        let folder = self.victim().join(below);
         let after = self.victims();
-        let changed: Vec<String> = self
-            .before
-            .keys()
-            .chain(after.keys())
-            .filter(|path| self.before.get(*path) != after.get(*path))
+        let all: BTreeSet<&PathBuf> = self.before.keys().chain(after.keys()).collect();
+        let shown = |state: Option<&String>| {
+            state.map(|text| text.chars().take(80).collect::<String>().escape_debug().to_string())
+        };
+        let changed: Vec<String> = all
+            .into_iter()
+            .filter(|path| path.starts_with(&folder) && self.before.get(*path) != after.get(*path))
             .map(|path| {
-                format!("{}: {:?} became {:?}", path.display(), self.before.get(path), after.get(path))
+                let (before, after) = (shown(self.before.get(path)), shown(after.get(path)));
+                format!("{}: {before:?} became {after:?}", path.display())
             })
             .collect();
         assert!(changed.is_empty(), "foreign code reached files of the host: {changed:#?}");

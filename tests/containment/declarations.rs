@@ -5,7 +5,7 @@ use crate::caller::Caller;
 
 pub fn links_of_a_tree_publish_nothing_of_the_host(caller: Caller) {
     let built = hooks(caller);
-    built.assert_tells_nothing_of(&[&built.place.mark]);
+    built.assert_tells_nothing_of(&[&built.place.mark_behind_links()]);
     for name in ["links", "links_in_git"] {
         if built.failure(name).is_none() {
             built.assert_groups(name, &[("tests/test_plain.py::test_value", "kept")]);

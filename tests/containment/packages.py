@@ -84,7 +84,7 @@ def link():
                 os.symlink("/old" + VICTIM + "/home", path)
             except OSError:
                 pass
-        for name in ("output.lock", "sync.lock", "direct.lock", "input.in", "overrides.txt", "constraints.txt", "spec.json"):
+        for name in ("sync.lock", "direct.lock", "input.in", "overrides.txt", "constraints.txt", "spec.json"):
             path = os.path.join(place, name)
             try:
                 if os.path.lexists(path):

@@ -14,6 +14,8 @@ import zipfile
 
 VICTIM = "@VICTIM@"
 STAYS = "@STAYS@"
+# `leave`: get out of the sandbox; `change`: change what is published.
+MODE = "@MODE@"
 FILES = (
     "overrides.txt",
     "input.in",
@@ -214,20 +216,23 @@ def after_build():
 
 def get_requires_for_build_editable(settings=None):
     attempt("the host in sight", look_at_the_host)
-    atexit.register(after_requires)
+    if MODE == "leave":
+        atexit.register(after_requires)
     return []
 
 
 def build_editable(folder, settings=None, metadata=None):
-    attempt("reading through the home", read_and_write_home)
-    attempt("a folder of the tree", replace_folder_of_the_tree)
-    attempt("a git folder", make_git)
-    attempt("hard links", link_hard)
-    attempt("byte code", plant_byte_code)
-    attempt("source", change_source)
-    attempt("names", name_with_a_new_line)
-    attempt("a process that stays", stay_behind)
-    atexit.register(after_build)
+    if MODE == "leave":
+        attempt("reading through the home", read_and_write_home)
+        attempt("a folder of the tree", replace_folder_of_the_tree)
+        attempt("a git folder", make_git)
+        atexit.register(after_build)
+    else:
+        attempt("hard links", link_hard)
+        attempt("byte code", plant_byte_code)
+        attempt("source", change_source)
+        attempt("names", name_with_a_new_line)
+        attempt("a process that stays", stay_behind)
     info = "attacks-1.dist-info/"
     files = {
         "attacks.pth": "/testbed\n",
