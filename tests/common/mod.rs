@@ -90,7 +90,12 @@ impl Bench {
 
     /// A bench whose cache is empty.
     pub fn with_empty_cache() -> Self {
-        let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(env!("CARGO_TARGET_TMPDIR"));
+        Bench::below(Path::new(env!("CARGO_TARGET_TMPDIR")))
+    }
+
+    /// The same in another folder.
+    pub fn below(folder: &Path) -> Self {
+        let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(folder);
         let bench = Bench { folder: folder.expect("a folder can be made") };
         std::fs::create_dir(bench.cache()).expect("a cache can be made");
         bench

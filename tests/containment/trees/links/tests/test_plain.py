@@ -1,0 +1,6 @@
+import plain
+
+
+def test_value():
+    print(plain.value())
+    assert plain.value()

@@ -1,0 +1,6 @@
+import plain
+
+
+def test_before():
+    print(plain.value())
+    assert plain.value()

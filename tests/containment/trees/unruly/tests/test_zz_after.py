@@ -1,0 +1,6 @@
+import plain
+
+
+def test_zz_after():
+    print(plain.value())
+    assert plain.value()
