@@ -36,7 +36,8 @@ pub fn closing(built: &Built) -> Text {
     }
     for record in built.finished.iter().filter_map(|finished| finished.record.as_ref()) {
         for line in record.built.warnings() {
-            let _ = writeln!(text, "{} {}: {line}", style("warning").yellow().bold(), record.pinned.slug);
+            text.styled(&Style::new().yellow().bold(), "warning");
+            text.line(&format!(" {}: {line}", record.pinned.slug));
         }
     }
     for failed in &built.failed {
