@@ -149,7 +149,7 @@ mod tests {
     fn own_colours_stay_and_foreign_ones_do_not() {
         let mut text = Text::default();
         text.styled(&Style::new().red().force_styling(true), "failed");
-        let _ = writeln!(text, " \u{1b}[32m{}\u{1b}[0m", "ok");
+        let _ = writeln!(text, " \u{1b}[32mok\u{1b}[0m");
         text.line("one\ntwo");
         assert_eq!(text.as_str(), "\u{1b}[31mfailed\u{1b}[0m \\u{1b}[32mok\\u{1b}[0m\none\\ntwo\n");
     }

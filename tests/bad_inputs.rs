@@ -311,7 +311,7 @@ const MISTAKES: &[Mistake] = &[
             rules(here, |here| {
                 write(here, "filters/README", "");
                 pipe(&here.join("filters/f.toml"));
-            })
+            });
         },
         BUILD,
     ),
@@ -327,7 +327,7 @@ const MISTAKES: &[Mistake] = &[
                     "filters/a.toml",
                     format!("[[rule]]\nid = \"a\"\nreason = \"r\"\naction = \"flag\"\n[rule.match]\n{bad}"),
                 );
-            })
+            });
         },
         BUILD,
     ),

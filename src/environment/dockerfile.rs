@@ -188,12 +188,12 @@ mod tests {
             "{hostile}"
         );
         // A shell gets every name as it is.
-        let words: String = names.iter().map(|name| format!(" {}", quoted(name))).collect();
+        let words = names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(" ");
         let output = std::process::Command::new("sh")
-            .args(["-ec", &format!("printf '%s\\0'{words}")])
+            .args(["-ec", &format!("printf '%s\\0' {words}")])
             .output()
             .unwrap();
         let given: Vec<&[u8]> = output.stdout.strip_suffix(b"\0").unwrap().split(|byte| *byte == 0).collect();
-        assert_eq!(given, names.each_ref().map(|name| name.as_bytes()));
+        assert_eq!(given, names.each_ref().map(String::as_bytes));
     }
 }

@@ -210,6 +210,9 @@ fn the_work_tree_is_the_folder_whatever_its_settings_say() {
     assert!(error.to_string().ends_with("has uncommitted changes: `new.py`"), "{error}");
 }
 
+/// What is changed in the first clone, to lead to the second.
+type Trap<'a> = &'a dyn Fn(&Path, &Path);
+
 #[test]
 fn a_git_directory_that_leads_elsewhere_is_refused() {
     let alternates = |path: &Path, other: &Path| {
@@ -244,7 +247,7 @@ fn a_git_directory_that_leads_elsewhere_is_refused() {
         std::fs::remove_file(path.join(".git/index")).ok();
         nix::unistd::mkfifo(&path.join(".git/index"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     };
-    let traps: [(&str, &dyn Fn(&Path, &Path)); 8] = [
+    let traps: [(&str, Trap); 8] = [
         ("borrows objects", &alternates),
         ("commondir", &common),
         ("includes other files", &included),
