@@ -380,4 +380,85 @@ mod tests {
         relay.take(&piece(b'd', 2000, b"x")).unwrap();
         relay.end();
     }
+
+    /// What `relay.py` stands in front of here: clients of its own in place of a job.
+    const CLIENTS: &str = r#"
+import os, sys, threading
+
+def emit(kind, data):
+    data = memoryview(struct.pack(">cI", kind, len(data)) + data)
+    while data:
+        data = data[os.write(1, data) :]
+
+watched = select.poll()
+relay = Relay(0, emit, watched)
+at = relay.listener.getsockname()
+done, over = os.pipe()
+
+def echoed(size):
+    sent = os.urandom(size)
+    stream = socket.create_connection(at)
+    def send():
+        stream.sendall(sent)
+        stream.shutdown(socket.SHUT_WR)
+    threading.Thread(target=send).start()
+    return b"".join(iter(lambda: stream.recv(1 << 16), b"")) == sent
+
+def clients():
+    unread = [socket.create_connection(at) for _ in range(5)]
+    for stream in unread:
+        stream.setblocking(False)
+        try:
+            while True:
+                stream.send(bytes(1 << 16))
+        except BlockingIOError:
+            pass
+    said = [echoed(4 << 20), all(echoed(10) for _ in range(100))]
+    for _ in range(100):
+        stream = socket.create_connection(at)
+        stream.sendall(bytes(1000))
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        stream.close()
+    said.append(echoed(10))
+    sys.stderr.write("%r" % said)
+    sys.stderr.flush()
+    os.write(over, b"x")
+
+threading.Thread(target=clients, daemon=True).start()
+watched.register(0, select.POLLIN)
+watched.register(done, select.POLLIN)
+while True:
+    for descriptor, _ in watched.poll():
+        if descriptor == done:
+            os._exit(0)
+        elif descriptor == 0:
+            relay.take(os.read(0, 1 << 16))
+        elif relay.owns(descriptor):
+            relay.handle(descriptor)
+"#;
+
+    #[test]
+    fn both_halves_understand_each_other() {
+        use std::process::{Command, Stdio};
+        let program = include_str!("relay.py").to_owned() + CLIENTS;
+        let mut child = Command::new("python3")
+            .args(["-I", "-S", "-B", "-c", &program])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let relay = Relay::new(Arc::new(Echo), Box::new(child.stdin.take().unwrap()));
+        let mut stdout = child.stdout.take().unwrap();
+        let mut header = [0; 5];
+        while stdout.read_exact(&mut header).is_ok() {
+            assert_eq!(header[0], b'n');
+            let mut piece = vec![0; u32::from_be_bytes(header[1..].try_into().unwrap()) as usize];
+            stdout.read_exact(&mut piece).unwrap();
+            relay.take(&piece).unwrap();
+        }
+        relay.end();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "[True, True, True]");
+    }
 }

@@ -138,13 +138,16 @@ impl Target {
         Ok(Some((parent, Path::new(name))))
     }
 
-    /// A second name of a file that was unpacked already.
+    /// A second name of a file that was unpacked already, or of a link, which is not followed.
     fn link(&self, existing: &Path, parent: BorrowedFd<'_>, name: &Path) -> Result<()> {
         let Some((folder, old)) = self.place(existing)? else {
             return Err(Error::other("a link to no file"));
         };
         let status = fstatat(&folder, old, AtFlags::AT_SYMLINK_NOFOLLOW)?;
-        if SFlag::from_bits_truncate(status.st_mode) & SFlag::S_IFMT != SFlag::S_IFREG {
+        if !matches!(
+            SFlag::from_bits_truncate(status.st_mode) & SFlag::S_IFMT,
+            SFlag::S_IFREG | SFlag::S_IFLNK
+        ) {
             return Err(Error::other("a hard link to something that is no file"));
         }
         Ok(linkat(&folder, old, parent, name, AtFlags::empty())?)
@@ -236,7 +239,12 @@ mod tests {
         let long = format!("0/{}", "n".repeat(200));
         let mut packed =
             Packed::new().folder("./").folder("0/").file("0/file").link("0/link", "../../victim");
-        packed = packed.with(EntryType::Link, "0/second", "0/file", b"");
+        packed = packed.with(EntryType::Link, "0/second", "0/file", b"").with(
+            EntryType::Link,
+            "0/third",
+            "0/link",
+            b"",
+        );
         let mut header = Header::new_gnu();
         header.set_mode(0o600);
         header.set_size(1);
@@ -246,6 +254,7 @@ mod tests {
         assert_eq!((metadata.permissions().mode() & 0o7777, metadata.mtime()), (0o755, 1_000_000_000));
         assert_eq!(metadata.ino(), std::fs::metadata(into.join("0/second")).unwrap().ino());
         assert_eq!(std::fs::read_link(into.join("0/link")).unwrap(), Path::new("../../victim"));
+        assert_eq!(std::fs::read_link(into.join("0/third")).unwrap(), Path::new("../../victim"));
         let folder = std::fs::metadata(into.join("0")).unwrap();
         assert_eq!((folder.permissions().mode() & 0o7777, folder.mtime()), (0o755, 1_000_000_000));
         assert_eq!(std::fs::read(into.join(long)).unwrap(), b"x");
@@ -268,7 +277,7 @@ mod tests {
             start().folder("0/way"),
             start().with(EntryType::Link, "0/second", "../victim/secret", b""),
             start().with(EntryType::Link, "0/second", "0/way/secret", b""),
-            start().with(EntryType::Link, "0/second", "0/way", b""),
+            start().with(EntryType::Link, "0/second", "0", b""),
             start().with(EntryType::Link, "0/way/made", "0/file", b""),
             start().with(EntryType::Char, "0/device", "", b""),
             start().with(EntryType::Block, "0/device", "", b""),
