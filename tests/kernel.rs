@@ -254,9 +254,71 @@ fn memory_of_a_job_is_bounded_whatever_it_is_made_of() {
     assert_eq!(run(&limited(2 << 30)).stdout, "holds 512\n");
     let finished = backend().run(&limited(300 << 20), LIMIT).expect("the job runs");
     assert_eq!((finished.code, finished.stdout.as_str()), (None, ""), "{finished:?}");
-    let mut job = python("open('/data/x', 'wb').write(bytes(250 << 20)); print('written')");
+    let mut job =
+        python("for name in 'ab': open('/data/' + name, 'wb').write(bytes(250 << 20))\nprint('written')");
     job.mounts.push(Mount::Tmpfs { inside: "/data".into(), bytes: 1 << 30 });
     job.limits.memory = 400 << 20;
     let finished = backend().run(&job, LIMIT).expect("the job runs");
     assert_eq!((finished.code, finished.stdout.as_str()), (None, ""), "{finished:?}");
+}
+
+/// Runs a probe as the program inside a container does, with this machine in the place of the container.
+fn in_container(script: &str) -> String {
+    use gistmill::backend::sandbox::seccomp::{Architecture, Sockets, encoded};
+    let filters: std::collections::BTreeMap<&str, String> =
+        Architecture::ALL.map(|one| (one.as_str(), hex::encode(encoded(one, Sockets::Covered)))).into();
+    let plan = serde_json::json!({
+        "argv": ["python3", "-c", format!("{PRELUDE}{script}")],
+        "env": {"PATH": "/usr/local/bin:/usr/bin:/bin"},
+        "cwd": "/",
+        "mounts": [{"kind": "tmpfs", "inside": "/dev/shm", "bytes": 1 << 20}],
+        "network": false,
+        "may_mount": false,
+        "limits": {"memory": 0, "processes": 0, "file_size": 0},
+        "channel": false,
+        "user": "gistmill",
+        "on_disk": false,
+        "own_processes": true,
+        "filters": filters,
+        "send_back": [],
+    });
+    let text = plan.to_string();
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--net", "python3", "-I", "-S", "-B", "-c"]);
+    command.arg(include_str!("../src/backend/docker/inside.py"));
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("starts");
+    let mut stdin = child.stdin.take().expect("is piped");
+    let length = u32::try_from(text.len()).expect("is short").to_be_bytes();
+    stdin.write_all(&[&length, text.as_bytes(), &[0; 4]].concat()).expect("is read");
+    let mut frames = Vec::new();
+    child.stdout.take().expect("is piped").read_to_end(&mut frames).expect("is read");
+    drop(stdin);
+    child.wait().expect("ends");
+    let (mut said, mut rest) = (String::new(), frames.as_slice());
+    while let [kind, a, b, c, d, more @ ..] = rest {
+        let (data, after) = more.split_at(u32::from_be_bytes([*a, *b, *c, *d]) as usize);
+        said.push_str(&format!("{}: {}\n", char::from(*kind), String::from_utf8_lossy(data).trim()));
+        rest = after;
+    }
+    said
+}
+
+#[test]
+fn jobs_in_containers_are_held_to_the_same() {
+    let script = "
+print(call((250, 219), 0, -3, 1), call((272, 97), 0x10000000), call((435, 435), 0, 88), call((425, 425), 1, 0))
+try:
+    socket.socket(40, 1)
+except OSError as error:
+    print(errno.errorcode[error.errno])
+print(repr(open('/proc/keys').read() + open('/proc/cmdline').read()), sorted(os.listdir('/sys')), os.cpu_count() > 0)
+print([name for name in os.listdir('/proc') if name[0] > '9' and os.path.isfile('/proc/' + name) and os.access('/proc/' + name, os.W_OK)])
+import multiprocessing
+with multiprocessing.get_context('fork').Pool(2) as pool:
+    print(pool.map(abs, [-1, -2]))
+";
+    let said = in_container(script);
+    let expected =
+        "ENOSYS EPERM ENOSYS ENOSYS\nEAFNOSUPPORT\n'' ['devices', 'kernel'] True\n[]\n[1, 2]\nx: 0";
+    assert_eq!(said.replace("o: ", "").trim(), expected);
 }

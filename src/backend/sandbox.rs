@@ -202,8 +202,6 @@ fn init(plan: &Plan, by_root: bool) -> Step<i32> {
     }
     root::build(plan)?;
     start_process_ids_high();
-    // When the whole machine runs out of memory, what is the user's own comes last.
-    let _ = std::fs::write("/proc/self/oom_score_adj", EXPENDABLE);
     kernel::protect_settings()?;
     kernel::mask()?;
     let lifeline = because_io("stdin", std::io::stdin().as_fd().try_clone_to_owned())?;
@@ -301,6 +299,8 @@ fn start_payload(plan: &Plan) -> Step<Pid> {
     unsafe {
         command.pre_exec(move || {
             SigSet::empty().thread_set_mask()?;
+            // When memory runs out, what is the user's own comes last, and the sandbox itself.
+            let _ = std::fs::write("/proc/self/oom_score_adj", EXPENDABLE);
             nix::unistd::setsid()?;
             if lock {
                 lock_mounts()?;

@@ -46,6 +46,10 @@ AT_FDCWD, AT_RECURSIVE = -100, 0x8000
 MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID = 1, 2
 SYS_MOUNT_SETATTR = 442
 SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+SYS_SECCOMP = {"x86_64": 317, "aarch64": 277}
+SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW = 1, 4
+SYS_KEYCTL = {"x86_64": 250, "aarch64": 219}
+KEYCTL_JOIN_SESSION_KEYRING = 1
 # CAP_SYS_ADMIN to mount, CAP_DAC_OVERRIDE because overlayfs makes a work directory that nobody may enter.
 FOR_MOUNTING = (21, 1)
 
@@ -148,9 +152,30 @@ def send_back(folder, names):
 # ---- the root ----------------------------------------------------------------------------------------------------------
 
 # What is made anew, beside what the places of the job show; children of the others are shown one by one.
-MADE = ("proc", "dev", "tmp", "run", "home", "root", "boot", "lost+found", "mnt", "media", ".dockerenv", "testbed")
+MADE = ("proc", "sys", "dev", "tmp", "run", "home", "root", "boot", "lost+found", "mnt", "media", ".dockerenv", "testbed")
 SPREAD = ("etc", "var", "opt", "srv")
 NOT_SHOWN = {"var": ("tmp", "run", "lock", "log"), "opt": ("venv",)}
+# Below /sys: the number and kind of processors, and how memory is laid out.
+SHOWN_OF_SYS = ("devices/system/cpu", "devices/system/node", "kernel/mm/transparent_hugepage")
+# Below /proc: what is for the machine's administrator reads as empty.
+MASKED = (
+    "cmdline",
+    "iomem",
+    "ioports",
+    "kallsyms",
+    "kcore",
+    "key-users",
+    "keys",
+    "kmsg",
+    "kpagecgroup",
+    "kpagecount",
+    "kpageflags",
+    "modules",
+    "sched_debug",
+    "slabinfo",
+    "timer_list",
+    "vmallocinfo",
+)
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
 
@@ -216,6 +241,7 @@ def build_root(plan, payload):
     for name, text in etc_files(plan).items():
         write("/new/etc/" + name, text)
     fill_dev()
+    show_sys()
     if plan["own_processes"]:
         mount("proc", "/new/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     else:
@@ -289,16 +315,32 @@ def apply(entry, number, payload):
         bind(source, target, kind == "read-only")
 
 
+def show_sys():
+    os.mkdir("/new/sys")
+    flags = MS_NOSUID | MS_NODEV | MS_NOEXEC
+    mount("tmpfs", "/new/sys", "tmpfs", flags, "size=64k,mode=755")
+    for name in SHOWN_OF_SYS:
+        if os.path.exists("/old/sys/" + name):
+            bind("/old/sys/" + name, "/new/sys/" + name)
+    mount(None, "/new/sys", None, flags | MS_REMOUNT | MS_BIND | MS_RDONLY)
+
+
 def protect_kernel_settings():
-    for name in ("sys", "irq", "bus", "fs", "sysrq-trigger"):
+    """Folders below /proc, but for those of processes, and whatever can be written there become read-only."""
+    for name in os.listdir("/proc"):
         path = "/proc/" + name
-        if os.path.exists(path):
+        if name.isdigit() or os.path.islink(path):
+            continue
+        if os.path.isdir(path) or os.stat(path).st_mode & 0o222:
             try:
                 bind(path, path)
             except Trouble:
                 # Not ours to bind where the engine shows its own /proc: it is read-only there.
                 if os.access(path, os.W_OK):
                     raise
+    for name in MASKED:
+        if os.path.exists("/proc/" + name):
+            bind("/dev/null", "/proc/" + name)
 
 
 def start_process_ids_high():
@@ -345,6 +387,24 @@ def drop_privileges(may_mount):
     check("no new privileges", libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 
 
+def leave_keyring():
+    """A new, empty session keyring; the filter of system calls has the last word on keys."""
+    libc.syscall(SYS_KEYCTL[platform.machine()], KEYCTL_JOIN_SESSION_KEYRING, None)
+
+
+class Filter(ctypes.Structure):
+    _fields_ = [("lines", ctypes.c_ushort), ("program", ctypes.c_char_p)]
+
+
+def filter_calls(plan):
+    """From now on this process, and all that it starts, are held to the driver's filter of system calls."""
+    program = bytes.fromhex(plan["filters"][platform.machine()])
+    given = Filter(len(program) // 8, program)
+    number = SYS_SECCOMP[platform.machine()]
+    flags = SECCOMP_FILTER_FLAG_SPEC_ALLOW
+    check("filtering system calls", libc.syscall(number, SECCOMP_SET_MODE_FILTER, flags, ctypes.byref(given)))
+
+
 def limit(plan):
     limits = plan["limits"]
     for name, what in (("memory", resource.RLIMIT_AS), ("processes", resource.RLIMIT_NPROC), ("file_size", resource.RLIMIT_FSIZE)):
@@ -376,6 +436,8 @@ def become_job(plan, out):
         limit(plan)
         os.chdir(plan["cwd"])
         drop_privileges(plan["may_mount"])
+        leave_keyring()
+        filter_calls(plan)
         os.execvpe(plan["argv"][0], plan["argv"], plan["env"])
     except BaseException as error:
         try:

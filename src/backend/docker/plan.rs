@@ -1,12 +1,13 @@
 //! A [`Job`] as the program inside the container understands it: what the image has already is shown from there, the
 //! rest is sent. Pure, but for packing what is sent.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::backend::sandbox::seccomp::{self, Architecture, Sockets};
 use crate::backend::{Job, Mount, Network, SERVICE_PORT, sandbox};
 use crate::error::{Error, Result};
 
@@ -77,6 +78,8 @@ impl Plan {
                 "memory": job.limits.memory, "processes": job.limits.processes, "file_size": job.limits.file_size,
             },
             "user": sandbox::USER,
+            // The engine may run on another architecture.
+            "filters": filters(),
             "on_disk": on_disk,
             "own_processes": own_processes,
             "mounts": mounts,
@@ -106,6 +109,12 @@ impl Plan {
             .and_then(|mut to| to.flush())
             .map_err(|error| sending(Path::new("the job"), error))
     }
+}
+
+/// The filters of system calls in hex, by the name of the architecture.
+fn filters() -> BTreeMap<&'static str, String> {
+    let filter = |one| hex::encode(seccomp::encoded(one, Sockets::Covered));
+    Architecture::ALL.into_iter().map(|one| (one.as_str(), filter(one))).collect()
 }
 
 fn sending(what: &Path, error: std::io::Error) -> Error {
