@@ -85,7 +85,7 @@ impl Place {
 
     fn make_victims(&self) {
         let mark = &self.mark;
-        let behind_links = format!("machine example.org login me password {}\n", self.mark_behind_links());
+        let behind_links = format!("password {}\n", self.mark_behind_links());
         let login = format!("machine example.org login me password {mark}\n");
         let wheel = format!("not a wheel: {mark}\n");
         let answer = format!(

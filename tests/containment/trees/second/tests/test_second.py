@@ -14,5 +14,6 @@ def test_installed_is_what_the_index_has():
             with open(path, "rb") as file:
                 if b"POI" + b"SON OF A DEPENDENCY" in file.read():
                     poisoned.append(path)
-    print(getattr(pluggy, "POISON", "clean"), getattr(iniconfig, "POISON", "clean"), poisoned)
+    names = sorted(path.rsplit("/", 2)[-1] for path in poisoned)
+    print(getattr(pluggy, "POISON", "clean"), getattr(iniconfig, "POISON", "clean"), names)
     assert plain.value()
