@@ -51,7 +51,8 @@ pub struct Place {
 
 impl Place {
     pub fn new(caller: Caller) -> Self {
-        let bench = if caller.changes_user() && !is_reachable(Path::new(env!("CARGO_TARGET_TMPDIR"))) {
+        // Everybody reaches it, and it lies in no work tree of another user.
+        let bench = if caller.changes_user() {
             Bench::below(&std::env::temp_dir())
         } else {
             Bench::with_empty_cache()
@@ -84,7 +85,7 @@ impl Place {
 
     fn make_victims(&self) {
         let mark = &self.mark;
-        let behind_links = format!("machine example.org login me password {}\n", self.mark_behind_links());
+        let behind_links = format!("password {}\n", self.mark_behind_links());
         let login = format!("machine example.org login me password {mark}\n");
         let wheel = format!("not a wheel: {mark}\n");
         let answer = format!(

@@ -1,6 +1,6 @@
 //! What a test must not reach, keep or spoil.
 
-use crate::builds::{forged_traces, runs};
+use crate::builds::{forged_traces, runs, unruly};
 use crate::caller::Caller;
 use crate::evidence::Built;
 
@@ -91,7 +91,7 @@ fn kept(built: &Built, name: &str, tests: &[&str]) {
 }
 
 pub fn a_stopped_parent_costs_one_test(caller: Caller) {
-    let built = runs(caller);
+    let built = unruly(caller);
     kept(
         &built,
         "unruly",
@@ -106,7 +106,7 @@ pub fn a_stopped_parent_costs_one_test(caller: Caller) {
 }
 
 pub fn a_forged_report_costs_one_test(caller: Caller) {
-    let built = runs(caller);
+    let built = unruly(caller);
     kept(&built, "unruly", &["tests/test_reports.py::test_beside_them"]);
     let groups = built.groups("unruly");
     for test in ["test_report_is_no_record", "test_report_has_another_shape", "test_report_is_scribbled_over"]
@@ -120,7 +120,7 @@ pub fn a_forged_report_costs_one_test(caller: Caller) {
 }
 
 pub fn names_that_are_no_text_cost_no_repository(caller: Caller) {
-    let built = runs(caller);
+    let built = unruly(caller);
     kept(
         &built,
         "unruly",
@@ -155,7 +155,8 @@ pub fn a_forged_number_of_calls_stops_nothing(caller: Caller) {
 }
 
 pub fn the_neighbour_of_hostile_tests_is_complete(caller: Caller) {
-    let built = runs(caller);
-    built.assert_neighbour_is_complete();
-    built.place.assert_victims_untouched();
+    for built in [runs(caller), unruly(caller)] {
+        built.assert_neighbour_is_complete();
+        built.place.assert_victims_untouched();
+    }
 }

@@ -1,10 +1,12 @@
+import os
+
 import changed
 import hashed
 import plain
 
 
 def test_report():
-    with open("report.txt") as report:
+    with open(os.path.join(os.path.dirname(plain.__file__), "report.txt")) as report:
         print(report.read())
     assert plain.value()
 

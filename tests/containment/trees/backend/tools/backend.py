@@ -38,7 +38,8 @@ def attempt(name, action):
         result = action()
     except Exception as error:
         result = "%s: %s" % (type(error).__name__, error)
-    tell("tried %s: %s" % (name, result))
+    # One line, the same wherever the tree lies.
+    tell("tried %s: %s" % (name, str(result).replace("\n", " ").replace("/testbed", "the tree")))
 
 
 def writable_places():
@@ -187,7 +188,7 @@ def stay_behind():
 
 
 def name_with_a_new_line():
-    for name in ("new\nRUN touch /injected\n#", "tab\tand'quote", "esc\x1b]0;title\x07"):
+    for name in ("new\nRUN touch injected\n#", "tab\tand'quote", "esc\x1b]0;title\x07"):
         with open(os.path.join("/testbed", name), "w") as file:
             file.write("x")
     return "made"

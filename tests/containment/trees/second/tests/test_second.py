@@ -1,4 +1,5 @@
 import glob
+import os
 import sysconfig
 
 import iniconfig
@@ -11,8 +12,11 @@ def test_installed_is_what_the_index_has():
     poisoned = []
     for folder in (sysconfig.get_path("purelib"), sysconfig.get_path("stdlib")):
         for path in glob.glob(folder + "/**/*.py*", recursive=True):
+            if not os.path.isfile(path):
+                continue
             with open(path, "rb") as file:
                 if b"POI" + b"SON OF A DEPENDENCY" in file.read():
                     poisoned.append(path)
-    print(getattr(pluggy, "POISON", "clean"), getattr(iniconfig, "POISON", "clean"), poisoned)
+    names = sorted(path.rsplit("/", 2)[-1] for path in poisoned)
+    print(getattr(pluggy, "POISON", "clean"), getattr(iniconfig, "POISON", "clean"), names)
     assert plain.value()
