@@ -13,8 +13,13 @@ from vault import doors
 ROOT = os.path.dirname(os.path.dirname(vault.__file__))
 
 
+def reports():
+    """The report of this attempt; none in a cold run."""
+    return [one for one in gc.get_objects() if type(one).__name__ == "GroupReport"]
+
+
 def report():
-    return next(one for one in gc.get_objects() if type(one).__name__ == "GroupReport")
+    return reports()[0]
 
 
 def leave_with(raw):
@@ -69,13 +74,15 @@ def test_leaves_more_than_there_is():
 
 
 def test_is_in_no_hurry():
-    report().case_starts(-(2**63), 2**63 - 1)
+    for one in reports():
+        one.case_starts(-(2**63), 2**63 - 1)
     assert doors(1, 1) == 1
 
 
 def test_forges_a_trace():
     function = {"file": "/dev/zero", "function": "f", "line": 1, "calls": 2**64 - 1, "order": 0, "lines": None}
-    report().append("trace", {"functions": [function, {**function, "file": "../../pipe"}], "complete": True})
+    for one in reports():
+        one.append("trace", {"functions": [function, {**function, "file": "../../pipe"}], "complete": True})
     assert doors(1, 1) == 1
 
 

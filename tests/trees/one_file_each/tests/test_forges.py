@@ -7,8 +7,8 @@ from shelf import width
 
 
 def forge(kind, value):
-    report = next(one for one in gc.get_objects() if type(one).__name__ == "GroupReport")
-    report.append(kind, value)
+    for report in [one for one in gc.get_objects() if type(one).__name__ == "GroupReport"]:
+        report.append(kind, value)
 
 
 def function(file, order, calls=2**64 - 1):
