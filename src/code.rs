@@ -222,6 +222,50 @@ def not_here():
     }
 
     #[test]
+    fn only_regular_files_of_the_tree_are_read() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let tree = folder.path().join("tree");
+        fs_err::create_dir_all(tree.join("package")).unwrap();
+        fs_err::write(folder.path().join("secret"), "outside").unwrap();
+        fs_err::write(tree.join("package/a.py"), "inside").unwrap();
+        nix::unistd::mkfifo(&tree.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        for (name, target) in [
+            ("link.py", "package/a.py"),
+            ("folder", "package"),
+            ("out.py", "../secret"),
+            ("zero.py", "/dev/zero"),
+            ("loop.py", "loop.py"),
+            ("piped.py", "pipe"),
+        ] {
+            symlink(target, tree.join(name)).unwrap();
+        }
+        for path in ["package/a.py", "link.py", "folder/a.py"] {
+            assert_eq!(read_source(&tree, path).as_deref(), Some(&b"inside"[..]), "{path}");
+        }
+        let secret = folder.path().join("secret");
+        for path in [
+            "../secret",
+            "package/../../secret",
+            secret.to_str().unwrap(),
+            "/dev/zero",
+            "out.py",
+            "zero.py",
+            "loop.py",
+            "pipe",
+            "piped.py",
+            "package",
+            "",
+            "nowhere.py",
+        ] {
+            assert_eq!(read_source(&tree, path), None, "{path}");
+        }
+        let sparse = fs_err::File::create(tree.join("large.py")).unwrap();
+        sparse.set_len(LARGEST_SOURCE + 1).unwrap();
+        assert_eq!(read_source(&tree, "large.py"), None);
+    }
+
+    #[test]
     fn a_definition_reaches_from_its_decorators_to_the_end_of_its_body() {
         let first = definition(2);
         assert!(first.starts_with("@decorated(") && first.ends_with("return y"), "{first}");

@@ -175,6 +175,20 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_hangs_when_it_is_imported_times_out_and_others_cannot_be_collected() {
+        let error = |file: &str, kind: &str| -> CollectError {
+            serde_json::from_value(serde_json::json!({"file": file, "kind": kind, "text": "why"})).unwrap()
+        };
+        let errors = [error("a.py", "error"), error("b.py", "timed_out"), error("c.py", "skipped")];
+        let rows = uncollected(&errors, &normalizer());
+        let causes: Vec<_> =
+            rows.iter().map(|row| (row.group.group_id.as_str(), row.cause.clone())).collect();
+        let expected =
+            [("a.py", Cause::CollectionError), ("b.py", Cause::TimesOut), ("c.py", Cause::Skipped)];
+        assert_eq!(causes, expected);
+    }
+
+    #[test]
     fn doctests_are_unsupported_items() {
         let mut doctest = item("a.py::a.f", "a.py", &[], "a.f", None);
         doctest.kind = "DoctestItem".into();

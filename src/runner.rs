@@ -370,12 +370,16 @@ impl Runner {
         }
     }
 
-    /// Whether the interpreter, or one above it that was reading a request, was killed or stopped by a process of its
-    /// own sandbox, or the kernel, and not with the sandbox.
-    pub fn was_killed(&mut self) -> bool {
+    /// The signal by which a process of its own sandbox, or the kernel, killed or stopped the interpreter, or one above
+    /// it that was reading a request; none when it ended otherwise, or with the sandbox.
+    pub fn ended_by(&mut self) -> Option<i32> {
         const KILLED: i32 = 128 + nix::libc::SIGKILL;
         const STOPPED: i32 = 128 + nix::libc::SIGSTOP;
-        self.ended && matches!(self.process.code_inside(), Some(KILLED | STOPPED | LOST_REQUEST))
+        match self.ended.then(|| self.process.code_inside())?? {
+            KILLED | LOST_REQUEST => Some(nix::libc::SIGKILL),
+            STOPPED => Some(nix::libc::SIGSTOP),
+            _ => None,
+        }
     }
 
     /// A harness error for an answer that does not fit the question.

@@ -325,6 +325,16 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_trace_measures_nothing_and_says_why() {
+        let refused = sighting(Some(Err("no path".into())), None, true, true);
+        assert_eq!((refused.complete, refused.refused.as_deref()), (false, Some("no path")));
+        let import = ImportTrace { calls: 1, files: vec!["/dev/zero".into()] };
+        let trace: GroupTrace = serde_json::from_str(r#"{"functions":[]}"#).expect("a trace");
+        let refused = sighting(Some(Ok(trace)), Some(&import), true, true);
+        assert!(!refused.complete && refused.refused.is_some_and(|why| why.contains("/dev/zero")));
+    }
+
+    #[test]
     fn calls_come_back_from_the_disk_and_damage_is_seen() {
         let folder = tempfile::tempdir().expect("temp dir");
         let traces = Traces::open(folder.path()).expect("opens");

@@ -189,7 +189,10 @@ impl GroupDone {
             "deselected" => self.deselected = serde_json::from_str(value).map_err(malformed)?,
             "trace" => {
                 let trace = serde_json::from_str(value).map_err(|error| error.to_string());
-                self.trace = Some(trace.and_then(GroupTrace::checked));
+                let trace = trace.and_then(GroupTrace::checked);
+                // The tracer writes one.
+                self.trace =
+                    Some(if self.trace.is_some() { Err("there is more than one".to_owned()) } else { trace });
             }
             "internal" => {
                 let traceback: String = serde_json::from_str(value).map_err(malformed)?;
@@ -318,6 +321,10 @@ mod tests {
             let done = read(forged, ProcessExit::Exited { code: 0 }).expect("the attempt counts");
             assert!(matches!(done.trace, Some(Err(_))), "{forged}");
         }
+        let one = r#"["trace",{"functions":[]}]"#;
+        let done =
+            read(&format!("{one}\n{one}"), ProcessExit::Exited { code: 0 }).expect("the attempt counts");
+        assert!(matches!(done.trace, Some(Err(_))), "which of the two is the tracer's?");
         let imported = ImportTrace { calls: 1, files: vec!["/etc/passwd".into()] };
         imported.check().expect_err("an absolute path");
     }

@@ -248,10 +248,10 @@ impl<'a> Worker<'a> {
                 Ok(()) => {}
                 Err(Trouble::Abandoned) => return,
                 Err(Trouble::Harness(error)) => {
-                    task.kills +=
-                        u32::from(self.running && self.runner.as_mut().is_some_and(Runner::was_killed));
+                    let signal = self.runner.as_mut().filter(|_| self.running).and_then(Runner::ended_by);
+                    task.kills += u32::from(signal.is_some());
                     self.forget_runner();
-                    if self.give_back(task, error).is_err() {
+                    if self.give_back(task, error, signal).is_err() {
                         return;
                     }
                 }
@@ -272,8 +272,8 @@ impl<'a> Worker<'a> {
         self.directory = None;
     }
 
-    /// Tries again, then one group at a time, then gives up.
-    fn give_back(&self, mut task: Task, error: Error) -> Result<(), Abandoned> {
+    /// Tries again, then one group at a time, then gives up. `signal` ended the runner while its last run was made.
+    fn give_back(&self, mut task: Task, error: Error, signal: Option<i32>) -> Result<(), Abandoned> {
         if error.fault() == Fault::Interrupted {
             return Err(Abandoned);
         }
@@ -293,7 +293,8 @@ impl<'a> Worker<'a> {
         }
         if let ([run], Fault::Harness, TRIES..) = (task.runs.as_slice(), error.fault(), task.kills) {
             let text = "every process in reach was killed or stopped while it ran, three times";
-            return self.tell_ended(&task, *run, &ProcessExit::Signaled { signal: SIGKILL }, text);
+            let exit = ProcessExit::Signaled { signal: signal.unwrap_or(SIGKILL) };
+            return self.tell_ended(&task, *run, &exit, text);
         }
         let places: Vec<&str> =
             task.runs.iter().map(|run| self.pool.groups[run.group].group_id.as_str()).collect();

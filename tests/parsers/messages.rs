@@ -4,13 +4,26 @@ use std::collections::BTreeMap;
 
 use gistmill::backend::Places;
 use gistmill::group;
-use gistmill::runner::protocol::{self, Answer, CollectError, Item};
+use gistmill::runner::protocol::{self, Answer, CollectError, Frame, Item};
+use gistmill::runner::report::Attempted;
 use gistmill::screen::{cold, normalize::Normalizer};
 use proptest::prelude::*;
 
 use crate::{bytes, fuzz, text};
 
-const GROUP_DONE: &str = r#"{"id":3,"type":"group_done","attempt":0,"cases":[{"index":0,"outcome":"passed","stdout":"x","duration_ms":1.5,"process_ids":[7]}],"exit":{"kind":"timed_out","scope":"case","index":null},"leftover":1,"connections":["1.2.3.4:5"],"raw_output":"","running":-1,"deselected":[null,1],"duration_ms":3.25,"trace":{"functions":[{"file":"a.py","function":"f","line":1,"calls":2,"order":0,"lines":[1,2]}],"total_calls":3,"starts_threads":true,"complete":true}}"#;
+const GROUP_DONE: &str = r#"{"id":3,"type":"group_done","attempt":0,"report":"[\"case\",{\"index\":0,\"outcome\":\"passed\",\"stdout\":\"x\",\"duration_ms\":1.5,\"process_ids\":[7]}]\n[\"trace\",{\"functions\":[{\"file\":\"a.py\",\"function\":\"f\",\"line\":1,\"calls\":2,\"order\":0,\"lines\":[1,2]}],\"total_calls\":3,\"starts_threads\":true,\"complete\":true}]\n[\"connections\",[\"1.2.3.4:5\"]]\n[\"deselected\",[null,1]]\n[\"end\",{\"pytest_exit\":0,\"pytest_error\":null}]\n","exit":{"kind":"timed_out","scope":"case","index":null},"leftover":1,"raw_output":"","running":-1,"duration_ms":3.25}"#;
+const REPORT: &str = concat!(
+    r#"["case",{"index":0,"outcome":"passed","stdout":"x","duration_ms":1.5,"process_ids":[7]}]"#,
+    "\n",
+    r#"["trace",{"functions":[{"file":"a.py","function":"f","line":1,"calls":2,"order":0,"lines":[1,2]}],"total_calls":3,"starts_threads":true,"complete":true}]"#,
+    "\n",
+    r#"["connections",["1.2.3.4:5"]]"#,
+    "\n",
+    r#"["deselected",[null,1]]"#,
+    "\n",
+    r#"["end",{"pytest_exit":0,"pytest_error":null}]"#,
+    "\n",
+);
 const DISCOVERED: &str = r#"{"id":1,"type":"discovered","items":[{"index":0,"node_id":"tests/test_a.py::test_b[x]","file":"tests/test_a.py","classes":["A"],"function":"test_b","parameters":"x","kind":"function","markers":[],"fixtures":["f"],"line":3}],"errors":[{"file":"a.py","kind":"error","text":"t","missing_module":"m"}],"config":{"x":[1]},"neutralise":[{"plugin":"p","options":["-p","no:x"],"reason":"r"}]}"#;
 const FAILED: &str =
     r#"{"id":2,"type":"failed","stage":"collect","error":{"exception":null,"text":"\ud800"}}"#;
@@ -61,6 +74,22 @@ fn answers_on_the_pipe() {
             }
         }
         panic!("more answers than bytes");
+    });
+}
+
+#[test]
+fn reports_of_groups() {
+    fuzz(bytes([REPORT, GROUP_DONE].map(|text| text.as_bytes().to_vec()).to_vec(), JSON), |bytes| {
+        let report = Some(String::from_utf8_lossy(bytes).into_owned());
+        let attempted: Attempted =
+            serde_json::from_str(r#"{"report":null,"exit":{"kind":"exited","code":0},"duration_ms":1.0}"#)
+                .expect("a frame");
+        if let Ok(done) = (Attempted { report, ..attempted }).read() {
+            assert!(done.cases.iter().all(|case| case.duration_ms >= 0.0));
+            if let Some(Ok(trace)) = done.trace {
+                assert!(trace.functions.iter().all(|function| !function.file.starts_with('/')));
+            }
+        }
     });
 }
 

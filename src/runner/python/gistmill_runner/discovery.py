@@ -86,8 +86,8 @@ class Discovery(Collecting):
         self.server.place.begins("")
         if outcome.excinfo is not None:
             # Of `sys.exit` and the like pytest itself would end.
-            error = outcome.excinfo[1]
-            outcome.force_result(CollectReport(collector.nodeid, "failed", traceback_text(error), []))
+            text = "importing %s leaves by\n%s" % (file, traceback_text(_from_file(outcome.excinfo[1], collector)))
+            outcome.force_result(CollectReport(collector.nodeid, "failed", text, []))
         described = self.note_error(collector, outcome.get_result())
         if described is not None and fault is not None:
             described.update({key: fault[key] for key in ("kind", "exception", "missing_module") if key in fault})
@@ -210,6 +210,14 @@ class Discovery(Collecting):
 
 class _Empty(types.ModuleType):
     """Stands in for a conftest that could not be loaded."""
+
+
+def _from_file(error, collector):
+    """The exception with the part of its traceback that begins in the collector's file."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_frame.f_code.co_filename != str(collector.path):
+        frame = frame.tb_next
+    return error if frame is None else error.with_traceback(frame)
 
 
 def _refusal(collector, fault):

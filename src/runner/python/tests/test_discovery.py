@@ -31,6 +31,7 @@ def test_files_that_end_the_process_cost_themselves_only(start, options):
     assert set(errors) == set(HARD_ENDS)
     assert {error["kind"] for error in errors.values()} == {"error"}
     assert "SystemExit: no" in errors["test_exits.py"]["text"]
+    assert "pluggy" not in errors["test_exits.py"]["text"]
     assert "importing test_leaves.py ends the process: exit code 0" in errors["test_leaves.py"]["text"]
     assert "signal 6" in errors["test_aborts.py"]["text"]
     assert "signal 9" in errors["test_kills.py"]["text"]
