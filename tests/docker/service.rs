@@ -8,7 +8,7 @@ use std::time::Duration;
 use gistmill::backend::docker::{ContainerLimits, DockerBackend, Engine};
 use gistmill::backend::{Backend, Connection, Job, Mount, SERVICE_PORT, Service};
 
-const LIMIT: Duration = Duration::from_mins(3);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// Says again what it hears, but for connections that begin with `s`: those it leaves standing.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ for stream in stalled:
     except BlockingIOError:
         pass
 def echoed(size):
-    sent = os.urandom(size)
+    sent = b'e' + os.urandom(size)
     stream = socket.create_connection(at)
     def send():
         stream.sendall(sent)
@@ -105,7 +105,7 @@ pub fn a_job_talks_to_the_service_at_its_loopback() {
         DockerBackend::workshop(&engine, &crate::base(), (&downloads, true), limits).expect("works");
     let service = Arc::new(Echo::default());
     let script = format!("at = ('127.0.0.1', {SERVICE_PORT}){SCRIPT}");
-    let mut job = Job::small(["python3", "-I", "-S", "-c", script.as_str()]);
+    let mut job = Job::small(["python3", "-I", "-S", "-u", "-c", script.as_str()]);
     job.service = Some(Arc::clone(&service) as Arc<dyn Service>);
     job.mounts.push(Mount::Writable { host: data.clone(), inside: "/data".into() });
     let finished = backend.run(&job, LIMIT).expect("the job runs");

@@ -24,7 +24,7 @@ impl Service for Answering {
         let Connection::Tcp(mut stream) = connection else { panic!("{connection:?}") };
         let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(now, Ordering::SeqCst);
-        let mut buffer = [0; 64 << 10];
+        let mut buffer = vec![0; 64 << 10];
         while let Ok(length @ 1..) = stream.read(&mut buffer) {
             if !self.silent && stream.write_all(&buffer[..length]).is_err() {
                 break;

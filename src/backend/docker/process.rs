@@ -69,11 +69,11 @@ impl Shared {
         self.ending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the end of the stream; false when it did not come.
+    /// Waits for the end of the stream, or for what cannot be part of it; false when neither came.
     fn wait(&self, limit: Duration, interruptible: bool) -> Result<bool> {
         let deadline = Instant::now() + limit;
         let mut ending = self.ending();
-        while !ending.over {
+        while !ending.over && ending.broken.is_none() {
             if interruptible {
                 crate::interrupt::check()?;
             }
@@ -469,6 +469,7 @@ mod tests {
             let mut frames = Frames { shared: &shared, answers: None, relay: None, buffer: Vec::new() };
             frames.feed(&stream);
             frames.feed(&frame(b'x', b"0"));
+            assert!(shared.wait(Duration::ZERO, false).unwrap(), "nobody is told");
             let ending = shared.ending();
             assert!(ending.broken.as_ref().is_some_and(|broken| broken.contains(words)), "{ending:?}");
             assert_eq!(ending.code, None);

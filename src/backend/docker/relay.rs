@@ -213,7 +213,7 @@ impl Relay {
 
     /// From the service to the job, until one of them has enough.
     fn carry_to_job(&self, number: u32, mut stream: UnixStream, flow: &Flow) {
-        let mut buffer = [0_u8; PIECE];
+        let mut buffer = vec![0_u8; PIECE];
         while let Ok(length @ 1..) = stream.read(&mut buffer) {
             let mut rest = &buffer[..length];
             while !rest.is_empty() {
@@ -270,7 +270,7 @@ mod tests {
     impl Service for Echo {
         fn serve(&self, connection: Connection) {
             let Connection::Unix(mut stream) = connection else { panic!("{connection:?}") };
-            let mut buffer = [0; PIECE];
+            let mut buffer = vec![0; PIECE];
             while let Ok(length @ 1..) = stream.read(&mut buffer) {
                 if stream.write_all(&buffer[..length]).is_err() {
                     break;
@@ -331,7 +331,7 @@ mod tests {
         let (mut passed, mut came) = (0, 0);
         // Whoever sends waits for the service, and the service waits for who is answered.
         for _ in 0..WINDOW / PIECE {
-            relay.take(&piece(b'd', 1, &[1; PIECE])).unwrap();
+            relay.take(&piece(b'd', 1, &vec![1; PIECE])).unwrap();
         }
         while came < WINDOW || passed < WINDOW {
             match next(&mut reader) {
@@ -355,7 +355,7 @@ mod tests {
         let (relay, _reader) = relay(Deaf(Mutex::new(sender)));
         for number in 0..MOST_CONNECTIONS as u32 {
             relay.take(&piece(b'o', number, b"")).unwrap();
-            relay.take(&piece(b'd', number, &[1; PIECE])).unwrap();
+            relay.take(&piece(b'd', number, &vec![1; PIECE])).unwrap();
         }
         relay.end();
         for _ in 0..MOST_CONNECTIONS {

@@ -48,7 +48,7 @@ fn unpack_within(archive: impl Read, into: &Path, most: usize) -> Result<()> {
             EntryType::XGlobalHeader => {}
             _ => {
                 let path = name.take().unwrap_or_else(|| entry.path_bytes().into_owned());
-                let link = link.take().or_else(|| entry.link_name_bytes().map(|bytes| bytes.into_owned()));
+                let link = link.take().or_else(|| entry.link_name_bytes().map(std::borrow::Cow::into_owned));
                 let path = PathBuf::from(std::ffi::OsStr::from_bytes(&path));
                 target
                     .make(&mut entry, &path, link.as_deref())
