@@ -465,4 +465,74 @@ mod tests {
         let embedded: Vec<&str> = FILES.iter().map(|(name, _)| *name).collect();
         assert_eq!(found, embedded);
     }
+
+    /// A process whose job has lost so many processes to a limit of 3 MiB.
+    #[derive(Debug)]
+    struct Starved(Vec<u8>, u64);
+
+    impl Process for Starved {
+        fn take_answers(&mut self) -> Option<Box<dyn std::io::Read + Send>> {
+            None
+        }
+
+        fn requests(&mut self) -> Option<&mut dyn std::io::Write> {
+            Some(&mut self.0)
+        }
+
+        fn log(&self) -> String {
+            String::new()
+        }
+
+        fn out_of_memory(&self) -> Option<(u64, u64)> {
+            Some((self.1, 3 << 20))
+        }
+
+        fn code_inside(&mut self) -> Option<i32> {
+            None
+        }
+
+        fn wait(self: Box<Self>, _: Duration) -> Result<crate::backend::Finished> {
+            Err(Error::internal("is not waited for"))
+        }
+
+        fn end(&mut self) {}
+    }
+
+    /// What attempts that ended so print in a job that has lost so many processes, one attempt after the other.
+    fn printed(exits: &[&serde_json::Value], lost: u64) -> Vec<String> {
+        let (sender, answers) = sync_channel(exits.len());
+        for exit in exits {
+            let done = serde_json::json!({
+                "type": "group_done", "id": 1, "attempt": 0, "cases": [], "exit": exit, "leftover": 0,
+                "connections": [], "raw_output": "printed", "running": null, "pytest_error": null,
+                "deselected": [], "duration_ms": 1.0,
+            });
+            sender.send(Ok(serde_json::from_value(done).unwrap())).unwrap();
+        }
+        let mut runner = Runner {
+            process: Box::new(Starved(Vec::new(), lost)),
+            answers,
+            next_id: 1,
+            ended: false,
+            killed_for_memory: 0,
+            python: String::new(),
+            pytest: String::new(),
+        };
+        let (mut texts, limit) = (Vec::new(), Duration::from_secs(1));
+        let each = |done: protocol::GroupDone| {
+            texts.push(done.raw_output);
+            Ok(())
+        };
+        runner.run_group(&[0], exits.len() as u32, (limit, limit), each).unwrap();
+        texts
+    }
+
+    #[test]
+    fn an_attempt_that_is_killed_for_want_of_memory_says_so() {
+        let killed = serde_json::json!({"kind": "signaled", "signal": protocol::SIGKILL});
+        let texts = printed(&[&serde_json::json!({"kind": "finished"}), &killed, &killed], 2);
+        assert_eq!((texts[0].as_str(), texts[2].as_str()), ("printed", "printed"));
+        assert!(texts[1].starts_with("printed\n") && texts[1].contains("they may, 3MiB:"), "{}", texts[1]);
+        assert_eq!(printed(&[&killed], 0), ["printed"]);
+    }
 }

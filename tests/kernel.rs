@@ -297,7 +297,9 @@ fn in_container(script: &str) -> String {
     let (mut said, mut rest) = (String::new(), frames.as_slice());
     while let [kind, a, b, c, d, more @ ..] = rest {
         let (data, after) = more.split_at(u32::from_be_bytes([*a, *b, *c, *d]) as usize);
-        said.push_str(&format!("{}: {}\n", char::from(*kind), String::from_utf8_lossy(data).trim()));
+        said.extend([char::from(*kind), ':', ' ']);
+        said.push_str(String::from_utf8_lossy(data).trim());
+        said.push('\n');
         rest = after;
     }
     said

@@ -4,6 +4,7 @@
 //! ```text
 //! <parent>/gistmill-<process>-<n>/    one for a running gistmill, which holds a lock on it; all of its jobs together
 //!     job-<n>                         one for a job, while it runs
+//! <parent>/gistmill-driver/           gistmill itself, when the parent is its own group
 //! ```
 //!
 //! The parent is the group that gistmill itself is in, or the nearest one above it that may be written. No bound of a
@@ -20,6 +21,8 @@ use nix::fcntl::{Flock, FlockArg};
 use super::JobLimits;
 
 const PREFIX: &str = "gistmill-";
+/// Where gistmill itself moves, out of the way of its jobs.
+const ASIDE: &str = "gistmill-driver";
 const CONTROLLERS: [&str; 2] = ["memory", "pids"];
 /// Processes of the sandbox itself.
 const OF_THE_SANDBOX: u64 = 2;
@@ -191,8 +194,8 @@ fn move_aside(own: &Path) {
     let process = std::process::id();
     let alone =
         fs_err::read_to_string(own.join("cgroup.procs")).is_ok_and(|text| text.trim() == process.to_string());
-    if alone && own.join("cgroup.type").exists() {
-        let aside = own.join(format!("{PREFIX}driver"));
+    if alone && own.join("cgroup.type").exists() && !own.ends_with(ASIDE) {
+        let aside = own.join(ASIDE);
         let _ = fs_err::create_dir(&aside);
         // Where that is refused it stays where it is.
         let _ = write(&aside, "cgroup.procs", u64::from(process));

@@ -5,6 +5,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 
 use super::{Step, because, because_io, root};
@@ -47,9 +48,11 @@ pub(super) fn protect_settings() -> Step {
 
 /// What is for the machine's administrator reads as empty.
 pub(super) fn mask() -> Step {
+    let none: Option<&str> = None;
     for path in MASKED.map(|name| Path::new("/proc").join(name)) {
-        if path.exists() {
-            root::bind(Path::new("/dev/null"), &path, true)?;
+        match mount(Some("/dev/null"), &path, none, MsFlags::MS_BIND, none) {
+            Ok(()) | Err(Errno::ENOENT) => {}
+            Err(errno) => return Err(format!("masking {}: {errno}", path.display())),
         }
     }
     Ok(())

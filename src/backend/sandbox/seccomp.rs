@@ -232,7 +232,7 @@ mod tests {
                 code if code == BPF_JMP | BPF_JGE | BPF_K => place += jump(value >= line.k),
                 code if code == BPF_JMP | BPF_JSET | BPF_K => place += jump(value & line.k != 0),
                 code if code == BPF_RET | BPF_K => {
-                    return if line.k == SECCOMP_RET_ALLOW { 0 } else { (line.k & 0xffff) as i32 };
+                    return if line.k == SECCOMP_RET_ALLOW { 0 } else { (line.k & 0xffff).cast_signed() };
                 }
                 code => panic!("code {code}"),
             }
