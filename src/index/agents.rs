@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
@@ -12,6 +12,7 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Proxy};
 use url::{Host, Url};
 
+use super::once::Once;
 use super::settings::{Certificates, Proxies, Settings};
 use crate::error::{Error, Result};
 
@@ -49,7 +50,7 @@ impl Agents {
             patience: settings.patience,
             roots: roots(&settings.certificates)?,
             client: settings.certificates.client.as_deref().map(client).transpose()?,
-            guard: Guard { trusted: Arc::new(trusted) },
+            guard: Guard { trusted: Arc::new(trusted), found: Arc::default() },
             made: Mutex::default(),
         })
     }
@@ -112,7 +113,25 @@ const REFUSED: &str = "an address that is local to the link is not spoken to";
 #[derive(Debug, Clone)]
 struct Guard {
     trusted: Arc<BTreeSet<String>>,
+    found: Arc<Found>,
 }
+
+/// Addresses of names, by name, port and the time slot in which they were asked for. Connections are opened by the
+/// dozen; as many questions at once are more than some name servers answer.
+#[derive(Debug)]
+struct Found {
+    start: Instant,
+    addresses: Once<(String, u64), Vec<SocketAddr>>,
+}
+
+impl Default for Found {
+    fn default() -> Self {
+        Found { start: Instant::now(), addresses: Once::default() }
+    }
+}
+
+/// How long an address is taken to be that of its name.
+const SLOT: Duration = Duration::from_mins(1);
 
 impl Guard {
     /// Whether an address names such a machine by its number; a proxy would connect to it unseen.
@@ -133,13 +152,15 @@ impl Resolver for Guard {
         config: &ureq::config::Config,
         timeout: NextTimeout,
     ) -> Result<ResolvedSocketAddrs, ureq::Error> {
-        let found = DefaultResolver::default().resolve(uri, config, timeout)?;
         let host = uri.host().unwrap_or_default().to_ascii_lowercase();
-        if self.trusted.contains(&host) {
-            return Ok(found);
-        }
+        let slot = self.found.start.elapsed().as_secs() / SLOT.as_secs();
+        let name = format!("{}://{host}:{:?}", uri.scheme_str().unwrap_or_default(), uri.port_u16());
+        let found = self.found.addresses.get((name, slot), || {
+            DefaultResolver::default().resolve(uri, config, timeout).map(|found| found.to_vec())
+        })?;
+        let is_trusted = self.trusted.contains(&host);
         let allowed: Vec<SocketAddr> =
-            found.iter().filter(|address| !is_link_local(address.ip())).copied().collect();
+            found.into_iter().filter(|address| is_trusted || !is_link_local(address.ip())).collect();
         if allowed.is_empty() {
             return Err(ureq::Error::Other(REFUSED.into()));
         }
@@ -254,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_name_that_leads_to_the_link_is_refused() {
-        let guard = Guard { trusted: Arc::default() };
+        let guard = Guard { trusted: Arc::default(), found: Arc::default() };
         let uri = |text: &'static str| ureq::http::Uri::from_static(text);
         let timeout = || NextTimeout {
             after: ureq::unversioned::transport::time::Duration::NotHappening,
