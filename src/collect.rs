@@ -40,12 +40,11 @@ pub fn discover(
         // A runner that broke or was killed says nothing about the tests.
         match discover_once(backend, setting, wanted, &known) {
             Err(Trouble::Harness(error)) if tries.next().is_none() => return Err(error),
-            Err(Trouble::Harness(_)) => crate::interrupt::check()?,
             Err(Trouble::Killed(fault)) if tries.next().is_none() => {
                 tries = 1..again::TRIES;
                 remember(&mut known, fault)?;
             }
-            Err(Trouble::Killed(_)) => crate::interrupt::check()?,
+            Err(Trouble::Harness(_) | Trouble::Killed(_)) => crate::interrupt::check()?,
             Err(Trouble::Of(fault)) => remember(&mut known, fault)?,
             Err(Trouble::Repository(error)) => return Err(error),
             Ok(found) => return Ok(found),
