@@ -132,7 +132,7 @@ pub fn runs(caller: Caller) -> Arc<Built> {
         repositories.push(neighbour(&place));
         place.configure(&format!("{SETTINGS}{MEMORY}"), &repositories);
         let mut command = place.gistmill(&["build", "repos.toml"]);
-        keyring::give(&mut command, &place.mark);
+        keyring::give(&mut command, &place.mark_in_keyring());
         let ended = crate::caller::finish(command, Duration::from_mins(10));
         Built { place, ended }
     })

@@ -83,6 +83,11 @@ impl Place {
         self.mark.replace("HOSTONLY", "BEHINDLINKS")
     }
 
+    /// The secret in the keyring of the caller's session.
+    pub fn mark_in_keyring(&self) -> String {
+        self.mark.replace("HOSTONLY", "KEYRING")
+    }
+
     fn make_victims(&self) {
         let mark = &self.mark;
         let behind_links = format!("password {}\n", self.mark_behind_links());

@@ -29,5 +29,5 @@ pub fn a_work_tree_that_lies_elsewhere_is_not_looked_at(caller: Caller) {
     assert!(matches!(ended.code(), Some(0 | 1)), "one repository stops the build: {ended:?}");
     // The neighbour, which comes last, was pinned: its files are in the cache.
     let sources = built.place.path().join("cache/sources");
-    assert!(!built.files_with(&[sources], &["class Tally"]).is_empty(), "{ended:?}");
+    assert!(!crate::evidence::files_with(&[sources], &["class Tally"]).is_empty(), "{ended:?}");
 }

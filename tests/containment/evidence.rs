@@ -98,25 +98,10 @@ impl Built {
         assert_eq!(groups.values().filter(|verdict| *verdict == "kept").count(), 3, "{groups:#?}");
     }
 
-    /// Files below these folders that hold a text, by name or content; compressed ones are looked into.
-    pub fn files_with(&self, folders: &[PathBuf], forms: &[&str]) -> Vec<PathBuf> {
-        let pattern = forms.iter().map(|form| regex::escape(form)).collect::<Vec<_>>().join("|");
-        let pattern = Regex::new(&pattern).expect("is a pattern");
-        let entries = folders.iter().filter(|folder| folder.exists()).flat_map(walkdir::WalkDir::new);
-        entries
-            .filter_map(|entry| Some(entry.ok()?.into_path()))
-            .filter(|path| {
-                pattern.is_match(path.as_os_str().as_encoded_bytes())
-                    || path.symlink_metadata().is_ok_and(|one| one.is_file() && one.len() < 1 << 30)
-                        && pattern.is_match(&plain(path))
-            })
-            .collect()
-    }
-
     /// Nothing that the user alone may know was written or printed.
     #[track_caller]
     pub fn assert_tells_nothing_of(&self, forms: &[&str]) {
-        let found = self.files_with(&self.place.written(), forms);
+        let found = files_with(&self.place.written(), forms);
         assert!(found.is_empty(), "{forms:?} stands in {found:#?}");
         let ended = self.ended();
         for form in forms {
@@ -146,6 +131,21 @@ impl Built {
             std::thread::sleep(Duration::from_millis(100));
         }
     }
+}
+
+/// Files below these folders that hold a text, by name or content; compressed ones are looked into.
+pub fn files_with(folders: &[PathBuf], forms: &[&str]) -> Vec<PathBuf> {
+    let pattern = forms.iter().map(|form| regex::escape(form)).collect::<Vec<_>>().join("|");
+    let pattern = Regex::new(&pattern).expect("is a pattern");
+    let entries = folders.iter().filter(|folder| folder.exists()).flat_map(walkdir::WalkDir::new);
+    entries
+        .filter_map(|entry| Some(entry.ok()?.into_path()))
+        .filter(|path| {
+            pattern.is_match(path.as_os_str().as_encoded_bytes())
+                || path.symlink_metadata().is_ok_and(|one| one.is_file() && one.len() < 1 << 30)
+                    && pattern.is_match(&plain(path))
+        })
+        .collect()
 }
 
 /// The content of a file as text that can be searched.

@@ -29,7 +29,8 @@ pub fn a_conftest_leaves_nothing_on_the_disk(caller: Caller) {
     built.place.assert_victims_untouched();
     assert_eq!(built.failure("gate"), None);
     let sources = built.place.path().join("cache/sources");
-    let found = built.files_with(&built.place.written(), &["POISON OF THE CONFTEST", "run-by-git"]);
+    let found =
+        crate::evidence::files_with(&built.place.written(), &["POISON OF THE CONFTEST", "run-by-git"]);
     // The conftest itself says so, wherever its tree is kept, and so does its byte code.
     let of_conftest = |path: &std::path::Path| {
         path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("conftest."))
@@ -45,7 +46,7 @@ pub fn a_conftest_leaves_nothing_on_the_disk(caller: Caller) {
 pub fn no_setting_of_git_survives_the_gate(caller: Caller) {
     let built = runs(caller);
     assert_eq!(built.failure("gate"), None);
-    let found = built.files_with(&[built.place.path().join("cache")], &["fsmonitor"]);
+    let found = crate::evidence::files_with(&[built.place.path().join("cache")], &["fsmonitor"]);
     let settings: Vec<_> = found.iter().filter(|path| path.ends_with(".git/config")).collect();
     assert!(settings.is_empty(), "{settings:#?}");
     built.place.assert_victims_untouched();

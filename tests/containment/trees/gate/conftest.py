@@ -38,7 +38,7 @@ def poisoned(source, flags):
 
 def change_everything():
     write(ROOT + "/plain.py", "def value():\n    return %r\n" % POISON)
-    write(ROOT + "/tests/test_added.py", "def test_added():\n    print(%r)\n" % POISON)
+    write(ROOT + "/tests/test_added.py", "import plain\n\n\ndef test_added():\n    print(%r)\n    assert plain.value()\n" % POISON)
     write(ROOT + "/.git/config", "[core]\n\tfsmonitor = echo > @VICTIM@/run-by-git\n\thooksPath = h\n", "a")
     write(ROOT + "/.git/hooks/post-index-change", "#!/bin/sh\necho > @VICTIM@/run-by-git\n")
     poisoned(ROOT + "/hashed.py", 1)

