@@ -503,11 +503,10 @@ mod tests {
         let (sender, answers) = sync_channel(exits.len());
         for exit in exits {
             let done = serde_json::json!({
-                "type": "group_done", "id": 1, "attempt": 0, "cases": [], "exit": exit, "leftover": 0,
-                "connections": [], "raw_output": "printed", "running": null, "pytest_error": null,
-                "deselected": [], "duration_ms": 1.0,
+                "type": "group_done", "id": 1, "attempt": 0, "report": "", "exit": exit, "leftover": 0,
+                "raw_output": "printed", "running": null, "duration_ms": 1.0,
             });
-            sender.send(Ok(serde_json::from_value(done).unwrap())).unwrap();
+            sender.send(Ok(Frame::Answer(serde_json::from_value(done).unwrap()))).unwrap();
         }
         let mut runner = Runner {
             process: Box::new(Starved(Vec::new(), lost)),
@@ -519,7 +518,7 @@ mod tests {
             pytest: String::new(),
         };
         let (mut texts, limit) = (Vec::new(), Duration::from_secs(1));
-        let each = |done: protocol::GroupDone| {
+        let each = |done: GroupDone| {
             texts.push(done.raw_output);
             Ok(())
         };

@@ -8,7 +8,8 @@
 //!   screens/<key>/                            attempts and traces, appended as they come
 //!   runner/<hash>/                            the embedded Python runner
 //!   tools/                                    uv, when none is found on the machine; known interpreters
-//!   uv/                                       downloads of uv
+//!   index/                                    files of package indexes, by their hash
+//!   wheels/<key>/                             wheels that were built of source distributions
 //! ```
 //!
 //! Every artifact of gistmill's own says what it must be: sealed JSON has the hash of its content, a journal one for

@@ -120,7 +120,7 @@ mod tests {
         let slug = record.pinned.slug.clone();
         let finished = vec![Finished { slug: slug.clone(), record: Some(record) }];
         let text = closing(&Built { summary: None, failed: Vec::new(), finished });
-        let text = console::strip_ansi_codes(&text);
+        let text = console::strip_ansi_codes(text.as_str());
         for words in
             ["guessed: PyYAML for `import yaml`", "the tests ask for `import acme`, which nothing declares"]
         {

@@ -26,7 +26,8 @@ const TREE_AGE: Duration = Duration::from_hours(491_232);
 /// A bench of a test process that was killed, or that kept one to its end, is removed after this time.
 const LEFT_BEHIND: Duration = Duration::from_hours(6);
 /// Parts of a cache that name all their inputs, so that tests can share them; attempts (`screens`) are not among them.
-const SHARED: [&str; 8] = ["sources", "git", "environments", "runner", "tools", "uv", "locales", "clock"];
+const SHARED: [&str; 9] =
+    ["sources", "git", "environments", "runner", "tools", "index", "wheels", "locales", "clock"];
 
 /// The shared cache of this build of the program; those of earlier builds are removed, and benches that were left behind.
 static SHARED_CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -83,7 +84,7 @@ impl Bench {
     /// A bench that shares what was downloaded, and nothing that was made of it.
     pub fn with_downloads_only() -> Self {
         let bench = Bench::with_empty_cache();
-        std::os::unix::fs::symlink(SHARED_CACHE.join("uv"), bench.cache().join("uv"))
+        std::os::unix::fs::symlink(SHARED_CACHE.join("index"), bench.cache().join("index"))
             .expect("a link can be made");
         bench
     }

@@ -96,13 +96,13 @@ with open('/data/left', 'w') as file:
 pub fn a_job_talks_to_the_service_at_its_loopback() {
     let engine = Arc::new(Engine::connect().expect("an engine answers"));
     let temp = tempfile::tempdir().expect("temp dir");
-    let (downloads, data) = (temp.path().join("downloads"), temp.path().join("data"));
-    for folder in [&downloads, &data] {
+    let data = temp.path().join("data");
+    for folder in [&data] {
         std::fs::create_dir(folder).expect("made");
     }
     let limits = ContainerLimits::default();
     let backend =
-        DockerBackend::workshop(&engine, &crate::base(), (&downloads, true), limits).expect("works");
+        DockerBackend::workshop(&engine, &crate::base(), limits).expect("works");
     let service = Arc::new(Echo::default());
     let script = format!("at = ('127.0.0.1', {SERVICE_PORT}){SCRIPT}");
     let mut job = Job::small(["python3", "-I", "-S", "-u", "-c", script.as_str()]);
@@ -125,13 +125,13 @@ pub fn a_job_talks_to_the_service_at_its_loopback() {
 pub fn nothing_is_sent_or_mounted_through_a_link() {
     let engine = Arc::new(Engine::connect().expect("an engine answers"));
     let temp = tempfile::tempdir().expect("temp dir");
-    let (downloads, work) = (temp.path().join("downloads"), temp.path().join("work"));
-    for folder in [&downloads, &work, &temp.path().join("victim"), &work.join("home")] {
+    let work = temp.path().join("work");
+    for folder in [&work, &temp.path().join("victim"), &work.join("home")] {
         std::fs::create_dir(folder).expect("made");
     }
     let limits = ContainerLimits::default();
     let backend =
-        DockerBackend::workshop(&engine, &crate::base(), (&downloads, true), limits).expect("works");
+        DockerBackend::workshop(&engine, &crate::base(), limits).expect("works");
     std::os::unix::fs::symlink(temp.path().join("victim"), work.join("sent")).expect("linked");
     std::os::unix::fs::symlink("/old/tmp", work.join("way")).expect("linked");
     let writable = |host: std::path::PathBuf, inside: &str| Mount::Writable { host, inside: inside.into() };

@@ -50,7 +50,7 @@ fn a_full_cache_stops_every_stage_with_a_clear_message_and_the_build_goes_on_whe
     for part in ["sources", "environments", "screens"] {
         std::fs::remove_dir_all(bench.cache().join(part)).expect("was there");
     }
-    std::fs::remove_file(bench.cache().join("uv")).expect("was a link");
+    std::fs::remove_file(bench.cache().join("index")).expect("was a link");
     // With too little room for the next stage, then with enough of it, one stage after the other.
     let stages: Vec<String> = STAGES
         .iter()

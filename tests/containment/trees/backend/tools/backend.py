@@ -205,29 +205,27 @@ def look_at_the_host():
     return "saw %s" % seen
 
 
-def after_requires():
-    attempt("links for folders of jobs", lambda: link_folders([("home", "/old" + VICTIM + "/home")]))
-
-
-def after_build():
-    attempt("links for folders of later jobs", lambda: link_folders(
-        [(name, "/old" + VICTIM + "/home") for name in ("home", "tmp", "build")]))
+def at_the_end():
+    folders = [(name, "/old" + VICTIM + "/home") for name in ("home", "tmp", "build", "in", "out", "tree")]
+    attempt("links for folders of jobs", lambda: link_folders(folders))
     attempt("links for files of the driver", link_files)
 
 
+# What the first hook writes into the tree is gone with it: the second one tries the same again, for the report.
 def get_requires_for_build_editable(settings=None):
     attempt("the host in sight", look_at_the_host)
     if MODE == "leave":
-        atexit.register(after_requires)
+        atexit.register(at_the_end)
     return []
 
 
 def build_editable(folder, settings=None, metadata=None):
     if MODE == "leave":
+        attempt("the host in sight", look_at_the_host)
         attempt("reading through the home", read_and_write_home)
         attempt("a folder of the tree", replace_folder_of_the_tree)
         attempt("a git folder", make_git)
-        atexit.register(after_build)
+        atexit.register(at_the_end)
     else:
         attempt("hard links", link_hard)
         attempt("byte code", plant_byte_code)

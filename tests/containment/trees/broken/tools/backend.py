@@ -43,7 +43,7 @@ def files():
 
 
 def forged(**fields):
-    answer = {"method": "editable", "wheel": WHEEL, "name": "broken", "version": "1", "extras": []}
+    answer = {"method": "editable", "wheel": WHEEL, "name": "broken", "version": "1", "extras": [], "metadata": METADATA}
     return json.dumps({**answer, **fields})
 
 
@@ -88,6 +88,5 @@ def build_editable(folder, settings=None, metadata=None):
     with zipfile.ZipFile(os.path.join(folder, WHEEL), "w") as wheel:
         for inner, text in files().items():
             wheel.writestr(inner, text)
-    answers = [word for word in open("/proc/self/cmdline").read().split("\0") if word.endswith(".json")]
-    atexit.register(spoil, folder, answers[-1])
+    atexit.register(spoil, folder, os.path.join(folder, "answer.json"))
     return WHEEL
