@@ -115,6 +115,9 @@ impl Index {
             Error::repository(format!("cannot download {}: {reason}", crate::redact::redact(address)))
         };
         let url = Url::parse(address).map_err(|error| failed(error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(failed("the address is neither `https://` nor `http://`".to_owned()));
+        }
         let filename = page::last_segment(&url).filter(|name| is_safe(name));
         let filename =
             filename.ok_or_else(|| failed("the address does not end with a plain file name".into()))?;
