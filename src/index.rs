@@ -42,6 +42,7 @@ pub use asked::{Asked, Built, Served};
 pub use door::Door;
 pub use filename::normalized;
 pub use settings::Settings;
+pub(crate) use upstream::basic;
 pub use wheels::{Sdist, WheelFile, Wheels};
 
 use crate::error::{Error, Result};
@@ -114,6 +115,9 @@ impl Index {
             Error::repository(format!("cannot download {}: {reason}", crate::redact::redact(address)))
         };
         let url = Url::parse(address).map_err(|error| failed(error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(failed("the address is neither `https://` nor `http://`".to_owned()));
+        }
         let filename = page::last_segment(&url).filter(|name| is_safe(name));
         let filename =
             filename.ok_or_else(|| failed("the address does not end with a plain file name".into()))?;
@@ -175,15 +179,14 @@ impl Index {
         let is_here = hash.as_ref().is_some_and(|hash| self.store.find(hash).is_some());
         let part = |range: String| self.upstream.part(source, &file.url, &range, PAGE_BYTES);
         let tail = if is_here { None } else { part(format!("bytes=-{}", inside::TAIL_BYTES))? };
-        let found = match tail {
-            Some(tail) => inside::metadata(&tail, &mut |start, length| {
+        let found = if let Some(tail) = tail {
+            inside::metadata(&tail, &mut |start, length| {
                 let range = format!("bytes={start}-{}", (start + length).saturating_sub(1));
                 part(range)?.map(|part| part.bytes).ok_or(Problem::Missing)
-            })?,
-            None => {
-                let stored = self.download(Some(source), &file.url, hash, FILE_BYTES)?;
-                inside::of_file(&stored.path).map_err(|error| Problem::Trouble(error.to_string()))?
-            }
+            })?
+        } else {
+            let stored = self.download(Some(source), &file.url, hash, FILE_BYTES)?;
+            inside::of_file(&stored.path).map_err(|error| Problem::Trouble(error.to_string()))?
         };
         found.ok_or_else(|| Problem::Trouble("the wheel has no metadata that can be read".to_owned()))
     }

@@ -218,8 +218,8 @@ mod tests {
         let slug = made_up.repositories[1].pinned.slug.to_string();
         let card = card(&made_up);
         let section = card.split("## Environments").nth(1).expect("has the section");
-        assert!(section.contains(&format!("- {slug}: guessed: PyYAML for `import yaml`")), "{section}");
-        assert!(section.contains(&format!("- {slug}: the tests ask for `import acme`")), "{section}");
+        assert!(section.contains(&format!(r"- {slug}: guessed: PyYAML for \`import yaml\`")), "{section}");
+        assert!(section.contains(&format!(r"- {slug}: the tests ask for \`import acme\`")), "{section}");
     }
 
     #[test]

@@ -196,10 +196,10 @@ fn roots(certificates: &Certificates) -> Result<RootCerts> {
     }
     if files.is_empty() {
         let has_some = |path: &&str| {
-            let path = Path::new(path);
+            let path = Path::new(*path);
             path.is_file() || fs_err::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
         };
-        let is_set_up = OF_THE_MACHINE.iter().any(|path| has_some(&path));
+        let is_set_up = OF_THE_MACHINE.iter().any(has_some);
         return Ok(if is_set_up { RootCerts::PlatformVerifier } else { RootCerts::WebPki });
     }
     let mut roots: Vec<Certificate<'static>> = Vec::new();

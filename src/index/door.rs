@@ -138,7 +138,7 @@ impl Door {
     fn page(&self, number: usize, project: &str) -> Result<Reply, Problem> {
         let listing = self.listing(number, project)?;
         let page = listing.page(project, &format!("/{number}/files/{project}"));
-        Ok(Reply::bytes(200, PAGE, page))
+        page.map(|page| Reply::bytes(200, PAGE, page)).map_err(|error| Problem::Trouble(error.to_string()))
     }
 
     fn listing(&self, number: usize, project: &str) -> Result<Arc<Listing>, Problem> {
@@ -222,9 +222,8 @@ impl Door {
 
     /// The metadata of a source distribution: its own where that is settled, else that of its wheel.
     fn metadata(&self, number: usize, project: &str, entry: &Entry) -> Reply {
-        let stored = match self.fetch(number, &entry.file) {
-            Ok(stored) => stored,
-            Err(_) => return Reply::refusal(502, "the index does not answer as it should"),
+        let Ok(stored) = self.fetch(number, &entry.file) else {
+            return Reply::refusal(502, "the index does not answer as it should");
         };
         if let Some(text) = metadata::of_sdist(&stored.path, &entry.file.filename) {
             return Reply::bytes(200, FILE, text);

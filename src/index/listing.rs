@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use pep440_rs::Version;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::filename::{Kind, parse, stand_in};
 use super::page::{File, Page, Yanked};
@@ -68,9 +69,9 @@ impl Listing {
     }
 
     /// The page as a job gets it; `place` is where its files are.
-    pub(super) fn page(&self, project: &str, place: &str) -> Vec<u8> {
-        let files: Vec<Value> = self.entries.iter().map(|entry| entry.json(place)).collect();
-        json!({"meta": {"api-version": "1.0"}, "name": project, "files": files}).to_string().into_bytes()
+    pub(super) fn page(&self, project: &str, place: &str) -> serde_json::Result<Vec<u8>> {
+        let files = self.entries.iter().map(|entry| entry.shown(place)).collect();
+        serde_json::to_vec(&ShownPage { meta: json!({"api-version": "1.0"}), name: project, files })
     }
 }
 
@@ -135,28 +136,46 @@ impl<'a> Releases<'a> {
 }
 
 impl Entry {
-    fn json(&self, place: &str) -> Value {
-        let mut fields = Map::new();
-        fields.insert("filename".to_owned(), self.filename.as_str().into());
-        fields.insert("url".to_owned(), format!("{place}/{}/{}", self.key, self.filename).into());
-        fields.insert("hashes".to_owned(), json!(self.file.hashes));
-        if let Some(requires) = &self.file.requires_python {
-            fields.insert("requires-python".to_owned(), requires.as_str().into());
+    fn shown(&self, place: &str) -> Shown<'_> {
+        let file = &self.file;
+        Shown {
+            filename: &self.filename,
+            url: format!("{place}/{}/{}", self.key, self.filename),
+            hashes: &file.hashes,
+            requires_python: file.requires_python.as_deref(),
+            yanked: match &file.yanked {
+                Yanked::No => None,
+                Yanked::Yes => Some(true.into()),
+                Yanked::Because(reason) => Some(reason.as_str().into()),
+            },
+            upload_time: file.uploaded.map(|moment| moment.to_string()),
+            // That of a wheel which the index has none of is taken out of the wheel.
+            core_metadata: self.what != What::Source,
         }
-        let yanked = match &self.file.yanked {
-            Yanked::No => None,
-            Yanked::Yes => Some(Value::from(true)),
-            Yanked::Because(reason) => Some(Value::from(reason.as_str())),
-        };
-        fields.extend(yanked.map(|yanked| ("yanked".to_owned(), yanked)));
-        if let Some(uploaded) = self.file.uploaded {
-            fields.insert("upload-time".to_owned(), uploaded.to_string().into());
-        }
-        // That of a wheel which the index has none of is taken out of the wheel.
-        let has_metadata = self.what != What::Source;
-        fields.insert("core-metadata".to_owned(), has_metadata.into());
-        Value::Object(fields)
     }
+}
+
+/// An entry in a page.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Shown<'a> {
+    filename: &'a str,
+    url: String,
+    hashes: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requires_python: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    yanked: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upload_time: Option<String>,
+    core_metadata: bool,
+}
+
+#[derive(Serialize)]
+struct ShownPage<'a> {
+    meta: Value,
+    name: &'a str,
+    files: Vec<Shown<'a>>,
 }
 
 #[cfg(test)]
@@ -221,7 +240,8 @@ mod tests {
         wheel.yanked = Yanked::Because("broken".to_owned());
         let listing = listed(vec![wheel, file("foo_bar-1.0.tar.gz")], None);
         assert_eq!(listing.entries[1].what, What::StandIn { sibling: None });
-        let page: Value = serde_json::from_slice(&listing.page("foo-bar", "/0")).expect("JSON");
+        let page: Value =
+            serde_json::from_slice(&listing.page("foo-bar", "/0").expect("a page")).expect("JSON");
         assert_eq!(page["files"][0]["yanked"], "broken");
         assert_eq!(page["files"][1].get("yanked"), None);
     }
@@ -257,7 +277,7 @@ mod tests {
         source.requires_python = Some(">=3.6,<\"4".to_owned());
         let key = source.key();
         let listing = listed(vec![source], None);
-        let page = listing.page("foo-bar", "/7/files/foo-bar");
+        let page = listing.page("foo-bar", "/7/files/foo-bar").expect("a page");
         assert!(!String::from_utf8_lossy(&page).contains("example"));
         let page: Value = serde_json::from_slice(&page).expect("JSON");
         let url = format!("/7/files/foo-bar/{key}/foo_bar-1-py30-none-any.whl");

@@ -74,7 +74,7 @@ pub(super) struct Certificates {
 }
 
 impl Settings {
-    /// Out of the user's variables, as [`crate::environment::uv::download_variables`] gives them.
+    /// Out of the user's variables, under the names that uv gives them.
     ///
     /// # Errors
     /// An index is not an `https://` or `http://` address; the message does not repeat it.

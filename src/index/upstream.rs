@@ -10,7 +10,7 @@ use url::Url;
 use super::agents::Agents;
 use super::inside::Part;
 use super::page::{Answer, without_login};
-use super::settings::{Login, Settings, Source};
+use super::settings::{Settings, Source};
 use super::store::{Stored, Unfit};
 use crate::error::Result;
 use crate::interrupt;
@@ -138,7 +138,7 @@ impl Upstream {
             let mut request = agent.get(url.as_str());
             request = request.header(header::ACCEPT, accept).header(header::ACCEPT_ENCODING, encoding);
             if let Some(login) = source.and_then(|source| source.login_for(&url)) {
-                request = request.header(header::AUTHORIZATION, basic(login));
+                request = request.header(header::AUTHORIZATION, basic(&login.user, &login.password));
             }
             if let Some(range) = range {
                 request = request.header(header::RANGE, range);
@@ -235,8 +235,9 @@ fn transport(error: &std::io::Error) -> Problem {
     })
 }
 
-fn basic(login: &Login) -> String {
-    format!("Basic {}", base64(format!("{}:{}", login.user, login.password).as_bytes()))
+/// A login as a request carries it.
+pub(crate) fn basic(user: &str, password: &str) -> String {
+    format!("Basic {}", base64(format!("{user}:{password}").as_bytes()))
 }
 
 fn base64(bytes: &[u8]) -> String {
@@ -250,4 +251,28 @@ fn base64(bytes: &[u8]) -> String {
         (0..4).map(|place| if place <= chunk.len() { digit(chunk, place) } else { '=' }).collect()
     };
     bytes.chunks(3).map(group).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_pads_as_the_standard_says() {
+        for (text, encoded) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("a:b\u{ff}", "YTpiw78=")]
+        {
+            assert_eq!(base64(text.as_bytes()), encoded);
+        }
+    }
+
+    #[test]
+    fn places_of_parts_are_understood() {
+        assert_eq!(place("bytes 3-7/20"), Some((3, 7, 20)));
+        for text in
+            ["bytes */20", "bytes 3-7/*", "3-7/20", "bytes -1-7/20", "bytes 3-99999999999999999999/20"]
+        {
+            assert_eq!(place(text), None, "{text}");
+        }
+    }
 }

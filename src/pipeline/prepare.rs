@@ -26,7 +26,7 @@ use super::Pipeline;
 use super::machine::Place;
 
 /// Raised when attempts made by an older version must not be reused.
-const SCREEN_VERSION: &str = "screen-4";
+const SCREEN_VERSION: &str = "screen-5";
 
 /// A repository that is ready to be screened.
 pub struct Prepared {

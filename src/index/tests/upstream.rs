@@ -29,12 +29,15 @@ pub(super) fn redirect(location: String) -> Said {
     Said { status: 302, headers: vec![("Location", location)], body: Vec::new() }
 }
 
+/// A path and the login that came with it.
+type Question = (String, Option<String>);
+
 /// A server that lives as long as the program, and what it was asked: path and login.
 #[derive(Debug, Clone)]
 pub(super) struct Server {
     pub address: SocketAddr,
     says: Arc<Mutex<BTreeMap<String, Said>>>,
-    asked: Arc<Mutex<Vec<(String, Option<String>)>>>,
+    asked: Arc<Mutex<Vec<Question>>>,
 }
 
 impl Server {
@@ -56,7 +59,7 @@ impl Server {
         self.says.lock().expect("no panic").insert(path.to_owned(), said);
     }
 
-    pub(super) fn asked(&self) -> Vec<(String, Option<String>)> {
+    pub(super) fn asked(&self) -> Vec<Question> {
         self.asked.lock().expect("no panic").clone()
     }
 
@@ -79,7 +82,7 @@ impl Server {
             let mut answer =
                 format!("HTTP/1.1 {} Words\r\nContent-Length: {}\r\n", said.status, said.body.len());
             for (name, value) in said.headers {
-                answer.push_str(&format!("{name}: {value}\r\n"));
+                answer.extend([name, ": ", &value, "\r\n"]);
             }
             let mut bytes = format!("{answer}X-Upstream: s3cret\r\n\r\n").into_bytes();
             bytes.extend(said.body);
