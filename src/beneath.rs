@@ -123,6 +123,11 @@ impl Folder {
         self.regular_file(relative, Links::Refused)
     }
 
+    /// Whether a regular file is there, where links are followed as long as they stay in the folder.
+    pub fn has_file(&self, relative: &Path) -> bool {
+        self.regular_file(relative, Links::Within).is_ok()
+    }
+
     fn regular_file(&self, relative: &Path, links: Links) -> Result<File> {
         // A pipe that nobody writes to must not make the driver wait.
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
@@ -383,6 +388,8 @@ mod tests {
         for relative in ["way/secret", "end", "absolute", "magic/etc/passwd", "circle", "../outside/secret"] {
             assert!(folder.read_through_links(Path::new(relative), 100).is_err(), "{relative}");
         }
+        assert!(folder.has_file(Path::new("within/deep")));
+        assert!(!folder.has_file(Path::new("way/secret")) && !folder.has_file(Path::new("nothing")));
         let words = folder.read_through_links(Path::new("within/deep"), 3).unwrap_err().to_string();
         assert!(words.contains("more than the 3 bytes"), "{words}");
     }

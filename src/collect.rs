@@ -1,11 +1,14 @@
 //! Collects a repository's tests: pytest itself, through the runner, never by reading pytest's text.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::backend::{Backend, again};
+use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
 use crate::group;
-use crate::record::collected::Collected;
+use crate::record::collected::{Collected, Group};
 use crate::runner::protocol::{Answer, AtFault, Discovered, ProcessExit, Request, SIGKILL};
 use crate::runner::{Runner, Setting, milliseconds};
 use crate::screen::normalize::Normalizer;
@@ -138,8 +141,61 @@ pub fn collected(found: &Discovered, pytest: String, normalizer: &Normalizer) ->
     Ok(Collected { pytest, node_ids, groups, uncollected, deselected: found.deselected, notes: Vec::new() })
 }
 
+/// Leaves out tests in files that the tree does not have: they were made while tests were collected, and stand in no commit.
+pub fn keep_files_of(tree: &Folder, collected: &mut Collected) {
+    let files: BTreeSet<String> = collected.groups.iter().map(|group| group.file.clone()).collect();
+    let made: BTreeSet<String> = files.into_iter().filter(|file| !tree.has_file(Path::new(file))).collect();
+    let (kept, left_out) =
+        std::mem::take(&mut collected.groups).into_iter().partition(|group| !made.contains(&group.file));
+    collected.groups = kept;
+    let left_out: BTreeSet<String> = Vec::<Group>::into_iter(left_out)
+        .flat_map(|group| group.cases.into_iter().map(|case| case.case_id))
+        .collect();
+    collected.node_ids.retain(|id| !left_out.contains(id));
+    if !left_out.is_empty() {
+        collected.notes.push(format!(
+            "{} cases are left out: their files are not part of the tree and were made while tests were collected",
+            left_out.len()
+        ));
+    }
+}
+
 /// The last lines of a text.
 pub fn tail(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text.trim_end().lines().collect();
     all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::collected::Case;
+
+    #[test]
+    fn tests_in_files_that_the_tree_does_not_have_are_left_out() {
+        let scratch = tempfile::tempdir().unwrap();
+        fs_err::write(scratch.path().join("test_a.py"), "").unwrap();
+        let group = |file: &str| Group {
+            group_id: format!("{file}::test"),
+            file: file.to_owned(),
+            classes: Vec::new(),
+            function: "test".to_owned(),
+            cases: vec![Case { case_id: format!("{file}::test"), parameters: None, line: None }],
+            markers: Vec::new(),
+            fixtures: Vec::new(),
+            flags: Vec::new(),
+        };
+        let mut collected = Collected {
+            pytest: "9".to_owned(),
+            node_ids: vec!["test_a.py::test".to_owned(), "test_added.py::test".to_owned()],
+            groups: vec![group("test_a.py"), group("test_added.py")],
+            uncollected: Vec::new(),
+            deselected: 0,
+            notes: Vec::new(),
+        };
+        keep_files_of(&Folder::open(scratch.path()).unwrap(), &mut collected);
+        assert_eq!(collected.node_ids, ["test_a.py::test"]);
+        assert_eq!(collected.groups, [group("test_a.py")]);
+        assert!(collected.notes[0].starts_with("1 cases are left out"));
+    }
 }

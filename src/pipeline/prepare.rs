@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::{Backend, Places, docker};
+use crate::beneath::Folder;
 use crate::collect;
 use crate::config::{self, BackendKind, Repo};
 use crate::environment;
@@ -211,7 +212,8 @@ impl Preparation<'_> {
             let wanted =
                 collect::Wanted { tests: &built.tests, options: &options, limit: self.import_limit() };
             let (found, pytest) = collect::discover(&*backend, &setting, &wanted, &[])?;
-            let collected = collect::collected(&found, pytest, &normalizer)?;
+            let mut collected = collect::collected(&found, pytest, &normalizer)?;
+            collect::keep_files_of(&Folder::open(&built.tree)?, &mut collected);
             fs_err::create_dir_all(&folder)?;
             write_sealed(&path, &collected)?;
             collected
