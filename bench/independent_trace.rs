@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use gistmill::backend::{Job, Mount, Network};
+use gistmill::backend::{Job, Mount};
 use gistmill::pipeline::Pipeline;
 use gistmill::pipeline::prepare::{Preparation, Prepared};
 use gistmill::record::collected::{Group, shell_quote};
@@ -136,7 +136,7 @@ fn traced<'a>(
                 let name = |index: i64| node_id(&items, index);
                 let attempt = attempt_of(&pool.groups[group], &done, name, &base.normalizer, ("base", 0));
                 let passes = attempt.cases.iter().all(|case| case.outcome == Outcome::Passed);
-                if let (true, Some(trace)) = (passes && !attempt.cases.is_empty(), done.trace) {
+                if let (true, Some(Ok(trace))) = (passes && !attempt.cases.is_empty(), done.trace) {
                     let totals = Totals::of(&trace.functions, |_| false);
                     let mut functions: BTreeMap<String, u64> = BTreeMap::new();
                     for one in &trace.functions {
@@ -177,7 +177,6 @@ fn count(prepared: &Prepared, group: &Group, way: &str) -> Result<Count, AnyErro
         env,
         cwd: places.root.clone(),
         mounts,
-        network: Network::Off,
         may_mount: false,
         limits: setting.limits,
         channel: false,

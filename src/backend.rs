@@ -50,7 +50,7 @@ impl Places {
     }
 }
 
-/// One command to run, as data.
+/// One command to run, as data. No job reaches a network: only its loopback.
 #[derive(Debug, Clone)]
 pub struct Job {
     /// Program (path as seen inside) and arguments.
@@ -60,7 +60,6 @@ pub struct Job {
     /// Working directory as seen inside.
     pub cwd: PathBuf,
     pub mounts: Vec<Mount>,
-    pub network: Network,
     /// Keep the right to mount inside the sandbox's own namespace, for per-attempt overlays.
     pub may_mount: bool,
     pub limits: JobLimits,
@@ -95,7 +94,6 @@ impl Job {
             env: [("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())].into(),
             cwd: "/".into(),
             mounts: vec![Mount::Tmpfs { inside: "/tmp".into(), bytes: 1 << 20 }],
-            network: Network::Off,
             may_mount: false,
             limits: JobLimits::default(),
             channel: false,
@@ -132,15 +130,6 @@ pub enum Mount {
         inside: PathBuf,
         bytes: u64,
     },
-}
-
-/// Whether a job reaches the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Network {
-    /// Loopback only.
-    Off,
-    /// The host's network; for fetching dependencies only, never for running tests.
-    Host,
 }
 
 /// Limits of a job; 0 = none.

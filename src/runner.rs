@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-use crate::backend::{Backend, Job, JobLimits, Mount, Network, Places, Process};
+use crate::backend::{Backend, Job, JobLimits, Mount, Places, Process};
 use crate::error::{Error, Result};
 use crate::record::id::{hash_parts, sha256_hex};
 use crate::store::Cache;
@@ -433,7 +433,6 @@ fn job(setting: &Setting) -> Job {
         env: setting.env.clone(),
         cwd: places.root.clone(),
         mounts,
-        network: Network::Off,
         may_mount: setting.overlays,
         limits: setting.limits,
         channel: true,

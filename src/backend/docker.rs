@@ -167,7 +167,7 @@ impl DockerBackend {
         let spec = engine::Spec {
             image: &image,
             command: ["python3", "-I", "-S", "-B", "-c", INSIDE].map(str::to_owned).into(),
-            network: job.network,
+            has_network: false,
             root: None,
             read_only: !self.builds,
             tmpfs: Vec::new(),

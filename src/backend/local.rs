@@ -267,7 +267,6 @@ fn plan(job: &Job, without: &[Part], service: Option<RawFd>) -> Result<Plan> {
         env: job.env.clone(),
         cwd: job.cwd.clone(),
         mounts: sandbox::mounts::planned(&job.mounts)?,
-        network: job.network,
         may_mount: job.may_mount,
         limits: job.limits,
         channel: job.channel,

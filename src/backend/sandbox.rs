@@ -33,7 +33,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getegid, geteuid};
 use serde::{Deserialize, Serialize};
 
-use super::{JobLimits, Network, SERVICE_PORT, service};
+use super::{JobLimits, SERVICE_PORT, service};
 
 pub use parts::Part;
 use seccomp::Sockets;
@@ -54,7 +54,6 @@ pub struct Plan {
     pub env: BTreeMap<String, String>,
     pub cwd: PathBuf,
     pub mounts: Vec<mounts::Planned>,
-    pub network: Network,
     pub may_mount: bool,
     pub limits: JobLimits,
     pub channel: bool,
@@ -139,7 +138,7 @@ fn enter_namespaces(plan: &Plan) -> Step {
     let (user, group) = (geteuid(), getegid());
     let mut flags = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID;
     for part in Part::ALL {
-        if plan.has(part) && (part != Part::Network || plan.network == Network::Off) {
+        if plan.has(part) {
             flags |= part.flag();
         }
     }
@@ -290,7 +289,7 @@ fn start_payload(plan: &Plan) -> Step<Pid> {
     because("limit on core files", setrlimit(Resource::RLIMIT_CORE, 0, 0))?;
     let may_mount = plan.may_mount;
     let lock = plan.has(Part::LockedMounts);
-    let closed = plan.network == Network::Off && !plan.has(Part::Network);
+    let closed = !plan.has(Part::Network);
     let sockets = if closed { Sockets::Unix } else { Sockets::Covered };
     let filtered = closed || plan.has(Part::SystemCalls);
     let mut command = Command::new(program);

@@ -16,7 +16,7 @@ use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, Shutdown as Ending, recvmsg, sendmsg, shutdown,
 };
 
-use super::{Connection, Job, Network, Service};
+use super::{Connection, Job, Service};
 use crate::error::{Error, Result};
 
 /// Connections of a job that are served at the same time; the next one waits.
@@ -29,11 +29,10 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// # Errors
 /// A bug of the caller's.
 pub(super) fn check(job: &Job) -> Result<()> {
-    match (&job.service, job.channel, job.network) {
-        (Some(_), true, _) => Err(Error::internal("a job cannot have both a channel and a service")),
-        (Some(_), _, Network::Host) => Err(Error::internal("a job with a service has no network")),
-        _ => Ok(()),
+    if job.service.is_some() && job.channel {
+        return Err(Error::internal("a job cannot have both a channel and a service"));
     }
+    Ok(())
 }
 
 /// A service that answers the job of one sandbox. Dropping it ends every connection.

@@ -430,9 +430,8 @@ fn source_root(inputs: &Inputs<'_>) -> PathBuf {
 /// The newest upload to install: a date means its end.
 fn exclude_newer(pinned: &Pinned, repo: &config::Repo) -> Result<Moment> {
     let text = repo.exclude_newer.as_deref().unwrap_or(&pinned.pinned_at);
-    Moment::parse_end(text).ok_or_else(|| {
-        Error::repository(format!("`{text}` is not a date and not an RFC 3339 time"))
-    })
+    Moment::parse_end(text)
+        .ok_or_else(|| Error::repository(format!("`{text}` is not a date and not an RFC 3339 time")))
 }
 
 /// What the chosen rung's sources name but nothing installs.

@@ -16,6 +16,7 @@ import io
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tarfile
@@ -101,6 +102,8 @@ def build(spec, out):
 
 def describe(method, out, wheel):
     """What the wheel says about itself."""
+    if not stat.S_ISREG(os.lstat(os.path.join(out, wheel)).st_mode):
+        raise SystemExit("the build backend left no file as its wheel")
     with zipfile.ZipFile(os.path.join(out, wheel)) as archive:
         names = [name for name in archive.namelist() if name.count("/") == 1 and name.endswith(".dist-info/METADATA")]
         metadata = archive.read(names[0])

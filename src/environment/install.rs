@@ -16,7 +16,7 @@ use super::lock::Lock;
 use super::python::Interpreter;
 use super::step::{self, IN, OUT, Step};
 use super::uv::{self, Compile, Secrets, Uv};
-use crate::backend::{Backend, Finished, Job, JobLimits, Mount, Network, again};
+use crate::backend::{Backend, Finished, Job, JobLimits, Mount, again};
 use crate::error::{Error, Result};
 use crate::index::{self, Door, Index};
 use crate::record::moment::Moment;
@@ -143,7 +143,8 @@ impl Workshop {
         let building = Arc::new(Building::new(tooling.clone()));
         let index = Arc::clone(&tooling.index);
         let door =
-            Door::new(index, Some(tooling.exclude_newer.timestamp()), tooling.refused.clone(), building).within(chain);
+            Door::new(index, Some(tooling.exclude_newer.timestamp()), tooling.refused.clone(), building)
+                .within(chain);
         Workshop { tooling, door: Arc::new(door), direct: Direct::default() }
     }
 
@@ -369,7 +370,6 @@ impl Tooling {
             env: env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
             cwd: IN.into(),
             mounts,
-            network: Network::Off,
             may_mount: false,
             limits: JobLimits::default(),
             channel: false,

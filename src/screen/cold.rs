@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event as Xml};
 
-use crate::backend::{Backend, Job, Mount, Network};
+use crate::backend::{Backend, Job, Mount};
 use crate::error::{Error, Fault, Result};
 use crate::record::collected::{Group, shell_quote};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome, TimeScope};
@@ -140,7 +140,6 @@ impl Cold<'_> {
             env,
             cwd: root,
             mounts,
-            network: Network::Off,
             may_mount: false,
             limits: self.setting.limits,
             channel: false,

@@ -227,8 +227,14 @@ fn single_requirements_and_names() {
 fn locks() {
     fuzz(text(&[LOCK, REQUIREMENTS], TOKENS), |text| {
         let lock = Lock::parse(text);
-        let _ =
-            (lock.text(), lock.entries().len(), lock.direct(), lock.constraints(), lock.sha256(), lock.has("attrs"));
+        let _ = (
+            lock.text(),
+            lock.entries().len(),
+            lock.direct(),
+            lock.constraints(),
+            lock.sha256(),
+            lock.has("attrs"),
+        );
         assert_eq!(Lock::parse(&lock.text()).len(), lock.len(), "{:?}", lock.text());
     });
 }

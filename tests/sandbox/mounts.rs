@@ -122,7 +122,7 @@ fn what_has_come_to_lie_elsewhere_since_it_was_looked_up_is_not_mounted() {
             "mount": {"Writable": {"host": home.canonicalize().expect("is there"), "inside": "/home/x"}},
             "source": {"device": 1, "inode": 1},
         }],
-        "network": "Off", "may_mount": false, "limits": {"memory": 0, "processes": 0, "file_size": 0},
+        "may_mount": false, "limits": {"memory": 0, "processes": 0, "file_size": 0},
         "channel": false, "service": null, "without": [],
     });
     let text = plan.to_string();

@@ -16,7 +16,6 @@ use bollard::query_parameters::{
 use futures_util::StreamExt;
 use tokio::runtime::Runtime;
 
-use crate::backend::Network;
 use crate::error::{Error, Fault, Result};
 
 /// The label of everything that gistmill makes in an engine; its value says what it is.
@@ -52,7 +51,8 @@ pub struct ContainerLimits {
 pub struct Spec<'a> {
     pub image: &'a str,
     pub command: Vec<String>,
-    pub network: Network,
+    /// The engine's, for a step that fetches packages of the distribution.
+    pub has_network: bool,
     /// As root, with these capabilities, for a step that only runs programs of the distribution.
     pub root: Option<&'a [&'a str]>,
     pub read_only: bool,
@@ -265,10 +265,7 @@ impl Engine {
             ulimits.push(ulimit("nproc", PROCESSES));
         }
         let host_config = HostConfig {
-            network_mode: Some(match spec.network {
-                Network::Off => "none".to_owned(),
-                Network::Host => "host".to_owned(),
-            }),
+            network_mode: Some(if spec.has_network { "host" } else { "none" }.to_owned()),
             cap_drop: Some(words(&["ALL"])),
             cap_add: spec.root.map(words),
             security_opt: Some(security),
@@ -291,7 +288,7 @@ impl Engine {
             entrypoint: Some(Vec::new()),
             user: Some(if spec.root.is_some() { "0:0" } else { USER }.to_owned()),
             working_dir: Some("/".to_owned()),
-            hostname: (spec.network == Network::Off).then(|| crate::backend::sandbox::USER.to_owned()),
+            hostname: (!spec.has_network).then(|| crate::backend::sandbox::USER.to_owned()),
             attach_stdin: Some(true),
             attach_stdout: Some(true),
             attach_stderr: Some(true),

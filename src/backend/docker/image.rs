@@ -22,7 +22,6 @@ use serde_json::json;
 use super::archive::{self, Layers};
 use super::engine::{ContainerLimits, Engine, LABEL, Spec, labels};
 use super::plain;
-use crate::backend::Network;
 use crate::error::{Error, Fault, Result};
 use crate::record::id::hash_parts;
 
@@ -165,7 +164,7 @@ fn missing(engine: &Engine, name: &str, id: &str) -> Result<Vec<String>> {
     let spec = Spec {
         image: id,
         command: vec!["sh".into(), "-c".into(), script],
-        network: Network::Off,
+        has_network: false,
         root: Some(&[]),
         read_only: true,
         tmpfs: Vec::new(),
@@ -200,7 +199,7 @@ fn install(
     let spec = Spec {
         image: named_id,
         command: ["python3", "-I", "-B", "-c", INSTALL].map(str::to_owned).into(),
-        network: Network::Host,
+        has_network: true,
         root: Some(&INSTALLER),
         read_only: false,
         tmpfs: vec!["/run/certificates".to_owned()],

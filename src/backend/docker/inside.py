@@ -268,9 +268,8 @@ def etc_files(plan):
         "machine-id": "0" * 32 + "\n",
         "hostname": plan["user"] + "\n",
     }
-    if not plan["network"]:
-        files["hosts"] = "127.0.0.1 localhost %s\n::1 localhost\n" % plan["user"]
-        files["resolv.conf"] = ""
+    files["hosts"] = "127.0.0.1 localhost %s\n::1 localhost\n" % plan["user"]
+    files["resolv.conf"] = ""
     return files
 
 
@@ -524,7 +523,6 @@ def run(plan):
     mount(None, "/", None, MS_REC | MS_PRIVATE)
     mount("tmpfs", BASE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755")
     name = plan["user"].encode()
-    # The container has that name already, but for one that is on the engine's network.
     libc.sethostname(name, len(name))
     folder = "/tmp/payload" if plan["on_disk"] else BASE + "/payload"
     os.makedirs(folder)

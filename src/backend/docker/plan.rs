@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::backend::sandbox::seccomp::{self, Architecture, Sockets};
-use crate::backend::{Job, Mount, Network, SERVICE_PORT, sandbox};
+use crate::backend::{Job, Mount, SERVICE_PORT, sandbox};
 use crate::error::{Error, Result};
 
 /// A folder of the host that lies in the image as well.
@@ -73,7 +73,6 @@ impl Plan {
             "channel": job.channel,
             "service": job.service.as_ref().map(|_| SERVICE_PORT),
             "may_mount": job.may_mount,
-            "network": job.network == Network::Host,
             "limits": {
                 "memory": job.limits.memory, "processes": job.limits.processes, "file_size": job.limits.file_size,
             },

@@ -10,7 +10,6 @@ use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 use super::{INSIDE_ID, Plan, Step, USER, because, because_io, kernel, mounts};
-use crate::backend::Network;
 
 /// Pieces of the system that are shown read-only.
 const SYSTEM: [&str; 9] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix", "gnu"];
@@ -131,7 +130,6 @@ fn identity(env: &BTreeMap<String, String>) -> (String, String) {
 }
 
 fn fill_etc(plan: &Plan) -> Step {
-    let network = plan.network;
     let (user, home) = identity(&plan.env);
     let etc = format!("{NEW}/etc");
     because_io("etc", std::fs::create_dir(&etc))?;
@@ -141,7 +139,7 @@ fn fill_etc(plan: &Plan) -> Step {
             bind(&resolved, Path::new(&format!("{etc}/{name}")), true)?;
         }
     }
-    let mut files = vec![
+    let files = [
         (
             "passwd",
             format!(
@@ -153,17 +151,8 @@ fn fill_etc(plan: &Plan) -> Step {
         ("hostname", format!("{USER}\n")),
         ("nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n".to_owned()),
         ("machine-id", format!("{}\n", "0".repeat(32))),
+        ("resolv.conf", String::new()),
     ];
-    let resolver = match network {
-        Network::Off => String::new(),
-        Network::Host => std::fs::read_to_string(format!("{OLD}/etc/resolv.conf")).unwrap_or_default(),
-    };
-    files.push(("resolv.conf", resolver));
-    if network == Network::Host
-        && let Ok(hosts) = std::fs::read_to_string(format!("{OLD}/etc/hosts"))
-    {
-        files.push(("hosts", hosts));
-    }
     for (name, text) in files {
         because_io(name, std::fs::write(format!("{etc}/{name}"), text))?;
     }
