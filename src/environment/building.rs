@@ -253,7 +253,12 @@ fn take_wheel(step: &Step, folder: &Path, stage: &str) -> Attempt<Wheel> {
 
 /// Copies one regular file out of a hostile folder; gives its hash.
 fn take(from: &Folder, name: &str, to: &Path) -> Result<String> {
-    let mut source = from.open_file(Path::new(name))?.take(LARGEST_WHEEL + 1);
+    let source = from.open_file(Path::new(name))?;
+    let too_large = || Error::repository(format!("{name} is larger than {} GiB", LARGEST_WHEEL >> 30));
+    if source.metadata()?.len() > LARGEST_WHEEL {
+        return Err(too_large());
+    }
+    let mut source = source.take(LARGEST_WHEEL + 1);
     let mut target = fs_err::File::create(to)?;
     let (mut hasher, mut buffer, mut total) = (Sha256::new(), vec![0; 1 << 16], 0_u64);
     loop {
@@ -264,7 +269,7 @@ fn take(from: &Folder, name: &str, to: &Path) -> Result<String> {
         }
         total += length as u64;
         if total > LARGEST_WHEEL {
-            return Err(Error::repository(format!("{name} is larger than {} GiB", LARGEST_WHEEL >> 30)));
+            return Err(too_large());
         }
         hasher.update(&buffer[..length]);
         std::io::Write::write_all(&mut target, &buffer[..length])?;

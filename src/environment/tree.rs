@@ -103,6 +103,9 @@ pub struct Left {
     pub refused: Vec<PathBuf>,
 }
 
+/// What a build may add to its tree, in bytes.
+const MOST_ADDED: u64 = 16 << 30;
+
 /// Compares a tree that foreign code wrote to with the pinned listing.
 ///
 /// # Errors
@@ -110,7 +113,15 @@ pub struct Left {
 pub fn left(tree: &Folder, pinned: &Listing) -> Result<Left> {
     let mut left = Left::default();
     let mut unchanged = BTreeSet::new();
-    for entry in tree.walk()? {
+    let entries = tree.walk()?;
+    let bytes = entries.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.size));
+    if bytes > MOST_ADDED {
+        return Err(Error::repository(format!(
+            "the build left a tree of more than {} GiB",
+            MOST_ADDED >> 30
+        )));
+    }
+    for entry in entries {
         let now = match &entry.kind {
             Kind::Folder => continue,
             Kind::Link(target) => Some(link_text(target)),
