@@ -6,6 +6,7 @@ use crate::record::collected::{Case, Group, Uncollected};
 use crate::record::verdict::Cause;
 use crate::runner::protocol::{CollectError, Item};
 use crate::screen::normalize::Normalizer;
+use crate::terminal::is_obeyed;
 
 /// Flag of a group whose node IDs hold a path of the machine.
 pub const MACHINE_PATH: &str = "machine-path-in-id";
@@ -49,10 +50,16 @@ pub fn group(items: &[Item], normalizer: &Normalizer) -> (Vec<Group>, Vec<Uncoll
     let mut unsupported = Vec::new();
     for item in items {
         if item.kind != "function" {
-            unsupported.push(unsupported_item(item, normalizer));
+            let words = format!("pytest item of kind {}", item.kind);
+            unsupported.push(left_out(item, normalizer, Cause::UnsupportedItem, words));
             continue;
         }
         let key = GroupKey::of(item);
+        if key.group_id().chars().any(is_obeyed) {
+            let words = "its name has control characters: no entry command can be written for it".to_owned();
+            unsupported.push(left_out(item, normalizer, Cause::CollectionError, words));
+            continue;
+        }
         let place = *places.entry(key.clone()).or_insert_with(|| {
             groups.push(new_group(&key));
             groups.len() - 1
@@ -94,12 +101,12 @@ fn merge(into: &mut Vec<String>, more: &[String]) {
     }
 }
 
-fn unsupported_item(item: &Item, normalizer: &Normalizer) -> Uncollected {
+fn left_out(item: &Item, normalizer: &Normalizer, cause: Cause, text: String) -> Uncollected {
     let (case_id, _) = normalizer.id(&item.node_id);
     let mut group = new_group(&GroupKey::of(item));
     group.group_id.clone_from(&case_id);
     group.cases.push(Case { case_id, parameters: None, line: item.line });
-    Uncollected { group, cause: Cause::UnsupportedItem, text: format!("pytest item of kind {}", item.kind) }
+    Uncollected { group, cause, text }
 }
 
 /// Files that could not be collected, or were skipped whole: one row each.
@@ -143,6 +150,17 @@ mod tests {
 
     fn normalizer() -> Normalizer {
         Normalizer::new(&crate::backend::Places::in_sandbox(), "x")
+    }
+
+    #[test]
+    fn a_name_that_no_command_line_shows_is_a_row_of_its_own() {
+        let items = [
+            item("t.py::test_a\u{1b}[2J", "t.py", &[], "test_a\u{1b}[2J", None),
+            item("t.py::test_b", "t.py", &[], "test_b", None),
+        ];
+        let (groups, left_out) = group(&items, &normalizer());
+        assert_eq!(groups.len(), 1);
+        assert_eq!((left_out.len(), left_out[0].cause.clone()), (1, Cause::CollectionError));
     }
 
     #[test]
