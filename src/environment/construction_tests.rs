@@ -23,7 +23,7 @@ struct Scripted {
     /// What uv prints instead of resolving an input that holds the first text.
     refusal: Option<(&'static str, &'static str)>,
     /// What the build hook does, with the folder for what comes of it and the tree.
-    build: fn(&Path, &Path),
+    build: Hook,
 }
 
 impl std::fmt::Debug for Scripted {
@@ -33,6 +33,9 @@ impl std::fmt::Debug for Scripted {
 }
 
 const ANSWER: &str = r#"{"method": "editable", "wheel": "a-1-py3-none-any.whl", "name": "A", "version": "1", "extras": [], "metadata": ""}"#;
+
+/// What a build hook does in the folder for what comes of it, and in the tree.
+type Hook = fn(&Path, &Path);
 
 /// A build that leaves what builds leave.
 fn well_behaved(out: &Path, tree: &Path) {
@@ -249,7 +252,7 @@ fn what_foreign_code_may_write_no_other_job_sees() {
 /// What a hostile build hook may leave in place of a wheel, an answer and the tree.
 #[test]
 fn what_a_build_leaves_is_never_followed() {
-    let cases: [(&str, fn(&Path, &Path)); 6] = [
+    let cases: [(&str, Hook); 6] = [
         ("the answer is a link", |out, _| symlink("/etc/hostname", out.join("answer.json")).unwrap()),
         ("the wheel is a link", |out, _| {
             symlink("/etc/hostname", out.join("a-1-py3-none-any.whl")).unwrap();
@@ -283,7 +286,7 @@ fn what_a_build_leaves_is_never_followed() {
 #[test]
 fn a_folder_that_a_build_made_a_link_is_as_pinned_in_the_run_tree() {
     let bench = bench(&[("pyproject.toml", PYPROJECT), ("pkg.py", "x = 1\n")]);
-    let build: fn(&Path, &Path) = |out, tree| {
+    let build: Hook = |out, tree| {
         well_behaved(out, tree);
         fs_err::remove_file(tree.join("pkg.py")).unwrap();
         symlink("/etc", tree.join("pkg.py")).unwrap();

@@ -6,6 +6,7 @@
 //! only into virtual environments that are empty. It reaches the package index through the driver's [`Door`] alone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -223,7 +224,7 @@ impl Workshop {
         let mut list = self.list(lock, built);
         if let Some(own) = own {
             let place = step.give_file(&own.filename, &own.file)?;
-            list.push_str(&format!("{} @ file://{place} --hash=sha256:{}\n", own.name, own.sha256));
+            let _ = writeln!(list, "{} @ file://{place} --hash=sha256:{}", own.name, own.sha256);
         }
         if list.is_empty() {
             return Ok(());
@@ -327,9 +328,10 @@ impl Workshop {
         let unknown: BTreeSet<&String> = failure.unknown.iter().collect();
         for (name, place) in &asked.refused {
             if unknown.contains(name) {
-                failure.output.push_str(&format!(
+                let _ = write!(
+                    failure.output,
                     "\n{name} belongs to the tree ({place}), so no index was asked for it"
-                ));
+                );
             }
         }
         Trouble::Step(failure)
