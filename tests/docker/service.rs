@@ -97,9 +97,7 @@ pub fn a_job_talks_to_the_service_at_its_loopback() {
     let engine = Arc::new(Engine::connect().expect("an engine answers"));
     let temp = tempfile::tempdir().expect("temp dir");
     let data = temp.path().join("data");
-    for folder in [&data] {
-        std::fs::create_dir(folder).expect("made");
-    }
+    std::fs::create_dir(&data).expect("made");
     let limits = ContainerLimits::default();
     let backend = DockerBackend::workshop(&engine, &crate::base(), limits).expect("works");
     let service = Arc::new(Echo::default());
