@@ -141,7 +141,8 @@ pub fn collected(found: &Discovered, pytest: String, normalizer: &Normalizer) ->
     Ok(Collected { pytest, node_ids, groups, uncollected, deselected: found.deselected, notes: Vec::new() })
 }
 
-/// Leaves out tests in files that the tree does not have: they were made while tests were collected, and stand in no commit.
+/// Leaves out tests in files that the pinned tree does not have: a build or a conftest made them, and they stand in no
+/// commit.
 pub fn keep_files_of(tree: &Folder, collected: &mut Collected) {
     let files: BTreeSet<String> = collected.groups.iter().map(|group| group.file.clone()).collect();
     let made: BTreeSet<String> = files.into_iter().filter(|file| !tree.has_file(Path::new(file))).collect();
@@ -154,7 +155,7 @@ pub fn keep_files_of(tree: &Folder, collected: &mut Collected) {
     collected.node_ids.retain(|id| !left_out.contains(id));
     if !left_out.is_empty() {
         collected.notes.push(format!(
-            "{} cases are left out: their files are not part of the tree and were made while tests were collected",
+            "{} cases are left out: their files are not part of the pinned tree: a build or a conftest made them",
             left_out.len()
         ));
     }

@@ -41,6 +41,7 @@ mod record;
 mod step;
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -134,7 +135,11 @@ pub fn build(
         // Begun and never finished.
         step::discard(&folder)?;
     }
-    fs_err::create_dir_all(&folder)?;
+    // Closed to other users of the machine: what a build writes there it could mark to run as who builds.
+    std::fs::DirBuilder::new()
+        .mode(0o700)
+        .create(&folder)
+        .map_err(|error| Error::from(error).at(format!("cannot make {}", folder.display())))?;
     let inputs =
         construction::Inputs { pinned, repo, files, project, choice, backend, tools, gate, progress };
     construction::construct(inputs, &folder)

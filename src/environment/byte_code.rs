@@ -80,18 +80,25 @@ fn take(out: &Folder, tree: &Path) -> Result<()> {
         from.take(LARGEST)
             .read_to_end(&mut code)
             .map_err(|error| Error::from(error).at(entry.path.display()))?;
-        let target = tree.join(&entry.path);
-        if let Some(folder) = target.parent() {
-            fs_err::create_dir_all(folder)?;
-        }
-        let options = fs_err::OpenOptions::new().write(true).create_new(true).open(&target);
-        match options {
-            Ok(mut file) => file.write_all(&code)?,
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error.into()),
+        let Some(target) = place_for(tree, &entry.path) else { continue };
+        if let Ok(mut file) = fs_err::OpenOptions::new().write(true).create_new(true).open(&target) {
+            file.write_all(&code)?;
         }
     }
     Ok(())
+}
+
+/// Where a file is put in the tree, with its folder made; none where a link or anything else is on the way.
+fn place_for(tree: &Path, relative: &Path) -> Option<PathBuf> {
+    let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
+    let mut folder = tree.to_owned();
+    for part in relative.parent()?.components() {
+        folder.push(part);
+        if !is_folder(&folder) && std::fs::create_dir(&folder).is_err() {
+            return None;
+        }
+    }
+    Some(tree.join(relative))
 }
 
 /// `a/test_b.py` of `a/__pycache__/test_b.cpython-312-pytest-9.0.2.pyc`; none for any other name.
@@ -119,6 +126,13 @@ mod tests {
             fs_err::create_dir_all(folder.join("t/__pycache__")).unwrap();
         }
         fs_err::write(tree.join("t/test_a.py"), "").unwrap();
+        // The folder of byte code itself may be a link, to a folder or to nothing.
+        for (folder, target) in [("linked", victim.as_path()), ("dangling", Path::new("/nowhere"))] {
+            fs_err::create_dir_all(tree.join(folder)).unwrap();
+            fs_err::write(tree.join(folder).join("test_l.py"), "").unwrap();
+            symlink(target, tree.join(folder).join("__pycache__")).unwrap();
+            fs_err::create_dir_all(out.join(folder).join("__pycache__")).unwrap();
+        }
         fs_err::write(victim.join("test_v.py"), "").unwrap();
         symlink(&victim, tree.join("away")).unwrap();
         fs_err::create_dir_all(out.join("away/__pycache__")).unwrap();
@@ -128,6 +142,8 @@ mod tests {
             "t/__pycache__/test_a.cpython-312.pyc",
             "t/planted.py",
             "away/__pycache__/test_v.cpython-312-pytest-9.0.2.pyc",
+            "linked/__pycache__/test_l.cpython-312-pytest-9.0.2.pyc",
+            "dangling/__pycache__/test_l.cpython-312-pytest-9.0.2.pyc",
         ] {
             fs_err::write(out.join(name), "code").unwrap();
         }
@@ -138,5 +154,6 @@ mod tests {
             .collect();
         assert_eq!(names, ["test_a.cpython-312-pytest-9.0.2.pyc"]);
         assert!(!tree.join("t/planted.py").exists() && !victim.join("__pycache__").exists());
+        assert_eq!(fs_err::read_dir(&victim).unwrap().count(), 2, "the victim's own");
     }
 }

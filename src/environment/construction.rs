@@ -394,7 +394,11 @@ fn take_over(
         notes.push(format!("the build left {}, which was not taken over", names(&left.refused)));
     }
     tree::add(&folder, &left.added, tree)?;
-    Ok(left.added.into_iter().map(|entry| entry.path).collect())
+    let added: Vec<PathBuf> = left.added.into_iter().map(|entry| entry.path).collect();
+    if !added.is_empty() {
+        notes.push(format!("the build added {}", names(&added)));
+    }
+    Ok(added)
 }
 
 /// So many paths stand in a note.

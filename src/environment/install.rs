@@ -373,7 +373,7 @@ impl Tooling {
             cwd: IN.into(),
             mounts,
             may_mount: false,
-            limits: JobLimits::default(),
+            limits: JobLimits { memory: 0, processes: MOST_PROCESSES, file_size: LARGEST_FILE },
             channel: false,
             service: None,
         }
@@ -425,6 +425,10 @@ fn is_full(folder: &Path) -> bool {
     nix::sys::statvfs::statvfs(folder)
         .is_ok_and(|disk| disk.blocks_available().saturating_mul(disk.fragment_size()) < NEARLY_FULL)
 }
+
+/// Processes of a job, and bytes of one file that it writes.
+const MOST_PROCESSES: u64 = 8192;
+const LARGEST_FILE: u64 = 8 << 30;
 
 /// Builds and the byte-code compiler use semaphores, which lie in shared memory.
 const SHARED_MEMORY: u64 = 256 << 20;

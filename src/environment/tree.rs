@@ -99,12 +99,13 @@ pub struct Left {
     pub added: Vec<Entry>,
     /// Files of the pinned tree that were changed or removed.
     pub altered: Vec<PathBuf>,
-    /// What is not taken over: pipes and devices, and what lies where the pinned tree has a file or a link.
+    /// What is not taken over: pipes and devices, what lies where the pinned tree has a file or a link, and what would be
+    /// taken for something pinned.
     pub refused: Vec<PathBuf>,
 }
 
 /// What a build may add to its tree, in bytes.
-const MOST_ADDED: u64 = 16 << 30;
+const MOST_ADDED: u64 = 8 << 30;
 
 /// Compares a tree that foreign code wrote to with the pinned listing.
 ///
@@ -132,7 +133,9 @@ pub fn left(tree: &Folder, pinned: &Listing) -> Result<Left> {
             Some(before) if now.as_ref() == Some(before) => drop(unchanged.insert(entry.path)),
             Some(_) => {}
             None if is_the_drivers(&entry.path) => {}
-            None if now.is_some() && fits(&entry.path, pinned) => left.added.push(entry),
+            None if now.is_some() && fits(&entry.path, pinned) && !takes_the_place(&entry.path, pinned) => {
+                left.added.push(entry);
+            }
             None => left.refused.push(entry.path),
         }
     }
@@ -141,15 +144,42 @@ pub fn left(tree: &Folder, pinned: &Listing) -> Result<Left> {
 }
 
 fn hash_of(tree: &Folder, path: &Path) -> Result<String> {
-    let (mut file, mut hasher, mut buffer) = (tree.open_file(path)?, Sha256::new(), vec![0; 1 << 16]);
+    let mut hasher = Sha256::new();
+    each_part(tree, path, |part| {
+        hasher.update(part);
+        Ok(())
+    })?;
+    Ok(hex::encode(hasher.finalize()))
+}
+
+/// Reads a file in parts, for as long as nobody interrupts.
+fn each_part(tree: &Folder, path: &Path, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    let (mut file, mut buffer) = (tree.open_file(path)?, vec![0; 1 << 16]);
     loop {
         crate::interrupt::check()?;
         let length = file.read(&mut buffer).map_err(|error| Error::from(error).at(path.display()))?;
         if length == 0 {
-            return Ok(hex::encode(hasher.finalize()));
+            return Ok(());
         }
-        hasher.update(&buffer[..length]);
+        take(&buffer[..length])?;
     }
+}
+
+/// Whether Python or pytest would take a file of the build in place of what is pinned: a package beside a module of its name,
+/// a conftest, settings of pytest.
+fn takes_the_place(path: &Path, pinned: &Listing) -> bool {
+    const SETTINGS: [&str; 7] = [
+        "conftest.py",
+        "pytest.ini",
+        ".pytest.ini",
+        "pyproject.toml",
+        "tox.ini",
+        "setup.cfg",
+        "sitecustomize.py",
+    ];
+    let shadows = |folder: &Path| pinned.contains_key(&folder.with_added_extension("py"));
+    path.file_name().is_some_and(|name| SETTINGS.iter().any(|one| name == *one))
+        || path.ancestors().skip(1).any(|folder| !folder.as_os_str().is_empty() && shadows(folder))
 }
 
 /// Byte code and version control are made by the driver alone.
@@ -185,7 +215,7 @@ pub fn add(from: &Folder, added: &[Entry], tree: &Path) -> Result<()> {
             continue;
         }
         let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(&target)?;
-        std::io::copy(&mut from.open_file(&entry.path)?, &mut file)?;
+        each_part(from, &entry.path, |part| Ok(std::io::Write::write_all(&mut file, part)?))?;
         let mode = if entry.mode & 0o100 == 0 { 0o644 } else { 0o755 };
         fs_err::set_permissions(&target, std::fs::Permissions::from_mode(mode))?;
         set_time(&file, entry.modified)?;
@@ -295,6 +325,7 @@ mod tests {
         }
         fs_err::write(pinned.join("pkg/keys"), "theirs").unwrap();
         fs_err::write(pinned.join("data/a"), "a").unwrap();
+        fs_err::write(pinned.join("mod.py"), "").unwrap();
         symlink(&victim, pinned.join("out")).unwrap();
         let before = list(&pinned).unwrap();
 
@@ -315,13 +346,18 @@ mod tests {
         fs_err::write(built.join("new/.git/hooks/pre-commit"), "").unwrap();
         fs_err::write(built.join("new/ext.so"), "code").unwrap();
         symlink(&victim, built.join("new/link")).unwrap();
+        // What Python or pytest would take instead of the pinned.
+        fs_err::create_dir_all(built.join("mod")).unwrap();
+        fs_err::write(built.join("mod/__init__.py"), "").unwrap();
+        fs_err::write(built.join("data/conftest.py"), "").unwrap();
 
         let folder = Folder::open(&built).unwrap();
         let left = left(&folder, &before).unwrap();
         let names: Vec<&Path> = left.added.iter().map(|entry| entry.path.as_path()).collect();
         assert_eq!(names, [Path::new("new/ext.so"), Path::new("new/link")]);
         assert_eq!(left.altered, ["data/a", "out", "pkg/keys"].map(PathBuf::from));
-        assert_eq!(left.refused, ["data/a/b", "out/planted", "pkg"].map(PathBuf::from));
+        let refused = ["data/a/b", "data/conftest.py", "mod/__init__.py", "out/planted", "pkg"];
+        assert_eq!(left.refused, refused.map(PathBuf::from));
 
         let tree = scratch.path().join("tree");
         copy(&pinned, &tree).unwrap();

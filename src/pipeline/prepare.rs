@@ -213,7 +213,7 @@ impl Preparation<'_> {
                 collect::Wanted { tests: &built.tests, options: &options, limit: self.import_limit() };
             let (found, pytest) = collect::discover(&*backend, &setting, &wanted, &[])?;
             let mut collected = collect::collected(&found, pytest, &normalizer)?;
-            collect::keep_files_of(&Folder::open(&built.tree)?, &mut collected);
+            collect::keep_files_of(&Folder::open(&pinned.tree)?, &mut collected);
             fs_err::create_dir_all(&folder)?;
             write_sealed(&path, &collected)?;
             collected

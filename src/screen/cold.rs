@@ -4,7 +4,6 @@
 //! the options that keep switched-off plugins quiet.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::sync::Mutex;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
@@ -13,6 +12,7 @@ use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event as Xml};
 
 use crate::backend::{Backend, Job, Mount};
+use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
 use crate::record::collected::{Group, shell_quote};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome, TimeScope};
@@ -99,7 +99,7 @@ impl Cold<'_> {
         let started = Instant::now();
         let finished = self.backend.run(&self.job(group, report.path()), limit)?;
         let duration_ms = started.elapsed().as_secs_f64() * 1000.0;
-        let outcomes = read_report(&report.path().join("report.xml"))?;
+        let outcomes = read_report(report.path(), "report.xml");
         let exit = match (finished.code, finished.timed_out) {
             (_, true) => Exit::TimedOut { scope: TimeScope::Group, case: None },
             // 0: all passed, 1: some failed, 5: nothing ran. Everything else is no end of a test run.
@@ -204,21 +204,10 @@ pub fn agrees(fork: &Attempt, cold: &Attempt) -> bool {
     unfinished || (ends(fork) == ends(cold) && outcomes(fork) == outcomes(cold))
 }
 
-/// Reads pytest's JUnit file; none when it was not written.
-fn read_report(path: &std::path::Path) -> Result<Option<Vec<Reported>>> {
-    use fs_err::os::unix::fs::OpenOptionsExt;
-    // A test may have left anything under that name: a link, a pipe, something endless.
-    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
-    let file = match fs_err::OpenOptions::new().read(true).custom_flags(flags).open(path) {
-        Ok(file) if file.metadata()?.is_file() => file,
-        Ok(_) => return Ok(None),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) if error.raw_os_error() == Some(nix::libc::ELOOP) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    let mut text = Vec::new();
-    file.take(LARGEST_REPORT).read_to_end(&mut text)?;
-    Ok(parse_report(&String::from_utf8_lossy(&text)))
+/// Reads pytest's JUnit file; none when it was not written. A test may have left anything under that name.
+fn read_report(folder: &std::path::Path, name: &str) -> Option<Vec<Reported>> {
+    let text = Folder::open(folder).ok()?.read(std::path::Path::new(name), LARGEST_REPORT).ok()?;
+    parse_report(&String::from_utf8_lossy(&text))
 }
 
 /// `<testcase name="…"><failure/|error/|skipped type="…"/></testcase>`; none when the XML is not whole.
@@ -281,6 +270,29 @@ fn attribute(element: &BytesStart<'_>, name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_test_left_in_place_of_a_report_is_none() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let scratch = tempfile::tempdir().unwrap();
+        let report = |make: &dyn Fn(&std::path::Path)| {
+            let folder = tempfile::tempdir_in(&scratch).unwrap();
+            make(&folder.path().join("report.xml"));
+            read_report(folder.path(), "report.xml")
+        };
+        let whole =
+            report(&|path| std::fs::write(path, "<testsuite><testcase name=\"a\"/></testsuite>").unwrap());
+        assert_eq!(whole.map(|cases| cases.len()), Some(1));
+        assert_eq!(report(&|_| ()), None);
+        assert_eq!(report(&|path| symlink("/etc/hostname", path).unwrap()), None);
+        assert_eq!(report(&|path| drop(std::os::unix::net::UnixListener::bind(path).unwrap())), None);
+        assert_eq!(report(&|path| std::fs::create_dir(path).unwrap()), None);
+        let closed = std::fs::Permissions::from_mode(0);
+        assert_eq!(
+            report(&|path| std::fs::set_permissions(path.parent().unwrap(), closed.clone()).unwrap()),
+            None
+        );
+    }
 
     #[test]
     fn every_outcome_is_read_from_the_report() {

@@ -131,7 +131,9 @@ pub fn names_that_are_no_text_cost_no_repository(caller: Caller) {
         "tests/test_functions.py::test_calls_a_function_with_a_lone_surrogate",
         "tests/test_names_of_files.py::test_calls_into_a_file_whose_name_is_no_text",
     ] {
-        assert!(["kept", "crashes"].contains(&groups[test].as_str()), "{test}: {groups:#?}");
+        // A test that opens the file beside it depends on where it lies.
+        let verdicts = ["kept", "crashes", "depends-on-test-file-location"];
+        assert!(verdicts.contains(&groups[test].as_str()), "{test}: {groups:#?}");
     }
 }
 

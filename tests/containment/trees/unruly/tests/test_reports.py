@@ -9,21 +9,21 @@ def reports():
 
 def test_report_is_no_record():
     for report in reports():
-        report.append(5)
+        report.append("case", 5)
     assert plain.value()
 
 
 def test_report_has_another_shape():
     for report in reports():
-        report.append(("case", {"index": "none", "outcome": 2**70, "reports": float("nan")}))
-        report.append(("end", None))
+        report.append("case", {"index": "none", "outcome": 2**70, "reports": float("nan")})
+        report.append("end", None)
     assert plain.value()
 
 
 def test_report_has_numbers_that_overflow():
     for report in reports():
-        report.append(("trace", {"functions": [], "files": [], "total_calls": 2**70, "child_calls": float("inf")}))
-        report.append(("duration_ms", -(2**80)))
+        report.append("trace", {"functions": [], "files": [], "total_calls": 2**70, "child_calls": float("inf")})
+        report.append("duration_ms", -(2**80))
     assert plain.value()
 
 
