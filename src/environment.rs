@@ -20,6 +20,7 @@ pub mod ini;
 pub mod install;
 pub mod known_names;
 pub mod lock;
+mod markers;
 pub mod missing;
 pub mod own;
 pub mod project;

@@ -13,6 +13,7 @@
 //! What an index answers is hostile, and so is what a job asks: only files that a page of an index lists can be had,
 //! pages and files are bounded, and a source distribution is only ever handed to [`Wheels`]. To uv it looks like a wheel.
 
+mod addresses;
 mod agents;
 mod asked;
 mod door;
@@ -23,6 +24,7 @@ mod inside;
 mod listing;
 mod metadata;
 mod once;
+mod pace;
 mod page;
 mod settings;
 mod store;
@@ -32,7 +34,7 @@ mod upstream;
 mod wheels;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -104,12 +106,11 @@ impl Index {
 
     /// Downloads a file from an address that a repository names.
     ///
-    /// It gets a login only when it lies on an index of the settings: same scheme, host and port. A fragment
-    /// `#sha256=…` is what the file must be.
+    /// No login of the user's goes there. A fragment `#sha256=…` is what the file must be.
     ///
     /// # Errors
-    /// The address is no `https://` or `http://` one or is local to the link; nothing comes from there; the file is too
-    /// large or not what the fragment says.
+    /// The address is no `https://` or `http://` one or leads into the user's own network; nothing comes from there; the
+    /// file is too large or not what the fragment says.
     pub fn fetch_direct(&self, address: &str) -> Result<Fetched> {
         let failed = |reason: String| {
             Error::repository(format!("cannot download {}: {reason}", crate::redact::redact(address)))
@@ -122,10 +123,34 @@ impl Index {
         let filename =
             filename.ok_or_else(|| failed("the address does not end with a plain file name".into()))?;
         let hashes = url.fragment().map(page::fragment_hashes).unwrap_or_default();
-        let source = self.sources.iter().find(|source| source.has_origin_of(&url));
-        let file = self.download(source, &url, Hash::strongest(&hashes), FILE_BYTES);
+        let file = self.download(None, &url, Hash::strongest(&hashes), FILE_BYTES);
         let file = file.map_err(|problem| failed(problem.to_string()))?;
         Ok(Fetched { path: file.path, sha256: file.sha256, filename })
+    }
+
+    /// Whether git may be sent to an address that a repository names; gives it in its plain form.
+    ///
+    /// # Errors
+    /// It is no address that git fetches from, or it leads into the user's own network.
+    pub fn check_repository(&self, address: &str) -> Result<String> {
+        let failed = |reason: String| {
+            Error::repository(format!("cannot fetch {}: {reason}", crate::redact::redact(address)))
+        };
+        let url = Url::parse(address).map_err(|error| failed(error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https" | "git" | "ssh") {
+            return Err(failed("git fetches from `https://`, `http://`, `git://` and `ssh://`".to_owned()));
+        }
+        self.upstream.check(&url).map_err(failed)?;
+        Ok(url.into())
+    }
+
+    /// The metadata of a wheel that was downloaded.
+    ///
+    /// # Errors
+    /// The file is no wheel with metadata.
+    pub fn wheel_metadata(&self, path: &Path) -> Result<Vec<u8>> {
+        let found = inside::of_file(path).ok().flatten();
+        found.ok_or_else(|| Error::repository("the wheel has no metadata that can be read"))
     }
 
     /// What index number `source` says about a project.
@@ -202,7 +227,9 @@ impl Index {
         if let Some(known) = known {
             return Ok(known);
         }
-        self.files.get((url.as_str().to_owned(), hash.clone()), || {
+        // What came with a login is not for an address that gets none.
+        let kind = if source.is_some() { "" } else { "anonymous " };
+        self.files.get((format!("{kind}{url}"), hash.clone()), || {
             // Another address may have brought the same file in the meantime.
             if let Some(known) = hash.as_ref().and_then(|hash| self.store.find(hash)) {
                 return Ok(known);

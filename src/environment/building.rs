@@ -344,15 +344,19 @@ impl Building {
         keep(&place, &built.wheel)
     }
 
-    /// The wheel of a folder of source.
-    pub fn of_folder(&self, name: &str, folder: &Path) -> Result<Wheel> {
+    /// The wheel of a folder of source; the variables are for its hooks.
+    pub fn of_folder(
+        &self,
+        name: &str,
+        folder: &Path,
+        variables: &BTreeMap<String, String>,
+    ) -> Result<Wheel> {
         let pyproject = Folder::open(folder)?.read(Path::new("pyproject.toml"), 1 << 20).ok();
         let text = pyproject.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let system = build_system(text.as_deref())?;
         let workshop = Workshop::of_dependency(self.tooling.clone(), vec![name.to_owned()]);
-        let variables = BTreeMap::new();
         let source = Source::Folder(folder);
-        Ok(Build { workshop: &workshop, source, system: &system, variables: &variables }.run()?.wheel)
+        Ok(Build { workshop: &workshop, source, system: &system, variables }.run()?.wheel)
     }
 
     /// What the source distribution says of its build; unpacked where it can do no harm.

@@ -2,19 +2,26 @@
 //! login: the address comes from a repository. uv is given the wheel by the door; the lock that is published keeps the
 //! address, with the commit or the hash of the file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use pep508_rs::{Requirement, VerbatimUrl, VersionOrUrl};
+use pep508_rs::{ExtraName, Requirement, VerbatimUrl, VersionOrUrl};
 
 use super::building::{Building, Wheel};
 use super::install::{Attempt, Failure, Tooling, Trouble};
 use super::lock::Lock;
+use super::markers::applies;
+use super::project::{Files, Project};
 use super::requirements_files::{normalize, parse};
+use super::version;
+use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
 use crate::index::{Door, Sdist};
 use crate::source;
+
+/// What one environment may fetch: wheels of one server can name one more each, without end.
+const MOST: usize = 200;
 
 /// What was fetched so far.
 #[derive(Debug, Default)]
@@ -32,24 +39,83 @@ struct Found {
     hash: Option<String>,
     /// Of the wheel.
     sha256: String,
+    metadata: String,
+}
+
+/// Where requirements that name addresses are fetched for.
+#[derive(Clone, Copy)]
+pub struct Site<'a> {
+    pub tooling: &'a Tooling,
+    pub door: &'a Door,
+}
+
+/// Requirements for uv.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Local {
+    pub requirements: Vec<String>,
+    /// What stands in the metadata of a wheel, which uv reads itself.
+    pub overrides: BTreeSet<String>,
 }
 
 impl Direct {
-    /// The requirement as uv gets it: what names an address names one of the door's.
-    pub fn local(&self, tooling: &Tooling, door: &Door, text: &str) -> Attempt<String> {
-        let Some(requirement) = parse(text) else { return Ok(text.to_owned()) };
-        let Some(VersionOrUrl::Url(url)) = &requirement.version_or_url else { return Ok(text.to_owned()) };
-        let address = url.to_string();
-        let known = self.found.lock().unwrap_or_else(PoisonError::into_inner).get(&address).cloned();
-        let found = match known {
-            Some(found) => found,
-            None => {
-                fetch(tooling, door, &requirement, &address).map_err(|error| refused(&requirement, error))?
+    /// What uv gets for some requirements and for those of the tree's own wheel (its name, metadata and extras): each that
+    /// names an address names one of the door's, and so do those of the wheels that are there.
+    pub fn localize(
+        &self,
+        site: Site<'_>,
+        requirements: &[String],
+        own: Option<(&str, &str, &[String])>,
+    ) -> Attempt<Local> {
+        let mut local = Local::default();
+        let mut wheels: Vec<(String, Vec<ExtraName>)> = Vec::new();
+        for text in requirements {
+            let Some((requirement, address)) = addressed(text) else {
+                local.requirements.push(text.clone());
+                continue;
+            };
+            if applies(&requirement, &site.tooling.python, None) {
+                let found = self.found(site, &requirement, &address)?;
+                local.requirements.push(rewritten(&requirement, &found.local));
+                wheels.push((found.metadata, requirement.extras));
             }
-        };
-        let local = rewritten(&requirement, &found.local);
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).insert(address, found);
+        }
+        let own_name = own.map(|(name, ..)| name);
+        if let Some((_, metadata, extras)) = own {
+            let extras = extras.iter().filter_map(|extra| extra.parse().ok()).collect();
+            wheels.push((metadata.to_owned(), extras));
+        }
+        while let Some((metadata, extras)) = wheels.pop() {
+            for (mut requirement, address) in requires(&metadata) {
+                // What depends on the tree gets the tree.
+                let is_own = own_name == Some(normalize(requirement.name.as_ref()).as_str());
+                if is_own || !applies(&requirement, &site.tooling.python, Some(&extras)) {
+                    continue;
+                }
+                let found = self.found(site, &requirement, &address)?;
+                // It was looked at, and uv keeps the one of the wheel.
+                requirement.marker = pep508_rs::MarkerTree::TRUE;
+                if local.overrides.insert(rewritten(&requirement, &found.local)) {
+                    wheels.push((found.metadata, requirement.extras));
+                }
+            }
+        }
         Ok(local)
+    }
+
+    fn found(&self, site: Site<'_>, requirement: &Requirement<VerbatimUrl>, address: &str) -> Attempt<Found> {
+        let locked = || self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = locked().get(address).cloned() {
+            return Ok(found);
+        }
+        crate::interrupt::check()?;
+        if locked().len() >= MOST {
+            let error = Error::repository(format!("more than {MOST} requirements name an address"));
+            return Err(refused(requirement, error));
+        }
+        let found = fetch(site.tooling, site.door, requirement, address)
+            .map_err(|error| refused(requirement, error))?;
+        locked().insert(address.to_owned(), found.clone());
+        Ok(found)
     }
 
     /// The lock as it is published.
@@ -71,6 +137,27 @@ impl Direct {
     }
 }
 
+/// A requirement that names an address, and the address.
+fn addressed(text: &str) -> Option<(Requirement<VerbatimUrl>, String)> {
+    let requirement = parse(text)?;
+    let Some(VersionOrUrl::Url(url)) = &requirement.version_or_url else { return None };
+    let address = url.to_string();
+    Some((requirement, address))
+}
+
+/// Those of a wheel's metadata that are fetched.
+fn requires(metadata: &str) -> Vec<(Requirement<VerbatimUrl>, String)> {
+    let head = metadata.replace("\r\n", "\n");
+    let head = head.split("\n\n").next().unwrap_or_default();
+    let lines = head.lines().filter_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("Requires-Dist").then(|| value.trim())
+    });
+    let is_fetched =
+        |address: &str| ["http://", "https://", "git+"].iter().any(|start| address.starts_with(start));
+    lines.filter_map(addressed).filter(|(_, address)| is_fetched(address)).collect()
+}
+
 fn refused(requirement: &Requirement<VerbatimUrl>, error: Error) -> Trouble {
     if !matches!(error.fault(), Fault::Repository | Fault::Usage) {
         return Trouble::Stop(error);
@@ -79,8 +166,9 @@ fn refused(requirement: &Requirement<VerbatimUrl>, error: Error) -> Trouble {
     Trouble::Step(Failure {
         stage: format!("fetching {}", requirement.name),
         output: format!("{error}{detail}"),
-        hint: "an address in a requirement is fetched without any login; where that does not do, name the \
-               distribution of an index in `requirements`",
+        hint: "an address in a requirement is fetched without any login, and from no private address unless \
+               GISTMILL_ALLOW_PRIVATE_ADDRESSES=1 is set; where that does not do, name the distribution of an index \
+               in `requirements`",
         unknown: Vec::new(),
     })
 }
@@ -107,8 +195,10 @@ fn fetch(
     let published = plain.to_owned();
     let hash = Some(format!("sha256:{}", fetched.sha256));
     if fetched.filename.ends_with(".whl") {
+        let metadata = tooling.index.wheel_metadata(&fetched.path)?;
+        let metadata = String::from_utf8_lossy(&metadata).into_owned();
         let local = door.add_file(fetched.path, &fetched.filename, &fetched.sha256);
-        return Ok(Found { local, published, hash, sha256: fetched.sha256 });
+        return Ok(Found { local, published, hash, sha256: fetched.sha256, metadata });
     }
     let built = Building::new(tooling.clone()).of_archive(&Sdist {
         name: name.clone(),
@@ -122,7 +212,8 @@ fn fetch(
         .ok_or_else(|| Error::repository(format!("{plain}: its wheel has no version")))?;
     let filename = format!("{}-{version}-py3-none-any.whl", name.replace('-', "_"));
     let local = door.add_file(built.path, &filename, &built.sha256);
-    Ok(Found { local, published, hash, sha256: built.sha256 })
+    let metadata = String::from_utf8_lossy(&built.metadata).into_owned();
+    Ok(Found { local, published, hash, sha256: built.sha256, metadata })
 }
 
 /// `https://host/repository[@reference]`, and `subdirectory=…`.
@@ -135,13 +226,15 @@ fn commit(tooling: &Tooling, door: &Door, name: &str, repository: &str, fragment
     };
     let step = tooling.step()?;
     let target = step.folder("checkout")?;
-    let commit = source::checkout(&url, reference, &tooling.cache, &target)?;
+    let address = tooling.index.check_repository(&url)?;
+    let commit = source::checkout(&address, reference, &tooling.cache, &target)?;
     let subdirectory = fragment.split('&').find_map(|part| part.strip_prefix("subdirectory="));
     let folder = match subdirectory {
         Some(below) => folder_below(&target, Path::new(below))?,
         None => target,
     };
-    let wheel: Wheel = Building::new(tooling.clone()).of_folder(name, &folder)?;
+    let variables = pretended(&folder, reference, &commit)?;
+    let wheel: Wheel = Building::new(tooling.clone()).of_folder(name, &folder, &variables)?;
     let local = door.add_file(wheel.file, &wheel.filename, &wheel.sha256);
     let subdirectory = subdirectory.map(|below| format!("#subdirectory={below}")).unwrap_or_default();
     Ok(Found {
@@ -149,7 +242,24 @@ fn commit(tooling: &Tooling, door: &Door, name: &str, repository: &str, fragment
         published: format!("git+{url}@{commit}{subdirectory}"),
         hash: None,
         sha256: wheel.sha256,
+        metadata: wheel.metadata,
     })
+}
+
+/// Variables that tell a build the version that git would tell it: a checkout has no history.
+fn pretended(folder: &Path, reference: Option<&str>, commit: &str) -> Result<BTreeMap<String, String>> {
+    let opened = Folder::open(folder)?;
+    let text = |name: &str| {
+        let bytes = opened.read(Path::new(name), 1 << 20).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let (setup, pyproject) = (text("setup.py"), text("pyproject.toml"));
+    let files = Files::from_texts([("setup.py", setup.as_str()), ("pyproject.toml", pyproject.as_str())]);
+    let project = Project::parse(&files)?;
+    let unknown = || format!("0.0.0+g{}", commit.get(..7).unwrap_or(commit));
+    let tag = reference.and_then(version::of_reference).unwrap_or_else(unknown);
+    let told = version::pretend(&files, &project, &[format!("{}{tag}", version::TAG_NOTE)]);
+    Ok(told.map(|(variables, _)| variables).unwrap_or_default())
 }
 
 /// A folder of a checkout, whose links lead anywhere.
@@ -193,6 +303,7 @@ mod tests {
             published: "git+https://h.example/a@0123".to_owned(),
             hash: None,
             sha256: "ff".to_owned(),
+            metadata: String::new(),
         };
         direct.found.lock().unwrap().insert("git+https://h.example/a@main".to_owned(), found);
         let lock = Lock::parse(
@@ -205,5 +316,30 @@ mod tests {
             Some(("a @ http://127.0.0.1:3141/direct/0/a-1-py3-none-any.whl".to_owned(), "ff".to_owned()))
         );
         assert_eq!(direct.wheel("b==1"), None);
+    }
+
+    #[test]
+    fn addresses_in_metadata_are_found() {
+        let metadata = "Metadata-Version: 2.1\r\nName: own\r\nRequires-Dist: a[x] @ git+https://h.example/a@main ; extra == 'e'\r\n\
+                        requires-dist: b @ https://h.example/b.whl\r\nRequires-Dist: c>=1\r\n\
+                        Requires-Dist: d @ file:///srv/d.whl\r\n\r\nRequires-Dist: words @ https://h.example/w.whl\r\n";
+        let found: Vec<String> = requires(metadata).into_iter().map(|(_, address)| address).collect();
+        assert_eq!(found, ["git+https://h.example/a@main", "https://h.example/b.whl"]);
+    }
+
+    #[test]
+    fn builds_that_ask_git_are_told_the_version_of_the_reference() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "[build-system]\nrequires = ['setuptools', 'setuptools-scm']\nbuild-backend = 'setuptools.build_meta'\n";
+        fs_err::write(folder.path().join("pyproject.toml"), text).unwrap();
+        let told = |reference| {
+            let variables = pretended(folder.path(), reference, "0123456789").unwrap();
+            variables.get("SETUPTOOLS_SCM_PRETEND_VERSION").cloned()
+        };
+        assert_eq!(told(Some("v1.2.3")).as_deref(), Some("1.2.3"));
+        assert_eq!(told(Some("main")).as_deref(), Some("0.0.0+g0123456"));
+        assert_eq!(told(None).as_deref(), Some("0.0.0+g0123456"));
+        fs_err::write(folder.path().join("pyproject.toml"), "").unwrap();
+        assert_eq!(told(Some("v1.2.3")), None);
     }
 }

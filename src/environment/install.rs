@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::building::{Building, Wheel};
-use super::direct::Direct;
+use super::direct::{Direct, Site};
 use super::lock::Lock;
 use super::python::Interpreter;
 use super::step::{self, IN, OUT, Step};
@@ -165,11 +165,10 @@ impl Workshop {
     /// Resolves and locks.
     pub fn resolve(&self, stage: &str, wanted: &Wanted, own: Option<&Wheel>) -> Attempt<Lock> {
         let step = self.tooling.step()?;
-        let mut input = Vec::new();
-        for requirement in &wanted.requirements {
-            input.push(self.direct.local(&self.tooling, &self.door, requirement)?);
-        }
-        let mut overrides = None;
+        let site = Site { tooling: &self.tooling, door: &self.door };
+        let about = own.map(|own| (own.name.as_str(), own.metadata.as_str(), wanted.extras.as_slice()));
+        let local = self.direct.localize(site, &wanted.requirements, about)?;
+        let (mut input, mut overrides) = (local.requirements, Vec::from_iter(local.overrides));
         if let Some(own) = own {
             let extras = if wanted.extras.is_empty() {
                 String::new()
@@ -179,9 +178,11 @@ impl Workshop {
             let place = step.give_file(&own.filename, &own.file)?;
             let tree = format!("{}{extras} @ file://{place}", own.name);
             // What depends on the tree's distribution gets the tree, whatever version it asks for.
-            overrides = Some(step.give("overrides.txt", &format!("{tree}\n"))?);
+            overrides.push(tree.clone());
             input.push(tree);
         }
+        let overrides = Some(overrides.join("\n") + "\n").filter(|text| text.len() > 1);
+        let overrides = overrides.map(|text| step.give("overrides.txt", &text)).transpose()?;
         let input = step.give("input.in", &(input.join("\n") + "\n"))?;
         let constraints = step.give("constraints.txt", &(wanted.constraints.join("\n") + "\n"))?;
         let compile = Compile {

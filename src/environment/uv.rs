@@ -101,9 +101,10 @@ pub fn user_variables() -> impl Iterator<Item = (String, String)> {
 
 /// Variables of the user that commands which download need, and files that they name.
 pub fn download_variables(all: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
-    const NAMES: [&str; 21] = [
+    const NAMES: [&str; 22] = [
         "ALL_PROXY",
         "CURL_CA_BUNDLE",
+        "GISTMILL_ALLOW_PRIVATE_ADDRESSES",
         "HTTPS_PROXY",
         "HTTP_PROXY",
         "NO_PROXY",

@@ -58,6 +58,11 @@ pub fn pretend(
     Some((variables, format!("the build is told version {version}, from {origin}")))
 }
 
+/// The version of a git reference that looks like a tag of one; branches and commits have digits, too.
+pub fn of_reference(reference: &str) -> Option<String> {
+    version_of_tag(reference).filter(|_| reference.contains('.'))
+}
+
 /// `1.2.3` out of `v1.2.3` or `package-1.2.3`.
 fn version_of_tag(tag: &str) -> Option<String> {
     let start = tag.find(|c: char| c.is_ascii_digit())?;
@@ -83,5 +88,14 @@ mod tests {
         assert_eq!(told(asks, &["nearest tag: pkg-v1.4"]).as_deref(), Some("1.4"));
         assert_eq!(told(asks, &["nearest tag: latest"]).as_deref(), Some("0.0.0+pinned"));
         assert_eq!(told(&asks.replace("setuptools_scm[toml]>=6", "wheel"), &["nearest tag: 1"]), None);
+    }
+
+    #[test]
+    fn only_references_that_look_like_tags_have_a_version() {
+        assert_eq!(of_reference("v1.2.3").as_deref(), Some("1.2.3"));
+        assert_eq!(of_reference("pkg-1.0rc1").as_deref(), Some("1.0rc1"));
+        for reference in ["main", "e1234567", "feature2", "HEAD"] {
+            assert_eq!(of_reference(reference), None, "{reference}");
+        }
     }
 }

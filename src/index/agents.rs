@@ -1,7 +1,7 @@
 //! Connections to servers: certificates, proxies, and addresses that are not spoken to.
 
 use std::collections::{BTreeSet, HashMap};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Proxy};
 use url::{Host, Url};
 
+use super::addresses::{NamedBy, is_link_local, is_public};
 use super::once::Once;
 use super::settings::{Certificates, Proxies, Settings};
 use crate::error::{Error, Result};
@@ -27,14 +28,29 @@ pub(super) struct Agents {
     patience: Duration,
     roots: RootCerts,
     client: Option<ClientCert>,
-    guard: Guard,
-    made: Mutex<HashMap<(Option<String>, bool), Agent>>,
+    places: Arc<Places>,
+    found: Arc<Found>,
+    made: Mutex<HashMap<Way, Agent>>,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Way {
+    proxy: Option<String>,
+    is_insecure: bool,
+    /// Whether the user's certificate is shown.
+    is_client: bool,
+    by: NamedBy,
 }
 
 impl Agents {
     pub(super) fn new(settings: &Settings) -> Result<Agents> {
-        let mut trusted: BTreeSet<String> =
-            settings.sources.iter().filter_map(|source| host(&source.url)).collect();
+        let mut places = Places {
+            origins: settings.sources.iter().map(|source| source.url.origin()).collect(),
+            indexes: settings.sources.iter().filter_map(|source| host(&source.url)).collect(),
+            proxies: BTreeSet::new(),
+            private: settings.private,
+        };
         let proxies = [&settings.proxies.http, &settings.proxies.https];
         for proxy in proxies.into_iter().flatten() {
             let uri = Proxy::new(proxy).map_err(|_| {
@@ -42,7 +58,7 @@ impl Agents {
                     "write `http://host:port`; percent-encode the special characters of a password",
                 )
             })?;
-            trusted.insert(uri.host().to_ascii_lowercase());
+            places.proxies.insert(uri.host().to_ascii_lowercase());
         }
         Ok(Agents {
             proxies: settings.proxies.clone(),
@@ -50,7 +66,8 @@ impl Agents {
             patience: settings.patience,
             roots: roots(&settings.certificates)?,
             client: settings.certificates.client.as_deref().map(client).transpose()?,
-            guard: Guard { trusted: Arc::new(trusted), found: Arc::default() },
+            places: Arc::new(places),
+            found: Arc::default(),
             made: Mutex::default(),
         })
     }
@@ -59,15 +76,41 @@ impl Agents {
     ///
     /// # Errors
     /// The address is one that is not spoken to.
-    pub(super) fn of(&self, url: &Url) -> Result<Agent, String> {
-        if self.guard.refuses(url) {
-            return Err(REFUSED.to_owned());
-        }
-        let is_insecure = self.is_insecure(url);
-        let proxy = self.proxies.of(url);
+    pub(super) fn of(&self, url: &Url, by: NamedBy) -> Result<Agent, String> {
+        self.places.check(url, by)?;
+        let way = self.way(url, by);
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let agent = made.entry((proxy.map(str::to_owned), is_insecure));
-        Ok(agent.or_insert_with(|| self.make(proxy, is_insecure)).clone())
+        Ok(made.entry(way).or_insert_with_key(|way| self.make(way)).clone())
+    }
+
+    /// Whether a program that makes its own connections may speak to an address that a repository names. That program
+    /// looks the name up again, and a name server that answers something else then is not caught.
+    ///
+    /// # Errors
+    /// The address is one that is not spoken to.
+    pub(super) fn check(&self, url: &Url) -> Result<(), String> {
+        self.places.check(url, NamedBy::Repository)?;
+        let host = host(url).unwrap_or_default();
+        let port = url.port_or_known_default().unwrap_or_default();
+        let name = host.trim_start_matches('[').trim_end_matches(']');
+        // A name that only a proxy knows is none of this network.
+        let is_index = self.places.origins.contains(&url.origin());
+        let found = (name, port).to_socket_addrs().into_iter().flatten();
+        for address in found {
+            if let Some(reason) = self.places.refuse(address.ip(), &host, is_index, NamedBy::Repository) {
+                return Err(reason.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn way(&self, url: &Url, by: NamedBy) -> Way {
+        Way {
+            proxy: self.proxies.of(url).map(str::to_owned),
+            is_insecure: self.is_insecure(url),
+            is_client: by == NamedBy::Index && self.places.origins.contains(&url.origin()),
+            by,
+        }
     }
 
     /// Whether the user wants no certificate of that server checked.
@@ -81,16 +124,16 @@ impl Agents {
         })
     }
 
-    fn make(&self, proxy: Option<&str>, is_insecure: bool) -> Agent {
+    fn make(&self, way: &Way) -> Agent {
         let tls = TlsConfig::builder()
             .root_certs(self.roots.clone())
-            .client_cert(self.client.clone())
-            .disable_verification(is_insecure)
+            .client_cert(self.client.clone().filter(|_| way.is_client))
+            .disable_verification(way.is_insecure)
             .build();
         let config = Agent::config_builder()
             .tls_config(tls)
             // Checked when the settings were read.
-            .proxy(proxy.and_then(|proxy| Proxy::new(proxy).ok()))
+            .proxy(way.proxy.as_deref().and_then(|proxy| Proxy::new(proxy).ok()))
             .user_agent(concat!("gistmill/", env!("CARGO_PKG_VERSION")))
             // Each step is looked at: where it leads, and whether it gets the login.
             .max_redirects(0)
@@ -102,18 +145,62 @@ impl Agents {
             .timeout_recv_response(Some(self.patience))
             .timeout_per_read(Some(self.patience))
             .build();
-        Agent::with_parts(config, DefaultConnector::default(), self.guard.clone())
+        let guard = Guard { places: Arc::clone(&self.places), found: Arc::clone(&self.found), by: way.by };
+        Agent::with_parts(config, DefaultConnector::default(), guard)
     }
 }
 
 const REFUSED: &str = "an address that is local to the link is not spoken to";
 
-/// Looks names up and keeps out addresses that are local to the link, where machines serve secrets to whatever runs on
-/// them. Only indexes and proxies of the user may be there.
+const PRIVATE: &str = "an address of this machine or of a private network is not asked for a repository unless \
+                       GISTMILL_ALLOW_PRIVATE_ADDRESSES=1 is set";
+
+/// Machines that the user names, which may be anywhere.
+#[derive(Debug, Default)]
+struct Places {
+    /// Of the indexes.
+    origins: Vec<url::Origin>,
+    indexes: BTreeSet<String>,
+    proxies: BTreeSet<String>,
+    /// Whether the user lets repositories name private addresses.
+    private: bool,
+}
+
+impl Places {
+    /// Refuses an address that names by its number a machine that is not spoken to; a proxy would connect to it unseen.
+    fn check(&self, url: &Url, by: NamedBy) -> Result<(), String> {
+        let host = host(url).unwrap_or_default();
+        let is_index = self.origins.contains(&url.origin());
+        if by == NamedBy::Repository && !self.private && !is_index && self.proxies.contains(&host) {
+            return Err(PRIVATE.to_owned());
+        }
+        let number = match url.host() {
+            Some(Host::Ipv4(number)) => IpAddr::V4(number),
+            Some(Host::Ipv6(number)) => IpAddr::V6(number),
+            Some(Host::Domain(_)) | None => return Ok(()),
+        };
+        self.refuse(number, &host, is_index, by).map_or(Ok(()), |reason| Err(reason.to_owned()))
+    }
+
+    /// Why a machine is not spoken to, if it is not. `is_index`: the address has the origin of an index.
+    fn refuse(&self, number: IpAddr, host: &str, is_index: bool, by: NamedBy) -> Option<&'static str> {
+        match by {
+            _ if is_index => None,
+            NamedBy::Index => (is_link_local(number) && !self.indexes.contains(host)).then_some(REFUSED),
+            NamedBy::Repository if is_link_local(number) => Some(REFUSED),
+            NamedBy::Repository => (!self.private && !is_public(number)).then_some(PRIVATE),
+        }
+    }
+}
+
+/// Looks names up and keeps out machines that are not spoken to: those local to the link, where machines serve secrets
+/// to whatever runs on them, and, for what a repository names, all of the user's own network. Only indexes and proxies
+/// of the user may be there.
 #[derive(Debug, Clone)]
 struct Guard {
-    trusted: Arc<BTreeSet<String>>,
+    places: Arc<Places>,
     found: Arc<Found>,
+    by: NamedBy,
 }
 
 /// Addresses of names, by name, port and the time slot in which they were asked for. Connections are opened by the
@@ -133,18 +220,6 @@ impl Default for Found {
 /// How long an address is taken to be that of its name.
 const SLOT: Duration = Duration::from_mins(1);
 
-impl Guard {
-    /// Whether an address names such a machine by its number; a proxy would connect to it unseen.
-    fn refuses(&self, url: &Url) -> bool {
-        let number = match url.host() {
-            Some(Host::Ipv4(number)) => IpAddr::V4(number),
-            Some(Host::Ipv6(number)) => IpAddr::V6(number),
-            Some(Host::Domain(_)) | None => return false,
-        };
-        is_link_local(number) && !host(url).is_some_and(|host| self.trusted.contains(&host))
-    }
-}
-
 impl Resolver for Guard {
     fn resolve(
         &self,
@@ -158,11 +233,18 @@ impl Resolver for Guard {
         let found = self.found.addresses.get((name, slot), || {
             DefaultResolver::default().resolve(uri, config, timeout).map(|found| found.to_vec())
         })?;
-        let is_trusted = self.trusted.contains(&host);
+        // With a proxy it is the proxy that is looked up.
+        let is_proxy = self.places.proxies.contains(&host);
+        let is_index =
+            Url::parse(&uri.to_string()).is_ok_and(|url| self.places.origins.contains(&url.origin()));
+        let refuse = |address: &SocketAddr| {
+            self.places.refuse(address.ip(), &host, is_index, self.by).filter(|_| !is_proxy)
+        };
+        let reason = found.iter().find_map(refuse);
         let allowed: Vec<SocketAddr> =
-            found.into_iter().filter(|address| is_trusted || !is_link_local(address.ip())).collect();
-        if allowed.is_empty() {
-            return Err(ureq::Error::Other(REFUSED.into()));
+            found.into_iter().filter(|address| refuse(address).is_none()).collect();
+        if let (true, Some(reason)) = (allowed.is_empty(), reason) {
+            return Err(ureq::Error::Other(reason.into()));
         }
         let mut result = self.empty();
         for address in allowed {
@@ -174,13 +256,6 @@ impl Resolver for Guard {
 
 fn host(url: &Url) -> Option<String> {
     url.host_str().map(str::to_ascii_lowercase)
-}
-
-fn is_link_local(number: IpAddr) -> bool {
-    match number.to_canonical() {
-        IpAddr::V4(number) => number.is_link_local(),
-        IpAddr::V6(number) => number.is_unicast_link_local(),
-    }
 }
 
 /// Whom to trust: the files that the user names, else what the machine trusts, else what Mozilla's programs trust.
@@ -245,7 +320,7 @@ mod tests {
 
     use super::*;
 
-    fn agents(variables: &[(&str, &str)]) -> Agents {
+    fn agents_of(variables: &[(&str, &str)]) -> Agents {
         let variables: BTreeMap<String, String> =
             variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Agents::new(&Settings::of(&variables).expect("valid settings")).expect("connections")
@@ -257,7 +332,7 @@ mod tests {
 
     #[test]
     fn addresses_local_to_the_link_are_refused_in_every_spelling() {
-        let agents = agents(&[("UV_INDEX", "http://169.254.7.7/simple")]);
+        let agents = agents_of(&[("UV_INDEX", "http://169.254.7.7/simple")]);
         for address in [
             "http://169.254.169.254/latest",
             "http://2852039166/",
@@ -265,17 +340,17 @@ mod tests {
             "http://[fe80::1]/",
             "http://[::ffff:169.254.169.254]/",
         ] {
-            assert_eq!(agents.of(&url(address)).err().as_deref(), Some(REFUSED), "{address}");
+            assert_eq!(agents.of(&url(address), NamedBy::Index).err().as_deref(), Some(REFUSED), "{address}");
         }
         // The user's own index may lie there.
         for address in ["http://169.254.7.7/files/x", "http://127.0.0.1/", "https://host.example/"] {
-            assert!(agents.of(&url(address)).is_ok(), "{address}");
+            assert!(agents.of(&url(address), NamedBy::Index).is_ok(), "{address}");
         }
     }
 
     #[test]
     fn a_name_that_leads_to_the_link_is_refused() {
-        let guard = Guard { trusted: Arc::default(), found: Arc::default() };
+        let guard = Guard { places: Arc::default(), found: Arc::default(), by: NamedBy::Index };
         let uri = |text: &'static str| ureq::http::Uri::from_static(text);
         let timeout = || NextTimeout {
             after: ureq::unversioned::transport::time::Duration::NotHappening,
@@ -287,8 +362,60 @@ mod tests {
     }
 
     #[test]
+    fn a_repository_names_no_machine_of_the_users_network() {
+        let index =
+            [("UV_INDEX", "http://127.0.0.1:8080/simple"), ("HTTPS_PROXY", "http://proxy.example:3128")];
+        let agents = agents_of(&index);
+        let refused = |address: &str| agents.of(&url(address), NamedBy::Repository).err();
+        for address in [
+            "http://127.0.0.1/x",
+            "http://127.0.0.1:8081/x",
+            "http://10.0.0.1/",
+            "http://[fd00::1]/",
+            "http://[::ffff:10.0.0.1]/",
+            "http://0/",
+            "https://proxy.example/x",
+        ] {
+            assert_eq!(refused(address).as_deref(), Some(PRIVATE), "{address}");
+            assert_eq!(agents.check(&url(address)).err().as_deref(), Some(PRIVATE), "{address}");
+        }
+        assert_eq!(refused("http://169.254.169.254/").as_deref(), Some(REFUSED));
+        assert_eq!(agents.check(&url("ssh://localhost/x")).err().as_deref(), Some(PRIVATE), "a name");
+        for address in ["http://127.0.0.1:8080/files/x", "https://1.1.1.1/x"] {
+            assert_eq!((refused(address), agents.check(&url(address))), (None, Ok(())), "{address}");
+        }
+        let allowed = agents_of(&[("GISTMILL_ALLOW_PRIVATE_ADDRESSES", "1")]);
+        assert!(allowed.of(&url("http://10.0.0.1/"), NamedBy::Repository).is_ok());
+        assert!(allowed.of(&url("http://169.254.169.254/"), NamedBy::Repository).is_err());
+    }
+
+    #[test]
+    fn a_name_of_the_users_network_is_refused_to_a_repository() {
+        let guard = Guard { places: Arc::default(), found: Arc::default(), by: NamedBy::Repository };
+        let timeout = NextTimeout {
+            after: ureq::unversioned::transport::time::Duration::NotHappening,
+            ..Default::default()
+        };
+        let uri = ureq::http::Uri::from_static("http://localhost:81/");
+        let error = guard.resolve(&uri, &ureq::config::Config::default(), timeout).expect_err("refused");
+        assert!(error.to_string().contains(PRIVATE), "{error}");
+    }
+
+    #[test]
+    fn the_users_certificate_is_shown_to_indexes_alone() {
+        let agents = agents_of(&[("UV_INDEX", "https://index.example:8443/simple")]);
+        let shown = |address: &str, by| agents.way(&url(address), by).is_client;
+        assert!(shown("https://index.example:8443/files/x", NamedBy::Index));
+        for address in ["https://index.example/x", "https://files.example/x", "http://index.example:8443/x"] {
+            assert!(!shown(address, NamedBy::Index), "{address}");
+        }
+        assert!(!shown("https://index.example:8443/x", NamedBy::Repository));
+    }
+
+    #[test]
     fn hosts_are_insecure_only_where_the_user_says_so() {
-        let agents = agents(&[("UV_INSECURE_HOST", "one.example two.example:8443,https://three.example/")]);
+        let agents =
+            agents_of(&[("UV_INSECURE_HOST", "one.example two.example:8443,https://three.example/")]);
         for (address, is_insecure) in [
             ("https://one.example:1/", true),
             ("https://two.example:8443/", true),

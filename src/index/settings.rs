@@ -24,6 +24,8 @@ pub struct Settings {
     pub(super) certificates: Certificates,
     /// How long a server may be silent.
     pub(super) patience: Duration,
+    /// Whether a repository may name addresses of this machine and of private networks.
+    pub(super) private: bool,
 }
 
 /// One index.
@@ -104,6 +106,7 @@ impl Settings {
                 client: get("SSL_CLIENT_CERT").map(PathBuf::from),
             },
             patience: Duration::from_secs(seconds.filter(|seconds| *seconds > 0).unwrap_or(30)),
+            private: get("GISTMILL_ALLOW_PRIVATE_ADDRESSES") == Some("1"),
         })
     }
 }

@@ -400,7 +400,8 @@ fn files_of_the_driver_are_served_over_tcp_too() {
 
 #[test]
 fn a_direct_address_is_downloaded_and_checked() {
-    let (server, variables) = served("foo", &[]);
+    let (server, mut variables) = served("foo", &[]);
+    variables.push(("GISTMILL_ALLOW_PRIVATE_ADDRESSES", "1".to_owned()));
     let elsewhere = Server::start();
     for server in [&server, &elsewhere] {
         server.says("/d/foo%2B1.zip", said(200, "x/y", "direct"));
@@ -412,7 +413,7 @@ fn a_direct_address_is_downloaded_and_checked() {
     assert_eq!((fetched.filename.as_str(), fetched.sha256), ("foo+1.zip", sha256(b"direct")));
     assert_eq!(fs_err::read(fetched.path).expect("its content"), b"direct");
     index.fetch_direct(&at(&elsewhere, "foo%2B1.zip")).expect("a file");
-    assert_eq!(server.asked()[0].1.as_deref(), Some(LOGIN));
+    assert_eq!(server.asked()[0].1, None, "an address that a repository names gets no login");
     assert_eq!(elsewhere.asked()[0].1, None);
     let wrong = format!("foo%2B1.zip#sha256={}", "0".repeat(64));
     for (rest, words) in
@@ -426,4 +427,27 @@ fn a_direct_address_is_downloaded_and_checked() {
     {
         assert!(index.fetch_direct(address).is_err(), "{address}");
     }
+}
+
+#[test]
+fn a_direct_address_leads_out_of_the_users_network() {
+    let (server, variables) = served("foo", &[]);
+    let elsewhere = Server::start();
+    for server in [&server, &elsewhere] {
+        server.says("/foo.zip", said(200, "x/y", "direct"));
+    }
+    server.says("/link.zip", redirect(format!("http://{}/foo.zip", elsewhere.address)));
+    let (_folder, index) = index(&variables);
+    assert!(index.fetch_direct(&format!("http://{}/foo.zip", server.address)).is_ok(), "where an index is");
+    for address in
+        [format!("http://{}/foo.zip", elsewhere.address), format!("http://{}/link.zip", server.address)]
+    {
+        let error = index.fetch_direct(&address).expect_err("refused").to_string();
+        assert!(error.contains("private network") && error.contains(&address), "{error}");
+    }
+    assert!(elsewhere.asked().is_empty());
+    assert!(index.check_repository(&format!("http://{}/a.git", elsewhere.address)).is_err());
+    assert!(index.check_repository("file:///srv/a.git").is_err());
+    let plain = index.check_repository(&format!("http://{}/a.git", server.address));
+    assert_eq!(plain.expect("where an index is"), format!("http://{}/a.git", server.address));
 }

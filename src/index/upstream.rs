@@ -2,13 +2,15 @@
 
 use std::fmt;
 use std::io::Read;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ureq::http::{Response, header};
 use url::Url;
 
+use super::addresses::NamedBy;
 use super::agents::Agents;
 use super::inside::Part;
+use super::pace::{Pace, Paced};
 use super::page::{Answer, without_login};
 use super::settings::{Settings, Source};
 use super::store::{Stored, Unfit};
@@ -64,13 +66,14 @@ impl Upstream {
 
     /// A page of an index, not longer than `limit` bytes.
     pub(super) fn page(&self, source: &Source, url: &Url, limit: u64) -> Result<Answer, Problem> {
-        again(|| {
+        again(Pace::PAGE, |start| {
             let (mut response, url) = self.open(Some(source), url, PAGES, "gzip", None)?;
             let content_type = response.headers().get(header::CONTENT_TYPE);
             let content_type =
                 content_type.and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
             let mut body = Vec::new();
-            let mut reader = response.body_mut().as_reader().take(limit + 1);
+            let paced = Paced::new(response.body_mut().as_reader(), Pace::PAGE, start);
+            let mut reader = paced.take(limit + 1);
             reader.read_to_end(&mut body).map_err(|error| Failed::ForNow(transport(&error)))?;
             if body.len() as u64 > limit {
                 let reason = format!("the index answers with a page of more than {} MiB", limit >> 20);
@@ -80,19 +83,27 @@ impl Upstream {
         })
     }
 
-    /// A file, handed to whoever saves it as it comes. It gets the login of an index when it lies there.
+    /// Whether a program that makes its own connections may ask an address that a repository names.
+    pub(super) fn check(&self, url: &Url) -> Result<(), String> {
+        self.agents.check(url)
+    }
+
+    /// A file, handed to whoever saves it as it comes: of an index, with its login when it lies there, or from an address
+    /// that a repository names.
     pub(super) fn file(
         &self,
         source: Option<&Source>,
         url: &Url,
         save: &dyn Fn(&mut dyn Read) -> Result<Stored, Unfit>,
     ) -> Result<Stored, Problem> {
-        again(|| {
+        again(Pace::FILE, |start| {
             // A file is wanted as it is: one that is decompressed on the way has another hash.
             let (mut response, _) = self.open(source, url, "*/*", "identity", None)?;
-            save(&mut response.body_mut().as_reader()).map_err(|unfit| match unfit {
-                Unfit::Torn(error) => Failed::ForNow(transport(&error)),
-                Unfit::Wrong(reason) => Failed::ForGood(Problem::Trouble(reason)),
+            save(&mut Paced::new(response.body_mut().as_reader(), Pace::FILE, start)).map_err(|unfit| {
+                match unfit {
+                    Unfit::Torn(error) => Failed::ForNow(transport(&error)),
+                    Unfit::Wrong(reason) => Failed::ForGood(Problem::Trouble(reason)),
+                }
             })
         })
     }
@@ -105,7 +116,7 @@ impl Upstream {
         range: &str,
         limit: u64,
     ) -> Result<Option<Part>, Problem> {
-        again(|| {
+        again(Pace::PAGE, |began| {
             let (mut response, _) = self.open(Some(source), url, "*/*", "identity", Some(range))?;
             let place =
                 response.headers().get(header::CONTENT_RANGE).and_then(|value| place(value.to_str().ok()?));
@@ -113,7 +124,8 @@ impl Upstream {
                 return Ok(None);
             };
             let mut bytes = Vec::new();
-            let mut reader = response.body_mut().as_reader().take(limit + 1);
+            let paced = Paced::new(response.body_mut().as_reader(), Pace::PAGE, began);
+            let mut reader = paced.take(limit + 1);
             reader.read_to_end(&mut bytes).map_err(|error| Failed::ForNow(transport(&error)))?;
             let is_whole =
                 bytes.len() as u64 <= limit && end.checked_sub(start) == (bytes.len() as u64).checked_sub(1);
@@ -130,11 +142,13 @@ impl Upstream {
         encoding: &str,
         range: Option<&str>,
     ) -> Result<(Response<ureq::Body>, Url), Failed> {
+        let by = if source.is_some() { NamedBy::Index } else { NamedBy::Repository };
         let mut url = url.clone();
         url.set_fragment(None);
         for _ in 0..=MOST_REDIRECTS {
             without_login(&mut url);
-            let agent = self.agents.of(&url).map_err(|reason| Failed::ForGood(Problem::Trouble(reason)))?;
+            let agent =
+                self.agents.of(&url, by).map_err(|reason| Failed::ForGood(Problem::Trouble(reason)))?;
             let mut request = agent.get(url.as_str());
             request = request.header(header::ACCEPT, accept).header(header::ACCEPT_ENCODING, encoding);
             if let Some(login) = source.and_then(|source| source.login_for(&url)) {
@@ -161,14 +175,15 @@ impl Upstream {
     }
 }
 
-/// Tries again after a pause what may pass.
-fn again<T>(attempt: impl Fn() -> Result<T, Failed>) -> Result<T, Problem> {
-    let mut number = 1;
+/// Tries again after a pause what may pass, within the time that all tries have together.
+fn again<T>(pace: Pace, attempt: impl Fn(Instant) -> Result<T, Failed>) -> Result<T, Problem> {
+    let (start, mut number) = (Instant::now(), 1);
     loop {
-        match attempt() {
+        let is_last = |number| number == TRIES || interrupt::requested() || start.elapsed() > pace.total;
+        match attempt(start) {
             Ok(value) => return Ok(value),
             Err(Failed::ForGood(problem)) => return Err(problem),
-            Err(Failed::ForNow(problem)) if number == TRIES || interrupt::requested() => return Err(problem),
+            Err(Failed::ForNow(problem)) if is_last(number) => return Err(problem),
             Err(Failed::ForNow(_)) => std::thread::sleep(Duration::from_millis(250 << number)),
         }
         number += 1;

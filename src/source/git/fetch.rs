@@ -54,10 +54,21 @@ pub fn fetch(context: &Context<'_>, remote: &Remote, commit: Oid) -> Result<Repo
     let folder = context.cache.dir("git")?;
     let _lock = lock(&folder.join(format!("{name}.lock")))?;
     let repository = open_or_create(&folder.join(&name))?;
+    if remote.anonymous {
+        without_user(&repository).map_err(|error| explain("cannot set up the cache's repository", &error))?;
+    }
     if repository.find_commit(commit).is_err() {
         fetch_commit(context, &repository, remote, commit)?;
     }
     Ok(repository)
+}
+
+/// Gives a repository a configuration of its own in place of the user's, whose `url.….insteadOf` may hold a login. Nor is
+/// a redirect to another host followed, which may lead into the user's own network.
+pub fn without_user(repository: &Repository) -> Result<(), git2::Error> {
+    let mut config = Config::open(&repository.path().join("config"))?;
+    config.set_bool("http.followRedirects", false)?;
+    repository.set_config(&config)
 }
 
 /// Sets the cache's repository for a remote aside when an object in it cannot be read or is not what its name says.
@@ -141,10 +152,10 @@ impl Fetch<'_> {
             self.repository.remote_anonymous(&self.remote.url).map_err(|error| self.failed(&error))?;
         let result = {
             let mut connection = remote
-                .connect_auth(Direction::Fetch, Some(self.callbacks()), Some(proxy()))
+                .connect_auth(Direction::Fetch, Some(self.callbacks()), Some(proxy(self.remote)))
                 .map_err(|error| self.failed(&error))?;
             let mut options = FetchOptions::new();
-            options.depth(depth).download_tags(AutotagOption::None).proxy_options(proxy());
+            options.depth(depth).download_tags(AutotagOption::None).proxy_options(proxy(self.remote));
             options.remote_callbacks(self.callbacks());
             let result = connection.remote().download(refspecs, Some(&mut options));
             if result.is_ok() && depth != 1 {
@@ -197,9 +208,14 @@ fn transfer(progress: &Progress<'_>) -> String {
 }
 
 /// The proxy of git's configuration or of the environment.
-pub fn proxy<'a>() -> ProxyOptions<'a> {
+pub fn proxy<'a>(remote: &Remote) -> ProxyOptions<'a> {
     let mut options = ProxyOptions::new();
-    options.auto();
+    let configured = Config::open_default().and_then(|config| config.get_string("http.proxy"));
+    match configured {
+        // The repository has another configuration than the user's, see [`without_user`].
+        Ok(proxy) if remote.anonymous && !proxy.is_empty() => options.url(&proxy),
+        _ => options.auto(),
+    };
     options
 }
 
@@ -292,3 +308,30 @@ pub fn unreachable(action: &str, remote: &Remote, error: &git2::Error) -> Error 
 }
 
 const ACCESS: &str = "a private or misspelt repository? give access with ssh-agent (ssh addresses) or a git credential helper (https)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_user_configures_does_not_touch_an_anonymous_remote() {
+        let folder = tempfile::tempdir().unwrap();
+        let repository = Repository::init_bare(folder.path()).unwrap();
+        // As the user's own file would be read: with the repository.
+        let users = folder.path().join("users");
+        fs_err::write(&users, "[url \"https://me:s3cret@h.example/\"]\n\tinsteadOf = https://h.example/\n")
+            .unwrap();
+        let mut config = Config::open(&repository.path().join("config")).unwrap();
+        config.add_file(&users, git2::ConfigLevel::App, true).unwrap();
+        repository.set_config(&config).unwrap();
+        let shown = || {
+            let remote = repository.remote_anonymous("https://h.example/a").unwrap();
+            remote.url().unwrap().to_owned()
+        };
+        assert_eq!(shown(), "https://me:s3cret@h.example/a", "as git does for the user");
+        without_user(&repository).unwrap();
+        assert_eq!(shown(), "https://h.example/a");
+        let config = repository.config().unwrap();
+        assert!(!config.get_bool("http.followRedirects").unwrap());
+    }
+}

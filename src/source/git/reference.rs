@@ -1,5 +1,7 @@
 //! What a branch, a tag or a short hash stands for now.
 
+use std::path::Path;
+
 use git2::{Direction, ErrorCode, ObjectType, Oid, Remote as Connected, Repository};
 
 use super::super::location::{Location, Remote};
@@ -47,15 +49,29 @@ fn resolve_local(repository: &Repository, text: &str) -> Option<Oid> {
 fn advertised(remote: &Remote) -> Result<Vec<(String, Oid)>> {
     fetch::prepare();
     let failed = |error: git2::Error| fetch::unreachable("cannot reach", remote, &error);
-    let mut connected = Connected::create_detached(remote.url.as_str()).map_err(failed)?;
+    // Without a repository it would be the user's configuration that holds.
+    let folder = remote.anonymous.then(tempfile::tempdir).transpose()?;
+    let repository = folder.as_ref().map(|folder| empty(folder.path())).transpose().map_err(failed)?;
+    let mut connected = match &repository {
+        Some(repository) => repository.remote_anonymous(&remote.url),
+        None => Connected::create_detached(remote.url.as_str()),
+    }
+    .map_err(failed)?;
     let connection = connected
-        .connect_auth(Direction::Fetch, Some(fetch::login(remote)), Some(fetch::proxy()))
+        .connect_auth(Direction::Fetch, Some(fetch::login(remote)), Some(fetch::proxy(remote)))
         .map_err(failed)?;
     match connection.list() {
         Ok(heads) => Ok(heads.iter().map(|head| (head.name().to_owned(), head.oid())).collect()),
         Err(error) if error.code() == ErrorCode::NotFound => Ok(Vec::new()),
         Err(error) => Err(failed(error)),
     }
+}
+
+/// A repository that knows nothing of the user.
+fn empty(folder: &Path) -> Result<Repository, git2::Error> {
+    let repository = Repository::init_bare(folder)?;
+    fetch::without_user(&repository)?;
+    Ok(repository)
 }
 
 /// Pure: a server lists an annotated tag twice, as itself and, with `^{}` behind its name, as its commit.
