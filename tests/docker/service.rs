@@ -167,8 +167,8 @@ pub fn what_is_too_large_is_not_sent_back() {
     assert_eq!(std::fs::read_to_string(data.join("before")).expect("is there"), "before");
     assert!(!data.join("a").exists());
     // Another name of a file is no further bytes.
-    let linked = "import os; os.truncate(os.open('/data/b', os.O_CREAT | os.O_RDWR), 1 << 20)\n\
-                  for n in range(50): os.link('/data/b', '/data/b%d' % n)";
+    let linked = "import os; os.truncate(os.open('/data/b', os.O_CREAT | os.O_RDWR), 64 << 20)\n\
+                  for n in range(600): os.link('/data/b', '/data/b%d' % n)";
     assert_eq!(leave(linked).expect("comes back").code, Some(0));
-    assert!(data.join("b49").exists());
+    assert!(data.join("b599").exists());
 }
