@@ -27,7 +27,7 @@ pub fn without_an_engine_the_way_out_is_told() {
         &bench,
         &format!("unix://{}", socket.display()),
         "no Docker engine answers at unix://",
-        "backend = \"local\"",
+        "hint: DOCKER_HOST names this address",
     );
     refused(&bench, "tcp://127.0.0.1:1", "no Docker engine answers at tcp://127.0.0.1:1", "DOCKER_HOST");
 }

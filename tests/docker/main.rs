@@ -55,6 +55,7 @@ fn with_engine() -> Vec<Test> {
         ("a_killed_container_changes_nothing", faults::a_killed_container_changes_nothing, long.clone()),
         ("a_job_talks_to_the_service", service::a_job_talks_to_the_service_at_its_loopback, None),
         ("nothing_is_sent_through_a_link", service::nothing_is_sent_or_mounted_through_a_link, None),
+        ("what_is_too_large_is_not_sent_back", service::what_is_too_large_is_not_sent_back, None),
         ("a_base_that_is_not_there_is_named", engine::a_base_that_is_not_there_is_named, None),
         (
             "both_backends_give_the_same_verdicts",

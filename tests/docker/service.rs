@@ -143,3 +143,32 @@ pub fn nothing_is_sent_or_mounted_through_a_link() {
         assert!(detail.contains("symbolic link"), "{error:?}");
     }
 }
+
+/// A hole costs the job nothing, and would fill the disk of the host as zeros.
+pub fn what_is_too_large_is_not_sent_back() {
+    let engine = Arc::new(Engine::connect().expect("an engine answers"));
+    let temp = tempfile::tempdir().expect("temp dir");
+    let data = temp.path().join("data");
+    std::fs::create_dir(&data).expect("made");
+    std::fs::write(data.join("before"), "before").expect("written");
+    let limits = ContainerLimits::default();
+    let backend = DockerBackend::workshop(&engine, &crate::base(), limits).expect("works");
+    let leave = |script: &str| {
+        let mut job = Job::small(["python3", "-I", "-S", "-c", script]);
+        job.mounts.push(Mount::Writable { host: data.clone(), inside: "/data".into() });
+        backend.start(&job).and_then(|process| process.wait(LIMIT))
+    };
+    let hole = "import os; os.mkdir('/data/a'); os.truncate(os.open('/data/a/b', os.O_CREAT | os.O_RDWR), 100 << 30)";
+    let started = std::time::Instant::now();
+    let error = leave(hole).expect_err("is refused");
+    assert!(started.elapsed() < LIMIT / 2, "bytes of the hole were sent");
+    assert!(error.to_string().contains("what a job left"), "{error:?}");
+    assert!(error.detail().unwrap_or_default().contains("more than 32 GiB"), "{error:?}");
+    assert_eq!(std::fs::read_to_string(data.join("before")).expect("is there"), "before");
+    assert!(!data.join("a").exists());
+    // Another name of a file is no further bytes.
+    let linked = "import os; os.truncate(os.open('/data/b', os.O_CREAT | os.O_RDWR), 64 << 20)\n\
+                  for n in range(600): os.link('/data/b', '/data/b%d' % n)";
+    assert_eq!(leave(linked).expect("comes back").code, Some(0));
+    assert!(data.join("b599").exists());
+}

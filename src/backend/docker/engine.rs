@@ -385,14 +385,18 @@ fn absent(address: &str, error: &ClientError) -> Error {
              socket in DOCKER_HOST",
         );
     }
-    let hint = if std::env::var_os("DOCKER_HOST").is_some() {
+    Error::machine(format!("no Docker engine answers at {address}"))
+        .with_detail(root_cause(error))
+        .with_hint(way_out(std::env::var_os("DOCKER_HOST").is_some()))
+}
+
+/// What to do where no engine answers; `named` when `DOCKER_HOST` says where it should.
+fn way_out(named: bool) -> &'static str {
+    if named {
         "DOCKER_HOST names this address: correct it (unix:///path or tcp://host:port), or unset it for the usual socket"
     } else {
         "install and start one (Debian: apt-get install docker.io), name another in DOCKER_HOST, or set backend = \"local\""
-    };
-    Error::machine(format!("no Docker engine answers at {address}"))
-        .with_detail(root_cause(error))
-        .with_hint(hint)
+    }
 }
 
 /// What the system said, without what the layers of the client add.
@@ -429,6 +433,8 @@ mod tests {
         assert!(error.to_string().contains("no permission") && error.hint().unwrap().contains("group"));
         let error = absent("tcp://h:1", &ClientError::SocketNotFoundError("x".into()));
         assert!(error.to_string().contains("no Docker engine answers at tcp://h:1"), "{error}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("DOCKER_HOST")), "{error:?}");
+        assert!(way_out(false).contains("backend = \"local\""));
         let full = disk_full("loading", "write: no space left on device");
         assert_eq!(full.fault(), Fault::Machine);
     }

@@ -25,6 +25,7 @@ import platform
 import resource
 import select
 import signal
+import stat
 import struct
 import subprocess
 import sys
@@ -136,10 +137,30 @@ def unpack(folder):
     os.close(said)
 
 
-def send_back(folder, names):
+def measure(names, most):
+    """Refuse what is larger than may be sent. The holes of a file count: an archive holds them as zeros."""
+    total, waiting, linked = 0, list(names), set()
+    while waiting:
+        path = waiting.pop()
+        status = os.lstat(path)
+        if stat.S_ISDIR(status.st_mode):
+            waiting.extend(path + "/" + name for name in os.listdir(path))
+        elif stat.S_ISREG(status.st_mode) and status.st_ino not in linked:
+            total += status.st_size
+            if status.st_nlink > 1:
+                linked.add(status.st_ino)
+        if total > most:
+            raise Trouble("the job left more than %d GiB" % (most >> 30))
+
+
+def send_back(folder, names, most):
     """Send what lies in the folder of an open descriptor as an archive."""
-    command = ["tar", "-c", "-f", "-"] + names
-    tar = subprocess.Popen(command, stdout=subprocess.PIPE, preexec_fn=lambda: os.fchdir(folder))
+    os.fchdir(folder)
+    try:
+        measure(names, most)
+    except OSError as error:
+        raise Trouble("what the job left cannot be measured: %s" % error)
+    tar = subprocess.Popen(["tar", "-c", "-f", "-"] + names, stdout=subprocess.PIPE)
     while True:
         data = tar.stdout.read(CHUNK)
         if not data:
@@ -545,7 +566,7 @@ def run(plan):
     end_all()
     drain(out, kind)
     if plan["send_back"]:
-        send_back(payload, plan["send_back"])
+        send_back(payload, plan["send_back"], plan["most_left"])
     emit(b"x", str(code).encode())
     return code
 

@@ -11,6 +11,9 @@ use crate::backend::sandbox::seccomp::{self, Architecture, Sockets};
 use crate::backend::{Job, Mount, SERVICE_PORT, sandbox};
 use crate::error::{Error, Result};
 
+/// Bytes of what a job leaves.
+pub(super) const MOST_LEFT: u64 = 32 << 30;
+
 /// A folder of the host that lies in the image as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
@@ -83,6 +86,7 @@ impl Plan {
             "own_processes": own_processes,
             "mounts": mounts,
             "send_back": back,
+            "most_left": MOST_LEFT,
         });
         Plan { text, sent }
     }

@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::engine::{Engine, Spec, disk_full, is_disk_full};
-use super::plan::{self, Plan, Sent};
+use super::plan::{self, MOST_LEFT, Plan, Sent};
 use super::relay::Relay;
 use super::unpack::unpack;
 use crate::backend::{Finished, Job, LONGEST_END, Process, Tail, sandbox};
@@ -19,8 +19,6 @@ use crate::error::{Error, Result};
 
 /// How long what a job left may take to come back once its driver has closed the channel.
 const LAST_WORDS: Duration = Duration::from_mins(5);
-/// Bytes of the archive of what a job left.
-const MOST_LEFT: u64 = 32 << 30;
 
 /// A job that runs in a container.
 pub struct ContainerProcess {
@@ -252,6 +250,10 @@ fn not_set_up(trouble: &str) -> Error {
     // The same words stand for a limit on namespaces where nothing was unpacked.
     if trouble.contains("tar cannot unpack") && is_disk_full(trouble) {
         return disk_full("setting up a container", trouble);
+    }
+    // Where the job is over already.
+    if trouble.contains("the job left") {
+        return Error::harness("what a job left cannot be taken").with_detail(trouble.to_owned());
     }
     Error::harness("the sandbox in the container could not be set up").with_detail(trouble.to_owned())
 }
