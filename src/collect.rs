@@ -145,7 +145,10 @@ pub fn collected(found: &Discovered, pytest: String, normalizer: &Normalizer) ->
 /// commit.
 pub fn keep_files_of(tree: &Folder, collected: &mut Collected) {
     let files: BTreeSet<String> = collected.groups.iter().map(|group| group.file.clone()).collect();
-    let made: BTreeSet<String> = files.into_iter().filter(|file| !tree.has_file(Path::new(file))).collect();
+    // A name that is no text cannot be looked up as it is shown; such a file is dropped when it is to be run.
+    let is_text = |file: &String| !file.contains("\\udc");
+    let made: BTreeSet<String> =
+        files.into_iter().filter(|file| is_text(file) && !tree.has_file(Path::new(file))).collect();
     let (kept, left_out) =
         std::mem::take(&mut collected.groups).into_iter().partition(|group| !made.contains(&group.file));
     collected.groups = kept;

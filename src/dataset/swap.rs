@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 
 /// Everything that a dataset directory consists of.
 pub const ENTRIES: [&str; 11] = [
@@ -32,7 +32,7 @@ pub const ENTRIES: [&str; 11] = [
 ///
 /// # Errors
 /// A usage error, with the way out, when something is there that cannot be replaced by renaming: a file, a link to
-/// nothing, a mount point, a folder that cannot be written to.
+/// nothing, a mount point. The machine's, where the folder around it cannot be written to.
 pub fn real_place(target: &Path) -> Result<PathBuf> {
     let shown = target.display();
     let refuse = |why: String| {
@@ -55,6 +55,7 @@ pub fn real_place(target: &Path) -> Result<PathBuf> {
     match place.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         Some(folder) if !is_writable(folder) => {
             refuse(format!("cannot be replaced: {} cannot be written to", folder.display()))
+                .map_err(|error| error.blame(Fault::Machine))
         }
         _ => Ok(place),
     }

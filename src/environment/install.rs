@@ -314,6 +314,9 @@ impl Workshop {
         let Trouble::Step(mut failure) = trouble else { return trouble };
         let asked = self.door.asked();
         if let Some(upstream) = asked.trouble.first() {
+            if let Some(full) = self.tooling.disk_trouble(&failure.stage, upstream, false) {
+                return Trouble::Stop(full);
+            }
             let error = Error::repository(format!(
                 "the environment cannot be built: {}: the package index cannot be used",
                 failure.stage

@@ -91,6 +91,12 @@ fn without_a_network_namespace_no_test_makes_a_socket_of_the_internet() {
     bench.configure("[screen]\nattempts = 2", &["every_verdict"]);
     let config = std::fs::read_to_string(bench.path().join("repos.toml")).expect("is there");
     bench.write_config(&format!("{config}tests = [\"tests/test_network.py\"]\n"));
+    // Dependencies come through the loopback of a namespace: an environment that is there already is used, a new one cannot
+    // be made.
+    let refused =
+        limited(&bench, &[("max_net_namespaces", 0)], &["build", "repos.toml", "--cache-dir", "other"]);
+    assert!(refused.stderr.contains("gives jobs no network namespace"), "{refused:?}");
+    bench.build(&["--until", "environment"]).with_code(0);
     limited(&bench, &[("max_net_namespaces", 0)], &["build", "repos.toml"]).with_code(0);
     let loopback = bench.dataset().group("tests/test_network.py::test_serves_itself_over_the_loopback");
     assert_eq!(loopback["cause"], "fails", "{loopback:#}");
