@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(report(&|path| symlink("/etc/hostname", path).unwrap()), None);
         assert_eq!(report(&|path| drop(std::os::unix::net::UnixListener::bind(path).unwrap())), None);
         assert_eq!(report(&|path| std::fs::create_dir(path).unwrap()), None);
-        let closed = std::fs::Permissions::from_mode(0);
+        let closed = std::fs::Permissions::from_mode(0o000);
         assert_eq!(
             report(&|path| std::fs::set_permissions(path.parent().unwrap(), closed.clone()).unwrap()),
             None

@@ -93,7 +93,7 @@ fn a_full_or_read_only_output_is_named_and_the_dataset_that_was_there_stays_whol
     std::fs::create_dir(bench.path().join("output")).expect("can be made");
     for (options, words, hint) in [
         ("size=$(($(df -k --output=used output | tail -n 1) + 8))k", "No space left", "free some disk space"),
-        ("ro", "Read-only file system", "choose another place with --output"),
+        ("ro", "cannot be written to", "choose another place with --output"),
     ] {
         let ended = inside(&bench, &script(options));
         let said = std::fs::read_to_string(bench.path().join("first")).unwrap_or_default();
