@@ -8,7 +8,8 @@ import zipfile
 
 VICTIM = "@VICTIM@"
 MODE = "@MODE@"
-HUGE = 100 << 30
+# Below what one file of a job may hold.
+HUGE = 6 << 30
 WHEEL = "broken-1-py3-none-any.whl"
 METADATA = "Metadata-Version: 2.1\nName: broken\nVersion: 1\n"
 SCRIPT = "#!/bin/sh\necho script > %s/run-by-script\nexit 0\n" % VICTIM
