@@ -2,8 +2,8 @@
 //!
 //! Every attack runs as root and as an ordinary user, and where containers change anything, in them as well. Few builds
 //! hold many attacks; a test judges one promise by what a build left. What cannot run here is reported as ignored, by
-//! name: a test process that is an ordinary user's runs the user's half only, and without `GISTMILL_TEST_DOCKER=1` no
-//! container is started.
+//! name: a test process that is an ordinary user's runs the user's half only, and without `GISTMILL_TEST_DOCKER` no
+//! container is started; with `all` every attack is made in containers, else only the quick ones.
 
 mod build;
 mod builds;
