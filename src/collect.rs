@@ -1,5 +1,7 @@
 //! Collects a repository's tests: pytest itself, through the runner, never by reading pytest's text.
 
+pub mod group;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +10,6 @@ use crate::attempt::normalize::Normalizer;
 use crate::backend::{Backend, again};
 use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
-use crate::group;
 use crate::record::collected::{Collected, Group};
 use crate::runner::protocol::{Answer, AtFault, Discovered, ProcessExit, Request, SIGKILL};
 use crate::runner::{Runner, Setting, milliseconds};
@@ -98,7 +99,7 @@ fn discover_once(
         Answer::Discovered(found) => Ok((*found, runner.pytest.clone())),
         Answer::Failed { stage, error } => {
             Err(Error::repository(format!("pytest cannot {stage}: {}", error.exception.unwrap_or_default()))
-                .with_detail(tail(&error.text, 30))
+                .with_detail(crate::text::tail(&error.text, 30))
                 .with_hint("run `python -m pytest --collect-only` in the repository to see the same")
                 .into())
         }
@@ -162,12 +163,6 @@ pub fn keep_files_of(tree: &Folder, collected: &mut Collected) {
             left_out.len()
         ));
     }
-}
-
-/// The last lines of a text.
-pub fn tail(text: &str, lines: usize) -> String {
-    let all: Vec<&str> = text.trim_end().lines().collect();
-    all[all.len().saturating_sub(lines)..].join("\n")
 }
 
 #[cfg(test)]

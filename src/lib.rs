@@ -12,7 +12,6 @@ pub mod document;
 pub mod environment;
 pub mod error;
 pub mod family;
-pub mod group;
 pub mod index;
 pub mod interrupt;
 pub mod machine;
@@ -33,4 +32,5 @@ pub mod subset;
 pub mod terminal;
 #[cfg(any(test, feature = "made-up"))]
 pub mod testing;
+pub mod text;
 pub mod trace;

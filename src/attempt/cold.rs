@@ -108,7 +108,7 @@ impl Cold<'_> {
             (None, _) => Exit::Signaled { signal: 9 },
         };
         let raw_output =
-            if finished.code == Some(0) { String::new() } else { crate::collect::tail(&finished.stdout, 30) };
+            if finished.code == Some(0) { String::new() } else { crate::text::tail(&finished.stdout, 30) };
         Ok(Attempt {
             group_id: group.group_id.clone(),
             world: World::Base,

@@ -31,7 +31,7 @@ pub fn run(backend: &dyn Backend, job: &Job, limit: Duration) -> Result<Finished
 fn killed(job: &Job, finished: &Finished) -> Error {
     let program = job.argv.first().map(String::as_str).unwrap_or_default();
     Error::harness(format!("{program} was killed {TRIES} times"))
-        .with_detail(crate::collect::tail(&finished.stderr, 20))
+        .with_detail(crate::text::tail(&finished.stderr, 20))
         .with_hint("the machine may be out of memory: run fewer --jobs, or free some, and run the same command again")
 }
 

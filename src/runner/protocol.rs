@@ -6,6 +6,8 @@
 use std::io::{BufRead, Read};
 
 use serde::{Deserialize, Serialize};
+
+use crate::record::collected::GroupKey;
 use serde_json::Value;
 
 use super::report::{Attempted, ImportTrace};
@@ -242,6 +244,13 @@ pub struct Item {
     pub fixtures: Vec<String>,
     #[serde(default)]
     pub line: Option<u32>,
+}
+
+impl Item {
+    /// The group that it belongs to.
+    pub fn key(&self) -> GroupKey {
+        GroupKey { file: self.file.clone(), classes: self.classes.clone(), function: self.function.clone() }
+    }
 }
 
 /// A collector that failed, or skipped everything in it.
