@@ -54,7 +54,7 @@ use crate::error::{Error, Result};
 use crate::record::environment::{Built, SwitchedOff};
 use crate::record::id::hash_parts;
 use crate::record::source::Pinned;
-use crate::store::{self, Cache, Found};
+use crate::store::{self, Cache, Found, Lock};
 
 /// Changes whenever the same inputs may give another environment.
 const STAGE_VERSION: &str = "3";
@@ -128,7 +128,10 @@ pub fn build(
     let key = input_key(pinned, repo, &choice.interpreter, tools);
     let environments = cache.dir("environments")?;
     let folder = environments.join(&key[..32]);
-    let _guard = lock_folder(&environments.join(format!("{}.lock", &key[..32])))?;
+    // Two runs of gistmill never build one environment at the same time.
+    let _lock = Lock::wait(&environments.join(format!("{}.lock", &key[..32])), || {
+        progress("another build makes the same environment; waiting for it");
+    })?;
     if let Some(built) = finished(&folder, &repo.env)? {
         return Ok(built);
     }
@@ -170,23 +173,6 @@ fn input_key(pinned: &Pinned, repo: &config::Repo, python: &python::Interpreter,
     match &tools.foundation {
         Some(foundation) => hash_parts(&[&key, &foundation.id]),
         None => key,
-    }
-}
-
-/// Two runs of gistmill never build one environment at the same time. The lock goes with the file.
-fn lock_folder(path: &Path) -> Result<fs_err::File> {
-    let file = fs_err::File::create(path)?;
-    loop {
-        match file.file().try_lock() {
-            Ok(()) => return Ok(file),
-            Err(std::fs::TryLockError::WouldBlock) => {
-                crate::interrupt::check()?;
-                std::thread::sleep(std::time::Duration::from_millis(50));
-            }
-            Err(std::fs::TryLockError::Error(error)) => {
-                return Err(Error::from(error).at(format!("cannot lock {}", path.display())));
-            }
-        }
     }
 }
 

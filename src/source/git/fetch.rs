@@ -2,7 +2,7 @@
 //! nothing that libgit2 would write an address into (`config`, `FETCH_HEAD`, reflogs) is used.
 
 use std::cell::Cell;
-use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use git2::{
     AutotagOption, Config, Cred, CredentialType, Direction, ErrorClass, ErrorCode, FetchOptions, Oid,
     Progress, ProxyOptions, RemoteCallbacks, Repository,
 };
-use nix::fcntl::{Flock, FlockArg};
 
 use super::super::Context;
 use super::super::location::{Location, Remote};
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::redact::redact;
+use crate::store::Lock;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const SILENCE_TIMEOUT: Duration = Duration::from_mins(2);
@@ -50,10 +50,8 @@ pub fn prepare() {
 /// When the remote cannot be reached, refuses, or has no such commit.
 pub fn fetch(context: &Context<'_>, remote: &Remote, commit: Oid) -> Result<Repository> {
     prepare();
-    let name = remote.cache_name();
-    let folder = context.cache.dir("git")?;
-    let _lock = lock(&folder.join(format!("{name}.lock")))?;
-    let repository = open_or_create(&folder.join(&name))?;
+    let (_lock, place) = claim(context, remote)?;
+    let repository = open_or_create(&place)?;
     if remote.anonymous {
         without_user(&repository).map_err(|error| explain("cannot set up the cache's repository", &error))?;
     }
@@ -77,10 +75,7 @@ pub fn without_user(repository: &Repository) -> Result<(), git2::Error> {
 /// # Errors
 /// IO errors.
 pub fn set_aside_damaged(context: &Context<'_>, remote: &Remote) -> Result<bool> {
-    let name = remote.cache_name();
-    let folder = context.cache.dir("git")?;
-    let _lock = lock(&folder.join(format!("{name}.lock")))?;
-    let path = folder.join(&name);
+    let (_lock, path) = claim(context, remote)?;
     if !path.exists() || is_sound(&path) {
         return Ok(false);
     }
@@ -99,13 +94,13 @@ fn is_sound(path: &std::path::Path) -> bool {
     sound && listed.is_ok()
 }
 
-fn lock(path: &std::path::Path) -> Result<Flock<std::fs::File>> {
-    let mut options = std::fs::OpenOptions::new();
-    options.create(true).truncate(false).write(true).mode(0o644);
-    let (file, path) = fs_err::OpenOptions::from_options(options).open(path)?.into_parts();
-    Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, error)| {
-        Error::from(std::io::Error::from(error)).at(format!("cannot lock {}", path.display()))
-    })
+/// The cache's place for a remote's repository, and the lock of whoever works on it.
+fn claim(context: &Context<'_>, remote: &Remote) -> Result<(Lock, PathBuf)> {
+    let place = context.cache.dir("git")?.join(remote.cache_name());
+    let lock = Lock::wait(&place.with_extension("lock"), || {
+        context.say(&format!("another build fetches from {}; waiting for it", remote.shown()));
+    })?;
+    Ok((lock, place))
 }
 
 /// Only a cache: what cannot be opened is made anew.
