@@ -17,6 +17,7 @@ pub use crate::document::Problem;
 use crate::document::{self, Problems};
 use crate::error::{Error, Result};
 use crate::record::id::{CommitSha, RepoSlug};
+use crate::record::moment::Cutoff;
 use crate::subset::Subset;
 pub use public::to_public_json;
 
@@ -119,7 +120,7 @@ pub struct Repo {
     pub env: BTreeMap<String, String>,
     pub backend: BackendKind,
     /// RFC 3339 time or date that replaces the commit's as the newest upload to install.
-    pub exclude_newer: Option<String>,
+    pub exclude_newer: Option<Cutoff>,
     /// Base image in place of the one in `[docker]`.
     pub base: Option<String>,
     /// Packages of the distribution that the base gets.

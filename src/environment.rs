@@ -53,7 +53,7 @@ use crate::config;
 use crate::error::{Error, Result};
 use crate::record::environment::{Built, SwitchedOff};
 use crate::record::id::hash_parts;
-use crate::record::source::Pinned;
+use crate::record::source::{NearestTag, Pinned};
 use crate::store::{self, Cache, Found, Lock};
 
 /// Changes whenever the same inputs may give another environment.
@@ -125,7 +125,8 @@ pub fn build(
     project.own_distributions =
         own::distributions(&files, &project, repo.requirements.as_deref().unwrap_or_default());
     let choice = python::choose(repo.python.as_deref(), &project, &tools.interpreters)?;
-    let key = input_key(pinned, repo, &choice.interpreter, tools);
+    let tag = pinned.tag.found().filter(|_| project.version.is_none() && version::asks(&files, &project));
+    let key = input_key(pinned, tag, repo, &choice.interpreter, tools);
     let environments = cache.dir("environments")?;
     let folder = environments.join(&key[..32]);
     // Two runs of gistmill never build one environment at the same time.
@@ -150,7 +151,13 @@ pub fn build(
 }
 
 /// Everything that decides what is built, but for what the package index says.
-fn input_key(pinned: &Pinned, repo: &config::Repo, python: &python::Interpreter, tools: &Tools) -> String {
+fn input_key(
+    pinned: &Pinned,
+    tag: Option<&NearestTag>,
+    repo: &config::Repo,
+    python: &python::Interpreter,
+    tools: &Tools,
+) -> String {
     let asked = serde_json::json!([
         repo.python,
         repo.groups,
@@ -170,6 +177,11 @@ fn input_key(pinned: &Pinned, repo: &config::Repo, python: &python::Interpreter,
         &python.prefix.to_string_lossy(),
         &asked.to_string(),
     ]);
+    // Only where there is one, so that what needs none keeps its key.
+    let key = match tag {
+        Some(tag) => hash_parts(&[&key, "tag", &tag.name, &tag.distance.to_string()]),
+        None => key,
+    };
     match &tools.foundation {
         Some(foundation) => hash_parts(&[&key, &foundation.id]),
         None => key,

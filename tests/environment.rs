@@ -12,7 +12,7 @@ use gistmill::environment::{self, Candidate, GateReport, Tools};
 use gistmill::error::{Fault, Result};
 use gistmill::record::environment::Built;
 use gistmill::record::id::{RepoSlug, hash_parts};
-use gistmill::record::source::{Origin, Pinned};
+use gistmill::record::source::{NearestTag, Origin, Pinned, TagSearch};
 use gistmill::store::Cache;
 
 const PINNED_AT: &str = "2026-01-02T03:04:05Z";
@@ -52,7 +52,8 @@ impl Bench {
             tree_sha256: hash,
             license: None,
             license_source: None,
-            notes: vec!["nearest tag: v4.5".into()],
+            tag: TagSearch::Found(NearestTag { name: "v4.5".into(), distance: 0 }),
+            notes: Vec::new(),
         };
         let repo = Repo {
             slug,

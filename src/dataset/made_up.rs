@@ -12,7 +12,7 @@ use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::instance::{FailedRepository, GroupRecord, Parity, ParityDifference, RepositoryRecord};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome};
 use crate::record::rule::RuleUse;
-use crate::record::source::{Origin, Pinned};
+use crate::record::source::{Origin, Pinned, TagSearch};
 use crate::record::trace::{FunctionCalls, Totals, Traced};
 use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
 use crate::screen::conditions::Conditions;
@@ -184,6 +184,7 @@ fn pinned(slug: &RepoSlug, commit: &str) -> Pinned {
         tree_sha256: "0".repeat(64),
         license: Some("MIT".into()),
         license_source: Some("LICENSE".into()),
+        tag: TagSearch::default(),
         notes: vec![],
     }
 }

@@ -22,7 +22,7 @@ use crate::config;
 use crate::error::{Error, Result};
 use crate::record::environment::{Built, Rung, RungResult, Undeclared, missed};
 use crate::record::id::hash_parts;
-use crate::record::moment::Moment;
+use crate::record::moment::{Cutoff, Moment};
 use crate::record::source::Pinned;
 
 /// What construction starts from.
@@ -68,7 +68,9 @@ fn name_as_built(project: &mut Project, own: &Wheel) {
 pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
     let (pinned, repo) = (inputs.pinned, inputs.repo);
     let mut notes = Vec::new();
-    let told = version::pretend(&inputs.files, &inputs.project, &pinned.notes);
+    let history =
+        version::History { tag: pinned.tag.found(), commit: &pinned.commit, unknown: "0.0.0+pinned" };
+    let told = version::pretend(&inputs.files, &inputs.project, history);
     let build_variables = told.map(|(variables, note)| {
         notes.push(note);
         variables
@@ -431,11 +433,10 @@ fn source_root(inputs: &Inputs<'_>) -> PathBuf {
     if inputs.files.survey.src_layout { root.join("src") } else { root.clone() }
 }
 
-/// The newest upload to install: a date means its end.
+/// The newest upload to install.
 fn exclude_newer(pinned: &Pinned, repo: &config::Repo) -> Result<Moment> {
-    let text = repo.exclude_newer.as_deref().unwrap_or(&pinned.pinned_at);
-    Moment::parse_end(text)
-        .ok_or_else(|| Error::repository(format!("`{text}` is not a date and not an RFC 3339 time")))
+    let moment = repo.exclude_newer.as_ref().map(Cutoff::moment).or_else(|| Moment::parse(&pinned.pinned_at));
+    moment.ok_or_else(|| Error::internal(format!("`{}` is not an RFC 3339 time", pinned.pinned_at)))
 }
 
 /// What the chosen rung's sources name but nothing installs.

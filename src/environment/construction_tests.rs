@@ -12,7 +12,7 @@ use crate::environment::{GateReport, Tools, build};
 use crate::error::{Error, Fault, Result};
 use crate::record::environment::{Built, RungResult};
 use crate::record::id::RepoSlug;
-use crate::record::source::{Origin, Pinned};
+use crate::record::source::{Origin, Pinned, TagSearch};
 use crate::store::Cache;
 
 /// Plays uv, venv and the build hooks; keeps every job.
@@ -164,6 +164,7 @@ fn bench(files: &[(&str, &str)]) -> Bench {
         tree_sha256: "t".to_owned(),
         license: None,
         license_source: None,
+        tag: TagSearch::default(),
         notes: Vec::new(),
     };
     let repo = config::Repo {

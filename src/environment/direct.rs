@@ -256,9 +256,10 @@ fn pretended(folder: &Path, reference: Option<&str>, commit: &str) -> Result<BTr
     let (setup, pyproject) = (text("setup.py"), text("pyproject.toml"));
     let files = Files::from_texts([("setup.py", setup.as_str()), ("pyproject.toml", pyproject.as_str())]);
     let project = Project::parse(&files)?;
-    let unknown = || format!("0.0.0+g{}", commit.get(..7).unwrap_or(commit));
-    let tag = reference.and_then(version::of_reference).unwrap_or_else(unknown);
-    let told = version::pretend(&files, &project, &[format!("{}{tag}", version::TAG_NOTE)]);
+    let tag = reference.and_then(version::of_reference);
+    let unknown = format!("0.0.0+g{}", commit.get(..7).unwrap_or(commit));
+    let history = version::History { tag: tag.as_ref(), commit, unknown: &unknown };
+    let told = version::pretend(&files, &project, history);
     Ok(told.map(|(variables, _)| variables).unwrap_or_default())
 }
 

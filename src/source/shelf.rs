@@ -1,6 +1,6 @@
 //! Where sources lie in the cache: made aside, put in place with one rename, recognised by what is written last.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -12,6 +12,9 @@ use crate::store::{self, Cache, Found, Lock};
 
 /// A directory aside is unlocked for a moment after it was made; younger ones are left alone.
 const YOUNG: Duration = Duration::from_mins(1);
+
+/// What is known of a source, written last.
+const RECORD: &str = "pinned.json";
 
 /// `sources/` of a cache.
 pub struct Shelf {
@@ -84,9 +87,17 @@ impl Aside {
     }
 }
 
+/// Writes the record of a source that lies in its place anew: something more is known of it.
+///
+/// # Errors
+/// When the cache cannot be written.
+pub fn replace(pinned: &Pinned) -> Result<()> {
+    store::write_sealed(&pinned.tree.with_file_name(RECORD), pinned)
+}
+
 impl Place {
     fn record(&self) -> PathBuf {
-        self.directory.join("pinned.json")
+        self.directory.join(RECORD)
     }
 
     fn tree(&self) -> PathBuf {
@@ -108,7 +119,7 @@ impl Place {
     /// IO errors.
     pub fn put(&self, aside: Aside, mut pinned: Pinned) -> Result<Pinned> {
         pinned.tree = self.tree();
-        store::write_sealed(&aside.directory.path().join("pinned.json"), &pinned)?;
+        store::write_sealed(&aside.directory.path().join(RECORD), &pinned)?;
         if self.directory.exists() && self.find(&pinned.slug).is_none() {
             store::set_aside(&self.directory)?;
         }
@@ -125,6 +136,7 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     fn age(path: &Path) {
         let hour_ago = std::time::SystemTime::now() - Duration::from_hours(1);

@@ -6,7 +6,7 @@ use gistmill::record::collected::{Case, Collected, Group};
 use gistmill::record::environment::Built;
 use gistmill::record::id::RepoSlug;
 use gistmill::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome};
-use gistmill::record::source::{Origin, Pinned};
+use gistmill::record::source::{Origin, Pinned, TagSearch};
 use gistmill::record::trace::Traced;
 use gistmill::screen::journal::Journal;
 use gistmill::store;
@@ -52,6 +52,7 @@ fn pinned() -> Pinned {
         tree_sha256: "0".repeat(64),
         license: None,
         license_source: None,
+        tag: TagSearch::default(),
         notes: vec!["n".into()],
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use git2::{
     AutotagOption, Config, Cred, CredentialType, Direction, ErrorClass, ErrorCode, FetchOptions, Oid,
-    Progress, ProxyOptions, RemoteCallbacks, Repository,
+    Progress, ProxyOptions, RemoteCallbacks, Repository, RepositoryOpenFlags,
 };
 
 use super::super::Context;
@@ -61,6 +61,22 @@ pub fn fetch(context: &Context<'_>, remote: &Remote, commit: Oid) -> Result<Repo
     Ok(repository)
 }
 
+/// The same with so many commits of its history, where the cache's repository has been fetched without it.
+///
+/// # Errors
+/// When the remote cannot be reached, or refuses.
+pub fn deepen(context: &Context<'_>, remote: &Remote, commit: Oid, depth: i32) -> Result<Repository> {
+    let (_lock, place) = claim(context, remote)?;
+    let repository = open_or_create(&place)?;
+    if remote.anonymous {
+        without_user(&repository).map_err(|error| explain("cannot set up the cache's repository", &error))?;
+    }
+    let fetch = Fetch { context, repository: &repository, remote };
+    fetch.download(&[commit.to_string()], depth)?.map_err(|error| fetch.failed(&error))?;
+    drop(fetch);
+    Ok(repository)
+}
+
 /// Gives a repository a configuration of its own in place of the user's, whose `url.….insteadOf` may hold a login. Nor is
 /// a redirect to another host followed, which may lead into the user's own network.
 pub fn without_user(repository: &Repository) -> Result<(), git2::Error> {
@@ -105,7 +121,9 @@ fn claim(context: &Context<'_>, remote: &Remote) -> Result<(Lock, PathBuf)> {
 
 /// Only a cache: what cannot be opened is made anew.
 fn open_or_create(path: &std::path::Path) -> Result<Repository> {
-    if let Ok(repository) = Repository::open_bare(path) {
+    // `open_bare` does not read where the history ends.
+    let flags = RepositoryOpenFlags::BARE | RepositoryOpenFlags::NO_SEARCH;
+    if let Ok(repository) = Repository::open_ext(path, flags, [] as [&str; 0]) {
         return Ok(repository);
     }
     if path.exists() {
@@ -153,7 +171,7 @@ impl Fetch<'_> {
             options.depth(depth).download_tags(AutotagOption::None).proxy_options(proxy(self.remote));
             options.remote_callbacks(self.callbacks());
             let result = connection.remote().download(refspecs, Some(&mut options));
-            if result.is_ok() && depth != 1 {
+            if result.is_ok() && matches!(depth, 0 | UNSHALLOW) {
                 self.keep_references(connection.remote());
             }
             result
