@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use gistmill::dataset::assemble::Assembled;
-use gistmill::dataset::made_up::MadeUp;
+use gistmill::testing::made_up::MadeUp;
 use gistmill::{dataset, report};
 
 type AnyError = Box<dyn std::error::Error>;

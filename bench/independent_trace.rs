@@ -8,6 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use gistmill::attempt::pool::Event;
+use gistmill::attempt::world::WorldSetting;
 use gistmill::backend::{Job, Mount};
 use gistmill::pipeline::Pipeline;
 use gistmill::pipeline::prepare::{Preparation, Prepared};
@@ -17,8 +19,6 @@ use gistmill::record::outcome::Outcome;
 use gistmill::record::trace::Totals;
 use gistmill::runner::TREE_BYTES;
 use gistmill::runner::protocol::TraceMode;
-use gistmill::screen::pool::Event;
-use gistmill::screen::world::WorldSetting;
 use gistmill::screen::{attempt_of, node_id, tasks};
 
 use common::{AnyError, Subject};

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::attempt::normalize::Normalizer;
 use crate::backend::{Backend, again};
 use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
@@ -11,7 +12,6 @@ use crate::group;
 use crate::record::collected::{Collected, Group};
 use crate::runner::protocol::{Answer, AtFault, Discovered, ProcessExit, Request, SIGKILL};
 use crate::runner::{Runner, Setting, milliseconds};
-use crate::screen::normalize::Normalizer;
 
 /// How much later than its own watchers the runner takes a discovery for hanging.
 const LATER: Duration = Duration::from_secs(10);

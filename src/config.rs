@@ -17,6 +17,7 @@ pub use crate::document::Problem;
 use crate::document::{self, Problems};
 use crate::error::{Error, Result};
 use crate::record::id::{CommitSha, RepoSlug};
+pub use crate::record::limits::{BackendKind, Limits, TierBounds};
 use crate::record::moment::Cutoff;
 use crate::subset::Subset;
 pub use public::to_public_json;
@@ -65,25 +66,6 @@ pub struct Screen {
     pub group_timeout: Duration,
     /// Whether a group with some failing cases may be kept.
     pub partial_groups: bool,
-}
-
-/// `[tier]`: percentile ranks from which an instance is medium or hard.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct TierBounds {
-    pub medium: f64,
-    pub hard: f64,
-}
-
-/// `[limits]` of one attempt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Limits {
-    /// Address space per process in bytes; 0 = unlimited.
-    pub memory: u64,
-    pub processes: u64,
-    /// Largest file a test may write, in bytes.
-    pub file_size: u64,
-    /// Captured output kept per case and stream, in bytes.
-    pub output: u64,
 }
 
 /// `[docker]`: what repositories with `backend = "docker"` run in.
@@ -147,14 +129,6 @@ pub enum SourceSpec {
         version: String,
         sha256: String,
     },
-}
-
-/// Which backend runs a repository.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum BackendKind {
-    Local,
-    Docker,
 }
 
 /// Checks a text; `base` is the folder that relative paths start from.

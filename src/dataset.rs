@@ -21,14 +21,14 @@ pub mod card;
 pub mod counts;
 pub mod manifest;
 pub mod private;
+pub mod query;
 pub mod rows;
 pub mod schema;
 pub mod subsets;
 pub mod swap;
+pub(crate) mod table;
 pub mod write;
 
-#[cfg(any(test, feature = "made-up"))]
-pub mod made_up;
 #[cfg(test)]
 mod tests;
 
@@ -37,12 +37,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::attempt::capabilities::Capabilities;
 use crate::backend::Isolation;
 use crate::config::Config;
 use crate::error::Result;
-use crate::record::instance::{FailedRepository, Instance, RepositoryRecord};
+use crate::record::instance::{Contribution, FailedRepository, Instance};
 use crate::record::rule::RuleUse;
-use crate::screen::conditions::Conditions;
 use crate::subset::Subset;
 
 use assemble::Assembled;
@@ -57,11 +57,11 @@ pub struct DatasetInput<'a> {
     pub config: &'a Config,
     /// The configuration as published: without credentials and host paths.
     pub public_config: serde_json::Value,
-    pub repositories: &'a [RepositoryRecord],
+    pub repositories: &'a [Contribution],
     pub failed: &'a [FailedRepository],
     pub isolation: &'a Isolation,
     /// What the machine could vary.
-    pub conditions: &'a Conditions,
+    pub capabilities: &'a Capabilities,
     pub tool_version: &'a str,
     /// Named subsets to write.
     pub subsets: &'a [Subset],

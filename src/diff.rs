@@ -2,7 +2,7 @@
 //! the two directories is [`read`]'s.
 //!
 //! A test is the same in both versions when slug and group id are. One that is gone under its name and there under
-//! another one, with the same code, has moved: the hash of the code that a group runs ([`crate::code`]) knows neither
+//! another one, with the same code, has moved: the hash of the code that a group runs ([`crate::python_source::definitions`]) knows neither
 //! files nor lines.
 
 mod read;

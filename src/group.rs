@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::attempt::normalize::Normalizer;
 use crate::record::collected::{Case, Group, Uncollected};
 use crate::record::verdict::Cause;
 use crate::runner::protocol::{CollectError, Item};
-use crate::screen::normalize::Normalizer;
 use crate::terminal::is_obeyed;
 
 /// Flag of a group whose node IDs hold a path of the machine.

@@ -1,9 +1,9 @@
 //! gistmill turns Python repositories into Gistify instances. Contents, in the order of the flow.
 
+pub mod attempt;
 pub mod backend;
 pub mod beneath;
 pub mod cli;
-pub mod code;
 pub mod collect;
 pub mod config;
 pub mod dataset;
@@ -11,9 +11,11 @@ pub mod diff;
 pub mod document;
 pub mod environment;
 pub mod error;
+pub mod family;
 pub mod group;
 pub mod index;
 pub mod interrupt;
+pub mod machine;
 pub mod pipeline;
 pub mod progress;
 pub mod python_source;
@@ -24,11 +26,11 @@ pub mod report;
 pub mod requirement;
 pub mod rules;
 pub mod runner;
-pub mod sample;
 pub mod screen;
 pub mod source;
 pub mod store;
 pub mod subset;
 pub mod terminal;
-pub mod tier;
+#[cfg(any(test, feature = "made-up"))]
+pub mod testing;
 pub mod trace;

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match std::env::args_os().nth(1) {
         Some(argument) if argument == "__sandbox" => gistmill::backend::sandbox::enter(),
-        Some(argument) if argument == gistmill::screen::contention::COMMAND => {
-            gistmill::screen::contention::busy();
+        Some(argument) if argument == gistmill::attempt::contention::COMMAND => {
+            gistmill::attempt::contention::busy();
             return ExitCode::SUCCESS;
         }
         _ => {}

@@ -1,16 +1,13 @@
-//! The one owner of stage order and resume: config → source → environment → collect → group → screen → trace → tier →
-//! dataset → report.
+//! The one owner of stage order and resume: source → environment → collect → screen → trace → select → confirm → dataset.
+//! What is selected is the barrier: up to there every group goes its way alone; selecting looks at all of them.
 //!
 //! Every stage leaves an artifact in the cache under a key that names its inputs, so a build that was stopped goes on
 //! where it was, and a build with nothing new only reads. One repository's trouble is recorded and the others go on.
 
-mod bench;
-pub mod machine;
 pub mod parity;
 pub mod prepare;
 pub mod replay;
 mod repository;
-mod sources;
 
 use std::path::{Path, PathBuf};
 
@@ -18,16 +15,13 @@ use crate::config::Config;
 use crate::dataset::{self, DatasetInput, Summary};
 use crate::environment::Tools;
 use crate::error::{Error, Fault, Result};
+use crate::machine::Machine;
 use crate::progress::Progress;
 use crate::record::id::RepoSlug;
-use crate::record::instance::{FailedRepository, RepositoryRecord};
+use crate::record::instance::{Contribution, FailedRepository};
 use crate::rules::RuleSet;
-use crate::screen::pool::Pool;
-use crate::screen::world::WorldSetting;
 use crate::store::{Cache, Lock, read_json};
 use crate::subset::Subset;
-
-pub use machine::Machine;
 
 /// Stages of the flow, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -37,6 +31,8 @@ pub enum Stage {
     Collect,
     Screen,
     Trace,
+    Select,
+    Confirm,
     Dataset,
 }
 
@@ -49,6 +45,8 @@ impl Stage {
             Stage::Collect => "collect",
             Stage::Screen => "screen",
             Stage::Trace => "trace",
+            Stage::Select => "select",
+            Stage::Confirm => "confirm",
             Stage::Dataset => "dataset",
         }
     }
@@ -99,7 +97,7 @@ pub struct Built {
 pub struct Finished {
     pub slug: RepoSlug,
     /// None when the build stopped before the dataset stage.
-    pub record: Option<RepositoryRecord>,
+    pub record: Option<Contribution>,
 }
 
 impl Pipeline<'_> {
@@ -141,16 +139,16 @@ impl Pipeline<'_> {
         if self.request.until < Stage::Dataset {
             return Ok(Built { summary: None, failed, finished });
         }
-        let repositories: Vec<RepositoryRecord> =
+        let repositories: Vec<Contribution> =
             finished.iter_mut().filter_map(|finished| finished.record.take()).collect();
-        let (isolation, conditions) = self.machine.describe();
+        let (isolation, capabilities) = self.machine.describe();
         let input = DatasetInput {
             config: self.config,
             public_config: self.public_config.clone(),
             repositories: &repositories,
             failed: &failed,
             isolation: &isolation,
-            conditions: &conditions,
+            capabilities: &capabilities,
             tool_version: env!("CARGO_PKG_VERSION"),
             subsets: &self.request.subsets,
             rules: self.rules.unused(),
@@ -160,25 +158,6 @@ impl Pipeline<'_> {
             finished.record = Some(record);
         }
         Ok(Built { summary: Some(summary), failed, finished })
-    }
-
-    /// Workers for a prepared repository in a world, with the limits of the config.
-    pub fn pool<'b>(
-        &'b self,
-        prepared: &'b prepare::Prepared,
-        world: &'b WorldSetting,
-        options: &'b [String],
-    ) -> Pool<'b> {
-        let screen = &self.config.screen;
-        Pool {
-            backend: &*prepared.backend,
-            setting: &world.setting,
-            groups: &prepared.collected.groups,
-            options,
-            normalizer: &world.normalizer,
-            timeouts: world.timeouts((screen.case_timeout, screen.group_timeout)),
-            jobs: self.request.jobs,
-        }
     }
 
     /// A build of some repositories never replaces a dataset that holds others.

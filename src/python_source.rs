@@ -20,9 +20,11 @@
 
 mod closure;
 mod clues;
+pub mod definitions;
 mod facts;
 mod names;
 mod nodes;
+pub mod sources;
 mod units;
 
 use std::collections::BTreeSet;

@@ -5,13 +5,18 @@
 //! [`instance::Instance`].
 
 pub mod collected;
+pub mod duration;
 pub mod environment;
+pub mod evidence;
 pub mod id;
 pub mod instance;
+pub mod limits;
 pub mod moment;
 pub mod outcome;
+pub mod patch;
 pub mod rule;
 pub mod source;
+pub mod task;
 pub mod trace;
 pub mod verdict;
 pub mod world;

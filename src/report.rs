@@ -6,9 +6,7 @@
 
 mod data;
 mod plot;
-pub mod query;
 mod scatter;
-pub(crate) mod table;
 mod tiers;
 mod view;
 
@@ -22,7 +20,7 @@ use crate::error::{Error, Fault, Result};
 use crate::record::id::sha256_hex;
 use crate::store::{read_json, write_atomic, write_json};
 
-use table::{AGAIN, Table};
+use crate::dataset::table::{AGAIN, Table};
 
 const PAGE: &str = include_str!("report/page.html");
 const STYLE: &str = include_str!("report/page.css");
@@ -138,7 +136,7 @@ fn page(manifest: &serde_json::Value, tables: &Tables) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::made_up::MadeUp;
+    use crate::testing::made_up::MadeUp;
 
     fn written() -> (tempfile::TempDir, std::path::PathBuf) {
         let folder = tempfile::tempdir().unwrap();

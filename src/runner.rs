@@ -145,7 +145,7 @@ impl Setting {
         tree: &Path,
         env: BTreeMap<String, String>,
         runner: &Path,
-        limits: &crate::config::Limits,
+        limits: &crate::record::limits::Limits,
     ) -> Self {
         Setting {
             places: places.clone(),

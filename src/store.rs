@@ -16,6 +16,7 @@
 //! each line, a tree and an environment one over all their files. What is damaged becomes `<name>.damaged-<n>` and is
 //! made again.
 
+pub mod journal;
 mod lock;
 mod sealed;
 

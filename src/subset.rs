@@ -156,7 +156,7 @@ mod tests {
 
     use super::*;
     use crate::dataset::assemble::Assembled;
-    use crate::dataset::made_up::MadeUp;
+    use crate::testing::made_up::MadeUp;
 
     fn instances(sizes: &[usize]) -> Vec<Instance> {
         let made_up = MadeUp::new(sizes);

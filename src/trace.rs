@@ -13,24 +13,25 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 
-use crate::code::Definitions;
+use crate::attempt::pool::{Event, Pool, Task};
+use crate::attempt::{attempt_of, node_id, tasks};
 use crate::error::{Error, Result};
+use crate::python_source::definitions::Definitions;
 use crate::record::id::hash_parts;
 use crate::record::outcome::{Attempt, Exit};
 use crate::record::trace::{FunctionCalls, Totals, Traced};
+use crate::record::world::World;
 use crate::runner::protocol::TraceMode;
 use crate::runner::report::{GroupTrace, ImportTrace};
-use crate::screen::journal::Journal;
-use crate::screen::pool::{Event, Pool, Run, Task};
-use crate::screen::{attempt_of, node_id, tasks};
 use crate::store;
+use crate::store::journal::Journal;
 
 /// Rounds of the two traced attempts: interpreters of their own.
 const ROUNDS: [(u32, TraceMode); 2] = [(100, TraceMode::Tree), (101, TraceMode::All)];
 
 /// One traced attempt as it lies on the disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Sighting {
+struct TracedAttempt {
     functions: Vec<FunctionCalls>,
     total_calls: Option<u64>,
     child_calls: u64,
@@ -124,15 +125,20 @@ impl Traces {
             pool.run(tasks, |event| {
                 let (group, sighting) = match event {
                     Event::Broken(error) => return Err(error),
-                    Event::Unavailable { group, .. } => (group, Sighting::default()),
+                    Event::Unavailable { group, .. } => (group, TracedAttempt::default()),
                     Event::Attempt { group, done, items, import, .. } => {
                         let name = |index: i64| node_id(&items, index);
-                        let attempt =
-                            attempt_of(&pool.groups[group], &done, name, pool.normalizer, ("base", round));
+                        let attempt = attempt_of(
+                            &pool.groups[group],
+                            &done,
+                            name,
+                            pool.normalizer,
+                            (&World::Base, round),
+                        );
                         let same_outcome = untraced(group)
                             .is_some_and(|reference| reference.outcome_hash() == attempt.outcome_hash());
                         let finished = attempt.exit == Exit::Finished;
-                        (group, sighting(done.trace, import.as_deref(), same_outcome, finished))
+                        (group, traced_attempt(done.trace, import.as_deref(), same_outcome, finished))
                     }
                 };
                 let id = pool.groups[group].group_id.clone();
@@ -155,7 +161,7 @@ impl Traces {
                 continue;
             }
             if mode == TraceMode::All || self.read(id)?.is_none() {
-                missing.push((*group, Run { group: *group, repeat: 1 }.repeat));
+                missing.push((*group, 1));
             }
         }
         Ok(missing)
@@ -165,7 +171,7 @@ impl Traces {
     fn conclude(
         &mut self,
         id: &str,
-        second: &Sighting,
+        second: &TracedAttempt,
         is_test: impl Fn(&str) -> bool,
         definitions: &mut Definitions,
     ) -> Result<()> {
@@ -212,7 +218,7 @@ impl Traces {
         self.folder.join(format!("{}.json.gz", &hash_parts(&[group_id])[..24]))
     }
 
-    fn write(&self, group_id: &str, sighting: &Sighting) -> Result<()> {
+    fn write(&self, group_id: &str, sighting: &TracedAttempt) -> Result<()> {
         let text = store::seal(sighting)?;
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
         let bytes = encoder
@@ -223,7 +229,7 @@ impl Traces {
     }
 
     /// What [`Traces::write`] wrote; none when it is missing, or damaged and therefore set aside.
-    fn read(&self, group_id: &str) -> Result<Option<Sighting>> {
+    fn read(&self, group_id: &str) -> Result<Option<TracedAttempt>> {
         let path = self.path(group_id);
         let bytes = match fs_err::read(&path) {
             Ok(bytes) => bytes,
@@ -241,23 +247,23 @@ impl Traces {
 /// Largest trace of a group that is read, in bytes.
 const LARGEST: u64 = 4 << 30;
 
-fn decode(bytes: &[u8]) -> Option<Sighting> {
+fn decode(bytes: &[u8]) -> Option<TracedAttempt> {
     let mut text = Vec::new();
     GzDecoder::new(bytes).take(LARGEST).read_to_end(&mut text).ok()?;
     store::unseal(&text)
 }
 
-fn sighting(
+fn traced_attempt(
     trace: Option<std::result::Result<GroupTrace, String>>,
     import: Option<&ImportTrace>,
     same_outcome: bool,
     finished: bool,
-) -> Sighting {
+) -> TracedAttempt {
     let import = import.map(|import| import.check().map(|()| import)).transpose();
     let (trace, import) = match (trace.transpose(), import) {
         (Ok(trace), Ok(import)) => (trace, import),
         (Err(refused), _) | (_, Err(refused)) => {
-            return Sighting { same_outcome, refused: Some(refused), ..Sighting::default() };
+            return TracedAttempt { same_outcome, refused: Some(refused), ..TracedAttempt::default() };
         }
     };
     let complete = finished && trace.as_ref().is_some_and(|trace| trace.complete);
@@ -268,7 +274,7 @@ fn sighting(
     import_files.sort();
     import_files.dedup();
     let import_calls = import.map_or(0, |import| import.calls);
-    Sighting {
+    TracedAttempt {
         functions,
         total_calls,
         child_calls,
@@ -326,11 +332,11 @@ mod tests {
 
     #[test]
     fn a_refused_trace_measures_nothing_and_says_why() {
-        let refused = sighting(Some(Err("no path".into())), None, true, true);
+        let refused = traced_attempt(Some(Err("no path".into())), None, true, true);
         assert_eq!((refused.complete, refused.refused.as_deref()), (false, Some("no path")));
         let import = ImportTrace { calls: 1, files: vec!["/dev/zero".into()] };
         let trace: GroupTrace = serde_json::from_str(r#"{"functions":[]}"#).expect("a trace");
-        let refused = sighting(Some(Ok(trace)), Some(&import), true, true);
+        let refused = traced_attempt(Some(Ok(trace)), Some(&import), true, true);
         assert!(!refused.complete && refused.refused.is_some_and(|why| why.contains("/dev/zero")));
     }
 
@@ -338,7 +344,7 @@ mod tests {
     fn calls_come_back_from_the_disk_and_damage_is_seen() {
         let folder = tempfile::tempdir().expect("temp dir");
         let traces = Traces::open(folder.path()).expect("opens");
-        let sighting = Sighting {
+        let sighting = TracedAttempt {
             functions: vec![function("f", 1, 2)],
             total_calls: Some(9),
             child_calls: 0,

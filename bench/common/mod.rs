@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use gistmill::attempt::cold::Cold;
+use gistmill::attempt::pool::Event;
+use gistmill::attempt::world::WorldSetting;
 use gistmill::backend::local::Strictness;
 use gistmill::config::{self, Config};
 use gistmill::environment::Tools;
@@ -14,10 +17,7 @@ use gistmill::record::collected::Group;
 use gistmill::record::id::sha256_hex;
 use gistmill::rules::RuleSet;
 use gistmill::runner::protocol::TraceMode;
-use gistmill::screen::cold::Cold;
-use gistmill::screen::pool::Event;
 use gistmill::screen::tasks;
-use gistmill::screen::world::WorldSetting;
 use gistmill::store::Cache;
 
 pub type AnyError = Box<dyn std::error::Error>;

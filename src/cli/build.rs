@@ -10,7 +10,8 @@ use crate::backend::Isolation;
 use crate::config::{self, Config};
 use crate::environment::Tools;
 use crate::error::{Error, Result};
-use crate::pipeline::{Built, Machine, Pipeline, Request, Stage};
+use crate::machine::Machine;
+use crate::pipeline::{Built, Pipeline, Request, Stage};
 use crate::progress::Progress;
 use crate::rules::RuleSet;
 use crate::store::Cache;
@@ -158,12 +159,12 @@ fn as_json(built: &Built) -> serde_json::Value {
         "summary": built.summary,
         "failed": built.failed,
         "warnings": built.finished.iter().filter_map(|finished| {
-            let warnings = finished.record.as_ref()?.built.warnings();
+            let warnings = finished.record.as_ref()?.evidence.built.warnings();
             (!warnings.is_empty()).then(|| (finished.slug.to_string(), json!(warnings)))
         }).collect::<serde_json::Map<_, _>>(),
         "parity": built.finished.iter().filter_map(|finished| {
             let record = finished.record.as_ref()?;
-            Some((finished.slug.to_string(), serde_json::to_value(&record.parity).ok()?))
+            Some((finished.slug.to_string(), serde_json::to_value(&record.evidence.parity).ok()?))
         }).collect::<serde_json::Map<_, _>>(),
     })
 }

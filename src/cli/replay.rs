@@ -63,7 +63,7 @@ pub fn run(arguments: &Arguments, replay: &ReplayArguments) -> Result<u8> {
             Err(error) => failed = Some(error.at(&repo.slug)),
         }
     }
-    let found: Vec<(&Replay<'_>, &Group)> = prepared
+    let found: Vec<(&Replay, &Group)> = prepared
         .iter()
         .flat_map(|one| one.find(&replay.group).into_iter().map(move |group| (one, group)))
         .collect();
@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments, replay: &ReplayArguments) -> Result<u8> {
     }
 }
 
-fn show(arguments: &Arguments, replay: &ReplayArguments, one: &Replay<'_>, group: &Group) -> Result<u8> {
+fn show(arguments: &Arguments, replay: &ReplayArguments, one: &Replay, group: &Group) -> Result<u8> {
     let base = one.run(group, &World::Base, 1)?;
     let made = if replay.world == World::Base && replay.times == 1 {
         base.clone()

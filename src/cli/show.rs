@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 
 use super::{Arguments, Format};
+use crate::dataset::query::{self, Found};
 use crate::error::{Error, Result};
-use crate::report::query::{self, Found};
 use crate::terminal;
 
 #[derive(Debug, clap::Args)]

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use console::{Alignment, Style, pad_str};
 
 use crate::pipeline::Built;
-use crate::record::instance::{GroupRecord, RepositoryRecord};
+use crate::record::evidence::{GroupEvidence, RepositoryEvidence};
+use crate::record::instance::Contribution;
 use crate::terminal::Text;
 
 const HEADINGS: [&str; 6] = ["repository", "cases", "groups", "kept", "published", "main causes"];
@@ -24,7 +25,8 @@ pub fn closing(built: &Built) -> Text {
             let _ = writeln!(text, "{}: done as far as was asked for", finished.slug);
         }
     }
-    for record in built.finished.iter().filter_map(|finished| finished.record.as_ref()) {
+    let done = || built.finished.iter().filter_map(|finished| Some(&finished.record.as_ref()?.evidence));
+    for record in done() {
         let parity = &record.parity;
         let _ = writeln!(
             text,
@@ -34,7 +36,7 @@ pub fn closing(built: &Built) -> Text {
             parity.differing.len()
         );
     }
-    for record in built.finished.iter().filter_map(|finished| finished.record.as_ref()) {
+    for record in done() {
         for line in record.built.warnings() {
             text.styled(&Style::new().yellow().bold(), "warning");
             text.line(&format!(" {}: {line}", record.pinned.slug));
@@ -59,20 +61,20 @@ pub fn closing(built: &Built) -> Text {
     text
 }
 
-fn row(record: &RepositoryRecord) -> [String; 6] {
-    let count =
-        |pick: &dyn Fn(&GroupRecord) -> bool| record.groups.iter().filter(|group| pick(group)).count();
+fn row(contribution: &Contribution) -> [String; 6] {
+    let record = &contribution.evidence;
+    let kept = |group: &&GroupEvidence| group.verdict.is_kept();
     [
         record.pinned.slug.to_string(),
         record.collected.node_ids.len().to_string(),
         record.groups.len().to_string(),
-        count(&|group| group.verdict.is_kept()).to_string(),
-        count(&|group| group.published).to_string(),
+        record.groups.iter().filter(kept).count().to_string(),
+        contribution.published.len().to_string(),
         causes(record),
     ]
 }
 
-fn causes(record: &RepositoryRecord) -> String {
+fn causes(record: &RepositoryEvidence) -> String {
     let mut counts: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
     for cause in record.groups.iter().filter_map(|group| group.verdict.cause()) {
         *counts.entry(cause.to_string()).or_default() += 1;
@@ -108,16 +110,17 @@ fn aligned(rows: &[[String; 6]], text: &mut Text) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::made_up::MadeUp;
     use crate::pipeline::Finished;
     use crate::record::environment::{Guess, Undeclared};
+    use crate::testing::made_up::MadeUp;
 
     #[test]
     fn guesses_and_what_is_missing_are_warnings() {
         let mut record = MadeUp::new(&[3]).repositories.remove(0);
-        record.built.guesses = vec![Guess { distribution: "PyYAML".into(), wanted: "import yaml".into() }];
-        record.built.undeclared = vec![Undeclared { wanted: "import acme".into(), place: None }];
-        let slug = record.pinned.slug.clone();
+        record.evidence.built.guesses =
+            vec![Guess { distribution: "PyYAML".into(), wanted: "import yaml".into() }];
+        record.evidence.built.undeclared = vec![Undeclared { wanted: "import acme".into(), place: None }];
+        let slug = record.evidence.pinned.slug.clone();
         let finished = vec![Finished { slug: slug.clone(), record: Some(record) }];
         let text = closing(&Built { summary: None, failed: Vec::new(), finished });
         let text = console::strip_ansi_codes(text.as_str());

@@ -1,24 +1,23 @@
 //! Repository records in the order of the dataset, and the instances that come of them. Pure.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::DatasetInput;
 use crate::error::{Error, Result};
-use crate::record::collected::Uncollected;
+use crate::family::tier::{Difficulty, flake_bound, hard_subset, tiers};
+use crate::record::evidence::{GroupEvidence, RepositoryEvidence};
 use crate::record::id::InstanceId;
-use crate::record::instance::{GroupRecord, Instance, RepositoryRecord, Tier};
+use crate::record::instance::{Contribution, Instance, Tier};
 use crate::record::outcome::Attempt;
-use crate::record::source::Pinned;
 use crate::record::trace::Traced;
-use crate::record::verdict::{Evidence, Verdict};
-use crate::tier::{Difficulty, flake_bound, hard_subset, tiers};
+use crate::record::world::World;
 
 /// One repository with its groups, those that could not be collected included, by group id.
 #[derive(Debug)]
 pub struct Repository<'a> {
-    pub record: &'a RepositoryRecord,
-    pub groups: Vec<Cow<'a, GroupRecord>>,
+    pub record: &'a RepositoryEvidence,
+    published: &'a BTreeSet<InstanceId>,
+    pub groups: Vec<&'a GroupEvidence>,
 }
 
 /// Everything in the order in which it is written.
@@ -43,7 +42,9 @@ impl<'a> Assembled<'a> {
         refuse_twins(&repositories)?;
         let mut instances = Vec::new();
         for repository in &repositories {
-            for group in repository.groups.iter().filter(|group| group.published) {
+            for group in
+                repository.groups.iter().filter(|one| repository.published.contains(&one.instance_id))
+            {
                 instances.push(instance(repository.record, group)?);
             }
         }
@@ -53,69 +54,40 @@ impl<'a> Assembled<'a> {
     }
 
     /// The instance of a group, when it is published.
-    pub fn instance_of(&self, group: &GroupRecord) -> Option<&Instance> {
-        let at = self.by_id.get(&group.instance_id).filter(|_| group.published)?;
+    pub fn instance_of(&self, group: &GroupEvidence) -> Option<&Instance> {
+        let at = self.by_id.get(&group.instance_id)?;
         Some(&self.instances[*at])
     }
 }
 
-fn repository(record: &RepositoryRecord) -> Repository<'_> {
-    let mut groups: Vec<Cow<'_, GroupRecord>> = record.groups.iter().map(Cow::Borrowed).collect();
-    let known: BTreeSet<&str> = record.groups.iter().map(|one| one.group.group_id.as_str()).collect();
-    let missing =
-        record.collected.uncollected.iter().filter(|one| !known.contains(one.group.group_id.as_str()));
-    groups.extend(missing.map(|one| Cow::Owned(uncollected(&record.pinned, one))));
+fn repository(contribution: &Contribution) -> Repository<'_> {
+    let mut groups: Vec<&GroupEvidence> = contribution.evidence.groups.iter().collect();
     groups.sort_by(|a, b| a.group.group_id.cmp(&b.group.group_id));
-    Repository { record, groups }
-}
-
-/// The row of something that could not be collected and never reached the screen.
-fn uncollected(pinned: &Pinned, one: &Uncollected) -> GroupRecord {
-    let evidence = Evidence {
-        summary: format!("pytest cannot collect {}", one.group.group_id),
-        seen: Vec::new(),
-        excerpt: one.text.clone(),
-        command: one.group.entry_command(),
-    };
-    GroupRecord {
-        slug: pinned.slug.clone(),
-        instance_id: InstanceId::derive(&pinned.slug, &pinned.commit, &one.group.group_id),
-        group: one.group.clone(),
-        verdict: Verdict::Dropped { cause: one.cause.clone(), evidence },
-        published: false,
-        attempts: Vec::new(),
-        agreeing: 0,
-        traced: None,
-        trace_length_package: None,
-        golden: Vec::new(),
-    }
+    Repository { record: &contribution.evidence, published: &contribution.published, groups }
 }
 
 fn refuse_twins(repositories: &[Repository<'_>]) -> Result<()> {
     for pair in repositories.windows(2) {
         if pair[0].record.pinned.slug == pair[1].record.pinned.slug {
-            return Err(Error::internal(format!(
-                "{} stands twice in the dataset",
-                pair[0].record.pinned.slug
-            )));
+            return Err(Error::internal(format!("{} is in the dataset twice", pair[0].record.pinned.slug)));
         }
     }
     for repository in repositories {
         for pair in repository.groups.windows(2) {
             if pair[0].group.group_id == pair[1].group.group_id {
-                return Err(contradiction(&pair[0], "is there twice"));
+                return Err(contradiction(pair[0], "is there twice"));
             }
         }
     }
     Ok(())
 }
 
-fn contradiction(group: &GroupRecord, what: &str) -> Error {
+fn contradiction(group: &GroupEvidence, what: &str) -> Error {
     Error::internal(format!("{}: {} {what}", group.slug, group.group.group_id))
 }
 
 /// The instance of a published group; tier and hard axes are set later, over the whole dataset.
-fn instance(record: &RepositoryRecord, group: &GroupRecord) -> Result<Instance> {
+fn instance(record: &RepositoryEvidence, group: &GroupEvidence) -> Result<Instance> {
     let (traced, package) = checked_trace(group)?;
     let pinned = &record.pinned;
     let files = traced.totals.files.clone();
@@ -159,7 +131,7 @@ fn instance(record: &RepositoryRecord, group: &GroupRecord) -> Result<Instance> 
 }
 
 /// The trace of a published group and its calls outside the tests, once everything about the group makes sense.
-fn checked_trace(group: &GroupRecord) -> Result<(&Traced, u64)> {
+fn checked_trace(group: &GroupEvidence) -> Result<(&Traced, u64)> {
     let (Some(traced), Some(package)) = (&group.traced, group.trace_length_package) else {
         return Err(contradiction(group, "is published without a trace"));
     };
@@ -186,15 +158,17 @@ pub fn called(traced: &Traced) -> impl Iterator<Item = &crate::record::trace::Fu
 }
 
 /// Class chain joined with `::`.
-pub fn test_class(group: &GroupRecord) -> Option<String> {
+pub fn test_class(group: &GroupEvidence) -> Option<String> {
     (!group.group.classes.is_empty()).then(|| group.group.classes.join("::"))
 }
 
 /// Names of the worlds, `base` first and the others by name, so that the order of attempts does not matter.
 pub fn worlds(attempts: &[Attempt]) -> Vec<String> {
-    let names: BTreeSet<&str> = attempts.iter().map(|attempt| attempt.world.as_str()).collect();
-    let (base, others): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| *name == "base");
-    base.into_iter().chain(others).map(str::to_owned).collect()
+    let worlds: BTreeSet<&World> = attempts.iter().map(|attempt| &attempt.world).collect();
+    let mut names: Vec<(bool, String)> =
+        worlds.into_iter().map(|world| (*world != World::Base, world.to_string())).collect();
+    names.sort_unstable();
+    names.into_iter().map(|(_, name)| name).collect()
 }
 
 fn count(size: usize) -> u32 {

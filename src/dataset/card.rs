@@ -150,8 +150,8 @@ fn size_category(rows: usize) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::made_up::MadeUp;
     use crate::record::environment::{Guess, Undeclared};
+    use crate::testing::made_up::MadeUp;
 
     fn card(made_up: &MadeUp) -> String {
         let input = made_up.input();
@@ -176,7 +176,7 @@ mod tests {
         let hostile = "a | b <script>alert(1)</script> ![x](http://evil/x.png) `` [l](http://evil) www.evil.example\n# Heading\n\u{202e}";
         made_up.failed[0].message = hostile.to_owned();
         for repository in &mut made_up.repositories {
-            repository.pinned.license = Some(hostile.to_owned());
+            repository.evidence.pinned.license = Some(hostile.to_owned());
         }
         let card = card(&made_up);
         let failed = card.lines().find(|line| line.contains("(stage")).unwrap();
@@ -200,10 +200,10 @@ mod tests {
     #[test]
     fn license_is_given_only_when_all_instances_share_it() {
         let mut made_up = MadeUp::new(&[30, 8]);
-        made_up.repositories[0].pinned.license = None;
+        made_up.repositories[0].evidence.pinned.license = None;
         assert!(!card(&made_up).contains("\nlicense:"));
         for repository in &mut made_up.repositories {
-            repository.pinned.license = Some("MIT OR Apache-2.0".into());
+            repository.evidence.pinned.license = Some("MIT OR Apache-2.0".into());
         }
         assert!(card(&made_up).contains("\nlicense: other\nlicense_name: \"mit or apache-2.0\"\n"));
     }
@@ -212,10 +212,10 @@ mod tests {
     fn guesses_and_what_is_missing_are_told() {
         let mut made_up = MadeUp::new(&[30, 8]);
         assert!(!card(&made_up).contains("## Environments"));
-        let built = &mut made_up.repositories[1].built;
+        let built = &mut made_up.repositories[1].evidence.built;
         built.guesses = vec![Guess { distribution: "PyYAML".into(), wanted: "import yaml".into() }];
         built.undeclared = vec![Undeclared { wanted: "import acme".into(), place: None }];
-        let slug = made_up.repositories[1].pinned.slug.to_string();
+        let slug = made_up.repositories[1].evidence.pinned.slug.to_string();
         let card = card(&made_up);
         let section = card.split("## Environments").nth(1).expect("has the section");
         assert!(section.contains(&format!(r"- {slug}: guessed: PyYAML for \`import yaml\`")), "{section}");

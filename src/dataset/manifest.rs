@@ -1,4 +1,4 @@
-//! `manifest.json`: what the dataset is, what it was made from and under which conditions, and a hash per file.
+//! `manifest.json`: what the dataset is, what it was made from and under which capabilities, and a hash per file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,16 +11,16 @@ use super::counts::{self, Counts};
 use super::private::Private;
 use super::subsets::Described;
 use super::{DatasetInput, FORMAT_VERSION};
+use crate::attempt::capabilities::Capabilities;
+use crate::attempt::world;
 use crate::backend::Isolation;
 use crate::error::{Error, Result};
+use crate::family::tier::{AXES, flake_bound, top};
 use crate::record::id::sha256_hex;
 use crate::record::instance::Axis;
 use crate::record::rule::RuleUse;
-use crate::screen::conditions::Conditions;
-use crate::screen::world;
 use crate::store::write_json;
 use crate::subset::Subset;
-use crate::tier::{AXES, flake_bound, top};
 
 /// The manifest, in the order of its keys.
 #[derive(Debug, Clone, Serialize)]
@@ -103,7 +103,7 @@ impl Manifest {
     pub fn new(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> Self {
         let repositories = counts::per_repository(assembled);
         let total = counts::total(repositories.values());
-        let private = Private::of_all(dataset.repositories.iter());
+        let private = Private::of_all(dataset.repositories.iter().map(|one| &one.evidence));
         let by_slug = |value: fn(&Repository<'_>) -> Value| {
             let slug = |one: &Repository<'_>| one.record.pinned.slug.to_string();
             assembled.repositories.iter().map(|one| (slug(one), private.hide_all(value(one)))).collect()
@@ -125,7 +125,7 @@ impl Manifest {
             rules: rules(dataset),
             failed: private.hide_all(json!(failed)),
             isolation: dataset.isolation.clone(),
-            worlds: worlds(dataset.conditions),
+            worlds: worlds(dataset.capabilities),
             sources: by_slug(source),
             environments: by_slug(environment),
             config: dataset.public_config.clone(),
@@ -163,13 +163,13 @@ impl Manifest {
 }
 
 /// Dimension → what it is in the base world and in the others; and the dimensions that stay as they are.
-fn worlds(conditions: &Conditions) -> Value {
+fn worlds(capabilities: &Capabilities) -> Value {
     json!({
-        "dimensions": world::describe(conditions)
+        "dimensions": world::describe(capabilities)
             .into_iter()
             .map(|(dimension, [base, other])| (dimension.to_owned(), json!({"base": base, "other": other})))
             .collect::<serde_json::Map<_, _>>(),
-        "not_covered": conditions.not_covered,
+        "not_covered": capabilities.not_covered,
     })
 }
 
@@ -220,7 +220,7 @@ fn rows(assembled: &Assembled<'_>, total: &Counts) -> BTreeMap<&'static str, usi
 /// Sums over the repositories.
 fn rules(dataset: &DatasetInput<'_>) -> BTreeMap<String, RuleUse> {
     let mut rules = dataset.rules.clone();
-    for (id, one) in dataset.repositories.iter().flat_map(|repository| &repository.rules) {
+    for (id, one) in dataset.repositories.iter().flat_map(|repository| &repository.evidence.rules) {
         let sum = rules.entry(id.clone()).or_insert_with(|| RuleUse::unused(&one.action));
         sum.matched += one.matched;
         sum.decided += one.decided;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::record::instance::RepositoryRecord;
+use crate::record::evidence::RepositoryEvidence;
 
 /// Replacements of host paths by names.
 #[derive(Debug, Clone, Default)]
@@ -21,16 +21,16 @@ const PUBLIC: [&str; 4] = ["", "/", "/usr", "/usr/local"];
 
 impl Private {
     /// The paths of one repository's build.
-    pub fn of_repository(record: &RepositoryRecord) -> Self {
+    pub fn of_repository(record: &RepositoryEvidence) -> Self {
         Private::default().and(record).with_home()
     }
 
     /// The paths of all of them.
-    pub fn of_all<'a>(records: impl Iterator<Item = &'a RepositoryRecord>) -> Self {
+    pub fn of_all<'a>(records: impl Iterator<Item = &'a RepositoryEvidence>) -> Self {
         records.fold(Private::default(), Private::and).with_home()
     }
 
-    fn and(mut self, record: &RepositoryRecord) -> Self {
+    fn and(mut self, record: &RepositoryEvidence) -> Self {
         self.add(&record.built.recipe_dir, "<recipe>");
         self.add(&record.built.venv, "<venv>");
         self.add(&record.built.tree, "<root>");

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use super::assemble::{Assembled, Repository, called};
 use super::private::Private;
 use crate::record::collected::Case;
-use crate::record::instance::{GroupRecord, Instance};
+use crate::record::duration::median;
+use crate::record::evidence::GroupEvidence;
+use crate::record::instance::Instance;
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome, TimeScope};
 use crate::record::trace::{FunctionCalls, Traced};
 use crate::record::verdict::{Evidence, Verdict};
@@ -13,7 +15,7 @@ use crate::record::verdict::{Evidence, Verdict};
 /// A row of `groups`.
 #[derive(Debug)]
 pub struct GroupRow<'a> {
-    pub record: &'a GroupRecord,
+    pub record: &'a GroupEvidence,
     pub instance: Option<&'a Instance>,
     pub cause: Option<String>,
     /// JSON text; none when kept.
@@ -28,7 +30,7 @@ pub struct GroupRow<'a> {
 }
 
 impl<'a> GroupRow<'a> {
-    fn new(record: &'a GroupRecord, assembled: &'a Assembled<'_>, private: &Private) -> Self {
+    fn new(record: &'a GroupEvidence, assembled: &'a Assembled<'_>, private: &Private) -> Self {
         GroupRow {
             record,
             instance: assembled.instance_of(record),
@@ -60,21 +62,17 @@ fn evidence(verdict: &Verdict, private: &Private) -> Option<String> {
 }
 
 fn median_duration(attempts: &[Attempt], method: Method) -> Option<f64> {
-    let counts = |attempt: &&Attempt| {
-        attempt.world == "base" && attempt.method == method && attempt.exit == Exit::Finished
-    };
-    let mut durations: Vec<f64> = attempts.iter().filter(counts).map(|attempt| attempt.duration_ms).collect();
-    durations.sort_by(f64::total_cmp);
-    let upper = durations.get(durations.len() / 2)?;
-    let lower = durations.get(durations.len().saturating_sub(1) / 2)?;
-    Some(f64::midpoint(*lower, *upper))
+    let counts =
+        |attempt: &&Attempt| attempt.is_base() && attempt.method == method && attempt.exit == Exit::Finished;
+    let durations: Vec<f64> = attempts.iter().filter(counts).map(|attempt| attempt.duration_ms).collect();
+    median(&durations)
 }
 
 /// A row of `cases`. Outcome and exception are those that every base attempt showed; output is given for kept groups
 /// only, where repeated attempts vouch for it.
 #[derive(Debug)]
 pub struct CaseRow<'a> {
-    pub record: &'a GroupRecord,
+    pub record: &'a GroupEvidence,
     pub case: &'a Case,
     pub instance: Option<&'a Instance>,
     pub golden: Option<&'a CaseResult>,
@@ -90,8 +88,9 @@ impl<'a> CaseRow<'a> {
 /// A row of `attempts`.
 #[derive(Debug)]
 pub struct AttemptRow<'a> {
-    pub record: &'a GroupRecord,
+    pub record: &'a GroupEvidence,
     pub attempt: &'a Attempt,
+    pub world: String,
     pub outcome: &'static str,
     pub exit: String,
     pub observation: String,
@@ -132,9 +131,10 @@ pub fn cases<'a>(assembled: &'a Assembled<'_>) -> Vec<CaseRow<'a>> {
 
 /// Rows of `attempts`.
 pub fn attempts<'a>(assembled: &'a Assembled<'_>) -> Vec<AttemptRow<'a>> {
-    let row = |record: &'a GroupRecord, attempt: &'a Attempt| AttemptRow {
+    let row = |record: &'a GroupEvidence, attempt: &'a Attempt| AttemptRow {
         record,
         attempt,
+        world: attempt.world.to_string(),
         outcome: outcome(attempt),
         exit: exit(&attempt.exit),
         observation: attempt.observation_hash(),
@@ -155,8 +155,8 @@ pub fn traces<'a>(assembled: &'a Assembled<'_>) -> Vec<TraceRow<'a>> {
     rows
 }
 
-fn all_groups<'a>(assembled: &'a Assembled<'_>) -> impl Iterator<Item = &'a GroupRecord> {
-    assembled.repositories.iter().flat_map(|repository| repository.groups.iter().map(AsRef::as_ref))
+fn all_groups<'a>(assembled: &'a Assembled<'_>) -> impl Iterator<Item = &'a GroupEvidence> {
+    assembled.repositories.iter().flat_map(|repository| repository.groups.iter().copied())
 }
 
 /// One word for an attempt: how the process ended, else the worst outcome of its cases; a group passes when some case

@@ -217,7 +217,7 @@ pub fn attempts<'a>() -> Vec<ColumnOf<AttemptRow<'a>>> {
     vec![
         text("slug", |row| Some(row.record.slug.as_str())),
         text("group_id", |row| Some(&row.record.group.group_id)),
-        text("world", |row| Some(&row.attempt.world)),
+        text("world", |row| Some(&row.world)),
         number("number", |row| Some(row.attempt.number.into())),
         text("method", |row| Some(method(row))),
         number("round", |row| Some(row.attempt.round.into())),

@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::schema;
 use super::write::{json_lines, table, text};
+use crate::dataset::table::AGAIN;
 use crate::error::{Error, Result};
 use crate::record::instance::Instance;
-use crate::report::table::AGAIN;
 use crate::subset::Subset;
 
 /// The folder of a dataset that holds them.

@@ -6,8 +6,9 @@ use std::process::Command;
 use polars::prelude::*;
 use serde_json::Value;
 
-use super::made_up::MadeUp;
 use super::*;
+use crate::record::evidence::GroupEvidence;
+use crate::testing::made_up::MadeUp;
 
 fn written(made_up: &MadeUp) -> (tempfile::TempDir, PathBuf, Summary) {
     let folder = tempfile::tempdir().unwrap();
@@ -30,7 +31,7 @@ fn reproducible_files_are_the_same_bytes_whatever_the_order_of_repositories_and_
     let one = MadeUp::new(&[40, 25, 9]);
     let mut other = MadeUp::new(&[40, 25, 9]);
     other.repositories.reverse();
-    for group in other.repositories.iter_mut().flat_map(|repository| repository.groups.iter_mut()) {
+    for group in other.repositories.iter_mut().flat_map(|repository| repository.evidence.groups.iter_mut()) {
         group.attempts.iter_mut().for_each(|attempt| attempt.duration_ms += 7.0);
     }
     let (_one, first, _) = written(&one);
@@ -83,7 +84,7 @@ fn json_lines_and_parquet_have_the_same_columns_rows_and_order() {
 #[test]
 fn list_columns_are_lists_of_text_also_when_there_is_no_instance() {
     let mut made_up = MadeUp::new(&[8]);
-    made_up.repositories[0].groups.iter_mut().for_each(|group| group.published = false);
+    made_up.repositories[0].published.clear();
     let (_folder, directory, summary) = written(&made_up);
     assert_eq!(summary.total.published, 0);
     let frame = read(&directory, "instances");
@@ -143,7 +144,9 @@ fn records_that_contradict_the_contract_are_refused_and_the_old_dataset_stays() 
     let mut made_up = MadeUp::new(&[12]);
     let (_folder, directory, _) = written(&made_up);
     let before = manifest(&directory);
-    let published = made_up.repositories[0].groups.iter_mut().find(|group| group.published).unwrap();
+    let repository = &mut made_up.repositories[0];
+    let is_published = |group: &&mut GroupEvidence| repository.published.contains(&group.instance_id);
+    let published = repository.evidence.groups.iter_mut().find(is_published).unwrap();
     published.traced = None;
     let error = write(&directory, &made_up.input()).unwrap_err();
     assert!(error.to_string().contains("published without a trace"), "{error}");

@@ -6,9 +6,9 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{GroupOf, RepositoryOf, Version};
+use crate::dataset::table::Table;
 use crate::error::Result;
 use crate::record::id::hash_parts;
-use crate::report::table::Table;
 
 /// Measurements that are compared: columns of `groups`.
 const MEASURES: [&str; 6] =

@@ -55,8 +55,8 @@ pub struct Parity {
 }
 
 /// A repository on one backend, screened.
-struct Screened<'a> {
-    replay: Replay<'a>,
+struct Screened {
+    replay: Replay,
     verdicts: BTreeMap<String, Verdict>,
 }
 
@@ -68,9 +68,9 @@ pub fn compare<'a>(
     local: (&'a Pipeline<'a>, &'a Repo),
     docker: (&'a Pipeline<'a>, &'a Repo),
 ) -> Result<Parity> {
-    let screened = |(pipeline, repo): (&'a Pipeline<'a>, &'a Repo)| -> Result<Screened<'a>> {
+    let screened = |(pipeline, repo): (&'a Pipeline<'a>, &'a Repo)| -> Result<Screened> {
         let (prepared, verdicts) = Repository::new(pipeline, repo).first_verdicts()?;
-        Ok(Screened { replay: Replay::of(pipeline, prepared), verdicts })
+        Ok(Screened { replay: Replay::of(prepared), verdicts })
     };
     let (local, docker) = (screened(local)?, screened(docker)?);
     let mut differing = Vec::new();
@@ -96,8 +96,9 @@ pub fn compare<'a>(
     Ok(Parity { local: side(&local), docker: side(&docker), compared, differing })
 }
 
-fn side(screened: &Screened<'_>) -> Side {
-    let Prepared { built, collected, .. } = screened.replay.prepared();
+fn side(screened: &Screened) -> Side {
+    let Prepared { lab, collected, .. } = screened.replay.prepared();
+    let built = &lab.built;
     Side {
         python: built.python.clone(),
         pytest: collected.pytest.clone(),
@@ -117,13 +118,13 @@ fn in_words(verdict: &Verdict) -> String {
 /// What the difference comes from, and whether that settles it.
 fn reason(
     group_id: &str,
-    (local, at_local): (&Screened<'_>, &Verdict),
-    (docker, at_docker): (&Screened<'_>, &Verdict),
+    (local, at_local): (&Screened, &Verdict),
+    (docker, at_docker): (&Screened, &Verdict),
 ) -> Result<(String, bool)> {
     let sides = [("local", local, at_local), ("docker", docker, at_docker)];
     for (name, side, _) in sides {
         let other = if name == "local" { at_docker } else { at_local };
-        let not_covered = &side.replay.prepared().conditions.not_covered;
+        let not_covered = &side.replay.prepared().lab.capabilities.not_covered;
         let blamed = blamed(other.cause());
         if let Some((dimension, why)) = blamed.iter().find_map(|one| not_covered.get_key_value(one)) {
             return Ok((format!("{} does not vary on {name}: {why}", dimension.as_str()), true));

@@ -3,10 +3,11 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::backend::{Backend, Places, docker};
+use crate::attempt::lab::Lab;
+use crate::attempt::world::{self, WorldSetting};
+use crate::backend::{Places, docker};
 use crate::beneath::Folder;
 use crate::collect;
 use crate::config::{self, BackendKind, Repo};
@@ -18,13 +19,11 @@ use crate::record::id::hash_parts;
 use crate::record::source::Pinned;
 use crate::runner::protocol::AtFault;
 use crate::runner::{self, Setting};
-use crate::screen::conditions::Conditions;
-use crate::screen::world::{self, WorldSetting};
 use crate::source;
 use crate::store::{Lock, read_sealed, write_sealed};
 
 use super::Pipeline;
-use super::machine::Place;
+use crate::machine::Host;
 
 /// Raised when attempts made by an older version must not be reused.
 const SCREEN_VERSION: &str = "screen-5";
@@ -32,17 +31,11 @@ const SCREEN_VERSION: &str = "screen-5";
 /// A repository that is ready to be screened.
 pub struct Prepared {
     pub pinned: Pinned,
-    pub built: Built,
     pub collected: Collected,
-    pub setting: Setting,
-    /// Where its tests run.
-    pub backend: Arc<dyn Backend>,
+    /// Where its tests run; its folder also keeps attempts and traces.
+    pub lab: Lab,
     /// The image that they run in, where they do.
     pub image: Option<ImageName>,
-    /// What the machine can vary.
-    pub conditions: Conditions,
-    /// Where its attempts and traces are kept.
-    pub folder: PathBuf,
     /// No other build that shares the cache appends to that folder.
     _lock: Lock,
 }
@@ -95,22 +88,22 @@ impl Preparation<'_> {
         let stage = self.pipeline.progress.stage(&self.title("environment"), 0);
         let progress = |text: &str| stage.message(text);
         let Pipeline { cache, tools, machine, .. } = *self.pipeline;
-        let place = machine.place(self.repo, tools, &progress)?;
+        let host = machine.host(self.repo, tools, &progress)?;
         let known = RefCell::new(Vec::new());
-        let gate = |candidate: &environment::Candidate<'_>| self.gate(&place, &known, candidate);
-        let tools = place.tools.as_ref().unwrap_or(tools);
-        environment::build(pinned, self.repo, cache, &place.backend, tools, &gate, &progress)
+        let gate = |candidate: &environment::Candidate<'_>| self.gate(&host, &known, candidate);
+        let tools = host.tools.as_ref().unwrap_or(tools);
+        environment::build(pinned, self.repo, cache, &host.backend, tools, &gate, &progress)
     }
 
     /// Collects in a candidate environment: does it hold what the tests import? What is written goes with the runner. Files that hang
     /// are `known` from then on, and not imported in the next candidate.
     fn gate(
         &self,
-        place: &Place,
+        host: &Host,
         known: &RefCell<Vec<AtFault>>,
         candidate: &environment::Candidate<'_>,
     ) -> Result<environment::GateReport> {
-        let backend = &*place.backend;
+        let backend = &*host.backend;
         let runner = runner::unpack(self.pipeline.cache)?;
         let env = world::base_environment(backend.places(), candidate.env);
         let setting = Setting::for_tree(
@@ -164,11 +157,11 @@ impl Preparation<'_> {
     }
 
     /// Where attempts and traces are kept: the key names all that can change them.
-    fn screen_folder(&self, place: &Place, built: &Built) -> Result<PathBuf> {
+    fn screen_folder(&self, host: &Host, built: &Built) -> Result<PathBuf> {
         let config = self.pipeline.config;
         let limits = serde_json::to_string(&config.limits)
             .map_err(|error| Error::internal("cannot encode the limits").with_source(error))?;
-        let mut isolation = place.backend.isolation().kind.clone();
+        let mut isolation = host.backend.isolation().kind.clone();
         if self.repo.backend == BackendKind::Docker {
             let config::Docker { memory, milli_cpus, .. } = config.docker;
             isolation = format!("{isolation} {} {memory} {milli_cpus}", docker::version_hash());
@@ -177,7 +170,7 @@ impl Preparation<'_> {
             SCREEN_VERSION,
             &built.key,
             &runner::version_hash(),
-            &place.conditions.key(),
+            &host.capabilities.key(),
             &isolation,
             &format!("{:?} {:?}", config.screen.case_timeout, config.screen.group_timeout),
             &limits,
@@ -195,9 +188,9 @@ impl Preparation<'_> {
     pub fn collect(&self, pinned: Pinned, built: Built) -> Result<Prepared> {
         let stage = self.pipeline.progress.stage(&self.title("collect"), 0);
         let progress = |text: &str| stage.message(text);
-        let place = self.pipeline.machine.place(self.repo, self.pipeline.tools, &progress)?;
-        let folder = self.screen_folder(&place, &built)?;
-        let (backend, image) = self.pipeline.machine.tests(&place, &pinned, &built, &progress)?;
+        let host = self.pipeline.machine.host(self.repo, self.pipeline.tools, &progress)?;
+        let folder = self.screen_folder(&host, &built)?;
+        let (backend, image) = self.pipeline.machine.tests(&host, &pinned, &built, &progress)?;
         let setting = self.setting(&built)?;
         let normalizer = WorldSetting::base(&setting).normalizer;
         let lock = Lock::wait(&folder.with_extension("lock"), || {
@@ -218,7 +211,17 @@ impl Preparation<'_> {
             write_sealed(&path, &collected)?;
             collected
         };
-        let conditions = place.conditions.clone();
-        Ok(Prepared { pinned, built, collected, setting, backend, image, conditions, folder, _lock: lock })
+        let screen = &self.pipeline.config.screen;
+        let lab = Lab {
+            backend,
+            options: built.quiet_options(),
+            built,
+            setting,
+            capabilities: host.capabilities.clone(),
+            folder,
+            timeouts: (screen.case_timeout, screen.group_timeout),
+            jobs: self.pipeline.request.jobs,
+        };
+        Ok(Prepared { pinned, collected, lab, image, _lock: lock })
     }
 }

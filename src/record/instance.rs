@@ -1,15 +1,11 @@
 //! A published instance and the rows of the dataset.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::collected::Group;
+use super::evidence::RepositoryEvidence;
 use super::id::{InstanceId, RepoSlug};
-use super::outcome::{Attempt, CaseResult};
-use super::rule::RuleUse;
-use super::trace::Traced;
-use super::verdict::Verdict;
 
 /// Difficulty tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -102,56 +98,12 @@ pub struct Instance {
     pub code_sha256: Option<String>,
 }
 
-/// A group with all that was found out about it: the row behind `groups`, `cases`, `attempts` and `traces`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct GroupRecord {
-    pub slug: RepoSlug,
-    pub instance_id: InstanceId,
-    pub group: Group,
-    pub verdict: Verdict,
-    /// Whether it is in `instances`.
-    pub published: bool,
-    /// Every attempt, in order. May be empty for what could not be collected.
-    pub attempts: Vec<Attempt>,
-    /// Attempts that agree with the golden one; 0 when dropped.
-    pub agreeing: u32,
-    pub traced: Option<Traced>,
-    /// Calls outside the tests, where traced.
-    pub trace_length_package: Option<u64>,
-    /// Outcome, exception and normalized output that every base attempt showed; empty when they differ.
-    pub golden: Vec<CaseResult>,
-}
-
-/// All that one repository contributes to a dataset.
+/// What one repository contributes to a dataset.
 #[derive(Debug, Clone)]
-pub struct RepositoryRecord {
-    pub pinned: super::source::Pinned,
-    pub built: super::environment::Built,
-    pub collected: super::collected::Collected,
-    pub groups: Vec<GroupRecord>,
-    pub parity: Parity,
-    /// How often each rule matched and decided, by id.
-    pub rules: BTreeMap<String, RuleUse>,
-    pub backend: String,
-    /// The image that its tests ran in, where they ran in one.
-    pub image: Option<super::environment::ImageName>,
-}
-
-/// Agreement between the fork tree and cold runs of the literal entry command.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Parity {
-    /// Groups with at least one cold run.
-    pub compared: usize,
-    /// Groups whose outcomes differ, with the difference in words.
-    pub differing: Vec<ParityDifference>,
-}
-
-/// One group whose cold run disagrees with the fork tree.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ParityDifference {
-    pub group_id: String,
-    pub fork: String,
-    pub cold: String,
+pub struct Contribution {
+    pub evidence: RepositoryEvidence,
+    /// Those of its groups that are in `instances`.
+    pub published: BTreeSet<InstanceId>,
 }
 
 /// A repository that could not be finished.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::id::hash_parts;
+use super::world::World;
 
 /// Outcome of one case, in pytest's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -94,7 +95,7 @@ pub enum Method {
 pub struct Attempt {
     pub group_id: String,
     /// Name of the world, `base` for the reference conditions.
-    pub world: String,
+    pub world: World,
     /// 0-based number of this attempt among those of the group.
     pub number: u32,
     pub method: Method,
@@ -117,7 +118,7 @@ pub struct Attempt {
 impl Attempt {
     /// Whether it was made in the reference conditions.
     pub fn is_base(&self) -> bool {
-        self.world == super::world::BASE
+        self.world == World::Base
     }
 
     /// SHA-256 over what must agree between attempts: exit, outcomes, exception types, normalized output.

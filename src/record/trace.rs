@@ -24,7 +24,7 @@ pub struct FunctionCalls {
 }
 
 /// What the calls of a traced run add up to. Kept apart from the calls themselves, which are many.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Calls into the tree: the first difficulty axis.
     pub trace_length: u64,
@@ -97,7 +97,7 @@ fn executed_lines(functions: &[FunctionCalls]) -> Option<u64> {
 }
 
 /// The traced run of one group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traced {
     pub group_id: String,
     pub totals: Totals,
@@ -124,7 +124,7 @@ pub struct Traced {
     pub unstable_functions: Vec<String>,
     /// Whether both traced attempts came to their end, with nothing lost: only then do the numbers mean anything.
     pub complete: bool,
-    /// Hash of the code that ran, the test's own included: see [`crate::code`]; none in a trace made before there was
+    /// Hash of the code that ran, the test's own included: see [`crate::python_source::definitions`]; none in a trace made before there was
     /// one.
     #[serde(default)]
     pub code_sha256: Option<String>,

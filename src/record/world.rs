@@ -15,6 +15,7 @@ pub const EVERYTHING: &str = "everything";
 /// One fixed set of ambient conditions. Its name is what attempts, evidence and `--world` carry: `base`, `everything`,
 /// or dimensions joined by `+`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub enum World {
     /// The reference conditions.
     Base,
@@ -76,6 +77,20 @@ impl World {
             World::Only(dimensions) => dimensions.contains(&dimension),
             World::Seed(_) => dimension == Dimension::HashSeed,
         }
+    }
+}
+
+impl From<World> for String {
+    fn from(world: World) -> String {
+        world.to_string()
+    }
+}
+
+impl TryFrom<String> for World {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        World::parse(&name)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::Tables;
-use super::table::Table;
+use crate::dataset::table::Table;
 use crate::error::{Error, Result};
 
 /// Columns of `groups` that the page shows.

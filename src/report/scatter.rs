@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use plotters::prelude::*;
 
 use super::plot::{FAINT, HARD, INK, PLAIN, fluid};
-use super::table::Table;
+use crate::dataset::table::Table;
 use crate::error::{Error, Result};
 
 const SIZE: (u32, u32) = (680, 400);

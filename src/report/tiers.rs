@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 
 use super::plot::{FAINT, INK, TIERS, fluid};
-use super::table::Table;
+use crate::dataset::table::Table;
 use crate::error::{Error, Result};
 
 const SIZE: (u32, u32) = (420, 240);

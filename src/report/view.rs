@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Tables;
-use super::table::Table;
+use crate::dataset::table::Table;
 use crate::error::Result;
 
 /// Instances in the plain table; the script shows them all.

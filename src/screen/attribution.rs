@@ -51,35 +51,39 @@ pub enum Step<'a> {
 
 /// Attempts in the fork tree of one group, by world.
 #[derive(Debug, Default)]
-pub struct Seen<'a> {
-    by_world: BTreeMap<String, Vec<&'a Attempt>>,
+pub struct AttemptsByWorld<'a> {
+    by_world: BTreeMap<World, Vec<&'a Attempt>>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> AttemptsByWorld<'a> {
     /// Sorts attempts by world; cold runs are left out.
     pub fn new(attempts: impl IntoIterator<Item = &'a Attempt>) -> Self {
-        let mut by_world: BTreeMap<String, Vec<&'a Attempt>> = BTreeMap::new();
+        let mut by_world: BTreeMap<World, Vec<&'a Attempt>> = BTreeMap::new();
         for attempt in attempts.into_iter().filter(|attempt| attempt.method == Method::Fork) {
             by_world.entry(attempt.world.clone()).or_default().push(attempt);
         }
-        Seen { by_world }
+        AttemptsByWorld { by_world }
     }
 
     fn of(&self, world: &World) -> &[&'a Attempt] {
-        self.by_world.get(&world.to_string()).map_or(&[], Vec::as_slice)
+        self.by_world.get(world).map_or(&[], Vec::as_slice)
     }
 }
 
 /// The next step for a group whose attempts in the base world agree and pass. With `seeds`, a group that agrees where
 /// everything differs goes through so many further hash seeds.
-pub fn next<'a>(seen: &Seen<'a>, covered: &BTreeSet<Dimension>, seeds: u32) -> Step<'a> {
+pub fn next<'a>(seen: &AttemptsByWorld<'a>, covered: &BTreeSet<Dimension>, seeds: u32) -> Step<'a> {
     match search(seen, covered, seeds) {
         Ok(step) | Err(step) => step,
     }
 }
 
 /// `Err` is a step that ends the search early.
-fn search<'a>(seen: &Seen<'a>, covered: &BTreeSet<Dimension>, seeds: u32) -> Result<Step<'a>, Step<'a>> {
+fn search<'a>(
+    seen: &AttemptsByWorld<'a>,
+    covered: &BTreeSet<Dimension>,
+    seeds: u32,
+) -> Result<Step<'a>, Step<'a>> {
     let base = *seen.of(&World::Base).first().ok_or(Step::Agrees)?;
     let reference = base.observation_hash();
     let differs = |attempt: &Attempt| attempt.observation_hash() != reference;
@@ -116,13 +120,13 @@ fn search<'a>(seen: &Seen<'a>, covered: &BTreeSet<Dimension>, seeds: u32) -> Res
 }
 
 /// The first attempt in a world, or the step that makes it.
-fn first<'a>(seen: &Seen<'a>, world: &World) -> Result<&'a Attempt, Step<'a>> {
+fn first<'a>(seen: &AttemptsByWorld<'a>, world: &World) -> Result<&'a Attempt, Step<'a>> {
     let none = || Step::Run { world: world.clone(), missing: 1 };
     seen.of(world).first().copied().ok_or_else(none)
 }
 
 /// Makes sure that `times` attempts in a world agree.
-fn repeatable<'a>(seen: &Seen<'a>, world: &World, times: usize) -> Result<&'a Attempt, Step<'a>> {
+fn repeatable<'a>(seen: &AttemptsByWorld<'a>, world: &World, times: usize) -> Result<&'a Attempt, Step<'a>> {
     let one = first(seen, world)?;
     let attempts = seen.of(world);
     let hash = one.observation_hash();
@@ -140,7 +144,7 @@ fn missing(wanted: usize, made: usize) -> u32 {
 }
 
 fn confirmed<'a>(
-    seen: &Seen<'a>,
+    seen: &AttemptsByWorld<'a>,
     base: &'a Attempt,
     world: &World,
     dimensions: BTreeSet<Dimension>,
@@ -165,7 +169,7 @@ mod tests {
     fn attempt(world: &World, round: u32, shown: &str) -> Attempt {
         Attempt {
             group_id: "t.py::test_a".into(),
-            world: world.to_string(),
+            world: world.clone(),
             number: 0,
             method: Method::Fork,
             round,
@@ -199,7 +203,7 @@ mod tests {
             attempt(&World::Base, 1, &shows(&BTreeSet::new(), 1, &World::Base)),
         ];
         for _ in 0..100 {
-            let (world, missing) = match next(&Seen::new(&made), &all(), seeds) {
+            let (world, missing) = match next(&AttemptsByWorld::new(&made), &all(), seeds) {
                 Step::Run { world, missing } => (world, missing as usize),
                 Step::Agrees => return ("agrees".into(), made.len()),
                 Step::Unsteady(..) => return ("unsteady".into(), made.len()),
@@ -214,7 +218,7 @@ mod tests {
             let round = if world == World::Base { CONFIRMING_ROUND } else { 0 };
             let before = made
                 .iter()
-                .filter(|one| one.world == world.to_string() && (world != World::Base || one.round == round))
+                .filter(|one| one.world == world && (world != World::Base || one.round == round))
                 .count();
             assert!(missing > 0, "a step asks for what is there: {world}");
             for number in before..before + missing {
@@ -288,7 +292,7 @@ mod tests {
             attempt(&World::Everything, 0, "b"),
             attempt(&World::Everything, 1, "b"),
         ];
-        let step = next(&Seen::new(&made), &covered, 0);
+        let step = next(&AttemptsByWorld::new(&made), &covered, 0);
         assert_eq!(step, Step::Run { world: World::one(Dimension::HashSeed), missing: 1 });
     }
 }

@@ -8,6 +8,7 @@ use similar::TextDiff;
 use crate::record::collected::Group;
 use crate::record::outcome::{Attempt, CaseResult, Exit, Outcome, TimeScope};
 use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
+use crate::record::world::World;
 
 /// Longest excerpt in an evidence, in characters.
 const EXCERPT: usize = 4000;
@@ -214,8 +215,8 @@ fn places(first: &Attempt, other: &Attempt) -> String {
 }
 
 fn place(attempt: &Attempt) -> String {
-    match attempt.world.as_str() {
-        "base" => "the base world".to_owned(),
+    match &attempt.world {
+        World::Base => "the base world".to_owned(),
         other => format!("the world `{other}`"),
     }
 }
@@ -370,7 +371,7 @@ mod tests {
         };
         Attempt {
             group_id: "t.py::test_a".into(),
-            world: "base".into(),
+            world: World::Base,
             number,
             method: Method::Fork,
             round: number,

@@ -45,7 +45,7 @@ pub fn find(directory: &Path, query: &str) -> Result<Vec<Found>> {
 }
 
 fn read(directory: &Path) -> Result<Vec<Found>> {
-    super::manifest(directory)?;
+    crate::report::manifest(directory)?;
     let instances = Table::read(directory, "instances", &["slug", "group_id", "instance_id"])?;
     let ids = instances.whole_texts("instance_id")?;
     let places = instances.whole_texts("slug")?.into_iter().zip(instances.whole_texts("group_id")?);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::conditions::Conditions;
+use super::capabilities::Capabilities;
 use super::normalize::Normalizer;
 use crate::backend::sandbox::USER;
 use crate::backend::{Mount, Places, clock};
@@ -88,14 +88,14 @@ impl WorldSetting {
     /// IO errors with action and path.
     pub fn new(
         world: &World,
-        conditions: &Conditions,
+        capabilities: &Capabilities,
         base: &Setting,
         pinned: &BTreeMap<String, String>,
         folder: &Path,
     ) -> Result<Self> {
         let mut made = WorldSetting { world: world.clone(), ..WorldSetting::base(base) };
         let setting = &mut made.setting;
-        let varies = |dimension| world.varies(dimension, &conditions.covered);
+        let varies = |dimension| world.varies(dimension, &capabilities.covered);
         let mut user = USER;
         let mut variables: Vec<(String, String)> = Vec::new();
         let mut set = |name: &str, value: &str| variables.push((name.to_owned(), value.to_owned()));
@@ -103,7 +103,7 @@ impl WorldSetting {
             set("PYTHONHASHSEED", &hash_seed(world));
         }
         if varies(Dimension::TimeZone) {
-            set("TZ", &conditions.time_zone);
+            set("TZ", &capabilities.time_zone);
         }
         if varies(Dimension::Terminal) {
             set("COLUMNS", OTHER_COLUMNS);
@@ -119,7 +119,7 @@ impl WorldSetting {
                 set(name, value);
             }
         }
-        if let (true, Some(locale)) = (varies(Dimension::Locale), &conditions.locale) {
+        if let (true, Some(locale)) = (varies(Dimension::Locale), &capabilities.locale) {
             set("LANG", &locale.name);
             set("LC_ALL", &locale.name);
             if let Some(host) = &locale.folder {
@@ -127,7 +127,7 @@ impl WorldSetting {
                 setting.more_mounts.push(Mount::ReadOnly { host: host.clone(), inside: LOCALES.into() });
             }
         }
-        if let (true, Some(host)) = (varies(Dimension::Clock), &conditions.clock) {
+        if let (true, Some(host)) = (varies(Dimension::Clock), &capabilities.clock) {
             let library = Path::new(CLOCK).join(clock::FILE_NAME);
             variables.extend(clock::variables(&library, start_of(folder)));
             setting.more_mounts.push(Mount::ReadOnly { host: host.clone(), inside: CLOCK.into() });
@@ -172,13 +172,13 @@ fn hash_seed(world: &World) -> String {
 }
 
 /// What the worlds are like, in words for people: dimension → (base, other).
-pub fn describe(conditions: &Conditions) -> BTreeMap<&'static str, [String; 2]> {
+pub fn describe(capabilities: &Capabilities) -> BTreeMap<&'static str, [String; 2]> {
     let other = |dimension: Dimension| match dimension {
         Dimension::HashSeed => ["PYTHONHASHSEED=0".to_owned(), format!("PYTHONHASHSEED={OTHER_HASH_SEED}")],
-        Dimension::TimeZone => ["UTC".to_owned(), conditions.time_zone.clone()],
+        Dimension::TimeZone => ["UTC".to_owned(), capabilities.time_zone.clone()],
         Dimension::Locale => [
             "C.UTF-8".to_owned(),
-            conditions.locale.as_ref().map(|locale| locale.name.clone()).unwrap_or_default(),
+            capabilities.locale.as_ref().map(|locale| locale.name.clone()).unwrap_or_default(),
         ],
         Dimension::Clock => {
             ["the machine's".to_owned(), format!("{} s later, wall clock only", clock::SHIFT.as_secs())]
@@ -193,7 +193,7 @@ pub fn describe(conditions: &Conditions) -> BTreeMap<&'static str, [String; 2]> 
         Dimension::WorkingDirectory => ["the root of the tree".to_owned(), ELSEWHERE.to_owned()],
         Dimension::TestFileLocation => ["its own".to_owned(), format!("{PROBE} in the root of the tree")],
     };
-    conditions.covered.iter().map(|dimension| (dimension.as_str(), other(*dimension))).collect()
+    capabilities.covered.iter().map(|dimension| (dimension.as_str(), other(*dimension))).collect()
 }
 
 /// Copies of the environment's path files that name another root, as mounts over the originals.
@@ -246,7 +246,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn setting(venv: &Path, extra: &BTreeMap<String, String>) -> Setting {
-        let limits = crate::config::Limits { memory: 0, processes: 0, file_size: 0, output: 1 };
+        let limits = crate::record::limits::Limits { memory: 0, processes: 0, file_size: 0, output: 1 };
         let env = base_environment(&Places::in_sandbox(), extra);
         Setting::for_tree(
             &Places::in_sandbox(),
@@ -259,12 +259,12 @@ mod tests {
         )
     }
 
-    fn conditions() -> Conditions {
+    fn capabilities() -> Capabilities {
         let covered: BTreeSet<Dimension> = Dimension::ALL
             .into_iter()
             .filter(|one| !matches!(one, Dimension::Clock | Dimension::Locale))
             .collect();
-        Conditions {
+        Capabilities {
             covered,
             not_covered: BTreeMap::new(),
             time_zone: "Pacific/Chatham".into(),
@@ -280,7 +280,7 @@ mod tests {
         std::fs::write(packages.join("a.pth"), "/testbed/src\n").expect("writes");
         std::fs::write(packages.join("b.pth"), "/elsewhere\n").expect("writes");
         let base = setting(&folder.path().join("venv"), extra);
-        WorldSetting::new(world, &conditions(), &base, extra, folder.path()).expect("a world")
+        WorldSetting::new(world, &capabilities(), &base, extra, folder.path()).expect("a world")
     }
 
     #[test]

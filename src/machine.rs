@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::attempt::capabilities::Capabilities;
 use crate::backend::docker::image::{self, Base, Contents};
 use crate::backend::docker::{self, ContainerLimits, DockerBackend, Engine};
 use crate::backend::local::{LocalBackend, Strictness};
@@ -17,21 +18,20 @@ use crate::record::environment::{Built, ImageName};
 use crate::record::id::RepoSlug;
 use crate::record::moment::Moment;
 use crate::record::source::Pinned;
-use crate::screen::conditions::Conditions;
 use crate::store::Cache;
 
-/// Where the environment of a repository is built, and what that place can vary.
-pub struct Place {
+/// Where the environment of a repository is built, and what that can vary.
+pub struct Host {
     pub backend: Arc<dyn Backend>,
     /// Interpreters and foundation of an image; none for those of this machine.
     pub tools: Option<Tools>,
-    pub conditions: Conditions,
+    pub capabilities: Capabilities,
     docker: Option<(Arc<Engine>, Base)>,
 }
 
-impl std::fmt::Debug for Place {
+impl std::fmt::Debug for Host {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Place").field("conditions", &self.conditions).finish_non_exhaustive()
+        formatter.debug_struct("Host").field("capabilities", &self.capabilities).finish_non_exhaustive()
     }
 }
 
@@ -49,10 +49,10 @@ pub struct Machine {
 
 #[derive(Debug, Default)]
 struct Known {
-    local: Option<Arc<Place>>,
+    local: Option<Arc<Host>>,
     engine: Option<Arc<Engine>>,
     /// By name of the base and the packages.
-    bases: BTreeMap<(String, Vec<String>), Arc<Place>>,
+    bases: BTreeMap<(String, Vec<String>), Arc<Host>>,
 }
 
 impl Machine {
@@ -90,15 +90,15 @@ impl Machine {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn local(&self) -> Result<Arc<Place>> {
-        if let Some(place) = &self.known().local {
-            return Ok(Arc::clone(place));
+    fn local(&self) -> Result<Arc<Host>> {
+        if let Some(host) = &self.known().local {
+            return Ok(Arc::clone(host));
         }
         let backend = LocalBackend::with(&self.program, self.strictness)?;
-        let conditions = Conditions::find(&self.cache, &backend)?;
-        let place = Arc::new(Place { backend: Arc::new(backend), tools: None, conditions, docker: None });
-        self.known().local = Some(Arc::clone(&place));
-        Ok(place)
+        let capabilities = Capabilities::find(&self.cache, &backend)?;
+        let host = Arc::new(Host { backend: Arc::new(backend), tools: None, capabilities, docker: None });
+        self.known().local = Some(Arc::clone(&host));
+        Ok(host)
     }
 
     fn engine(&self) -> Result<Arc<Engine>> {
@@ -124,14 +124,14 @@ impl Machine {
     ///
     /// # Errors
     /// The machine's: no sandbox, no engine, no base image.
-    pub fn place(&self, repo: &Repo, tools: &Tools, progress: &dyn Fn(&str)) -> Result<Arc<Place>> {
+    pub fn host(&self, repo: &Repo, tools: &Tools, progress: &dyn Fn(&str)) -> Result<Arc<Host>> {
         if repo.backend == BackendKind::Local {
             return self.local();
         }
         let name = repo.base.clone().unwrap_or_else(|| self.docker.base.clone());
         let key = (name.clone(), repo.system_packages.clone());
-        if let Some(place) = self.known().bases.get(&key) {
-            return Ok(Arc::clone(place));
+        if let Some(host) = self.known().bases.get(&key) {
+            return Ok(Arc::clone(host));
         }
         let engine = self.engine()?;
         let downloads = tools.downloads()?;
@@ -143,20 +143,20 @@ impl Machine {
         let interpreters = python::in_backend(&backend)?;
         let foundation =
             Foundation { name: base.name.clone(), packages: base.packages.clone(), id: base.id.clone() };
-        let conditions = Conditions::find(&self.cache, &backend)?;
-        let place = Arc::new(Place {
+        let capabilities = Capabilities::find(&self.cache, &backend)?;
+        let host = Arc::new(Host {
             backend: Arc::new(backend),
             tools: Some(tools.in_image(interpreters, foundation)?),
-            conditions,
+            capabilities,
             docker: Some((engine, base)),
         });
-        self.known().bases.insert(key, Arc::clone(&place));
-        Ok(place)
+        self.known().bases.insert(key, Arc::clone(&host));
+        Ok(host)
     }
 
     /// What is in force on this machine itself, where a repository runs on it.
     pub fn local_isolation(&self) -> Option<Isolation> {
-        self.known().local.as_ref().map(|place| place.backend.isolation().clone())
+        self.known().local.as_ref().map(|host| host.backend.isolation().clone())
     }
 
     /// Where a built environment runs its tests, and the image that it is in.
@@ -165,12 +165,12 @@ impl Machine {
     /// The engine's: a disk that is full, an image that cannot be made.
     pub fn tests(
         &self,
-        place: &Arc<Place>,
+        host: &Arc<Host>,
         pinned: &Pinned,
         built: &Built,
         progress: &dyn Fn(&str),
     ) -> Result<(Arc<dyn Backend>, Option<ImageName>)> {
-        let Some((engine, base)) = &place.docker else { return Ok((Arc::clone(&place.backend), None)) };
+        let Some((engine, base)) = &host.docker else { return Ok((Arc::clone(&host.backend), None)) };
         let created = Moment::parse(&pinned.pinned_at)
             .ok_or_else(|| Error::internal(format!("`{}` is not a moment", pinned.pinned_at)))?;
         let contents = Contents {
@@ -212,12 +212,12 @@ impl Machine {
 
     /// What the manifest says about isolation and worlds: of this machine when a repository runs on it, else of the
     /// first base. Where nothing ran, nothing is claimed.
-    pub fn describe(&self) -> (Isolation, Conditions) {
+    pub fn describe(&self) -> (Isolation, Capabilities) {
         let known = self.known();
-        let place = known.local.as_ref().or_else(|| known.bases.values().next());
-        match place {
-            Some(place) => (place.backend.isolation().clone(), place.conditions.clone()),
-            None => (Isolation { kind: "none".to_owned(), missing: Vec::new() }, Conditions::none()),
+        let host = known.local.as_ref().or_else(|| known.bases.values().next());
+        match host {
+            Some(host) => (host.backend.isolation().clone(), host.capabilities.clone()),
+            None => (Isolation { kind: "none".to_owned(), missing: Vec::new() }, Capabilities::none()),
         }
     }
 }

@@ -11,9 +11,9 @@
 //! *Hard subset.* The top K by trace length together with the top K by unique files; equal values are ordered by
 //! instance id, smaller first.
 
-use crate::config::TierBounds;
 use crate::record::id::InstanceId;
 use crate::record::instance::{Axis, Tier};
+use crate::record::limits::TierBounds;
 
 /// A place on the two difficulty axes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -36,7 +36,7 @@ pub struct Locale {
 
 /// Which dimensions can be varied here, and to what.
 #[derive(Debug, Clone)]
-pub struct Conditions {
+pub struct Capabilities {
     pub covered: BTreeSet<Dimension>,
     /// Dimensions that stay as they are in every world, and why.
     pub not_covered: BTreeMap<Dimension, String>,
@@ -46,7 +46,7 @@ pub struct Conditions {
     pub clock: Option<PathBuf>,
 }
 
-impl Conditions {
+impl Capabilities {
     /// Looks at the machine. What is made for it (a locale, the clock's library) lies in the cache.
     ///
     /// # Errors
@@ -79,12 +79,12 @@ impl Conditions {
         let zone = if zone_is_there { ZONE } else { ZONE_RULE };
         let covered =
             Dimension::ALL.into_iter().filter(|dimension| !not_covered.contains_key(dimension)).collect();
-        Ok(Conditions { covered, not_covered, time_zone: zone.to_owned(), locale, clock })
+        Ok(Capabilities { covered, not_covered, time_zone: zone.to_owned(), locale, clock })
     }
 
     /// Nothing is known: nothing ran.
     pub fn none() -> Self {
-        Conditions {
+        Capabilities {
             covered: BTreeSet::new(),
             not_covered: BTreeMap::new(),
             time_zone: ZONE.to_owned(),
@@ -260,12 +260,12 @@ mod tests {
 
     #[test]
     fn the_key_is_the_same_wherever_the_cache_lies() {
-        let at = |folder: &str| Conditions {
+        let at = |folder: &str| Capabilities {
             locale: Some(Locale { name: "de_DE.UTF-8".into(), folder: Some(folder.into()) }),
-            ..Conditions::none()
+            ..Capabilities::none()
         };
         assert_eq!(at("/a/locales/x").key(), at("/b/locales/x").key());
-        assert_ne!(at("/a").key(), Conditions::none().key());
+        assert_ne!(at("/a").key(), Capabilities::none().key());
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::record::collected::{Group, shell_quote};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome, TimeScope};
 use crate::runner::{Setting, TREE_BYTES};
 
-use crate::record::world::BASE;
+use crate::record::world::World;
 
 /// Where the report is written inside; a directory of its own, so that nothing else is shared with the host.
 const REPORT: &str = "/run/report";
@@ -111,7 +111,7 @@ impl Cold<'_> {
             if finished.code == Some(0) { String::new() } else { crate::collect::tail(&finished.stdout, 30) };
         Ok(Attempt {
             group_id: group.group_id.clone(),
-            world: BASE.to_owned(),
+            world: World::Base,
             number: 0,
             method: Method::Cold,
             round: 0,

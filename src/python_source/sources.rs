@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use crate::code::read_source;
 use crate::python_source::SourceFile;
+use crate::python_source::definitions::read_source;
 
 /// What was read so far.
 #[derive(Debug)]

@@ -3,29 +3,31 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::DatasetInput;
+use crate::attempt::capabilities::Capabilities;
 use crate::backend::Isolation;
 use crate::config::{self, Config, Dataset, Docker, Limits, Screen, TierBounds};
+use crate::dataset::DatasetInput;
 use crate::record::collected::{Case, Collected, Group, Uncollected};
 use crate::record::environment::{Built, Rung, RungResult, SwitchedOff};
+use crate::record::evidence::{GroupEvidence, Parity, ParityDifference, RepositoryEvidence};
 use crate::record::id::{InstanceId, RepoSlug};
-use crate::record::instance::{FailedRepository, GroupRecord, Parity, ParityDifference, RepositoryRecord};
+use crate::record::instance::{Contribution, FailedRepository};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome};
 use crate::record::rule::RuleUse;
 use crate::record::source::{Origin, Pinned, TagSearch};
 use crate::record::trace::{FunctionCalls, Totals, Traced};
 use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
-use crate::screen::conditions::Conditions;
+use crate::record::world::World;
 use crate::subset::{Measure, Range, Subset};
 
 /// A whole input that owns its parts.
 #[derive(Debug)]
 pub struct MadeUp {
     pub config: Config,
-    pub repositories: Vec<RepositoryRecord>,
+    pub repositories: Vec<Contribution>,
     pub failed: Vec<FailedRepository>,
     pub isolation: Isolation,
-    pub conditions: Conditions,
+    pub capabilities: Capabilities,
     pub subsets: Vec<Subset>,
     /// Holds the recipes.
     pub folder: tempfile::TempDir,
@@ -45,7 +47,7 @@ impl MadeUp {
             repositories,
             failed: vec![failed()],
             isolation: isolation(),
-            conditions: conditions(),
+            capabilities: capabilities(),
             subsets: subsets(),
             folder,
         }
@@ -59,7 +61,7 @@ impl MadeUp {
             repositories: &self.repositories,
             failed: &self.failed,
             isolation: &self.isolation,
-            conditions: &self.conditions,
+            capabilities: &self.capabilities,
             tool_version: "0.0.0",
             subsets: &self.subsets,
             rules: ["drops", "never"].map(|id| (id.to_owned(), RuleUse::unused("drop"))).into(),
@@ -67,8 +69,8 @@ impl MadeUp {
     }
 }
 
-fn conditions() -> Conditions {
-    Conditions {
+fn capabilities() -> Capabilities {
+    Capabilities {
         covered: [Dimension::HashSeed, Dimension::TimeZone].into(),
         not_covered: [(Dimension::Locale, "no locale".to_owned())].into(),
         time_zone: "Pacific/Chatham".into(),
@@ -129,10 +131,10 @@ fn failed() -> FailedRepository {
     }
 }
 
-fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng) -> RepositoryRecord {
+fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng) -> Contribution {
     let slug = RepoSlug::new(slug).unwrap();
     let commit = "2ac89889f4cc330eabd50f295dcef02828522c69";
-    let groups: Vec<_> = (0..size).map(|number| group_record(&slug, commit, number, random)).collect();
+    let mut groups: Vec<_> = (0..size).map(|number| group_record(&slug, commit, number, random)).collect();
     let node_ids = groups.iter().flat_map(|one| &one.group.cases).map(|case| case.case_id.clone()).collect();
     let broken = Group {
         classes: vec![],
@@ -149,13 +151,29 @@ fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng
         cause: Cause::CollectionError,
         text: "ImportError: no module named 'nothing'".into(),
     };
-    RepositoryRecord {
+    let kept = |(number, one): (usize, &GroupEvidence)| {
+        (one.verdict.is_kept() && !number.is_multiple_of(3)).then(|| one.instance_id.clone())
+    };
+    let published = groups.iter().enumerate().filter_map(kept).collect();
+    let collected_groups = groups.iter().map(|one| one.group.clone()).collect();
+    groups.push(GroupEvidence {
+        slug: slug.clone(),
+        instance_id: InstanceId::derive(&slug, commit, &uncollected.group.group_id),
+        group: uncollected.group.clone(),
+        verdict: crate::screen::verdict::uncollected(&uncollected),
+        attempts: Vec::new(),
+        agreeing: 0,
+        traced: None,
+        trace_length_package: None,
+        golden: Vec::new(),
+    });
+    let evidence = RepositoryEvidence {
         pinned: pinned(&slug, commit),
         built: built(&slug, folder),
         collected: Collected {
             pytest: "8.4.2".into(),
             node_ids,
-            groups: groups.iter().map(|one| one.group.clone()).collect(),
+            groups: collected_groups,
             uncollected: vec![uncollected],
             deselected: 2,
             notes: vec![],
@@ -166,7 +184,8 @@ fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng
         groups,
         backend: "local".into(),
         image: None,
-    }
+    };
+    Contribution { evidence, published }
 }
 
 fn difference(size: usize) -> Vec<ParityDifference> {
@@ -249,7 +268,7 @@ fn group(file: &str, number: usize, cases: usize) -> Group {
     }
 }
 
-fn group_record(slug: &RepoSlug, commit: &str, number: usize, random: &mut fastrand::Rng) -> GroupRecord {
+fn group_record(slug: &RepoSlug, commit: &str, number: usize, random: &mut fastrand::Rng) -> GroupEvidence {
     let group = group(&format!("tests/test_{}.py", number / 50), number, random.usize(1..4));
     let dropped = cause(number, random);
     let agreeing = if dropped.is_none() { 11 } else { 0 };
@@ -257,10 +276,9 @@ fn group_record(slug: &RepoSlug, commit: &str, number: usize, random: &mut fastr
     let golden: Vec<CaseResult> =
         group.cases.iter().map(|case| result(&case.case_id, dropped.is_none())).collect();
     let traced = dropped.is_none().then(|| traced(&group, random));
-    GroupRecord {
+    GroupEvidence {
         slug: slug.clone(),
         instance_id: InstanceId::derive(slug, commit, &group.group_id),
-        published: dropped.is_none() && !number.is_multiple_of(3),
         attempts: (0..if dropped.is_none() { 12 } else { 2 })
             .map(|at| attempt(&group, at, &golden, random))
             .collect(),
@@ -310,7 +328,7 @@ fn result(case_id: &str, passed: bool) -> CaseResult {
 fn attempt(group: &Group, number: u32, golden: &[CaseResult], random: &mut fastrand::Rng) -> Attempt {
     Attempt {
         group_id: group.group_id.clone(),
-        world: if number == 2 { "everything-differs".into() } else { "base".into() },
+        world: if number == 2 { World::Everything } else { World::Base },
         number,
         method: if number == 11 { Method::Cold } else { Method::Fork },
         round: number,

@@ -3,7 +3,7 @@
 //! Each repository is sampled by itself, so adding one never changes what another contributes:
 //!
 //! 1. *Strata.* Every candidate of the repository gets a tier by its percentile ranks among the repository's candidates
-//!    ([`crate::tier`]). These tiers only steer the sample; the published `tier` is computed afterwards over the
+//!    ([`super::tier`]). These tiers only steer the sample; the published `tier` is computed afterwards over the
 //!    published instances of the whole dataset.
 //! 2. *Order within a stratum.* By hash of seed and instance id ([`InstanceId::sample_order`]); those whose trace can
 //!    differ from run to run come after all others, so that they are published only where the others do not suffice.
@@ -17,10 +17,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::config::TierBounds;
+use super::tier::{Difficulty, tiers};
 use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::instance::Tier;
-use crate::tier::{Difficulty, tiers};
+use crate::record::limits::TierBounds;
 
 /// A kept group that could be published.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +83,37 @@ fn take_turns(strata: [Vec<InstanceId>; 3]) -> Vec<InstanceId> {
     let longest = strata.iter().map(Vec::len).max().unwrap_or(0);
     let round = |at: usize| strata.iter().filter_map(move |stratum| stratum.get(at).cloned());
     (0..longest).flat_map(round).collect()
+}
+
+/// What is to be published.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Choice {
+    pub chosen: BTreeSet<InstanceId>,
+    /// Those that were chosen at some point, and may have been dropped since.
+    pub reached: BTreeSet<InstanceId>,
+}
+
+/// Chooses until all that is chosen is `fit`. What is dropped makes room for the next one. Only those that got so far
+/// are asked for: what an earlier build left in the cache for others decides nothing.
+pub fn settle(
+    mut candidates: Vec<Candidate>,
+    per_repo: u32,
+    bounds: &TierBounds,
+    seed: u64,
+    fit: impl Fn(&InstanceId) -> bool,
+) -> Choice {
+    let mut reached = BTreeSet::new();
+    loop {
+        let chosen = choose(&candidates, per_repo, bounds, seed);
+        reached.extend(chosen.iter().cloned());
+        let dropped: BTreeSet<&InstanceId> = chosen.iter().filter(|id| !fit(id)).collect();
+        if dropped.is_empty() {
+            return Choice { chosen, reached };
+        }
+        for candidate in &mut candidates {
+            candidate.excluded |= dropped.contains(&candidate.instance_id);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -213,5 +244,33 @@ mod tests {
     fn another_seed_gives_another_sample() {
         let candidates = repository("one", 200, &mut fastrand::Rng::with_seed(6));
         assert_ne!(choose(&candidates, 10, &BOUNDS, 0), choose(&candidates, 10, &BOUNDS, 1));
+    }
+
+    #[test]
+    fn what_is_chosen_in_the_end_is_fit_and_only_those_in_the_way_were_asked_for() {
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..50 {
+            let candidates = random_repository(&mut random);
+            let per_repo = random.u32(1..20);
+            let first = choose(&candidates, per_repo, &BOUNDS, 3);
+            let unfit: BTreeSet<InstanceId> =
+                candidates.iter().map(|one| one.instance_id.clone()).filter(|_| random.bool()).collect();
+            let choice = settle(candidates.clone(), per_repo, &BOUNDS, 3, |id| !unfit.contains(id));
+            assert!(choice.chosen.is_disjoint(&unfit));
+            let fit = candidates.len() - unfit.len();
+            assert_eq!(choice.chosen.len(), fit.min(per_repo as usize));
+            assert!(first.is_subset(&choice.reached) && choice.chosen.is_subset(&choice.reached));
+            let dropped = choice.reached.difference(&choice.chosen).count();
+            assert!(choice.reached.difference(&choice.chosen).all(|id| unfit.contains(id)));
+            assert!(choice.reached.len() <= choice.chosen.len() + dropped);
+        }
+    }
+
+    #[test]
+    fn where_all_are_fit_the_choice_is_the_first_one() {
+        let candidates = repository("one", 30, &mut fastrand::Rng::with_seed(8));
+        let choice = settle(candidates.clone(), 5, &BOUNDS, 0, |_| true);
+        assert_eq!(choice.chosen, choose(&candidates, 5, &BOUNDS, 0));
+        assert_eq!(choice.reached, choice.chosen);
     }
 }

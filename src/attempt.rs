@@ -1,0 +1,196 @@
+//! Attempts: one group run once, in a world of its own, by a pool of workers, and what was seen turned into an
+//! [`Attempt`] with normalized output. Judges nothing.
+//!
+//! A *round* is a set of attempts made by interpreters of their own: attempts of different rounds share neither
+//! imports, nor addresses, nor random state.
+
+pub mod capabilities;
+pub mod cold;
+pub mod contention;
+pub mod lab;
+pub mod normalize;
+pub mod pool;
+pub mod world;
+
+use std::collections::BTreeMap;
+
+use crate::record::collected::Group;
+use crate::record::outcome::{Attempt, CaseResult, Exit, Method, TimeScope};
+use crate::record::world::World;
+use crate::runner::protocol::{ProcessExit, TraceMode};
+use crate::runner::report::GroupDone;
+use normalize::Normalizer;
+use pool::{Run, Task};
+
+/// Cost of a case whose duration is not known yet, in milliseconds.
+const UNKNOWN_CASE_MS: f64 = 20.0;
+
+/// Splits the attempts that are still missing into tasks: one per file, or several for a long file. Pure.
+///
+/// `wanted` is (group, attempts) in the order of collection; `durations` are known milliseconds per attempt.
+pub fn tasks(
+    groups: &[Group],
+    wanted: &[(usize, u32)],
+    durations: &BTreeMap<usize, f64>,
+    round: u32,
+    trace: TraceMode,
+    jobs: usize,
+) -> Vec<Task> {
+    let cost = |(group, repeat): &(usize, u32)| {
+        let unknown = UNKNOWN_CASE_MS * groups[*group].cases.len() as f64;
+        durations.get(group).copied().unwrap_or(unknown) * f64::from(*repeat)
+    };
+    let total: f64 = wanted.iter().map(cost).sum();
+    let share = (total / (jobs.max(1) * 3) as f64).max(1000.0);
+    let mut by_file: BTreeMap<&str, Vec<(usize, u32)>> = BTreeMap::new();
+    for entry in wanted {
+        by_file.entry(groups[entry.0].file.as_str()).or_default().push(*entry);
+    }
+    let mut tasks = Vec::new();
+    for (file, entries) in by_file {
+        let mut task = Task::new(file, round, trace);
+        for entry in entries {
+            if !task.runs.is_empty() && task.cost_ms + cost(&entry) > share {
+                tasks.push(std::mem::replace(&mut task, Task::new(file, round, trace)));
+            }
+            task.cost_ms += cost(&entry);
+            task.runs.push(Run { group: entry.0, repeat: entry.1 });
+        }
+        tasks.push(task);
+    }
+    tasks
+}
+
+/// Turns the runner's report into an attempt with normalized output.
+pub fn attempt_of(
+    group: &Group,
+    done: &GroupDone,
+    node_id: impl Fn(i64) -> String,
+    normalizer: &Normalizer,
+    (world, round): (&World, u32),
+) -> Attempt {
+    let cases = done
+        .cases
+        .iter()
+        .map(|case| {
+            let mut replaced = BTreeMap::new();
+            CaseResult {
+                case_id: normalizer.id(&node_id(case.index)).0,
+                outcome: case.outcome,
+                exception: case.exception.clone(),
+                stdout: normalizer.output(&case.stdout, &case.process_ids, &mut replaced)
+                    + &cut_mark(case.stdout_sha256.as_deref()),
+                stderr: normalizer.output(&case.stderr, &case.process_ids, &mut replaced)
+                    + &cut_mark(case.stderr_sha256.as_deref()),
+                message: normalizer.output(
+                    case.message.as_deref().unwrap_or_default(),
+                    &case.process_ids,
+                    &mut BTreeMap::new(),
+                ),
+                replaced,
+                duration_ms: case.duration_ms,
+            }
+        })
+        .collect();
+    let exit = match &done.exit {
+        ProcessExit::Finished => Exit::Finished,
+        ProcessExit::Exited { code } => Exit::Exited { code: *code },
+        ProcessExit::Signaled { signal } => Exit::Signaled { signal: *signal },
+        ProcessExit::TimedOut { scope, index } => Exit::TimedOut {
+            scope: if scope == "case" { TimeScope::Case } else { TimeScope::Group },
+            case: index.map(|index| normalizer.id(&node_id(index)).0),
+        },
+        ProcessExit::Unusable => Exit::Unusable,
+    };
+    let raw_output = match &done.pytest_error {
+        Some(error) => format!("{}\n{error}", done.raw_output),
+        None => done.raw_output.clone(),
+    };
+    Attempt {
+        group_id: group.group_id.clone(),
+        world: world.clone(),
+        number: 0,
+        method: Method::Fork,
+        round,
+        exit,
+        cases,
+        connections: done.connections.clone(),
+        leftover: done.leftover,
+        raw_output: normalizer.output(&raw_output, &[], &mut BTreeMap::new()),
+        duration_ms: done.duration_ms,
+    }
+}
+
+/// The attempt that a group makes in a world where its file cannot be collected.
+pub fn not_collected(
+    group: &Group,
+    text: &str,
+    normalizer: &Normalizer,
+    (world, round): (&World, u32),
+) -> Attempt {
+    Attempt {
+        group_id: group.group_id.clone(),
+        world: world.clone(),
+        number: 0,
+        method: Method::Fork,
+        round,
+        exit: Exit::NotCollected,
+        cases: Vec::new(),
+        connections: Vec::new(),
+        leftover: 0,
+        raw_output: normalizer.output(&crate::collect::tail(text, 40), &[], &mut BTreeMap::new()),
+        duration_ms: 0.0,
+    }
+}
+
+/// Node ID of the item with this index; a made-up one has none.
+pub fn node_id(items: &[crate::runner::protocol::Item], index: i64) -> String {
+    let item = items.iter().find(|item| i64::try_from(item.index) == Ok(index));
+    item.map_or_else(|| "(an item that a hook made up)".to_owned(), |item| item.node_id.clone())
+}
+
+/// Ends output that is cut: what is not kept is compared by its hash.
+fn cut_mark(sha256: Option<&str>) -> String {
+    sha256.map(|sha256| format!("\n[cut here; sha256 of all bytes: {sha256}]")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups(files: &[&str]) -> Vec<Group> {
+        files
+            .iter()
+            .enumerate()
+            .map(|(index, file)| Group {
+                group_id: format!("{file}::test_{index}"),
+                file: (*file).to_owned(),
+                classes: Vec::new(),
+                function: format!("test_{index}"),
+                cases: vec![crate::record::collected::Case {
+                    case_id: format!("{file}::test_{index}"),
+                    parameters: None,
+                    line: None,
+                }],
+                markers: Vec::new(),
+                fixtures: Vec::new(),
+                flags: Vec::new(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn tasks_cover_every_wanted_attempt_once_and_never_mix_files() {
+        let groups = groups(&["a.py", "b.py", "a.py", "c.py", "a.py"]);
+        let wanted = [(0, 2), (1, 1), (2, 2), (4, 1)];
+        let durations = [(0, 5000.0), (2, 1.0)].into();
+        let tasks = tasks(&groups, &wanted, &durations, 2, TraceMode::Off, 2);
+        let mut seen: Vec<(usize, u32)> = Vec::new();
+        for task in &tasks {
+            assert!(task.runs.iter().all(|run| groups[run.group].file == task.file));
+            seen.extend(task.runs.iter().map(|run| (run.group, run.repeat)));
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, wanted);
+    }
+}

@@ -1,0 +1,138 @@
+//! A built tree and where its tests run: all that it takes to make attempts.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::capabilities::Capabilities;
+use super::pool::{Event, Pool};
+use super::world::WorldSetting;
+use super::{attempt_of, cold, contention, node_id, not_collected, tasks};
+use crate::backend::Backend;
+use crate::error::Result;
+use crate::record::collected::Group;
+use crate::record::environment::Built;
+use crate::record::outcome::Attempt;
+use crate::record::world::World;
+use crate::runner::Setting;
+use crate::runner::protocol::TraceMode;
+
+/// A built tree and where its tests run.
+pub struct Lab {
+    pub backend: Arc<dyn Backend>,
+    pub built: Built,
+    /// The base world.
+    pub setting: Setting,
+    /// What the machine can vary.
+    pub capabilities: Capabilities,
+    /// Takes what worlds have to write.
+    pub folder: PathBuf,
+    /// Options of pytest that keep switched-off plugins quiet.
+    pub options: Vec<String>,
+    /// Limits of a case and of a group in the base world.
+    pub timeouts: (Duration, Duration),
+    /// Attempts at the same time.
+    pub jobs: usize,
+}
+
+/// Attempts of one round that are wanted in a world.
+pub struct Wanted<'a> {
+    pub world: &'a WorldSetting,
+    pub round: u32,
+    /// Groups by index, and how many attempts of each.
+    pub groups: &'a [(usize, u32)],
+    /// Known milliseconds per attempt, by group.
+    pub durations: &'a BTreeMap<usize, f64>,
+}
+
+/// What came of a wanted attempt.
+pub enum Made {
+    Attempt(Attempt),
+    /// The group cannot be run when its file is collected alone; no further attempt of it is made in this round.
+    Unavailable {
+        /// What pytest says.
+        text: String,
+        /// The same as an attempt that was not collected.
+        attempt: Attempt,
+    },
+}
+
+impl Lab {
+    /// The reference conditions.
+    pub fn base(&self) -> WorldSetting {
+        WorldSetting::base(&self.setting)
+    }
+
+    /// A world on this machine.
+    ///
+    /// # Errors
+    /// What has to be written for it cannot be.
+    pub fn world(&self, world: &World) -> Result<WorldSetting> {
+        WorldSetting::new(world, &self.capabilities, &self.setting, &self.built.env, &self.folder)
+    }
+
+    /// Workers in a world.
+    pub fn pool<'a>(&'a self, groups: &'a [Group], world: &'a WorldSetting) -> Pool<'a> {
+        Pool {
+            backend: &*self.backend,
+            setting: &world.setting,
+            groups,
+            options: &self.options,
+            normalizer: &world.normalizer,
+            timeouts: world.timeouts(self.timeouts),
+            jobs: self.jobs,
+        }
+    }
+
+    /// Makes the attempts; `each` sees what came of them on the caller's thread.
+    ///
+    /// # Errors
+    /// The first error of `each`, an interruption, or the harness's when it stays broken.
+    pub fn make(
+        &self,
+        groups: &[Group],
+        wanted: &Wanted<'_>,
+        mut each: impl FnMut(usize, Made) -> Result<()>,
+    ) -> Result<()> {
+        let world = wanted.world;
+        let pool = self.pool(groups, world);
+        let tasks = tasks(groups, wanted.groups, wanted.durations, wanted.round, TraceMode::Off, pool.jobs);
+        let _contention = world.loaded.then(contention::start).transpose()?;
+        let place = (&world.world, wanted.round);
+        pool.run(tasks, |event| match event {
+            Event::Attempt { group, done, items, .. } => {
+                let name = |index: i64| node_id(&items, index);
+                let attempt = attempt_of(&groups[group], &done, name, &world.normalizer, place);
+                each(group, Made::Attempt(attempt))
+            }
+            Event::Unavailable { group, text, .. } => {
+                let attempt = not_collected(&groups[group], &text, &world.normalizer, place);
+                each(group, Made::Unavailable { text, attempt })
+            }
+            Event::Broken(error) => Err(error),
+        })
+    }
+
+    /// Cold runs of the literal entry command, one of each group; `ends` tells which groups come to their end in the
+    /// fork tree.
+    ///
+    /// # Errors
+    /// The first error of `each`, an interruption, or the harness's.
+    pub fn cold(
+        &self,
+        groups: &[(usize, &Group)],
+        ends: &(dyn Fn(usize) -> bool + Sync),
+        each: impl FnMut(usize, Attempt) -> Result<()>,
+    ) -> Result<()> {
+        let cold = cold::Cold {
+            backend: &*self.backend,
+            setting: &self.setting,
+            options: &self.options,
+            group_timeout: self.timeouts.1,
+            jobs: self.jobs,
+            ends,
+        };
+        cold.run(groups, each)
+    }
+}

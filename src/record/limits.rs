@@ -1,0 +1,40 @@
+//! Settings that later rooms take from the configuration.
+
+use serde::Serialize;
+
+/// `[tier]`: percentile ranks from which an instance is medium or hard.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TierBounds {
+    pub medium: f64,
+    pub hard: f64,
+}
+
+/// `[limits]` of one attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Limits {
+    /// Address space per process in bytes; 0 = unlimited.
+    pub memory: u64,
+    pub processes: u64,
+    /// Largest file a test may write, in bytes.
+    pub file_size: u64,
+    /// Captured output kept per case and stream, in bytes.
+    pub output: u64,
+}
+
+/// Which backend runs a repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackendKind {
+    Local,
+    Docker,
+}
+
+impl BackendKind {
+    /// The one spelling.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            BackendKind::Local => "local",
+            BackendKind::Docker => "docker",
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Files of a tree that are replaced, added or hidden: what is laid over a tree for a run.
+
+use std::collections::BTreeMap;
+
+/// By path in the tree, with `/`: the bytes that stand there, none where the file is hidden.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Patch {
+    files: BTreeMap<String, Option<Vec<u8>>>,
+}
+
+/// Why a path cannot be part of a patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathProblem {
+    /// Empty, absolute, or with a part that is empty, `.` or `..`.
+    LeavesTheTree,
+    /// With a byte that no file name may have, or a part that version control owns.
+    Forbidden,
+}
+
+impl Patch {
+    /// Puts these bytes at a path.
+    ///
+    /// # Errors
+    /// A path that is not one of a tree's own files.
+    pub fn put(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), PathProblem> {
+        self.files.insert(checked(path)?, Some(bytes));
+        Ok(())
+    }
+
+    /// Hides the file at a path.
+    ///
+    /// # Errors
+    /// A path that is not one of a tree's own files.
+    pub fn hide(&mut self, path: &str) -> Result<(), PathProblem> {
+        self.files.insert(checked(path)?, None);
+        Ok(())
+    }
+
+    /// Paths with what stands there, in order.
+    pub fn files(&self) -> impl Iterator<Item = (&str, Option<&[u8]>)> {
+        self.files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_deref()))
+    }
+}
+
+fn checked(path: &str) -> Result<String, PathProblem> {
+    if path.is_empty() || path.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        return Err(PathProblem::LeavesTheTree);
+    }
+    if path.contains('\0') || path.split('/').any(|part| part.eq_ignore_ascii_case(".git")) {
+        return Err(PathProblem::Forbidden);
+    }
+    Ok(path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_keeps_to_the_tree() {
+        let mut patch = Patch::default();
+        for path in ["", "/etc/passwd", "../up", "a/../../b", "a//b", "./a", "a/"] {
+            assert_eq!(patch.put(path, Vec::new()), Err(PathProblem::LeavesTheTree), "{path}");
+        }
+        for path in [".git/config", "a/.GIT/hooks", "a\0b"] {
+            assert_eq!(patch.hide(path), Err(PathProblem::Forbidden), "{path:?}");
+        }
+        patch.put("concise.py", b"x = 1".to_vec()).unwrap();
+        patch.hide("src/a.py").unwrap();
+        let files: Vec<_> = patch.files().collect();
+        assert_eq!(files, [("concise.py", Some(&b"x = 1"[..])), ("src/a.py", None)]);
+    }
+}

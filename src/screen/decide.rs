@@ -1,0 +1,246 @@
+//! From the attempts of a group to its verdict, and to the attempts that it still needs. Pure.
+
+use std::collections::BTreeSet;
+
+use super::attribution::{self, AttemptsByWorld, Step};
+use super::considered::{Depth, base_attempts, considered};
+use super::verdict;
+use crate::attempt::cold;
+use crate::collect;
+use crate::record::collected::Group;
+use crate::record::outcome::{Attempt, Method};
+use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
+use crate::record::world::World;
+
+/// What the configuration asks for, and what the machine can vary.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// Attempts of what is to be published.
+    pub attempts: u32,
+    pub cold_runs: u32,
+    /// Whether a group with some failing cases may be kept.
+    pub partial: bool,
+    /// Dimensions that the machine can vary.
+    pub covered: BTreeSet<Dimension>,
+}
+
+/// A group that could not be run when its file was collected alone.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Unavailable {
+    pub group_id: String,
+    /// Round in which it was seen.
+    pub round: u32,
+    pub text: String,
+}
+
+/// What is known about a group.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    pub group: &'a Group,
+    pub attempts: &'a [Attempt],
+    pub unavailable: Option<&'a Unavailable>,
+}
+
+/// What evidence says beside what was seen.
+pub trait Explain {
+    /// The command that runs a group again in the world of an attempt.
+    fn replay(&self, group: &Group, attempt: &Attempt, times: u32) -> String;
+
+    /// What in the source of a test looks as if it depended on these dimensions.
+    fn clues(&self, group: &Group, dimensions: &BTreeSet<Dimension>) -> Vec<String>;
+}
+
+impl Policy {
+    /// The attempts that count.
+    pub fn considered<'a>(&self, made: &'a [Attempt], depth: Depth) -> Vec<&'a Attempt> {
+        considered(made, depth, self.attempts, self.cold_runs)
+    }
+
+    /// The attempts that a group which passes in the base world still needs: world and number.
+    pub fn next_step(&self, known: Known<'_>, depth: Depth) -> Option<(World, u32)> {
+        let made = self.considered(known.attempts, depth);
+        if known.unavailable.is_some()
+            || !verdict::judge(known.group, &base_attempts(&made), self.partial).is_kept()
+        {
+            return None;
+        }
+        match attribution::next(&AttemptsByWorld::new(made), &self.covered, depth.seeds()) {
+            Step::Run { world, missing } => Some((world, missing)),
+            Step::Agrees | Step::Unsteady(..) | Step::DependsOn { .. } => None,
+        }
+    }
+
+    /// The verdict after the attempts so far.
+    pub fn decide(&self, known: Known<'_>, depth: Depth, explain: &impl Explain) -> Verdict {
+        let Known { group, .. } = known;
+        let made = self.considered(known.attempts, depth);
+        let fork = base_attempts(&made);
+        if let Some(row) = known.unavailable.filter(|row| depth.includes(row.round)) {
+            return unavailable(group, row, fork.is_empty());
+        }
+        let verdict = verdict::judge(group, &fork, self.partial);
+        if !verdict.is_kept() {
+            return verdict;
+        }
+        match attribution::next(&AttemptsByWorld::new(made.iter().copied()), &self.covered, depth.seeds()) {
+            Step::Unsteady(one, other) => {
+                return verdict::unsteady(group, one, other, explain.replay(group, one, 10));
+            }
+            Step::DependsOn { dimensions, base, other } => {
+                let clues = explain.clues(group, &dimensions);
+                let replay = explain.replay(group, other, 1);
+                return verdict::depends(group, &dimensions, (base, other), &clues, replay);
+            }
+            // What is still to be run was not asked for: this group's attempts in the base world decide.
+            Step::Agrees | Step::Run { .. } => {}
+        }
+        let differs = |attempt: &&&Attempt| attempt.method == Method::Cold && !cold::agrees(fork[0], attempt);
+        match made.iter().find(differs) {
+            Some(cold) if depth == Depth::All => verdict::cold_differs(group, fork[0], cold),
+            _ => verdict,
+        }
+    }
+}
+
+fn unavailable(group: &Group, row: &Unavailable, never_ran: bool) -> Verdict {
+    let (cause, summary) = if never_ran {
+        (Cause::CollectionError, "cannot be run when its file is collected alone")
+    } else {
+        (Cause::NondeterministicOutcome, "its file could be collected in one attempt and not in another")
+    };
+    let evidence = Evidence {
+        summary: summary.to_owned(),
+        seen: Vec::new(),
+        excerpt: collect::tail(&row.text, 40),
+        command: group.entry_command(),
+    };
+    Verdict::Dropped { cause, evidence }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::screen::attribution::CONFIRMING_ROUND;
+    use crate::testing::attempts::{Table, group};
+
+    struct Plain;
+
+    impl Explain for Plain {
+        fn replay(&self, _: &Group, attempt: &Attempt, times: u32) -> String {
+            format!("replay {} times {times}", attempt.world)
+        }
+
+        fn clues(&self, _: &Group, dimensions: &BTreeSet<Dimension>) -> Vec<String> {
+            dimensions.iter().map(|one| format!("clue of {}", one.as_str())).collect()
+        }
+    }
+
+    fn policy(covered: &[Dimension]) -> Policy {
+        Policy { attempts: 4, cold_runs: 1, partial: false, covered: covered.iter().copied().collect() }
+    }
+
+    fn cause(policy: &Policy, made: &[Attempt], depth: Depth) -> Option<String> {
+        let group = group();
+        let known = Known { group: &group, attempts: made, unavailable: None };
+        policy.decide(known, depth, &Plain).cause().map(ToString::to_string)
+    }
+
+    /// Attempts in words → verdict after the first rounds, and after all.
+    #[test]
+    fn verdicts_follow_from_tables_of_attempts() {
+        let clock = World::one(Dimension::Clock);
+        let everything = World::Everything;
+        let steady = || Table::new().base(0, "a").base(1, "a");
+        let late = "nondeterministic-output";
+        let rows: Vec<(&str, Vec<Attempt>, Option<&str>, Option<&str>)> = vec![
+            ("nothing was made", Vec::new(), Some("collection-error"), Some("collection-error")),
+            ("steady", steady().base(2, "a").base(3, "a").cold("a").made(), None, None),
+            ("fails", Table::new().failing(0).failing(1).made(), Some("fails"), Some("fails")),
+            (
+                "fails once",
+                Table::new().base(0, "a").failing(1).made(),
+                Some("nondeterministic-outcome"),
+                Some("nondeterministic-outcome"),
+            ),
+            (
+                "says something else once",
+                Table::new().base(0, "a").base(1, "b").made(),
+                Some(late),
+                Some(late),
+            ),
+            ("says something else late", steady().base(2, "b").made(), None, Some(late)),
+            (
+                "a cold run fails",
+                steady().base(2, "a").base(3, "a").cold_failing().made(),
+                None,
+                Some("nondeterministic-outcome"),
+            ),
+            (
+                "the clock shows, again and again",
+                steady()
+                    .world(&everything, "t")
+                    .world(&clock, "t")
+                    .world(&clock, "t")
+                    .world(&clock, "t")
+                    .base(CONFIRMING_ROUND, "a")
+                    .base(CONFIRMING_ROUND, "a")
+                    .base(CONFIRMING_ROUND, "a")
+                    .base(CONFIRMING_ROUND, "a")
+                    .made(),
+                Some("depends-on-clock"),
+                Some("depends-on-clock"),
+            ),
+        ];
+        let policy = policy(&[Dimension::Clock]);
+        for (name, made, first, all) in rows {
+            assert_eq!(cause(&policy, &made, Depth::First).as_deref(), first, "{name}, first rounds");
+            assert_eq!(cause(&policy, &made, Depth::All).as_deref(), all, "{name}, all");
+        }
+    }
+
+    #[test]
+    fn evidence_tells_how_to_see_it_again() {
+        let made = Table::new().base(0, "a").base(1, "a").base(2, "b").made();
+        let group = group();
+        let known = Known { group: &group, attempts: &made, unavailable: None };
+        let Verdict::Dropped { evidence, .. } = policy(&[]).decide(known, Depth::All, &Plain) else {
+            panic!("is dropped")
+        };
+        assert!(
+            evidence.command.contains(&group.entry_command()) || evidence.command.contains("replay base")
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_collected_alone_is_out_and_says_whether_it_ever_ran() {
+        let row = |round| Unavailable { group_id: group().group_id, round, text: "boom".to_owned() };
+        let decide = |made: &[Attempt], row: &Unavailable, depth| {
+            let group = group();
+            let known = Known { group: &group, attempts: made, unavailable: Some(row) };
+            policy(&[]).decide(known, depth, &Plain).cause().map(ToString::to_string)
+        };
+        let made = Table::new().base(0, "a").base(1, "a").made();
+        assert_eq!(decide(&[], &row(0), Depth::First).as_deref(), Some("collection-error"));
+        assert_eq!(decide(&made, &row(1), Depth::First).as_deref(), Some("nondeterministic-outcome"));
+        assert_eq!(decide(&made, &row(2), Depth::First), None, "seen in a later round");
+        assert_eq!(decide(&made, &row(2), Depth::All).as_deref(), Some("nondeterministic-outcome"));
+    }
+
+    #[test]
+    fn other_worlds_are_asked_for_only_where_the_base_world_passes() {
+        let next = |made: &[Attempt], unavailable: Option<&Unavailable>, depth| {
+            let group = group();
+            policy(&[Dimension::Clock]).next_step(Known { group: &group, attempts: made, unavailable }, depth)
+        };
+        let steady = Table::new().base(0, "a").base(1, "a");
+        let row = Unavailable { group_id: group().group_id, round: 0, text: String::new() };
+        assert_eq!(next(&[], None, Depth::First), None, "nothing ran");
+        assert_eq!(next(&Table::new().failing(0).failing(1).made(), None, Depth::First), None, "fails");
+        let made = steady.clone().made();
+        assert_eq!(next(&made, Some(&row), Depth::First), None, "cannot be collected alone");
+        assert_eq!(next(&made, None, Depth::First).map(|(world, _)| world), Some(World::Everything));
+        let agrees = steady.world(&World::Everything, "a").made();
+        assert_eq!(next(&agrees, None, Depth::First), None, "all agree");
+        assert_eq!(next(&agrees, None, Depth::All), None, "the hash seed is not covered");
+    }
+}

@@ -1,0 +1,83 @@
+//! The attempts of a repository's groups, kept in a journal.
+
+use std::collections::BTreeMap;
+
+use crate::error::Result;
+use crate::record::collected::Group;
+use crate::record::outcome::{Attempt, Method};
+use crate::store::journal::Journal;
+
+/// All attempts of the groups of one repository, by group, appended to a journal as they come.
+#[derive(Debug)]
+pub struct History {
+    journal: Journal,
+    attempts: Vec<Vec<Attempt>>,
+    places: BTreeMap<String, usize>,
+}
+
+impl History {
+    /// Opens the journal and reads back what an earlier build left.
+    ///
+    /// # Errors
+    /// IO errors with action and path.
+    pub fn open(path: &std::path::Path, groups: &[Group]) -> Result<Self> {
+        let (journal, earlier) = Journal::open::<Attempt>(path)?;
+        let places =
+            groups.iter().enumerate().map(|(index, group)| (group.group_id.clone(), index)).collect();
+        let mut history = History { journal, attempts: vec![Vec::new(); groups.len()], places };
+        for attempt in earlier {
+            if let Some(place) = history.places.get(&attempt.group_id) {
+                history.attempts[*place].push(attempt);
+            }
+        }
+        Ok(history)
+    }
+
+    /// Appends an attempt; its number becomes the next one of its group.
+    ///
+    /// # Errors
+    /// IO errors with action and path.
+    pub fn record(&mut self, group: usize, mut attempt: Attempt) -> Result<()> {
+        attempt.number = u32::try_from(self.attempts[group].len()).unwrap_or(u32::MAX);
+        self.journal.append(&attempt)?;
+        self.attempts[group].push(attempt);
+        Ok(())
+    }
+
+    /// All attempts of a group, in the order in which they were made.
+    pub fn of(&self, group: usize) -> &[Attempt] {
+        &self.attempts[group]
+    }
+
+    /// How many attempts of a round and method a group has in the base world.
+    pub fn count(&self, group: usize, method: Method, round: u32) -> u32 {
+        let made = self.attempts[group].iter().filter(|attempt| attempt.is_base());
+        let count = made.filter(|attempt| attempt.method == method && attempt.round == round).count();
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
+    /// Mean duration of the attempts in the fork tree, in the base world, in milliseconds.
+    pub fn durations(&self) -> BTreeMap<usize, f64> {
+        let mean = |attempts: &Vec<Attempt>| {
+            let times: Vec<f64> = attempts
+                .iter()
+                .filter(|attempt| attempt.method == Method::Fork && attempt.is_base())
+                .map(|attempt| attempt.duration_ms)
+                .collect();
+            (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
+        };
+        self.attempts
+            .iter()
+            .enumerate()
+            .filter_map(|(index, attempts)| Some((index, mean(attempts)?)))
+            .collect()
+    }
+
+    /// Makes sure that everything appended so far is on the disk.
+    ///
+    /// # Errors
+    /// IO errors with action and path.
+    pub fn sync(&mut self) -> Result<()> {
+        self.journal.sync()
+    }
+}

@@ -1,0 +1,111 @@
+//! What rules and traces make of verdicts. Pure.
+
+use std::collections::BTreeMap;
+
+use super::verdict;
+use crate::record::collected::Group;
+use crate::record::rule::RuleUse;
+use crate::record::trace::Traced;
+use crate::record::verdict::{Cause, Evidence, Verdict};
+use crate::rules::{Applied, Decision};
+
+/// A verdict after the rules, and what they did.
+#[derive(Debug)]
+pub struct RuledVerdict {
+    pub verdict: Verdict,
+    applied: Applied,
+    /// The rule that dropped it.
+    dropped_by: Option<String>,
+    /// The rules without which it would be dropped.
+    pub kept_by: Vec<String>,
+}
+
+impl RuledVerdict {
+    /// What the rules make of what was measured.
+    pub fn of(group: &Group, measured: Verdict, applied: Applied) -> Self {
+        let (verdict, dropped_by, kept_by) = match applied.decide(measured.cause()) {
+            Decision::Unchanged => (measured, None, Vec::new()),
+            Decision::Keep { by } => (Verdict::Kept, None, by),
+            Decision::Drop { id, reason } => {
+                let command = group.entry_command();
+                let evidence =
+                    Evidence { summary: reason, seen: Vec::new(), excerpt: String::new(), command };
+                (Verdict::Dropped { cause: Cause::Rule(id.clone()), evidence }, Some(id), Vec::new())
+            }
+        };
+        RuledVerdict { verdict, applied, dropped_by, kept_by }
+    }
+
+    /// Ids of the rules that flag it, and `kept-by:<id>` for those that keep it.
+    pub fn flags(&self) -> impl Iterator<Item = String> {
+        let kept_by = self.kept_by.iter().map(|id| format!("kept-by:{id}"));
+        self.applied.flags.iter().cloned().chain(kept_by)
+    }
+}
+
+/// A verdict after its trace: what passes without running the repository's own code is out. What could not be measured
+/// to its end decides nothing.
+pub fn after_trace(group: &Group, verdict: Verdict, traced: Option<&Traced>) -> Verdict {
+    match traced {
+        Some(traced) if verdict.is_kept() && traced.complete && traced.totals.package_calls == 0 => {
+            verdict::no_repository_code(group, traced.totals.trace_length)
+        }
+        _ => verdict,
+    }
+}
+
+/// How often each rule matched and decided.
+pub fn rule_use(mut rules: BTreeMap<String, RuleUse>, ruled: &[RuledVerdict]) -> BTreeMap<String, RuleUse> {
+    for one in ruled {
+        for id in &one.applied.matched {
+            rules.entry(id.clone()).and_modify(|rule| rule.matched += 1);
+        }
+        for id in one.dropped_by.iter().chain(&one.kept_by) {
+            rules.entry(id.clone()).and_modify(|rule| rule.decided += 1);
+        }
+    }
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::trace::Totals;
+    use crate::rules::{RuleSet, Subject};
+    use crate::testing::attempts::group;
+
+    const RULES: &str = "\
+[[rule]]\nid = 'no-a'\nreason = 'because'\naction = 'drop'\nmatch = {name = 'test_a'}\n
+[[rule]]\nid = 'look'\nreason = 'r'\naction = 'flag'\nmatch = {name = 'test_a'}\n
+[[rule]]\nid = 'other'\nreason = 'r'\naction = 'drop'\nmatch = {name = 'test_b'}\n";
+
+    fn traced(package_calls: u64, complete: bool) -> Traced {
+        let totals = Totals { package_calls, trace_length: package_calls + 3, ..Totals::default() };
+        Traced { totals, complete, ..Traced::default() }
+    }
+
+    #[test]
+    fn passing_without_code_of_the_repository_is_out_when_the_trace_came_to_its_end() {
+        let cause = |traced: Option<&Traced>| {
+            after_trace(&group(), Verdict::Kept, traced).cause().map(ToString::to_string)
+        };
+        assert_eq!(cause(None), None);
+        assert_eq!(cause(Some(&traced(5, true))), None);
+        assert_eq!(cause(Some(&traced(0, false))), None);
+        assert_eq!(cause(Some(&traced(0, true))).as_deref(), Some("no-repository-code"));
+        let failed = verdict::no_repository_code(&group(), 0);
+        assert_eq!(after_trace(&group(), failed.clone(), Some(&traced(5, true))), failed);
+    }
+
+    #[test]
+    fn rules_decide_flag_and_are_counted() {
+        let rules = RuleSet::parse(&[("a.toml", RULES)]).unwrap();
+        let applied = rules.apply(&Subject::of("made/up", &group()));
+        let ruled = RuledVerdict::of(&group(), Verdict::Kept, applied);
+        assert_eq!(ruled.verdict.cause().map(ToString::to_string).as_deref(), Some("rule:no-a"));
+        assert_eq!(ruled.flags().collect::<Vec<_>>(), ["look"]);
+        let used = rule_use(rules.unused(), &[ruled]);
+        let counts = |id: &str| (used[id].matched, used[id].decided);
+        assert_eq!([counts("no-a"), counts("look"), counts("other")], [(1, 1), (1, 0), (0, 0)]);
+    }
+}

@@ -1,0 +1,316 @@
+//! Makes the attempts that decisions ask for and writes them down.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::attribution::CONFIRMING_ROUND;
+use super::considered::Depth;
+use super::decide::{Explain, Known, Policy, Unavailable};
+use super::ruling::RuledVerdict;
+use super::{FIRST_ROUNDS, History, golden, verdict};
+use crate::attempt::cold;
+use crate::attempt::lab::{Lab, Made, Wanted};
+use crate::attempt::world::WorldSetting;
+use crate::error::Result;
+use crate::progress::Progress;
+use crate::python_source::sources::Sources;
+use crate::record::collected::{Collected, Group};
+use crate::record::evidence::{GroupEvidence, Parity, ParityDifference};
+use crate::record::id::{InstanceId, RepoSlug};
+use crate::record::outcome::{Attempt, Exit, Method};
+use crate::record::trace::Traced;
+use crate::record::verdict::{Dimension, Verdict};
+use crate::record::world::World;
+use crate::store::journal::Journal;
+
+/// How many clues an evidence has at most.
+const MOST_CLUES: usize = 8;
+
+/// What is screened.
+#[derive(Clone, Copy)]
+pub struct Subject<'a> {
+    pub slug: &'a RepoSlug,
+    pub lab: &'a Lab,
+    pub collected: &'a Collected,
+    pub progress: &'a Progress,
+    /// What `gistmill replay` needs to find the build's configuration again.
+    pub replay_options: &'a str,
+}
+
+/// What is screened, and what was found so far.
+pub struct Screening<'a> {
+    subject: Subject<'a>,
+    policy: Policy,
+    history: History,
+    unavailable: BTreeMap<usize, Unavailable>,
+    unavailable_journal: Journal,
+    /// The test files.
+    pub sources: Sources,
+}
+
+impl<'a> Screening<'a> {
+    /// Reads back from `folder` what an earlier build left.
+    ///
+    /// # Errors
+    /// IO errors with action and path.
+    pub fn open(subject: Subject<'a>, policy: Policy, folder: &Path) -> Result<Self> {
+        let groups = &subject.collected.groups;
+        let history = History::open(&folder.join("attempts"), groups)?;
+        let (unavailable_journal, rows) = Journal::open::<Unavailable>(&folder.join("unavailable"))?;
+        let index = |row: &Unavailable| groups.iter().position(|group| group.group_id == row.group_id);
+        let unavailable = rows.into_iter().filter_map(|row| Some((index(&row)?, row))).collect();
+        let sources = Sources::of(&subject.lab.setting.tree);
+        Ok(Screening { subject, policy, history, unavailable, unavailable_journal, sources })
+    }
+
+    fn groups(&self) -> &'a [Group] {
+        &self.subject.collected.groups
+    }
+
+    /// Indices of all groups.
+    pub fn all(&self) -> Vec<usize> {
+        (0..self.groups().len()).collect()
+    }
+
+    /// All attempts so far.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Whether a group could not be run when its file was collected alone.
+    pub fn is_unavailable(&self, group: usize) -> bool {
+        self.unavailable.contains_key(&group)
+    }
+
+    /// How many attempts were made in all, and how many could not be made.
+    pub fn made(&self) -> usize {
+        self.all().into_iter().map(|group| self.history.of(group).len()).sum::<usize>()
+            + self.unavailable.len()
+    }
+
+    /// What every group gets: one attempt in each of the first rounds, and what passes goes through the other worlds.
+    ///
+    /// # Errors
+    /// Those of [`Lab::make`].
+    pub fn first(&mut self) -> Result<()> {
+        let all = self.all();
+        for round in FIRST_ROUNDS {
+            self.attempts(&all, round, 1, &format!("screen {}/2", round + 1))?;
+        }
+        self.other_worlds(&all, Depth::First)
+    }
+
+    /// All attempts and worlds that what is to be published needs.
+    ///
+    /// # Errors
+    /// Those of [`Lab::make`].
+    pub fn deepen(&mut self, groups: &[usize]) -> Result<()> {
+        for (round, count) in super::rounds(self.policy.attempts) {
+            self.attempts(groups, round, count, &format!("attempts, round {round}"))?;
+        }
+        self.other_worlds(groups, Depth::All)
+    }
+
+    /// What passes in the base world runs where everything differs; what differs there, until the cause has a name.
+    fn other_worlds(&mut self, groups: &[usize], depth: Depth) -> Result<()> {
+        let mut open = groups.to_vec();
+        loop {
+            let mut wanted: BTreeMap<World, Vec<(usize, u32)>> = BTreeMap::new();
+            open.retain(|index| match self.policy.next_step(self.known(*index), depth) {
+                Some((world, missing)) => {
+                    wanted.entry(world).or_default().push((*index, missing));
+                    true
+                }
+                None => false,
+            });
+            if wanted.is_empty() {
+                return Ok(());
+            }
+            for (world, wanted) in wanted {
+                let made = self.subject.lab.world(&world)?;
+                let round = if world == World::Base { CONFIRMING_ROUND } else { 0 };
+                self.make(&made, &wanted, round, &format!("world {world}"))?;
+            }
+        }
+    }
+
+    /// Makes the attempts of one round in the base world that are still missing.
+    fn attempts(&mut self, groups: &[usize], round: u32, count: u32, name: &str) -> Result<()> {
+        let missing = |group: &usize| {
+            let made = self.history.count(*group, Method::Fork, round);
+            (!self.unavailable.contains_key(group) && made < count).then(|| (*group, count - made))
+        };
+        let wanted: Vec<(usize, u32)> = groups.iter().filter_map(missing).collect();
+        self.make(&self.subject.lab.base(), &wanted, round, name)
+    }
+
+    /// Makes attempts in a world and records them.
+    fn make(&mut self, world: &WorldSetting, wanted: &[(usize, u32)], round: u32, name: &str) -> Result<()> {
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let total = wanted.iter().map(|(_, count)| u64::from(*count)).sum();
+        let stage = self.subject.progress.stage(&self.title(name), total);
+        let durations = self.history.durations();
+        let counts: BTreeMap<usize, u32> = wanted.iter().copied().collect();
+        let groups = self.groups();
+        let wanted = Wanted { world, round, groups: wanted, durations: &durations };
+        let lab = self.subject.lab;
+        let Screening { history, unavailable, unavailable_journal, .. } = self;
+        let result = lab.make(groups, &wanted, |group, made| {
+            match made {
+                Made::Attempt(attempt) => {
+                    history.record(group, attempt)?;
+                    stage.step();
+                }
+                Made::Unavailable { attempt, .. } if world.world != World::Base => {
+                    for _ in 0..counts.get(&group).copied().unwrap_or(1) {
+                        history.record(group, attempt.clone())?;
+                        stage.step();
+                    }
+                }
+                Made::Unavailable { text, .. } => {
+                    let row = Unavailable { group_id: groups[group].group_id.clone(), round, text };
+                    unavailable_journal.append(&row)?;
+                    unavailable.insert(group, row);
+                    stage.step();
+                }
+            }
+            Ok(())
+        });
+        history.sync()?;
+        unavailable_journal.sync()?;
+        result
+    }
+
+    /// Cold runs of the literal entry command that are still missing of `runs` each.
+    ///
+    /// # Errors
+    /// Those of [`Lab::cold`].
+    pub fn cold(&mut self, groups: &[usize], runs: u32) -> Result<()> {
+        for run in 1..=runs {
+            let (all, lab) = (self.groups(), self.subject.lab);
+            let missing: Vec<(usize, &Group)> = groups
+                .iter()
+                .filter(|group| self.history.count(**group, Method::Cold, 0) < run)
+                .map(|group| (*group, &all[*group]))
+                .collect();
+            if missing.is_empty() {
+                continue;
+            }
+            let stage = self.subject.progress.stage(&self.title("cold runs"), missing.len() as u64);
+            let ends: Vec<bool> =
+                (0..all.len()).map(|group| comes_to_its_end(self.history.of(group))).collect();
+            let history = &mut self.history;
+            let result = lab.cold(&missing, &|group| ends[group], |group, attempt| {
+                stage.step();
+                history.record(group, attempt)
+            });
+            self.history.sync()?;
+            result?;
+        }
+        Ok(())
+    }
+
+    /// Cold runs that publishing asks for.
+    ///
+    /// # Errors
+    /// Those of [`Lab::cold`].
+    pub fn confirm(&mut self, groups: &[usize]) -> Result<()> {
+        self.cold(groups, self.policy.cold_runs)
+    }
+
+    /// The verdict of every group, in the order of collection.
+    pub fn verdicts(&self, depth: Depth) -> Vec<Verdict> {
+        self.all().into_iter().map(|index| self.verdict(index, depth)).collect()
+    }
+
+    /// The verdict of one group.
+    pub fn verdict(&self, index: usize, depth: Depth) -> Verdict {
+        self.policy.decide(self.known(index), depth, self)
+    }
+
+    fn known(&self, index: usize) -> Known<'_> {
+        Known {
+            group: &self.groups()[index],
+            attempts: self.history.of(index),
+            unavailable: self.unavailable.get(&index),
+        }
+    }
+
+    /// What is proved about a group.
+    pub fn evidence(
+        &self,
+        index: usize,
+        depth: Depth,
+        ruled: RuledVerdict,
+        (instance_id, traced): (InstanceId, Option<Traced>),
+    ) -> GroupEvidence {
+        let considered = self.policy.considered(self.history.of(index), depth);
+        let mut group = self.groups()[index].clone();
+        group.flags.extend(ruled.flags());
+        if traced.as_ref().is_some_and(|traced| traced.starts_threads) {
+            group.flags.push(crate::group::STARTS_THREADS.to_owned());
+        }
+        GroupEvidence {
+            slug: self.subject.slug.clone(),
+            instance_id,
+            agreeing: match (ruled.verdict.is_kept(), ruled.kept_by.is_empty()) {
+                (false, _) => 0,
+                (true, true) => considered.len().try_into().unwrap_or(u32::MAX),
+                (true, false) => golden::agreeing(&considered),
+            },
+            trace_length_package: traced.as_ref().map(|traced| traced.totals.package_calls),
+            traced,
+            golden: golden::golden(&ruled.verdict, &considered),
+            attempts: self.history.of(index).to_vec(),
+            verdict: ruled.verdict,
+            group,
+        }
+    }
+
+    /// How the fork tree and cold runs agree.
+    pub fn parity(&self) -> Parity {
+        let mut parity = Parity::default();
+        for (index, group) in self.groups().iter().enumerate() {
+            let made = self.history.of(index);
+            let fork = made.iter().find(|attempt| attempt.method == Method::Fork && attempt.is_base());
+            let mut colds = made.iter().filter(|attempt| attempt.method == Method::Cold).peekable();
+            let (Some(fork), Some(_)) = (fork, colds.peek()) else { continue };
+            parity.compared += 1;
+            if let Some(cold) = colds.find(|cold| !cold::agrees(fork, cold)) {
+                parity.differing.push(ParityDifference {
+                    group_id: group.group_id.clone(),
+                    fork: verdict::describe(fork),
+                    cold: verdict::describe(cold),
+                });
+            }
+        }
+        parity
+    }
+
+    fn title(&self, what: &str) -> String {
+        format!("{} {what}", self.subject.slug)
+    }
+}
+
+/// Whether all attempts in the base world of the fork tree came to their end.
+fn comes_to_its_end(attempts: &[Attempt]) -> bool {
+    let mut fork = attempts.iter().filter(|attempt| attempt.method == Method::Fork && attempt.is_base());
+    fork.all(|attempt| attempt.exit == Exit::Finished)
+}
+
+impl Explain for Screening<'_> {
+    fn replay(&self, group: &Group, attempt: &Attempt, times: u32) -> String {
+        let times = if times > 1 { format!(" --times {times}") } else { String::new() };
+        let group = crate::record::collected::shell_quote(&group.group_id);
+        format!("gistmill replay {group} --world {}{times}{}", attempt.world, self.subject.replay_options)
+    }
+
+    fn clues(&self, group: &Group, dimensions: &BTreeSet<Dimension>) -> Vec<String> {
+        let Some(file) = self.sources.get(&group.file) else { return Vec::new() };
+        let module = group.file.trim_end_matches(".py").replace('/', ".");
+        let clues = dimensions.iter().flat_map(|one| file.clues(*one, group, &module, &group.file));
+        clues.take(MOST_CLUES).map(|clue| clue.to_string()).collect()
+    }
+}

@@ -1,0 +1,4 @@
+//! Samples of the nouns and a made-up dataset, for unit tests and benchmarks.
+
+pub mod attempts;
+pub mod made_up;

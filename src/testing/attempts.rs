@@ -1,0 +1,99 @@
+//! Tables of attempts of one group, in the order in which they were made.
+
+use crate::record::collected::{Case, Group};
+use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome};
+use crate::record::world::World;
+
+/// A group with one case.
+pub fn group() -> Group {
+    group_of("t.py", "test_a")
+}
+
+/// A group with one case, in a file.
+pub fn group_of(file: &str, function: &str) -> Group {
+    let id = format!("{file}::{function}");
+    Group {
+        group_id: id.clone(),
+        file: file.to_owned(),
+        classes: Vec::new(),
+        function: function.to_owned(),
+        cases: vec![Case { case_id: id, parameters: None, line: None }],
+        markers: Vec::new(),
+        fixtures: Vec::new(),
+        flags: Vec::new(),
+    }
+}
+
+/// An attempt of [`group`] that printed `stdout`.
+pub fn attempt(world: &World, method: Method, round: u32, outcome: Outcome, stdout: &str) -> Attempt {
+    let case = CaseResult {
+        case_id: group().group_id,
+        outcome,
+        exception: None,
+        stdout: stdout.to_owned(),
+        stderr: String::new(),
+        message: String::new(),
+        replaced: std::collections::BTreeMap::new(),
+        duration_ms: 1.0,
+    };
+    Attempt {
+        group_id: group().group_id,
+        world: world.clone(),
+        number: 0,
+        method,
+        round,
+        exit: Exit::Finished,
+        cases: vec![case],
+        connections: Vec::new(),
+        leftover: 0,
+        raw_output: String::new(),
+        duration_ms: 1.0,
+    }
+}
+
+/// Attempts, numbered as a journal numbers them.
+#[derive(Debug, Clone, Default)]
+pub struct Table(Vec<Attempt>);
+
+impl Table {
+    /// No attempt yet.
+    pub fn new() -> Self {
+        Table::default()
+    }
+
+    fn and(mut self, attempt: Attempt) -> Self {
+        let number = u32::try_from(self.0.len()).unwrap();
+        self.0.push(Attempt { number, ..attempt });
+        self
+    }
+
+    /// Passes in the base world, in this round, and prints this.
+    pub fn base(self, round: u32, stdout: &str) -> Self {
+        self.and(attempt(&World::Base, Method::Fork, round, Outcome::Passed, stdout))
+    }
+
+    /// Fails in the base world, in this round.
+    pub fn failing(self, round: u32) -> Self {
+        self.and(attempt(&World::Base, Method::Fork, round, Outcome::Failed, ""))
+    }
+
+    /// Passes in another world and prints this.
+    pub fn world(self, world: &World, stdout: &str) -> Self {
+        self.and(attempt(world, Method::Fork, 0, Outcome::Passed, stdout))
+    }
+
+    /// A cold run that passes.
+    pub fn cold(self, stdout: &str) -> Self {
+        self.and(attempt(&World::Base, Method::Cold, 0, Outcome::Passed, stdout))
+    }
+
+    /// A cold run that fails.
+    pub fn cold_failing(self) -> Self {
+        self.and(attempt(&World::Base, Method::Cold, 0, Outcome::Failed, ""))
+    }
+
+    /// All of them.
+    pub fn made(self) -> Vec<Attempt> {
+        self.0
+    }
+}
