@@ -138,7 +138,7 @@ pub fn not_collected(
         cases: Vec::new(),
         connections: Vec::new(),
         leftover: 0,
-        raw_output: normalizer.output(&crate::collect::tail(text, 40), &[], &mut BTreeMap::new()),
+        raw_output: normalizer.output(&crate::text::tail(text, 40), &[], &mut BTreeMap::new()),
         duration_ms: 0.0,
     }
 }

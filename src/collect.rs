@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::attempt::normalize::Normalizer;
-use crate::backend::{Backend, again};
+use crate::backend::{Backend, retry};
 use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
 use crate::group;
@@ -38,13 +38,13 @@ pub fn discover(
     known: &[AtFault],
 ) -> Result<(Discovered, String)> {
     let mut known = known.to_vec();
-    let mut tries = 1..again::TRIES;
+    let mut tries = 1..retry::TRIES;
     loop {
         // A runner that broke or was killed says nothing about the tests.
         match discover_once(backend, setting, wanted, &known) {
             Err(Trouble::Harness(error)) if tries.next().is_none() => return Err(error),
             Err(Trouble::Killed(fault)) if tries.next().is_none() => {
-                tries = 1..again::TRIES;
+                tries = 1..retry::TRIES;
                 remember(&mut known, fault)?;
             }
             Err(Trouble::Harness(_) | Trouble::Killed(_)) => crate::interrupt::check()?,
@@ -98,7 +98,7 @@ fn discover_once(
         Answer::Discovered(found) => Ok((*found, runner.pytest.clone())),
         Answer::Failed { stage, error } => {
             Err(Error::repository(format!("pytest cannot {stage}: {}", error.exception.unwrap_or_default()))
-                .with_detail(tail(&error.text, 30))
+                .with_detail(crate::text::tail(&error.text, 30))
                 .with_hint("run `python -m pytest --collect-only` in the repository to see the same")
                 .into())
         }
@@ -162,12 +162,6 @@ pub fn keep_files_of(tree: &Folder, collected: &mut Collected) {
             left_out.len()
         ));
     }
-}
-
-/// The last lines of a text.
-pub fn tail(text: &str, lines: usize) -> String {
-    let all: Vec<&str> = text.trim_end().lines().collect();
-    all[all.len().saturating_sub(lines)..].join("\n")
 }
 
 #[cfg(test)]

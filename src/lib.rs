@@ -33,4 +33,5 @@ pub mod subset;
 pub mod terminal;
 #[cfg(any(test, feature = "made-up"))]
 pub mod testing;
+pub mod text;
 pub mod trace;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::normalize::Normalizer;
-use crate::backend::{Backend, again};
+use crate::backend::{Backend, retry};
 use crate::error::{Error, Fault, Result};
 use crate::group::GroupKey;
 use crate::record::collected::Group;
@@ -23,7 +23,7 @@ use crate::runner::report::{GroupDone, ImportTrace};
 use crate::runner::{Ran, Runner, Setting, milliseconds};
 
 /// How often a task is tried with a fresh runner, and an attempt that was killed is made.
-const TRIES: u32 = again::TRIES;
+const TRIES: u32 = retry::TRIES;
 
 /// Attempts of groups of one file, to be made by one file process.
 #[derive(Debug, Clone, PartialEq)]

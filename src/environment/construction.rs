@@ -14,7 +14,6 @@ use super::python::Choice;
 use super::recipe::{Ladder, Outcome, Plan};
 use super::record::{self, Recipe};
 use super::requirements_files::normalize;
-use super::uv::Secrets;
 use super::{Candidate, GateReport, STAGE_VERSION, Tools, byte_code, step, tree, version};
 use crate::backend::Backend;
 use crate::beneath::Folder;
@@ -24,6 +23,7 @@ use crate::record::environment::{Built, Rung, RungResult, Undeclared, missed};
 use crate::record::id::hash_parts;
 use crate::record::moment::{Cutoff, Moment};
 use crate::record::source::Pinned;
+use crate::redact::Hosts;
 
 /// What construction starts from.
 pub struct Inputs<'a> {
@@ -169,7 +169,7 @@ fn undeclared(report: &GateReport, files: &Files, notes: &mut Vec<String>) -> Re
     }
     notes.extend(missed(&undeclared));
     notes.extend(files.survey.is_cut.then(|| missing::CUT.to_owned()));
-    let words = report.failure.as_deref().map(last_line);
+    let words = report.failure.as_deref().map(crate::text::last_line);
     notes.extend(words.map(|words| format!("pytest did not start in the chosen rung: {words}")));
     Ok(undeclared)
 }
@@ -184,7 +184,7 @@ fn tooling(inputs: &Inputs<'_>, folder: &Path) -> Result<Tooling> {
         index: tools.index()?,
         exclude_newer: exclude_newer(inputs.pinned, inputs.repo)?,
         refused: inputs.project.own_distributions.clone(),
-        secrets: Secrets::of(&tools.variables),
+        hosts: Hosts::of(&tools.variables),
         folder: folder.to_owned(),
         wheels: tools.cache.dir("wheels")?,
         foundation: tools.foundation.as_ref().map(|foundation| foundation.id.clone()),
@@ -420,11 +420,6 @@ fn best(collected: &[Collected]) -> Option<&Collected> {
         }
     }
     best
-}
-
-/// The last line that says something.
-fn last_line(text: &str) -> &str {
-    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
 /// Where the tree's packages lie, as seen inside.

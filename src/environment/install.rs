@@ -16,11 +16,12 @@ use super::direct::{Direct, Site};
 use super::lock::Lock;
 use super::python::Interpreter;
 use super::step::{self, IN, OUT, Step};
-use super::uv::{self, Compile, Secrets, Uv};
-use crate::backend::{Backend, Finished, Job, JobLimits, Mount, again};
-use crate::error::{Error, Result};
+use super::uv::{self, Compile, Uv};
+use crate::backend::{Backend, Finished, Job, JobLimits, Mount, retry};
+use crate::error::{self, Error, Result};
 use crate::index::{self, Door, Index};
 use crate::record::moment::Moment;
+use crate::redact::Hosts;
 use crate::store::Cache;
 
 // Where things lie inside, beside the places of the backend.
@@ -102,7 +103,7 @@ pub struct Tooling {
     pub exclude_newer: Moment,
     /// Distributions that belong to the tree, and where it declares them: no index is asked for one.
     pub refused: BTreeMap<String, String>,
-    pub secrets: Secrets,
+    pub hosts: Hosts,
     /// The environment's folder on the host.
     pub folder: PathBuf,
     /// Wheels that were built of source distributions, shared by all environments.
@@ -321,7 +322,7 @@ impl Workshop {
                 "the environment cannot be built: {}: the package index cannot be used",
                 failure.stage
             ));
-            return Trouble::Stop(error.with_detail(self.tooling.secrets.redact(upstream)).with_hint(
+            return Trouble::Stop(error.with_detail(self.tooling.hosts.redact(upstream)).with_hint(
                 "check the network, proxy, login and certificate settings, then run the same command again",
             ));
         }
@@ -386,7 +387,7 @@ impl Tooling {
     /// A full disk is nobody's but the machine's: no other rung would do better. Foreign code that speaks of one is believed
     /// only where the disk is full indeed.
     fn disk_trouble(&self, stage: &str, text: &str, is_foreign: bool) -> Option<Error> {
-        let said = text.contains("No space left on device") || text.contains("Disk quota exceeded");
+        let said = error::says_disk_is_full(text);
         let local = self.backend.shows_host_system();
         if !said || is_foreign && !(local && is_full(&self.folder)) {
             return None;
@@ -397,19 +398,17 @@ impl Tooling {
             ));
         }
         let message = format!("{stage}: the disk that holds {} is full", self.folder.display());
-        Some(Error::machine(message).with_hint(
-            "free some disk space, or name another place with --cache-dir, and run the same command again",
-        ))
+        Some(Error::machine(message).with_hint(error::DISK_HINT))
     }
 
     /// Runs a job that must exit with 0.
     pub fn run(&self, stage: &str, job: &Job, limit: Duration) -> Attempt<Finished> {
-        let finished = again::run(&*self.backend, job, limit)?;
+        let finished = retry::run(&*self.backend, job, limit)?;
         if finished.success() {
             return Ok(finished);
         }
         let text = format!("{}\n{}", finished.stdout, finished.stderr);
-        let mut output = uv::tail(&text, &self.secrets);
+        let mut output = self.hosts.tail(&text);
         if finished.timed_out {
             output = format!("{output}\ntook longer than {} minutes", limit.as_secs() / 60);
         }

@@ -6,7 +6,6 @@ use super::attribution::{self, AttemptsByWorld, Step};
 use super::considered::{Depth, base_attempts, considered};
 use super::verdict;
 use crate::attempt::cold;
-use crate::collect;
 use crate::record::collected::Group;
 use crate::record::outcome::{Attempt, Method};
 use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
@@ -111,7 +110,7 @@ fn unavailable(group: &Group, row: &Unavailable, never_ran: bool) -> Verdict {
     let evidence = Evidence {
         summary: summary.to_owned(),
         seen: Vec::new(),
-        excerpt: collect::tail(&row.text, 40),
+        excerpt: crate::text::tail(&row.text, 40),
         command: group.entry_command(),
     };
     Verdict::Dropped { cause, evidence }

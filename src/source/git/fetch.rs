@@ -13,7 +13,7 @@ use git2::{
 
 use super::super::Context;
 use super::super::location::{Location, Remote};
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::interrupt;
 use crate::redact::redact;
 use crate::store::Lock;
@@ -299,10 +299,8 @@ pub fn explain(action: &str, error: &git2::Error) -> Error {
         _ if denied => Some(ACCESS),
         _ => None,
     };
-    if message.contains("No space left on device") || message.contains("Disk quota exceeded") {
-        return Error::machine(format!("{action}: {message}")).with_hint(
-            "free some disk space, or name another place with --cache-dir, and run the same command again",
-        );
+    if error::says_disk_is_full(&message) {
+        return Error::machine(format!("{action}: {message}")).with_hint(error::DISK_HINT);
     }
     let result = Error::repository(format!("{action}: {message}"));
     match hint {
