@@ -39,7 +39,9 @@ mod byte_code;
 mod construction;
 mod direct;
 mod record;
+mod run_tree;
 mod step;
+mod trials;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt;
@@ -59,7 +61,7 @@ use crate::store::{self, Cache, Found, Lock};
 /// Changes whenever the same inputs may give another environment.
 const STAGE_VERSION: &str = "3";
 
-/// An installed rung, ready to be collected by the gate.
+/// An installed plan, ready to be collected by the gate.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
     /// Full interpreter version.
@@ -106,7 +108,7 @@ impl GateReport {
 /// Builds the environment of a tree, or finds the one that an earlier run built.
 ///
 /// # Errors
-/// No interpreter fits, or no rung of the ladder could be installed: the repository's trouble, with stage, output and
+/// No interpreter fits, or no plan could be installed: the repository's trouble, with stage, output and
 /// hint. Missing tools are the machine's.
 pub fn build(
     pinned: &Pinned,
@@ -182,8 +184,8 @@ fn input_key(
         Some(tag) => hash_parts(&[&key, "tag", &tag.name, &tag.distance.to_string()]),
         None => key,
     };
-    match &tools.foundation {
-        Some(foundation) => hash_parts(&[&key, &foundation.id]),
+    match &tools.base_image {
+        Some(base_image) => hash_parts(&[&key, &base_image.id]),
         None => key,
     }
 }

@@ -17,7 +17,7 @@ use crate::error::{Error, Fault, Result};
 use crate::group::GroupKey;
 use crate::record::collected::Group;
 use crate::runner::protocol::{
-    Answer, CollectError, FileReady, Item, ProcessExit, Request, SIGKILL, TraceMode,
+    Answer, CollectError, FileReady, Item, ItemKind, ProcessExit, Request, SIGKILL, TraceMode,
 };
 use crate::runner::report::{GroupDone, ImportTrace};
 use crate::runner::{Ran, Runner, Setting, milliseconds};
@@ -483,15 +483,12 @@ impl<'a> Worker<'a> {
     /// The attempts of a group that takes others down with it.
     fn tell_ended(&self, task: &Task, run: Run, exit: &ProcessExit, text: &str) -> Result<(), Abandoned> {
         let done = GroupDone {
-            attempt: 0,
             cases: Vec::new(),
             exit: exit.clone(),
             leftover: 0,
             connections: Vec::new(),
             raw_output: text.to_owned(),
-            running: None,
             pytest_error: None,
-            deselected: Vec::new(),
             duration_ms: 0.0,
             trace: None,
         };
@@ -526,7 +523,7 @@ fn refused<T>(runner: &Runner, answer: Answer) -> Result<Opened<T>> {
 impl OpenFile {
     fn new(ready: FileReady) -> Self {
         let mut by_key: BTreeMap<GroupKey, Vec<usize>> = BTreeMap::new();
-        for item in ready.items.iter().filter(|item| item.kind == "function") {
+        for item in ready.items.iter().filter(|item| item.kind == ItemKind::Function) {
             by_key.entry(GroupKey::of(item)).or_default().push(item.index);
         }
         OpenFile {

@@ -64,7 +64,7 @@ impl DockerBackend {
     ///
     /// # Errors
     /// The engine's; a sandbox that cannot be made inside.
-    pub fn workshop(engine: &Arc<Engine>, base: &str, limits: ContainerLimits) -> Result<Self> {
+    pub fn for_builds(engine: &Arc<Engine>, base: &str, limits: ContainerLimits) -> Result<Self> {
         let mut backend = DockerBackend::new(engine, base, limits);
         backend.builds = true;
         backend.probed()

@@ -282,7 +282,7 @@ fn environment(repository: &Repository<'_>) -> Value {
         "key": built.key,
         "backend": repository.record.backend,
         "image": repository.record.image,
-        "rungs": built.rungs,
+        "rungs": built.plans,
         "switched_off": built.switched_off,
         "variables": built.env.keys().collect::<Vec<_>>(),
         "tests": built.tests,

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use pep508_rs::{ExtraName, Requirement, VerbatimUrl, VersionOrUrl};
 
 use super::building::{Building, Wheel};
-use super::install::{Attempt, Failure, Tooling, Trouble};
+use super::install::{Attempt, Failure, StepError, Tooling};
 use super::lock::Lock;
 use super::markers::applies;
 use super::project::{Files, Project};
@@ -158,12 +158,12 @@ fn requires(metadata: &str) -> Vec<(Requirement<VerbatimUrl>, String)> {
     lines.filter_map(addressed).filter(|(_, address)| is_fetched(address)).collect()
 }
 
-fn refused(requirement: &Requirement<VerbatimUrl>, error: Error) -> Trouble {
+fn refused(requirement: &Requirement<VerbatimUrl>, error: Error) -> StepError {
     if !matches!(error.fault(), Fault::Repository | Fault::Usage) {
-        return Trouble::Stop(error);
+        return StepError::Fatal(error);
     }
     let detail = error.detail().map(|detail| format!("\n{detail}")).unwrap_or_default();
-    Trouble::Step(Failure {
+    StepError::Recoverable(Failure {
         stage: format!("fetching {}", requirement.name),
         output: format!("{error}{detail}"),
         hint: "an address in a requirement is fetched without any login, and from no private address unless \

@@ -67,7 +67,7 @@ fn built() -> Built {
         tree: "/t".into(),
         recipe_dir: "/r".into(),
         lock_sha256: "0".into(),
-        rungs: Vec::new(),
+        plans: Vec::new(),
         switched_off: Vec::new(),
         env: BTreeMap::new(),
         tests: vec!["tests".into()],
