@@ -247,7 +247,7 @@ mod tests {
         for (text, shown) in [
             ("failed at `https://u:p@mirror.example/simple/x/`", "failed at `<index>`"),
             ("lookup of mirror.example", "lookup of <index>"),
-            ("at https://index.example:8080/x?token=1, then", "at <index>, then"),
+            ("at https://index.example:8080/x?token=1 then", "at <index> then"),
             ("at https://u:p/q@index.example/x", "at <index>"),
             ("https://u:t@git.example/r", "https://<redacted>@git.example/r"),
         ] {
