@@ -8,8 +8,9 @@ use std::process::Command;
 use std::time::Instant;
 
 use gistmill::dataset::assemble::Assembled;
+use gistmill::pipeline::publish;
+use gistmill::report;
 use gistmill::testing::made_up::MadeUp;
-use gistmill::{dataset, report};
 
 type AnyError = Box<dyn std::error::Error>;
 
@@ -73,7 +74,7 @@ fn measure(size: usize) -> Result<(), AnyError> {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let directory = folder.path().join("dataset");
     let started = Instant::now();
-    dataset::write(&directory, &input)?;
+    publish(&directory, &input)?;
     let write = started.elapsed().as_secs_f64();
     let started = Instant::now();
     report::render(&directory)?;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use gistmill::attempt::pool::Event;
 use gistmill::attempt::world::WorldSetting;
+use gistmill::attempt::{attempt_of, node_id, tasks};
 use gistmill::backend::{Job, Mount};
 use gistmill::pipeline::Pipeline;
 use gistmill::pipeline::prepare::{Preparation, Prepared};
@@ -17,9 +18,9 @@ use gistmill::record::collected::{Group, shell_quote};
 use gistmill::record::id::sha256_hex;
 use gistmill::record::outcome::Outcome;
 use gistmill::record::trace::Totals;
+use gistmill::record::world::World;
 use gistmill::runner::TREE_BYTES;
 use gistmill::runner::protocol::TraceMode;
-use gistmill::screen::{attempt_of, node_id, tasks};
 
 use common::{AnyError, Subject};
 
@@ -134,7 +135,8 @@ fn traced<'a>(
             Event::Unavailable { .. } => {}
             Event::Attempt { group, done, items, .. } => {
                 let name = |index: i64| node_id(&items, index);
-                let attempt = attempt_of(&pool.groups[group], &done, name, &base.normalizer, ("base", 0));
+                let attempt =
+                    attempt_of(&pool.groups[group], &done, name, &base.normalizer, (&World::Base, 0));
                 let passes = attempt.cases.iter().all(|case| case.outcome == Outcome::Passed);
                 if let (true, Some(Ok(trace))) = (passes && !attempt.cases.is_empty(), done.trace) {
                     let totals = Totals::of(&trace.functions, |_| false);

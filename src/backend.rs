@@ -142,7 +142,7 @@ pub struct JobLimits {
 }
 
 /// What is in force between a repository's code and the machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Isolation {
     /// `namespaces`; `docker` or `podman` for namespaces inside a container; which of them are missing.
     pub kind: String,

@@ -1,5 +1,7 @@
 //! Collects a repository's tests: pytest itself, through the runner, never by reading pytest's text.
 
+pub mod group;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +10,6 @@ use crate::attempt::normalize::Normalizer;
 use crate::backend::{Backend, retry};
 use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
-use crate::group;
 use crate::record::collected::{Collected, Group};
 use crate::runner::protocol::{Answer, AtFault, CollectErrorKind, Discovered, ProcessExit, Request, SIGKILL};
 use crate::runner::{Runner, Setting, milliseconds};

@@ -12,21 +12,23 @@
 //!   README.md report.html manifest.json
 //! ```
 //!
-//! [`write()`] makes the whole directory beside its place and swaps it in with one rename, so a reader finds the old
+//! [`stage`] makes the whole directory beside its place and swaps it in with one rename, so a reader finds the old
 //! dataset or the new one, never a mixture, whatever happens to the writer ([`swap`]). What may differ between two
 //! builds of the same inputs (durations, excerpts of logs) never enters a file that is listed as reproducible.
 
 pub mod assemble;
 pub mod card;
 pub mod counts;
+mod describe;
 pub mod manifest;
+mod opened;
 pub mod private;
 pub mod query;
 pub mod rows;
 pub mod schema;
 pub mod subsets;
 pub mod swap;
-pub(crate) mod table;
+pub mod table;
 pub mod write;
 
 #[cfg(test)]
@@ -44,6 +46,8 @@ use crate::error::Result;
 use crate::record::instance::{Contribution, FailedRepository, Instance};
 use crate::record::rule::RuleUse;
 use crate::subset::Subset;
+
+pub use opened::Dataset;
 
 use assemble::Assembled;
 use counts::Counts;
@@ -78,34 +82,53 @@ pub struct Summary {
     pub repositories: BTreeMap<String, Counts>,
     /// Slugs of repositories that could not be finished.
     pub failed: Vec<String>,
-    pub subsets: Vec<subsets::Described>,
+    pub subsets: Vec<subsets::SubsetSummary>,
 }
 
-/// Writes the dataset into `directory`, replacing an older one there.
+/// A dataset that is written beside its place, all but the page and the manifest.
+#[derive(Debug)]
+pub struct Staged {
+    staging: swap::Staging,
+    summary: Summary,
+    /// What it holds, as a reader opens it.
+    pub dataset: Dataset,
+}
+
+/// Writes the dataset that is to replace what is in `directory`.
 ///
 /// Two writers of one directory must not run at once: whoever calls this holds the dataset's lock.
 ///
 /// # Errors
-/// When the records contradict the contract (a published group without a trace, one group twice), or on IO errors;
-/// the directory is then as it was.
-pub fn write(directory: &Path, dataset: &DatasetInput<'_>) -> Result<Summary> {
+/// When the records contradict the contract (a published group without a trace, one group twice), or on IO errors.
+pub fn stage(directory: &Path, dataset: &DatasetInput<'_>) -> Result<Staged> {
     let assembled = Assembled::new(dataset)?;
     let staging = swap::Staging::beside(directory)?;
-    write::tables(staging.path(), &assembled)?;
-    write::environments(staging.path(), &assembled)?;
-    subsets::write(&staging.path().join(subsets::FOLDER), dataset.subsets, &assembled.instances)?;
-    let mut manifest = manifest::Manifest::new(dataset, &assembled);
-    write::text(&staging.path().join("README.md"), &card::render(&manifest, &assembled)?)?;
-    manifest.add_files(staging.path())?;
-    manifest.save(staging.path())?;
-    crate::report::render(staging.path())?;
-    staging.swap_in()?;
-    Ok(summary(directory, dataset, &assembled))
+    let folder = staging.path().to_owned();
+    write::tables(&folder, &assembled)?;
+    write::environments(&folder, &assembled)?;
+    subsets::write(&folder.join(subsets::FOLDER), dataset.subsets, &assembled.instances)?;
+    let manifest = describe::manifest(dataset, &assembled)?;
+    write::text(&folder.join("README.md"), &card::render(&manifest, &assembled)?)?;
+    let summary = summary(directory, dataset, &assembled);
+    Ok(Staged { staging, summary, dataset: Dataset { directory: folder, manifest } })
+}
+
+impl Staged {
+    /// Hashes all files, writes the manifest and swaps the directory in.
+    ///
+    /// # Errors
+    /// IO errors; the directory is then as it was.
+    pub fn finish(mut self) -> Result<Summary> {
+        self.dataset.manifest.add_files(self.staging.path())?;
+        self.dataset.manifest.save(self.staging.path())?;
+        self.staging.swap_in()?;
+        Ok(self.summary)
+    }
 }
 
 /// The subsets of the dataset, counted.
-fn described(dataset: &DatasetInput<'_>, instances: &[Instance]) -> Vec<subsets::Described> {
-    dataset.subsets.iter().map(|subset| subsets::Described::new(subset, instances)).collect()
+fn subset_summaries(dataset: &DatasetInput<'_>, instances: &[Instance]) -> Vec<subsets::SubsetSummary> {
+    dataset.subsets.iter().map(|subset| subsets::SubsetSummary::new(subset, instances)).collect()
 }
 
 fn summary(directory: &Path, dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> Summary {
@@ -115,6 +138,6 @@ fn summary(directory: &Path, dataset: &DatasetInput<'_>, assembled: &Assembled<'
         total: counts::total(repositories.values()),
         repositories,
         failed: dataset.failed.iter().map(|failed| failed.slug.to_string()).collect(),
-        subsets: described(dataset, &assembled.instances),
+        subsets: subset_summaries(dataset, &assembled.instances),
     }
 }

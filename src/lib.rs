@@ -12,7 +12,6 @@ pub mod document;
 pub mod environment;
 pub mod error;
 pub mod family;
-pub mod group;
 pub mod index;
 pub mod interrupt;
 pub mod machine;

@@ -12,15 +12,16 @@ mod repository;
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
-use crate::dataset::{self, DatasetInput, Summary};
+use crate::dataset::{self, Dataset, DatasetInput, Summary};
 use crate::environment::Tools;
 use crate::error::{Error, Fault, Result};
 use crate::machine::Machine;
 use crate::progress::Progress;
 use crate::record::id::RepoSlug;
 use crate::record::instance::{Contribution, FailedRepository};
+use crate::report;
 use crate::rules::RuleSet;
-use crate::store::{Cache, Lock, read_json};
+use crate::store::{Cache, Lock};
 use crate::subset::Subset;
 
 /// Stages of the flow, in order.
@@ -153,7 +154,7 @@ impl Pipeline<'_> {
             subsets: &self.request.subsets,
             rules: self.rules.unused(),
         };
-        let summary = dataset::write(&directory, &input)?;
+        let summary = publish(&directory, &input)?;
         for (finished, record) in finished.iter_mut().zip(repositories) {
             finished.record = Some(record);
         }
@@ -165,11 +166,9 @@ impl Pipeline<'_> {
         if self.request.only.is_empty() || self.request.until < Stage::Dataset {
             return Ok(());
         }
-        let manifest: Option<serde_json::Value> = read_json(&directory.join("manifest.json"))?;
-        let counts = manifest.as_ref().and_then(|manifest| manifest["counts"]["repositories"].as_object());
+        let dataset = Dataset::find(directory)?;
+        let counts = dataset.iter().flat_map(|dataset| dataset.manifest.counts.repositories.keys());
         let others: Vec<&str> = counts
-            .into_iter()
-            .flat_map(|counts| counts.keys())
             .filter(|slug| !self.request.only.iter().any(|only| only.as_str() == slug.as_str()))
             .map(String::as_str)
             .collect();
@@ -184,4 +183,14 @@ impl Pipeline<'_> {
     fn selected(&self, slug: &RepoSlug) -> bool {
         self.request.only.is_empty() || self.request.only.contains(slug)
     }
+}
+
+/// Writes a dataset with its page into `directory`, replacing an older one there.
+///
+/// # Errors
+/// Those of [`dataset::stage`]; the directory is then as it was.
+pub fn publish(directory: &Path, input: &DatasetInput<'_>) -> Result<Summary> {
+    let staged = dataset::stage(directory, input)?;
+    report::write(&staged.dataset)?;
+    staged.finish()
 }

@@ -15,84 +15,45 @@ use std::path::Path;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 
-use crate::dataset::FORMAT_VERSION;
+use crate::dataset::Dataset;
+use crate::dataset::manifest::Manifest;
 use crate::error::{Error, Fault, Result};
-use crate::record::id::sha256_hex;
-use crate::store::{read_json, write_atomic, write_json};
+use crate::store::write_atomic;
 
 use crate::dataset::table::{AGAIN, Table};
+
+/// The page's file.
+const FILE: &str = "report.html";
 
 const PAGE: &str = include_str!("report/page.html");
 const STYLE: &str = include_str!("report/page.css");
 const SCRIPT: &str = include_str!("report/page.js");
 
-/// Renders `report.html` and puts its hash into the manifest. The same files give the same page.
+/// Renders the page of a dataset again, and hashes it.
 ///
 /// # Errors
-/// When a file of the dataset is missing or is not what gistmill wrote, and IO errors.
+/// Usage errors: the directory is not a dataset that this gistmill reads.
 pub fn render(directory: &Path) -> Result<()> {
-    let manifest_path = directory.join("manifest.json");
-    let mut manifest = manifest(directory)?;
-    let page = page(&manifest, &Tables::read(directory)?).map_err(|error| {
+    let mut dataset = Dataset::open(directory)?;
+    write(&dataset)?;
+    dataset.hash_again(FILE)
+}
+
+/// Writes the page of a dataset.
+///
+/// # Errors
+/// Usage errors: its tables are not as gistmill writes them.
+pub fn write(dataset: &Dataset) -> Result<()> {
+    let page = page(&dataset.manifest, &Tables::read(dataset)?).map_err(|error| {
         // The template fits what gistmill writes: a test renders it.
         if error.fault() != Fault::Internal {
             return error;
         }
-        Error::usage(format!("{} is not as gistmill writes it", manifest_path.display()))
+        Error::usage(format!("{} is not as gistmill writes it", dataset.directory.display()))
             .with_detail(error.to_string())
             .with_hint(AGAIN)
     })?;
-    write_atomic(&directory.join("report.html"), page.as_bytes())?;
-    let hash = serde_json::Value::String(sha256_hex(page.as_bytes()));
-    let files = manifest.get_mut("files").and_then(serde_json::Value::as_object_mut);
-    let files = files.ok_or_else(|| Error::internal("the manifest has no `files`"))?;
-    if files.insert("report.html".to_owned(), hash.clone()) != Some(hash) {
-        write_json(&manifest_path, &manifest)?;
-    }
-    Ok(())
-}
-
-/// The manifest of a dataset of this format.
-pub(crate) fn manifest(directory: &Path) -> Result<serde_json::Value> {
-    let no_dataset = |why: &str| {
-        Error::usage(format!("{} is not a dataset: {why}", directory.display()))
-            .with_hint("name the directory output/<name>/<version>")
-    };
-    if directory.exists() && !directory.is_dir() {
-        return Err(no_dataset("it is not a directory"));
-    }
-    let path = directory.join("manifest.json");
-    let manifest = read_json(&path)
-        .map_err(|error| error.with_hint(AGAIN))?
-        .ok_or_else(|| no_dataset("it has no manifest.json"))?;
-    refuse_other_format(directory, &manifest)?;
-    refuse_damaged(&path, &manifest)?;
-    Ok(manifest)
-}
-
-/// What every reader of a manifest looks at is there, and of the right kind.
-fn refuse_damaged(path: &Path, manifest: &serde_json::Value) -> Result<()> {
-    let texts = ["name", "version"].map(|key| (key, manifest[key].is_string(), "text"));
-    let objects = ["sources", "counts", "files"].map(|key| (key, manifest[key].is_object(), "object"));
-    match texts.into_iter().chain(objects).find(|(_, is_right, _)| !is_right) {
-        Some((key, _, kind)) => Err(Error::usage(format!(
-            "{} is damaged: `{key}` is not there, or is not {} {kind}",
-            path.display(),
-            if kind == "object" { "an" } else { "a" }
-        ))
-        .with_hint(AGAIN)),
-        None => Ok(()),
-    }
-}
-
-fn refuse_other_format(directory: &Path, manifest: &serde_json::Value) -> Result<()> {
-    let found = &manifest["format_version"];
-    if found == &serde_json::json!(FORMAT_VERSION) {
-        return Ok(());
-    }
-    let place = directory.display();
-    Err(Error::usage(format!("{place} has format {found}; this gistmill reads format {FORMAT_VERSION}"))
-        .with_hint("build the dataset again, or use the gistmill that wrote it"))
+    write_atomic(&dataset.directory.join(FILE), page.as_bytes())
 }
 
 /// The tables that the page shows.
@@ -103,16 +64,16 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    fn read(directory: &Path) -> Result<Self> {
+    fn read(dataset: &Dataset) -> Result<Self> {
         Ok(Tables {
-            instances: Table::read(directory, "instances", &[])?,
-            groups: Table::read(directory, "groups", data::GROUP_COLUMNS)?,
-            traces: Table::read(directory, "traces", data::TRACE_COLUMNS)?,
+            instances: dataset.table("instances", &[])?,
+            groups: dataset.table("groups", data::GROUP_COLUMNS)?,
+            traces: dataset.table("traces", data::TRACE_COLUMNS)?,
         })
     }
 }
 
-fn page(manifest: &serde_json::Value, tables: &Tables) -> Result<String> {
+fn page(manifest: &Manifest, tables: &Tables) -> Result<String> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
@@ -141,7 +102,7 @@ mod tests {
     fn written() -> (tempfile::TempDir, std::path::PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let directory = folder.path().join("2026.11");
-        crate::dataset::write(&directory, &MadeUp::new(&[40, 9]).input()).unwrap();
+        crate::testing::write(&directory, &MadeUp::new(&[40, 9]).input()).unwrap();
         (folder, directory)
     }
 
@@ -245,7 +206,7 @@ mod tests {
         for (name, sizes) in [("small", vec![40, 9]), ("large", vec![7_000, 2_990, 10])] {
             let folder = tempfile::tempdir().unwrap();
             let directory = folder.path().join("2026.11");
-            crate::dataset::write(&directory, &MadeUp::new(&sizes).input()).unwrap();
+            crate::testing::write(&directory, &MadeUp::new(&sizes).input()).unwrap();
             let shots = shots.as_ref().map_or_else(|| folder.path().join("shots"), |shots| shots.join(name));
             let output = std::process::Command::new(&python)
                 .arg(root.join("tests/page/check_page.py"))

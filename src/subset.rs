@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::record::id::RepoSlug;
 use crate::record::instance::{Instance, Tier};
@@ -16,7 +16,7 @@ use crate::record::instance::{Instance, Tier};
 pub const HARD: &str = "hard";
 
 /// A measurement of an instance that a subset can be cut by; its name is that of the column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
     NCases,
@@ -67,7 +67,7 @@ impl Measure {
 }
 
 /// Least and greatest value, both included.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Range {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
@@ -82,7 +82,7 @@ impl Range {
 }
 
 /// A named selection; a condition that is left out lets everything pass.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Subset {
     pub name: String,
     /// Only these repositories.

@@ -2,3 +2,5 @@
 
 pub mod attempts;
 pub mod made_up;
+
+pub use crate::pipeline::publish as write;

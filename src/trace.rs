@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::python_source::definitions::Definitions;
 use crate::record::id::hash_parts;
 use crate::record::outcome::{Attempt, Exit};
-use crate::record::trace::{FunctionCalls, Totals, Traced};
+use crate::record::trace::{ExecutedBody, FunctionCalls, Totals, Traced};
 use crate::record::world::World;
 use crate::runner::protocol::TraceMode;
 use crate::runner::report::{GroupTrace, ImportTrace};
@@ -38,6 +38,10 @@ struct TracedAttempt {
     starts_threads: bool,
     import_calls: u64,
     import_files: Vec<String>,
+    #[serde(default)]
+    import_functions: Vec<FunctionCalls>,
+    #[serde(default)]
+    bodies: Vec<ExecutedBody>,
     /// Whether the attempt showed the outcomes of the untraced ones.
     same_outcome: bool,
     /// Whether it came to its end, with nothing lost.
@@ -96,11 +100,16 @@ impl Traces {
     /// IO errors, and a file that is not what was written: see [`Traces::forget_damaged`].
     pub fn whole(&self, group_id: &str) -> Result<Option<Traced>> {
         let Some(totals) = self.known.get(group_id) else { return Ok(None) };
-        let sighting = self.read(group_id)?.ok_or_else(|| {
+        let attempt = self.read(group_id)?.ok_or_else(|| {
             Error::machine(format!("the calls of {group_id} are missing from {}", self.folder.display()))
                 .with_hint("run the same command again")
         })?;
-        Ok(Some(Traced { functions: sighting.functions, ..totals.clone() }))
+        Ok(Some(Traced {
+            functions: attempt.functions,
+            import_functions: attempt.import_functions,
+            bodies: attempt.bodies,
+            ..totals.clone()
+        }))
     }
 
     /// Traces the groups of `wanted` that are not traced yet. `untraced` gives a group's reference attempt, `is_test`
@@ -123,7 +132,7 @@ impl Traces {
             let missing = self.missing(pool, wanted, mode)?;
             let tasks: Vec<Task> = tasks(pool.groups, &missing, durations, round, mode, pool.jobs);
             pool.run(tasks, |event| {
-                let (group, sighting) = match event {
+                let (group, traced) = match event {
                     Event::Broken(error) => return Err(error),
                     Event::Unavailable { group, .. } => (group, TracedAttempt::default()),
                     Event::Attempt { group, done, items, import, .. } => {
@@ -144,9 +153,9 @@ impl Traces {
                 let id = pool.groups[group].group_id.clone();
                 each();
                 if mode == TraceMode::Tree {
-                    self.write(&id, &sighting)
+                    self.write(&id, &traced)
                 } else {
-                    self.conclude(&id, &sighting, &is_test, &mut definitions)
+                    self.conclude(&id, &traced, &is_test, &mut definitions)
                 }
             })?;
         }
@@ -200,6 +209,8 @@ impl Traces {
             total_calls: totals.trace_length.saturating_add(outside),
             totals,
             functions: Vec::new(),
+            import_functions: Vec::new(),
+            bodies: Vec::new(),
             child_calls: first.child_calls,
             import_calls: first.import_calls,
             import_files: first.import_files.clone(),
@@ -218,8 +229,8 @@ impl Traces {
         self.folder.join(format!("{}.json.gz", &hash_parts(&[group_id])[..24]))
     }
 
-    fn write(&self, group_id: &str, sighting: &TracedAttempt) -> Result<()> {
-        let text = store::seal(sighting)?;
+    fn write(&self, group_id: &str, attempt: &TracedAttempt) -> Result<()> {
+        let text = store::seal(attempt)?;
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
         let bytes = encoder
             .write_all(&text)
@@ -236,11 +247,11 @@ impl Traces {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let sighting = decode(&bytes);
-        if sighting.is_none() {
+        let attempt = decode(&bytes);
+        if attempt.is_none() {
             store::set_aside(&path)?;
         }
-        Ok(sighting)
+        Ok(attempt)
     }
 }
 
@@ -267,13 +278,17 @@ fn traced_attempt(
         }
     };
     let complete = finished && trace.as_ref().is_some_and(|trace| trace.complete);
-    let (functions, total_calls, child_calls, starts_threads) = trace
-        .map(|trace| (trace.functions, trace.total_calls, trace.child_calls, trace.starts_threads))
+    let (functions, bodies, total_calls, child_calls, starts_threads) = trace
+        .map(|trace| {
+            (trace.functions, trace.bodies, trace.total_calls, trace.child_calls, trace.starts_threads)
+        })
         .unwrap_or_default();
     let mut import_files = import.map(|import| import.files.clone()).unwrap_or_default();
     import_files.sort();
     import_files.dedup();
     let import_calls = import.map_or(0, |import| import.calls);
+    let import_functions = import.map(|import| import.functions.clone()).unwrap_or_default();
+    let import_bodies = import.map(|import| import.bodies.clone()).unwrap_or_default();
     TracedAttempt {
         functions,
         total_calls,
@@ -281,6 +296,8 @@ fn traced_attempt(
         starts_threads,
         import_calls,
         import_files,
+        import_functions,
+        bodies: import_bodies.into_iter().chain(bodies).collect(),
         same_outcome,
         complete,
         refused: None,
@@ -334,7 +351,12 @@ mod tests {
     fn a_refused_trace_measures_nothing_and_says_why() {
         let refused = traced_attempt(Some(Err("no path".into())), None, true, true);
         assert_eq!((refused.complete, refused.refused.as_deref()), (false, Some("no path")));
-        let import = ImportTrace { calls: 1, files: vec!["/dev/zero".into()] };
+        let import = ImportTrace {
+            calls: 1,
+            files: vec!["/dev/zero".into()],
+            functions: Vec::new(),
+            bodies: Vec::new(),
+        };
         let trace: GroupTrace = serde_json::from_str(r#"{"functions":[]}"#).expect("a trace");
         let refused = traced_attempt(Some(Ok(trace)), Some(&import), true, true);
         assert!(!refused.complete && refused.refused.is_some_and(|why| why.contains("/dev/zero")));
@@ -344,19 +366,21 @@ mod tests {
     fn calls_come_back_from_the_disk_and_damage_is_seen() {
         let folder = tempfile::tempdir().expect("temp dir");
         let traces = Traces::open(folder.path()).expect("opens");
-        let sighting = TracedAttempt {
+        let attempt = TracedAttempt {
             functions: vec![function("f", 1, 2)],
             total_calls: Some(9),
             child_calls: 0,
             starts_threads: false,
             import_calls: 1,
+            import_functions: Vec::new(),
+            bodies: Vec::new(),
             import_files: vec!["a.py".into()],
             same_outcome: true,
             complete: true,
             refused: None,
         };
-        traces.write("t.py::test", &sighting).expect("writes");
-        assert_eq!(traces.read("t.py::test").expect("reads").as_ref(), Some(&sighting));
+        traces.write("t.py::test", &attempt).expect("writes");
+        assert_eq!(traces.read("t.py::test").expect("reads").as_ref(), Some(&attempt));
         let path = traces.path("t.py::test");
         let bytes = std::fs::read(&path).expect("reads");
         std::fs::write(&path, &bytes[..bytes.len() / 2]).expect("writes");
@@ -365,7 +389,7 @@ mod tests {
         for at in 0..bytes.len() {
             let mut changed = bytes.clone();
             changed[at] ^= 0x10;
-            assert!(decode(&changed).is_none_or(|found| found == sighting), "byte {at}");
+            assert!(decode(&changed).is_none_or(|found| found == attempt), "byte {at}");
             assert_eq!(decode(&bytes[..at]), None, "cut at {at}");
         }
     }

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use gistmill::attempt::cold::Cold;
 use gistmill::attempt::pool::Event;
+use gistmill::attempt::tasks;
 use gistmill::attempt::world::WorldSetting;
 use gistmill::backend::local::Strictness;
 use gistmill::config::{self, Config};
@@ -17,7 +18,6 @@ use gistmill::record::collected::Group;
 use gistmill::record::id::sha256_hex;
 use gistmill::rules::RuleSet;
 use gistmill::runner::protocol::TraceMode;
-use gistmill::screen::tasks;
 use gistmill::store::Cache;
 
 pub type AnyError = Box<dyn std::error::Error>;

@@ -14,8 +14,7 @@ use std::time::Duration;
 use super::normalize::Normalizer;
 use crate::backend::{Backend, retry};
 use crate::error::{Error, Fault, Result};
-use crate::group::GroupKey;
-use crate::record::collected::Group;
+use crate::record::collected::{Group, GroupKey};
 use crate::runner::protocol::{
     Answer, CollectError, FileReady, Item, ItemKind, ProcessExit, Request, SIGKILL, TraceMode,
 };
@@ -524,7 +523,7 @@ impl OpenFile {
     fn new(ready: FileReady) -> Self {
         let mut by_key: BTreeMap<GroupKey, Vec<usize>> = BTreeMap::new();
         for item in ready.items.iter().filter(|item| item.kind == ItemKind::Function) {
-            by_key.entry(GroupKey::of(item)).or_default().push(item.index);
+            by_key.entry(item.key()).or_default().push(item.index);
         }
         OpenFile {
             items: Arc::new(ready.items),

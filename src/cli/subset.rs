@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::{Arguments, Format};
 use crate::config;
-use crate::dataset::subsets::{self, Described};
+use crate::dataset::Dataset;
+use crate::dataset::subsets::{self, SubsetSummary};
 use crate::error::Result;
 use crate::terminal;
 
@@ -31,9 +32,10 @@ pub fn run(arguments: &Arguments, subset: &SubsetArguments) -> Result<u8> {
         None => Vec::new(),
     };
     let wanted = config::named_subsets(&configured, &subset.subset)?;
-    let instances = subsets::read_instances(&subset.directory)?;
+    let instances = Dataset::open(&subset.directory)?.instances()?;
     subsets::write(&subset.output, &wanted, &instances)?;
-    let described: Vec<Described> = wanted.iter().map(|one| Described::new(one, &instances)).collect();
+    let described: Vec<SubsetSummary> =
+        wanted.iter().map(|one| SubsetSummary::new(one, &instances)).collect();
     match arguments.format {
         Format::Json => terminal::json(&json!({ "directory": subset.output, "subsets": described })),
         Format::Human => {
@@ -47,7 +49,7 @@ pub fn run(arguments: &Arguments, subset: &SubsetArguments) -> Result<u8> {
 }
 
 /// One line about a subset.
-pub fn line(one: &Described) -> String {
+pub fn line(one: &SubsetSummary) -> String {
     let parts: Vec<String> = one.repositories.iter().map(|(slug, size)| format!("{slug} {size}")).collect();
     let of = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
     terminal::one_line(&format!("subset {}: {} instances{of}", one.definition.name, one.size)).into_owned()

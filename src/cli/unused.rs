@@ -1,15 +1,13 @@
 //! Rules that matched nothing in the last build.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::error::{Error, Result};
-use crate::record::rule::RuleUse;
+use crate::dataset::Dataset;
+use crate::error::Result;
 use crate::rules::RuleSet;
-use crate::store::read_json;
 
 /// What the last build of a configuration says about the rules that are in force now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -18,7 +16,7 @@ pub struct LastBuild {
     pub directory: PathBuf,
     pub found: bool,
     /// Groups that it has; rules are applied to those that could be collected.
-    pub groups: u64,
+    pub groups: usize,
     /// Rules that matched nothing.
     pub unused: Vec<String>,
     /// Rules that it did not have.
@@ -34,25 +32,17 @@ impl LastBuild {
     /// Usage errors: it is there and cannot be read.
     pub fn read(output: &Path, config: &Config, rules: &RuleSet) -> Result<Self> {
         let directory = output.join(&config.dataset.name).join(&config.dataset.version);
-        let path = directory.join("manifest.json");
-        let manifest: Option<serde_json::Value> = read_json(&path)?;
+        let dataset = Dataset::find(&directory)?;
         let mut last = LastBuild {
             directory,
-            found: manifest.is_some(),
+            found: dataset.is_some(),
             groups: 0,
             unused: Vec::new(),
             unknown: Vec::new(),
             changed: false,
         };
-        let Some(manifest) = manifest else { return Ok(last) };
-        let uses: BTreeMap<String, RuleUse> = match manifest.get("rules") {
-            None => BTreeMap::new(),
-            Some(uses) => serde_json::from_value(uses.clone()).map_err(|error| {
-                Error::usage(format!("{}: `rules` is not what gistmill writes", path.display()))
-                    .with_source(error)
-                    .with_hint("build again")
-            })?,
-        };
+        let Some(Dataset { manifest, .. }) = dataset else { return Ok(last) };
+        let uses = manifest.rules.unwrap_or_default();
         for id in rules.rules().iter().map(|rule| &rule.id) {
             match uses.get(id) {
                 Some(one) if one.matched == 0 => last.unused.push(id.clone()),
@@ -60,8 +50,8 @@ impl LastBuild {
                 None => last.unknown.push(id.clone()),
             }
         }
-        last.groups = manifest["counts"]["total"]["groups"].as_u64().unwrap_or_default();
-        last.changed = manifest["config"]["rules"]["sha256"] != rules.sha256().as_str();
+        last.groups = manifest.counts.total.groups;
+        last.changed = manifest.config["rules"]["sha256"] != rules.sha256().as_str();
         Ok(last)
     }
 
@@ -120,10 +110,16 @@ mod tests {
     fn rules_that_matched_nothing_and_those_that_were_not_there_are_told_apart() {
         let sha256 = RuleSet::parse(&[("a.toml", RULES)]).unwrap().sha256();
         let manifest = |rules: serde_json::Value| {
+            let counts = serde_json::json!({ "total": crate::dataset::counts::Counts { groups: 7, ..Default::default() }, "repositories": {} });
             serde_json::json!({
+                "format_version": crate::dataset::FORMAT_VERSION,
+                "name": "n",
+                "version": "1",
+                "sources": {},
+                "files": {},
                 "rules": rules,
                 "config": { "rules": { "sha256": sha256 } },
-                "counts": { "total": { "groups": 7 } },
+                "counts": counts,
             })
         };
         let all = last_build(Some(manifest(serde_json::json!({ "a": used(3), "b": used(0) })))).unwrap();
@@ -142,7 +138,15 @@ mod tests {
 
     #[test]
     fn a_manifest_of_other_rules_or_of_another_shape_is_told() {
-        let last = last_build(Some(serde_json::json!({}))).unwrap();
+        let older = serde_json::json!({
+            "format_version": crate::dataset::FORMAT_VERSION,
+            "name": "n",
+            "version": "1",
+            "sources": {},
+            "files": {},
+            "counts": { "total": crate::dataset::counts::Counts::default(), "repositories": {} },
+        });
+        let last = last_build(Some(older)).unwrap();
         assert!(last.changed && last.unknown == ["a", "b"]);
         assert!(last.describe().starts_with("none (last build: "), "{}", last.describe());
         assert!(last_build(Some(serde_json::json!({ "rules": [1] }))).is_err());

@@ -58,7 +58,7 @@ pub fn render(manifest: &Manifest, assembled: &Assembled<'_>) -> Result<String> 
         size_category => Value::from_safe_string(size_category(assembled.instances.len()).to_owned()),
         subsets => subset_names(manifest).into_iter().map(Value::from_safe_string).collect::<Vec<_>>(),
         warnings => warnings(assembled),
-        configs => CONFIGS.into_iter().filter(|table| manifest.counts.rows[table] > 0).collect::<Vec<_>>(),
+        configs => CONFIGS.into_iter().filter(|table| manifest.counts.rows[*table] > 0).collect::<Vec<_>>(),
     };
     environment
         .render_str(CARD, context)
@@ -156,7 +156,7 @@ mod tests {
     fn card(made_up: &MadeUp) -> String {
         let input = made_up.input();
         let assembled = Assembled::new(&input).unwrap();
-        render(&Manifest::new(&input, &assembled), &assembled).unwrap()
+        render(&super::super::describe::manifest(&input, &assembled).unwrap(), &assembled).unwrap()
     }
 
     #[test]

@@ -5,7 +5,11 @@
 
 use std::path::Path;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use crate::error::{Error, Result};
 
 use crate::record::evidence::RepositoryEvidence;
 
@@ -60,8 +64,18 @@ impl Private {
         self.names.iter().fold(text.to_owned(), |text, (path, name)| replace_path(&text, path, name))
     }
 
-    /// The same for every string of a JSON value.
-    pub fn hide_all(&self, value: Value) -> Value {
+    /// A copy in which every text has every known path replaced.
+    ///
+    /// # Errors
+    /// When that is not such a value any more, which is a bug.
+    pub fn hide_in<T: Serialize + DeserializeOwned>(&self, value: &T) -> Result<T> {
+        let hidden = serde_json::to_value(value).map(|value| self.hide_all(value));
+        hidden
+            .and_then(serde_json::from_value)
+            .map_err(|error| Error::internal("cannot hide host paths in the manifest").with_source(error))
+    }
+
+    fn hide_all(&self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.hide(&text)),
             Value::Array(items) => Value::Array(items.into_iter().map(|item| self.hide_all(item)).collect()),

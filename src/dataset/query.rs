@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::table::Table;
+use super::Dataset;
 use crate::error::Result;
 use crate::record::verdict::Evidence;
 use crate::terminal::one_line;
@@ -45,12 +45,12 @@ pub fn find(directory: &Path, query: &str) -> Result<Vec<Found>> {
 }
 
 fn read(directory: &Path) -> Result<Vec<Found>> {
-    crate::report::manifest(directory)?;
-    let instances = Table::read(directory, "instances", &["slug", "group_id", "instance_id"])?;
+    let dataset = Dataset::open(directory)?;
+    let instances = dataset.table("instances", &["slug", "group_id", "instance_id"])?;
     let ids = instances.whole_texts("instance_id")?;
     let places = instances.whole_texts("slug")?.into_iter().zip(instances.whole_texts("group_id")?);
     let published: std::collections::BTreeMap<_, _> = places.zip(ids).collect();
-    let groups = Table::read(directory, "groups", &[])?;
+    let groups = dataset.table("groups", &[])?;
     let (slugs, group_ids) = (groups.whole_texts("slug")?, groups.whole_texts("group_id")?);
     let (kept, causes, evidence) = (groups.flags("kept")?, groups.texts("cause")?, groups.texts("evidence")?);
     let (flags, cases, attempts) =

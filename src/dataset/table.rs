@@ -7,18 +7,18 @@ use polars::prelude::*;
 use crate::error::{Error, Result};
 
 /// The way out when a table is not whole.
-pub(crate) const AGAIN: &str = "build the dataset again: what is in the cache is not run again";
+pub const AGAIN: &str = "build the dataset again: what is in the cache is not run again";
 
 /// A table that [`crate::dataset`] wrote.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub struct Table {
     name: &'static str,
     frame: DataFrame,
 }
 
 impl Table {
     /// Reads the named columns, all when none is named.
-    pub(crate) fn read(directory: &Path, name: &'static str, columns: &[&str]) -> Result<Self> {
+    pub fn read(directory: &Path, name: &'static str, columns: &[&str]) -> Result<Self> {
         let path = directory.join(format!("{name}.parquet"));
         let file = fs_err::File::open(&path).map_err(|error| Error::from(error).with_hint(AGAIN))?;
         let columns = (!columns.is_empty()).then(|| columns.iter().map(|&one| one.to_owned()).collect());
@@ -30,7 +30,7 @@ impl Table {
         Ok(Table { name, frame })
     }
 
-    pub(crate) fn rows(&self) -> usize {
+    pub fn rows(&self) -> usize {
         self.frame.height()
     }
 
@@ -43,37 +43,37 @@ impl Table {
     }
 
     /// A text column.
-    pub(crate) fn texts(&self, column: &str) -> Result<Vec<Option<&str>>> {
+    pub fn texts(&self, column: &str) -> Result<Vec<Option<&str>>> {
         Ok(self.column(column, Column::str)?.iter().collect())
     }
 
     /// A text column without nulls.
-    pub(crate) fn whole_texts(&self, column: &str) -> Result<Vec<&str>> {
+    pub fn whole_texts(&self, column: &str) -> Result<Vec<&str>> {
         Ok(self.texts(column)?.into_iter().map(Option::unwrap_or_default).collect())
     }
 
     /// A column of counts.
-    pub(crate) fn numbers(&self, column: &str) -> Result<Vec<Option<i64>>> {
+    pub fn numbers(&self, column: &str) -> Result<Vec<Option<i64>>> {
         Ok(self.column(column, Column::i64)?.iter().collect())
     }
 
     /// A column of counts without nulls.
-    pub(crate) fn whole_numbers(&self, column: &str) -> Result<Vec<i64>> {
+    pub fn whole_numbers(&self, column: &str) -> Result<Vec<i64>> {
         Ok(self.numbers(column)?.into_iter().map(Option::unwrap_or_default).collect())
     }
 
     /// A column of measurements.
-    pub(crate) fn reals(&self, column: &str) -> Result<Vec<Option<f64>>> {
+    pub fn reals(&self, column: &str) -> Result<Vec<Option<f64>>> {
         Ok(self.column(column, Column::f64)?.iter().collect())
     }
 
     /// A column of yes and no; null is no.
-    pub(crate) fn flags(&self, column: &str) -> Result<Vec<bool>> {
+    pub fn flags(&self, column: &str) -> Result<Vec<bool>> {
         Ok(self.column(column, Column::bool)?.iter().map(Option::unwrap_or_default).collect())
     }
 
     /// A column of lists of texts; null is empty.
-    pub(crate) fn lists(&self, column: &str) -> Result<Vec<Vec<String>>> {
+    pub fn lists(&self, column: &str) -> Result<Vec<Vec<String>>> {
         let cells = self.column(column, Column::list)?;
         (0..self.rows()).map(|row| self.list(column, cells.get_as_series(row))).collect()
     }

@@ -13,7 +13,7 @@ use crate::testing::made_up::MadeUp;
 fn written(made_up: &MadeUp) -> (tempfile::TempDir, PathBuf, Summary) {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("made-up/2026.11");
-    let summary = write(&directory, &made_up.input()).unwrap();
+    let summary = crate::testing::write(&directory, &made_up.input()).unwrap();
     (folder, directory, summary)
 }
 
@@ -62,7 +62,7 @@ fn writing_again_over_a_dataset_gives_the_same_directory() {
     let made_up = MadeUp::new(&[12]);
     let (_folder, directory, _) = written(&made_up);
     let before = manifest(&directory);
-    write(&directory, &made_up.input()).unwrap();
+    crate::testing::write(&directory, &made_up.input()).unwrap();
     assert_eq!(before, manifest(&directory));
 }
 
@@ -148,7 +148,7 @@ fn records_that_contradict_the_contract_are_refused_and_the_old_dataset_stays() 
     let is_published = |group: &&mut GroupEvidence| repository.published.contains(&group.instance_id);
     let published = repository.evidence.groups.iter_mut().find(is_published).unwrap();
     published.traced = None;
-    let error = write(&directory, &made_up.input()).unwrap_err();
+    let error = crate::testing::write(&directory, &made_up.input()).unwrap_err();
     assert!(error.to_string().contains("published without a trace"), "{error}");
     assert_eq!(before, manifest(&directory));
 }

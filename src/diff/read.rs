@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{GroupOf, RepositoryOf, Version};
-use crate::dataset::table::Table;
+use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::record::id::hash_parts;
 
@@ -19,35 +19,33 @@ const MEASURES: [&str; 6] =
 /// # Errors
 /// When the directory is no dataset of this format.
 pub fn version(directory: &Path) -> Result<Version> {
-    let manifest = crate::report::manifest(directory)?;
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let sources = manifest["sources"].as_object();
-    let mut repositories: BTreeMap<String, RepositoryOf> = sources
-        .into_iter()
-        .flatten()
+    let dataset = Dataset::open(directory)?;
+    let manifest = &dataset.manifest;
+    let mut repositories: BTreeMap<String, RepositoryOf> = manifest
+        .sources
+        .iter()
         .map(|(slug, source)| {
-            (slug.clone(), RepositoryOf { commit: text(&source["commit"]), groups: BTreeMap::new() })
+            (slug.clone(), RepositoryOf { commit: source.commit.clone(), groups: BTreeMap::new() })
         })
         .collect();
-    for (slug, id, group) in groups(directory)? {
+    for (slug, id, group) in groups(&dataset)? {
         repositories.entry(slug).or_default().groups.insert(id, group);
     }
-    for (slug, id, case, hash) in golden(directory)? {
+    for (slug, id, case, hash) in golden(&dataset)? {
         if let Some(group) = repositories.get_mut(&slug).and_then(|one| one.groups.get_mut(&id)) {
             group.golden.insert(case, hash);
         }
     }
-    let failed = manifest["failed"].as_array().into_iter().flatten();
     Ok(Version {
-        name: text(&manifest["name"]),
-        version: text(&manifest["version"]),
+        name: manifest.name.clone(),
+        version: manifest.version.clone(),
         repositories,
-        failed: failed.map(|one| (text(&one["slug"]), text(&one["message"]))).collect(),
+        failed: manifest.failed.iter().map(|one| (one.slug.to_string(), one.message.clone())).collect(),
     })
 }
 
-fn groups(directory: &Path) -> Result<Vec<(String, String, GroupOf)>> {
-    let table = Table::read(directory, "groups", &[])?;
+fn groups(dataset: &Dataset) -> Result<Vec<(String, String, GroupOf)>> {
+    let table = dataset.table("groups", &[])?;
     let (slugs, ids) = (table.whole_texts("slug")?, table.whole_texts("group_id")?);
     let (published, causes) = (table.flags("published")?, table.texts("cause")?);
     let (evidence, tiers) = (table.texts("evidence")?, table.texts("tier")?);
@@ -81,8 +79,8 @@ fn summary(evidence: &str) -> Option<String> {
 }
 
 /// Slug, group, case and the hash of what it showed, for the cases of instances.
-fn golden(directory: &Path) -> Result<Vec<(String, String, String, String)>> {
-    let table = Table::read(directory, "cases", &[])?;
+fn golden(dataset: &Dataset) -> Result<Vec<(String, String, String, String)>> {
+    let table = dataset.table("cases", &[])?;
     let (slugs, ids, cases) =
         (table.whole_texts("slug")?, table.whole_texts("group_id")?, table.whole_texts("case_id")?);
     let instances = table.texts("instance_id")?;

@@ -73,6 +73,36 @@ pub struct Collected {
     pub notes: Vec<String>,
 }
 
+/// Flag of a group whose node IDs hold a path of the machine.
+pub const MACHINE_PATH: &str = "machine-path-in-id";
+/// Flag of a group whose traced run started threads: what runs in them, and when, is up to the scheduler.
+pub const STARTS_THREADS: &str = "starts-threads";
+
+/// What makes two cases one group.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupKey {
+    pub file: String,
+    pub classes: Vec<String>,
+    pub function: String,
+}
+
+impl GroupKey {
+    /// The key that a group was made from.
+    pub fn of_group(group: &Group) -> Self {
+        GroupKey {
+            file: group.file.clone(),
+            classes: group.classes.clone(),
+            function: group.function.clone(),
+        }
+    }
+
+    /// `file::Class::function`.
+    pub fn group_id(&self) -> String {
+        let chain = self.classes.iter().chain([&self.function]);
+        chain.fold(self.file.clone(), |id, part| format!("{id}::{part}"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -57,6 +57,27 @@ pub fn check_calls(functions: &[FunctionCalls]) -> Result<(), String> {
     Ok(())
 }
 
+/// A module or class body that ran.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecutedBody {
+    /// Path in the tree.
+    pub file: String,
+    /// `<module>`, or the qualified name of the class.
+    pub name: String,
+    /// First line, 1-based.
+    pub line: u32,
+    /// Its lines that ran, sorted; none where the interpreter does not show them.
+    pub lines: Option<Vec<u32>>,
+}
+
+/// Whether bodies can be what the tracer wrote.
+///
+/// # Errors
+/// What it cannot have written, in words.
+pub fn check_bodies(bodies: &[ExecutedBody]) -> Result<(), String> {
+    bodies.iter().try_for_each(|body| check_path(&body.file))
+}
+
 /// Whether a text is the path of a file in the tree: relative, without steps up or aside.
 ///
 /// # Errors
@@ -115,6 +136,12 @@ pub struct Traced {
     pub import_calls: u64,
     /// Files of the tree whose module body ran then, sorted.
     pub import_files: Vec<String>,
+    /// What was called then, with lines. Only with [`Traced::functions`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub import_functions: Vec<FunctionCalls>,
+    /// Module and class bodies that ran, then and while the cases ran. Only with [`Traced::functions`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bodies: Vec<ExecutedBody>,
     /// Whether a second traced attempt agreed, call for call, and tracing did not change the outcome.
     pub stable: bool,
     /// Whether the group started threads: then how much is called can depend on the scheduler.
@@ -195,6 +222,8 @@ mod tests {
         let functions = [call("a.py", "f", u64::MAX, None), call("b.py", "g", u64::MAX, None)];
         assert_eq!(Totals::of(&functions, |_| false).package_calls, u64::MAX);
         assert!(check_calls(&functions).is_err());
+        let body = ExecutedBody { file: "../a.py".into(), name: "<module>".into(), line: 1, lines: None };
+        assert!(check_bodies(&[body]).is_err());
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::Tables;
+use crate::dataset::counts::Counts;
+use crate::dataset::manifest::Manifest;
 use crate::dataset::table::Table;
 use crate::error::Result;
 
@@ -20,7 +21,7 @@ pub(super) struct View {
     tiers: Vec<TierRow>,
     instances: Vec<InstanceRow>,
     instances_total: usize,
-    parity_compared: u64,
+    parity_compared: usize,
     parity_differing: usize,
 }
 
@@ -29,9 +30,9 @@ pub(super) struct View {
 struct CauseRow {
     cause: String,
     meaning: String,
-    total: u64,
+    total: usize,
     /// In the order of [`View::slugs`].
-    numbers: Vec<u64>,
+    numbers: Vec<usize>,
 }
 
 /// Quantiles of one tier.
@@ -56,29 +57,28 @@ struct InstanceRow {
 }
 
 /// Computes the view.
-pub(super) fn view(manifest: &Value, tables: &Tables) -> Result<View> {
-    let repositories = manifest["counts"]["repositories"].as_object().cloned().unwrap_or_default();
-    let parity = manifest["parity"].as_object().cloned().unwrap_or_default();
+pub(super) fn view(manifest: &Manifest, tables: &Tables) -> Result<View> {
+    let repositories = &manifest.counts.repositories;
+    let parity = &manifest.parity;
     Ok(View {
         slugs: repositories.keys().cloned().collect(),
-        causes: causes(&repositories),
+        causes: causes(repositories),
         tiers: tiers(&tables.instances)?,
         instances: instances(&tables.instances)?,
         instances_total: tables.instances.rows(),
-        parity_compared: parity.values().filter_map(|one| one["compared"].as_u64()).sum(),
-        parity_differing: parity.values().filter_map(|one| one["differing"].as_array()).map(Vec::len).sum(),
+        parity_compared: parity.values().map(|one| one.compared).sum(),
+        parity_differing: parity.values().map(|one| one.differing.len()).sum(),
     })
 }
 
-fn causes(repositories: &serde_json::Map<String, Value>) -> Vec<CauseRow> {
-    let mut rows: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+fn causes(repositories: &BTreeMap<String, Counts>) -> Vec<CauseRow> {
+    let mut rows: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, counts) in repositories.values().enumerate() {
-        for (cause, number) in counts["dropped"].as_object().into_iter().flatten() {
-            rows.entry(cause).or_insert_with(|| vec![0; repositories.len()])[at] =
-                number.as_u64().unwrap_or(0);
+        for (cause, number) in &counts.dropped {
+            rows.entry(cause).or_insert_with(|| vec![0; repositories.len()])[at] = *number;
         }
     }
-    let row = |(cause, numbers): (&str, Vec<u64>)| CauseRow {
+    let row = |(cause, numbers): (&str, Vec<usize>)| CauseRow {
         cause: cause.to_owned(),
         meaning: meaning(cause),
         total: numbers.iter().sum(),

@@ -6,10 +6,12 @@
 use std::fmt;
 use std::io::{BufRead, Read};
 
+use serde::{Deserialize, Serialize};
+
 use super::report::{Attempted, ImportTrace};
+use crate::record::collected::GroupKey;
 use crate::record::environment::SwitchedOff;
 use crate::record::outcome::TimeScope;
-use serde::{Deserialize, Serialize};
 
 /// Longest answer that is read, in bytes: far more than the report of any group, whose memory is bounded.
 const LONGEST_ANSWER: usize = 1 << 30;
@@ -282,6 +284,13 @@ pub enum CollectErrorKind {
     Error,
     Skipped,
     TimedOut,
+}
+
+impl Item {
+    /// The group that it belongs to.
+    pub fn key(&self) -> GroupKey {
+        GroupKey { file: self.file.clone(), classes: self.classes.clone(), function: self.function.clone() }
+    }
 }
 
 /// A collector that failed, or skipped everything in it.

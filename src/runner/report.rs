@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::protocol::ProcessExit;
 use crate::record::outcome::Outcome;
-use crate::record::trace::{FunctionCalls, MOST_CALLS, check_calls, check_path};
+use crate::record::trace::{ExecutedBody, FunctionCalls, MOST_CALLS, check_bodies, check_calls, check_path};
 
 /// Exit codes of pytest after which its report is whole: all passed, some failed, nothing ran.
 const FINISHED_CODES: [i32; 3] = [0, 1, 5];
@@ -73,6 +73,9 @@ pub struct CaseReport {
 #[derive(Debug, Clone, Deserialize)]
 pub struct GroupTrace {
     pub functions: Vec<FunctionCalls>,
+    /// Module and class bodies that ran meanwhile.
+    #[serde(default)]
+    pub bodies: Vec<ExecutedBody>,
     #[serde(default)]
     pub total_calls: Option<u64>,
     /// Calls in child interpreters, as far as they were followed.
@@ -95,6 +98,12 @@ fn yes() -> bool {
 pub struct ImportTrace {
     #[serde(default)]
     pub calls: u64,
+    /// What was called.
+    #[serde(default)]
+    pub functions: Vec<FunctionCalls>,
+    /// Module and class bodies that ran.
+    #[serde(default)]
+    pub bodies: Vec<ExecutedBody>,
     #[serde(default)]
     pub files: Vec<String>,
 }
@@ -108,6 +117,8 @@ impl ImportTrace {
         if self.calls > MOST_CALLS {
             return Err(format!("{} calls while importing", self.calls));
         }
+        check_calls(&self.functions)?;
+        check_bodies(&self.bodies)?;
         self.files.iter().try_for_each(|file| check_path(file))
     }
 }
@@ -205,6 +216,7 @@ impl CaseReport {
 impl GroupTrace {
     fn checked(self) -> Result<Self, String> {
         check_calls(&self.functions)?;
+        check_bodies(&self.bodies)?;
         for calls in [self.child_calls, self.total_calls.unwrap_or(0)] {
             if calls > MOST_CALLS {
                 return Err(format!("{calls} calls"));
@@ -304,7 +316,12 @@ mod tests {
         let done =
             read(&format!("{one}\n{one}"), ProcessExit::Exited { code: 0 }).expect("the attempt counts");
         assert!(matches!(done.trace, Some(Err(_))), "which of the two is the tracer's?");
-        let imported = ImportTrace { calls: 1, files: vec!["/etc/passwd".into()] };
+        let imported = ImportTrace {
+            calls: 1,
+            files: vec!["/etc/passwd".into()],
+            functions: Vec::new(),
+            bodies: Vec::new(),
+        };
         imported.check().expect_err("an absolute path");
     }
 }

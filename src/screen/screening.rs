@@ -14,7 +14,7 @@ use crate::attempt::world::WorldSetting;
 use crate::error::Result;
 use crate::progress::Progress;
 use crate::python_source::sources::Sources;
-use crate::record::collected::{Collected, Group};
+use crate::record::collected::{Collected, Group, STARTS_THREADS};
 use crate::record::evidence::{GroupEvidence, Parity, ParityDifference};
 use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::outcome::{Attempt, Exit, Method};
@@ -250,7 +250,7 @@ impl<'a> Screening<'a> {
         let mut group = self.groups()[index].clone();
         group.flags.extend(ruled.flags());
         if traced.as_ref().is_some_and(|traced| traced.starts_threads) {
-            group.flags.push(crate::group::STARTS_THREADS.to_owned());
+            group.flags.push(STARTS_THREADS.to_owned());
         }
         GroupEvidence {
             slug: self.subject.slug.clone(),

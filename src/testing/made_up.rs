@@ -359,6 +359,8 @@ fn traced(group: &Group, random: &mut fastrand::Rng) -> Traced {
         functions,
         total_calls,
         import_calls: 3,
+        import_functions: Vec::new(),
+        bodies: Vec::new(),
         import_files: vec!["src/made/__init__.py".into()],
         stable: true,
         starts_threads: false,

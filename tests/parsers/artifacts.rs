@@ -102,7 +102,7 @@ fn collected() -> Collected {
 fn attempt(number: u32) -> Attempt {
     Attempt {
         group_id: "t.py::a".into(),
-        world: "base".into(),
+        world: gistmill::record::world::World::Base,
         number,
         method: Method::Fork,
         round: 0,

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use gistmill::attempt::{cold, normalize::Normalizer};
 use gistmill::backend::Places;
-use gistmill::group;
+use gistmill::collect::group;
 use gistmill::runner::protocol::{self, Answer, CollectError, Frame, Item};
 use gistmill::runner::report::Attempted;
-use gistmill::screen::{cold, normalize::Normalizer};
 use proptest::prelude::*;
 
 use crate::{bytes, fuzz, text};

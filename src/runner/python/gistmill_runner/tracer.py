@@ -1,7 +1,7 @@
 """Counts calls of Python functions whose file lies in the tree, and the lines that they execute.
 
 A *function* is a code object, by identity: two equal functions in two files are two. Module and class bodies are not
-functions. A generator or coroutine counts once, when its body first runs. From Python 3.12 on the counting is done
+functions: they are not counted, but their lines are known as well. A generator or coroutine counts once, when its body first runs. From Python 3.12 on the counting is done
 with ``sys.monitoring``, which sees all threads and leaves ``sys.settrace`` and ``sys.setprofile`` to the tests; before,
 with ``sys.setprofile`` (and for lines, in mode ``all``, ``sys.settrace``), which a test may take away: the summary
 then says ``"complete": false``.
@@ -39,6 +39,17 @@ class Function:
         return next(self.counter) - next(self.unstarted)
 
 
+class Body:
+    """A module or class body of the tree: its code object, which of its lines ran."""
+
+    __slots__ = ("code", "file", "lines")
+
+    def __init__(self, code, file):
+        self.code = code
+        self.file = file
+        self.lines = set()
+
+
 class Tracer:
     """Traces this process and its forks from now on. Mode ``tree`` sees the tree only; ``all`` counts all calls, too."""
 
@@ -53,7 +64,7 @@ class Tracer:
 
     def _clear(self):
         self.functions = {}
-        self.modules = {}
+        self.bodies = {}
         self.outside = {}
         self.threads = set()
         self.total = _count()
@@ -84,9 +95,12 @@ class Tracer:
             function = self.functions[id(code)] = Function(code, file)
             self.advance[id(code)] = function.counter.__next__
             return function
-        if code.co_name == "<module>":
-            self.modules[id(code)] = (file, code)
+        self.bodies.setdefault(id(code), Body(code, file))
         return None
+
+    def of(self, code):
+        """The function or body of a code object; None for what was not seen."""
+        return self.functions.get(id(code)) or self.bodies.get(id(code))
 
     def start_group(self):
         """Forget all and count from zero."""
@@ -96,9 +110,11 @@ class Tracer:
     def import_summary(self):
         """What ran since the trace began: configuration, conftest files, the test module."""
         functions = self._functions()
+        modules = {body.file for body in self.bodies.values() if body.code.co_name == "<module>"}
         return {
             "functions": functions,
-            "files": sorted({file for file, _ in self.modules.values()}),
+            "bodies": self._bodies(),
+            "files": sorted(modules),
             "calls": sum(function["calls"] for function in functions),
             "total_calls": next(self.total) if self.all else None,
             "complete": self.engine.is_active(),
@@ -111,7 +127,7 @@ class Tracer:
         self.engine.stop()
         return {
             "functions": self._functions(),
-            "files": sorted({file for file, _ in self.modules.values()}),
+            "bodies": self._bodies(),
             "total_calls": total if self.all else None,
             "starts_threads": self._starts_threads(),
             "complete": complete,
@@ -120,6 +136,19 @@ class Tracer:
     def _starts_threads(self):
         """Whether a thread was started, as far as the mode shows it: ``tree`` sees those that call into the tree."""
         return len(self.threads) > 1 or id(_THREAD_STARTS) in self.outside
+
+    def _bodies(self):
+        """Module and class bodies with the lines that ran, in the order in which they began."""
+        names = _QualifiedNames(self.root)
+        return [
+            {
+                "file": body.file,
+                "name": getattr(body.code, "co_qualname", None) or names.of(body.file, body.code),
+                "line": body.code.co_firstlineno,
+                "lines": sorted(body.lines) if self.engine.sees_lines else None,
+            }
+            for body in list(self.bodies.values())
+        ]
 
     def _functions(self):
         described = []
@@ -177,6 +206,7 @@ class _Monitoring:
         tracer, monitoring, tool = self.tracer, self.monitoring, self.tool
         advance, seen_thread, first_seen = tracer.advance, tracer.threads.add, tracer.first_seen
         outside, is_own, count = tracer.outside, tracer.is_own, tracer.total.__next__
+        bodies = tracer.bodies
         set_local_events, line = monitoring.set_local_events, monitoring.events.LINE
         disable = monitoring.DISABLE
 
@@ -185,6 +215,8 @@ class _Monitoring:
             if known is None:
                 function = first_seen(code)
                 if function is None:
+                    if id(code) in bodies:
+                        set_local_events(tool, code, line)
                     return disable
                 set_local_events(tool, code, line)
                 known = function.counter.__next__
@@ -194,6 +226,8 @@ class _Monitoring:
         def anything_starts(code, offset):
             if not code.co_flags & _OPTIMIZED:
                 first_seen(code)
+                if id(code) in bodies:
+                    set_local_events(tool, code, line)
                 return disable
             key = id(code)
             if key in outside:
@@ -217,12 +251,12 @@ class _Monitoring:
         return anything_starts if tracer.all else tree_starts
 
     def _line_callback(self):
-        functions, disable = self.tracer.functions, self.monitoring.DISABLE
+        seen, disable = self.tracer.of, self.monitoring.DISABLE
 
         def line_runs(code, line):
-            function = functions.get(id(code))
-            if function is not None:
-                function.lines.add(line)
+            known = seen(code)
+            if known is not None:
+                known.lines.add(line)
             return disable
 
         return line_runs
@@ -309,20 +343,15 @@ class _Profile:
         return profile
 
     def _line_callback(self):
-        functions = self.tracer.functions
+        tracer = self.tracer
 
         def trace(frame, event, argument):
-            if event != "call":
+            if event != "call" or tracer.file_of(frame.f_code) is None:
                 return None
-            function = functions.get(id(frame.f_code))
-            if function is None:
-                if self.tracer.file_of(frame.f_code) is None or not frame.f_code.co_flags & _OPTIMIZED:
-                    return None
-            key = id(frame.f_code)
 
             def trace_lines(frame, event, argument):
                 if event == "line":
-                    known = functions.get(key)
+                    known = tracer.of(frame.f_code)
                     if known is not None:
                         known.lines.add(frame.f_lineno)
                 return trace_lines

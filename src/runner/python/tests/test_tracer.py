@@ -237,3 +237,50 @@ def test_names_that_are_no_text_are_escaped(start, python, mode):
 
 def trace_is_by_profile(runner):
     return tuple(map(int, runner.greeting["python"].split(".")[:2])) < (3, 12)
+
+
+BODIES = {
+    "lib.py": '''\
+import os
+
+if os.sep == "?":
+    never = 1
+
+class Outer:
+    x = 1
+    if not x:
+        y = 2
+    class Inner:
+        z = 3
+
+def make():
+    class Made:
+        v = 4
+    return Made
+''',
+    "test_bodies.py": "import lib\n\ndef test_a():\n    assert lib.make().v == 4\n",
+}
+
+
+@pytest.mark.parametrize("mode", ["tree", "all"])
+@pytest.mark.parametrize("python", PYTHONS)
+def test_lines_of_module_and_class_bodies(start, python, mode):
+    runner = start(BODIES, python=python)
+    ready = runner.open("test_bodies.py", trace=mode)
+    imported = {(body["file"], body["name"]): body["lines"] for body in ready["import"]["bodies"]}
+    done = runner.run(ready, "test_a")
+    assert set(imported) == {
+        ("test_bodies.py", "<module>"),
+        ("lib.py", "<module>"),
+        ("lib.py", "Outer"),
+        ("lib.py", "Outer.Inner"),
+    }
+    (made,) = done["trace"]["bodies"]
+    assert (made["file"], made["name"]) == ("lib.py", "make.<locals>.Made")
+    if mode == "all" or not trace_is_by_profile(runner):
+        assert set(imported["lib.py", "<module>"]) == {1, 3, 6, 13}
+        assert set(imported["lib.py", "Outer"]) >= {7, 8, 10} and 9 not in imported["lib.py", "Outer"]
+        assert set(imported["lib.py", "Outer.Inner"]) >= {11}
+        assert set(made["lines"]) >= {15}
+    else:
+        assert list(imported.values()) == [None] * 4 and made["lines"] is None

@@ -3,45 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::attempt::normalize::Normalizer;
-use crate::record::collected::{Case, Group, Uncollected};
+use crate::record::collected::{Case, Group, GroupKey, MACHINE_PATH, Uncollected};
 use crate::record::verdict::Cause;
 use crate::runner::protocol::{CollectError, CollectErrorKind, Item, ItemKind};
 use crate::terminal::is_obeyed;
-
-/// Flag of a group whose node IDs hold a path of the machine.
-pub const MACHINE_PATH: &str = "machine-path-in-id";
-/// Flag of a group whose traced run started threads: what runs in them, and when, is up to the scheduler.
-pub const STARTS_THREADS: &str = "starts-threads";
-
-/// What makes two cases one group.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupKey {
-    pub file: String,
-    pub classes: Vec<String>,
-    pub function: String,
-}
-
-impl GroupKey {
-    /// The key of an item.
-    pub fn of(item: &Item) -> Self {
-        GroupKey { file: item.file.clone(), classes: item.classes.clone(), function: item.function.clone() }
-    }
-
-    /// The key that a group was made from.
-    pub fn of_group(group: &Group) -> Self {
-        GroupKey {
-            file: group.file.clone(),
-            classes: group.classes.clone(),
-            function: group.function.clone(),
-        }
-    }
-
-    /// `file::Class::function`.
-    pub fn group_id(&self) -> String {
-        let chain = self.classes.iter().chain([&self.function]);
-        chain.fold(self.file.clone(), |id, part| format!("{id}::{part}"))
-    }
-}
 
 /// Groups in the order in which pytest first names them, and what is no Python test function.
 pub fn group(items: &[Item], normalizer: &Normalizer) -> (Vec<Group>, Vec<Uncollected>) {
@@ -54,7 +19,7 @@ pub fn group(items: &[Item], normalizer: &Normalizer) -> (Vec<Group>, Vec<Uncoll
             unsupported.push(left_out(item, normalizer, Cause::UnsupportedItem, words));
             continue;
         }
-        let key = GroupKey::of(item);
+        let key = item.key();
         if key.group_id().chars().any(is_obeyed) {
             let words = "its name has control characters: no entry command can be written for it".to_owned();
             unsupported.push(left_out(item, normalizer, Cause::CollectionError, words));
@@ -103,7 +68,7 @@ fn merge(into: &mut Vec<String>, more: &[String]) {
 
 fn left_out(item: &Item, normalizer: &Normalizer, cause: Cause, text: String) -> Uncollected {
     let (case_id, _) = normalizer.id(&item.node_id);
-    let mut group = new_group(&GroupKey::of(item));
+    let mut group = new_group(&item.key());
     group.group_id.clone_from(&case_id);
     group.cases.push(Case { case_id, parameters: None, line: item.line });
     Uncollected { group, cause, text }

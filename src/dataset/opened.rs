@@ -1,0 +1,95 @@
+//! A dataset that was written before: the one way to read it.
+
+use std::path::{Path, PathBuf};
+
+use super::FORMAT_VERSION;
+use super::manifest::{FILE, Manifest};
+use super::table::{AGAIN, Table};
+use crate::error::{Error, Result};
+use crate::record::id::sha256_hex;
+use crate::record::instance::Instance;
+use crate::store::read_json;
+
+/// A dataset with its manifest.
+#[derive(Debug)]
+pub struct Dataset {
+    pub directory: PathBuf,
+    pub manifest: Manifest,
+}
+
+impl Dataset {
+    /// Opens a directory `output/<name>/<version>`.
+    ///
+    /// # Errors
+    /// Usage errors: it is not a dataset, is damaged, or has another format.
+    pub fn open(directory: &Path) -> Result<Self> {
+        if directory.exists() && !directory.is_dir() {
+            return Err(not_a_dataset(directory, "it is not a directory"));
+        }
+        Self::find(directory)?.ok_or_else(|| not_a_dataset(directory, "it has no manifest.json"))
+    }
+
+    /// The same; none where nothing was built yet.
+    ///
+    /// # Errors
+    /// Usage errors: what is there is damaged, or has another format.
+    pub fn find(directory: &Path) -> Result<Option<Self>> {
+        let path = directory.join(FILE);
+        let manifest: Option<serde_json::Value> = read_json(&path).map_err(|error| error.with_hint(AGAIN))?;
+        let Some(manifest) = manifest else { return Ok(None) };
+        let found = &manifest["format_version"];
+        if found != &serde_json::json!(FORMAT_VERSION) {
+            return Err(Error::usage(format!(
+                "{} has format {found}; this gistmill reads format {FORMAT_VERSION}",
+                directory.display()
+            ))
+            .with_hint("build the dataset again, or use the gistmill that wrote it"));
+        }
+        let manifest = serde_json::from_value(manifest).map_err(|error| {
+            Error::usage(format!("{} is damaged: {error}", path.display())).with_hint(AGAIN)
+        })?;
+        Ok(Some(Dataset { directory: directory.to_owned(), manifest }))
+    }
+
+    /// Reads the named columns of a table, all when none is named.
+    ///
+    /// # Errors
+    /// The table is missing, or is not as gistmill writes it.
+    pub fn table(&self, name: &'static str, columns: &[&str]) -> Result<Table> {
+        Table::read(&self.directory, name, columns)
+    }
+
+    /// The published instances, in their order.
+    ///
+    /// # Errors
+    /// The file is missing, or is not as gistmill writes it.
+    pub fn instances(&self) -> Result<Vec<Instance>> {
+        let path = self.directory.join("instances.jsonl");
+        let lines = fs_err::read_to_string(&path).map_err(|error| Error::from(error).with_hint(AGAIN))?;
+        let instance = |(number, line)| {
+            serde_json::from_str(line).map_err(|error| {
+                Error::usage(format!("{}:{} is not what gistmill wrote", path.display(), number + 1))
+                    .with_source(error)
+                    .with_hint(AGAIN)
+            })
+        };
+        lines.lines().enumerate().map(instance).collect()
+    }
+
+    /// Writes the hash of a file that was written anew into the manifest.
+    ///
+    /// # Errors
+    /// IO errors with the path.
+    pub fn hash_again(&mut self, name: &str) -> Result<()> {
+        let hash = sha256_hex(&fs_err::read(self.directory.join(name))?);
+        if self.manifest.files.insert(name.to_owned(), hash.clone()) != Some(hash) {
+            self.manifest.save(&self.directory)?;
+        }
+        Ok(())
+    }
+}
+
+fn not_a_dataset(directory: &Path, why: &str) -> Error {
+    Error::usage(format!("{} is not a dataset: {why}", directory.display()))
+        .with_hint("name the directory output/<name>/<version>")
+}
