@@ -1,10 +1,10 @@
 //! Backends: a [`Job`] goes in, a running [`Process`] comes out. A backend serves stages and names none of them.
 
-pub mod again;
 mod cgroup;
 pub mod clock;
 pub mod docker;
 pub mod local;
+pub mod retry;
 pub mod sandbox;
 mod service;
 
