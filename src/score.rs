@@ -1,0 +1,4 @@
+mod keys;
+mod modules;
+mod text;
+mod tree;
