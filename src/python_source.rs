@@ -21,7 +21,7 @@
 mod closure;
 mod clues;
 mod facts;
-mod names;
+pub(crate) mod names;
 mod nodes;
 mod units;
 
