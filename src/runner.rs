@@ -441,9 +441,9 @@ fn job(setting: &Setting) -> Job {
 
 /// 128 random bits in hex: repository code cannot guess the mark of a frame.
 fn fresh_token() -> Result<String> {
-    use std::io::Read;
     let mut bytes = [0_u8; 16];
-    fs_err::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Error::machine("the system gives no random bytes").with_source(error))?;
     Ok(hex::encode(bytes))
 }
 
