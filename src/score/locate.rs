@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use ruff_python_ast::{Expr, Stmt, StmtClassDef, StmtFunctionDef};
+use ruff_python_ast::visitor::{self, Visitor};
+use ruff_python_ast::{
+    ExceptHandler, Expr, ExprContext, Identifier, Parameter, Pattern, Stmt, StmtClassDef, StmtFunctionDef,
+};
 use serde::{Deserialize, Serialize};
 
 use super::tree;
-use crate::python_source::names::{Names, Scope};
+use crate::python_source::names::Scope;
 
 /// The part of a node ID after the file, without a parameter: classes, the outermost first, and the function.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -134,15 +137,62 @@ pub fn bound_names(body: &[Stmt]) -> BTreeSet<String> {
     Scope::of_module(body).into_names().into_iter().collect()
 }
 
-/// Names that a function binds for itself, imports left out.
+/// Names that a function, or a function in it, binds for itself, imports left out.
 pub fn local_names(function: &StmtFunctionDef) -> BTreeSet<String> {
-    let (module, local) = (Scope::default(), Scope::of_function(&function.parameters, &function.body, false));
-    let imported: BTreeSet<String> = {
-        let names = Names { module: &module, local: &local };
-        let all = Scope::of_function(&function.parameters, &function.body, false).into_names();
-        all.into_iter().filter(|name| names.is_foreign(name)).collect()
-    };
-    local.into_names().into_iter().filter(|name| !imported.contains(name)).collect()
+    let mut locals = Locals::default();
+    locals.visit_parameters(&function.parameters);
+    locals.visit_body(&function.body);
+    locals.0
+}
+
+#[derive(Default)]
+struct Locals(BTreeSet<String>);
+
+impl Locals {
+    fn add(&mut self, name: Option<&Identifier>) {
+        self.0.extend(name.map(ToString::to_string));
+    }
+}
+
+impl<'a> Visitor<'a> for Locals {
+    fn visit_stmt(&mut self, statement: &'a Stmt) {
+        match statement {
+            Stmt::FunctionDef(function) => self.add(Some(&function.name)),
+            Stmt::ClassDef(class) => self.add(Some(&class.name)),
+            _ => {}
+        }
+        visitor::walk_stmt(self, statement);
+    }
+
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        match expression {
+            Expr::Name(name) if name.ctx == ExprContext::Store => {
+                self.0.insert(name.id.to_string());
+            }
+            _ => visitor::walk_expr(self, expression),
+        }
+    }
+
+    fn visit_parameter(&mut self, parameter: &'a Parameter) {
+        self.add(Some(&parameter.name));
+        visitor::walk_parameter(self, parameter);
+    }
+
+    fn visit_except_handler(&mut self, handler: &'a ExceptHandler) {
+        let ExceptHandler::ExceptHandler(inner) = handler;
+        self.add(inner.name.as_ref());
+        visitor::walk_except_handler(self, handler);
+    }
+
+    fn visit_pattern(&mut self, pattern: &'a Pattern) {
+        match pattern {
+            Pattern::MatchAs(pattern) => self.add(pattern.name.as_ref()),
+            Pattern::MatchStar(pattern) => self.add(pattern.name.as_ref()),
+            Pattern::MatchMapping(pattern) => self.add(pattern.rest.as_ref()),
+            _ => {}
+        }
+        visitor::walk_pattern(self, pattern);
+    }
 }
 
 #[cfg(test)]

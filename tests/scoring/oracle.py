@@ -8,7 +8,9 @@ defines them, with Python's own parser, so that the numbers in the examples were
 import ast
 import collections
 import copy
+import io
 import sys
+import tokenize
 
 VALID_CONTROL = ("if", "elif", "else")
 
@@ -419,22 +421,22 @@ def lines_hit(text, run):
 def definition(tree, chain):
     """The last definition of `Class::function` in a module, control flow around it ignored."""
 
-    def within(body, chain):
+    def named(body, name):
         found = None
         for s in body:
-            if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef)) and len(chain) == 1 and s.name == chain[0]:
-                found = s
-            elif isinstance(s, ast.ClassDef) and len(chain) > 1 and s.name == chain[0]:
-                found = within(s.body, chain[1:])
-            elif isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                found = None if s.name == chain[0] else found
-            elif isinstance(s, (ast.If, ast.With, ast.For, ast.While)) or type(s).__name__ in ("Try", "TryStar"):
-                handlers = [b for h in getattr(s, "handlers", []) for b in h.body]
-                for body in (s.body, handlers, getattr(s, "orelse", []), getattr(s, "finalbody", [])):
-                    found = within(body, chain) or found
+            if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                found = s if s.name == name else found
+            else:
+                parts = getattr(s, "handlers", []) + getattr(s, "cases", [])
+                inner = [b for part in parts for b in part.body]
+                for body in (getattr(s, "body", []), inner, getattr(s, "orelse", []), getattr(s, "finalbody", [])):
+                    found = named(body, name) or found
         return found
 
-    return within(tree.body, chain)
+    at = tree
+    for name in chain:
+        at = named(at.body, name) if isinstance(at, (ast.Module, ast.ClassDef)) else None
+    return at if isinstance(at, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
 
 
 def test_lines(text, chain, names):
@@ -530,9 +532,19 @@ def bound_names(tree):
             self.visit(node.iter)
 
         def visit_ExceptHandler(self, node):
-            if node.name:
-                names.add(node.name)
+            if getattr(node, "name", None) or getattr(node, "rest", None):
+                names.add(getattr(node, "name", None) or node.rest)
             self.generic_visit(node)
+
+        visit_MatchAs = visit_MatchStar = visit_MatchMapping = visit_ExceptHandler
+
+        def visit_AnnAssign(self, node):
+            if node.value is not None:
+                self.visit(node.target)
+                self.visit(node.value)
+
+        def visit_AugAssign(self, node):
+            self.visit(node.value)
 
         def visit_Import(self, node):
             names.update(a.asname or a.name.split(".")[0] for a in node.names)
@@ -558,6 +570,10 @@ def local_names(node):
             names.add(child.id)
         elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and child is not node:
             names.add(child.name)
+        elif type(child).__name__ in ("ExceptHandler", "MatchAs", "MatchStar") and child.name:
+            names.add(child.name)
+        elif type(child).__name__ == "MatchMapping" and child.rest:
+            names.add(child.rest)
     return names
 
 
@@ -598,6 +614,20 @@ def canonical(node, names, renamed):
             return n
 
     return dump(Clean().visit(names.strip(node)))
+
+
+def within_text(text):
+    """Lines that begin inside a string."""
+    found, open_ = set(), []
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        name = tokenize.tok_name[token.type]
+        if name == "STRING":
+            found.update(range(token.start[0] + 1, token.end[0] + 1))
+        elif name == "FSTRING_START":
+            open_.append(token.start[0])
+        elif name == "FSTRING_END":
+            found.update(range(open_.pop() + 1, token.end[0] + 1))
+    return found
 
 
 def inject(gist, original, chain, modules):
@@ -681,14 +711,18 @@ def inject(gist, original, chain, modules):
     Adjust().visit(test)
     first = min([test.lineno] + [d.lineno for d in test.decorator_list])
     begin, end = offset(first, 0), offset(test.end_lineno, test.end_col_offset)
+    rows = gist.split("\n")
+    top = min([node.lineno] + [d.lineno for d in node.decorator_list]) - 1
+    old, fresh = (row[: len(row) - len(row.lstrip())] for row in (lines[first - 1], rows[top]))
+    for number in set(range(first, test.end_lineno + 1)) - within_text(original):
+        here = offset(number, 0)
+        if lines[number - 1].startswith(old) and lines[number - 1].strip() and not any(a < here < b for a, b, _ in edits):
+            edits.append((here, here + len(old), fresh.encode()))
     out, at = b"", begin
     for start, stop, text in sorted(edits):
         out += data[at:start] + text
         at = stop
     new = (out + data[at:end]).decode()
-    # Indentation: logical lines only would be moved; the examples have the same depth.
-    rows = gist.split("\n")
-    top = min([node.lineno] + [d.lineno for d in node.decorator_list]) - 1
     return "\n".join(rows[:top] + new.split("\n") + rows[node.end_lineno :]), "replaced"
 
 
