@@ -18,9 +18,14 @@ fn read(path: &Path) -> String {
 /// Rooms of the table, in its order, with the rooms that each one knows.
 fn table() -> Vec<(String, BTreeSet<String>)> {
     let text = read(&root().join("ARCHITECTURE.md"));
-    let section = text.split("## Rooms").nth(1).and_then(|rest| rest.split("\n## ").next()).expect("has a section on rooms");
+    let section = text
+        .split("## Rooms")
+        .nth(1)
+        .and_then(|rest| rest.split("\n## ").next())
+        .expect("has a section on rooms");
     let name = Regex::new("`([a-z_]+)`").unwrap();
-    let names = |cell: &str| name.captures_iter(cell).map(|found| found[1].to_owned()).collect::<BTreeSet<_>>();
+    let names =
+        |cell: &str| name.captures_iter(cell).map(|found| found[1].to_owned()).collect::<BTreeSet<_>>();
     let rows = section.lines().filter(|line| line.starts_with("| `"));
     rows.map(|row| {
         let cells: Vec<&str> = row.trim_matches('|').split('|').collect();
@@ -88,10 +93,16 @@ fn every_room_names_what_the_table_says_and_nothing_else() {
     for (room, says) in table() {
         let names = &arrows[&room];
         for (other, file) in names {
-            assert!(says.contains(other), "{file} names `{other}`; ARCHITECTURE.md does not say that `{room}` knows it");
+            assert!(
+                says.contains(other),
+                "{file} names `{other}`; ARCHITECTURE.md does not say that `{room}` knows it"
+            );
         }
         for other in &says {
-            assert!(names.contains_key(other), "ARCHITECTURE.md says that `{room}` knows `{other}`; it does not");
+            assert!(
+                names.contains_key(other),
+                "ARCHITECTURE.md says that `{room}` knows `{other}`; it does not"
+            );
         }
     }
 }
