@@ -68,9 +68,6 @@ pub fn version_hash() -> String {
 }
 
 /// Writes the embedded files into the cache, once per version; gives the directory that holds the package.
-///
-/// # Errors
-/// IO errors with action and path.
 pub fn unpack(cache: &Cache) -> Result<PathBuf> {
     let folder = cache.dir("runner")?.join(&version_hash()[..16]);
     let package = folder.join("gistmill_runner");
@@ -359,9 +356,6 @@ impl Runner {
     }
 
     /// Ends the process on top of the stack.
-    ///
-    /// # Errors
-    /// Harness errors.
     pub fn close(&mut self) -> Result<()> {
         match self.ask(&Request::Close {}, Duration::from_mins(1))? {
             Answer::Closed {} | Answer::Died { .. } => Ok(()),

@@ -29,9 +29,6 @@ pub use reference::resolve_reference;
 const DEEPEST: usize = 16;
 
 /// Pins a `git` source.
-///
-/// # Errors
-/// See [`super::pin`].
 pub fn pin(
     context: &Context<'_>,
     slug: &RepoSlug,
@@ -71,7 +68,7 @@ pub fn pin(
 /// See [`super::checkout`].
 pub fn checkout(context: &Context<'_>, url: &str, reference: &str, target: &Path) -> Result<String> {
     let Location::Remote(remote) = Location::parse(url)? else {
-        return Err(Error::repository(format!("`{url}` is a folder of this machine")));
+        return Err(Error::repository(format!("`{url}` is a host path")));
     };
     let location = Location::Remote(Remote { anonymous: true, ..remote });
     let commit = if CommitSha::new(reference).is_ok() {

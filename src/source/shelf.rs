@@ -46,9 +46,6 @@ impl Shelf {
     }
 
     /// A new directory with an empty tree in it, in the same file system as all places.
-    ///
-    /// # Errors
-    /// IO errors.
     pub fn aside(&self) -> Result<Aside> {
         self.remove_abandoned()?;
         let failed = |error: std::io::Error| {
@@ -114,9 +111,6 @@ impl Place {
 
     /// Puts a finished source here. Whoever comes second keeps what the first one made: both are made from the same
     /// pin. What lies here and is not whole is set aside.
-    ///
-    /// # Errors
-    /// IO errors.
     pub fn put(&self, aside: Aside, mut pinned: Pinned) -> Result<Pinned> {
         pinned.tree = self.tree();
         store::write_sealed(&aside.directory.path().join(RECORD), &pinned)?;
