@@ -95,12 +95,14 @@ pub fn inject(
         text::parse(submission, |_| ()).map_err(unparsable)?;
         return as_submitted(Injection::None, None);
     };
-    let state = text::parse(submission, |parsed| examine(parsed, test, &read, modules)).map_err(unparsable)?;
+    let state =
+        text::parse(submission, |parsed| examine(parsed, test, &read, modules)).map_err(unparsable)?;
     match state {
         State::Missing => Err(NotInjected::Missing),
         State::Equal => as_submitted(Injection::Equal, Some(read.name)),
         State::Differs { bound } => {
-            let edited = text::parse(original.text, |source| adjusted(source, original.path, &read, modules, &bound));
+            let edited =
+                text::parse(original.text, |source| adjusted(source, original.path, &read, modules, &bound));
             let definition = edited.map_err(|reason| NotInjected::Original { reason })?;
             text::parse(submission, |parsed| replace(parsed, &read.name, &definition))
                 .map_err(unparsable)?
@@ -110,7 +112,9 @@ pub fn inject(
 }
 
 fn read_original(source: Parsed<'_>, path: &str, test: &TestName, modules: &Modules) -> Option<Original> {
-    let Found::Function { definition, function, name } = locate::locate(source.body, test) else { return None };
+    let Found::Function { definition, function, name } = locate::locate(source.body, test) else {
+        return None;
+    };
     let locals = locate::local_names(function);
     let bindings = Bindings::of_file(modules, path, source.body).without(&locals);
     let mut renamed = BTreeMap::new();
@@ -126,7 +130,8 @@ fn read_original(source: Parsed<'_>, path: &str, test: &TestName, modules: &Modu
 fn own_aliases(body: &[Stmt], bindings: &Bindings<'_>, found: &mut BTreeMap<String, String>) {
     for statement in body {
         if let Stmt::ImportFrom(import) = statement {
-            for alias in import.names.iter().filter(|alias| bindings.is_own_from(import, alias.name.as_str())) {
+            for alias in import.names.iter().filter(|alias| bindings.is_own_from(import, alias.name.as_str()))
+            {
                 let Some(local) = &alias.asname else { continue };
                 if local.as_str() != alias.name.as_str() && bindings.module(local.as_str()).is_none() {
                     found.insert(local.to_string(), alias.name.to_string());
@@ -156,7 +161,11 @@ fn examine(parsed: Parsed<'_>, test: &TestName, original: &Original, modules: &M
     let mut renamed = original.renamed.clone();
     renamed.retain(|local, _| !locals.contains(local));
     let lines = lines_of(definition, Reading { bindings: &bindings, renamed: &renamed }, Purpose::Equality);
-    if lines == original.lines { State::Equal } else { State::Differs { bound: locate::bound_names(parsed.body) } }
+    if lines == original.lines {
+        State::Equal
+    } else {
+        State::Differs { bound: locate::bound_names(parsed.body) }
+    }
 }
 
 /// A definition with adjusted names and imports: its text from the first decorator on, and what must be done to move it.
@@ -177,8 +186,13 @@ fn adjusted(
         return Definition { lines: Vec::new(), indentation: String::new() };
     };
     let bindings = Bindings::of_file(modules, path, source.body).without(&locate::local_names(function));
-    let mut adjust =
-        Adjust { bindings: &bindings, renamed: &original.renamed, bound, edits: Vec::new(), texts: Vec::new() };
+    let mut adjust = Adjust {
+        bindings: &bindings,
+        renamed: &original.renamed,
+        bound,
+        edits: Vec::new(),
+        texts: Vec::new(),
+    };
     adjust.visit_stmt(definition);
     adjust.edits.sort_by_key(|(range, _)| range.start());
     cut_lines(source, definition, &adjust)
@@ -206,7 +220,8 @@ fn cut_lines(source: Parsed<'_>, definition: &Stmt, adjust: &Adjust<'_>) -> Defi
             current.push_str(&source.text[at..end]);
             at = end;
             lines.push((std::mem::take(&mut current), moves));
-            moves = !adjust.texts.iter().any(|text| text.start().to_usize() < end && end < text.end().to_usize());
+            moves =
+                !adjust.texts.iter().any(|text| text.start().to_usize() < end && end < text.end().to_usize());
         }
     }
     Definition { lines, indentation }
@@ -227,7 +242,9 @@ impl Adjust<'_> {
     /// Cuts the modules off a dotted name. False where the name is none that begins with one.
     fn dotted(&mut self, expression: &Expr) -> bool {
         let Some((root, names)) = tree::chain(expression) else { return false };
-        let Some(module) = self.bindings.module(root).filter(|_| !self.bound.contains(root)) else { return false };
+        let Some(module) = self.bindings.module(root).filter(|_| !self.bound.contains(root)) else {
+            return false;
+        };
         let Some(used) = keys::within(module, &names, self.bindings) else { return true };
         let keep = (0..=used).rev().find(|at| self.bound.contains(names[*at])).unwrap_or(used);
         let mut at = expression;
@@ -294,7 +311,9 @@ impl<'a> Visitor<'a> for Adjust<'_> {
         match at {
             Expr::Name(name) => {
                 let renamed = self.renamed.get(name.id.as_str());
-                if let Some(new) = renamed.filter(|new| !self.bound.contains(&*name.id) && self.bound.contains(*new)) {
+                if let Some(new) =
+                    renamed.filter(|new| !self.bound.contains(&*name.id) && self.bound.contains(*new))
+                {
                     self.edits.push((name.range, new.clone()));
                 }
             }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use gistmill::environment::declarations::Files;
 use gistmill::environment::groups;
 use gistmill::environment::ini::Ini;
 use gistmill::environment::lock::Lock;
-use gistmill::environment::project::{Files, Project};
+use gistmill::environment::project::Project;
 use gistmill::environment::python::{self, Interpreter};
 use gistmill::environment::recipe::{Ladder, Outcome};
 use gistmill::environment::survey::Survey;

@@ -71,7 +71,8 @@ struct Repository {
 
 impl Repository {
     fn read() -> Self {
-        let examples: Examples = toml::from_str(include_str!("examples.toml")).expect("the examples are TOML");
+        let examples: Examples =
+            toml::from_str(include_str!("examples.toml")).expect("the examples are TOML");
         let modules: Modules = examples.modules.iter().cloned().collect();
         let files: Vec<_> =
             examples.files.iter().map(|file| File { path: &file.path, text: &file.text }).collect();
@@ -97,7 +98,8 @@ pub fn trials() -> Vec<Trial> {
     macro_rules! each {
         ($list:ident, $check:ident) => {
             for (number, example) in repository.examples.$list.iter().enumerate() {
-                let (of, name) = (Arc::clone(&repository), format!("{}: {}", stringify!($list), example.name));
+                let (of, name) =
+                    (Arc::clone(&repository), format!("{}: {}", stringify!($list), example.name));
                 trials.push(Trial::test(name, move || $check(&of, &of.examples.$list[number])));
             }
         };
@@ -117,9 +119,13 @@ pub fn trials() -> Vec<Trial> {
 }
 
 fn existence(repository: &Repository, example: &Existence) -> Result<(), Failed> {
-    let got = repository.corpus.line_existence(&repository.text(&example.text)).map_err(|why| format!("{why:?}"))?;
+    let got = repository
+        .corpus
+        .line_existence(&repository.text(&example.text))
+        .map_err(|why| format!("{why:?}"))?;
     agree("lines", got.rate, Ratio { part: example.found, whole: example.counted })?;
-    let found = got.lines.iter().filter(|line| matches!(line.existence, score::Existence::Found { .. })).count();
+    let found =
+        got.lines.iter().filter(|line| matches!(line.existence, score::Existence::Found { .. })).count();
     agree("lines that say where they are", found as u32, example.found)
 }
 
