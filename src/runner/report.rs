@@ -141,7 +141,7 @@ impl Attempted {
     /// # Errors
     /// Why it cannot be used, in words: it is malformed, or the runner failed in the process of the test.
     pub fn read(self) -> Result<GroupDone, String> {
-        let text = self.report.ok_or("the report of the attempt is malformed: it is no text")?;
+        let text = self.report.ok_or("the report of the attempt is malformed: it is not text")?;
         let mut done = GroupDone {
             cases: Vec::new(),
             exit: self.exit,
