@@ -52,6 +52,8 @@ struct Climb {
     collected: Vec<Collected>,
     /// What the virtual environment holds now.
     installed: Option<Lock>,
+    /// Whether what it holds has byte code.
+    is_compiled: bool,
     first_failure: Option<Failure>,
 }
 
@@ -90,11 +92,14 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
     };
     let (plan, _) = &climb.tried[best.number];
     let undeclared = undeclared(&best.report, &inputs.files, &mut notes)?;
-    if climb.installed.as_ref() != Some(&best.lock) {
+    let is_installed = climb.installed.as_ref() == Some(&best.lock);
+    if !is_installed {
         place.install(own.wheel.as_ref(), &best.lock)?;
     }
-    (inputs.progress)("compiling byte code");
-    place.compile(&best.report.files)?;
+    if !(is_installed && climb.is_compiled) {
+        place.compile(&inputs)?;
+    }
+    place.rewrite(&best.report.files)?;
 
     let mut rungs = climb.rungs;
     rungs[best.number].result = RungResult::Chosen {
@@ -253,6 +258,7 @@ impl Place<'_> {
             rungs: Vec::new(),
             collected: Vec::new(),
             installed: None,
+            is_compiled: false,
             first_failure: None,
         };
         while let Some(plan) = ladder.next(&climb.tried) {
@@ -309,9 +315,16 @@ impl Place<'_> {
             return Ok((lock, same.report.clone()));
         }
         (inputs.progress)(&format!("installing {} distributions", lock.len()));
+        let is_first = climb.collected.is_empty();
         climb.installed = None;
         self.install(own, &lock)?;
         climb.installed = Some(lock.clone());
+        // Collecting imports much of it. The first rung that can be installed is mostly the one that is chosen; after
+        // that it is compiled once, at the end.
+        climb.is_compiled = is_first;
+        if is_first {
+            self.compile(inputs)?;
+        }
         (inputs.progress)("collecting");
         let report = (inputs.gate)(&Candidate {
             python: &inputs.choice.interpreter.version,
@@ -333,12 +346,16 @@ impl Place<'_> {
         self.workshop.install("installing the dependencies", lock, own, target)
     }
 
-    /// Compiles byte code: of everything, and of test files as pytest rewrites them.
-    fn compile(&self, files: &[String]) -> Result<()> {
-        let tooling = &self.workshop.tooling;
+    /// Compiles byte code of the environment and of the tree.
+    fn compile(&self, inputs: &Inputs<'_>) -> Result<(), Trouble> {
+        (inputs.progress)("compiling byte code");
+        byte_code::compile(&self.workshop.tooling, &self.folder.join("venv"), &self.folder.join("tree"))
+    }
+
+    /// Compiles test files as pytest rewrites them.
+    fn rewrite(&self, files: &[String]) -> Result<()> {
         let (venv, tree) = (self.folder.join("venv"), self.folder.join("tree"));
-        byte_code::compile(tooling, &venv, &tree)?;
-        byte_code::rewrite(tooling, &venv, &tree, files)
+        byte_code::rewrite(&self.workshop.tooling, &venv, &tree, files)
     }
 
     /// The tree must be the pinned one, with what the build added and nothing else.
