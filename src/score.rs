@@ -22,7 +22,8 @@ mod verdict;
 use serde::{Deserialize, Serialize};
 
 pub use average::{
-    Cases, ClassShare, Mean, Row, Submitted, Summary, mean_of_means, summarize, summarize_by, weighted_baseline, wilson,
+    Cases, ClassShare, Mean, Row, Submitted, Summary, mean_of_means, summarize, summarize_by,
+    weighted_baseline, wilson,
 };
 pub use compare::{ComparedCase, Comparison, Masks, RunDifference, compare};
 pub use execution::{ExecutedLine, Execution, LineExecution, line_execution};
@@ -61,3 +62,6 @@ impl Ratio {
         Ratio { part: self.part + u32::from(counts), whole: self.whole + 1 }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -212,12 +212,35 @@ mod tests {
         let runtime = Some(ErrorClass::PytestRuntimeError);
         let cases = |passed, total| Some(Cases { passed, total });
         vec![
-            Row { execution: percent(80), existence: percent(100), test_f1: Some(1.0), cases: cases(2, 2), ..row(Readable, Some(true), None) },
-            Row { execution: percent(10), existence: percent(50), test_f1: Some(0.5), cases: cases(1, 4), ..row(Readable, Some(false), runtime) },
+            Row {
+                execution: percent(80),
+                existence: percent(100),
+                test_f1: Some(1.0),
+                cases: cases(2, 2),
+                ..row(Readable, Some(true), None)
+            },
+            Row {
+                execution: percent(10),
+                existence: percent(50),
+                test_f1: Some(0.5),
+                cases: cases(1, 4),
+                ..row(Readable, Some(false), runtime)
+            },
             Row { test_f1: Some(0.0), ..row(Nothing, Some(false), Some(ErrorClass::FileCreationFailure)) },
             Row { test_f1: Some(0.0), ..row(Unparsable, Some(false), runtime) },
-            Row { execution: percent(60), existence: percent(90), test_f1: Some(1.0), cases: cases(3, 3), ..row(Readable, Some(true), None) },
-            Row { existence: percent(7), test_f1: Some(1.0), cases: cases(0, 9), ..row(Readable, None, None) },
+            Row {
+                execution: percent(60),
+                existence: percent(90),
+                test_f1: Some(1.0),
+                cases: cases(3, 3),
+                ..row(Readable, Some(true), None)
+            },
+            Row {
+                existence: percent(7),
+                test_f1: Some(1.0),
+                cases: cases(0, 9),
+                ..row(Readable, None, None)
+            },
         ]
     }
 
@@ -255,13 +278,30 @@ mod tests {
         let whole = BTreeMap::from([("a", setting(0.4)), ("b", setting(0.5))]);
         assert!((weighted_baseline(&subset, &whole).unwrap() - 0.425).abs() < 1e-12);
         assert_eq!(weighted_baseline(&BTreeMap::from([("c", 1)]), &whole), None);
-        let counts = [(ErrorClass::ImportError, 2), (ErrorClass::FileCreationFailure, 1), (ErrorClass::MissingTestFunction, 4), (ErrorClass::PytestRuntimeError, 3)];
-        let rows = counts.iter().flat_map(|(class, n)| vec![row(Submitted::Readable, Some(false), Some(*class)); *n]);
+        let counts = [
+            (ErrorClass::ImportError, 2),
+            (ErrorClass::FileCreationFailure, 1),
+            (ErrorClass::MissingTestFunction, 4),
+            (ErrorClass::PytestRuntimeError, 3),
+        ];
+        let rows = counts
+            .iter()
+            .flat_map(|(class, n)| vec![row(Submitted::Readable, Some(false), Some(*class)); *n]);
         let rows: Vec<Row> = rows.collect();
         let shares = summarize(&rows).classes;
-        let shown: Vec<_> = shares.iter().map(|it| (it.n, it.share.map(|share| format!("{:.1}", share * 100.0)))).collect();
+        let shown: Vec<_> =
+            shares.iter().map(|it| (it.n, it.share.map(|share| format!("{:.1}", share * 100.0)))).collect();
         let percent = |text: &str| Some(text.to_owned());
-        assert_eq!(shown, [(2, percent("20.0")), (1, percent("10.0")), (4, percent("40.0")), (3, percent("30.0")), (0, percent("0.0"))]);
+        assert_eq!(
+            shown,
+            [
+                (2, percent("20.0")),
+                (1, percent("10.0")),
+                (4, percent("40.0")),
+                (3, percent("30.0")),
+                (0, percent("0.0"))
+            ]
+        );
     }
 
     #[test]

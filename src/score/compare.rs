@@ -46,7 +46,8 @@ impl Masks<'_> {
 
     /// The full name of an exception without the module of a class of the repository.
     pub fn exception<'n>(&self, name: &'n str) -> &'n str {
-        let own = [SUBMISSION, self.test_module].into_iter().filter(|module| starts_with_module(name, module));
+        let own =
+            [SUBMISSION, self.test_module].into_iter().filter(|module| starts_with_module(name, module));
         let cut = own.map(str::len).chain(self.modules.longest_prefix(name)).max();
         cut.and_then(|cut| name.get(cut + 1..)).unwrap_or(name)
     }
@@ -77,8 +78,10 @@ impl Masks<'_> {
 
     /// How much of a name is masked. A single word could be anything, unless it can only be the test's module.
     fn masked(&self, name: &str) -> Option<usize> {
-        let special = [SUBMISSION, self.test_module].into_iter().filter(|module| starts_with_module(name, module));
-        let own = self.modules.longest_prefix(name).filter(|length| *length < name.len() || name.contains('.'));
+        let special =
+            [SUBMISSION, self.test_module].into_iter().filter(|module| starts_with_module(name, module));
+        let own =
+            self.modules.longest_prefix(name).filter(|length| *length < name.len() || name.contains('.'));
         special.map(str::len).chain(own).max()
     }
 }
@@ -241,7 +244,8 @@ fn case(name: &str, golden: &CaseResult, seen: &CaseResult, masks: &Masks<'_>) -
         };
         return differs(difference, golden.outcome.as_str(), seen.outcome.as_str());
     }
-    let exception = |case: &CaseResult| case.exception.as_deref().map(|name| masks.exception(name).to_owned());
+    let exception =
+        |case: &CaseResult| case.exception.as_deref().map(|name| masks.exception(name).to_owned());
     let (expected, found) = (exception(golden), exception(seen));
     if expected != found {
         let (expected, found) = (expected.unwrap_or_default(), found.unwrap_or_default());
@@ -298,7 +302,15 @@ mod tests {
                 assert_eq!(masks.output(original), masks.output(moved));
                 assert_ne!(original, masks.output(original));
             }
-            for kept in ["tiny is small", "a.tiny.core", "/x/tiny.core", "tinyness.core", "concisely", "<root>/other.py:3", "x.py"] {
+            for kept in [
+                "tiny is small",
+                "a.tiny.core",
+                "/x/tiny.core",
+                "tinyness.core",
+                "concisely",
+                "<root>/other.py:3",
+                "x.py",
+            ] {
                 assert_eq!(masks.output(kept), kept);
             }
             assert_eq!(masks.output("see tiny.core."), "see <module>.");
@@ -323,8 +335,14 @@ mod tests {
 
     #[test]
     fn the_first_difference_is_told() {
-        let golden = [result("tests/t.py::a", Outcome::Passed, None, "1\n"), result("tests/t.py::b[x::y]", Outcome::Passed, None, "")];
-        let alike = [result("concise.py::b[x::y]", Outcome::Passed, None, ""), result("concise.py::a", Outcome::Passed, None, "1\n")];
+        let golden = [
+            result("tests/t.py::a", Outcome::Passed, None, "1\n"),
+            result("tests/t.py::b[x::y]", Outcome::Passed, None, ""),
+        ];
+        let alike = [
+            result("concise.py::b[x::y]", Outcome::Passed, None, ""),
+            result("concise.py::a", Outcome::Passed, None, "1\n"),
+        ];
         assert_eq!(difference(&golden, &Exit::Finished, &alike), None);
         assert_eq!(difference(&golden, &Exit::Finished, &[]), Some(RunDifference::CollectionError));
         assert_eq!(difference(&golden, &Exit::Exited { code: 0 }, &[]), Some(RunDifference::Crash));
@@ -344,10 +362,19 @@ mod tests {
 
     #[test]
     fn cases_are_counted() {
-        let golden = [result("t.py::a", Outcome::Passed, None, "tiny.core"), result("t.py::b", Outcome::Passed, None, "")];
-        let seen = [result("concise.py::a", Outcome::Passed, None, "concise"), result("concise.py::b", Outcome::Failed, None, "")];
+        let golden = [
+            result("t.py::a", Outcome::Passed, None, "tiny.core"),
+            result("t.py::b", Outcome::Passed, None, ""),
+        ];
+        let seen = [
+            result("concise.py::a", Outcome::Passed, None, "concise"),
+            result("concise.py::b", Outcome::Failed, None, ""),
+        ];
         let all = with_masks(|masks| compare(&golden, &Exit::Finished, &seen, masks));
-        assert_eq!((all.n_cases, all.passed_cases, all.agreeing_cases, all.masked, all.ran), (2, 1, 1, 1, true));
+        assert_eq!(
+            (all.n_cases, all.passed_cases, all.agreeing_cases, all.masked, all.ran),
+            (2, 1, 1, 1, true)
+        );
         assert_eq!(all.difference, Some(RunDifference::Failed));
     }
 }

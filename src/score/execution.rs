@@ -49,7 +49,8 @@ pub fn line_execution(evaluated: &str, events: &BTreeSet<u32>) -> Result<LineExe
         let ran = |first: u32, last: u32| events.range(first..=last).next().is_some();
         let cut = units::cut(parsed, &Bindings::by_name(&modules));
         let lines = cut.units.iter().map(|unit| {
-            let counts = matches!(unit.kind.line_type(), LineType::Executable | LineType::Import) && !unit.free;
+            let counts =
+                matches!(unit.kind.line_type(), LineType::Executable | LineType::Import) && !unit.free;
             let execution = match (counts, ran(unit.first, unit.last)) {
                 (false, _) => Execution::NotCounted,
                 (true, false) => Execution::Missed,

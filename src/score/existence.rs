@@ -25,7 +25,9 @@ pub enum Existence {
     /// The rate does not look at such lines.
     NotCounted,
     Missing,
-    Found { place: Place },
+    Found {
+        place: Place,
+    },
 }
 
 /// A logical line of a submission.
@@ -175,7 +177,8 @@ impl Corpus {
 
     /// Where each line is found.
     fn compare(&self, cut: &Cut, counts: ControlFlow) -> Vec<Option<At>> {
-        let mut tree = Tree { cut, own: vec![Vec::new(); cut.blocks.len()], inner: vec![Vec::new(); cut.blocks.len()] };
+        let mut tree =
+            Tree { cut, own: vec![Vec::new(); cut.blocks.len()], inner: vec![Vec::new(); cut.blocks.len()] };
         let mut found = vec![None; cut.units.len()];
         for (number, unit) in cut.units.iter().enumerate().filter(|(_, unit)| unit.kind.is_counted(counts)) {
             match unit.block {
@@ -241,7 +244,8 @@ impl Index {
         match &unit.keys {
             Keys::Any(keys) => keys.iter().find_map(|key| self.keys.get(key)).copied(),
             Keys::Body(body) => {
-                let holds = |other: &HashSet<Key>| body.is_empty() || body.iter().any(|key| other.contains(key));
+                let holds =
+                    |other: &HashSet<Key>| body.is_empty() || body.iter().any(|key| other.contains(key));
                 self.others.iter().find(|(other, _)| holds(other)).map(|(_, at)| *at)
             }
             Keys::None | Keys::Header(_) => None,

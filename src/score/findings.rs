@@ -174,7 +174,14 @@ impl<'a> Walk<'_, 'a> {
                 let module = self.bindings.absolute(import);
                 let names = import.names.iter().map(|alias| {
                     let is_own = self.bindings.is_own_from(import, alias.name.as_str());
-                    (is_own, format!("{}{}", ".".repeat(import.level as usize), joined(&module, alias.name.as_str())))
+                    (
+                        is_own,
+                        format!(
+                            "{}{}",
+                            ".".repeat(import.level as usize),
+                            joined(&module, alias.name.as_str())
+                        ),
+                    )
                 });
                 names.collect()
             }
@@ -288,10 +295,13 @@ impl<'a> Walk<'_, 'a> {
             self.add(FindingKind::DynamicImport, at.start(), module);
         }
         let last = name.rsplit('.').next().unwrap_or_default();
-        let changes = name.rsplit_once('.').is_some_and(|(list, method)| {
-            IMPORT_PATHS.contains(&list) && CHANGES.contains(&method)
-        });
-        if changes || name == "site.addsitedir" || matches!(last, "spec_from_file_location" | "SourceFileLoader") {
+        let changes = name
+            .rsplit_once('.')
+            .is_some_and(|(list, method)| IMPORT_PATHS.contains(&list) && CHANGES.contains(&method));
+        if changes
+            || name == "site.addsitedir"
+            || matches!(last, "spec_from_file_location" | "SourceFileLoader")
+        {
             self.add(FindingKind::PathTrick, at.start(), name.clone());
         }
         if SPAWNS.iter().any(|spawns| name.starts_with(spawns)) {
@@ -320,7 +330,9 @@ impl<'a> Walk<'_, 'a> {
             (_, "setitem", [target, key, ..]) if is_modules(self, target) => {
                 self.registered(at, constant(key, SUMMANDS));
             }
-            (_, "dict", [target, Expr::Dict(dict), ..]) if is_modules(self, target) => self.registered_keys(at, dict),
+            (_, "dict", [target, Expr::Dict(dict), ..]) if is_modules(self, target) => {
+                self.registered_keys(at, dict)
+            }
             _ => {}
         }
     }
@@ -408,7 +420,9 @@ fn is_main_guard(test: &Expr) -> bool {
 fn is_type_checking(test: &Expr) -> bool {
     match test {
         Expr::Name(name) => name.id.as_str() == "TYPE_CHECKING",
-        Expr::Attribute(attribute) => attribute.attr.as_str() == "TYPE_CHECKING" && attribute.value.is_name_expr(),
+        Expr::Attribute(attribute) => {
+            attribute.attr.as_str() == "TYPE_CHECKING" && attribute.value.is_name_expr()
+        }
         _ => false,
     }
 }
@@ -442,57 +456,98 @@ mod tests {
     #[test]
     fn imports_of_the_repository_are_found_wherever_they_stand() {
         let kind = FindingKind::ImportStatement;
-        one(kind, "tiny", &["import tiny", "def f():\n  import os, tiny as t", "try:\n import tiny\nexcept E: pass"]);
-        one(kind, "tiny.unknown.x", &["from tiny.unknown import x", "class A:\n  from tiny.unknown import x as y"]);
+        one(
+            kind,
+            "tiny",
+            &["import tiny", "def f():\n  import os, tiny as t", "try:\n import tiny\nexcept E: pass"],
+        );
+        one(
+            kind,
+            "tiny.unknown.x",
+            &["from tiny.unknown import x", "class A:\n  from tiny.unknown import x as y"],
+        );
         one(kind, "tiny.*", &["from tiny import *"]);
         one(kind, ".tiny.Box", &["from .tiny import Box"]);
         one(kind, "space.one", &["from space import one", "import space.one"]);
-        one(kind, "tiny", &["if not TYPE_CHECKING:\n  import tiny", "if TYPE_CHECKING or f():\n  import tiny"]);
+        one(
+            kind,
+            "tiny",
+            &["if not TYPE_CHECKING:\n  import tiny", "if TYPE_CHECKING or f():\n  import tiny"],
+        );
         one(kind, "tiny", &["if TYPE_CHECKING:\n  pass\nelse:\n  import tiny"]);
         nothing(&["import tinyness, os", "from space import two", "if typing.TYPE_CHECKING:\n  import tiny"]);
     }
 
     #[test]
     fn copies_that_dependencies_carry_are_found() {
-        one(FindingKind::VendoredCopy, "pip._vendor.tiny", &["import pip._vendor.tiny", "from pip._vendor import tiny"]);
+        one(
+            FindingKind::VendoredCopy,
+            "pip._vendor.tiny",
+            &["import pip._vendor.tiny", "from pip._vendor import tiny"],
+        );
         nothing(&["import pip._vendor.other"]);
     }
 
     #[test]
     fn other_ways_to_the_repository_are_flagged() {
-        one(FindingKind::DynamicImport, "tiny.core", &[
-            "__import__('tiny.core')",
-            "from importlib import import_module as f\nf('ti' + 'ny.core')",
-            "import pytest\npytest.importorskip(modname='tiny.core')",
-        ]);
+        one(
+            FindingKind::DynamicImport,
+            "tiny.core",
+            &[
+                "__import__('tiny.core')",
+                "from importlib import import_module as f\nf('ti' + 'ny.core')",
+                "import pytest\npytest.importorskip(modname='tiny.core')",
+            ],
+        );
         one(FindingKind::PathTrick, "sys.path.insert", &["import sys\nsys.path.insert(0, 'x')"]);
-        one(FindingKind::PathTrick, "sys.path", &["import sys\nsys.path[:0] = ['x']", "from sys import path\nimport sys\nsys.path += []"]);
+        one(
+            FindingKind::PathTrick,
+            "sys.path",
+            &["import sys\nsys.path[:0] = ['x']", "from sys import path\nimport sys\nsys.path += []"],
+        );
         one(FindingKind::PathTrick, "PYTHONPATH", &["import os\nos.environ['PYTHONPATH'] = 'x'"]);
         one(FindingKind::ReadsTree, "/testbed/src", &["open('/testbed/src')"]);
         one(FindingKind::ReadsTree, "src/tiny/core.py", &["open('src/tiny/core.py')"]);
         one(FindingKind::Spawns, "subprocess.run", &["from subprocess import run\ndef f():\n  run(x)"]);
-        nothing(&["print(sys.path)", "open('/testbeds')", "open('data.json')", "importlib.import_module('json')"]);
+        nothing(&[
+            "print(sys.path)",
+            "open('/testbeds')",
+            "open('data.json')",
+            "importlib.import_module('json')",
+        ]);
     }
 
     #[test]
     fn faked_modules_and_patched_tools_are_found() {
-        one(FindingKind::RegistersRepositoryModule, "tiny.core", &[
-            "import sys\nsys.modules['tiny.core'] = x",
-            "import sys as s\ns.modules.setdefault('tiny.core', x)",
-            "from sys import modules\nmodules.update({'a': 1, 'tiny.core': x})",
-            "from unittest import mock\nwith mock.patch.dict('sys.modules', {'tiny.core': x}): pass",
-            "import sys\ndef f(monkeypatch):\n  monkeypatch.setitem(sys.modules, 'tiny.core', x)",
-        ]);
-        one(FindingKind::PatchesTestTools, "_pytest.python.Function.runtest", &[
-            "import _pytest.python\n_pytest.python.Function.runtest = x",
-            "from _pytest.python import Function\nsetattr(Function, 'runtest', x)",
-        ]);
+        one(
+            FindingKind::RegistersRepositoryModule,
+            "tiny.core",
+            &[
+                "import sys\nsys.modules['tiny.core'] = x",
+                "import sys as s\ns.modules.setdefault('tiny.core', x)",
+                "from sys import modules\nmodules.update({'a': 1, 'tiny.core': x})",
+                "from unittest import mock\nwith mock.patch.dict('sys.modules', {'tiny.core': x}): pass",
+                "import sys\ndef f(monkeypatch):\n  monkeypatch.setitem(sys.modules, 'tiny.core', x)",
+            ],
+        );
+        one(
+            FindingKind::PatchesTestTools,
+            "_pytest.python.Function.runtest",
+            &[
+                "import _pytest.python\n_pytest.python.Function.runtest = x",
+                "from _pytest.python import Function\nsetattr(Function, 'runtest', x)",
+            ],
+        );
         nothing(&["import sys\nsys.modules['other'] = x", "import sys\nx = sys.modules['tiny']"]);
     }
 
     #[test]
     fn leftovers_are_flagged() {
-        one(FindingKind::MainGuard, "__main__", &["if '__main__' == __name__: pass", "if __name__ == '__main__': pass"]);
+        one(
+            FindingKind::MainGuard,
+            "__main__",
+            &["if '__main__' == __name__: pass", "if __name__ == '__main__': pass"],
+        );
         assert_eq!(found("class TestA:\n  def test_a(self): pass\n  def helper(self): pass\n"), []);
         one(FindingKind::LeftoverTest, "TestA::test_b", &["class TestA:\n  def test_b(self): pass\n"]);
         one(FindingKind::LeftoverTest, "test_a", &["def test_a(): pass\n"]);

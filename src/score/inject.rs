@@ -75,7 +75,10 @@ impl Evaluated {
 struct Original {
     name: TestName,
     lines: Vec<TestLine>,
+    /// Names that may stand for another one, by imports of the module or of the test.
     renamed: BTreeMap<String, String>,
+    /// Those by imports of the module alone; those of the test become assignments.
+    of_module: BTreeMap<String, String>,
 }
 
 /// Puts the original test into a submission.
@@ -95,12 +98,14 @@ pub fn inject(
         text::parse(submission, |_| ()).map_err(unparsable)?;
         return as_submitted(Injection::None, None);
     };
-    let state = text::parse(submission, |parsed| examine(parsed, test, &read, modules)).map_err(unparsable)?;
+    let state =
+        text::parse(submission, |parsed| examine(parsed, test, &read, modules)).map_err(unparsable)?;
     match state {
         State::Missing => Err(NotInjected::Missing),
         State::Equal => as_submitted(Injection::Equal, Some(read.name)),
         State::Differs { bound } => {
-            let edited = text::parse(original.text, |source| adjusted(source, original.path, &read, modules, &bound));
+            let edited =
+                text::parse(original.text, |source| adjusted(source, original.path, &read, modules, &bound));
             let definition = edited.map_err(|reason| NotInjected::Original { reason })?;
             text::parse(submission, |parsed| replace(parsed, &read.name, &definition))
                 .map_err(unparsable)?
@@ -110,31 +115,45 @@ pub fn inject(
 }
 
 fn read_original(source: Parsed<'_>, path: &str, test: &TestName, modules: &Modules) -> Option<Original> {
-    let Found::Function { definition, function, name } = locate::locate(source.body, test) else { return None };
+    let Found::Function { definition, function, name } = locate::locate(source.body, test) else {
+        return None;
+    };
     let locals = locate::local_names(function);
     let bindings = Bindings::of_file(modules, path, source.body).without(&locals);
-    let mut renamed = BTreeMap::new();
-    own_aliases(source.body, &bindings, &mut renamed);
     let bound = locate::bound_names(source.body);
     // A name that is also something else in this file cannot stand for the alias.
-    renamed.retain(|local, name| !locals.contains(local) && !locals.contains(name) && !bound.contains(name));
+    let is_free = |name: &str| !locals.contains(name);
+    let mut of_module = own_aliases(source.body, &bindings);
+    of_module.retain(|local, name| is_free(local) && is_free(name) && !bound.contains(name));
+    let mut renamed = own_aliases(&function.body, &bindings);
+    renamed.retain(|local, name| is_free(local) && is_free(name) && !bound.contains(name));
+    renamed.extend(of_module.clone());
     let lines = lines_of(definition, Reading { bindings: &bindings, renamed: &renamed }, Purpose::Equality);
-    Some(Original { name, lines, renamed })
+    Some(Original { name, lines, renamed, of_module })
 }
 
-/// Local name → name, of every `from repository import name as local`.
-fn own_aliases(body: &[Stmt], bindings: &Bindings<'_>, found: &mut BTreeMap<String, String>) {
+/// Local name → name, of every `from repository import name as local` outside functions and classes within the body.
+fn own_aliases(body: &[Stmt], bindings: &Bindings<'_>) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
     for statement in body {
-        if let Stmt::ImportFrom(import) = statement {
-            for alias in import.names.iter().filter(|alias| bindings.is_own_from(import, alias.name.as_str())) {
-                let Some(local) = &alias.asname else { continue };
-                if local.as_str() != alias.name.as_str() && bindings.module(local.as_str()).is_none() {
-                    found.insert(local.to_string(), alias.name.to_string());
+        match statement {
+            Stmt::FunctionDef(_) | Stmt::ClassDef(_) => {}
+            Stmt::ImportFrom(import) => {
+                for alias in
+                    import.names.iter().filter(|alias| bindings.is_own_from(import, alias.name.as_str()))
+                {
+                    let Some(local) = &alias.asname else { continue };
+                    if local.as_str() != alias.name.as_str() && bindings.module(local.as_str()).is_none() {
+                        found.insert(local.to_string(), alias.name.to_string());
+                    }
                 }
             }
+            _ => {
+                tree::bodies(statement).into_iter().for_each(|body| found.extend(own_aliases(body, bindings)))
+            }
         }
-        tree::bodies(statement).into_iter().for_each(|body| own_aliases(body, bindings, found));
     }
+    found
 }
 
 enum State {
@@ -156,7 +175,11 @@ fn examine(parsed: Parsed<'_>, test: &TestName, original: &Original, modules: &M
     let mut renamed = original.renamed.clone();
     renamed.retain(|local, _| !locals.contains(local));
     let lines = lines_of(definition, Reading { bindings: &bindings, renamed: &renamed }, Purpose::Equality);
-    if lines == original.lines { State::Equal } else { State::Differs { bound: locate::bound_names(parsed.body) } }
+    if lines == original.lines {
+        State::Equal
+    } else {
+        State::Differs { bound: locate::bound_names(parsed.body) }
+    }
 }
 
 /// A definition with adjusted names and imports: its text from the first decorator on, and what must be done to move it.
@@ -177,8 +200,13 @@ fn adjusted(
         return Definition { lines: Vec::new(), indentation: String::new() };
     };
     let bindings = Bindings::of_file(modules, path, source.body).without(&locate::local_names(function));
-    let mut adjust =
-        Adjust { bindings: &bindings, renamed: &original.renamed, bound, edits: Vec::new(), texts: Vec::new() };
+    let mut adjust = Adjust {
+        bindings: &bindings,
+        renamed: &original.of_module,
+        bound,
+        edits: Vec::new(),
+        texts: Vec::new(),
+    };
     adjust.visit_stmt(definition);
     adjust.edits.sort_by_key(|(range, _)| range.start());
     cut_lines(source, definition, &adjust)
@@ -206,7 +234,8 @@ fn cut_lines(source: Parsed<'_>, definition: &Stmt, adjust: &Adjust<'_>) -> Defi
             current.push_str(&source.text[at..end]);
             at = end;
             lines.push((std::mem::take(&mut current), moves));
-            moves = !adjust.texts.iter().any(|text| text.start().to_usize() < end && end < text.end().to_usize());
+            moves =
+                !adjust.texts.iter().any(|text| text.start().to_usize() < end && end < text.end().to_usize());
         }
     }
     Definition { lines, indentation }
@@ -227,7 +256,9 @@ impl Adjust<'_> {
     /// Cuts the modules off a dotted name. False where the name is none that begins with one.
     fn dotted(&mut self, expression: &Expr) -> bool {
         let Some((root, names)) = tree::chain(expression) else { return false };
-        let Some(module) = self.bindings.module(root).filter(|_| !self.bound.contains(root)) else { return false };
+        let Some(module) = self.bindings.module(root).filter(|_| !self.bound.contains(root)) else {
+            return false;
+        };
         let Some(used) = keys::within(module, &names, self.bindings) else { return true };
         let keep = (0..=used).rev().find(|at| self.bound.contains(names[*at])).unwrap_or(used);
         let mut at = expression;
@@ -294,7 +325,9 @@ impl<'a> Visitor<'a> for Adjust<'_> {
         match at {
             Expr::Name(name) => {
                 let renamed = self.renamed.get(name.id.as_str());
-                if let Some(new) = renamed.filter(|new| !self.bound.contains(&*name.id) && self.bound.contains(*new)) {
+                if let Some(new) =
+                    renamed.filter(|new| !self.bound.contains(&*name.id) && self.bound.contains(*new))
+                {
                     self.edits.push((name.range, new.clone()));
                 }
             }

@@ -8,7 +8,9 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
-use ruff_python_ast::comparable::{ComparableArguments, ComparableExpr, ComparableParameters, ComparablePattern, ComparableStmt};
+use ruff_python_ast::comparable::{
+    ComparableArguments, ComparableExpr, ComparableParameters, ComparablePattern, ComparableStmt,
+};
 use ruff_python_ast::visitor::transformer::{self, Transformer};
 use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Arguments, Expr, ExprContext, ExprName, Parameters, Pattern, Stmt};
@@ -110,13 +112,16 @@ fn key(parts: &[Part<'_>], reading: Option<Reading<'_>>) -> Key {
             Part::Text(text) => text.hash(&mut hash),
             Part::Key(key) => key.hash(&mut hash),
             Part::Expression(node) => {
-                ComparableExpr::from(&*changed(reading, node, |it, node| it.visit_expr(node))).hash(&mut hash);
+                ComparableExpr::from(&*changed(reading, node, |it, node| it.visit_expr(node)))
+                    .hash(&mut hash);
             }
             Part::Statement(node) => {
-                ComparableStmt::from(&*changed(reading, node, |it, node| it.visit_stmt(node))).hash(&mut hash);
+                ComparableStmt::from(&*changed(reading, node, |it, node| it.visit_stmt(node)))
+                    .hash(&mut hash);
             }
             Part::Pattern(node) => {
-                ComparablePattern::from(&*changed(reading, node, |it, node| it.visit_pattern(node))).hash(&mut hash);
+                ComparablePattern::from(&*changed(reading, node, |it, node| it.visit_pattern(node)))
+                    .hash(&mut hash);
             }
             Part::Parameters(node) => {
                 let node = changed(reading, node, |it, node| it.visit_parameters(node));
@@ -132,7 +137,11 @@ fn key(parts: &[Part<'_>], reading: Option<Reading<'_>>) -> Key {
     Key(digest.iter().take(16).fold(0, |key, byte| key << 8 | u128::from(*byte)))
 }
 
-fn changed<'a, N: Clone>(reading: Option<Reading<'_>>, node: &'a N, visit: impl Fn(&Strip<'_>, &mut N)) -> Cow<'a, N> {
+fn changed<'a, N: Clone>(
+    reading: Option<Reading<'_>>,
+    node: &'a N,
+    visit: impl Fn(&Strip<'_>, &mut N),
+) -> Cow<'a, N> {
     let Some(reading) = reading else { return Cow::Borrowed(node) };
     let mut node = node.clone();
     visit(&Strip(reading), &mut node);

@@ -89,7 +89,9 @@ fn in_lineage<'a>(module: &'a [Stmt], class: &'a StmtClassDef, test: &TestName) 
         for base in class.arguments.iter().flat_map(|arguments| &arguments.args) {
             let known = match base {
                 Expr::Name(name) if name.id.as_str() == "object" => continue,
-                Expr::Name(name) => class_in(module, &name.id).map(|class| (class, vec![name.id.to_string()])),
+                Expr::Name(name) => {
+                    class_in(module, &name.id).map(|class| (class, vec![name.id.to_string()]))
+                }
                 _ => None,
             };
             match known {
@@ -217,7 +219,10 @@ mod tests {
         assert_eq!(found("def test(): pass\nif x:\n    def test(): pass\n", "test"), "test 3");
         assert_eq!(found("try:\n    import x\nexcept E:\n    def test(): pass\n", "test"), "test 4");
         assert_eq!(found("class T:\n    def test(self): pass\nclass T: pass\n", "T::test"), "missing");
-        assert_eq!(found("class T:\n  class U:\n    async def test(self): pass\n", "T::U::test"), "T::U::test 3");
+        assert_eq!(
+            found("class T:\n  class U:\n    async def test(self): pass\n", "T::U::test"),
+            "T::U::test 3"
+        );
         assert_eq!(found("def f():\n    def test(): pass\n", "test"), "missing");
         assert_eq!(found("def test(): pass\nclass test: pass\n", "test"), "missing");
     }

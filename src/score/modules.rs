@@ -39,7 +39,9 @@ impl Modules {
         let own = dotted.strip_suffix(".__init__").unwrap_or(&dotted);
         let from = std::iter::once(0).chain(own.match_indices('.').map(|(at, _)| at + 1));
         let start = from.into_iter().find(|at| self.contains(&own[*at..])).unwrap_or(0);
-        dotted[start.min(dotted.len())..].rsplit_once('.').map_or_else(String::new, |(package, _)| package.to_owned())
+        dotted[start.min(dotted.len())..]
+            .rsplit_once('.')
+            .map_or_else(String::new, |(package, _)| package.to_owned())
     }
 
     fn roots(&self) -> impl Iterator<Item = &String> {
@@ -125,11 +127,16 @@ impl<'m> Bindings<'m> {
     fn collect(&self, body: &[Stmt], depth: u32, found: &mut Vec<(u32, String, String)>) {
         for statement in body {
             match statement {
-                Stmt::Import(import) => found.extend(self.of_import(import).map(|(name, module)| (depth, name, module))),
-                Stmt::ImportFrom(import) => {
-                    found.extend(self.of_from(import).into_iter().map(|(name, module)| (depth, name, module)));
+                Stmt::Import(import) => {
+                    found.extend(self.of_import(import).map(|(name, module)| (depth, name, module)))
                 }
-                _ => tree::bodies(statement).into_iter().for_each(|body| self.collect(body, depth + 1, found)),
+                Stmt::ImportFrom(import) => {
+                    found
+                        .extend(self.of_from(import).into_iter().map(|(name, module)| (depth, name, module)));
+                }
+                _ => {
+                    tree::bodies(statement).into_iter().for_each(|body| self.collect(body, depth + 1, found))
+                }
             }
         }
     }
@@ -169,7 +176,8 @@ mod tests {
 
     #[test]
     fn folders_above_the_packages_are_no_part_of_a_package() {
-        let modules: Modules = ["tiny", "tiny.core", "tiny.inner", "tiny.inner.deep", "tests.test_a"].into_iter().collect();
+        let modules: Modules =
+            ["tiny", "tiny.core", "tiny.inner", "tiny.inner.deep", "tests.test_a"].into_iter().collect();
         for (path, package) in [
             ("tiny/__init__.py", "tiny"),
             ("tiny/core.py", "tiny"),

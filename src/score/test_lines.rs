@@ -57,7 +57,9 @@ impl Reader<'_> {
                 Stmt::FunctionDef(_) | Stmt::ClassDef(_) => self.definition(statement, depth),
                 Stmt::If(branch) => self.branches(branch, depth),
                 Stmt::Try(attempt) => self.attempt(attempt, depth),
-                Stmt::For(_) | Stmt::While(_) | Stmt::With(_) | Stmt::Match(_) => self.compound(statement, depth),
+                Stmt::For(_) | Stmt::While(_) | Stmt::With(_) | Stmt::Match(_) => {
+                    self.compound(statement, depth)
+                }
                 _ => self.push(depth, &[Part::Text("statement"), Part::Statement(statement)]),
             }
         }
@@ -90,7 +92,8 @@ impl Reader<'_> {
             }
             Stmt::ImportFrom(import) => {
                 let module = import.module.as_ref().map(|module| module.as_str());
-                let names = import.names.iter().filter(|alias| !bindings.is_own_from(import, alias.name.as_str()));
+                let names =
+                    import.names.iter().filter(|alias| !bindings.is_own_from(import, alias.name.as_str()));
                 names.map(|alias| (module, alias)).collect()
             }
             _ => Vec::new(),
@@ -215,7 +218,9 @@ pub fn test_overlap(
     modules: &Modules,
 ) -> Result<Option<Overlap>, Unreadable> {
     let read = text::parse(original.text, |parsed| {
-        let Found::Function { definition, function, name } = locate::locate(parsed.body, test) else { return None };
+        let Found::Function { definition, function, name } = locate::locate(parsed.body, test) else {
+            return None;
+        };
         let bindings = Bindings::of_file(modules, original.path, parsed.body);
         Some((counts(definition, function, bindings), name))
     })?;
@@ -227,7 +232,8 @@ pub fn test_overlap(
         Found::Undefined | Found::Missing => HashMap::new(),
     });
     let submitted = submitted.unwrap_or_default();
-    let common = original.iter().map(|(key, count)| (*count).min(submitted.get(key).copied().unwrap_or_default()));
+    let common =
+        original.iter().map(|(key, count)| (*count).min(submitted.get(key).copied().unwrap_or_default()));
     Ok(Some(Overlap {
         common: common.sum(),
         original: original.values().sum(),

@@ -61,7 +61,11 @@ impl Lines {
     pub fn of(text: &str) -> Self {
         let bytes = text.as_bytes();
         let ends = |at: usize| bytes[at] == b'\n' || bytes[at] == b'\r' && bytes.get(at + 1) != Some(&b'\n');
-        Lines(std::iter::once(0).chain((0..bytes.len()).filter(|at| ends(*at)).map(|at| at as u32 + 1)).collect())
+        Lines(
+            std::iter::once(0)
+                .chain((0..bytes.len()).filter(|at| ends(*at)).map(|at| at as u32 + 1))
+                .collect(),
+        )
     }
 
     /// The 1-based line of an offset.
@@ -135,7 +139,8 @@ fn declared_encoding(text: &str) -> Option<String> {
         };
         let named = comment.match_indices("coding").find_map(|(at, word)| {
             let after = comment[at + word.len()..].strip_prefix([':', '='])?.trim_start_matches([' ', '\t']);
-            let end = after.find(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c)).unwrap_or(after.len());
+            let end =
+                after.find(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c)).unwrap_or(after.len());
             (end > 0).then(|| after[..end].to_ascii_lowercase().replace('_', "-"))
         });
         if named.is_some() {
@@ -227,7 +232,10 @@ mod tests {
     #[test]
     fn lines_end_as_they_do_for_python() {
         let lines = Lines::of("a\nb\r\nc\rd");
-        assert_eq!((0..8).map(|at| lines.line(TextSize::new(at))).collect::<Vec<_>>(), [1, 1, 2, 2, 2, 3, 3, 4]);
+        assert_eq!(
+            (0..8).map(|at| lines.line(TextSize::new(at))).collect::<Vec<_>>(),
+            [1, 1, 2, 2, 2, 3, 3, 4]
+        );
         assert_eq!((lines.start(3), lines.start(5), lines.count()), (Some(5), None, 4));
     }
 
@@ -274,7 +282,9 @@ mod tests {
         assert_eq!(refusal(&brackets(199)), None);
         assert_eq!(refusal(&brackets(1_000_000)), Some(Unreadable::TooDeep));
         assert_eq!(refusal(&format!("x = {}(", "not ".repeat(9_000)).repeat(2)), Some(Unreadable::TooDeep));
-        let blocks = |count: usize| (0..count).map(|depth| format!("{}if x:\n", " ".repeat(depth))).collect::<String>();
+        let blocks = |count: usize| {
+            (0..count).map(|depth| format!("{}if x:\n", " ".repeat(depth))).collect::<String>()
+        };
         assert_eq!(refusal(&format!("{}{}pass\n", blocks(99), " ".repeat(99))), None);
         assert_eq!(refusal(&format!("{}{}pass\n", blocks(100), " ".repeat(100))), Some(Unreadable::TooDeep));
     }

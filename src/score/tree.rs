@@ -18,7 +18,8 @@ pub fn bodies(statement: &Stmt) -> Vec<&[Stmt]> {
         }
         Stmt::Match(choice) => choice.cases.iter().map(|case| &*case.body).collect(),
         Stmt::Try(attempt) => {
-            let handlers = attempt.handlers.iter().map(|ExceptHandler::ExceptHandler(handler)| &*handler.body);
+            let handlers =
+                attempt.handlers.iter().map(|ExceptHandler::ExceptHandler(handler)| &*handler.body);
             let mut found: Vec<&[Stmt]> = vec![&attempt.body];
             found.extend(handlers);
             found.extend([&*attempt.orelse, &*attempt.finalbody]);

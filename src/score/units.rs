@@ -55,8 +55,8 @@ impl LineKind {
             Text => LineType::Comment,
             Import => LineType::Import,
             Class | Function | AsyncFunction => LineType::Definition,
-            If | Elif | Else | For | AsyncFor | While | With | AsyncWith | Try | TryStar | Except | Finally | Match
-            | Case => LineType::ControlFlow,
+            If | Elif | Else | For | AsyncFor | While | With | AsyncWith | Try | TryStar | Except
+            | Finally | Match | Case => LineType::ControlFlow,
             Statement => LineType::Executable,
         }
     }
@@ -246,7 +246,8 @@ impl<'a> Cutter<'a> {
         let is_text = tree::is_text(statement);
         let kind = if is_text { LineKind::Text } else { LineKind::Statement };
         let needed = !is_text || wanted == Wanted::LinesAndKeys;
-        let forms = needed.then(|| self.reading.forms(&[Part::Text("statement"), Part::Statement(statement)]));
+        let forms =
+            needed.then(|| self.reading.forms(&[Part::Text("statement"), Part::Statement(statement)]));
         let keys = forms.filter(|_| !is_text).map_or(Keys::None, |forms| Keys::Any(forms.both()));
         self.cut.units.push(Unit { kind, block, first, last, free: tree::is_free(statement), keys });
         forms.filter(|_| wanted == Wanted::LinesAndKeys)
@@ -255,7 +256,14 @@ impl<'a> Cutter<'a> {
     fn import(&mut self, statement: &'a Stmt, block: Option<usize>) {
         let (first, last) = self.parsed.lines.of_node(statement);
         let mut push = |keys| {
-            self.cut.units.push(Unit { kind: LineKind::Import, block, first, last, free: false, keys: Keys::Any(keys) });
+            self.cut.units.push(Unit {
+                kind: LineKind::Import,
+                block,
+                first,
+                last,
+                free: false,
+                keys: Keys::Any(keys),
+            });
         };
         match statement {
             Stmt::Import(import) => {
@@ -288,7 +296,13 @@ impl<'a> Cutter<'a> {
         let header = self.header(statement, kind);
         self.cut.blocks.push(Block { kind: block_kind, name: name.to_string(), parent: block });
         let inner = Some(self.cut.blocks.len() - 1);
-        self.push(kind, inner, statement.start(), tree::header_end(statement), Keys::Header(Box::new(header)));
+        self.push(
+            kind,
+            inner,
+            statement.start(),
+            tree::header_end(statement),
+            Keys::Header(Box::new(header)),
+        );
         let keys = self.body(body, inner, wanted);
         (wanted == Wanted::LinesAndKeys).then(|| self.whole(kind, &whole_header(statement), &[keys]))
     }
@@ -312,8 +326,10 @@ impl<'a> Cutter<'a> {
                 };
                 let parameters = &function.parameters;
                 header.decorators = decorators(&function.decorator_list);
-                header.parameters =
-                    parameters.iter_non_variadic_params().map(|it| one(&it.parameter, it.default())).collect();
+                header.parameters = parameters
+                    .iter_non_variadic_params()
+                    .map(|it| one(&it.parameter, it.default()))
+                    .collect();
                 let variadic = [&parameters.vararg, &parameters.kwarg].into_iter().flatten();
                 header.parameters.extend(variadic.map(|parameter| one(parameter, None)));
                 header.returns = function.returns.as_ref().map(|it| forms(&[Part::Expression(it)]));
@@ -369,7 +385,8 @@ impl<'a> Cutter<'a> {
         let mut bodies = vec![self.body(&attempt.body, block, wanted)];
         for ExceptHandler::ExceptHandler(handler) in &attempt.handlers {
             let name = handler.name.as_ref();
-            let caught = [Part::expression(handler.type_.as_deref()), Part::text(name.map(|name| name.as_str()))];
+            let caught =
+                [Part::expression(handler.type_.as_deref()), Part::text(name.map(|name| name.as_str()))];
             let end = name.map(Ranged::end).or(handler.type_.as_ref().map(|one| one.end()));
             let keys = self.alternatives(LineKind::Except, &caught);
             self.push(LineKind::Except, block, handler.start(), end.unwrap_or(handler.start()), keys);
@@ -408,7 +425,9 @@ impl<'a> Cutter<'a> {
         self.push(kind, block, statement.start(), tree::header_end(statement), keys);
         let bodies = match statement {
             Stmt::For(each) => vec![self.body(&each.body, block, wanted), self.other_of(&each.orelse, block)],
-            Stmt::While(each) => vec![self.body(&each.body, block, wanted), self.other_of(&each.orelse, block)],
+            Stmt::While(each) => {
+                vec![self.body(&each.body, block, wanted), self.other_of(&each.orelse, block)]
+            }
             Stmt::With(with) => vec![self.body(&with.body, block, wanted)],
             Stmt::Match(choice) => {
                 let mut bodies = Vec::new();
@@ -493,7 +512,8 @@ const KEYWORD_WITHIN: usize = 1_000;
 pub(super) fn whole_header(statement: &Stmt) -> Vec<Part<'_>> {
     match statement {
         Stmt::FunctionDef(function) => {
-            let mut parts: Vec<_> = function.decorator_list.iter().map(|it| Part::Expression(&it.expression)).collect();
+            let mut parts: Vec<_> =
+                function.decorator_list.iter().map(|it| Part::Expression(&it.expression)).collect();
             parts.extend([
                 Part::Text(function.name.as_str()),
                 Part::Parameters(&function.parameters),
@@ -502,10 +522,12 @@ pub(super) fn whole_header(statement: &Stmt) -> Vec<Part<'_>> {
             parts
         }
         Stmt::ClassDef(class) => {
-            let mut parts: Vec<_> = class.decorator_list.iter().map(|it| Part::Expression(&it.expression)).collect();
+            let mut parts: Vec<_> =
+                class.decorator_list.iter().map(|it| Part::Expression(&it.expression)).collect();
             parts.push(Part::Text(class.name.as_str()));
             // `class A()` is `class A`.
-            let arguments = class.arguments.as_deref().filter(|it| !it.args.is_empty() || !it.keywords.is_empty());
+            let arguments =
+                class.arguments.as_deref().filter(|it| !it.args.is_empty() || !it.keywords.is_empty());
             parts.push(arguments.map_or(Part::Nothing, Part::Arguments));
             parts
         }

@@ -136,7 +136,8 @@ fn lost(violations: Vec<Violation>) -> Verdict {
 }
 
 fn of_read(findings: &[Finding], run: Option<&Run>, allowed: &BTreeSet<Violation>) -> Verdict {
-    let mut violations: Vec<Violation> = findings.iter().filter_map(|finding| violation(finding.kind)).collect();
+    let mut violations: Vec<Violation> =
+        findings.iter().filter_map(|finding| violation(finding.kind)).collect();
     if run.is_some_and(|run| run.sabotage == Sabotage::Survives) {
         violations.push(Violation::NeutralizedTest);
     }
@@ -216,7 +217,10 @@ mod tests {
         Run { comparison, import_attempts: Vec::new(), sabotage }
     }
 
-    fn verdict(kinds: &[FindingKind], run: Option<Run>) -> (Option<bool>, Option<ErrorClass>, Option<Detail>) {
+    fn verdict(
+        kinds: &[FindingKind],
+        run: Option<Run>,
+    ) -> (Option<bool>, Option<ErrorClass>, Option<Detail>) {
         let facts = Facts::Read { findings: kinds.iter().map(|kind| finding(*kind)).collect(), run };
         let verdict = judge(&facts, &BTreeSet::new());
         (verdict.fidelity, verdict.class, verdict.detail)
@@ -227,14 +231,18 @@ mod tests {
         let good = || Some(run(None, Sabotage::Fails));
         assert_eq!(verdict(&[FindingKind::Spawns, FindingKind::MainGuard], good()), (Some(true), None, None));
         let import = (Some(false), Some(ErrorClass::ImportError), Some(Detail::ImportStatement));
-        assert_eq!(verdict(&[FindingKind::RegistersRepositoryModule, FindingKind::ImportStatement], good()), import);
+        assert_eq!(
+            verdict(&[FindingKind::RegistersRepositoryModule, FindingKind::ImportStatement], good()),
+            import
+        );
         let faked = (Some(false), Some(ErrorClass::Violation), Some(Detail::RegistersRepositoryModule));
         assert_eq!(verdict(&[FindingKind::RegistersRepositoryModule], None), faked);
         let mut asked = run(Some(RunDifference::Failed), Sabotage::NotTried);
         asked.import_attempts.push("tiny".to_owned());
         let attempt = (Some(false), Some(ErrorClass::ImportError), Some(Detail::ImportAttempt));
         assert_eq!(verdict(&[], Some(asked)), attempt);
-        let failed = (Some(false), Some(ErrorClass::PytestRuntimeError), Some(Detail::Run(RunDifference::Failed)));
+        let failed =
+            (Some(false), Some(ErrorClass::PytestRuntimeError), Some(Detail::Run(RunDifference::Failed)));
         assert_eq!(verdict(&[], Some(run(Some(RunDifference::Failed), Sabotage::NotTried))), failed);
         let survived = (Some(false), Some(ErrorClass::Violation), Some(Detail::NeutralizedTest));
         assert_eq!(verdict(&[], Some(run(None, Sabotage::Survives))), survived);
@@ -262,11 +270,18 @@ mod tests {
 
     #[test]
     fn every_name_reads_back() {
-        for detail in [Detail::SyntaxError, Detail::NeutralizedTest, Detail::Run(RunDifference::OtherOutput)] {
+        for detail in [Detail::SyntaxError, Detail::NeutralizedTest, Detail::Run(RunDifference::OtherOutput)]
+        {
             let text = serde_json::to_string(&detail).unwrap();
             assert_eq!(serde_json::from_str::<Detail>(&text).unwrap(), detail, "{text}");
         }
-        assert_eq!(serde_json::to_string(&Detail::Run(RunDifference::CollectionError)).unwrap(), "\"collection-error\"");
-        assert_eq!(serde_json::to_string(&ErrorClass::PytestRuntimeError).unwrap(), "\"pytest-runtime-error\"");
+        assert_eq!(
+            serde_json::to_string(&Detail::Run(RunDifference::CollectionError)).unwrap(),
+            "\"collection-error\""
+        );
+        assert_eq!(
+            serde_json::to_string(&ErrorClass::PytestRuntimeError).unwrap(),
+            "\"pytest-runtime-error\""
+        );
     }
 }

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use gistmill::score::{self, Corpus, File, Injection, Modules, NotInjected, Ratio, TestName, Unreadable};
+use gistmill::score::{
+    self, Corpus, Detail, ErrorClass, Facts, File, Injection, Modules, NotInjected, Ratio, Scenery, TestName,
+    Unreadable,
+};
 use libtest_mimic::{Failed, Trial};
 use serde::Deserialize;
 
@@ -19,6 +22,7 @@ struct Examples {
     execution: Vec<Execution>,
     f1: Vec<F1>,
     injection: Vec<Injected>,
+    runs: Vec<WholeRun>,
 }
 
 #[derive(Deserialize)]
@@ -62,6 +66,19 @@ struct Injected {
     contains: Option<String>,
 }
 
+/// A submission from its text to its verdict; the verdict of those that are not `is_static` needs a sandbox.
+#[derive(Deserialize)]
+struct WholeRun {
+    name: String,
+    test: String,
+    text: Option<String>,
+    #[serde(rename = "static")]
+    is_static: bool,
+    class: Option<ErrorClass>,
+    detail: Option<Detail>,
+    injection: Option<Injection>,
+}
+
 /// The repository of the examples.
 struct Repository {
     examples: Examples,
@@ -71,7 +88,8 @@ struct Repository {
 
 impl Repository {
     fn read() -> Self {
-        let examples: Examples = toml::from_str(include_str!("examples.toml")).expect("the examples are TOML");
+        let examples: Examples =
+            toml::from_str(include_str!("examples.toml")).expect("the examples are TOML");
         let modules: Modules = examples.modules.iter().cloned().collect();
         let files: Vec<_> =
             examples.files.iter().map(|file| File { path: &file.path, text: &file.text }).collect();
@@ -97,7 +115,8 @@ pub fn trials() -> Vec<Trial> {
     macro_rules! each {
         ($list:ident, $check:ident) => {
             for (number, example) in repository.examples.$list.iter().enumerate() {
-                let (of, name) = (Arc::clone(&repository), format!("{}: {}", stringify!($list), example.name));
+                let (of, name) =
+                    (Arc::clone(&repository), format!("{}: {}", stringify!($list), example.name));
                 trials.push(Trial::test(name, move || $check(&of, &of.examples.$list[number])));
             }
         };
@@ -106,6 +125,7 @@ pub fn trials() -> Vec<Trial> {
     each!(execution, execution);
     each!(f1, f1);
     each!(injection, injection);
+    each!(runs, what_the_text_decides);
     trials.push(Trial::test("existence: E33 a syntax error is told with its line", move || {
         let refused = repository.corpus.line_existence("x = 1\ndef f(:\n");
         match refused {
@@ -117,9 +137,13 @@ pub fn trials() -> Vec<Trial> {
 }
 
 fn existence(repository: &Repository, example: &Existence) -> Result<(), Failed> {
-    let got = repository.corpus.line_existence(&repository.text(&example.text)).map_err(|why| format!("{why:?}"))?;
+    let got = repository
+        .corpus
+        .line_existence(&repository.text(&example.text))
+        .map_err(|why| format!("{why:?}"))?;
     agree("lines", got.rate, Ratio { part: example.found, whole: example.counted })?;
-    let found = got.lines.iter().filter(|line| matches!(line.existence, score::Existence::Found { .. })).count();
+    let found =
+        got.lines.iter().filter(|line| matches!(line.existence, score::Existence::Found { .. })).count();
     agree("lines that say where they are", found as u32, example.found)
 }
 
@@ -163,4 +187,33 @@ fn injection(repository: &Repository, example: &Injected) -> Result<(), Failed> 
     let sabotaged = score::sabotage(&evaluated).ok_or("no place for the sabotage")?;
     agree("a sabotaged test", score::line_execution(&sabotaged, &BTreeSet::new()).is_ok(), true)?;
     agree("raises", sabotaged.matches("raise AssertionError('gistmill')").count(), 1)
+}
+
+/// Where a text alone decides, the whole verdict; else that it does not, and what was done to the test.
+fn what_the_text_decides(repository: &Repository, example: &WholeRun) -> Result<(), Failed> {
+    let Ok(test) = example.test.parse::<TestName>();
+    let (facts, injection) = match &example.text {
+        None => (Facts::NoFile, None),
+        Some(text) => {
+            let text = repository.text(text);
+            match score::inject(&text, repository.original(), &test, &repository.modules) {
+                Err(NotInjected::Missing) => (Facts::NoTest, None),
+                Err(_) => (Facts::Unparsable, None),
+                Ok(evaluated) => {
+                    let (modules, hidden) = (&repository.modules, &BTreeSet::new());
+                    let scenery = Scenery { modules, test: &test, root: "/testbed", hidden };
+                    let findings = score::findings(&text, scenery).map_err(|why| format!("{why:?}"))?;
+                    (Facts::Read { findings, run: None }, Some(evaluated.injection))
+                }
+            }
+        }
+    };
+    let verdict = score::judge(&facts, &BTreeSet::new());
+    if !example.is_static {
+        agree("what the text alone decides", verdict.class, None)?;
+        return example.injection.map_or(Ok(()), |expected| agree("injection", injection, Some(expected)));
+    }
+    agree("fidelity", verdict.fidelity, Some(false))?;
+    agree("class", verdict.class, example.class)?;
+    agree("detail", verdict.detail, example.detail)
 }

@@ -30,11 +30,13 @@ fn figures(folder: &Path) -> Result<(), Failed> {
     let corpus = Corpus::of(&files, modules.clone());
     let original = *files.iter().find(|file| file.path == TEST_FILE).ok_or("the test file is not there")?;
     let Ok(test) = TEST.parse::<TestName>();
-    for (name, text, existence, f1) in
-        [("figure 9", &nine, Ratio { part: 25, whole: 25 }, 1.0), ("figure 10", &ten, Ratio { part: 7, whole: 25 }, 0.0)]
-    {
+    for (name, text, existence, f1) in [
+        ("figure 9", &nine, Ratio { part: 25, whole: 25 }, 1.0),
+        ("figure 10", &ten, Ratio { part: 7, whole: 25 }, 0.0),
+    ] {
         agree(name, corpus.line_existence(text).map_err(|why| format!("{why:?}"))?.rate, existence)?;
-        let overlap = score::test_overlap(text, original, &test, &modules).map_err(|why| format!("{why:?}"))?;
+        let overlap =
+            score::test_overlap(text, original, &test, &modules).map_err(|why| format!("{why:?}"))?;
         agree(name, overlap.map(score::Overlap::f1), Some(f1))?;
     }
     let got = score::line_execution(&nine, &BTreeSet::from(EVENTS)).map_err(|why| format!("{why:?}"))?;

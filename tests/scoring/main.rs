@@ -26,7 +26,11 @@ fn agree<T: PartialEq + std::fmt::Debug>(what: &str, got: T, expected: T) -> Res
 }
 
 /// A trial that needs an environment variable.
-fn needing(variable: &str, name: &str, run: impl FnOnce(String) -> Result<(), Failed> + Send + 'static) -> Trial {
+fn needing(
+    variable: &str,
+    name: &str,
+    run: impl FnOnce(String) -> Result<(), Failed> + Send + 'static,
+) -> Trial {
     let value = std::env::var(variable).ok().filter(|value| !value.is_empty());
     let name = if value.is_some() { name.to_owned() } else { format!("{name} (needs {variable})") };
     let is_ignored = value.is_none();

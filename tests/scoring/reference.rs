@@ -63,9 +63,11 @@ pub fn trials() -> Vec<Trial> {
 fn checkouts() -> Vec<Trial> {
     let folders = std::env::var_os("GISTMILL_TEST_CHECKOUTS").map(std::fs::read_dir);
     let Some(Ok(folders)) = folders else {
-        return vec![needing("GISTMILL_TEST_CHECKOUTS", "reference: functions of real repositories", |folder| {
-            Err(format!("{folder} cannot be read").into())
-        })];
+        return vec![needing(
+            "GISTMILL_TEST_CHECKOUTS",
+            "reference: functions of real repositories",
+            |folder| Err(format!("{folder} cannot be read").into()),
+        )];
     };
     let count = std::env::var("GISTMILL_TEST_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(100);
     let folders = folders.filter_map(Result::ok).map(|folder| folder.path()).filter(|folder| folder.is_dir());
@@ -81,7 +83,8 @@ fn checkouts() -> Vec<Trial> {
 fn compare(python: &str, source: &str, count: usize, seed: u64) -> Result<(), Failed> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scoring/compare.py");
     let script = std::env::var_os("GISTMILL_TEST_COMPARE").map_or(script, Into::into);
-    let output = Command::new(python).arg(script).arg(source).args([count.to_string(), seed.to_string()]).output()?;
+    let output =
+        Command::new(python).arg(script).arg(source).args([count.to_string(), seed.to_string()]).output()?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
     }
@@ -119,7 +122,8 @@ fn check(case: &Case, made: &Made, corpus: &Corpus, modules: &Modules) -> Result
     let (Some(test), Some(path)) = (&case.test, &case.file) else { return Ok(()) };
     let Ok(test) = test.parse::<TestName>();
     let original = File { path, text: &made.files[path] };
-    let overlap = score::test_overlap(&case.text, original, &test, modules).map_err(|why| format!("{why:?}"))?;
+    let overlap =
+        score::test_overlap(&case.text, original, &test, modules).map_err(|why| format!("{why:?}"))?;
     agree("F1", overlap.map(|it| format!("{:.9}", it.f1())), expected.f1.map(|f1| format!("{f1:.9}")))?;
     let (how, text) = match score::inject(&case.text, original, &test, modules) {
         Ok(evaluated) => match evaluated.injection {
