@@ -68,6 +68,11 @@ struct Bounds {
     name_bytes: usize,
 }
 
+fn is_not_found(error: &Error) -> bool {
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<std::io::Error>());
+    source.is_some_and(|source| source.kind() == std::io::ErrorKind::NotFound)
+}
+
 impl Folder {
     /// Opens a folder. Links on the way to it are followed, but it must not be one itself.
     ///
@@ -92,7 +97,19 @@ impl Folder {
         self.read_whole(self.open_file(relative)?, relative, limit_bytes)
     }
 
-    /// The same, where links are followed as long as they stay in the folder.
+    /// The same; none where there is nothing.
+    ///
+    /// # Errors
+    /// Those of [`Folder::read`].
+    pub fn read_if_there(&self, relative: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>> {
+        match self.read(relative, limit_bytes) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if is_not_found(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The same as [`Folder::read`], where links are followed as long as they stay in the folder.
     ///
     /// # Errors
     /// Those of [`Folder::read`], for links only when they lead out of the folder.

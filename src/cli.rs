@@ -11,6 +11,7 @@ mod inputs;
 mod parity;
 mod refresh;
 mod replay;
+mod score;
 mod show;
 mod subset;
 mod table;
@@ -62,6 +63,8 @@ enum Command {
     Replay(replay::ReplayArguments),
     /// Screen a repository on both backends, and explain each group whose verdict differs
     Parity(parity::ParityArguments),
+    /// Judge submissions for the instances of a dataset
+    Score(score::ScoreArguments),
     /// Compare two versions of a dataset
     Diff(diff::DiffArguments),
     /// Move the pins of a configuration to what is newest now
@@ -116,6 +119,7 @@ pub fn main() -> ExitCode {
         Command::Show(show) => show::run(&arguments, show),
         Command::Replay(replay) => replay::run(&arguments, replay),
         Command::Parity(asked) => parity::run(&arguments, asked),
+        Command::Score(asked) => score::run(&arguments, asked),
         Command::Diff(versions) => diff::run(&arguments, versions),
         Command::Refresh(asked) => refresh::run(&arguments, asked),
         Command::Image(asked) => image::run(&arguments, asked),

@@ -5,6 +5,7 @@
 
 mod check;
 pub mod public;
+pub mod published;
 mod raw;
 
 use std::collections::BTreeMap;
@@ -108,6 +109,9 @@ pub struct Repo {
     pub base: Option<String>,
     /// Packages of the distribution that the base gets.
     pub system_packages: Vec<String>,
+    /// The lock to install, where nothing is to be resolved: that of a dataset.
+    #[serde(skip)]
+    pub locked: Option<String>,
 }
 
 /// Where a repository comes from, as configured (`url` may hold credentials: never print it, see

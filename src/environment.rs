@@ -187,6 +187,10 @@ fn input_key(
         Some(tag) => hash_parts(&[&key, "tag", &tag.name, &tag.distance.to_string()]),
         None => key,
     };
+    let key = match &repo.locked {
+        Some(lock) => hash_parts(&[&key, "locked", lock]),
+        None => key,
+    };
     match &tools.base_image {
         Some(base_image) => hash_parts(&[&key, &base_image.id]),
         None => key,

@@ -20,6 +20,7 @@ pub mod progress;
 pub mod python_source;
 pub mod record;
 pub mod redact;
+pub mod referee;
 pub mod refresh;
 pub mod report;
 pub mod requirement;

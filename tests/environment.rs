@@ -68,6 +68,7 @@ impl Bench {
             exclude_newer: None,
             base: None,
             system_packages: Vec::new(),
+            locked: None,
         };
         let gate = |candidate: &Candidate<'_>| {
             let finished = self.run(

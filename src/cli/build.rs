@@ -1,5 +1,6 @@
 //! `gistmill build`
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde_json::json;
@@ -7,12 +8,15 @@ use serde_json::json;
 use super::inputs::Inputs;
 use super::{Arguments, ConfigArguments, Format, table};
 use crate::backend::Isolation;
+use crate::backend::local::Strictness;
 use crate::config::{self, Config};
+use crate::dataset::Dataset;
 use crate::environment::Tools;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::pipeline::{Built, Pipeline, Request, Stage};
 use crate::progress::Progress;
+use crate::record::id::RepoSlug;
 use crate::rules::RuleSet;
 use crate::store::Cache;
 use crate::terminal::{self, Text};
@@ -112,6 +116,58 @@ impl Job {
             cache,
             machine,
         })
+    }
+
+    /// What works in the environments of a dataset; only those of `slugs`.
+    ///
+    /// # Errors
+    /// A configuration that is not published whole; a machine that lacks something.
+    pub fn of_dataset(
+        arguments: &Arguments,
+        dataset: &Dataset,
+        places: &BTreeMap<RepoSlug, String>,
+        slugs: &BTreeSet<RepoSlug>,
+        isolation: Strictness,
+    ) -> Result<Self> {
+        let known = |name: &str| std::env::var(name).ok();
+        let mut config = config::published::from_published(&dataset.manifest.config, places, &known)?;
+        config.repos.retain(|repo| slugs.contains(&repo.slug));
+        for repo in &mut config.repos {
+            if let Some(environment) = dataset.manifest.environments.get(repo.slug.as_str()) {
+                repo.python = Some(environment.python.clone());
+                let lock = dataset.directory.join(&environment.directory).join("requirements.lock");
+                repo.locked = Some(fs_err::read_to_string(lock)?);
+            }
+        }
+        let cache = arguments.cache()?;
+        let machine = Machine::new(&own_program()?, &cache, &config, &[], isolation)?;
+        Ok(Job {
+            public_config: dataset.manifest.config.clone(),
+            tools: Tools::find(&cache)?,
+            progress: Progress::for_terminal(),
+            request: Request {
+                output: PathBuf::new(),
+                only: Vec::new(),
+                until: Stage::Collect,
+                jobs: cores(),
+                subsets: Vec::new(),
+            },
+            config_name: None,
+            config,
+            rules: RuleSet::parse(&[]).map_err(|_| Error::internal("no rules are no rules"))?,
+            cache,
+            machine,
+        })
+    }
+
+    /// The cache.
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// The progress.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
     }
 
     /// The pipeline over it.

@@ -180,6 +180,7 @@ fn bench(files: &[(&str, &str)]) -> Bench {
         exclude_newer: None,
         base: None,
         system_packages: Vec::new(),
+        locked: None,
     };
     Bench { _scratch: scratch, cache, tools, pinned, repo }
 }

@@ -18,6 +18,7 @@ fn repo() -> config::Repo {
         exclude_newer: None,
         base: None,
         system_packages: Vec::new(),
+        locked: None,
     }
 }
 

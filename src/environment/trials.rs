@@ -65,6 +65,9 @@ impl Trials {
                 }
             };
             trials.tried.push((plan, outcome));
+            if site.inputs.repo.locked.is_some() {
+                break;
+            }
         }
         Ok(trials)
     }
@@ -84,7 +87,10 @@ impl Trials {
             constraints: plan.constraints.iter().cloned().collect(),
             extras: plan.extras.iter().cloned().collect(),
         };
-        let lock = site.installer.resolve(&format!("resolving {}", plan.name), &wanted, site.own)?;
+        let lock = match &site.inputs.repo.locked {
+            Some(lock) => Lock::parse(lock),
+            None => site.installer.resolve(&format!("resolving {}", plan.name), &wanted, site.own)?,
+        };
         if let Some(report) = self.collected().find_map(|one| (*one.lock == lock).then(|| one.report.clone()))
         {
             return Ok((lock, report));

@@ -169,6 +169,7 @@ pub fn repo(source: SourceSpec) -> Repo {
         exclude_newer: None,
         base: None,
         system_packages: Vec::new(),
+        locked: None,
     }
 }
 

@@ -45,6 +45,7 @@ fn one(raw: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> Option<Repo> {
         exclude_newer: recipe::exclude_newer(&raw.exclude_newer, problems),
         base: docker::base(&raw.base, problems),
         system_packages: docker::packages(&raw.system_packages, problems),
+        locked: None,
     };
     docker::fits(raw, &repo, problems);
     slug.map(|_| repo)

@@ -1,0 +1,148 @@
+//! A configuration from what a dataset publishes of it: enough to make its environments again.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::Value;
+use toml::Table;
+
+use super::Config;
+use crate::document::units;
+use crate::error::{Error, Result};
+use crate::record::id::RepoSlug;
+use crate::redact::REDACTED;
+
+/// Reads the published configuration. `places` says where repositories are, for those whose place is not published: a
+/// path, or a URL of git. `variables` gives values that are not published.
+///
+/// # Errors
+/// Usage errors: a repository or variable that is not published and not given, and what is not a configuration.
+pub fn from_published(
+    config: &Value,
+    places: &BTreeMap<RepoSlug, String>,
+    variables: &dyn Fn(&str) -> Option<String>,
+) -> Result<Config> {
+    let mut document = Table::new();
+    for section in ["dataset", "screen", "tier"] {
+        document.insert(section.to_owned(), plain(&config[section])?);
+    }
+    let sizes = config["limits"].as_object().into_iter().flatten();
+    let limits = sizes.map(|(name, value)| {
+        let bytes = value.as_u64().unwrap_or_default();
+        let value = if name == "processes" { integer(bytes) } else { size(bytes) };
+        (name.clone(), value)
+    });
+    document.insert("limits".to_owned(), toml::Value::Table(limits.collect()));
+    let mut repos = Vec::new();
+    for repo in config["repos"].as_array().into_iter().flatten() {
+        repos.push(repository(repo, places, variables)?);
+    }
+    document.insert("repo".to_owned(), toml::Value::Array(repos));
+    let text = document.to_string();
+    super::parse(&text, Path::new("/"), &|_, _| None).map_err(|problems| {
+        let words: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Error::usage("the dataset's configuration cannot be used").with_detail(words.join("\n"))
+    })
+}
+
+fn integer(value: u64) -> toml::Value {
+    toml::Value::Integer(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+fn size(bytes: u64) -> toml::Value {
+    toml::Value::String(units::format_size(bytes))
+}
+
+/// A JSON value without its nulls.
+fn plain(value: &Value) -> Result<toml::Value> {
+    let without_nulls = match value {
+        Value::Object(fields) => {
+            Value::Object(fields.iter().filter(|(_, value)| !value.is_null()).map(own).collect())
+        }
+        other => other.clone(),
+    };
+    toml::Value::try_from(without_nulls)
+        .map_err(|error| Error::usage("the dataset's configuration cannot be used").with_source(error))
+}
+
+fn own((name, value): (&String, &Value)) -> (String, Value) {
+    (name.clone(), value.clone())
+}
+
+fn repository(
+    repo: &Value,
+    places: &BTreeMap<RepoSlug, String>,
+    variables: &dyn Fn(&str) -> Option<String>,
+) -> Result<toml::Value> {
+    let slug = repo["slug"].as_str().unwrap_or_default();
+    let toml::Value::Table(mut table) = plain(repo)? else {
+        return Err(Error::usage("the dataset's configuration has a repository that is not a table"));
+    };
+    if let Some(place) = places.iter().find(|(known, _)| known.as_str() == slug).map(|(_, place)| place) {
+        let is_url = place.contains("://") || place.contains('@');
+        table.remove(if is_url { "path" } else { "git" });
+        table.insert(if is_url { "git" } else { "path" }.to_owned(), toml::Value::String(place.clone()));
+        for key in if is_url { &["allow_uncommitted"][..] } else { &["submodules"] } {
+            table.remove(*key);
+        }
+    } else {
+        let hidden = repo["git"].as_str().is_some_and(|url| url.contains('…')) || repo["path"].is_string();
+        if hidden {
+            return Err(Error::usage(format!("the dataset does not say where {slug} is"))
+                .with_hint(format!("name it with --source {slug}=<path or URL of git>")));
+        }
+    }
+    if let Some(toml::Value::Table(env)) = table.get_mut("env") {
+        for (name, value) in env.iter_mut() {
+            if value.as_str() == Some(REDACTED) {
+                let known = variables(name).ok_or_else(|| {
+                    Error::usage(format!("the dataset does not publish the value of `{name}` of {slug}"))
+                        .with_hint("set it in the environment of this command")
+                })?;
+                *value = toml::Value::String(known);
+            }
+        }
+    }
+    Ok(toml::Value::Table(table))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+
+    const TEXT: &str = "\
+[dataset]\nname = 'n'\nversion = '1'\n
+[screen]\ncase_timeout = '7s'\n
+[limits]\nfile_size = '3MiB'\nprocesses = 77\n
+[[repo]]\nslug = 'a/b'\npypi = 'b==1.0'\nsha256 = '0000000000000000000000000000000000000000000000000000000000000000'\n\
+python = '3.12'\nenv = {MODE = 'x'}\n
+[[repo]]\nslug = 'a/c'\ngit = 'https://example.org/c.git'\ncommit = '2ac89889f4cc330eabd50f295dcef02828522c69'\n";
+
+    fn published(text: &str) -> Value {
+        let config = config::parse(text, Path::new("/"), &|_, _| None).unwrap();
+        config::public::to_public_json(&config)
+    }
+
+    #[test]
+    fn what_is_published_makes_the_same_environments() {
+        let original = config::parse(TEXT, Path::new("/"), &|_, _| None).unwrap();
+        let again = from_published(&published(TEXT), &BTreeMap::new(), &|_| None).unwrap();
+        assert_eq!((&again.limits, &again.screen, &again.repos), (&original.limits, &original.screen, &original.repos));
+    }
+
+    #[test]
+    fn what_is_not_published_is_asked_for_by_name() {
+        let text = TEXT.replace("https://example.org/c.git", "file:///srv/secret/c.git").replace("MODE = 'x'", "API_TOKEN = 'x'");
+        let json = published(&text);
+        let error = from_published(&json, &BTreeMap::new(), &|_| Some("y".into())).unwrap_err();
+        assert!(error.to_string().contains("a/c"), "{error}");
+        let places = BTreeMap::from([(RepoSlug::new("a/c").unwrap(), "file:///here/c.git".to_owned())]);
+        let error = from_published(&json, &places, &|_| None).unwrap_err();
+        assert!(error.to_string().contains("API_TOKEN"), "{error}");
+        let again = from_published(&json, &places, &|_| Some("y".into())).unwrap();
+        assert_eq!(again.repos[0].env["API_TOKEN"], "y");
+        let config::SourceSpec::Git { url, .. } = &again.repos[1].source else { panic!("is git") };
+        assert_eq!(url, "file:///here/c.git");
+    }
+}

@@ -1,0 +1,263 @@
+//! What was handed in: a folder with a file for each instance, or predictions as the common harnesses write them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::beneath::Folder;
+use crate::error::{Error, Result};
+
+/// Largest file that is read, in bytes.
+const LARGEST: u64 = 64 << 20;
+/// Largest list of predictions that is read, in bytes.
+const LARGEST_LIST: u64 = 2 << 30;
+/// How many unknown instances a message names.
+const NAMED: usize = 20;
+
+/// The submissions of one run of an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunOf {
+    pub name: String,
+    /// `run.json`, as it is.
+    pub meta: Value,
+    /// By instance id.
+    pub submissions: BTreeMap<String, Submission>,
+}
+
+/// One submission.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Submission {
+    /// None: there is no file.
+    pub text: Option<Vec<u8>>,
+    /// What its author says about it; never scored.
+    pub meta: Value,
+    /// Files of a patch beside the submission: not looked at.
+    pub other_files: usize,
+}
+
+/// Reads a folder or a list. All instances have to be among `known`.
+///
+/// # Errors
+/// Usage errors: what is not a list of submissions, unknown instances, several submissions for one, all at once.
+pub fn read(path: &Path, file: &str, known: &BTreeSet<String>) -> Result<RunOf> {
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut problems = Vec::new();
+    let (meta, found) = if path.is_dir() {
+        of_folder(path, file)?
+    } else {
+        (Value::Null, of_list(path, file, &mut problems)?)
+    };
+    let mut submissions: BTreeMap<String, Submission> = BTreeMap::new();
+    let mut unknown = Vec::new();
+    for (id, submission) in found {
+        if !known.contains(&id) {
+            unknown.push(id);
+        } else if submissions.insert(id.clone(), submission).is_some() {
+            problems.push(format!("two submissions for {id}"));
+        }
+    }
+    if !unknown.is_empty() {
+        let more = unknown.len().saturating_sub(NAMED);
+        let names = unknown.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        problems.push(format!("the dataset has no instance {names}{more}"));
+    }
+    if !problems.is_empty() {
+        return Err(Error::usage(format!("{}: {}", path.display(), problems.join("; "))).with_hint(
+            "name the dataset that these submissions were made for; its instance ids are in instances.jsonl",
+        ));
+    }
+    let name = meta["name"].as_str().map_or(stem, str::to_owned);
+    Ok(RunOf { name, meta, submissions })
+}
+
+type Found = Vec<(String, Submission)>;
+
+/// `<instance>/concise.py` or `.txt`, `<instance>/meta.json`, `run.json`.
+fn of_folder(path: &Path, file: &str) -> Result<(Value, Found)> {
+    let folder = Folder::open(path)?;
+    let json = |place: &Path| -> Result<Value> {
+        match folder.read_if_there(place, LARGEST)? {
+            None => Ok(Value::Null),
+            Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
+                Error::usage(format!("{} is not JSON", path.join(place).display())).with_source(error)
+            }),
+        }
+    };
+    let meta = json(Path::new("run.json"))?;
+    let mut found = Vec::new();
+    let mut names: Vec<String> = Vec::new();
+    for entry in fs_err::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    for name in names {
+        let place = Path::new(&name);
+        let as_text = Path::new(file).with_extension("txt");
+        let text = match folder.read_if_there(&place.join(file), LARGEST)? {
+            Some(bytes) => Some(bytes),
+            None => folder.read_if_there(&place.join(as_text), LARGEST)?,
+        };
+        let meta = json(&place.join("meta.json"))?;
+        found.push((name, Submission { text, meta, other_files: 0 }));
+    }
+    Ok((meta, found))
+}
+
+/// `preds.json` (a dictionary by instance, or a list) or JSON lines.
+fn of_list(path: &Path, file: &str, problems: &mut Vec<String>) -> Result<Found> {
+    let size = fs_err::metadata(path)?.len();
+    if size > LARGEST_LIST {
+        return Err(Error::usage(format!("{} has {size} bytes", path.display())));
+    }
+    let text = fs_err::read_to_string(path)?;
+    let bad = |line: usize, error: serde_json::Error| {
+        Error::usage(format!("{}:{line} is not JSON", path.display())).with_source(error)
+    };
+    let is_lines = path.extension().is_some_and(|ending| ending == "jsonl");
+    let rows: Vec<Value> = if is_lines {
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        lines.map(|(at, line)| serde_json::from_str(line).map_err(|error| bad(at + 1, error))).collect::<Result<_>>()?
+    } else {
+        match serde_json::from_str(&text).map_err(|error| bad(error.line(), error))? {
+            Value::Array(rows) => rows,
+            Value::Object(rows) => rows.into_iter().map(|(id, row)| with_id(id, row)).collect(),
+            _ => return Err(Error::usage(format!("{} is not a list of submissions", path.display()))),
+        }
+    };
+    let mut found = Vec::new();
+    for (at, row) in rows.into_iter().enumerate() {
+        match row["instance_id"].as_str().map(str::to_owned) {
+            Some(id) => found.push((id, of_row(row, file))),
+            None => problems.push(format!("row {} has no `instance_id`", at + 1)),
+        }
+    }
+    Ok(found)
+}
+
+fn with_id(id: String, row: Value) -> Value {
+    let mut row = match row {
+        Value::Object(fields) => fields,
+        other => serde_json::Map::from_iter([("concise".to_owned(), other)]),
+    };
+    row.insert("instance_id".to_owned(), Value::String(id));
+    Value::Object(row)
+}
+
+fn of_row(mut row: Value, file: &str) -> Submission {
+    let taken = |row: &mut Value, key: &str| row.as_object_mut().and_then(|row| row.remove(key));
+    let whole = taken(&mut row, "concise").and_then(|text| text.as_str().map(|text| text.as_bytes().to_vec()));
+    let patch = taken(&mut row, "model_patch").and_then(|text| text.as_str().map(str::to_owned));
+    let (of_patch, other_files) = patch.map_or((None, 0), |patch| added_file(&patch, file));
+    Submission { text: whole.or(of_patch), meta: row, other_files }
+}
+
+/// The text of a file that a unified diff adds, and how many other files it names.
+fn added_file(patch: &str, file: &str) -> (Option<Vec<u8>>, usize) {
+    let (mut text, mut others, mut inside, mut is_hunk) = (None::<Vec<u8>>, 0, false, false);
+    let mut is_new = false;
+    for line in patch.split_inclusive('\n') {
+        let plain = line.trim_end_matches(['\n', '\r']);
+        if let Some(old) = plain.strip_prefix("--- ") {
+            (is_new, is_hunk, inside) = (old == "/dev/null", false, false);
+        } else if let Some(new) = plain.strip_prefix("+++ ").filter(|_| !is_hunk) {
+            let path = new.split('\t').next().unwrap_or(new);
+            inside = is_new && path.strip_prefix("b/").unwrap_or(path) == file;
+            others += usize::from(!inside);
+            if inside {
+                text = Some(Vec::new());
+            }
+        } else if plain.starts_with("@@ ") {
+            is_hunk = true;
+        } else if plain.starts_with("diff --git ") {
+            (is_hunk, inside) = (false, false);
+        } else if let (true, true, Some(text)) = (inside, is_hunk, text.as_mut()) {
+            if let Some(added) = line.strip_prefix('+') {
+                text.extend_from_slice(added.as_bytes());
+            } else if plain.starts_with("\\ No newline") && text.last() == Some(&b'\n') {
+                text.pop();
+            }
+        }
+    }
+    (text, others)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known() -> BTreeSet<String> {
+        ["a__b-1", "a__b-2"].map(str::to_owned).into()
+    }
+
+    fn text(run: &RunOf, id: &str) -> Option<String> {
+        run.submissions[id].text.as_ref().map(|bytes| String::from_utf8(bytes.clone()).unwrap())
+    }
+
+    #[test]
+    fn folders_dictionaries_lists_and_lines_say_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(&path, text).unwrap();
+            path
+        };
+        write("run/a__b-1/concise.py", "x = 1\n");
+        write("run/a__b-2/meta.json", "{\"steps\": 3}");
+        write("run/run.json", "{\"name\": \"mine\", \"model\": \"m\"}");
+        let patch = "diff --git a/concise.py b/concise.py\nnew file mode 100644\n--- /dev/null\n+++ b/concise.py\n@@ -0,0 +1 @@\n+x = 1\ndiff --git a/o.py b/o.py\n--- a/o.py\n+++ b/o.py\n@@ -1 +1 @@\n-a\n+b\n";
+        let dictionary = serde_json::json!({"a__b-1": {"model_patch": patch}, "a__b-2": {"concise": null}});
+        let rows = [
+            write("preds.json", &dictionary.to_string()),
+            write("list.json", &serde_json::json!([{"instance_id": "a__b-1", "concise": "x = 1\n"}, {"instance_id": "a__b-2"}]).to_string()),
+            write("lines.jsonl", "{\"instance_id\": \"a__b-1\", \"concise\": \"x = 1\\n\"}\n\n{\"instance_id\": \"a__b-2\"}\n"),
+            folder.path().join("run"),
+        ];
+        for path in rows {
+            let run = read(&path, "concise.py", &known()).unwrap();
+            assert_eq!(text(&run, "a__b-1").as_deref(), Some("x = 1\n"), "{}", path.display());
+            assert_eq!(text(&run, "a__b-2"), None);
+        }
+        let run = read(&folder.path().join("run"), "concise.py", &known()).unwrap();
+        assert_eq!((run.name.as_str(), &run.submissions["a__b-2"].meta["steps"]), ("mine", &serde_json::json!(3)));
+        let run = read(&folder.path().join("preds.json"), "concise.py", &known()).unwrap();
+        assert_eq!((run.name.as_str(), run.submissions["a__b-1"].other_files), ("preds", 1));
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_told_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.jsonl");
+        fs_err::write(&path, "{\"instance_id\": \"z\"}\n{\"instance_id\": \"a__b-1\"}\n{\"instance_id\": \"a__b-1\"}\n{}\n").unwrap();
+        let said = read(&path, "concise.py", &known()).unwrap_err().to_string();
+        for words in ["row 4 has no `instance_id`", "two submissions for a__b-1", "no instance z"] {
+            assert!(said.contains(words), "{said}");
+        }
+        fs_err::write(&path, "{").unwrap();
+        assert!(read(&path, "concise.py", &known()).unwrap_err().to_string().contains(":1 is not JSON"));
+    }
+
+    #[test]
+    fn a_link_in_a_folder_of_submissions_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run");
+        fs_err::create_dir_all(run.join("a__b-1")).unwrap();
+        fs_err::write(folder.path().join("secret"), "secret").unwrap();
+        std::os::unix::fs::symlink(folder.path().join("secret"), run.join("a__b-1/concise.py")).unwrap();
+        let read = read(&run, "concise.py", &known());
+        assert!(read.is_err() || read.is_ok_and(|run| run.submissions["a__b-1"].text.is_none()));
+    }
+
+    #[test]
+    fn a_patch_that_changes_the_file_adds_none() {
+        let patch = "--- a/concise.py\n+++ b/concise.py\n@@ -1 +1 @@\n-a\n+b\n";
+        assert_eq!(added_file(patch, "concise.py"), (None, 1));
+        let cut = "--- /dev/null\n+++ b/concise.py\n@@ -0,0 +1 @@\n+a\n\\ No newline at end of file\n";
+        assert_eq!(added_file(cut, "concise.py"), (Some(b"a".to_vec()), 0));
+    }
+}
