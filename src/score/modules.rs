@@ -135,7 +135,9 @@ impl<'m> Bindings<'m> {
                         .extend(self.of_from(import).into_iter().map(|(name, module)| (depth, name, module)));
                 }
                 _ => {
-                    tree::bodies(statement).into_iter().for_each(|body| self.collect(body, depth + 1, found))
+                    for body in tree::bodies(statement) {
+                        self.collect(body, depth + 1, found);
+                    }
                 }
             }
         }
