@@ -51,6 +51,7 @@ const FILES: &[(&str, &str)] = python_files![
     "shared.py",
     "stages.py",
     "tracer.py",
+    "watch.py",
 ];
 
 /// Exit code of a runner one of whose processes was killed while it read a request (`EXIT_LOST_REQUEST` in

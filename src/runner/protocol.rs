@@ -42,6 +42,9 @@ pub enum Request {
     },
     OpenFile {
         file: String,
+        /// What the file says from now on, in the process that collects it and in its attempts.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
         timeout_ms: u64,
     },
     Run {
@@ -82,6 +85,9 @@ pub struct RunnerWorld {
     pub probe: Option<String>,
     /// Whether the root is not where byte code was compiled.
     pub moved: bool,
+    /// Top-level modules that are not there and whose imports are noted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub watched: Vec<String>,
 }
 
 /// Bounds on what a case's report carries.
@@ -310,4 +316,17 @@ pub struct FileReady {
     pub errors: Vec<CollectError>,
     #[serde(default)]
     pub import: Option<ImportTrace>,
+    /// Watched modules that were asked for meanwhile.
+    #[serde(default)]
+    pub import_attempts: Vec<ImportAttempt>,
+}
+
+/// A watched module was asked for, whether or not that was caught.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportAttempt {
+    pub module: String,
+    /// File of the code that asked, outside the import system.
+    pub file: String,
+    /// 1-based.
+    pub line: u32,
 }

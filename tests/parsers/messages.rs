@@ -122,7 +122,7 @@ fn item(index: usize, node_id: &str, parts: &[String]) -> Item {
         classes: parts.iter().skip(3).cloned().collect(),
         function: part(1),
         parameters: parts.get(2).cloned(),
-        kind: if index % 5 == 4 { "DoctestItem".into() } else { "function".into() },
+        kind: if index % 5 == 4 { "DoctestItem".to_owned().into() } else { "function".to_owned().into() },
         markers: Vec::new(),
         fixtures: Vec::new(),
         line: None,
@@ -180,7 +180,7 @@ fn node_ids() {
             .map(|(id, parts)| CollectError {
                 node_id: id.clone(),
                 file: parts.first().cloned().unwrap_or_default(),
-                kind: "error".into(),
+                kind: gistmill::runner::protocol::CollectErrorKind::Error,
                 exception: None,
                 text: id.clone(),
                 missing_module: None,
