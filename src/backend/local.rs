@@ -361,7 +361,9 @@ impl Process for LocalProcess {
         let code = status.and_then(|status| status.code());
         if code == Some(sandbox::SETUP_FAILED) && stderr.contains(sandbox::TROUBLE) {
             let kind = stderr.contains(NO_MORE).then_some(ErrorKind::NoMoreNamespaces);
-            return Err(Error::harness("the sandbox could not be set up").with_kind(kind).with_detail(stderr));
+            return Err(Error::harness("the sandbox could not be set up")
+                .with_kind(kind)
+                .with_detail(stderr));
         }
         Ok(Finished { code: code.filter(|code| *code < 128), timed_out: status.is_none(), stdout, stderr })
     }
