@@ -10,20 +10,17 @@ pub mod protocol;
 pub mod report;
 mod setting;
 
-use std::collections::BTreeMap;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-use crate::backend::{Backend, Job, JobLimits, Mount, Places, Process};
+use crate::backend::{Backend, Process};
 use crate::error::{Error, Result};
-use crate::record::id::{hash_parts, sha256_hex};
 use crate::record::outcome::TimeScope;
-use crate::store::Cache;
 pub use embedded::{unpack, version_hash};
 use frame::Frame;
-use protocol::{Answer, OutputLimits, PROTOCOL, ProcessExit, Request, RunnerIsolation, RunnerWorld};
+use protocol::{Answer, OutputLimits, PROTOCOL, ProcessExit, Request, RunnerIsolation};
 use report::GroupDone;
 pub use setting::{Setting, TREE_BYTES};
 

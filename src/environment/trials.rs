@@ -8,7 +8,7 @@ use super::install::{Failure, Installer, StepError, Target, Wanted};
 use super::lock::Lock;
 use super::missing;
 use super::recipe::{Fallbacks, InstallPlan, Outcome};
-use super::{Candidate, GateReport};
+use super::{Candidate, GateReport, byte_code};
 use crate::error::{Error, Result};
 use crate::record::environment::TriedPlan;
 
@@ -30,6 +30,8 @@ pub struct Trials {
     tried: Vec<(InstallPlan, Outcome)>,
     /// What the virtual environment holds now.
     installed: Option<Lock>,
+    /// Whether what it holds has byte code.
+    is_compiled: bool,
     first_failure: Option<Failure>,
 }
 
@@ -88,9 +90,16 @@ impl Trials {
             return Ok((lock, report));
         }
         (site.inputs.progress)(&format!("installing {} distributions", lock.len()));
+        let is_first = self.collected().next().is_none();
         self.installed = None;
         site.install(&lock)?;
         self.installed = Some(lock.clone());
+        // Collecting imports much of it. The first plan that can be installed is mostly the one that is chosen; after
+        // that it is compiled once, at the end.
+        self.is_compiled = is_first;
+        if is_first {
+            site.compile()?;
+        }
         (site.inputs.progress)("collecting");
         let report = site.collect()?;
         Ok((lock, report))
@@ -120,15 +129,19 @@ impl Trials {
         })
     }
 
-    /// Installs the chosen plan, where something else was installed after it.
+    /// Installs the chosen plan, where something else was installed after it, with byte code.
     ///
     /// # Errors
     /// Those of the installation.
     pub fn install(&self, site: &Site<'_>, chosen: &Chosen<'_>) -> Result<()> {
-        if self.installed.as_ref() == Some(chosen.lock) {
-            return Ok(());
+        let is_installed = self.installed.as_ref() == Some(chosen.lock);
+        if !is_installed {
+            site.install(chosen.lock)?;
         }
-        Ok(site.install(chosen.lock)?)
+        if !(is_installed && self.is_compiled) {
+            site.compile()?;
+        }
+        Ok(())
     }
 
     /// All plans as they are published.
@@ -153,6 +166,11 @@ impl Site<'_> {
             path: self.own.is_none().then_some(self.source_root),
         };
         self.installer.install("installing the dependencies", lock, self.own, target)
+    }
+
+    fn compile(&self) -> Result<(), StepError> {
+        (self.inputs.progress)("compiling byte code");
+        byte_code::compile(&self.installer.tooling, &self.venv, &self.tree)
     }
 
     fn collect(&self) -> Result<GateReport> {

@@ -38,7 +38,7 @@ pub struct Setting {
 
 impl Setting {
     /// Directories where tests may write, beside the tree.
-    fn writable(&self) -> Vec<PathBuf> {
+    pub fn writable(&self) -> Vec<PathBuf> {
         let mut writable = vec![self.places.tmp.clone(), self.places.home.clone()];
         writable.extend(["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from));
         writable.extend(self.more_writable.iter().cloned());
