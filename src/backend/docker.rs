@@ -13,7 +13,7 @@ pub mod archive;
 pub mod engine;
 pub mod image;
 mod memory;
-mod plain;
+mod one_shot;
 mod plan;
 mod process;
 mod relay;
@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use super::{Backend, Isolation, Job, JobLimits, Mount, Places, Process, retry, sandbox, service};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, ErrorKind, Fault, Result};
 pub use engine::{ContainerLimits, Engine};
 use memory::Memory;
 use plan::{Plan, Shown};
@@ -122,7 +122,7 @@ impl DockerBackend {
             Ok(done) if done.success() => return Ok(self),
             Ok(done) => return Err(no_sandbox(&done.stderr)),
             Err(error) if error.fault() != Fault::Harness => return Err(error),
-            Err(error) if !error.detail().is_some_and(|detail| detail.contains("/proc")) => {
+            Err(error) if error.kind() != Some(ErrorKind::NoProcessNamespace) => {
                 return Err(no_sandbox(error.detail().unwrap_or(&error.to_string())));
             }
             Err(_) => {}
