@@ -96,10 +96,7 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
     if !is_installed {
         place.install(own.wheel.as_ref(), &best.lock)?;
     }
-    if !(is_installed && climb.is_compiled) {
-        place.compile(&inputs)?;
-    }
-    place.rewrite(&best.report.files)?;
+    place.finish_byte_code(&inputs, &best.report.files, is_installed && climb.is_compiled)?;
 
     let mut rungs = climb.rungs;
     rungs[best.number].result = RungResult::Chosen {
@@ -324,6 +321,7 @@ impl Place<'_> {
         climb.is_compiled = is_first;
         if is_first {
             self.compile(inputs)?;
+            self.rewrite(&byte_code::likely_tests(&self.folder.join("tree"))?)?;
         }
         (inputs.progress)("collecting");
         let report = (inputs.gate)(&Candidate {
@@ -344,6 +342,24 @@ impl Place<'_> {
             path: own.is_none().then_some(self.source_root.as_path()),
         };
         self.workshop.install("installing the dependencies", lock, own, target)
+    }
+
+    /// What has no byte code yet; `is_begun` when that of the chosen rung was compiled before it was collected.
+    fn finish_byte_code(&self, inputs: &Inputs<'_>, files: &[String], is_begun: bool) -> Result<()> {
+        let tree = self.folder.join("tree");
+        let mut files = files.to_vec();
+        if is_begun {
+            let done = byte_code::likely_tests(&tree)?;
+            files.retain(|file| !done.contains(file));
+            if files.is_empty() {
+                return Ok(());
+            }
+        } else {
+            // Another rung may have had another pytest.
+            byte_code::forget_tests(&tree)?;
+            self.compile(inputs)?;
+        }
+        self.rewrite(&files)
     }
 
     /// Compiles byte code of the environment and of the tree.
