@@ -207,7 +207,8 @@ fn pinned(slug: &RepoSlug, commit: &str) -> Pinned {
     }
 }
 
-fn built(slug: &RepoSlug, folder: &Path) -> Built {
+/// An environment with its recipe below `folder`.
+pub fn built(slug: &RepoSlug, folder: &Path) -> Built {
     let recipe_dir = folder.join(slug.file_name());
     fs_err::create_dir_all(&recipe_dir).unwrap();
     fs_err::write(recipe_dir.join("requirements.lock"), "pytest==8.4.2 --hash=sha256:00\n").unwrap();
