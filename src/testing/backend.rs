@@ -16,6 +16,8 @@ use crate::error::{Error, Result};
 use crate::record::collected::Group;
 use talk::Talk;
 
+pub use report::PACKAGE;
+
 /// Processes of a job that was killed have this exit code, as far as anybody asks.
 const KILLED: i32 = 137;
 

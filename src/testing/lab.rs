@@ -1,11 +1,11 @@
 //! A lab whose tests are played by a [`FakeBackend`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::backend::FakeBackend;
+use super::backend::{FakeBackend, PACKAGE};
 use super::made_up;
 use crate::attempt::capabilities::Capabilities;
 use crate::attempt::lab::Lab;
@@ -20,18 +20,25 @@ use crate::runner::Setting;
 /// Dimensions that the labs of tests vary: none that needs anything of the machine.
 pub const COVERED: [Dimension; 2] = [Dimension::HashSeed, Dimension::TimeZone];
 
-/// A lab in `folder`, with one worker. Its tree has a file for every one of the script.
-pub fn lab(backend: &FakeBackend, folder: &Path) -> Lab {
-    let tree = folder.join("tree");
-    let groups = backend.groups();
-    let files: BTreeSet<&str> = groups.iter().map(|group| group.file.as_str()).collect();
-    for file in files {
-        let of_file = groups.iter().filter(|group| group.file == file);
-        let text: String = of_file.map(|group| format!("def {}():\n    pass\n", group.function)).collect();
+/// The files of the script, with a function for every group, and the one that they call.
+fn write_tree(backend: &FakeBackend, tree: &Path) {
+    let mut texts: BTreeMap<String, String> =
+        [(PACKAGE.to_owned(), "def work():\n    pass\n".to_owned())].into();
+    for group in backend.groups() {
+        let text = format!("def {}():\n    made.work()\n", group.function);
+        texts.entry(group.file).or_default().push_str(&text);
+    }
+    for (file, text) in texts {
         let path = tree.join(file);
         fs_err::create_dir_all(path.parent().unwrap()).unwrap();
         fs_err::write(path, text).unwrap();
     }
+}
+
+/// A lab in `folder`, with one worker. Its tree has the files of the script.
+pub fn lab(backend: &FakeBackend, folder: &Path) -> Lab {
+    let tree = folder.join("tree");
+    write_tree(backend, &tree);
     let slug = RepoSlug::new("made/up").unwrap();
     let built = Built { tree: tree.clone(), env: BTreeMap::new(), ..made_up::built(&slug, folder) };
     let places = Places::in_sandbox();

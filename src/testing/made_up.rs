@@ -79,7 +79,8 @@ fn capabilities() -> Capabilities {
     }
 }
 
-fn config() -> Config {
+/// A configuration without repositories.
+pub fn config() -> Config {
     Config {
         dataset: Dataset {
             name: "made-up".into(),
@@ -193,7 +194,8 @@ fn difference(size: usize) -> Vec<ParityDifference> {
     if size > 3 { vec![one] } else { vec![] }
 }
 
-fn pinned(slug: &RepoSlug, commit: &str) -> Pinned {
+/// A source that lies nowhere.
+pub fn pinned(slug: &RepoSlug, commit: &str) -> Pinned {
     Pinned {
         slug: slug.clone(),
         origin: Origin::Git { url: format!("https://example.org/{slug}") },

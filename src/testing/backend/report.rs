@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 use crate::testing::script::{Act, FakeFile, FakeGroup};
 
+/// The file whose function `work` every test calls once for each case.
+pub const PACKAGE: &str = "made.py";
+
 /// Items of a file, by itself or in a collection of everything.
 pub(super) fn items(file: &FakeFile, alone: bool) -> Vec<Value> {
     let cases = file.groups.iter().flat_map(|group| {
@@ -67,9 +70,12 @@ impl Made<'_> {
         let case = |index| json!(["case", {"index": index, "outcome": outcome, "stdout": stdout, "duration_ms": 1.0}]);
         let mut lines: Vec<Value> = self.items.iter().map(case).collect();
         if self.traced {
-            let calls = self.items.len();
-            let of_test = json!({"file": self.path, "function": self.function, "line": 1, "calls": calls, "order": 0, "lines": [1]});
-            lines.push(json!(["trace", {"functions": [of_test], "total_calls": calls}]));
+            let call = |file: &str, function: &str, order| {
+                let calls = self.items.len();
+                json!({"file": file, "function": function, "line": 1, "calls": calls, "order": order, "lines": [2]})
+            };
+            let functions = [call(self.path, self.function, 0), call(PACKAGE, "work", 1)];
+            lines.push(json!(["trace", {"functions": functions, "total_calls": 2 * self.items.len()}]));
         }
         lines.push(json!(["end", {"pytest_exit": pytest_exit, "pytest_error": null}]));
         lines.iter().map(|line| format!("{line}\n")).collect()
