@@ -5,6 +5,7 @@ mod cgroup;
 pub mod clock;
 pub mod docker;
 pub mod local;
+mod logged;
 pub mod sandbox;
 mod service;
 

@@ -130,6 +130,7 @@ pub fn build(
     let folder = environments.join(&key[..32]);
     let _guard = lock_folder(&environments.join(format!("{}.lock", &key[..32])))?;
     if let Some(built) = finished(&folder, &repo.env)? {
+        tracing::info!("{}: environment {} is reused", repo.slug, &key[..32]);
         return Ok(built);
     }
     if folder.exists() {

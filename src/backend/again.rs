@@ -24,6 +24,9 @@ pub fn run(backend: &dyn Backend, job: &Job, limit: Duration) -> Result<Finished
             Err(error) if error.fault() == Fault::Harness => last = Some(error),
             Err(error) => return Err(error),
         }
+        if let Some(error) = &last {
+            tracing::warn!("a job did not come to its own end: {error}");
+        }
     }
     Err(last.unwrap_or_else(|| Error::internal("a job was never run")))
 }

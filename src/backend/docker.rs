@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use super::{Backend, Finished, Isolation, Job, Mount, Places, Process, sandbox, service};
+use super::{Backend, Finished, Isolation, Job, Mount, Places, Process, logged, sandbox, service};
 use crate::error::{Error, Fault, Result};
 pub use engine::{ContainerLimits, Engine};
 use plan::{Plan, Shown};
@@ -219,16 +219,17 @@ impl Backend for DockerBackend {
 
     fn start(&self, job: &Job) -> Result<Box<dyn Process>> {
         let mut last = match self.start_once(job) {
-            Ok(process) => return Ok(Box::new(process)),
+            Ok(process) => return Ok(logged::followed(job, Box::new(process))),
             Err(error) => error,
         };
         for _ in 1..TRIES {
             if last.fault() != Fault::Harness {
                 break;
             }
+            tracing::warn!("a container is started again: {last}");
             self.recover()?;
             match self.start_once(job) {
-                Ok(process) => return Ok(Box::new(process)),
+                Ok(process) => return Ok(logged::followed(job, Box::new(process))),
                 Err(error) => last = error,
             }
         }
@@ -240,7 +241,9 @@ impl Backend for DockerBackend {
         let mut last = self.start(job)?.wait(limit);
         for _ in 1..TRIES {
             match &last {
-                Err(error) if error.fault() == Fault::Harness => {}
+                Err(error) if error.fault() == Fault::Harness => {
+                    tracing::warn!("a job is run again in a new container: {error}");
+                }
                 _ => break,
             }
             self.recover()?;

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::again;
 use super::cgroup::{ControlGroups, JobGroup};
+use super::logged;
 use super::sandbox::{self, Part, Plan};
 use super::service::{self, Serving};
 use super::{Backend, Finished, Isolation, Job, LONGEST_END, Places, Process, Tail};
@@ -192,7 +193,8 @@ impl Backend for LocalBackend {
     }
 
     fn start(&self, job: &Job) -> Result<Box<dyn Process>> {
-        Ok(Box::new(LocalProcess::start(&self.helper, job, &self.without, self.groups.as_ref())?))
+        let process = LocalProcess::start(&self.helper, job, &self.without, self.groups.as_ref())?;
+        Ok(logged::followed(job, Box::new(process)))
     }
 }
 
