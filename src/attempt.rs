@@ -15,7 +15,7 @@ pub mod world;
 use std::collections::BTreeMap;
 
 use crate::record::collected::Group;
-use crate::record::outcome::{Attempt, CaseResult, Exit, Method, TimeScope};
+use crate::record::outcome::{Attempt, CaseResult, Exit, Method};
 use crate::record::world::World;
 use crate::runner::protocol::{ProcessExit, TraceMode};
 use crate::runner::report::GroupDone;
@@ -96,10 +96,9 @@ pub fn attempt_of(
         ProcessExit::Finished => Exit::Finished,
         ProcessExit::Exited { code } => Exit::Exited { code: *code },
         ProcessExit::Signaled { signal } => Exit::Signaled { signal: *signal },
-        ProcessExit::TimedOut { scope, index } => Exit::TimedOut {
-            scope: if scope == "case" { TimeScope::Case } else { TimeScope::Group },
-            case: index.map(|index| normalizer.id(&node_id(index)).0),
-        },
+        ProcessExit::TimedOut { scope, index } => {
+            Exit::TimedOut { scope: *scope, case: index.map(|index| normalizer.id(&node_id(index)).0) }
+        }
         ProcessExit::Unusable => Exit::Unusable,
     };
     let raw_output = match &done.pytest_error {

@@ -1,11 +1,11 @@
 //! Backends: a [`Job`] goes in, a running [`Process`] comes out. A backend serves stages and names none of them.
 
-pub mod again;
 mod cgroup;
 pub mod clock;
 pub mod docker;
 pub mod local;
-mod logged;
+pub(crate) mod logged;
+pub mod retry;
 pub mod sandbox;
 mod service;
 

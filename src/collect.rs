@@ -7,11 +7,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::attempt::normalize::Normalizer;
-use crate::backend::{Backend, again};
+use crate::backend::{Backend, retry};
 use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
 use crate::record::collected::{Collected, Group};
-use crate::runner::protocol::{Answer, AtFault, Discovered, ProcessExit, Request, SIGKILL};
+use crate::runner::protocol::{Answer, AtFault, CollectErrorKind, Discovered, ProcessExit, Request, SIGKILL};
 use crate::runner::{Runner, Setting, milliseconds};
 
 /// How much later than its own watchers the runner takes a discovery for hanging.
@@ -39,13 +39,13 @@ pub fn discover(
     known: &[AtFault],
 ) -> Result<(Discovered, String)> {
     let mut known = known.to_vec();
-    let mut tries = 1..again::TRIES;
+    let mut tries = 1..retry::TRIES;
     loop {
         // A runner that broke or was killed says nothing about the tests.
         match discover_once(backend, setting, wanted, &known) {
             Err(Trouble::Harness(error)) if tries.next().is_none() => return Err(error),
             Err(Trouble::Killed(fault)) if tries.next().is_none() => {
-                tries = 1..again::TRIES;
+                tries = 1..retry::TRIES;
                 remember(&mut known, fault)?;
             }
             Err(Trouble::Harness(_) | Trouble::Killed(_)) => crate::interrupt::check()?,
@@ -104,26 +104,27 @@ fn discover_once(
                 .into())
         }
         Answer::Died { exit, place, .. } => {
-            let fault = at_fault(place, "error", |what| format!("{what} ends the process: {exit:?}"));
+            let fault =
+                at_fault(place, CollectErrorKind::Error, |what| format!("{what} ends the process: {exit:?}"));
             let killed = exit == ProcessExit::Signaled { signal: SIGKILL };
             Err(if killed { Trouble::Killed(fault) } else { Trouble::Of(fault) })
         }
         Answer::TimedOut { place, .. } => {
             let seconds = wanted.limit.as_secs_f64();
             let told = |what: &str| format!("{what} takes longer than the limit of {seconds} s");
-            Err(Trouble::Of(at_fault(place, "timed_out", told)))
+            Err(Trouble::Of(at_fault(place, CollectErrorKind::TimedOut, told)))
         }
         other => Err(runner.unexpected(&other).into()),
     }
 }
 
-fn at_fault(place: Option<String>, kind: &str, told: impl Fn(&str) -> String) -> AtFault {
+fn at_fault(place: Option<String>, kind: CollectErrorKind, told: impl Fn(&str) -> String) -> AtFault {
     let place = place.unwrap_or_default();
     let what = match place.as_str() {
         "" => "what pytest loads before the first test file, or runs between files,".to_owned(),
         place => format!("importing {place}"),
     };
-    AtFault { text: told(&what), kind: kind.to_owned(), place }
+    AtFault { text: told(&what), kind, place }
 }
 
 /// Groups what was discovered.

@@ -18,7 +18,9 @@ use crate::document::{self, Problems};
 use crate::error::{Error, Result};
 use crate::record::id::{CommitSha, RepoSlug};
 pub use crate::record::limits::{BackendKind, Limits, TierBounds};
+use crate::record::moment::Cutoff;
 use crate::subset::Subset;
+pub use check::is_host_and_port;
 pub use public::to_public_json;
 
 /// The configuration that works without one: the repository's own `repos.toml`, built in.
@@ -101,7 +103,7 @@ pub struct Repo {
     pub env: BTreeMap<String, String>,
     pub backend: BackendKind,
     /// RFC 3339 time or date that replaces the commit's as the newest upload to install.
-    pub exclude_newer: Option<String>,
+    pub exclude_newer: Option<Cutoff>,
     /// Base image in place of the one in `[docker]`.
     pub base: Option<String>,
     /// Packages of the distribution that the base gets.

@@ -39,7 +39,9 @@ mod byte_code;
 mod construction;
 mod direct;
 mod record;
+mod run_tree;
 mod step;
+mod trials;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt;
@@ -53,13 +55,13 @@ use crate::config;
 use crate::error::{Error, Result};
 use crate::record::environment::{Built, SwitchedOff};
 use crate::record::id::hash_parts;
-use crate::record::source::Pinned;
-use crate::store::{self, Cache, Found};
+use crate::record::source::{NearestTag, Pinned};
+use crate::store::{self, Cache, Found, Lock};
 
 /// Changes whenever the same inputs may give another environment.
 const STAGE_VERSION: &str = "3";
 
-/// An installed rung, ready to be collected by the gate.
+/// An installed plan, ready to be collected by the gate.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
     /// Full interpreter version.
@@ -106,7 +108,7 @@ impl GateReport {
 /// Builds the environment of a tree, or finds the one that an earlier run built.
 ///
 /// # Errors
-/// No interpreter fits, or no rung of the ladder could be installed: the repository's trouble, with stage, output and
+/// No interpreter fits, or no plan could be installed: the repository's trouble, with stage, output and
 /// hint. Missing tools are the machine's.
 pub fn build(
     pinned: &Pinned,
@@ -125,10 +127,14 @@ pub fn build(
     project.own_distributions =
         own::distributions(&files, &project, repo.requirements.as_deref().unwrap_or_default());
     let choice = python::choose(repo.python.as_deref(), &project, &tools.interpreters)?;
-    let key = input_key(pinned, repo, &choice.interpreter, tools);
+    let tag = pinned.tag.found().filter(|_| project.version.is_none() && version::asks(&files, &project));
+    let key = input_key(pinned, tag, repo, &choice.interpreter, tools);
     let environments = cache.dir("environments")?;
     let folder = environments.join(&key[..32]);
-    let _guard = lock_folder(&environments.join(format!("{}.lock", &key[..32])))?;
+    // Two runs of gistmill never build one environment at the same time.
+    let _lock = Lock::wait(&environments.join(format!("{}.lock", &key[..32])), || {
+        progress("another build makes the same environment; waiting for it");
+    })?;
     if let Some(built) = finished(&folder, &repo.env)? {
         tracing::info!("{}: environment {} is reused", repo.slug, &key[..32]);
         return Ok(built);
@@ -148,7 +154,13 @@ pub fn build(
 }
 
 /// Everything that decides what is built, but for what the package index says.
-fn input_key(pinned: &Pinned, repo: &config::Repo, python: &python::Interpreter, tools: &Tools) -> String {
+fn input_key(
+    pinned: &Pinned,
+    tag: Option<&NearestTag>,
+    repo: &config::Repo,
+    python: &python::Interpreter,
+    tools: &Tools,
+) -> String {
     let asked = serde_json::json!([
         repo.python,
         repo.groups,
@@ -168,26 +180,14 @@ fn input_key(pinned: &Pinned, repo: &config::Repo, python: &python::Interpreter,
         &python.prefix.to_string_lossy(),
         &asked.to_string(),
     ]);
-    match &tools.foundation {
-        Some(foundation) => hash_parts(&[&key, &foundation.id]),
+    // Only where there is one, so that what needs none keeps its key.
+    let key = match tag {
+        Some(tag) => hash_parts(&[&key, "tag", &tag.name, &tag.distance.to_string()]),
         None => key,
-    }
-}
-
-/// Two runs of gistmill never build one environment at the same time. The lock goes with the file.
-fn lock_folder(path: &Path) -> Result<fs_err::File> {
-    let file = fs_err::File::create(path)?;
-    loop {
-        match file.file().try_lock() {
-            Ok(()) => return Ok(file),
-            Err(std::fs::TryLockError::WouldBlock) => {
-                crate::interrupt::check()?;
-                std::thread::sleep(std::time::Duration::from_millis(50));
-            }
-            Err(std::fs::TryLockError::Error(error)) => {
-                return Err(Error::from(error).at(format!("cannot lock {}", path.display())));
-            }
-        }
+    };
+    match &tools.base_image {
+        Some(base_image) => hash_parts(&[&key, &base_image.id]),
+        None => key,
     }
 }
 

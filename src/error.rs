@@ -36,6 +36,16 @@ impl Fault {
     }
 }
 
+/// The way out of a full disk.
+pub const DISK_HINT: &str =
+    "free some disk space, or name another folder with --cache-dir, and run the same command again";
+
+/// Whether words of a tool or of the system speak of a full disk.
+pub fn says_disk_is_full(text: &str) -> bool {
+    let text = text.to_lowercase();
+    ["no space left on device", "disk quota exceeded"].iter().any(|words| text.contains(words))
+}
+
 /// What went wrong, where, and the way out.
 #[derive(Debug)]
 pub struct Error {
@@ -202,6 +212,13 @@ mod tests {
         let codes = [Fault::Repository, Fault::Usage, Fault::Machine, Fault::Internal, Fault::Interrupted]
             .map(Fault::exit_code);
         assert_eq!(codes, [1, 2, 3, 4, 130]);
+    }
+
+    #[test]
+    fn words_about_a_full_disk_are_understood() {
+        assert!(says_disk_is_full("write: No space left on device (os error 28)"));
+        assert!(says_disk_is_full("DISK QUOTA EXCEEDED"));
+        assert!(!says_disk_is_full("no space left in this hotel"));
     }
 
     #[test]

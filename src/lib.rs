@@ -26,6 +26,7 @@ pub mod report;
 pub mod requirement;
 pub mod rules;
 pub mod runner;
+pub mod score;
 pub mod screen;
 pub mod source;
 pub mod store;

@@ -98,6 +98,61 @@ impl Write for Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::{Backend, Finished, Isolation, Job, Places, Process, logged, retry};
+    use crate::progress::Progress;
+    use std::io::Read;
+    use std::time::Duration;
+
+    /// A machine on which every job is killed.
+    struct Kills(Places, Isolation);
+
+    impl Kills {
+        fn new() -> Self {
+            Kills(Places::in_sandbox(), Isolation::default())
+        }
+    }
+
+    impl Backend for Kills {
+        fn places(&self) -> &Places {
+            &self.0
+        }
+
+        fn isolation(&self) -> &Isolation {
+            &self.1
+        }
+
+        fn start(&self, job: &Job) -> Result<Box<dyn Process>> {
+            Ok(logged::followed(job, Box::new(Killed)))
+        }
+    }
+
+    #[derive(Debug)]
+    struct Killed;
+
+    impl Process for Killed {
+        fn take_answers(&mut self) -> Option<Box<dyn Read + Send>> {
+            None
+        }
+
+        fn requests(&mut self) -> Option<&mut dyn Write> {
+            None
+        }
+
+        fn log(&self) -> String {
+            String::new()
+        }
+
+        fn code_inside(&mut self) -> Option<i32> {
+            None
+        }
+
+        fn wait(self: Box<Self>, _: Duration) -> Result<Finished> {
+            let (stdout, stderr) = (String::new(), String::new());
+            Ok(Finished { code: None, timed_out: false, stdout, stderr })
+        }
+
+        fn end(&mut self) {}
+    }
 
     fn logged(events: impl FnOnce()) -> String {
         let folder = tempfile::tempdir().unwrap();
@@ -125,7 +180,7 @@ mod tests {
         let log = logged(|| {
             let stage = Progress::for_terminal().stage("me/project environment", 0);
             let job = Job::small(["/bin/uv", "install", "a @ https://me:s3cret@host/a.whl"]);
-            let error = again::run(&Killed::new(), &job, Duration::from_secs(9)).unwrap_err();
+            let error = retry::run(&Kills::new(), &job, Duration::from_secs(9)).unwrap_err();
             let source = io::Error::other("proxy http://me:s3cret@proxy refused");
             error.with_source(source).with_detail("one\n\u{9b}two").with_hint("mend it").log("me/project");
             drop(stage);
@@ -136,7 +191,7 @@ mod tests {
             "started: /bin/uv install 'a @ https://<redacted>@host/a.whl'",
             "ended after ",
             " s: killed",
-            "WARN a job did not come to its own end: /bin/uv was killed",
+            "WARN tried again after try 2 of 3: it did not come to its own end",
             "ERROR me/project: /bin/uv was killed 3 times: proxy http://<redacted>@proxy refused (Harness)",
             "ERROR me/project:   \\u{9b}two",
             "ERROR me/project: hint: mend it",

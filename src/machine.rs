@@ -11,7 +11,7 @@ use crate::backend::docker::{self, ContainerLimits, DockerBackend, Engine};
 use crate::backend::local::{LocalBackend, Strictness};
 use crate::backend::{Backend, Isolation};
 use crate::config::{self, BackendKind, Repo};
-use crate::environment::tools::Foundation;
+use crate::environment::tools::BaseImage;
 use crate::environment::{Tools, python};
 use crate::error::{Error, Result};
 use crate::record::environment::{Built, ImageName};
@@ -23,7 +23,7 @@ use crate::store::Cache;
 /// Where the environment of a repository is built, and what that can vary.
 pub struct Host {
     pub backend: Arc<dyn Backend>,
-    /// Interpreters and foundation of an image; none for those of this machine.
+    /// Interpreters of an image; none for those of this machine.
     pub tools: Option<Tools>,
     pub capabilities: Capabilities,
     docker: Option<(Arc<Engine>, Base)>,
@@ -138,15 +138,15 @@ impl Machine {
         let base =
             engine.patiently(|| image::base(&engine, &name, &repo.system_packages, &downloads, progress))?;
         progress(&format!("looking at {}", base.name));
-        let backend = engine.patiently(|| DockerBackend::workshop(&engine, &base.id, self.limits()))?;
+        let backend = engine.patiently(|| DockerBackend::for_builds(&engine, &base.id, self.limits()))?;
         self.strictness.accept(backend.isolation())?;
         let interpreters = python::in_backend(&backend)?;
-        let foundation =
-            Foundation { name: base.name.clone(), packages: base.packages.clone(), id: base.id.clone() };
+        let base_image =
+            BaseImage { name: base.name.clone(), packages: base.packages.clone(), id: base.id.clone() };
         let capabilities = Capabilities::find(&self.cache, &backend)?;
         let host = Arc::new(Host {
             backend: Arc::new(backend),
-            tools: Some(tools.in_image(interpreters, foundation)?),
+            tools: Some(tools.in_image(interpreters, base_image)?),
             capabilities,
             docker: Some((engine, base)),
         });

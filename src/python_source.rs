@@ -22,7 +22,7 @@ mod closure;
 mod clues;
 pub mod definitions;
 mod facts;
-mod names;
+pub(crate) mod names;
 mod nodes;
 pub mod sources;
 mod units;

@@ -1,5 +1,6 @@
 //! Credentials out of texts: whatever a user wrote goes through here before it is printed or published.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
@@ -10,7 +11,9 @@ pub const REDACTED: &str = "<redacted>";
 /// Longest piece of a user's text that a message quotes, in characters.
 const QUOTED: usize = 100;
 
-static URL: LazyLock<Regex> = LazyLock::new(|| pattern(r#"([A-Za-z][A-Za-z0-9+.-]*://)([^\s"'`<>]*)"#));
+/// A user's name or password may have a quote in it.
+static URL: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r#"([A-Za-z][A-Za-z0-9+.-]*://)((?:[^\s/@<>]+@)?[^\s"'`<>]*)"#));
 /// The scheme of a URL inside another one (a proxy's path, two URLs run together).
 static INNER: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z][A-Za-z0-9+.-]*://"));
 static SCP_WITH_SECRET: LazyLock<Regex> = LazyLock::new(|| pattern(r"[^\s/:@]+:[^\s/]*@"));
@@ -56,6 +59,51 @@ pub fn publish_git_url(url: &str) -> String {
     match without_user.split_once(':') {
         Some((host, path)) => format!("ssh://{host}/{}", path.trim_start_matches('/')),
         None => last_segment(without_user).to_owned(),
+    }
+}
+
+/// Hosts of the user's own package indexes and proxies, which no message and no record names.
+#[derive(Debug, Clone, Default)]
+pub struct Hosts {
+    /// Longest first: one may be a part of another.
+    names: Vec<String>,
+}
+
+impl Hosts {
+    /// Hosts of the addresses in variables.
+    pub fn of(variables: &BTreeMap<String, String>) -> Self {
+        let addresses = variables.values().flat_map(|value| URL.captures_iter(value));
+        let mut names: Vec<String> = addresses
+            .map(|address| {
+                let rest = split_user(address.get(2).map_or("", |rest| rest.as_str())).1;
+                rest.split(['/', ':', '?', '#']).next().unwrap_or_default().to_owned()
+            })
+            .filter(|name| !name.is_empty())
+            .collect();
+        names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+        names.dedup();
+        Hosts { names }
+    }
+
+    /// The text without credentials, and without these hosts and their addresses.
+    pub fn redact(&self, text: &str) -> String {
+        static ADDRESS: LazyLock<Regex> =
+            LazyLock::new(|| pattern(r#"https?://(?:<redacted>|[^\s`'")<>])+"#));
+        let text = redact(text);
+        let text = ADDRESS.replace_all(&text, |found: &Captures<'_>| {
+            let is_index = self.names.iter().any(|name| found[0].contains(name.as_str()));
+            if is_index { "<index>".to_owned() } else { found[0].to_owned() }
+        });
+        self.names.iter().fold(text.into_owned(), |text, name| text.replace(name, "<index>"))
+    }
+
+    /// The last lines that matter of a tool's output: no blank ones, no colours, none of these hosts.
+    pub fn tail(&self, output: &str) -> String {
+        const LINES: usize = 30;
+        let plain = console::strip_ansi_codes(output);
+        let lines: Vec<&str> =
+            plain.lines().map(str::trim_end).filter(|line| !line.trim().is_empty()).collect();
+        self.redact(&lines[lines.len().saturating_sub(LINES)..].join("\n"))
     }
 }
 
@@ -151,6 +199,8 @@ mod tests {
             "https://host/x?private_token=s3cret",
             "ssh://user:s3cret@host/x",
             "user:s3cret@host:x/y",
+            "https://user:s3'cret@host/x",
+            "https://user:s3\"cret@host/x",
             "https://proxy/https://user:s3cret@host/x",
             "https://a@https://s3cret@host/x",
             "https://proxy/x?to=https://user:s3cret@host/x",
@@ -187,6 +237,23 @@ mod tests {
         assert_eq!(publish_git_url("ssh://git@host/owner/name"), "ssh://host/owner/name");
         assert_eq!(publish_git_url("file:///home/me/work/flask"), "file:///…/flask");
         assert_eq!(publish("a @ file:///home/me/a.whl"), "a @ file:///…/a.whl");
+    }
+
+    #[test]
+    fn hosts_of_indexes_are_nowhere_in_what_tools_print() {
+        let value = "https://u:p@mirror.example/simple other=https://u:p/q@index.example:8080/x?t=1";
+        let hosts = Hosts::of(&BTreeMap::from([("UV_INDEX".to_owned(), value.to_owned())]));
+        assert_eq!(hosts.names, ["mirror.example", "index.example"]);
+        for (text, shown) in [
+            ("failed at `https://u:p@mirror.example/simple/x/`", "failed at `<index>`"),
+            ("lookup of mirror.example", "lookup of <index>"),
+            ("at https://index.example:8080/x?token=1 then", "at <index> then"),
+            ("at https://u:p/q@index.example/x", "at <index>"),
+            ("https://u:t@git.example/r", "https://<redacted>@git.example/r"),
+        ] {
+            assert_eq!(hosts.redact(text), shown);
+        }
+        assert_eq!(hosts.tail(&"line\n\n".repeat(100)).lines().count(), 30);
     }
 
     #[test]

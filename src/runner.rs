@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use crate::backend::{Backend, Job, JobLimits, Mount, Places, Process};
 use crate::error::{Error, Result};
 use crate::record::id::{hash_parts, sha256_hex};
+use crate::record::outcome::TimeScope;
 use crate::store::Cache;
 use protocol::{Answer, Frame, OutputLimits, PROTOCOL, ProcessExit, Request, RunnerIsolation, RunnerWorld};
 use report::GroupDone;
@@ -178,8 +179,7 @@ pub struct Runner {
     ended: bool,
     /// Processes of its job that the kernel has ended for want of memory, as far as it was asked.
     killed_for_memory: u64,
-    /// Versions that the runner reported.
-    pub python: String,
+    /// The version of pytest.
     pub pytest: String,
 }
 
@@ -214,7 +214,6 @@ impl Runner {
             next_id: 0,
             ended: false,
             killed_for_memory: 0,
-            python: String::new(),
             pytest: String::new(),
         };
         let places = &setting.places;
@@ -228,8 +227,8 @@ impl Runner {
         let world = setting.world.clone();
         let hello = Request::Hello { token, protocol: PROTOCOL, isolation, limits, world };
         match runner.ask(&hello, Duration::from_mins(1))? {
-            Answer::Hello { python, pytest } => {
-                (runner.python, runner.pytest) = (python, pytest);
+            Answer::Hello { pytest } => {
+                runner.pytest = pytest;
                 Ok(runner)
             }
             Answer::Refused { reason } => Err(Error::repository(format!("pytest cannot run: {reason}"))
@@ -340,7 +339,7 @@ impl Runner {
                     return Ok(Ran::Broke { exit, text, done });
                 }
                 None => {
-                    let exit = ProcessExit::TimedOut { scope: "group".into(), index: None };
+                    let exit = ProcessExit::TimedOut { scope: TimeScope::Group, index: None };
                     return Ok(Ran::Broke { exit, text: silent(limit), done });
                 }
                 Some(other) => return Err(self.unexpected(&other)),
@@ -442,9 +441,9 @@ fn job(setting: &Setting) -> Job {
 
 /// 128 random bits in hex: repository code cannot guess the mark of a frame.
 fn fresh_token() -> Result<String> {
-    use std::io::Read;
     let mut bytes = [0_u8; 16];
-    fs_err::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Error::machine("the system gives no random bytes").with_source(error))?;
     Ok(hex::encode(bytes))
 }
 
@@ -513,7 +512,6 @@ mod tests {
             next_id: 1,
             ended: false,
             killed_for_memory: 0,
-            python: String::new(),
             pytest: String::new(),
         };
         let (mut texts, limit) = (Vec::new(), Duration::from_secs(1));

@@ -17,6 +17,7 @@ mod pypi;
 mod shelf;
 pub mod time;
 mod tree;
+pub mod version;
 
 use std::path::Path;
 
@@ -25,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::record::id::{RepoSlug, hash_parts};
 use crate::record::moment::Moment;
-use crate::record::source::{Origin, Pinned};
+use crate::record::source::{Origin, Pinned, TagSearch};
 use crate::store::Cache;
 
 use shelf::Shelf;
@@ -135,6 +136,16 @@ impl Context<'_> {
     }
 }
 
+/// Looks for the nearest tag of a pin whose build asks for its version, once: the record in the cache keeps it.
+fn with_tag(mut pinned: Pinned, search: impl FnOnce() -> Result<TagSearch>) -> Result<Pinned> {
+    if !pinned.tag.is_not_needed() || !version::may_be_asked_for(&pinned.tree)? {
+        return Ok(pinned);
+    }
+    pinned.tag = search()?;
+    shelf::replace(&pinned)?;
+    Ok(pinned)
+}
+
 /// The name of a source in the cache.
 fn key(request: &Request) -> Result<String> {
     let origin = serde_json::to_string(&request.origin)
@@ -161,6 +172,7 @@ fn describe(slug: &RepoSlug, origin: Origin, content: Content, tree: &Path) -> R
         tree_sha256: tree::hash_entries(tree, &entries)?,
         license,
         license_source,
+        tag: TagSearch::default(),
         notes,
     })
 }

@@ -18,17 +18,18 @@
 //! made again.
 
 pub mod journal;
+mod lock;
 mod sealed;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 
+pub use lock::Lock;
 pub use sealed::{
     DAMAGED, Found, copy_aside, find_sealed, read_sealed, seal, set_aside, unseal, write_sealed,
 };
@@ -67,59 +68,6 @@ impl Cache {
         let path = self.root.join(name);
         fs_err::create_dir_all(&path)?;
         Ok(fs_err::canonicalize(path)?)
-    }
-}
-
-/// Holding it is being the only build at work on something; given back when dropped (or when the process dies).
-#[derive(Debug)]
-pub struct Lock {
-    _file: nix::fcntl::Flock<std::fs::File>,
-}
-
-impl Lock {
-    /// Takes the lock of a dataset directory, making the folder above it when missing.
-    ///
-    /// # Errors
-    /// A usage error when another build holds it; IO errors with action and path.
-    pub fn take(directory: &Path) -> Result<Self> {
-        let folder = directory.parent().unwrap_or(Path::new("."));
-        fs_err::create_dir_all(folder)
-            .map_err(|error| Error::from(error).with_hint("choose another place with --output"))?;
-        let name = directory.file_name().unwrap_or_default().to_string_lossy();
-        match Self::try_take(&folder.join(format!(".{name}.lock")))? {
-            Some(lock) => Ok(lock),
-            None => Err(Error::usage(format!("another build is at work in {}", directory.display()))
-                .with_hint("wait for it, or choose another --output")),
-        }
-    }
-
-    /// Takes the lock that a file stands for, as soon as no other build holds it; `busy` is called once when one does.
-    ///
-    /// # Errors
-    /// An interruption while waiting; IO errors with action and path.
-    pub fn wait(path: &Path, busy: impl FnOnce()) -> Result<Self> {
-        let mut busy = Some(busy);
-        loop {
-            if let Some(lock) = Self::try_take(path)? {
-                return Ok(lock);
-            }
-            if let Some(busy) = busy.take() {
-                busy();
-            }
-            crate::interrupt::check()?;
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    /// None when it is held.
-    fn try_take(path: &Path) -> Result<Option<Self>> {
-        let file = fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
-        let (file, _) = file.into_parts();
-        match nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusiveNonblock) {
-            Ok(file) => Ok(Some(Lock { _file: file })),
-            Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(None),
-            Err((_, errno)) => Err(Error::machine(format!("cannot lock {}: {errno}", path.display()))),
-        }
     }
 }
 

@@ -68,6 +68,7 @@ impl Measure {
 
 /// Least and greatest value, both included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Range {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
@@ -83,6 +84,7 @@ impl Range {
 
 /// A named selection; a condition that is left out lets everything pass.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Subset {
     pub name: String,
     /// Only these repositories.

@@ -1,4 +1,4 @@
-//! Pieces of text.
+//! Excerpts of what programs print. Pure.
 
 /// The last lines of a text.
 pub fn tail(text: &str, lines: usize) -> String {
@@ -6,14 +6,20 @@ pub fn tail(text: &str, lines: usize) -> String {
     all[all.len().saturating_sub(lines)..].join("\n")
 }
 
+/// The last line that says something.
+pub fn last_line(text: &str) -> &str {
+    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::tail;
+    use super::*;
 
     #[test]
-    fn the_last_lines_without_what_is_blank_at_the_end() {
+    fn excerpts_end_where_the_text_does() {
         assert_eq!(tail("a\nb\nc\n\n", 2), "b\nc");
-        assert_eq!(tail("a", 5), "a");
-        assert_eq!(tail("", 5), "");
+        assert_eq!(tail("a", 2), "a");
+        assert_eq!(last_line("a\n b \n\n"), "b");
+        assert_eq!(last_line(" \n"), "");
     }
 }

@@ -1,6 +1,6 @@
 //! What users read when a configuration is wrong: every message with its line, held against a snapshot.
 //!
-//! `GISTMILL_UPDATE_SNAPSHOTS=1 cargo test --test bad_configs` writes the snapshot anew; read the difference.
+//! `INSTA_UPDATE=always cargo test --test bad_configs` writes the snapshot anew; read the difference.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,7 +9,6 @@ use gistmill::config::{self, Problem};
 use gistmill::rules::RuleSet;
 
 const HASH: &str = "2ac89889f4cc330eabd50f295dcef02828522c69";
-const SNAPSHOT: &str = "tests/snapshots/bad_configs.txt";
 
 /// Texts between `=== title` lines. `@repo` stands for the keys of a repository that is right, `@file` for a file that
 /// is right up to there.
@@ -56,26 +55,14 @@ fn every_mistake_has_its_message_and_line() {
         let message = message.replace("<base>/repos.toml:", "repos.toml:");
         let _ = write!(shown, "=== {title}\n{}\n{message}\n\n", numbered(text));
     }
-    compare(&shown);
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!("bad_configs", shown);
+    });
 }
 
 fn numbered(text: &str) -> String {
     let lines = text.lines().enumerate();
     lines.fold(String::new(), |shown, (number, line)| format!("{shown}{:>4} | {line}\n", number + 1))
-}
-
-fn compare(shown: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(SNAPSHOT);
-    if std::env::var_os("GISTMILL_UPDATE_SNAPSHOTS").is_some() {
-        fs_err::write(path, shown).unwrap();
-        return;
-    }
-    let expected = fs_err::read_to_string(path).unwrap_or_default();
-    let pairs = shown.split("=== ").zip(expected.split("=== "));
-    for (shown, expected) in pairs {
-        assert_eq!(shown, expected, "see {SNAPSHOT}");
-    }
-    assert_eq!(shown.len(), expected.len(), "see {SNAPSHOT}");
 }
 
 #[test]
@@ -111,22 +98,6 @@ fn problems_are_in_the_order_of_the_file() {
     }
 }
 
-/// Small generator with a fixed seed, so that a failure can be seen again.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % (bound.max(1) as u64)).unwrap()
-    }
-}
-
 /// Reads a text as configuration and as rules; only a panic is a failure, and problems must lie within the text.
 fn read_both(text: &str) {
     let lines = text.split('\n').count();
@@ -154,10 +125,10 @@ fn truncated_files_never_panic() {
 
 #[test]
 fn random_bytes_never_panic() {
-    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let mut random = fastrand::Rng::with_seed(1);
     for _ in 0..3_000 {
-        let length = random.below(120);
-        let bytes: Vec<u8> = (0..length).map(|_| random.next().to_le_bytes()[3]).collect();
+        let length = random.usize(..120);
+        let bytes: Vec<u8> = (0..length).map(|_| random.u8(..)).collect();
         read_both(&String::from_utf8_lossy(&bytes));
     }
 }
@@ -204,32 +175,32 @@ fn random_tokens_never_panic() {
         "repo = ",
         "name = ",
     ];
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = fastrand::Rng::with_seed(2);
     for _ in 0..20_000 {
-        let length = random.below(30);
-        let text: String = (0..length).map(|_| tokens[random.below(tokens.len())]).collect();
+        let length = random.usize(..30);
+        let text: String = (0..length).map(|_| tokens[random.usize(..tokens.len())]).collect();
         read_both(&text);
     }
 }
 
 #[test]
 fn files_with_a_changed_line_or_byte_never_panic() {
-    let mut random = Random(0xda94_2042_e4dd_58b5);
+    let mut random = fastrand::Rng::with_seed(3);
     for text in samples() {
         for _ in 0..200 {
             let mut bytes = text.clone().into_bytes();
             if bytes.is_empty() {
                 continue;
             }
-            let at = random.below(bytes.len());
-            match random.below(3) {
-                0 => bytes[at] = random.next().to_le_bytes()[5],
+            let at = random.usize(..bytes.len());
+            match random.usize(..3) {
+                0 => bytes[at] = random.u8(..),
                 1 => drop(bytes.remove(at)),
                 _ => bytes.truncate(at),
             }
             read_both(&String::from_utf8_lossy(&bytes));
             let mut lines: Vec<&str> = text.lines().collect();
-            let (from, to) = (random.below(lines.len()), random.below(lines.len()));
+            let (from, to) = (random.usize(..lines.len()), random.usize(..lines.len()));
             lines.swap(from, to);
             read_both(&lines.join("\n"));
         }

@@ -2,7 +2,7 @@
 //! repositories, datasets. Every message with its exit code, held against a snapshot; `bad_configs.rs` has the table
 //! for the configuration itself.
 //!
-//! `GISTMILL_UPDATE_SNAPSHOTS=1 cargo test --test bad_inputs` writes the snapshot anew; read the difference.
+//! `INSTA_UPDATE=always cargo test --test bad_inputs` writes the snapshot anew; read the difference.
 
 #[path = "common/mod.rs"]
 #[allow(dead_code, reason = "shared with the pipeline tests, which use all of it")]
@@ -14,7 +14,6 @@ use std::path::Path;
 
 use common::{Bench, Running};
 
-const SNAPSHOT: &str = "tests/snapshots/bad_inputs.txt";
 const DATASET: &str = "[dataset]\nname = \"d\"\nversion = \"1\"\n";
 
 /// A mistake: what it is, what lies there, and what is asked for.
@@ -429,16 +428,9 @@ fn every_mistake_has_its_message_and_exit_code() {
     for mistake in MISTAKES {
         let _ = write!(shown, "{}", run(mistake));
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(SNAPSHOT);
-    if std::env::var_os("GISTMILL_UPDATE_SNAPSHOTS").is_some() {
-        std::fs::write(path, shown).expect("can be written");
-        return;
-    }
-    let expected = std::fs::read_to_string(path).unwrap_or_default();
-    for (shown, expected) in shown.split("=== ").zip(expected.split("=== ")) {
-        assert_eq!(shown, expected, "see {SNAPSHOT}");
-    }
-    assert_eq!(shown.len(), expected.len(), "see {SNAPSHOT}");
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!("bad_inputs", shown);
+    });
 }
 
 #[test]

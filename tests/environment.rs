@@ -12,7 +12,7 @@ use gistmill::environment::{self, Candidate, GateReport, Tools};
 use gistmill::error::{Fault, Result};
 use gistmill::record::environment::Built;
 use gistmill::record::id::{RepoSlug, hash_parts};
-use gistmill::record::source::{Origin, Pinned};
+use gistmill::record::source::{NearestTag, Origin, Pinned, TagSearch};
 use gistmill::store::Cache;
 
 const PINNED_AT: &str = "2026-01-02T03:04:05Z";
@@ -52,7 +52,8 @@ impl Bench {
             tree_sha256: hash,
             license: None,
             license_source: None,
-            notes: vec!["nearest tag: v4.5".into()],
+            tag: TagSearch::Found(NearestTag { name: "v4.5".into(), distance: 0 }),
+            notes: Vec::new(),
         };
         let repo = Repo {
             slug,
@@ -135,8 +136,8 @@ fn a_tree_runs_from_where_it_lies_with_what_collection_missed_and_nothing_newer_
     let bench = Bench::new();
     let files = [("pyproject.toml", SCM), ("setup.py", SETUP), ("a.py", "X = 1\n"), ("test_a.py", TEST)];
     let built = bench.build(&files).unwrap();
-    assert_eq!(built.rungs.len(), 2, "{:?}", built.rungs);
-    assert!(built.rungs[1].requirements.contains(&"PyYAML".to_owned()));
+    assert_eq!(built.plans.len(), 2, "{:?}", built.plans);
+    assert!(built.plans[1].requirements.contains(&"PyYAML".to_owned()));
     assert_eq!(bench.ask(&built, "a.__file__"), "/testbed/a.py");
     assert_eq!(bench.ask(&built, "importlib.metadata.version('a')"), "4.5");
     assert_eq!(bench.ask(&built, "a.__cached__ and sys.prefix"), "/opt/venv");
@@ -186,6 +187,6 @@ fn install_errors_say_the_stage_and_what_the_build_printed() {
     assert!(broken.detail().unwrap().contains("no compiler today"), "{:?}", broken.detail());
     let unknown = "[dependency-groups]\ntest = ['no-such-distribution-of-gistmill-tests']\n";
     let built = bench.build(&[("pyproject.toml", unknown), ("test_b.py", "def test_b(): pass\n")]).unwrap();
-    assert!(format!("{:?}", built.rungs[0].result).contains("no-such-distribution"), "{:?}", built.rungs);
-    assert_eq!(built.rungs[1].requirements, [".", "pytest"]);
+    assert!(format!("{:?}", built.plans[0].result).contains("no-such-distribution"), "{:?}", built.plans);
+    assert_eq!(built.plans[1].requirements, [".", "pytest"]);
 }

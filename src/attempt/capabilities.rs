@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use crate::backend::{Backend, Job, Mount, again, clock};
+use crate::backend::{Backend, Job, Mount, clock, retry};
 use crate::error::{Error, Result};
 use crate::record::id::{hash_parts, sha256_hex};
 use crate::record::verdict::Dimension;
@@ -15,9 +15,8 @@ use crate::store::Cache;
 const ZONE: &str = "Pacific/Chatham";
 /// The same zone for a machine without the time zone database.
 const ZONE_RULE: &str = "<+1245>-12:45<+1345>,M9.5.0/2:45,M4.1.0/3:45";
-/// Limit for asking the time, and how often it is asked.
+/// Limit for asking the time.
 const LIMIT: Duration = Duration::from_mins(1);
-const TRIES: u32 = 3;
 const ZONES: &str = "/usr/share/zoneinfo";
 /// Locales that differ in decimal point and collation, in the order in which they are looked for.
 const LOCALES: [&str; 8] = ["de_DE", "fr_FR", "es_ES", "it_IT", "nl_NL", "pt_BR", "cs_CZ", "ru_RU"];
@@ -109,7 +108,7 @@ fn ask(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Option<
         command.envs(variables.iter().copied()).stdin(Stdio::null());
         command
     };
-    let output = again::output(command).ok()?;
+    let output = retry::output(command).ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
 }
 
@@ -154,7 +153,7 @@ fn look_in_image(folder: &Path, backend: &dyn Backend) -> Result<(bool, Result<L
     let mut job = Job::small(["sh", "-c", &script]);
     job.env.insert("LOCPATH".to_owned(), inside.to_owned());
     job.mounts.push(Mount::ReadOnly { host: folder.to_owned(), inside: inside.into() });
-    let done = again::run(backend, &job, LIMIT)?;
+    let done = retry::run(backend, &job, LIMIT)?;
     if done.timed_out {
         return Err(Error::harness("looking at the image takes too long"));
     }
@@ -233,13 +232,7 @@ fn find_clock(cache: &Cache, backend: &dyn Backend) -> Result<Result<PathBuf, St
     job.env.extend(clock::variables(&inside.join(clock::FILE_NAME), start));
     job.mounts.push(Mount::ReadOnly { host: folder.clone(), inside });
     // Only a program that ran says something about the library; a busy machine does not.
-    let mut finished = again::run(backend, &job, LIMIT)?;
-    for _ in 1..TRIES {
-        if !finished.timed_out {
-            break;
-        }
-        finished = again::run(backend, &job, LIMIT)?;
-    }
+    let finished = retry::run_to_its_end(backend, &job, LIMIT)?;
     if finished.timed_out {
         return Err(Error::harness("asking for the time takes too long in the sandbox"));
     }

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event as Xml};
 
-use crate::backend::{Backend, Job, Mount};
+use crate::backend::{Backend, Job, Mount, retry};
 use crate::beneath::Folder;
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Result};
 use crate::record::collected::{Group, shell_quote};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome, TimeScope};
 use crate::runner::{Setting, TREE_BYTES};
@@ -24,8 +24,6 @@ use crate::record::world::World;
 const REPORT: &str = "/run/report";
 /// Time for start-up and imports, which a group's own limit does not cover.
 const START_UP: Duration = Duration::from_mins(1);
-/// How often a run is repeated that does not come to its end.
-const TRIES: u32 = 3;
 /// Largest report that is read, in bytes.
 const LARGEST_REPORT: u64 = 64 << 20;
 
@@ -79,15 +77,8 @@ impl Cold<'_> {
     fn persistent(&self, index: usize, group: &Group) -> Result<Attempt> {
         let ends = (self.ends)(index);
         let limit = self.group_timeout + if ends { START_UP } else { Duration::ZERO };
-        let mut last = self.attempt(group, limit);
-        for _ in 1..if ends { TRIES } else { 1 } {
-            match &last {
-                Ok(attempt) if attempt.exit == Exit::Finished => break,
-                Err(error) if error.fault() != Fault::Harness => break,
-                _ => last = self.attempt(group, limit),
-            }
-        }
-        last
+        let is_believed = |attempt: &Attempt| !ends || attempt.exit == Exit::Finished;
+        retry::until(|| self.attempt(group, limit), is_believed, retry::nothing)
     }
 
     /// One cold run.

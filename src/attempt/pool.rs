@@ -12,17 +12,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::normalize::Normalizer;
-use crate::backend::{Backend, again};
+use crate::backend::{Backend, retry};
 use crate::error::{Error, Fault, Result};
 use crate::record::collected::{Group, GroupKey};
 use crate::runner::protocol::{
-    Answer, CollectError, FileReady, Item, ProcessExit, Request, SIGKILL, TraceMode,
+    Answer, CollectError, FileReady, Item, ItemKind, ProcessExit, Request, SIGKILL, TraceMode,
 };
 use crate::runner::report::{GroupDone, ImportTrace};
 use crate::runner::{Ran, Runner, Setting, milliseconds};
 
 /// How often a task is tried with a fresh runner, and an attempt that was killed is made.
-const TRIES: u32 = again::TRIES;
+const TRIES: u32 = retry::TRIES;
 
 /// Attempts of groups of one file, to be made by one file process.
 #[derive(Debug, Clone, PartialEq)]
@@ -482,15 +482,12 @@ impl<'a> Worker<'a> {
     /// The attempts of a group that takes others down with it.
     fn tell_ended(&self, task: &Task, run: Run, exit: &ProcessExit, text: &str) -> Result<(), Abandoned> {
         let done = GroupDone {
-            attempt: 0,
             cases: Vec::new(),
             exit: exit.clone(),
             leftover: 0,
             connections: Vec::new(),
             raw_output: text.to_owned(),
-            running: None,
             pytest_error: None,
-            deselected: Vec::new(),
             duration_ms: 0.0,
             trace: None,
         };
@@ -525,7 +522,7 @@ fn refused<T>(runner: &Runner, answer: Answer) -> Result<Opened<T>> {
 impl OpenFile {
     fn new(ready: FileReady) -> Self {
         let mut by_key: BTreeMap<GroupKey, Vec<usize>> = BTreeMap::new();
-        for item in ready.items.iter().filter(|item| item.kind == "function") {
+        for item in ready.items.iter().filter(|item| item.kind == ItemKind::Function) {
             by_key.entry(item.key()).or_default().push(item.index);
         }
         OpenFile {

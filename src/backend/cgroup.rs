@@ -16,9 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use nix::fcntl::{Flock, FlockArg};
-
 use super::JobLimits;
+use crate::store::Lock;
 
 const PREFIX: &str = "gistmill-";
 /// Where gistmill itself moves, out of the way of its jobs.
@@ -35,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 pub struct ControlGroups {
     folder: PathBuf,
     /// Says that this gistmill lives.
-    _lock: Flock<std::fs::File>,
+    _lock: Lock,
     /// Memory that jobs without a limit of their own may hold, each, in bytes.
     memory: u64,
     next: AtomicU64,
@@ -231,7 +230,7 @@ fn bounded(folder: &Path) -> Result<bool> {
 }
 
 /// A new group below `parent`, locked.
-fn claim(parent: &Path) -> Result<(PathBuf, Flock<std::fs::File>)> {
+fn claim(parent: &Path) -> Result<(PathBuf, Lock)> {
     for number in 0..100 {
         let folder = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
         match fs_err::create_dir(&folder) {
@@ -249,9 +248,8 @@ fn claim(parent: &Path) -> Result<(PathBuf, Flock<std::fs::File>)> {
     Err(ErrorKind::AlreadyExists.into())
 }
 
-fn lock(folder: &Path) -> Option<Flock<std::fs::File>> {
-    let file = std::fs::File::open(folder).ok()?;
-    Flock::lock(file, FlockArg::LockExclusiveNonblock).ok()
+fn lock(folder: &Path) -> Option<Lock> {
+    Lock::try_folder(folder).ok().flatten()
 }
 
 /// Removes what a gistmill has left that does not live any more, where nothing runs in it.

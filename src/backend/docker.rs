@@ -22,15 +22,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use super::{Backend, Finished, Isolation, Job, Mount, Places, Process, logged, sandbox, service};
+use super::{Backend, Isolation, Job, Mount, Places, Process, logged, retry, sandbox, service};
 use crate::error::{Error, Fault, Result};
 pub use engine::{ContainerLimits, Engine};
 use plan::{Plan, Shown};
 use process::ContainerProcess;
 
 const INSIDE: &str = concat!(include_str!("docker/relay.py"), include_str!("docker/inside.py"));
-/// How often a job is started again whose container died.
-const TRIES: u32 = 3;
 const PROBE_LIMIT: Duration = Duration::from_mins(2);
 
 /// SHA-256 of the program inside: part of every key that depends on what it does.
@@ -66,7 +64,7 @@ impl DockerBackend {
     ///
     /// # Errors
     /// The engine's; a sandbox that cannot be made inside.
-    pub fn workshop(engine: &Arc<Engine>, base: &str, limits: ContainerLimits) -> Result<Self> {
+    pub fn for_builds(engine: &Arc<Engine>, base: &str, limits: ContainerLimits) -> Result<Self> {
         let mut backend = DockerBackend::new(engine, base, limits);
         backend.builds = true;
         backend.probed()
@@ -112,7 +110,7 @@ impl DockerBackend {
     /// Tries the sandbox once, without a process namespace of its own where the engine does not allow that.
     fn probed(mut self) -> Result<Self> {
         let job = Job { may_mount: true, ..Job::small(["/bin/true"]) };
-        match self.run(&job, PROBE_LIMIT) {
+        match retry::run(&self, &job, PROBE_LIMIT) {
             Ok(done) if done.success() => return Ok(self),
             Ok(done) => return Err(no_sandbox(&done.stderr)),
             Err(error) if error.fault() != Fault::Harness => return Err(error),
@@ -124,7 +122,7 @@ impl DockerBackend {
         self.own_processes = false;
         self.isolation.kind.push_str(" without process namespaces");
         self.isolation.missing.push("a process namespace for each job: only the container's".to_owned());
-        match self.run(&job, PROBE_LIMIT) {
+        match retry::run(&self, &job, PROBE_LIMIT) {
             Ok(done) if done.success() => Ok(self),
             Ok(done) => Err(no_sandbox(&done.stderr)),
             Err(error) if error.fault() != Fault::Harness => Err(error),
@@ -218,38 +216,8 @@ impl Backend for DockerBackend {
     }
 
     fn start(&self, job: &Job) -> Result<Box<dyn Process>> {
-        let mut last = match self.start_once(job) {
-            Ok(process) => return Ok(logged::followed(job, Box::new(process))),
-            Err(error) => error,
-        };
-        for _ in 1..TRIES {
-            if last.fault() != Fault::Harness {
-                break;
-            }
-            tracing::warn!("a container is started again: {last}");
-            self.recover()?;
-            match self.start_once(job) {
-                Ok(process) => return Ok(logged::followed(job, Box::new(process))),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
-    }
-
-    /// A container that dies says nothing about the job: it is started again with the same folders.
-    fn run(&self, job: &Job, limit: Duration) -> Result<Finished> {
-        let mut last = self.start(job)?.wait(limit);
-        for _ in 1..TRIES {
-            match &last {
-                Err(error) if error.fault() == Fault::Harness => {
-                    tracing::warn!("a job is run again in a new container: {error}");
-                }
-                _ => break,
-            }
-            self.recover()?;
-            last = self.start(job)?.wait(limit);
-        }
-        last
+        let started = retry::after_recovery(|| self.start_once(job), || self.recover())?;
+        Ok(logged::followed(job, Box::new(started)))
     }
 }
 

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::again;
 use super::cgroup::{ControlGroups, JobGroup};
 use super::logged;
+use super::retry;
 use super::sandbox::{self, Part, Plan};
 use super::service::{self, Serving};
 use super::{Backend, Finished, Isolation, Job, LONGEST_END, Places, Process, Tail};
@@ -149,7 +149,7 @@ impl LocalBackend {
 
     fn probe_once(&self) -> Result<()> {
         let job = Job { may_mount: true, ..Job::small(["/bin/true"]) };
-        let refused = match again::run(self, &job, Duration::from_mins(2)) {
+        let refused = match retry::run(self, &job, Duration::from_mins(2)) {
             Ok(finished) if finished.success() => return Ok(()),
             Ok(finished) => finished.stderr,
             Err(error) if error.fault() == Fault::Harness => error.detail().unwrap_or_default().to_owned(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::attempt::normalize::Normalizer;
 use crate::record::collected::{Case, Group, GroupKey, MACHINE_PATH, Uncollected};
 use crate::record::verdict::Cause;
-use crate::runner::protocol::{CollectError, Item};
+use crate::runner::protocol::{CollectError, CollectErrorKind, Item, ItemKind};
 use crate::terminal::is_obeyed;
 
 /// Groups in the order in which pytest first names them, and what is no Python test function.
@@ -14,8 +14,8 @@ pub fn group(items: &[Item], normalizer: &Normalizer) -> (Vec<Group>, Vec<Uncoll
     let mut places: BTreeMap<GroupKey, usize> = BTreeMap::new();
     let mut unsupported = Vec::new();
     for item in items {
-        if item.kind != "function" {
-            let words = format!("pytest item of kind {}", item.kind);
+        if let ItemKind::Other(kind) = &item.kind {
+            let words = format!("pytest item of kind {kind}");
             unsupported.push(left_out(item, normalizer, Cause::UnsupportedItem, words));
             continue;
         }
@@ -78,10 +78,10 @@ fn left_out(item: &Item, normalizer: &Normalizer, cause: Cause, text: String) ->
 pub fn uncollected(errors: &[CollectError], normalizer: &Normalizer) -> Vec<Uncollected> {
     let mut rows: BTreeMap<String, Uncollected> = BTreeMap::new();
     for error in errors {
-        let cause = match error.kind.as_str() {
-            "skipped" => Cause::Skipped,
-            "timed_out" => Cause::TimesOut,
-            _ => Cause::CollectionError,
+        let cause = match error.kind {
+            CollectErrorKind::Skipped => Cause::Skipped,
+            CollectErrorKind::TimedOut => Cause::TimesOut,
+            CollectErrorKind::Error => Cause::CollectionError,
         };
         let file = if error.file.is_empty() { error.node_id.clone() } else { error.file.clone() };
         let file = normalizer.id(&file).0;
@@ -106,7 +106,7 @@ mod tests {
             classes: classes.iter().map(|class| (*class).to_owned()).collect(),
             function: function.into(),
             parameters: parameters.map(str::to_owned),
-            kind: "function".into(),
+            kind: ItemKind::Function,
             markers: vec!["parametrize".into()],
             fixtures: Vec::new(),
             line: Some(3),
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn doctests_are_unsupported_items() {
         let mut doctest = item("a.py::a.f", "a.py", &[], "a.f", None);
-        doctest.kind = "DoctestItem".into();
+        doctest.kind = ItemKind::Other("DoctestItem".into());
         let (groups, unsupported) = group(&[doctest], &normalizer());
         assert!(groups.is_empty());
         assert_eq!(

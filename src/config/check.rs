@@ -8,6 +8,8 @@ mod repo;
 mod subset;
 mod url;
 
+pub use url::is_host_and_port;
+
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;

@@ -1,5 +1,6 @@
 use super::*;
 use crate::record::instance::Tier;
+use crate::record::moment::Cutoff;
 use crate::subset::{Measure, Range};
 
 const HASH: &str = "2ac89889f4cc330eabd50f295dcef02828522c69";
@@ -98,7 +99,7 @@ exclude_newer = 2026-01-01
     assert_eq!(repo.requirements.as_ref().map(Vec::len), Some(3));
     assert_eq!(repo.env["MPLBACKEND"], "agg");
     assert_eq!(repo.backend, BackendKind::Docker);
-    assert_eq!(repo.exclude_newer.as_deref(), Some("2026-01-01"));
+    assert_eq!(repo.exclude_newer, Cutoff::parse("2026-01-01"));
 }
 
 #[test]

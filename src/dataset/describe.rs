@@ -188,7 +188,7 @@ fn environment(repository: &Repository<'_>) -> EnvironmentSummary {
         key: built.key.clone(),
         backend: repository.record.backend.clone(),
         image: repository.record.image.clone(),
-        rungs: built.rungs.clone(),
+        rungs: built.plans.clone(),
         switched_off: built.switched_off.clone(),
         variables: built.env.keys().cloned().collect(),
         tests: built.tests.clone(),

@@ -10,7 +10,7 @@ use super::counts::Counts;
 use super::subsets::SubsetSummary;
 use crate::backend::Isolation;
 use crate::error::{Error, Result};
-use crate::record::environment::{Guess, ImageName, Rung, SwitchedOff, Undeclared};
+use crate::record::environment::{Guess, ImageName, SwitchedOff, TriedPlan, Undeclared};
 use crate::record::evidence::Parity;
 use crate::record::id::sha256_hex;
 use crate::record::instance::FailedRepository;
@@ -174,7 +174,7 @@ pub struct EnvironmentSummary {
     #[serde(default)]
     pub python_reason: String,
     #[serde(default)]
-    pub rungs: Vec<Rung>,
+    pub rungs: Vec<TriedPlan>,
     #[serde(default)]
     pub switched_off: Vec<SwitchedOff>,
     #[serde(default)]

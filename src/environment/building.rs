@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::install::{Attempt, Failure, Target, Tooling, Trouble, Wanted, Workshop};
+use super::install::{Attempt, Failure, Installer, StepError, Target, Tooling, Wanted};
 use super::lock::Lock;
 use super::project::{BuildSystem, Files, Project};
 use super::requirements_files::normalize;
@@ -107,9 +107,9 @@ struct Described {
     metadata: String,
 }
 
-/// One build: the workshop that its requirements come from, and where its wheel is kept.
+/// One build: the installer that its requirements come from, and where its wheel is kept.
 pub struct Build<'a> {
-    pub workshop: &'a Workshop,
+    pub installer: &'a Installer,
     pub source: Source<'a>,
     pub system: &'a BuildSystem,
     /// Variables for the hooks, e.g. a version that git would have told.
@@ -119,12 +119,12 @@ pub struct Build<'a> {
 impl Build<'_> {
     /// Makes the build environment and the wheel.
     pub fn run(&self) -> Attempt<Built> {
-        let place = self.workshop.tooling.step()?;
+        let place = self.installer.tooling.step()?;
         let venv = place.folder("build")?;
         let mut wanted = Wanted { requirements: self.system.requires.clone(), ..Wanted::default() };
         let mut lock = self.install(&wanted, &venv)?;
         let stage = format!("asking {} for its build requirements", self.source.words());
-        let step = self.workshop.tooling.step()?;
+        let step = self.installer.tooling.step()?;
         self.hook(&stage, "requires", &venv, &step)?;
         let required: Required = answer(&step, &stage)?;
         if !required.requires.is_empty() {
@@ -132,9 +132,9 @@ impl Build<'_> {
             lock = self.install(&wanted, &venv)?;
         }
         let stage = format!("building {}", self.source.words());
-        let step = self.workshop.tooling.step()?;
+        let step = self.installer.tooling.step()?;
         let left = self.hook(&stage, "build", &venv, &step)?;
-        let wheel = take_wheel(&step, &self.workshop.tooling.folder.join("wheels"), &stage)?;
+        let wheel = take_wheel(&step, &self.installer.tooling.folder.join("wheels"), &stage)?;
         Ok(Built { wheel, lock, left: left.map(|tree| (step, tree)) })
     }
 
@@ -142,16 +142,16 @@ impl Build<'_> {
         let lock = if wanted.requirements.is_empty() {
             Lock::default()
         } else {
-            self.workshop.resolve("resolving the build requirements", wanted, None)?
+            self.installer.resolve("resolving the build requirements", wanted, None)?
         };
         let target = Target { host: venv, inside: Path::new(BUILD), path: None };
-        self.workshop.install("installing the build requirements", &lock, None, target)?;
+        self.installer.install("installing the build requirements", &lock, None, target)?;
         Ok(lock)
     }
 
     /// Calls one hook. Gives the tree that it may have written to, where somebody reads it afterwards.
     fn hook(&self, stage: &str, action: &str, venv: &Path, step: &Step) -> Attempt<Option<PathBuf>> {
-        let tooling = &self.workshop.tooling;
+        let tooling = &self.installer.tooling;
         let places = tooling.backend.places();
         let editable = matches!(self.source, Source::Tree { .. });
         let root = if editable { places.root.clone() } else { PathBuf::from(SOURCE) };
@@ -212,9 +212,14 @@ fn answer<T: serde::de::DeserializeOwned>(step: &Step, stage: &str) -> Attempt<T
 }
 
 /// The build's own trouble.
-fn refused(stage: &str, output: &str) -> Trouble {
+fn refused(stage: &str, output: &str) -> StepError {
     let hint = "the build left something that a build does not leave; see its output";
-    Trouble::Step(Failure { stage: stage.to_owned(), output: output.to_owned(), hint, unknown: Vec::new() })
+    StepError::Recoverable(Failure {
+        stage: stage.to_owned(),
+        output: output.to_owned(),
+        hint,
+        unknown: Vec::new(),
+    })
 }
 
 /// Copies the wheel that a build left into a folder of the driver's, and checks what is said about it.
@@ -328,7 +333,7 @@ impl Building {
             &tooling.python.version,
             &tooling.python.prefix.to_string_lossy(),
             &tooling.exclude_newer.to_string(),
-            tooling.foundation.as_deref().unwrap_or_default(),
+            tooling.base_image.as_deref().unwrap_or_default(),
         ]);
         let place = tooling.wheels.join(&key[..32]);
         if let Some(kept) = find_kept(&place)? {
@@ -337,10 +342,10 @@ impl Building {
         let step = tooling.step()?;
         let declared = self.declared(&step, &sdist.filename, &sdist.path)?;
         let system = build_system(declared.pyproject.as_deref())?;
-        let workshop = Workshop::of_dependency(tooling.clone(), sdist.building.clone());
+        let installer = Installer::of_dependency(tooling.clone(), sdist.building.clone());
         let source = Source::Archive { file: &sdist.path, filename: &sdist.filename };
         let variables = BTreeMap::new();
-        let built = Build { workshop: &workshop, source, system: &system, variables: &variables }.run()?;
+        let built = Build { installer: &installer, source, system: &system, variables: &variables }.run()?;
         keep(&place, &built.wheel)
     }
 
@@ -354,9 +359,9 @@ impl Building {
         let pyproject = Folder::open(folder)?.read(Path::new("pyproject.toml"), 1 << 20).ok();
         let text = pyproject.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let system = build_system(text.as_deref())?;
-        let workshop = Workshop::of_dependency(self.tooling.clone(), vec![name.to_owned()]);
+        let installer = Installer::of_dependency(self.tooling.clone(), vec![name.to_owned()]);
         let source = Source::Folder(folder);
-        Ok(Build { workshop: &workshop, source, system: &system, variables }.run()?.wheel)
+        Ok(Build { installer: &installer, source, system: &system, variables }.run()?.wheel)
     }
 
     /// What the source distribution says of its build; unpacked where it can do no harm.

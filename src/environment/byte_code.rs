@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use super::install::{Attempt, Tooling};
 use super::step::OUT;
-use super::uv;
-use crate::backend::{Mount, again};
+use crate::backend::{Mount, retry};
 use crate::beneath::{Folder, Kind};
 use crate::error::{Error, Result};
 
@@ -35,13 +34,13 @@ pub fn compile(tooling: &Tooling, venv: &Path, tree: &Path) -> Attempt<()> {
     let step = tooling.step()?;
     let mut job = tooling.job(argv, &step, mounts);
     job.env.remove("PYTHONDONTWRITEBYTECODE");
-    let finished = again::run(&*tooling.backend, &job, SHORT_LIMIT)?;
+    let finished = retry::run(&*tooling.backend, &job, SHORT_LIMIT)?;
     if finished.timed_out {
         return Err(Error::harness("compiling byte code took too long").into());
     }
     // Exit code 1 means that some file does not compile; a traceback means that compiling itself broke.
     if finished.stderr.contains("Traceback (most recent call last)") {
-        let detail = uv::tail(&finished.stderr, &tooling.secrets);
+        let detail = tooling.hosts.tail(&finished.stderr);
         return Err(Error::harness("compiling byte code broke off").with_detail(detail).into());
     }
     Ok(())
@@ -62,7 +61,7 @@ pub fn rewrite(tooling: &Tooling, venv: &Path, tree: &Path, files: &[String]) ->
         Mount::ReadOnly { host: venv.to_owned(), inside: places.venv.clone() },
         Mount::ReadOnly { host: tree.to_owned(), inside: places.root.clone() },
     ];
-    let finished = again::run(&*tooling.backend, &tooling.job(argv, &step, mounts), SHORT_LIMIT)?;
+    let finished = retry::run(&*tooling.backend, &tooling.job(argv, &step, mounts), SHORT_LIMIT)?;
     if finished.success() { take(&step.out()?, tree) } else { Ok(()) }
 }
 

@@ -10,9 +10,9 @@ use crate::config::{self, BackendKind, SourceSpec};
 use crate::environment::python::Interpreter;
 use crate::environment::{GateReport, Tools, build};
 use crate::error::{Error, Fault, Result};
-use crate::record::environment::{Built, RungResult};
+use crate::record::environment::{Built, PlanResult};
 use crate::record::id::RepoSlug;
-use crate::record::source::{Origin, Pinned};
+use crate::record::source::{Origin, Pinned, TagSearch};
 use crate::store::Cache;
 
 /// Plays uv, venv and the build hooks; keeps every job.
@@ -164,6 +164,7 @@ fn bench(files: &[(&str, &str)]) -> Bench {
         tree_sha256: "t".to_owned(),
         license: None,
         license_source: None,
+        tag: TagSearch::default(),
         notes: Vec::new(),
     };
     let repo = config::Repo {
@@ -333,25 +334,25 @@ fn a_rebuild_with_nothing_changed_runs_no_job() {
 }
 
 #[test]
-fn the_best_rung_is_chosen_and_installed_when_none_is_good() {
+fn the_best_plan_is_chosen_and_installed_when_none_is_good() {
     let bench = bench(&[("pyproject.toml", PYPROJECT), ("pkg.py", "")]);
     let built = bench.build(&Scripted::new(None), &[report(5, 1), report(4, 1)]).unwrap();
-    assert_eq!(built.rungs[0].result, RungResult::Chosen { collected: 5, collection_errors: 1 });
-    assert!(matches!(built.rungs[1].result, RungResult::Insufficient { collected: 4, .. }));
+    assert_eq!(built.plans[0].result, PlanResult::Chosen { collected: 5, collection_errors: 1 });
+    assert!(matches!(built.plans[1].result, PlanResult::Insufficient { collected: 4, .. }));
     let lock = fs_err::read_to_string(built.recipe_dir.join("requirements.lock")).unwrap();
     assert!(lock.contains("first==1") && !lock.contains("second"), "{lock}");
 }
 
 #[test]
-fn a_rung_that_cannot_be_resolved_is_recorded_and_the_next_one_tried() {
+fn a_plan_that_cannot_be_resolved_is_recorded_and_the_next_one_tried() {
     let bench = bench(&[("pyproject.toml", PYPROJECT), ("pkg.py", "")]);
     let backend =
         Scripted::new(Some(("first", "No solution found: see https://me:secret@index.example/simple")));
     let built = bench.build(&backend, &[report(2, 0)]).unwrap();
     assert!(
-        matches!(&built.rungs[0].result, RungResult::Failed { output, .. } if output.contains("<index>"))
+        matches!(&built.plans[0].result, PlanResult::Failed { output, .. } if output.contains("<index>"))
     );
-    assert!(matches!(built.rungs[1].result, RungResult::Chosen { .. }));
+    assert!(matches!(built.plans[1].result, PlanResult::Chosen { .. }));
 }
 
 #[test]

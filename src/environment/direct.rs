@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use pep508_rs::{ExtraName, Requirement, VerbatimUrl, VersionOrUrl};
 
 use super::building::{Building, Wheel};
-use super::install::{Attempt, Failure, Tooling, Trouble};
+use super::install::{Attempt, Failure, StepError, Tooling};
 use super::lock::Lock;
 use super::markers::applies;
 use super::project::{Files, Project};
@@ -158,12 +158,12 @@ fn requires(metadata: &str) -> Vec<(Requirement<VerbatimUrl>, String)> {
     lines.filter_map(addressed).filter(|(_, address)| is_fetched(address)).collect()
 }
 
-fn refused(requirement: &Requirement<VerbatimUrl>, error: Error) -> Trouble {
+fn refused(requirement: &Requirement<VerbatimUrl>, error: Error) -> StepError {
     if !matches!(error.fault(), Fault::Repository | Fault::Usage) {
-        return Trouble::Stop(error);
+        return StepError::Fatal(error);
     }
     let detail = error.detail().map(|detail| format!("\n{detail}")).unwrap_or_default();
-    Trouble::Step(Failure {
+    StepError::Recoverable(Failure {
         stage: format!("fetching {}", requirement.name),
         output: format!("{error}{detail}"),
         hint: "an address in a requirement is fetched without any login, and from no private address unless \
@@ -256,9 +256,10 @@ fn pretended(folder: &Path, reference: Option<&str>, commit: &str) -> Result<BTr
     let (setup, pyproject) = (text("setup.py"), text("pyproject.toml"));
     let files = Files::from_texts([("setup.py", setup.as_str()), ("pyproject.toml", pyproject.as_str())]);
     let project = Project::parse(&files)?;
-    let unknown = || format!("0.0.0+g{}", commit.get(..7).unwrap_or(commit));
-    let tag = reference.and_then(version::of_reference).unwrap_or_else(unknown);
-    let told = version::pretend(&files, &project, &[format!("{}{tag}", version::TAG_NOTE)]);
+    let tag = reference.and_then(version::of_reference);
+    let unknown = format!("0.0.0+g{}", commit.get(..7).unwrap_or(commit));
+    let history = version::History { tag: tag.as_ref(), commit, unknown: &unknown };
+    let told = version::pretend(&files, &project, history);
     Ok(told.map(|(variables, _)| variables).unwrap_or_default())
 }
 

@@ -1,4 +1,7 @@
 //! Ini files (`setup.cfg`, `tox.ini`) as Python's configparser and tox read them. Pure.
+//!
+//! Not by the crate `configparser`: it refuses a whole file for one line that it cannot take apart (`= x`), and forgets
+//! the order of keys.
 
 use std::collections::BTreeMap;
 

@@ -16,11 +16,12 @@ use super::direct::{Direct, Site};
 use super::lock::Lock;
 use super::python::Interpreter;
 use super::step::{self, IN, OUT, Step};
-use super::uv::{self, Compile, Secrets, Uv};
-use crate::backend::{Backend, Finished, Job, JobLimits, Mount, again};
-use crate::error::{Error, Result};
+use super::uv::{self, Compile, Uv};
+use crate::backend::{Backend, Finished, Job, JobLimits, Mount, retry};
+use crate::error::{self, Error, Result};
 use crate::index::{self, Door, Index};
 use crate::record::moment::Moment;
+use crate::redact::Hosts;
 use crate::store::Cache;
 
 // Where things lie inside, beside the places of the backend.
@@ -31,13 +32,13 @@ const RESOLVE_LIMIT: Duration = Duration::from_hours(2);
 const INSTALL_LIMIT: Duration = Duration::from_hours(1);
 const SHORT_LIMIT: Duration = Duration::from_mins(10);
 
-/// Why a step did not work: this rung's trouble, or everybody's.
+/// Why a step did not work: this plan's trouble, or everybody's.
 #[derive(Debug)]
-pub enum Trouble {
-    /// Another rung may do better.
-    Step(Failure),
-    /// No rung can do better.
-    Stop(Error),
+pub enum StepError {
+    /// Another plan may do better.
+    Recoverable(Failure),
+    /// No plan can do better.
+    Fatal(Error),
 }
 
 /// A step that failed, and the lines that matter.
@@ -59,28 +60,28 @@ impl Failure {
     }
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for StepError {
     fn from(error: Error) -> Self {
-        Trouble::Stop(error)
+        StepError::Fatal(error)
     }
 }
 
-impl From<std::io::Error> for Trouble {
+impl From<std::io::Error> for StepError {
     fn from(error: std::io::Error) -> Self {
-        Trouble::Stop(error.into())
+        StepError::Fatal(error.into())
     }
 }
 
-impl From<Trouble> for Error {
-    fn from(trouble: Trouble) -> Self {
+impl From<StepError> for Error {
+    fn from(trouble: StepError) -> Self {
         match trouble {
-            Trouble::Step(failure) => failure.into_error(),
-            Trouble::Stop(error) => error,
+            StepError::Recoverable(failure) => failure.into_error(),
+            StepError::Fatal(error) => error,
         }
     }
 }
 
-pub type Attempt<T> = Result<T, Trouble>;
+pub type Attempt<T> = Result<T, StepError>;
 
 /// What a resolution is made of.
 #[derive(Debug, Clone, Default)]
@@ -102,18 +103,18 @@ pub struct Tooling {
     pub exclude_newer: Moment,
     /// Distributions that belong to the tree, and where it declares them: no index is asked for one.
     pub refused: BTreeMap<String, String>,
-    pub secrets: Secrets,
+    pub hosts: Hosts,
     /// The environment's folder on the host.
     pub folder: PathBuf,
     /// Wheels that were built of source distributions, shared by all environments.
     pub wheels: PathBuf,
     /// The image that environments stand on; none for this machine itself.
-    pub foundation: Option<String>,
+    pub base_image: Option<String>,
     pub cache: Cache,
 }
 
 /// Resolves and installs; one for the tree, and one for each source distribution while it is built.
-pub struct Workshop {
+pub struct Installer {
     pub tooling: Tooling,
     door: Arc<Door>,
     direct: Direct,
@@ -128,16 +129,16 @@ pub struct Target<'a> {
     pub path: Option<&'a Path>,
 }
 
-impl Workshop {
+impl Installer {
     /// For the tree itself.
     pub fn new(tooling: Tooling) -> Self {
-        Workshop::within(tooling, Vec::new())
+        Installer::within(tooling, Vec::new())
     }
 
     /// For what is needed to build source distributions, each for the one before. What belongs to the tree can be among
     /// it: a tree that is a build tool.
     pub fn of_dependency(tooling: Tooling, chain: Vec<String>) -> Self {
-        Workshop::within(Tooling { refused: BTreeMap::new(), ..tooling }, chain)
+        Installer::within(Tooling { refused: BTreeMap::new(), ..tooling }, chain)
     }
 
     fn within(tooling: Tooling, chain: Vec<String>) -> Self {
@@ -146,7 +147,7 @@ impl Workshop {
         let door =
             Door::new(index, Some(tooling.exclude_newer.timestamp()), tooling.refused.clone(), building)
                 .within(chain);
-        Workshop { tooling, door: Arc::new(door), direct: Direct::default() }
+        Installer { tooling, door: Arc::new(door), direct: Direct::default() }
     }
 
     /// What a person should know of what the index gave.
@@ -206,7 +207,7 @@ impl Workshop {
             // The hash of a wheel that is built when uv asks for it is not in the list: now it is known.
             let more = self.door.asked().built.len() > built.len();
             match result {
-                Err(Trouble::Step(_)) if more => {}
+                Err(StepError::Recoverable(_)) if more => {}
                 result => return result,
             }
         }
@@ -310,18 +311,18 @@ impl Workshop {
     }
 
     /// Why uv failed, as far as the door knows better.
-    fn explain(&self, trouble: Trouble) -> Trouble {
-        let Trouble::Step(mut failure) = trouble else { return trouble };
+    fn explain(&self, trouble: StepError) -> StepError {
+        let StepError::Recoverable(mut failure) = trouble else { return trouble };
         let asked = self.door.asked();
         if let Some(upstream) = asked.trouble.first() {
             if let Some(full) = self.tooling.disk_trouble(&failure.stage, upstream, false) {
-                return Trouble::Stop(full);
+                return StepError::Fatal(full);
             }
             let error = Error::repository(format!(
                 "the environment cannot be built: {}: the package index cannot be used",
                 failure.stage
             ));
-            return Trouble::Stop(error.with_detail(self.tooling.secrets.redact(upstream)).with_hint(
+            return StepError::Fatal(error.with_detail(self.tooling.hosts.redact(upstream)).with_hint(
                 "check the network, proxy, login and certificate settings, then run the same command again",
             ));
         }
@@ -338,7 +339,7 @@ impl Workshop {
                 );
             }
         }
-        Trouble::Step(failure)
+        StepError::Recoverable(failure)
     }
 }
 
@@ -383,10 +384,10 @@ impl Tooling {
         }
     }
 
-    /// A full disk is nobody's but the machine's: no other rung would do better. Foreign code that speaks of one is believed
+    /// A full disk is nobody's but the machine's: no other plan would do better. Foreign code that speaks of one is believed
     /// only where the disk is full indeed.
     fn disk_trouble(&self, stage: &str, text: &str, is_foreign: bool) -> Option<Error> {
-        let said = text.contains("No space left on device") || text.contains("Disk quota exceeded");
+        let said = error::says_disk_is_full(text);
         let local = self.backend.shows_host_system();
         if !said || is_foreign && !(local && is_full(&self.folder)) {
             return None;
@@ -397,28 +398,26 @@ impl Tooling {
             ));
         }
         let message = format!("{stage}: the disk that holds {} is full", self.folder.display());
-        Some(Error::machine(message).with_hint(
-            "free some disk space, or name another place with --cache-dir, and run the same command again",
-        ))
+        Some(Error::machine(message).with_hint(error::DISK_HINT))
     }
 
     /// Runs a job that must exit with 0.
     pub fn run(&self, stage: &str, job: &Job, limit: Duration) -> Attempt<Finished> {
-        let finished = again::run(&*self.backend, job, limit)?;
+        let finished = retry::run(&*self.backend, job, limit)?;
         if finished.success() {
             return Ok(finished);
         }
         let text = format!("{}\n{}", finished.stdout, finished.stderr);
-        let mut output = uv::tail(&text, &self.secrets);
+        let mut output = self.hosts.tail(&text);
         if finished.timed_out {
             output = format!("{output}\ntook longer than {} minutes", limit.as_secs() / 60);
         }
         if let Some(trouble) = self.disk_trouble(stage, &text, job.service.is_none()) {
-            return Err(Trouble::Stop(trouble.with_detail(output)));
+            return Err(StepError::Fatal(trouble.with_detail(output)));
         }
         let hint = if job.service.is_some() { uv::hint(&text) } else { HOOK_HINT };
         let unknown = uv::unknown_distributions(&text);
-        Err(Trouble::Step(Failure { stage: stage.to_owned(), output, hint, unknown }))
+        Err(StepError::Recoverable(Failure { stage: stage.to_owned(), output, hint, unknown }))
     }
 }
 

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::project::Project;
-use crate::backend::{Backend, Job, again};
+use crate::backend::{Backend, Job, retry};
 use crate::error::{Error, Result};
 use crate::store::{read_sealed, write_sealed};
 
@@ -231,7 +231,7 @@ const SEARCH_LIMIT: Duration = Duration::from_mins(2);
 /// The backend's; a search that does not work.
 pub fn in_backend(backend: &dyn Backend) -> Result<Vec<Interpreter>> {
     let job = Job::small(["python3", "-I", "-c", SEARCH, QUESTION]);
-    let done = again::run(backend, &job, SEARCH_LIMIT)?;
+    let done = retry::run(backend, &job, SEARCH_LIMIT)?;
     if !done.success() {
         return Err(
             Error::machine("the interpreters of the base image do not answer").with_detail(done.stderr)
@@ -250,7 +250,7 @@ fn ask(path: &Path) -> Option<Option<Interpreter>> {
         command.args(["-I", "-c", QUESTION]).env_clear().stdin(Stdio::null()).stderr(Stdio::null());
         command
     };
-    match again::output(question) {
+    match retry::output(question) {
         Ok(output) if output.status.code().is_none() => None,
         Ok(output) => Some(output.status.success().then(|| answer_here(output.stdout)).flatten()),
         Err(_) => Some(None),

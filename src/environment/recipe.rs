@@ -1,18 +1,21 @@
-//! What to install: declarations in, a ladder of rungs out, each with its reason. Pure, and the same for every
-//! repository.
+//! What to install: declarations in, plans out, each with its reason, to be tried one after the other. Pure, and the
+//! same for every repository.
 //!
-//! Sources of requirements are ordered from the most to the least specific about tests. The first rung takes the
+//! Sources of requirements are ordered from the most to the least specific about tests. The first plan takes the
 //! first source; each further one adds the next, without those that could not be installed; at last come the
-//! distributions whose absence collection reported. The ladder never proposes the same set twice.
+//! distributions whose absence collection reported. The same set is never proposed twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::GateReport;
+use super::install::Failure;
+use super::lock::Lock;
 use super::project::{Files, Project};
 use super::requirements_files::{Lines, normalize, parse, read_file};
 use super::tox;
 use crate::config;
 use crate::error::{Error, Result};
-use crate::record::environment::Guess;
+use crate::record::environment::{Guess, PlanResult};
 use crate::requirement::is_file_name;
 
 /// One place that declares requirements.
@@ -28,7 +31,7 @@ pub struct Source {
 
 /// A set of requirements to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct InstallPlan {
     pub name: String,
     pub reason: String,
     /// Extras of the tree.
@@ -44,7 +47,7 @@ struct Parts {
     missing: BTreeSet<Guess>,
 }
 
-impl Plan {
+impl InstallPlan {
     /// The requirements as written for the record: the tree first, constraints last.
     pub fn written(&self) -> Vec<String> {
         let extras: Vec<&str> = self.extras.iter().map(String::as_str).collect();
@@ -64,66 +67,92 @@ impl Plan {
             .collect()
     }
 
-    fn same_set(&self, other: &Plan) -> bool {
+    fn same_set(&self, other: &InstallPlan) -> bool {
         self.extras == other.extras
             && self.requirements == other.requirements
             && self.constraints == other.constraints
     }
 }
 
-/// What came of a plan, as far as the ladder needs to know.
+/// What came of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// Not resolved or not installed; `unknown` are the distributions that the index does not have.
-    Failed { unknown: Vec<String> },
+    /// Not resolved or not installed.
+    Failed(Failure),
     /// Collected; `missing` is what to add ([`super::missing::find`]).
-    Collected { good: bool, missing: BTreeSet<Guess> },
+    Collected { lock: Lock, report: GateReport, missing: BTreeSet<Guess> },
+}
+
+impl Outcome {
+    /// As it is published.
+    pub fn published(&self, is_chosen: bool) -> PlanResult {
+        match self {
+            Outcome::Failed(failure) => {
+                PlanResult::Failed { stage: failure.stage.clone(), output: failure.output.clone() }
+            }
+            Outcome::Collected { report, .. } if is_chosen => PlanResult::Chosen {
+                collected: report.collected,
+                collection_errors: report.collection_errors,
+            },
+            Outcome::Collected { report, .. } => PlanResult::Insufficient {
+                collected: report.collected,
+                collection_errors: report.collection_errors + usize::from(report.failure.is_some()),
+                missing_modules: report.missing_modules.clone(),
+            },
+        }
+    }
 }
 
 /// The ordered sources of a tree.
 #[derive(Debug, Clone, Default)]
-pub struct Ladder {
+pub struct Fallbacks {
     sources: Vec<Source>,
-    /// The config decides: there is one rung.
+    /// The config decides: there is one plan.
     fixed: bool,
 }
 
-/// At most so many rungs add what collection misses: each can only uncover the next missing module.
+/// At most so many plans add what collection misses: each can only uncover the next missing module.
 const MISSING_ROUNDS: usize = 4;
 
-impl Ladder {
-    /// The ladder that a tree declares, or the single rung of the config.
+impl Fallbacks {
+    /// The plans that a tree declares, or the single one of the config.
     ///
     /// # Errors
     /// A group, extra or file of the config that the tree does not have.
     pub fn new(files: &Files, project: &Project, repo: &config::Repo) -> Result<Self> {
-        let mut ladder = if repo.groups.is_some() || repo.extras.is_some() || repo.requirements.is_some() {
-            Ladder { sources: vec![configured(files, project, repo)?], fixed: true }
+        let mut fallbacks = if repo.groups.is_some() || repo.extras.is_some() || repo.requirements.is_some() {
+            Fallbacks { sources: vec![configured(files, project, repo)?], fixed: true }
         } else {
-            Ladder { sources: declared(files, project), fixed: false }
+            Fallbacks { sources: declared(files, project), fixed: false }
         };
-        for source in &mut ladder.sources {
+        for source in &mut fallbacks.sources {
             own_to_extras(source, project);
         }
-        let fixed = ladder.fixed;
-        ladder
+        let fixed = fallbacks.fixed;
+        fallbacks
             .sources
             .retain(|source| fixed || !source.lines.requirements.is_empty() || !source.extras.is_empty());
-        Ok(ladder)
+        Ok(fallbacks)
     }
 
-    /// The sources in their order.
-    pub fn sources(&self) -> &[Source] {
-        &self.sources
+    /// What the sources of a plan name but nothing installs.
+    pub fn left_out(&self, plan: &InstallPlan) -> Vec<String> {
+        let sources = plan.parts.sources.iter().filter_map(|number| self.sources.get(*number));
+        let left_out = |source: &Source| {
+            let name = source.name.clone();
+            source.lines.left_out.clone().into_iter().map(move |what| format!("{name}: left out {what}"))
+        };
+        sources.flat_map(left_out).collect()
     }
 
     /// The next plan to try after these; none when one was good or nothing is left.
-    pub fn next(&self, tried: &[(Plan, Outcome)]) -> Option<Plan> {
-        let good = |outcome: &Outcome| matches!(outcome, Outcome::Collected { good: true, .. });
+    pub fn next(&self, tried: &[(InstallPlan, Outcome)]) -> Option<InstallPlan> {
+        let good =
+            |outcome: &Outcome| matches!(outcome, Outcome::Collected { report, .. } if report.is_good());
         if tried.iter().any(|(_, outcome)| good(outcome)) || (self.fixed && !tried.is_empty()) {
             return None;
         }
-        let fresh = |plan: &Plan| !tried.iter().any(|(earlier, _)| earlier.same_set(plan));
+        let fresh = |plan: &InstallPlan| !tried.iter().any(|(earlier, _)| earlier.same_set(plan));
         let banned = banned(tried);
         let mut parts = Parts::default();
         for number in 0..self.sources.len() {
@@ -144,7 +173,7 @@ impl Ladder {
         self.with_missing(parts, tried).filter(fresh)
     }
 
-    fn with_missing(&self, mut parts: Parts, tried: &[(Plan, Outcome)]) -> Option<Plan> {
+    fn with_missing(&self, mut parts: Parts, tried: &[(InstallPlan, Outcome)]) -> Option<InstallPlan> {
         let rounds = tried.iter().filter(|(plan, _)| !plan.parts.missing.is_empty()).count();
         if rounds >= MISSING_ROUNDS {
             return None;
@@ -153,14 +182,14 @@ impl Ladder {
         for (plan, outcome) in tried {
             match outcome {
                 Outcome::Collected { missing, .. } => parts.missing.extend(missing.iter().cloned()),
-                // A failure that names no culprit: all the guesses of that rung are under suspicion.
-                Outcome::Failed { unknown: named } if named.is_empty() => {
+                // A failure that names no culprit: all the guesses of that plan are under suspicion.
+                Outcome::Failed(failure) if failure.unknown.is_empty() => {
                     unknown.extend(
                         plan.parts.missing.iter().filter_map(|guess| distribution(&guess.distribution)),
                     );
                 }
-                Outcome::Failed { unknown: named } => {
-                    unknown.extend(named.iter().map(|name| normalize(name)));
+                Outcome::Failed(failure) => {
+                    unknown.extend(failure.unknown.iter().map(|name| normalize(name)));
                 }
             }
         }
@@ -171,7 +200,7 @@ impl Ladder {
         (!parts.missing.is_empty()).then(|| self.plan(parts))
     }
 
-    fn plan(&self, parts: Parts) -> Plan {
+    fn plan(&self, parts: Parts) -> InstallPlan {
         let chosen: Vec<&Source> = parts.sources.iter().map(|number| &self.sources[*number]).collect();
         let mut names: Vec<String> = vec![".".to_owned()];
         let mut reasons: Vec<String> = Vec::new();
@@ -198,7 +227,7 @@ impl Ladder {
             requirements.insert("pytest".to_owned());
             names.push("pytest".to_owned());
         }
-        Plan {
+        InstallPlan {
             name: names.join(" + "),
             reason: reasons.join("; "),
             extras: chosen.iter().flat_map(|source| source.extras.iter().cloned()).collect(),
@@ -209,11 +238,11 @@ impl Ladder {
     }
 }
 
-/// Sources whose addition to a rung made it fail.
-fn banned(tried: &[(Plan, Outcome)]) -> BTreeSet<usize> {
+/// Sources whose addition to a plan made it fail.
+fn banned(tried: &[(InstallPlan, Outcome)]) -> BTreeSet<usize> {
     let failed = tried
         .iter()
-        .filter(|(plan, outcome)| matches!(outcome, Outcome::Failed { .. }) && plan.parts.missing.is_empty());
+        .filter(|(plan, outcome)| matches!(outcome, Outcome::Failed(_)) && plan.parts.missing.is_empty());
     failed.filter_map(|(plan, _)| plan.parts.sources.iter().next_back().copied()).collect()
 }
 

@@ -19,29 +19,40 @@ fn repo() -> config::Repo {
     }
 }
 
-fn ladder(texts: &[(&str, &str)]) -> Ladder {
+fn fallbacks(texts: &[(&str, &str)]) -> Fallbacks {
     let files = Files::from_texts(texts.iter().copied());
-    Ladder::new(&files, &Project::parse(&files).unwrap(), &repo()).unwrap()
+    Fallbacks::new(&files, &Project::parse(&files).unwrap(), &repo()).unwrap()
 }
 
 fn insufficient(missing: &[&str]) -> Outcome {
     let guess = |name: &&str| Guess { distribution: (*name).to_owned(), wanted: format!("import {name}") };
-    Outcome::Collected { good: false, missing: missing.iter().map(guess).collect() }
+    collected(false, missing.iter().map(guess).collect())
 }
 
-/// Climbs with one answer for every rung; gives what each rung wrote.
-fn climb(ladder: &Ladder, mut answer: impl FnMut(usize) -> Outcome) -> Vec<Plan> {
+fn collected(is_good: bool, missing: BTreeSet<Guess>) -> Outcome {
+    let report = GateReport { collection_errors: usize::from(!is_good), ..GateReport::default() };
+    Outcome::Collected { lock: Lock::default(), report, missing }
+}
+
+/// A plan that could not be installed, because the index does not have these.
+fn failed(unknown: &[&str]) -> Outcome {
+    let unknown = unknown.iter().map(|name| (*name).to_owned()).collect();
+    Outcome::Failed(Failure { stage: "resolving".to_owned(), output: String::new(), hint: "", unknown })
+}
+
+/// All plans, where this answers for each.
+fn all_plans(fallbacks: &Fallbacks, mut answer: impl FnMut(usize) -> Outcome) -> Vec<InstallPlan> {
     let mut tried = Vec::new();
-    while let Some(plan) = ladder.next(&tried) {
-        assert!(tried.len() < 40, "the ladder does not end");
+    while let Some(plan) = fallbacks.next(&tried) {
+        assert!(tried.len() < 40, "the plans do not end");
         let outcome = answer(tried.len());
         tried.push((plan, outcome));
     }
     tried.into_iter().map(|(plan, _)| plan).collect()
 }
 
-fn written(plans: &[Plan]) -> Vec<Vec<String>> {
-    plans.iter().map(Plan::written).collect()
+fn written(plans: &[InstallPlan]) -> Vec<Vec<String>> {
+    plans.iter().map(InstallPlan::written).collect()
 }
 
 const PYPROJECT: &str = "[project]\nname = 'Pkg'\n[project.optional-dependencies]\ntest = ['x']\nsocks = ['PySocks']\n\
@@ -49,8 +60,8 @@ const PYPROJECT: &str = "[project]\nname = 'Pkg'\n[project.optional-dependencies
     docs = ['sphinx']\n";
 
 #[test]
-fn rungs_go_from_test_declarations_to_automation_files() {
-    let ladder = ladder(&[
+fn plans_go_from_test_declarations_to_automation_files() {
+    let fallbacks = fallbacks(&[
         ("pyproject.toml", PYPROJECT),
         ("requirements-dev.txt", "mock\n"),
         ("requirements/test.in", "trio\n-c pins.txt\n"),
@@ -59,7 +70,7 @@ fn rungs_go_from_test_declarations_to_automation_files() {
         ("requirements-docs.txt", "furo\n"),
         ("tox.ini", "[testenv]\ndeps = coverage\n"),
     ]);
-    let plans = climb(&ladder, |_| insufficient(&[]));
+    let plans = all_plans(&fallbacks, |_| insufficient(&[]));
     assert_eq!(
         written(&plans)[..3],
         [
@@ -78,17 +89,14 @@ fn rungs_go_from_test_declarations_to_automation_files() {
 }
 
 #[test]
-fn a_good_rung_ends_the_ladder() {
-    let plans = climb(&ladder(&[("pyproject.toml", PYPROJECT)]), |_| Outcome::Collected {
-        good: true,
-        missing: BTreeSet::new(),
-    });
+fn a_good_plan_is_the_last() {
+    let plans = all_plans(&fallbacks(&[("pyproject.toml", PYPROJECT)]), |_| collected(true, BTreeSet::new()));
     assert_eq!(plans.len(), 1);
 }
 
 #[test]
 fn a_tree_that_declares_nothing_gets_pytest_and_then_what_is_missing() {
-    let plans = climb(&ladder(&[]), |number| {
+    let plans = all_plans(&fallbacks(&[]), |number| {
         insufficient(if number == 0 { &["PyYAML"] } else { &["PyYAML", "six"] })
     });
     assert_eq!(
@@ -98,13 +106,9 @@ fn a_tree_that_declares_nothing_gets_pytest_and_then_what_is_missing() {
 }
 
 #[test]
-fn sources_that_fail_are_left_out_of_later_rungs() {
-    let ladder = ladder(&[("pyproject.toml", PYPROJECT), ("requirements-dev.txt", "mock\n")]);
-    let plans =
-        climb(
-            &ladder,
-            |number| if number == 1 { Outcome::Failed { unknown: vec![] } } else { insufficient(&[]) },
-        );
+fn sources_that_fail_are_left_out_of_later_plans() {
+    let fallbacks = fallbacks(&[("pyproject.toml", PYPROJECT), ("requirements-dev.txt", "mock\n")]);
+    let plans = all_plans(&fallbacks, |number| if number == 1 { failed(&[]) } else { insufficient(&[]) });
     assert!(plans[1].requirements.contains("six"));
     assert!(plans[2..].iter().all(|plan| !plan.requirements.contains("six")));
     assert!(plans.last().unwrap().requirements.contains("mock"));
@@ -112,9 +116,9 @@ fn sources_that_fail_are_left_out_of_later_rungs() {
 
 #[test]
 fn guesses_that_the_index_does_not_have_are_dropped() {
-    let plans = climb(&ladder(&[]), |number| match number {
+    let plans = all_plans(&fallbacks(&[]), |number| match number {
         0 => insufficient(&["nope_x", "six"]),
-        1 => Outcome::Failed { unknown: vec!["nope-x".to_owned()] },
+        1 => failed(&["nope-x"]),
         _ => insufficient(&["nope_x"]),
     });
     assert_eq!(plans.len(), 3);
@@ -128,15 +132,15 @@ fn the_configuration_overrides_every_rung() {
     let mut repo = repo();
     repo.groups = Some(vec!["Test_Min".to_owned()]);
     repo.requirements = Some(vec!["ci/reqs.txt".to_owned(), "mock>=2".to_owned()]);
-    let ladder = Ladder::new(&files, &project, &repo).unwrap();
-    let plans = climb(&ladder, |_| insufficient(&["yaml"]));
+    let fallbacks = Fallbacks::new(&files, &project, &repo).unwrap();
+    let plans = all_plans(&fallbacks, |_| insufficient(&["yaml"]));
     assert_eq!(written(&plans), [vec![".", "mock>=2", "pytest", "six", "trio"]]);
-    assert_eq!(climb(&ladder, |_| Outcome::Failed { unknown: vec![] }).len(), 1);
+    assert_eq!(all_plans(&fallbacks, |_| failed(&[])).len(), 1);
 
     repo.groups = Some(vec![]);
     repo.requirements = None;
-    let bare = Ladder::new(&files, &project, &repo).unwrap();
-    assert_eq!(written(&climb(&bare, |_| insufficient(&[]))), [vec![".", "pytest"]]);
+    let bare = Fallbacks::new(&files, &project, &repo).unwrap();
+    assert_eq!(written(&all_plans(&bare, |_| insufficient(&[]))), [vec![".", "pytest"]]);
 }
 
 #[test]
@@ -144,7 +148,7 @@ fn unknown_groups_of_the_configuration_are_named_with_the_known_ones() {
     let files = Files::from_texts([("pyproject.toml", PYPROJECT)]);
     let project = Project::parse(&files).unwrap();
     let repo = config::Repo { groups: Some(vec!["testz".to_owned()]), ..repo() };
-    let error = Ladder::new(&files, &project, &repo).unwrap_err();
+    let error = Fallbacks::new(&files, &project, &repo).unwrap_err();
     assert!(error.to_string().contains("testz"));
     assert_eq!(error.hint(), Some("known: dev, docs, test-min, tests"));
 }
@@ -153,24 +157,21 @@ fn unknown_groups_of_the_configuration_are_named_with_the_known_ones() {
 fn setup_cfg_extras_and_tests_require_make_the_first_rung() {
     let cfg =
         "[metadata]\nname = old\n[options]\ntests_require =\n  mock\n[options.extras_require]\ntesting = x\n";
-    let plans = climb(&ladder(&[("setup.cfg", cfg)]), |_| Outcome::Collected {
-        good: true,
-        missing: BTreeSet::new(),
-    });
+    let plans = all_plans(&fallbacks(&[("setup.cfg", cfg)]), |_| collected(true, BTreeSet::new()));
     assert_eq!(written(&plans), [vec![".[testing]", "mock", "pytest"]]);
 }
 
 #[test]
 fn a_pytest_with_a_marker_does_not_stand_in_for_pytest() {
     let text = "[dependency-groups]\ntest = [\"pytest>=8 ; python_version < '3'\"]\n";
-    let plans = climb(&ladder(&[("pyproject.toml", text)]), |_| insufficient(&[]));
+    let plans = all_plans(&fallbacks(&[("pyproject.toml", text)]), |_| insufficient(&[]));
     assert!(plans[0].requirements.contains("pytest"));
 }
 
 #[test]
 fn a_plan_knows_what_nobody_declares() {
     let texts = [("pyproject.toml", "[dependency-groups]\ntest = ['six>=1']\n")];
-    let plans = climb(&ladder(&texts), |_| insufficient(&["PyYAML", "six"]));
+    let plans = all_plans(&fallbacks(&texts), |_| insufficient(&["PyYAML", "six"]));
     assert!(plans[0].guesses().is_empty());
     let guesses: Vec<String> = plans[1].guesses().iter().map(ToString::to_string).collect();
     assert_eq!(guesses, ["PyYAML for `import PyYAML`"], "six is declared");
@@ -192,7 +193,7 @@ fn members_of_a_workspace_are_asked_of_no_index() {
     ]);
     let mut project = Project::parse(&files).unwrap();
     project.own_distributions = crate::environment::own::distributions(&files, &project, &[]);
-    let ladder = Ladder::new(&files, &project, &repo()).unwrap();
+    let fallbacks = Fallbacks::new(&files, &project, &repo()).unwrap();
     let report = crate::environment::GateReport {
         missing_modules: ["alpha", "yaml", "acme_beta"].map(str::to_owned).into(),
         ..Default::default()
@@ -200,10 +201,10 @@ fn members_of_a_workspace_are_asked_of_no_index() {
     let found = crate::environment::missing::find(&report, &files.survey);
     assert!(found.guesses.is_empty(), "{found:?}");
     assert_eq!(found.undeclared.len(), 3);
-    let plans = climb(&ladder, |_| Outcome::Collected { good: false, missing: found.guesses.clone() });
+    let plans = all_plans(&fallbacks, |_| collected(false, found.guesses.clone()));
     let last = plans.last().unwrap().written();
     assert_eq!(last, [".", "mock", "pytest", "six", "-c mock<9"]);
-    let left_out: Vec<&String> = ladder.sources().iter().flat_map(|source| &source.lines.left_out).collect();
+    let left_out: Vec<&String> = fallbacks.sources.iter().flat_map(|source| &source.lines.left_out).collect();
     assert_eq!(
         left_out,
         [
@@ -212,7 +213,7 @@ fn members_of_a_workspace_are_asked_of_no_index() {
         ]
     );
     let repo = config::Repo { requirements: Some(vec!["Acme_Beta>=2".to_owned()]), ..repo() };
-    let error = Ladder::new(&files, &project, &repo).unwrap_err();
+    let error = Fallbacks::new(&files, &project, &repo).unwrap_err();
     assert!(error.to_string().contains("packages/beta/pyproject.toml declares it"), "{error}");
 }
 
@@ -222,7 +223,8 @@ fn requirements_of_the_configuration_that_cannot_be_installed_are_errors() {
     let project = Project::parse(&files).unwrap();
     let answer = |entry: &str| {
         let repo = config::Repo { requirements: Some(vec![entry.to_owned()]), ..repo() };
-        Ladder::new(&files, &project, &repo).map(|ladder| ladder.sources()[0].lines.requirements.clone())
+        Fallbacks::new(&files, &project, &repo)
+            .map(|fallbacks| fallbacks.sources[0].lines.requirements.clone())
     };
     assert_eq!(answer("./requirements/test.txt").unwrap(), ["six"]);
     for (entry, words) in [
@@ -241,7 +243,7 @@ fn requirements_of_the_configuration_that_cannot_be_installed_are_errors() {
     }
 }
 
-/// Every combination of declared sources and answers: the ladder ends and proposes no set twice.
+/// Every combination of declared sources and answers: there is an end, and no set comes twice.
 #[test]
 fn the_ladder_never_proposes_a_set_twice() {
     let sources: [(&str, &str); 5] = [
@@ -254,16 +256,15 @@ fn the_ladder_never_proposes_a_set_twice() {
     for chosen in 0_u32..32 {
         let texts: Vec<(&str, &str)> =
             (0..5).filter(|bit| chosen & (1 << bit) != 0).map(|bit| sources[bit]).collect();
-        let ladder = ladder(&texts);
+        let fallbacks = fallbacks(&texts);
         for answers in 0_u32..243 {
-            let plans =
-                climb(&ladder, |number| match answers / 3_u32.pow(u32::try_from(number % 5).unwrap()) % 3 {
+            let plans = all_plans(&fallbacks, |number| {
+                match answers / 3_u32.pow(u32::try_from(number % 5).unwrap()) % 3 {
                     0 => insufficient(&[]),
                     1 => insufficient(&["b", "d"]),
-                    _ => Outcome::Failed {
-                        unknown: if answers % 2 == 0 { vec![] } else { vec!["d".to_owned()] },
-                    },
-                });
+                    _ => failed(if answers % 2 == 0 { &[] } else { &["d"] }),
+                }
+            });
             for (number, plan) in plans.iter().enumerate() {
                 assert!(!plans[..number].iter().any(|other| other.same_set(plan)), "{:?}", written(&plans));
                 assert!(plan.requirements.iter().any(|text| text.starts_with("pytest")));

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::dockerfile::{self, Image};
 use super::lock::Lock;
 use crate::error::Result;
-use crate::record::environment::{Rung, SwitchedOff};
+use crate::record::environment::{SwitchedOff, TriedPlan};
 use crate::store::{write_atomic, write_json};
 
 /// The recipe of one environment.
@@ -20,7 +20,7 @@ pub struct Recipe {
     pub python_reason: String,
     /// Nothing uploaded after this was installed.
     pub exclude_newer: String,
-    /// The chosen rung.
+    /// The chosen plan.
     pub chosen: String,
     pub requirements: Vec<String>,
     /// `editable`, `path`, or `none` for a tree that is no project.
@@ -29,7 +29,8 @@ pub struct Recipe {
     pub env: BTreeMap<String, String>,
     pub lock_sha256: String,
     pub switched_off: Vec<SwitchedOff>,
-    pub rungs: Vec<Rung>,
+    #[serde(rename = "rungs")]
+    pub plans: Vec<TriedPlan>,
     pub notes: Vec<String>,
     /// The image that it stands on, where it was built in a container.
     #[serde(skip_serializing_if = "Option::is_none")]

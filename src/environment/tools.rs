@@ -13,7 +13,7 @@ use crate::store::Cache;
 
 /// The image that environments stand on, where they are built in containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Foundation {
+pub struct BaseImage {
     /// As the config names it.
     pub name: String,
     /// Packages of the distribution that were added.
@@ -34,7 +34,7 @@ pub struct Tools {
     folder: PathBuf,
     uv: Mutex<Option<Uv>>,
     /// None on this machine itself.
-    pub(super) foundation: Option<Foundation>,
+    pub(super) base_image: Option<BaseImage>,
 }
 
 impl Tools {
@@ -51,7 +51,7 @@ impl Tools {
             cache: cache.clone(),
             folder,
             uv: Mutex::new(None),
-            foundation: None,
+            base_image: None,
         })
     }
 
@@ -59,7 +59,7 @@ impl Tools {
     ///
     /// # Errors
     /// Those of [`Tools::uv`].
-    pub fn in_image(&self, interpreters: Vec<Interpreter>, foundation: Foundation) -> Result<Self> {
+    pub fn in_image(&self, interpreters: Vec<Interpreter>, base_image: BaseImage) -> Result<Self> {
         Ok(Tools {
             interpreters,
             variables: self.variables.clone(),
@@ -67,7 +67,7 @@ impl Tools {
             cache: self.cache.clone(),
             folder: self.folder.clone(),
             uv: Mutex::new(Some(self.uv()?)),
-            foundation: Some(foundation),
+            base_image: Some(base_image),
         })
     }
 
@@ -128,7 +128,7 @@ impl Tools {
             cache: cache.clone(),
             folder: cache.root().join("tools"),
             uv: Mutex::new(Some(uv)),
-            foundation: None,
+            base_image: None,
         }
     }
 

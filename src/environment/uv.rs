@@ -13,6 +13,7 @@ use regex::Regex;
 use super::python::Interpreter;
 use super::requirements_files::pattern;
 use crate::error::{Error, Result};
+use crate::redact::Hosts;
 
 /// A uv that works.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +78,7 @@ pub fn install(tools: &Path, machine: &[Interpreter]) -> Result<Uv> {
         if output.status.success() {
             return Ok(());
         }
-        let detail = tail(&String::from_utf8_lossy(&output.stderr), &Secrets::of_user());
+        let detail = hosts_of_user().tail(&String::from_utf8_lossy(&output.stderr));
         Err(Error::machine("uv is not on this machine and cannot be installed")
             .with_detail(detail)
             .with_hint(hint))
@@ -189,50 +190,9 @@ pub fn sync_arguments(venv: &Path, lock: &str) -> Vec<String> {
         .into()
 }
 
-/// What must not be printed.
-#[derive(Debug, Clone, Default)]
-pub struct Secrets {
-    hosts: Vec<String>,
-}
-
-impl Secrets {
-    /// Hosts of indexes and proxies that the user configured.
-    pub fn of_user() -> Self {
-        Secrets::of(&download_variables(user_variables()))
-    }
-
-    /// Hosts that appear in variables.
-    pub fn of(variables: &BTreeMap<String, String>) -> Self {
-        static HOST: LazyLock<Regex> = LazyLock::new(|| pattern(r"://(?:[^/@\s]*@)?([^/:\s]+)"));
-        let mut hosts: Vec<String> = Vec::new();
-        for value in variables.values() {
-            hosts.extend(HOST.captures_iter(value).map(|found| found[1].to_owned()));
-        }
-        hosts.sort_by_key(|host| std::cmp::Reverse(host.len()));
-        hosts.dedup();
-        Secrets { hosts }
-    }
-
-    /// The text without URLs of indexes, credentials and hosts.
-    pub fn redact(&self, text: &str) -> String {
-        static CREDENTIALS: LazyLock<Regex> = LazyLock::new(|| pattern(r"://[^/@\s]+@"));
-        static URL: LazyLock<Regex> = LazyLock::new(|| pattern(r#"https?://[^\s`'")>]+"#));
-        let text = CREDENTIALS.replace_all(text, "://");
-        let text = URL.replace_all(&text, |found: &regex::Captures<'_>| {
-            let is_index = self.hosts.iter().any(|host| found[0].contains(host.as_str()));
-            if is_index { "<index>".to_owned() } else { found[0].to_owned() }
-        });
-        self.hosts.iter().fold(text.into_owned(), |text, host| text.replace(host, "<index>"))
-    }
-}
-
-/// The last lines that matter of a tool's output: no blank ones, no hosts, no colours.
-pub fn tail(output: &str, secrets: &Secrets) -> String {
-    const LINES: usize = 30;
-    let plain = console::strip_ansi_codes(output);
-    let lines: Vec<&str> = plain.lines().map(str::trim_end).filter(|line| !line.trim().is_empty()).collect();
-    let start = lines.len().saturating_sub(LINES);
-    secrets.redact(&lines[start..].join("\n"))
+/// Hosts of indexes and proxies that the user configured.
+pub fn hosts_of_user() -> Hosts {
+    Hosts::of(&download_variables(user_variables()))
 }
 
 /// Distributions that the index does not have, as uv names them.
@@ -280,24 +240,6 @@ mod tests {
         );
         let names: Vec<&str> = found.keys().map(String::as_str).collect();
         assert_eq!(names, ["UV_DEFAULT_INDEX", "UV_INDEX_MINE_PASSWORD", "https_proxy"]);
-    }
-
-    #[test]
-    fn messages_hold_no_host_and_no_credential() {
-        let variables =
-            BTreeMap::from([("UV_INDEX_URL".to_owned(), "https://u:p@mirror.example/simple".to_owned())]);
-        let secrets = Secrets::of(&variables);
-        let text = "error: failed at `https://u:p@mirror.example/simple/x/`, lookup of mirror.example; https://u:t@git.example/r";
-        assert_eq!(
-            tail(text, &secrets),
-            "error: failed at `<index>`, lookup of <index>; https://git.example/r"
-        );
-    }
-
-    #[test]
-    fn the_tail_is_bounded() {
-        let text = "line\n\n".repeat(100);
-        assert_eq!(tail(&text, &Secrets::default()).lines().count(), 30);
     }
 
     #[test]

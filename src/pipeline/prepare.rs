@@ -17,7 +17,7 @@ use crate::record::collected::Collected;
 use crate::record::environment::{Built, ImageName};
 use crate::record::id::hash_parts;
 use crate::record::source::Pinned;
-use crate::runner::protocol::AtFault;
+use crate::runner::protocol::{AtFault, CollectErrorKind};
 use crate::runner::{self, Setting};
 use crate::source;
 use crate::store::{Lock, read_sealed, write_sealed};
@@ -125,14 +125,20 @@ impl Preparation<'_> {
             Err(error) => return Err(error),
         };
         let files: BTreeSet<String> = found.items.iter().map(|item| item.file.clone()).collect();
-        known.replace(found.at_fault.into_iter().filter(|one| one.kind == "timed_out").collect());
+        known.replace(
+            found.at_fault.into_iter().filter(|one| one.kind == CollectErrorKind::TimedOut).collect(),
+        );
         Ok(environment::GateReport {
             collected: found.items.len(),
-            collection_errors: found.errors.iter().filter(|error| error.kind != "skipped").count(),
+            collection_errors: found
+                .errors
+                .iter()
+                .filter(|error| error.kind != CollectErrorKind::Skipped)
+                .count(),
             missing_modules: found.errors.iter().filter_map(|error| error.missing_module.clone()).collect(),
             failure: None,
             files: files.into_iter().collect(),
-            switched_off: found.neutralise.into_iter().map(Into::into).collect(),
+            switched_off: found.switched_off,
         })
     }
 

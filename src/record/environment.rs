@@ -5,22 +5,22 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// One attempt of the ladder at making an environment, with its reason and result.
+/// A plan of what to install that was tried, with its reason and result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rung {
-    /// What this rung installs, e.g. `. + group tests`.
+pub struct TriedPlan {
+    /// What it installs, e.g. `. + group tests`.
     pub name: String,
     /// Why: which file said so.
     pub reason: String,
     /// Requirements handed to the resolver, as written.
     pub requirements: Vec<String>,
-    pub result: RungResult,
+    pub result: PlanResult,
 }
 
-/// How a rung ended.
+/// How a plan ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
-pub enum RungResult {
+pub enum PlanResult {
     /// Resolved, installed, and pytest collects.
     Chosen { collected: usize, collection_errors: usize },
     /// Installed, but collection shows that something is missing.
@@ -100,7 +100,9 @@ pub struct Built {
     /// Directory with `requirements.lock`, `recipe.json`, `Dockerfile` for the dataset.
     pub recipe_dir: PathBuf,
     pub lock_sha256: String,
-    pub rungs: Vec<Rung>,
+    /// Published as `rungs`.
+    #[serde(rename = "rungs")]
+    pub plans: Vec<TriedPlan>,
     pub switched_off: Vec<SwitchedOff>,
     /// Extra variables from the config.
     pub env: std::collections::BTreeMap<String, String>,

@@ -5,6 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use serde::{Serialize, Serializer};
 
 /// A moment between the years -9999 and 9999.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +49,31 @@ impl fmt::Display for Moment {
     }
 }
 
+/// The newest upload that may be installed, published as it is written in the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cutoff {
+    written: String,
+    moment: Moment,
+}
+
+impl Cutoff {
+    /// A date, which means its last second, or a date and time with offset.
+    pub fn parse(text: &str) -> Option<Self> {
+        Some(Cutoff { written: text.to_owned(), moment: Moment::parse_end(text)? })
+    }
+
+    /// What it means.
+    pub fn moment(&self) -> Moment {
+        self.moment
+    }
+}
+
+impl Serialize for Cutoff {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.written)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,7 +104,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_moment_is_refused() {
+    fn a_cutoff_is_published_as_it_was_written() {
+        let cutoff = Cutoff::parse("2026-01-01").unwrap();
+        assert_eq!(cutoff.moment().to_string(), "2026-01-01T23:59:59Z");
+        assert_eq!(serde_json::to_string(&cutoff).unwrap(), "\"2026-01-01\"");
+        assert_eq!(Cutoff::parse("2026-01"), None);
+    }
+
+    #[test]
+    fn what_is_not_a_moment_is_refused() {
         for text in
             ["", "yesterday", "2026-01-01T12:00:00", "2026-13-01", "9999-12-31", "9999-12-31T00:00:00Z"]
         {

@@ -29,6 +29,41 @@ impl Origin {
     }
 }
 
+/// A tag among the ancestors of a commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NearestTag {
+    pub name: String,
+    /// Commits since the tag, as `git describe` counts them.
+    pub distance: u64,
+}
+
+/// What is known of the nearest tag.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TagSearch {
+    /// Nothing asks for it.
+    #[default]
+    NotNeeded,
+    /// None is near enough, or none names a version.
+    NotFound,
+    Found(NearestTag),
+}
+
+impl TagSearch {
+    /// Whether it was never looked for.
+    pub fn is_not_needed(&self) -> bool {
+        *self == TagSearch::NotNeeded
+    }
+
+    /// The tag.
+    pub fn found(&self) -> Option<&NearestTag> {
+        match self {
+            TagSearch::Found(tag) => Some(tag),
+            TagSearch::NotNeeded | TagSearch::NotFound => None,
+        }
+    }
+}
+
 /// A repository whose content is fixed and lies in the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pinned {
@@ -46,6 +81,9 @@ pub struct Pinned {
     pub license: Option<String>,
     /// Where the license was read: `pyproject.toml`, `PKG-INFO`, `LICENSE.txt` …
     pub license_source: Option<String>,
+    /// The nearest tag, looked for where the tree's build would ask git for its version.
+    #[serde(default, skip_serializing_if = "TagSearch::is_not_needed")]
+    pub tag: TagSearch,
     /// What a person should know (submodule left out, symlink that leaves the tree …).
     pub notes: Vec<String>,
 }

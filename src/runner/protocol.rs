@@ -3,14 +3,15 @@
 //! Requests are a 4-byte big-endian length and JSON. Answers are lines `@gistmill <token> <length> <json>`; everything
 //! else that appears on the pipe is noise that repository code scribbled there, and is skipped.
 
+use std::fmt;
 use std::io::{BufRead, Read};
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::collected::GroupKey;
-use serde_json::Value;
-
 use super::report::{Attempted, ImportTrace};
+use crate::record::collected::GroupKey;
+use crate::record::environment::SwitchedOff;
+use crate::record::outcome::TimeScope;
 
 /// Longest answer that is read, in bytes: far more than the report of any group, whose memory is bounded.
 const LONGEST_ANSWER: usize = 1 << 30;
@@ -100,7 +101,6 @@ pub struct OutputLimits {
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum Answer {
     Hello {
-        python: String,
         pytest: String,
     },
     Refused {
@@ -117,19 +117,19 @@ pub enum Answer {
     Closed {},
     /// Configuration or conftest trouble of the repository.
     Failed {
-        stage: String,
+        stage: FailedStage,
         error: Failure,
     },
     /// A server process ended by itself while it imported repository code.
     Died {
-        level: String,
+        level: Level,
         exit: ProcessExit,
         /// What a discovery was importing; empty for nothing.
         #[serde(default)]
         place: Option<String>,
     },
     TimedOut {
-        level: String,
+        level: Level,
         #[serde(default)]
         place: Option<String>,
     },
@@ -150,6 +150,42 @@ pub struct Numbered {
     pub id: u64,
     #[serde(flatten)]
     pub answer: Answer,
+}
+
+/// What pytest was doing when it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailedStage {
+    Configure,
+    Collect,
+}
+
+impl fmt::Display for FailedStage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            FailedStage::Configure => "configure",
+            FailedStage::Collect => "collect",
+        })
+    }
+}
+
+/// A process of the fork tree that runs code of the repository before any test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    Discover,
+    Directory,
+    File,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Level::Discover => "discover",
+            Level::Directory => "directory",
+            Level::File => "file",
+        })
+    }
 }
 
 /// An exception of the repository's code or configuration.
@@ -173,7 +209,7 @@ pub enum ProcessExit {
         signal: i32,
     },
     TimedOut {
-        scope: String,
+        scope: TimeScope,
         index: Option<i64>,
     },
     /// What it reported cannot be used; never sent.
@@ -194,10 +230,9 @@ pub struct Discovered {
     /// Files and conftests whose import ended the process or went over the limit.
     #[serde(default)]
     pub at_fault: Vec<AtFault>,
+    /// Plugins that must be kept quiet, with the options that do it.
     #[serde(default)]
-    pub config: Value,
-    #[serde(default)]
-    pub neutralise: Vec<Neutralise>,
+    pub switched_off: Vec<SwitchedOff>,
 }
 
 /// A test file or conftest whose import ended the process or went over its limit.
@@ -205,26 +240,8 @@ pub struct Discovered {
 pub struct AtFault {
     /// Its path in the tree.
     pub place: String,
-    /// As in [`CollectError`].
-    pub kind: String,
+    pub kind: CollectErrorKind,
     pub text: String,
-}
-
-/// A plugin that must be kept quiet, and the options that do it.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Neutralise {
-    pub plugin: String,
-    #[serde(default)]
-    pub version: Option<String>,
-    pub options: Vec<String>,
-    pub reason: String,
-}
-
-impl From<Neutralise> for crate::record::environment::SwitchedOff {
-    fn from(plugin: Neutralise) -> Self {
-        let Neutralise { plugin, version, options, reason } = plugin;
-        Self { plugin, version, options, reason }
-    }
 }
 
 /// A collected pytest item.
@@ -236,14 +253,37 @@ pub struct Item {
     pub classes: Vec<String>,
     pub function: String,
     pub parameters: Option<String>,
-    /// `function`, or the class name of another kind of item.
-    pub kind: String,
+    pub kind: ItemKind,
     #[serde(default)]
     pub markers: Vec<String>,
     #[serde(default)]
     pub fixtures: Vec<String>,
     #[serde(default)]
     pub line: Option<u32>,
+}
+
+/// What an item is.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
+pub enum ItemKind {
+    Function,
+    /// Another kind, by the name of its class.
+    Other(String),
+}
+
+impl From<String> for ItemKind {
+    fn from(name: String) -> Self {
+        if name == "function" { ItemKind::Function } else { ItemKind::Other(name) }
+    }
+}
+
+/// Why nothing was collected of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CollectErrorKind {
+    Error,
+    Skipped,
+    TimedOut,
 }
 
 impl Item {
@@ -259,8 +299,7 @@ pub struct CollectError {
     #[serde(default)]
     pub node_id: String,
     pub file: String,
-    /// `error`, `skipped` or `timed_out`.
-    pub kind: String,
+    pub kind: CollectErrorKind,
     #[serde(default)]
     pub exception: Option<String>,
     #[serde(default)]
@@ -420,7 +459,7 @@ mod tests {
     #[test]
     fn requests_carry_their_number_and_operation() {
         let frame = encode(7, &Request::Close {}).expect("encodes");
-        let value: Value = serde_json::from_slice(&frame[4..]).expect("is JSON");
+        let value: serde_json::Value = serde_json::from_slice(&frame[4..]).expect("is JSON");
         assert_eq!(value, serde_json::json!({"op": "close", "id": 7}));
         assert_eq!(u32::from_be_bytes([frame[0], frame[1], frame[2], frame[3]]) as usize, frame.len() - 4);
     }

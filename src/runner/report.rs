@@ -18,8 +18,6 @@ const MOST_PROCESSES: usize = 16;
 /// One attempt as the process that started it tells it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Attempted {
-    #[serde(default)]
-    pub attempt: u32,
     /// Lines of `["<kind>",<value>]` from the process of the test; none when they are no printable text.
     pub report: Option<String>,
     pub exit: ProcessExit,
@@ -27,27 +25,19 @@ pub struct Attempted {
     pub leftover: u32,
     #[serde(default)]
     pub raw_output: String,
-    /// Index of the case that was running when the process ended.
-    #[serde(default)]
-    pub running: Option<i64>,
     pub duration_ms: f64,
 }
 
 /// One attempt of one group.
 #[derive(Debug, Clone)]
 pub struct GroupDone {
-    pub attempt: u32,
     pub cases: Vec<CaseReport>,
     pub exit: ProcessExit,
     pub leftover: u32,
     pub connections: Vec<String>,
     pub raw_output: String,
-    /// Index of the case that was running when the process ended.
-    pub running: Option<i64>,
     /// Text of pytest's own trouble (INTERNALERROR, `pytest.exit`).
     pub pytest_error: Option<String>,
-    /// Items that a hook of the repository deselected.
-    pub deselected: Vec<Option<i64>>,
     pub duration_ms: f64,
     /// What was traced, or why that cannot be what the tracer wrote.
     pub trace: Option<Result<GroupTrace, String>>,
@@ -59,8 +49,6 @@ pub struct CaseReport {
     /// Index of the item; negative for one that a hook of the repository made up.
     pub index: i64,
     pub outcome: Outcome,
-    #[serde(default)]
-    pub phase: Option<String>,
     #[serde(default)]
     pub exception: Option<String>,
     #[serde(default)]
@@ -153,15 +141,12 @@ impl Attempted {
     pub fn read(self) -> Result<GroupDone, String> {
         let text = self.report.ok_or("the report of the attempt is malformed: it is no text")?;
         let mut done = GroupDone {
-            attempt: self.attempt,
             cases: Vec::new(),
             exit: self.exit,
             leftover: self.leftover,
             connections: Vec::new(),
             raw_output: self.raw_output,
-            running: self.running,
             pytest_error: None,
-            deselected: Vec::new(),
             duration_ms: self.duration_ms,
             trace: None,
         };
@@ -176,9 +161,6 @@ impl Attempted {
                     if finished { ProcessExit::Finished } else { ProcessExit::Exited { code: pytest_exit } };
             }
             done.pytest_error = pytest_error;
-        }
-        if done.exit == ProcessExit::Finished {
-            done.running = None;
         }
         Ok(done)
     }
@@ -197,7 +179,6 @@ impl GroupDone {
             }
             "end" => *end = Some(serde_json::from_str(value).map_err(malformed)?),
             "connections" => self.connections = serde_json::from_str(value).map_err(malformed)?,
-            "deselected" => self.deselected = serde_json::from_str(value).map_err(malformed)?,
             "trace" => {
                 let trace = serde_json::from_str(value).map_err(|error| error.to_string());
                 let trace = trace.and_then(GroupTrace::checked);
@@ -251,8 +232,7 @@ mod tests {
 
     fn read(report: &str, exit: ProcessExit) -> Result<GroupDone, String> {
         let report = Some(report.to_owned());
-        let (raw_output, running) = (String::new(), Some(0));
-        Attempted { attempt: 0, report, exit, leftover: 0, raw_output, running, duration_ms: 1.0 }.read()
+        Attempted { report, exit, leftover: 0, raw_output: String::new(), duration_ms: 1.0 }.read()
     }
 
     const CASE: &str = r#"["case",{"index":0,"outcome":"passed","process_ids":[7]}]"#;
@@ -271,7 +251,7 @@ mod tests {
         }
         let killed = ProcessExit::Signaled { signal: 11 };
         let done = read(CASE, killed.clone()).expect("can be read");
-        assert_eq!((done.exit, done.running), (killed, Some(0)));
+        assert_eq!((done.exit, done.cases.len()), (killed, 1));
         let left = read(CASE, ProcessExit::Exited { code: 0 }).expect("can be read");
         assert_eq!(left.exit, ProcessExit::Exited { code: 0 }, "it left before pytest came to an end");
     }
@@ -291,7 +271,6 @@ mod tests {
             r#"["case",{"index":0,"outcome":"passed"}"#,
             r#"["end",{"pytest_exit":1180591620717411303424,"pytest_error":null}]"#,
             r#"["connections",[7]]"#,
-            r#"["deselected",["x"]]"#,
             &deep,
             &case(r#""duration_ms":NaN"#),
             &case(r#""duration_ms":1e999"#),

@@ -5,6 +5,7 @@ mod fetch;
 mod modules;
 pub mod own;
 mod reference;
+pub mod tags;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -53,13 +54,17 @@ pub fn pin(
         };
         part.export(context, target, submodules)
     };
-    context.find_or_make(slug, request, |target| match (export(target), &location) {
+    let pinned = context.find_or_make(slug, request, |target| match (export(target), &location) {
         (Err(_), Location::Remote(remote)) if fetch::set_aside_damaged(context, remote)? => {
             fs_err::remove_dir_all(target)?;
             fs_err::create_dir(target)?;
             export(target)
         }
         (result, _) => result,
+    })?;
+    super::with_tag(pinned, || match &location {
+        Location::Local(path) => tags::of_local(&open_local(path)?, commit.as_str()),
+        Location::Remote(remote) => tags::of_remote(context, remote, commit.as_str()),
     })
 }
 

@@ -1,9 +1,13 @@
 //! Addresses of repositories: parsed into a form without credentials.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use percent_encoding::percent_decode_str;
+
+use crate::config::is_host_and_port;
 use crate::error::{Error, Result};
 use crate::record::id::sha256_hex;
 use crate::redact::redact;
@@ -53,7 +57,7 @@ impl Location {
     /// Understands `https://…`, `ssh://…`, `git://…`, `file://…`, `user@host:path` and plain paths.
     ///
     /// # Errors
-    /// When the address has no host, or a port that is no number (a password that is not percent-encoded looks like
+    /// When the address has no host, or a port that is not a number (a password that is not percent-encoded looks like
     /// that). The message never repeats the address.
     pub fn parse(text: &str) -> Result<Location> {
         if let Some((scheme, rest)) = text.split_once("://") {
@@ -95,9 +99,7 @@ fn parse_url(scheme: &str, rest: &str) -> Result<Remote> {
     let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let (login, host) =
         authority.rsplit_once('@').map_or((None, authority), |(login, host)| (Some(login), host));
-    let after_host = host.rsplit_once(']').map_or(host, |(_, after)| after);
-    let port = after_host.rsplit_once(':').map_or("", |(_, port)| port);
-    if host.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
+    if !is_host_and_port(host) {
         return Err(Error::usage(format!(
             "an address that starts with `{scheme}://` has no valid host and port"
         ))
@@ -159,25 +161,12 @@ pub fn normalized(path: &Path) -> PathBuf {
     result
 }
 
-fn percent_decoded_bytes(text: &str) -> Vec<u8> {
-    let bytes = text.as_bytes();
-    let mut result = Vec::with_capacity(bytes.len());
-    let mut index = 0;
-    while index < bytes.len() {
-        let code = bytes.get(index + 1..index + 3).filter(|_| bytes[index] == b'%');
-        let decoded = code.and_then(|code| hex::decode(code).ok()).map(|decoded| decoded[0]);
-        result.push(decoded.unwrap_or(bytes[index]));
-        index += if decoded.is_some() { 3 } else { 1 };
-    }
-    result
-}
-
 fn percent_decoded(text: &str) -> String {
-    String::from_utf8_lossy(&percent_decoded_bytes(text)).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 fn percent_decoded_path(text: &str) -> PathBuf {
-    PathBuf::from(std::ffi::OsString::from_vec(percent_decoded_bytes(text)))
+    PathBuf::from(OsString::from_vec(percent_decode_str(text).collect()))
 }
 
 #[cfg(test)]

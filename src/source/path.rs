@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use git2::Repository;
 use walkdir::{DirEntry, WalkDir};
 
-use super::git::{Part, own};
+use super::git::{Part, own, tags};
 use super::location::Location;
 use super::tree::{self, Entry, few};
 use super::{Content, Context, Request, time};
 use crate::error::{Error, Fault, Result};
 use crate::record::id::{CommitSha, RepoSlug};
-use crate::record::source::{Origin, Pinned};
+use crate::record::source::{Origin, Pinned, TagSearch};
 
 /// Directories that tools leave behind; a directory with `pyvenv.cfg` in it is one too.
 const JUNK: [&str; 15] = [
@@ -146,7 +146,7 @@ fn pin_commit(context: &Context<'_>, slug: &RepoSlug, clone: LocalClone, commit:
     let location = clone.location();
     let directory = clone.directory;
     let part = Part { location, repository: clone.repository, commit: commit.to_owned(), below: clone.below };
-    context.find_or_make(slug, request, |target| {
+    let pinned = context.find_or_make(slug, request, |target| {
         let mut written = part
             .export(context, target, true)
             .map_err(|error| error.at(format!("cannot take {commit} from {}", directory.display())))?;
@@ -154,7 +154,8 @@ fn pin_commit(context: &Context<'_>, slug: &RepoSlug, clone: LocalClone, commit:
             written.notes.push(format!("only the directory `{below}` of the repository"));
         }
         Ok(written)
-    })
+    })?;
+    super::with_tag(pinned, || tags::of_local(&part.repository, commit))
 }
 
 /// The work tree as it is: tracked files, and untracked ones that are not ignored.
@@ -175,8 +176,12 @@ fn pin_work_tree(
         pinned_at = pinned_at.max(time::modified(&clone.directory.join(change)).unwrap_or(pinned_at));
     }
     notes.push(format!("uncommitted changes: {}", few(changes)));
-    let files = Files { directory: &clone.directory, entries, notes, pinned_at, commit: head };
-    files.pin(context, slug, true)
+    let files = Files { directory: &clone.directory, entries, notes, pinned_at, commit: head.clone() };
+    let pinned = files.pin(context, slug, true)?;
+    super::with_tag(pinned, || match &head {
+        Some(head) => tags::of_local(&clone.repository, head),
+        None => Ok(TagSearch::NotFound),
+    })
 }
 
 /// A directory without git: everything but what tools left behind.

@@ -1,18 +1,20 @@
 //! Where sources lie in the cache: made aside, put in place with one rename, recognised by what is written last.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use nix::fcntl::{Flock, FlockArg};
 use tempfile::TempDir;
 
 use crate::error::{Error, Result};
 use crate::record::id::RepoSlug;
 use crate::record::source::Pinned;
-use crate::store::{self, Cache, Found};
+use crate::store::{self, Cache, Found, Lock};
 
 /// A directory aside is unlocked for a moment after it was made; younger ones are left alone.
 const YOUNG: Duration = Duration::from_mins(1);
+
+/// What is known of a source, written last.
+const RECORD: &str = "pinned.json";
 
 /// `sources/` of a cache.
 pub struct Shelf {
@@ -23,7 +25,7 @@ pub struct Shelf {
 /// killed process left.
 pub struct Aside {
     directory: TempDir,
-    _lock: Flock<std::fs::File>,
+    _lock: Lock,
 }
 
 /// Where a source lies, or will.
@@ -55,7 +57,7 @@ impl Shelf {
         let directory =
             tempfile::Builder::new().prefix(".making-").tempdir_in(&self.folder).map_err(failed)?;
         fs_err::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-        let lock = try_lock(directory.path())?
+        let lock = Lock::try_folder(directory.path())?
             .ok_or_else(|| Error::internal(format!("{} is locked", directory.path().display())))?;
         fs_err::create_dir(directory.path().join("tree"))?;
         Ok(Aside { directory, _lock: lock })
@@ -68,25 +70,13 @@ impl Shelf {
             let age = entry.metadata().ok().and_then(|metadata| metadata.modified().ok()?.elapsed().ok());
             if is_aside
                 && age.is_some_and(|age| age > YOUNG)
-                && matches!(try_lock(&entry.path()), Ok(Some(_)))
+                && matches!(Lock::try_folder(&entry.path()), Ok(Some(_)))
             {
                 // Another process may be removing it too.
                 let _ = fs_err::remove_dir_all(entry.path());
             }
         }
         Ok(())
-    }
-}
-
-/// The lock of a directory, or none when somebody else has it. It ends with the process, however that ends.
-fn try_lock(directory: &Path) -> Result<Option<Flock<std::fs::File>>> {
-    let (file, path) = fs_err::File::open(directory)?.into_parts();
-    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-        Ok(lock) => Ok(Some(lock)),
-        Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(None),
-        Err((_, error)) => {
-            Err(Error::from(std::io::Error::from(error)).at(format!("cannot lock {}", path.display())))
-        }
     }
 }
 
@@ -97,9 +87,17 @@ impl Aside {
     }
 }
 
+/// Writes the record of a source that lies in its place anew: something more is known of it.
+///
+/// # Errors
+/// When the cache cannot be written.
+pub fn replace(pinned: &Pinned) -> Result<()> {
+    store::write_sealed(&pinned.tree.with_file_name(RECORD), pinned)
+}
+
 impl Place {
     fn record(&self) -> PathBuf {
-        self.directory.join("pinned.json")
+        self.directory.join(RECORD)
     }
 
     fn tree(&self) -> PathBuf {
@@ -123,7 +121,7 @@ impl Place {
     /// IO errors.
     pub fn put(&self, aside: Aside, mut pinned: Pinned) -> Result<Pinned> {
         pinned.tree = self.tree();
-        store::write_sealed(&aside.directory.path().join("pinned.json"), &pinned)?;
+        store::write_sealed(&aside.directory.path().join(RECORD), &pinned)?;
         if self.directory.exists() && self.find(&pinned.slug).is_none() {
             store::set_aside(&self.directory)?;
         }
@@ -140,6 +138,7 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     fn age(path: &Path) {
         let hour_ago = std::time::SystemTime::now() - Duration::from_hours(1);

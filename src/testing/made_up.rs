@@ -8,13 +8,13 @@ use crate::backend::Isolation;
 use crate::config::{self, Config, Dataset, Docker, Limits, Screen, TierBounds};
 use crate::dataset::DatasetInput;
 use crate::record::collected::{Case, Collected, Group, Uncollected};
-use crate::record::environment::{Built, Rung, RungResult, SwitchedOff};
+use crate::record::environment::{Built, PlanResult, SwitchedOff, TriedPlan};
 use crate::record::evidence::{GroupEvidence, Parity, ParityDifference, RepositoryEvidence};
 use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::instance::{Contribution, FailedRepository};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome};
 use crate::record::rule::RuleUse;
-use crate::record::source::{Origin, Pinned};
+use crate::record::source::{Origin, Pinned, TagSearch};
 use crate::record::trace::{FunctionCalls, Totals, Traced};
 use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
 use crate::record::world::World;
@@ -203,6 +203,7 @@ fn pinned(slug: &RepoSlug, commit: &str) -> Pinned {
         tree_sha256: "0".repeat(64),
         license: Some("MIT".into()),
         license_source: Some("LICENSE".into()),
+        tag: TagSearch::default(),
         notes: vec![],
     }
 }
@@ -221,11 +222,11 @@ fn built(slug: &RepoSlug, folder: &Path) -> Built {
         tree: PathBuf::from("/somewhere/private/tree"),
         recipe_dir,
         lock_sha256: "1".repeat(64),
-        rungs: vec![Rung {
+        plans: vec![TriedPlan {
             name: ". + group tests".into(),
             reason: "pyproject.toml: [dependency-groups]".into(),
             requirements: vec!["pytest".into()],
-            result: RungResult::Failed {
+            result: PlanResult::Failed {
                 stage: "install".into(),
                 output: "error in /somewhere/private/venv/lib/python3.12: gone".into(),
             },

@@ -99,7 +99,7 @@ pub fn a_job_talks_to_the_service_at_its_loopback() {
     let data = temp.path().join("data");
     std::fs::create_dir(&data).expect("made");
     let limits = ContainerLimits::default();
-    let backend = DockerBackend::workshop(&engine, &crate::base(), limits).expect("works");
+    let backend = DockerBackend::for_builds(&engine, &crate::base(), limits).expect("works");
     let service = Arc::new(Echo::default());
     let script = format!("at = ('127.0.0.1', {SERVICE_PORT}){SCRIPT}");
     let mut job = Job::small(["python3", "-I", "-S", "-u", "-c", script.as_str()]);
@@ -127,7 +127,7 @@ pub fn nothing_is_sent_or_mounted_through_a_link() {
         std::fs::create_dir(folder).expect("made");
     }
     let limits = ContainerLimits::default();
-    let backend = DockerBackend::workshop(&engine, &crate::base(), limits).expect("works");
+    let backend = DockerBackend::for_builds(&engine, &crate::base(), limits).expect("works");
     std::os::unix::fs::symlink(temp.path().join("victim"), work.join("sent")).expect("linked");
     std::os::unix::fs::symlink("/old/tmp", work.join("way")).expect("linked");
     let writable = |host: std::path::PathBuf, inside: &str| Mount::Writable { host, inside: inside.into() };
@@ -152,7 +152,7 @@ pub fn what_is_too_large_is_not_sent_back() {
     std::fs::create_dir(&data).expect("made");
     std::fs::write(data.join("before"), "before").expect("written");
     let limits = ContainerLimits::default();
-    let backend = DockerBackend::workshop(&engine, &crate::base(), limits).expect("works");
+    let backend = DockerBackend::for_builds(&engine, &crate::base(), limits).expect("works");
     let leave = |script: &str| {
         let mut job = Job::small(["python3", "-I", "-S", "-c", script]);
         job.mounts.push(Mount::Writable { host: data.clone(), inside: "/data".into() });

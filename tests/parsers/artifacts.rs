@@ -6,7 +6,7 @@ use gistmill::record::collected::{Case, Collected, Group};
 use gistmill::record::environment::Built;
 use gistmill::record::id::RepoSlug;
 use gistmill::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome};
-use gistmill::record::source::{Origin, Pinned};
+use gistmill::record::source::{Origin, Pinned, TagSearch};
 use gistmill::record::trace::Traced;
 use gistmill::store;
 use gistmill::store::journal::Journal;
@@ -52,6 +52,7 @@ fn pinned() -> Pinned {
         tree_sha256: "0".repeat(64),
         license: None,
         license_source: None,
+        tag: TagSearch::default(),
         notes: vec!["n".into()],
     }
 }
@@ -66,7 +67,7 @@ fn built() -> Built {
         tree: "/t".into(),
         recipe_dir: "/r".into(),
         lock_sha256: "0".into(),
-        rungs: Vec::new(),
+        plans: Vec::new(),
         switched_off: Vec::new(),
         env: BTreeMap::new(),
         tests: vec!["tests".into()],

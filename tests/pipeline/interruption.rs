@@ -122,7 +122,7 @@ fn a_second_build_in_the_same_output_directory_is_refused_and_the_first_goes_on(
     let mut first = start(&bench, "output");
     first.wait_for("screen 1/2");
     let second = bench.build(&[]).with_code(2);
-    assert!(second.stderr.contains("another build is at work in output/trees/1"), "{}", second.stderr);
+    assert!(second.stderr.contains("another build is writing output/trees/1"), "{}", second.stderr);
     assert!(second.stderr.contains("hint: wait for it"), "{}", second.stderr);
     first.wait().with_code(0);
     assert_eq!(bench.dataset().instances().len(), 9);

@@ -7,13 +7,15 @@ use std::path::Path;
 use gistmill::config::SourceSpec;
 use gistmill::error::Fault;
 use gistmill::record::id::CommitSha;
-use gistmill::record::source::Origin;
+use gistmill::record::source::{NearestTag, Origin, Pinned, TagSearch};
 use gistmill::source::{resolve_reference, verify};
+
+use git2::Oid;
 
 use crate::sample::{
     Desk, EXECUTABLE, FILE, HELPER_LOGIN, LINK, SUBMODULE, Sample, WHEN, files, git_spec, holds,
 };
-use crate::server::{Server, git_is_missing};
+use crate::server::Server;
 
 #[test]
 fn tree_has_the_exact_bytes_modes_links_and_times_of_the_commit() {
@@ -153,9 +155,6 @@ fn what_a_killed_build_left_is_made_anew() {
 
 #[test]
 fn a_server_that_hands_out_commits_sends_only_the_pinned_one() {
-    if git_is_missing("a_server_that_hands_out_commits_sends_only_the_pinned_one") {
-        return;
-    }
     let desk = Desk::new();
     let sample = Sample::bare(&desk.path("served/demo.git"));
     let old = sample.commit(&[(FILE, b"a.py", b"oldest")]);
@@ -187,9 +186,6 @@ fn a_server_that_hands_out_commits_sends_only_the_pinned_one() {
 
 #[test]
 fn a_server_that_refuses_single_commits_is_asked_for_everything() {
-    if git_is_missing("a_server_that_refuses_single_commits_is_asked_for_everything") {
-        return;
-    }
     let desk = Desk::new();
     let sample = Sample::bare(&desk.path("served/demo.git"));
     let old = sample.commit(&[(FILE, b"a.py", b"old")]);
@@ -209,9 +205,6 @@ fn a_server_that_refuses_single_commits_is_asked_for_everything() {
 
 #[test]
 fn credentials_work_and_are_nowhere_to_be_found_afterwards() {
-    if git_is_missing("credentials_work_and_are_nowhere_to_be_found_afterwards") {
-        return;
-    }
     let desk = Desk::new();
     let lib = Sample::bare(&desk.path("served/lib.git"));
     let lib_commit = lib.commit(&[(FILE, b"lib.py", b"")]);
@@ -248,9 +241,6 @@ fn credentials_work_and_are_nowhere_to_be_found_afterwards() {
 
 #[test]
 fn a_credential_helper_is_asked_when_the_address_has_no_login() {
-    if git_is_missing("a_credential_helper_is_asked_when_the_address_has_no_login") {
-        return;
-    }
     let desk = Desk::new();
     let sample = Sample::bare(&desk.path("served/demo.git"));
     let commit = sample.commit(&[(FILE, b"a.py", b"")]);
@@ -261,9 +251,6 @@ fn a_credential_helper_is_asked_when_the_address_has_no_login() {
 
 #[test]
 fn a_token_as_the_only_user_is_tried_after_the_helper() {
-    if git_is_missing("a_token_as_the_only_user_is_tried_after_the_helper") {
-        return;
-    }
     let desk = Desk::new();
     let sample = Sample::bare(&desk.path("served/demo.git"));
     let commit = sample.commit(&[(FILE, b"a.py", b"")]);
@@ -274,7 +261,6 @@ fn a_token_as_the_only_user_is_tried_after_the_helper() {
 
 #[test]
 fn branches_tags_and_short_hashes_stand_for_a_full_one() {
-    let test = "branches_tags_and_short_hashes_stand_for_a_full_one";
     let desk = Desk::new();
     let sample = Sample::bare(&desk.path("served/demo.git"));
     let old = sample.commit(&[(FILE, b"a.py", b"old")]);
@@ -289,9 +275,6 @@ fn branches_tags_and_short_hashes_stand_for_a_full_one() {
         assert_eq!(resolve_reference(&url, "nothing").unwrap(), None);
         let tree = sample.repository.head().unwrap().peel_to_tree().unwrap().id().to_string();
         assert_eq!(resolve_reference(&url, &tree[..12]).unwrap(), None, "a tree is no commit");
-    }
-    if git_is_missing(test) {
-        return;
     }
     let server = Server::git(&desk.path("served"), None);
     let url = server.url("demo.git");
@@ -321,4 +304,60 @@ fn fetched(desk: &Desk) -> git2::Repository {
     let mut names = names;
     let path = names.find(|path| path.is_dir()).unwrap();
     git2::Repository::open_bare(path).unwrap()
+}
+
+/// A tree whose build asks git for its version.
+const ASKS: &[u8] = b"[build-system]\nrequires = [\"setuptools-scm\"]\n";
+
+fn found(name: &str, distance: u64) -> TagSearch {
+    TagSearch::Found(NearestTag { name: name.to_owned(), distance })
+}
+
+#[test]
+fn the_nearest_tag_of_a_remote_is_found_with_as_little_history_as_it_takes() {
+    let desk = Desk::new();
+    let sample = Sample::bare(&desk.path("served/demo.git"));
+    let commits: Vec<String> = (0..80)
+        .map(|number| sample.commit(&[(FILE, b"pyproject.toml", ASKS), (FILE, b"n", &[number])]))
+        .collect();
+    sample.repository.config().unwrap().set_bool("uploadpack.allowAnySHA1InWant", true).unwrap();
+    let server = Server::git(&desk.path("served"), None);
+    let url = server.url("demo.git");
+    let pin = |number: usize| desk.pin(git_spec(&url, &commits[number])).unwrap();
+    assert_eq!(pin(79).tag, TagSearch::NotFound, "there is no tag at all");
+    assert!(fetched(&desk).is_shallow());
+
+    sample.tag("v1.0", &commits[2]);
+    sample.tag("v2.0", &commits[74]);
+    assert_eq!(pin(74).tag, found("v2.0", 0));
+    let has = |number: usize| fetched(&desk).find_commit(Oid::from_str(&commits[number]).unwrap()).is_ok();
+    assert!(!has(73), "a tag of the commit itself needs no history");
+    assert_eq!(pin(78).tag, found("v2.0", 4));
+    assert!(has(60) && !has(5), "so much history as was needed");
+    assert_eq!(pin(73).tag, found("v1.0", 71));
+
+    let connections = server.connections();
+    assert_eq!(pin(73).tag, found("v1.0", 71));
+    assert_eq!(server.connections(), connections, "what is known is not asked for again");
+}
+
+#[test]
+fn tags_are_looked_for_only_where_the_build_asks_and_older_records_learn_of_them() {
+    let desk = Desk::new();
+    let sample = Sample::bare(&desk.path("demo.git"));
+    let plain = sample.commit(&[(FILE, b"pyproject.toml", b"[build-system]\nrequires = ['flit_core']\n")]);
+    sample.tag("v1.0", &plain);
+    let asks = sample.commit(&[(FILE, b"pyproject.toml", ASKS)]);
+    let pinned = desk.pin(git_spec(&sample.url(), &plain)).unwrap();
+    assert_eq!(pinned.tag, TagSearch::NotNeeded);
+    let record =
+        |pinned: &Pinned| std::fs::read_to_string(pinned.tree.with_file_name("pinned.json")).unwrap();
+    assert!(!record(&pinned).contains("\"tag\""), "records of other trees stay as they were");
+
+    let pinned = desk.pin(git_spec(&sample.url(), &asks)).unwrap();
+    assert_eq!(pinned.tag, found("v1.0", 1));
+    let old = Pinned { tag: TagSearch::NotNeeded, ..pinned.clone() };
+    std::fs::write(pinned.tree.with_file_name("pinned.json"), gistmill::store::seal(&old).unwrap()).unwrap();
+    assert_eq!(desk.pin(git_spec(&sample.url(), &asks)).unwrap(), pinned);
+    assert!(record(&pinned).contains("v1.0"));
 }

@@ -23,8 +23,10 @@ struct Request {
 }
 
 impl Server {
-    /// Serves the repositories below a directory; `login` is `user:password`.
+    /// Serves the repositories below a directory; `login` is `user:password`. Needs the git program.
     pub fn git(root: &Path, login: Option<&str>) -> Server {
+        let git = Command::new("git").arg("--version").stdout(Stdio::null()).status();
+        assert!(git.is_ok_and(|status| status.success()), "this test needs the git program as a server");
         let root = root.to_owned();
         let expected = login.map(|login| format!("Basic {}", base64(login)));
         Server::start(move |request| match &expected {
@@ -135,16 +137,6 @@ fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
             .into_bytes();
     answer.extend_from_slice(body);
     answer
-}
-
-/// Whether git's server program is here; says which test is skipped when it isn't.
-pub fn git_is_missing(test: &str) -> bool {
-    let found = Command::new("git").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if found.is_ok_and(|status| status.success()) {
-        return false;
-    }
-    eprintln!("skipped: {test} (needs the git program as a server)");
-    true
 }
 
 fn base64(text: &str) -> String {

@@ -16,7 +16,8 @@ use bollard::query_parameters::{
 use futures_util::StreamExt;
 use tokio::runtime::Runtime;
 
-use crate::error::{Error, Fault, Result};
+use crate::backend::retry;
+use crate::error::{Error, Result, says_disk_is_full};
 
 /// The label of everything that gistmill makes in an engine; its value says what it is.
 pub const LABEL: &str = "gistmill";
@@ -26,8 +27,6 @@ const OLDEST_API: (u32, u32) = (1, 40);
 const LONGEST_ANSWER: Duration = Duration::from_mins(30);
 /// How long a build waits for an engine that went away, so that it can be started again.
 const ABSENCE: Duration = Duration::from_mins(3);
-/// How often something is tried that an engine's end may have broken off.
-const TRIES: u32 = 3;
 /// The user inside, as in the local sandbox.
 const USER: &str = "1000:1000";
 /// Open files of a process inside: soft and hard limit.
@@ -182,13 +181,7 @@ impl Engine {
     /// # Errors
     /// Those of the last time, and of [`Engine::await_presence`].
     pub fn patiently<T>(&self, act: impl Fn() -> Result<T>) -> Result<T> {
-        for _ in 1..TRIES {
-            match act() {
-                Err(error) if error.fault() == Fault::Harness => self.await_presence()?,
-                done => return done,
-            }
-        }
-        act()
+        retry::until(act, |_| true, || self.await_presence())
     }
 
     /// What an error of the client means: the machine's trouble where only the user can help, else the harness's, which
@@ -196,7 +189,7 @@ impl Engine {
     pub(super) fn explain(&self, doing: &str, error: ClientError) -> Error {
         if let ClientError::DockerResponseServerError { status_code, message } = &error {
             let message = crate::redact::publish(message.trim());
-            if is_disk_full(&message) {
+            if says_disk_is_full(&message) {
                 return disk_full(doing, &message);
             }
             if *status_code == 404 && message.to_lowercase().contains("no such image") {
@@ -206,7 +199,7 @@ impl Engine {
             return Error::harness(format!("{doing}: the engine says {status_code}")).with_detail(message);
         }
         let text = error.to_string();
-        if is_disk_full(&text) {
+        if says_disk_is_full(&text) {
             return disk_full(doing, &text);
         }
         Error::harness(format!("{doing}: the engine at {} does not answer", self.address)).with_source(error)
@@ -365,11 +358,6 @@ fn parse_api(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-pub(super) fn is_disk_full(text: &str) -> bool {
-    let text = text.to_lowercase();
-    text.contains("no space left on device") || text.contains("disk quota exceeded")
-}
-
 pub(super) fn disk_full(doing: &str, detail: &str) -> Error {
     Error::machine(format!("{doing}: the engine's disk is full"))
         .with_detail(detail.to_owned())
@@ -424,6 +412,7 @@ fn error_chain(error: &ClientError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Fault;
 
     #[test]
     fn what_keeps_an_engine_from_answering_has_a_way_out() {

@@ -24,6 +24,7 @@ use super::engine::{ContainerLimits, Engine, LABEL, Spec, labels};
 use super::plain;
 use crate::error::{Error, Fault, Result};
 use crate::record::id::hash_parts;
+use crate::redact::Hosts;
 
 /// Programs of the contract that a base must have, and the packages that bring them.
 const NEEDED: [(&str, &str); 4] = [("bash", "bash"), ("git", "git"), ("tar", "tar"), ("python3", "")];
@@ -235,10 +236,7 @@ fn install(
             .map(drop)
     } else {
         Err(Error::machine(format!("{} cannot be installed into the base image", packages.join(", ")))
-            .with_detail(crate::environment::uv::tail(
-                &done.stderr,
-                &crate::environment::uv::Secrets::of_user(),
-            ))
+            .with_detail(Hosts::of(&downloads.variables).tail(&done.stderr))
             .with_hint(
                 "check the names of `system_packages`, and the network; or name a `base` that has them",
             ))

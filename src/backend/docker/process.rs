@@ -10,11 +10,12 @@ use bollard::container::LogOutput;
 use futures_util::StreamExt;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-use super::engine::{Engine, Spec, disk_full, is_disk_full};
+use super::engine::{Engine, Spec, disk_full};
 use super::plan::{self, MOST_LEFT, Plan, Sent};
 use super::relay::Relay;
 use super::unpack::unpack;
 use crate::backend::{Finished, Job, LONGEST_END, Process, Tail, sandbox};
+use crate::error::says_disk_is_full;
 use crate::error::{Error, Result};
 
 /// How long what a job left may take to come back once its driver has closed the channel.
@@ -248,7 +249,7 @@ fn make_removable(folder: &Path) {
 
 fn not_set_up(trouble: &str) -> Error {
     // The same words stand for a limit on namespaces where nothing was unpacked.
-    if trouble.contains("tar cannot unpack") && is_disk_full(trouble) {
+    if trouble.contains("tar cannot unpack") && says_disk_is_full(trouble) {
         return disk_full("setting up a container", trouble);
     }
     // Where the job is over already.

@@ -8,7 +8,7 @@ use toml::value::Datetime;
 use crate::config::raw::{Pairs, Text, Texts};
 use crate::document::Problems;
 use crate::document::section::{Field, Located};
-use crate::record::moment::Moment;
+use crate::record::moment::Cutoff;
 use crate::redact::{quote, redact};
 pub use crate::requirement::is_name;
 use crate::requirement::{is_file_name, is_local};
@@ -207,10 +207,10 @@ fn owner(name: &str) -> Option<&'static str> {
 }
 
 /// An RFC 3339 date or time.
-pub fn exclude_newer(field: &Field<String>, problems: &mut Problems<'_>) -> Option<String> {
+pub fn exclude_newer(field: &Field<String>, problems: &mut Problems<'_>) -> Option<Cutoff> {
     let Field::Given(text) = field else { return None };
-    if Moment::parse_end(&text.value).is_some() {
-        return Some(text.value.clone());
+    if let Some(cutoff) = Cutoff::parse(&text.value) {
+        return Some(cutoff);
     }
     let is_instant = Datetime::from_str(&text.value)
         .is_ok_and(|time| time.date.is_some() && time.time.is_some() == time.offset.is_some());

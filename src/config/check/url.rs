@@ -1,5 +1,7 @@
 //! Forms of git URLs: `https://`, `ssh://`, `file://` and `user@host:path`.
 
+use url::Url;
+
 use crate::document::Problems;
 use crate::document::section::Located;
 use crate::redact::{quote, redact};
@@ -56,18 +58,15 @@ fn with_scheme(scheme: &str, rest: &str) -> Result<(), (&'static str, String)> {
 
 /// `user:password@host:port`; of the host only the form is looked at.
 fn is_authority(text: &str) -> bool {
-    let host = text.rsplit_once('@').map_or(text, |(_, host)| host);
-    let (host, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, after)) if address.parse::<std::net::Ipv6Addr>().is_ok() => {
-            (address, if after.is_empty() { None } else { Some(after.strip_prefix(':').unwrap_or("none")) })
-        }
-        _ => match host.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (host, None),
-        },
-    };
-    let is_host = !host.is_empty() && !host.contains(['[', ']', '@', '?', '#', '\\', '<', '>', '"']);
-    is_host && port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0))
+    is_host_and_port(text.rsplit_once('@').map_or(text, |(_, host)| host))
+}
+
+/// Whether `host` or `host:port` is one that can be reached; `[…]` has an IPv6 address in it. Only the form counts: the
+/// address stays as it is written, which no parser of URLs would leave it.
+pub fn is_host_and_port(text: &str) -> bool {
+    let is_alone = !text.contains(['/', '?', '#', '@', '\\']);
+    let url = Url::parse(&format!("https://{text}/")).ok().filter(|_| is_alone);
+    url.is_some_and(|url| url.port() != Some(0))
 }
 
 fn is_scp_like(url: &str) -> bool {
@@ -96,6 +95,18 @@ mod tests {
             "git@host:owner/name.git",
         ] {
             assert_eq!(form(url), Ok(()), "{url}");
+        }
+    }
+
+    #[test]
+    fn hosts_and_ports_have_their_form() {
+        for text in ["host", "host:8080", "[::1]:80", "müller.example", "localhost", "127.0.0.1:1"] {
+            assert!(is_host_and_port(text), "{text}");
+        }
+        for text in
+            ["", ":80", "host:x", "host:99999", "host:0", "[::1", "[::1]x", "a b", "a@b", "a/b", "a\\b"]
+        {
+            assert!(!is_host_and_port(text), "{text}");
         }
     }
 

@@ -2,21 +2,21 @@
 //! nothing that libgit2 would write an address into (`config`, `FETCH_HEAD`, reflogs) is used.
 
 use std::cell::Cell;
-use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use git2::{
     AutotagOption, Config, Cred, CredentialType, Direction, ErrorClass, ErrorCode, FetchOptions, Oid,
-    Progress, ProxyOptions, RemoteCallbacks, Repository,
+    Progress, ProxyOptions, RemoteCallbacks, Repository, RepositoryOpenFlags,
 };
-use nix::fcntl::{Flock, FlockArg};
 
 use super::super::Context;
 use super::super::location::{Location, Remote};
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::interrupt;
 use crate::redact::redact;
+use crate::store::Lock;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const SILENCE_TIMEOUT: Duration = Duration::from_mins(2);
@@ -50,16 +50,30 @@ pub fn prepare() {
 /// When the remote cannot be reached, refuses, or has no such commit.
 pub fn fetch(context: &Context<'_>, remote: &Remote, commit: Oid) -> Result<Repository> {
     prepare();
-    let name = remote.cache_name();
-    let folder = context.cache.dir("git")?;
-    let _lock = lock(&folder.join(format!("{name}.lock")))?;
-    let repository = open_or_create(&folder.join(&name))?;
+    let (_lock, place) = claim(context, remote)?;
+    let repository = open_or_create(&place)?;
     if remote.anonymous {
         without_user(&repository).map_err(|error| explain("cannot set up the cache's repository", &error))?;
     }
     if repository.find_commit(commit).is_err() {
         fetch_commit(context, &repository, remote, commit)?;
     }
+    Ok(repository)
+}
+
+/// The same with so many commits of its history, where the cache's repository has been fetched without it.
+///
+/// # Errors
+/// When the remote cannot be reached, or refuses.
+pub fn deepen(context: &Context<'_>, remote: &Remote, commit: Oid, depth: i32) -> Result<Repository> {
+    let (_lock, place) = claim(context, remote)?;
+    let repository = open_or_create(&place)?;
+    if remote.anonymous {
+        without_user(&repository).map_err(|error| explain("cannot set up the cache's repository", &error))?;
+    }
+    let fetch = Fetch { context, repository: &repository, remote };
+    fetch.download(&[commit.to_string()], depth)?.map_err(|error| fetch.failed(&error))?;
+    drop(fetch);
     Ok(repository)
 }
 
@@ -77,10 +91,7 @@ pub fn without_user(repository: &Repository) -> Result<(), git2::Error> {
 /// # Errors
 /// IO errors.
 pub fn set_aside_damaged(context: &Context<'_>, remote: &Remote) -> Result<bool> {
-    let name = remote.cache_name();
-    let folder = context.cache.dir("git")?;
-    let _lock = lock(&folder.join(format!("{name}.lock")))?;
-    let path = folder.join(&name);
+    let (_lock, path) = claim(context, remote)?;
     if !path.exists() || is_sound(&path) {
         return Ok(false);
     }
@@ -99,18 +110,20 @@ fn is_sound(path: &std::path::Path) -> bool {
     sound && listed.is_ok()
 }
 
-fn lock(path: &std::path::Path) -> Result<Flock<std::fs::File>> {
-    let mut options = std::fs::OpenOptions::new();
-    options.create(true).truncate(false).write(true).mode(0o644);
-    let (file, path) = fs_err::OpenOptions::from_options(options).open(path)?.into_parts();
-    Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, error)| {
-        Error::from(std::io::Error::from(error)).at(format!("cannot lock {}", path.display()))
-    })
+/// The cache's place for a remote's repository, and the lock of whoever works on it.
+fn claim(context: &Context<'_>, remote: &Remote) -> Result<(Lock, PathBuf)> {
+    let place = context.cache.dir("git")?.join(remote.cache_name());
+    let lock = Lock::wait(&place.with_extension("lock"), || {
+        context.say(&format!("another build fetches from {}; waiting for it", remote.shown()));
+    })?;
+    Ok((lock, place))
 }
 
 /// Only a cache: what cannot be opened is made anew.
 fn open_or_create(path: &std::path::Path) -> Result<Repository> {
-    if let Ok(repository) = Repository::open_bare(path) {
+    // `open_bare` does not read where the history ends.
+    let flags = RepositoryOpenFlags::BARE | RepositoryOpenFlags::NO_SEARCH;
+    if let Ok(repository) = Repository::open_ext(path, flags, [] as [&str; 0]) {
         return Ok(repository);
     }
     if path.exists() {
@@ -158,7 +171,7 @@ impl Fetch<'_> {
             options.depth(depth).download_tags(AutotagOption::None).proxy_options(proxy(self.remote));
             options.remote_callbacks(self.callbacks());
             let result = connection.remote().download(refspecs, Some(&mut options));
-            if result.is_ok() && depth != 1 {
+            if result.is_ok() && matches!(depth, 0 | UNSHALLOW) {
                 self.keep_references(connection.remote());
             }
             result
@@ -286,10 +299,8 @@ pub fn explain(action: &str, error: &git2::Error) -> Error {
         _ if denied => Some(ACCESS),
         _ => None,
     };
-    if message.contains("No space left on device") || message.contains("Disk quota exceeded") {
-        return Error::machine(format!("{action}: {message}")).with_hint(
-            "free some disk space, or name another place with --cache-dir, and run the same command again",
-        );
+    if error::says_disk_is_full(&message) {
+        return Error::machine(format!("{action}: {message}")).with_hint(error::DISK_HINT);
     }
     let result = Error::repository(format!("{action}: {message}"));
     match hint {

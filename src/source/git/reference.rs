@@ -46,7 +46,10 @@ fn resolve_local(repository: &Repository, text: &str) -> Option<Oid> {
 }
 
 /// Names and hashes that a server shows to whoever connects.
-fn advertised(remote: &Remote) -> Result<Vec<(String, Oid)>> {
+///
+/// # Errors
+/// When the server cannot be reached.
+pub fn advertised(remote: &Remote) -> Result<Vec<(String, Oid)>> {
     fetch::prepare();
     let failed = |error: git2::Error| fetch::unreachable("cannot reach", remote, &error);
     // Without a repository it would be the user's configuration that holds.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use super::IndexTool;
-use crate::backend::again;
+use crate::backend::retry;
 use crate::error::{Error, Result};
 use crate::redact::redact;
 
@@ -21,13 +21,8 @@ impl IndexTool for UvIndex {
         let (project, version) = parts(requirement)?;
         let directory = crate::store::scratch()?;
         fs_err::write(directory.path().join("uv.toml"), static_metadata(project, version))?;
-        let mut answer = self.run(directory.path(), requirement)?;
-        for _ in 1..again::TRIES {
-            if answer.status.code().is_some() {
-                break;
-            }
-            answer = self.run(directory.path(), requirement)?;
-        }
+        let ask = || self.run(directory.path(), requirement);
+        let answer = retry::until(ask, |answer| answer.status.code().is_some(), retry::nothing)?;
         let messages = redact(&String::from_utf8_lossy(&answer.stderr));
         if !answer.status.success() {
             return Err(refused(requirement, &messages));

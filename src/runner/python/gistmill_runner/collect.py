@@ -124,24 +124,3 @@ def failure(exception, text):
         "text": tail(text, 4 * _TEXT_LIMIT),
         "missing_module": missing_module(exception),
     }
-
-
-def configuration(config):
-    """The settings of a configured pytest that the driver wants to know."""
-    options = {}
-    for name in ("testpaths", "addopts", "markers", "python_files", "norecursedirs", "filterwarnings"):
-        try:
-            options[name] = [printable(str(value)) for value in config.getini(name)]
-        except (ValueError, KeyError):
-            pass
-    inipath = getattr(config, "inipath", None)
-    return {
-        "rootdir": printable(str(config.rootpath)),
-        "inifile": None if inipath is None else printable(str(inipath)),
-        "plugins": [
-            {"name": printable(distribution.project_name), "version": printable(str(distribution.version))}
-            for distribution in {dist.project_name: dist for _, dist in config.pluginmanager.list_plugin_distinfo()}.values()
-        ],
-        "args": [printable(str(argument)) for argument in config.args],
-        **options,
-    }

@@ -188,7 +188,6 @@ class Discovery(Collecting):
 
     def answer(self, session):
         """Send what was collected, and exit."""
-        neutralise = disruptive.neutralise(session.config)
         self.server.channel.send(
             self.request,
             "discovered",
@@ -196,10 +195,7 @@ class Discovery(Collecting):
             errors=self.errors,
             at_fault=[one for one in self.at_fault.values() if "place" in one],
             deselected=self.deselected,
-            config=collect.configuration(session.config),
-            disruptive_plugins=[entry["plugin"] for entry in neutralise],
-            neutralise=neutralise,
-            duration_ms=self.elapsed(),
+            switched_off=disruptive.switched_off(session.config),
         )
         self.server.finish()
 

@@ -99,7 +99,7 @@ def collect_in_this_process(config):
         config.option.numprocesses = None
 
 
-def neutralise(config):
+def switched_off(config):
     """The disruptive plugins that are active, each with the options that keep it from disturbing, and why it would."""
     manager = config.pluginmanager
     in_use = list(config.getini("addopts")) + shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))

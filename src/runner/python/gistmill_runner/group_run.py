@@ -36,12 +36,12 @@ class GroupRunner:
 
     def run(self, request):
         """Handle one `run` request: all its attempts. Returns a `Forked` in the process of an attempt."""
-        for attempt in range(request.get("repeat", 1)):
-            if self._attempt(request, attempt):
+        for _ in range(request.get("repeat", 1)):
+            if self._attempt(request):
                 return Forked(request, None)
         return None
 
-    def _attempt(self, request, attempt):
+    def _attempt(self, request):
         server, report = self.server, self.report
         report.reset()
         self._empty(server.raw_output)
@@ -76,7 +76,7 @@ class GroupRunner:
             children.kill_and_wait(pid)
         leftover = 0 if children.none_left() else children.kill_leftovers(spared)
         duration = (monotonic_ns() - start) / 1e6
-        self._answer(request, attempt, late or children.exit_of(status), leftover, duration)
+        self._answer(request, late or children.exit_of(status), leftover, duration)
         if server.isolation is not None:
             server.isolation.discard_attempt()
         return False
@@ -86,27 +86,21 @@ class GroupRunner:
         lseek(descriptor, 0, 0)
         ftruncate(descriptor, 0)
 
-    def _answer(self, request, attempt, exit, leftover, duration):
-        running, _ = self.report.running()
-        raw, raw_size = self._raw_output()
-        fields = {
-            "attempt": attempt,
-            "report": self.report.text(),
-            "exit": exit,
-            "running": running if running >= 0 else None,
-            "leftover": leftover,
-            "raw_output": raw,
-            "duration_ms": round(duration, 3),
-        }
-        if raw_size > self.output_limit:
-            fields["raw_output_bytes"] = raw_size
-        self.server.channel.send(request["id"], "group_done", **fields)
+    def _answer(self, request, exit, leftover, duration):
+        self.server.channel.send(
+            request["id"],
+            "group_done",
+            report=self.report.text(),
+            exit=exit,
+            leftover=leftover,
+            raw_output=self._raw_output(),
+            duration_ms=round(duration, 3),
+        )
 
     def _raw_output(self):
-        size = fstat(self.server.raw_output).st_size
-        if size == 0:
-            return "", 0
-        return pread(self.server.raw_output, self.output_limit, 0).decode("utf-8", "backslashreplace"), size
+        if fstat(self.server.raw_output).st_size == 0:
+            return ""
+        return pread(self.server.raw_output, self.output_limit, 0).decode("utf-8", "backslashreplace")
 
     # In the group process.
 
@@ -130,7 +124,6 @@ class GroupRunner:
         if server.isolation is not None:
             server.isolation.leave()
         self.connections = network.watch()
-        self.deselected_cases = []
         self.exceptions = []
         self.reports = []
         self.started = 0
@@ -147,10 +140,6 @@ class GroupRunner:
             if self.probe is not None:
                 file = self.probe.name
             stages.address(config, "::".join([file] + classes + [function]))
-
-    def deselected(self, items):
-        """Some hook took these items out."""
-        self.deselected_cases.extend(self.index_of.get(id(item)) for item in items)
 
     def loop_starts(self):
         """The first case is about to start."""
@@ -200,7 +189,6 @@ class GroupRunner:
         case = {
             "index": index,
             "outcome": outcome,
-            "phase": phase,
             "exception": None,
             "message": None,
             "duration_ms": round(duration, 3),
@@ -252,8 +240,6 @@ class GroupRunner:
                 pass
         if self.connections:
             self.report.append("connections", self.connections)
-        if self.deselected_cases:
-            self.report.append("deselected", self.deselected_cases)
         self.report.append("end", {"pytest_exit": code, "pytest_error": None if failure is None else failure["text"]})
 
 

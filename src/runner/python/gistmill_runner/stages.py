@@ -9,8 +9,6 @@ import gc
 import io
 import os
 import pathlib
-import threading
-import time
 
 import pytest
 import _pytest.config as pytest_config
@@ -97,11 +95,6 @@ class Collecting:
         self.failure = None
         self.describer = None
         self.session = None
-        self.started = time.perf_counter()
-
-    def elapsed(self):
-        """Milliseconds since this stage began."""
-        return round((time.perf_counter() - self.started) * 1000, 3)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session):
@@ -145,7 +138,6 @@ class Collecting:
     def fail(self, stage, code, failure):
         """Answer that pytest did not get far enough, and exit."""
         failure = failure or self.failure or collect.failure(None, "pytest ended with exit code %s" % code)
-        failure["exit_code"] = code
         self.server.channel.send(self.request, "failed", stage=stage, error=failure)
         self.server.finish()
 
@@ -196,7 +188,7 @@ class Stages(Collecting):
     def serve_directory(self, session):
         """Answer `open_file` requests; returns in the fork that is to collect a file."""
         self.stage = "collect"
-        self.server.channel.send(self.request, "directory_ready", duration_ms=self.elapsed(), rootdir=printable(str(session.config.rootpath)))
+        self.server.channel.send(self.request, "directory_ready")
         self.server.answered()
         gc.collect()
 
@@ -205,7 +197,6 @@ class Stages(Collecting):
 
         request = self.server.serve({"open_file": open_file}).request
         self.request, self.file = request["id"], request["file"]
-        self.started = time.perf_counter()
         self.address(session.config, self.file)
         target = pathlib.Path(self.root, self.file)
         self.way = {target, *target.parents}
@@ -238,8 +229,6 @@ class Stages(Collecting):
             "file_ready",
             items=[self.describer.item(index, item) for index, item in enumerate(items)],
             errors=self.errors,
-            duration_ms=self.elapsed(),
-            threads={"python": threading.active_count(), "all": len(os.listdir("/proc/self/task"))},
             **({"import": imported} if imported is not None else {}),
         )
         server.answered()
@@ -286,10 +275,6 @@ class Stages(Collecting):
         # costs several full garbage collections.
         if self.group is not None and outcome.excinfo is None:
             self.group.finish(int(session.exitstatus), self.failure)
-
-    def pytest_deselected(self, items):
-        if self.group is not None:
-            self.group.deselected(items)
 
     def ended(self, code, failure):
         """pytest has returned: from a group, or too early from a directory or a file."""

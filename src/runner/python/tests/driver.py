@@ -86,7 +86,7 @@ class Driver:
 
 def whole(done):
     """An attempt with the records of its report taken apart."""
-    done.update(cases=[], pytest_exit=None, pytest_error=None, deselected=[], connections=[], internal=None)
+    done.update(cases=[], pytest_exit=None, pytest_error=None, connections=[], internal=None)
     for kind, value in map(json.loads, (done["report"] or "").splitlines()):
         if kind == "case":
             done["cases"].append(value)
@@ -96,8 +96,6 @@ def whole(done):
             done[kind] = value
     if done["exit"] == {"kind": "exited", "code": 0} and done["pytest_exit"] is not None:
         done["exit"] = {"kind": "finished"} if done["pytest_exit"] in (0, 1, 5) else {"kind": "exited", "code": done["pytest_exit"]}
-    if done["exit"]["kind"] == "finished":
-        done["running"] = None
     return done
 
 

@@ -20,7 +20,7 @@ def decide(plugin, addopts=(), **option):
     config = SimpleNamespace(
         pluginmanager=manager, getini=lambda name: list(addopts), option=SimpleNamespace(**option)
     )
-    (found,) = disruptive.neutralise(config)
+    (found,) = disruptive.switched_off(config)
     assert found["version"] == "1.2"
     return found["options"]
 

@@ -67,17 +67,17 @@ def test_every_outcome_has_its_word(start):
 
     def case(function):
         (only,) = runner.run(ready, function)["cases"]
-        return only["outcome"], only["phase"], only["exception"]
+        return only["outcome"], only["exception"]
 
-    assert case("test_passes") == ("passed", None, None)
-    assert case("test_fails") == ("failed", "call", "builtins.KeyError")
-    assert case("test_setup") == ("error", "setup", "builtins.ValueError")
-    assert case("test_teardown") == ("error", "teardown", "builtins.ValueError")
-    assert case("test_skipped") == ("skipped", "setup", None)
-    assert case("test_xfailed") == ("xfailed", "call", "builtins.AssertionError")
-    assert case("test_xpassed") == ("xpassed", "call", None)
-    assert case("test_strict") == ("failed", "call", None)
-    assert case("test_system_exit") == ("failed", "call", "builtins.SystemExit")
+    assert case("test_passes") == ("passed", None)
+    assert case("test_fails") == ("failed", "builtins.KeyError")
+    assert case("test_setup") == ("error", "builtins.ValueError")
+    assert case("test_teardown") == ("error", "builtins.ValueError")
+    assert case("test_skipped") == ("skipped", None)
+    assert case("test_xfailed") == ("xfailed", "builtins.AssertionError")
+    assert case("test_xpassed") == ("xpassed", None)
+    assert case("test_strict") == ("failed", None)
+    assert case("test_system_exit") == ("failed", "builtins.SystemExit")
 
 
 def test_output_and_messages(start):
@@ -155,7 +155,6 @@ def test_hooks_see_the_group_alone(start):
     )
     ready = runner.open("test_a.py")
     done = runner.run(ready, "test_a")
-    assert done["deselected"] == [0]
     assert [case["index"] for case in done["cases"]] == [1]
     assert done["raw_output"] == "modify 2 ['test_a.py::test_a']\n"
 

@@ -1,0 +1,169 @@
+//! Trying the plans of a tree: each is resolved, installed and collected, until one is good or there is no other.
+
+use std::path::{Path, PathBuf};
+
+use super::building::Wheel;
+use super::construction::Inputs;
+use super::install::{Failure, Installer, StepError, Target, Wanted};
+use super::lock::Lock;
+use super::missing;
+use super::recipe::{Fallbacks, InstallPlan, Outcome};
+use super::{Candidate, GateReport};
+use crate::error::{Error, Result};
+use crate::record::environment::TriedPlan;
+
+/// Where plans are tried.
+pub struct Site<'a> {
+    pub inputs: &'a Inputs<'a>,
+    pub installer: &'a Installer,
+    /// The tree's own distribution.
+    pub own: Option<&'a Wheel>,
+    /// Where the tree's packages lie, as seen inside.
+    pub source_root: &'a Path,
+    pub venv: PathBuf,
+    pub tree: PathBuf,
+}
+
+/// What was tried so far.
+#[derive(Default)]
+pub struct Trials {
+    tried: Vec<(InstallPlan, Outcome)>,
+    /// What the virtual environment holds now.
+    installed: Option<Lock>,
+    first_failure: Option<Failure>,
+}
+
+/// The plan that the environment is made of.
+pub struct Chosen<'a> {
+    pub number: usize,
+    pub plan: &'a InstallPlan,
+    pub lock: &'a Lock,
+    pub report: &'a GateReport,
+}
+
+impl Trials {
+    /// Tries plans until one is good or there is no other.
+    ///
+    /// # Errors
+    /// What no other plan could do better about, and an interruption.
+    pub fn run(site: &Site<'_>, fallbacks: &Fallbacks) -> Result<Self> {
+        let mut trials = Trials::default();
+        while let Some(plan) = fallbacks.next(&trials.tried) {
+            crate::interrupt::check()?;
+            (site.inputs.progress)(&format!("resolving {}", plan.name));
+            let outcome = match trials.try_plan(site, &plan) {
+                Ok((lock, report)) => {
+                    let missing = missing::find(&report, &site.inputs.files.survey).guesses;
+                    Outcome::Collected { lock, report, missing }
+                }
+                Err(StepError::Fatal(error)) => return Err(error),
+                Err(StepError::Recoverable(failure)) => {
+                    trials.first_failure.get_or_insert_with(|| failure.clone());
+                    Outcome::Failed(failure)
+                }
+            };
+            trials.tried.push((plan, outcome));
+        }
+        Ok(trials)
+    }
+
+    /// Resolves, installs and collects one plan. What resolves to an earlier lock is not collected again.
+    fn try_plan(&mut self, site: &Site<'_>, plan: &InstallPlan) -> Result<(Lock, GateReport), StepError> {
+        let project = &site.inputs.project;
+        let mut requirements: Vec<String> = plan.requirements.iter().cloned().collect();
+        if site.own.is_none() {
+            requirements.extend(project.dependencies.iter().cloned());
+            for extra in &plan.extras {
+                requirements.extend(project.extras.get(extra).into_iter().flatten().cloned());
+            }
+        }
+        let wanted = Wanted {
+            requirements,
+            constraints: plan.constraints.iter().cloned().collect(),
+            extras: plan.extras.iter().cloned().collect(),
+        };
+        let lock = site.installer.resolve(&format!("resolving {}", plan.name), &wanted, site.own)?;
+        if let Some(report) = self.collected().find_map(|one| (*one.lock == lock).then(|| one.report.clone()))
+        {
+            return Ok((lock, report));
+        }
+        (site.inputs.progress)(&format!("installing {} distributions", lock.len()));
+        self.installed = None;
+        site.install(&lock)?;
+        self.installed = Some(lock.clone());
+        (site.inputs.progress)("collecting");
+        let report = site.collect()?;
+        Ok((lock, report))
+    }
+
+    fn collected(&self) -> impl Iterator<Item = Chosen<'_>> {
+        self.tried.iter().enumerate().filter_map(|(number, (plan, outcome))| match outcome {
+            Outcome::Collected { lock, report, .. } => Some(Chosen { number, plan, lock, report }),
+            Outcome::Failed(_) => None,
+        })
+    }
+
+    /// The plan that collects most with the fewest errors; the earlier one when they are alike.
+    ///
+    /// # Errors
+    /// The first failure, when nothing could be installed.
+    pub fn best(&self) -> Result<Chosen<'_>> {
+        let mut best: Option<Chosen<'_>> = None;
+        for one in self.collected() {
+            if best.as_ref().is_none_or(|best| one.report.quality() > best.report.quality()) {
+                best = Some(one);
+            }
+        }
+        best.ok_or_else(|| match &self.first_failure {
+            Some(failure) => failure.clone().into_error(),
+            None => Error::internal("there is no plan to try"),
+        })
+    }
+
+    /// Installs the chosen plan, where something else was installed after it.
+    ///
+    /// # Errors
+    /// Those of the installation.
+    pub fn install(&self, site: &Site<'_>, chosen: &Chosen<'_>) -> Result<()> {
+        if self.installed.as_ref() == Some(chosen.lock) {
+            return Ok(());
+        }
+        Ok(site.install(chosen.lock)?)
+    }
+
+    /// All plans as they are published.
+    pub fn published(&self, chosen: &Chosen<'_>) -> Vec<TriedPlan> {
+        let tried = self.tried.iter().enumerate();
+        tried
+            .map(|(number, (plan, outcome))| TriedPlan {
+                name: plan.name.clone(),
+                reason: plan.reason.clone(),
+                requirements: plan.written(),
+                result: outcome.published(number == chosen.number),
+            })
+            .collect()
+    }
+}
+
+impl Site<'_> {
+    fn install(&self, lock: &Lock) -> Result<(), StepError> {
+        let target = Target {
+            host: &self.venv,
+            inside: &self.installer.tooling.backend.places().venv,
+            path: self.own.is_none().then_some(self.source_root),
+        };
+        self.installer.install("installing the dependencies", lock, self.own, target)
+    }
+
+    fn collect(&self) -> Result<GateReport> {
+        let inputs = self.inputs;
+        (inputs.gate)(&Candidate {
+            python: &inputs.choice.interpreter.version,
+            python_prefix: &inputs.choice.interpreter.prefix,
+            venv: &self.venv,
+            tree: &self.tree,
+            env: &inputs.repo.env,
+            tests: inputs.repo.tests.as_deref().unwrap_or_default(),
+        })
+    }
+}

@@ -1,0 +1,64 @@
+//! The rules by which a submission is scored: what is counted, what is the same, what is an error. Pure: texts and
+//! facts in, judgements out.
+//!
+//! Whatever is given as a text may be hostile: it is bounded before it is parsed, and what cannot be read is told with
+//! its reason ([`Unreadable`]). `docs/scoring.md` explains every rule.
+
+mod average;
+mod compare;
+mod execution;
+mod existence;
+mod findings;
+mod inject;
+mod keys;
+mod locate;
+mod modules;
+mod test_lines;
+mod text;
+mod tree;
+mod units;
+mod verdict;
+
+use serde::{Deserialize, Serialize};
+
+pub use average::{
+    Cases, ClassShare, Mean, Row, Submitted, Summary, mean_of_means, summarize, summarize_by,
+    weighted_baseline, wilson,
+};
+pub use compare::{ComparedCase, Comparison, Masks, RunDifference, compare};
+pub use execution::{ExecutedLine, Execution, LineExecution, line_execution};
+pub use existence::{Corpus, Existence, Line, LineExistence, Place};
+pub use findings::{Effect, Finding, FindingKind, Scenery, findings};
+pub use inject::{Evaluated, Injection, NotInjected, Replacement, inject, sabotage};
+pub use locate::TestName;
+pub use modules::Modules;
+pub use test_lines::{Overlap, test_overlap};
+pub use text::{LONGEST, Unreadable, text_of};
+pub use units::{LineKind, LineType};
+pub use verdict::{Detail, ErrorClass, Facts, Run, Sabotage, Verdict, Violation, judge};
+
+/// A file of a repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct File<'a> {
+    /// From the root of the tree, with `/`.
+    pub path: &'a str,
+    pub text: &'a str,
+}
+
+/// How many of how many.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Ratio {
+    pub part: u32,
+    pub whole: u32,
+}
+
+impl Ratio {
+    /// From 0 to 1. None of nothing.
+    pub fn rate(self) -> Option<f64> {
+        (self.whole > 0).then(|| f64::from(self.part) / f64::from(self.whole))
+    }
+
+    fn with(self, counts: bool) -> Self {
+        Ratio { part: self.part + u32::from(counts), whole: self.whole + 1 }
+    }
+}

@@ -1,0 +1,268 @@
+//! Line existence: which lines of a submission stand in the repository, in a block of the same name and place.
+
+use std::collections::{HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::modules::{Bindings, Modules};
+use super::text::{self, Unreadable};
+use super::units::{self, BlockKind, ControlFlow, Cut, Header, Keys, LineKind, LineType, Unit};
+use super::{File, Ratio, keys::Key};
+
+/// Where a line of the repository is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Place {
+    /// Path of the file.
+    pub file: String,
+    /// 1-based.
+    pub line: u32,
+}
+
+/// Whether a line of a submission stands in the repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Existence {
+    /// The rate does not look at such lines.
+    NotCounted,
+    Missing,
+    Found {
+        place: Place,
+    },
+}
+
+/// A logical line of a submission.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// 1-based, in the submitted file; of a compound statement the header.
+    pub first: u32,
+    pub last: u32,
+    #[serde(rename = "type")]
+    pub line_type: LineType,
+    pub kind: LineKind,
+    /// Names of the classes and functions around it, the outermost first; a definition is in its own block.
+    pub block: Vec<String>,
+    pub existence: Existence,
+}
+
+/// The lines of a submission and their rates.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineExistence {
+    /// In the order of the text.
+    pub lines: Vec<Line>,
+    /// `line_existence`.
+    pub rate: Ratio,
+    /// `line_existence_control`: all control flow counted.
+    pub with_control_flow: Ratio,
+}
+
+/// Where a line of the corpus is.
+#[derive(Debug, Clone, Copy)]
+struct At {
+    file: u32,
+    line: u32,
+}
+
+/// Lines of the top level, or of one block.
+#[derive(Debug, Clone, Default)]
+struct Index {
+    keys: HashMap<Key, At>,
+    others: Vec<(HashSet<Key>, At)>,
+}
+
+type Children = HashMap<(BlockKind, String), Vec<usize>>;
+
+#[derive(Debug, Clone)]
+struct OriginalBlock {
+    header: Header,
+    at: At,
+    lines: Index,
+    children: Children,
+}
+
+/// Everything that lines are looked for in; made once for a tree.
+#[derive(Debug, Clone, Default)]
+pub struct Corpus {
+    modules: Modules,
+    files: Vec<String>,
+    /// Files that are no Python, by path.
+    unread: Vec<(String, Unreadable)>,
+    top: Index,
+    roots: Children,
+    blocks: Vec<OriginalBlock>,
+}
+
+impl Corpus {
+    /// Reads the Python files of a repository, in the order of their paths. Files that cannot be read are left out.
+    pub fn of(files: &[File<'_>], modules: Modules) -> Self {
+        let mut corpus = Corpus { modules, ..Corpus::default() };
+        let mut sorted: Vec<&File<'_>> = files.iter().collect();
+        sorted.sort_by_key(|file| file.path);
+        for file in sorted {
+            let cut = text::parse(file.text, |parsed| {
+                units::cut(parsed, &Bindings::of_file(&corpus.modules, file.path, parsed.body))
+            });
+            match cut {
+                Ok(cut) => corpus.add(file.path, cut),
+                Err(reason) => corpus.unread.push((file.path.to_owned(), reason)),
+            }
+        }
+        corpus
+    }
+
+    /// Files that were left out, and why.
+    pub fn unread(&self) -> &[(String, Unreadable)] {
+        &self.unread
+    }
+
+    pub fn modules(&self) -> &Modules {
+        &self.modules
+    }
+
+    fn add(&mut self, path: &str, cut: Cut) {
+        let file = self.files.len() as u32;
+        self.files.push(path.to_owned());
+        let first = self.blocks.len();
+        for unit in cut.units {
+            let at = At { file, line: unit.first };
+            if let Keys::Header(header) = unit.keys {
+                // Definitions come in the order of their blocks.
+                let block = self.blocks.len();
+                let own = &cut.blocks[block - first];
+                let siblings = match own.parent {
+                    Some(parent) => &mut self.blocks[first + parent].children,
+                    None => &mut self.roots,
+                };
+                siblings.entry((own.kind, own.name.clone())).or_default().push(block);
+                let lines = Index::default();
+                self.blocks.push(OriginalBlock { header: *header, at, lines, children: Children::new() });
+                continue;
+            }
+            let index = match unit.block {
+                Some(block) => &mut self.blocks[first + block].lines,
+                None => &mut self.top,
+            };
+            index.add(unit.keys, at);
+        }
+    }
+
+    fn place(&self, at: At) -> Place {
+        Place { file: self.files[at.file as usize].clone(), line: at.line }
+    }
+
+    /// Compares a submission with the repository.
+    pub fn line_existence(&self, submission: &str) -> Result<LineExistence, Unreadable> {
+        let cut = text::parse(submission, |parsed| {
+            units::cut(parsed, &Bindings::of_submission(&self.modules, parsed.body))
+        })?;
+        let found = self.compare(&cut, ControlFlow::Branches);
+        let all = self.compare(&cut, ControlFlow::All);
+        let lines = cut.units.iter().zip(&found).map(|(unit, found)| Line {
+            first: unit.first,
+            last: unit.last,
+            line_type: unit.kind.line_type(),
+            kind: unit.kind,
+            block: cut.path(unit.block).into_iter().map(str::to_owned).collect(),
+            existence: match found {
+                _ if !unit.kind.is_counted(ControlFlow::Branches) => Existence::NotCounted,
+                None => Existence::Missing,
+                Some(at) => Existence::Found { place: self.place(*at) },
+            },
+        });
+        Ok(LineExistence {
+            lines: lines.collect(),
+            rate: rate(&cut, &found, ControlFlow::Branches),
+            with_control_flow: rate(&cut, &all, ControlFlow::All),
+        })
+    }
+
+    /// Where each line is found.
+    fn compare(&self, cut: &Cut, counts: ControlFlow) -> Vec<Option<At>> {
+        let mut tree =
+            Tree { cut, own: vec![Vec::new(); cut.blocks.len()], inner: vec![Vec::new(); cut.blocks.len()] };
+        let mut found = vec![None; cut.units.len()];
+        for (number, unit) in cut.units.iter().enumerate().filter(|(_, unit)| unit.kind.is_counted(counts)) {
+            match unit.block {
+                Some(block) => tree.own[block].push(number),
+                None => found[number] = self.top.find(unit),
+            }
+        }
+        for (number, block) in cut.blocks.iter().enumerate() {
+            if let Some(parent) = block.parent {
+                tree.inner[parent].push(number);
+            }
+        }
+        for block in (0..cut.blocks.len()).filter(|block| cut.blocks[*block].parent.is_none()) {
+            for (unit, at) in self.best(&tree, block, &self.roots) {
+                found[unit] = Some(at);
+            }
+        }
+        found
+    }
+
+    /// What is found of a block in that one of the candidates in which most is found; the first one of equals.
+    fn best(&self, tree: &Tree<'_>, block: usize, candidates: &Children) -> Vec<(usize, At)> {
+        let own = &tree.cut.blocks[block];
+        let named = candidates.get(&(own.kind, own.name.clone())).into_iter().flatten();
+        let mut best = Vec::new();
+        for candidate in named {
+            let original = &self.blocks[*candidate];
+            let mut found = Vec::new();
+            for unit in &tree.own[block] {
+                found.extend(original.find(&tree.cut.units[*unit]).map(|at| (*unit, at)));
+            }
+            for inner in &tree.inner[block] {
+                found.extend(self.best(tree, *inner, &original.children));
+            }
+            if found.len() > best.len() {
+                best = found;
+            }
+        }
+        best
+    }
+}
+
+/// A submission's blocks with what is in them.
+struct Tree<'c> {
+    cut: &'c Cut,
+    /// Counted lines of each block.
+    own: Vec<Vec<usize>>,
+    inner: Vec<Vec<usize>>,
+}
+
+impl Index {
+    fn add(&mut self, keys: Keys, at: At) {
+        match keys {
+            Keys::Any(keys) => keys.into_iter().for_each(|key| {
+                self.keys.entry(key).or_insert(at);
+            }),
+            Keys::Body(keys) => self.others.push((keys.into_iter().collect(), at)),
+            Keys::None | Keys::Header(_) => {}
+        }
+    }
+
+    fn find(&self, unit: &Unit) -> Option<At> {
+        match &unit.keys {
+            Keys::Any(keys) => keys.iter().find_map(|key| self.keys.get(key)).copied(),
+            Keys::Body(body) => {
+                let holds =
+                    |other: &HashSet<Key>| body.is_empty() || body.iter().any(|key| other.contains(key));
+                self.others.iter().find(|(other, _)| holds(other)).map(|(_, at)| *at)
+            }
+            Keys::None | Keys::Header(_) => None,
+        }
+    }
+}
+
+impl OriginalBlock {
+    fn find(&self, unit: &Unit) -> Option<At> {
+        match &unit.keys {
+            Keys::Header(header) => header.is_within(&self.header).then_some(self.at),
+            _ => self.lines.find(unit),
+        }
+    }
+}
+
+fn rate(cut: &Cut, found: &[Option<At>], counts: ControlFlow) -> Ratio {
+    let counted = cut.units.iter().zip(found).filter(|(unit, _)| unit.kind.is_counted(counts));
+    counted.fold(Ratio::default(), |rate, (_, found)| rate.with(found.is_some()))
+}

@@ -1,0 +1,104 @@
+//! Small questions to a syntax tree that several rooms ask. Statements nest at most as deep as [`super::text`] lets
+//! through.
+
+use ruff_python_ast::{ExceptHandler, Expr, Stmt};
+use ruff_text_size::{Ranged, TextSize};
+
+/// The bodies within a statement, in the order of the text.
+pub fn bodies(statement: &Stmt) -> Vec<&[Stmt]> {
+    match statement {
+        Stmt::FunctionDef(function) => vec![&function.body],
+        Stmt::ClassDef(class) => vec![&class.body],
+        Stmt::For(each) => vec![&each.body, &each.orelse],
+        Stmt::While(each) => vec![&each.body, &each.orelse],
+        Stmt::With(with) => vec![&with.body],
+        Stmt::If(branch) => {
+            let clauses = branch.elif_else_clauses.iter().map(|clause| &*clause.body);
+            std::iter::once(&*branch.body).chain(clauses).collect()
+        }
+        Stmt::Match(choice) => choice.cases.iter().map(|case| &*case.body).collect(),
+        Stmt::Try(attempt) => {
+            let handlers =
+                attempt.handlers.iter().map(|ExceptHandler::ExceptHandler(handler)| &*handler.body);
+            let mut found: Vec<&[Stmt]> = vec![&attempt.body];
+            found.extend(handlers);
+            found.extend([&*attempt.orelse, &*attempt.finalbody]);
+            found
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a statement is nothing but a text: a docstring, or one that stands where none is looked for.
+pub fn is_text(statement: &Stmt) -> bool {
+    matches!(statement, Stmt::Expr(alone) if alone.value.is_string_literal_expr())
+}
+
+/// Whether the interpreter may or may not report a line for it: `pass`, constants, declarations.
+pub fn is_free(statement: &Stmt) -> bool {
+    match statement {
+        Stmt::Pass(_) | Stmt::Global(_) | Stmt::Nonlocal(_) => true,
+        Stmt::AnnAssign(assign) => assign.value.is_none(),
+        Stmt::Expr(alone) => matches!(
+            &*alone.value,
+            Expr::NumberLiteral(_)
+                | Expr::BooleanLiteral(_)
+                | Expr::NoneLiteral(_)
+                | Expr::EllipsisLiteral(_)
+                | Expr::BytesLiteral(_)
+        ),
+        _ => false,
+    }
+}
+
+/// Where the keyword of a definition stands, after its decorators.
+pub fn keyword_start(statement: &Stmt) -> TextSize {
+    let (decorators, inner) = match statement {
+        Stmt::FunctionDef(function) => (&function.decorator_list, function.name.start()),
+        Stmt::ClassDef(class) => (&class.decorator_list, class.name.start()),
+        _ => return statement.start(),
+    };
+    // The name is on the line of its keyword unless a backslash stands between them.
+    if decorators.is_empty() { statement.start() } else { inner }
+}
+
+/// Where the header of a compound statement ends: after the last thing that is evaluated in it.
+pub fn header_end(statement: &Stmt) -> TextSize {
+    match statement {
+        Stmt::FunctionDef(function) => {
+            function.returns.as_ref().map_or_else(|| function.parameters.end(), |returns| returns.end())
+        }
+        Stmt::ClassDef(class) => class.arguments.as_ref().map_or_else(|| class.name.end(), |one| one.end()),
+        Stmt::For(each) => each.iter.end(),
+        Stmt::While(each) => each.test.end(),
+        Stmt::With(with) => with.items.last().map_or_else(|| with.start(), Ranged::end),
+        Stmt::If(branch) => branch.test.end(),
+        Stmt::Match(choice) => choice.subject.end(),
+        Stmt::Try(attempt) => attempt.start(),
+        _ => statement.end(),
+    }
+}
+
+/// The dotted name that an expression is written as, e.g. `a.b.c`; None for anything else.
+pub fn dotted(expression: &Expr) -> Option<String> {
+    let (root, attributes) = chain(expression)?;
+    let mut text = root.to_owned();
+    for attribute in attributes {
+        text.push('.');
+        text.push_str(attribute);
+    }
+    Some(text)
+}
+
+/// The name at the root of a dotted name, and the attributes after it.
+pub fn chain(expression: &Expr) -> Option<(&str, Vec<&str>)> {
+    let mut attributes = Vec::new();
+    let mut at = expression;
+    while let Expr::Attribute(attribute) = at {
+        attributes.push(attribute.attr.as_str());
+        at = &attribute.value;
+    }
+    let Expr::Name(name) = at else { return None };
+    attributes.reverse();
+    Some((&name.id, attributes))
+}

@@ -1,0 +1,136 @@
+//! The one lock between processes: of the system, on an open file, so that it ends with the process, however that ends.
+
+use std::fs::TryLockError;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::interrupt;
+
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Holding it is being the only process at work on something; given back when dropped.
+#[derive(Debug)]
+pub struct Lock {
+    _file: std::fs::File,
+}
+
+impl Lock {
+    /// Takes the lock of a dataset directory, making the folder above it when missing.
+    ///
+    /// # Errors
+    /// A usage error when another build holds it.
+    pub fn take(directory: &Path) -> Result<Self> {
+        let folder = directory.parent().unwrap_or(Path::new("."));
+        fs_err::create_dir_all(folder)
+            .map_err(|error| Error::from(error).with_hint("choose another folder with --output"))?;
+        let name = directory.file_name().unwrap_or_default().to_string_lossy();
+        Self::try_file(&folder.join(format!(".{name}.lock")))?.ok_or_else(|| {
+            Error::usage(format!("another build is writing {}", directory.display()))
+                .with_hint("wait for it, or choose another --output")
+        })
+    }
+
+    /// Takes the lock of a file (made when missing) as soon as no other process holds it; `busy` is called once when one
+    /// does.
+    ///
+    /// # Errors
+    /// An interruption while waiting.
+    pub fn wait(path: &Path, busy: impl FnOnce()) -> Result<Self> {
+        Self::wait_while(path, busy, interrupt::check)
+    }
+
+    fn wait_while(path: &Path, busy: impl FnOnce(), go_on: impl Fn() -> Result<()>) -> Result<Self> {
+        let mut busy = Some(busy);
+        loop {
+            if let Some(lock) = Self::try_file(path)? {
+                return Ok(lock);
+            }
+            if let Some(busy) = busy.take() {
+                busy();
+            }
+            go_on()?;
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// The lock of a file, made when missing; none when another process holds it.
+    ///
+    /// # Errors
+    /// When the file cannot be made or locked.
+    pub fn try_file(path: &Path) -> Result<Option<Self>> {
+        lock(fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(path)?)
+    }
+
+    /// The lock of a folder that exists; none when another process holds it.
+    ///
+    /// # Errors
+    /// When the folder cannot be opened or locked.
+    pub fn try_folder(path: &Path) -> Result<Option<Self>> {
+        lock(fs_err::File::open(path)?)
+    }
+}
+
+fn lock(file: fs_err::File) -> Result<Option<Lock>> {
+    let (file, path) = file.into_parts();
+    match file.try_lock() {
+        Ok(()) => Ok(Some(Lock { _file: file })),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => {
+            Err(Error::from(error).at(format!("cannot lock {}", path.display())))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn a_lock_has_one_holder_and_is_given_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("lock");
+        let held = Lock::try_file(&file).unwrap().unwrap();
+        assert!(Lock::try_file(&file).unwrap().is_none());
+        assert!(Lock::try_folder(folder.path()).unwrap().is_some(), "a folder has a lock of its own");
+        drop(held);
+        let _held = Lock::wait(&file, || panic!("nobody holds it")).unwrap();
+        assert!(Lock::try_file(&file).unwrap().is_none());
+    }
+
+    #[test]
+    fn who_waits_says_so_once_and_leaves_when_asked_to_stop() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("lock");
+        let held = Cell::new(Lock::try_file(&file).unwrap());
+        let (said, asked) = (Cell::new(0), Cell::new(0));
+        let waited = |stop_at: u32| {
+            Lock::wait_while(
+                &file,
+                || said.set(said.get() + 1),
+                || {
+                    asked.set(asked.get() + 1);
+                    if asked.get() == 3 {
+                        held.take();
+                    }
+                    if asked.get() == stop_at { Err(Error::interrupted()) } else { Ok(()) }
+                },
+            )
+        };
+        let error = waited(2).unwrap_err();
+        assert_eq!((error.fault(), said.get()), (crate::error::Fault::Interrupted, 1));
+        waited(99).unwrap();
+        assert_eq!((said.get(), asked.get()), (2, 3));
+    }
+
+    #[test]
+    fn a_dataset_that_is_being_written_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = folder.path().join("made/name");
+        let _held = Lock::take(&dataset).unwrap();
+        let error = Lock::take(&dataset).unwrap_err();
+        assert_eq!(error.fault(), crate::error::Fault::Usage);
+        assert!(error.to_string().contains("made/name"), "{error}");
+    }
+}
