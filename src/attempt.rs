@@ -10,6 +10,7 @@ pub mod contention;
 pub mod lab;
 pub mod normalize;
 pub mod pool;
+pub mod retry;
 pub mod world;
 
 use std::collections::BTreeMap;

@@ -43,14 +43,14 @@ pub fn discover(
     loop {
         // A runner that broke or was killed says nothing about the tests.
         match discover_once(backend, setting, wanted, &known) {
-            Err(Trouble::Harness(error)) if tries.next().is_none() => return Err(error),
-            Err(Trouble::Killed(fault)) if tries.next().is_none() => {
+            Err(DiscoveryError::Harness(error)) if tries.next().is_none() => return Err(error),
+            Err(DiscoveryError::Killed(fault)) if tries.next().is_none() => {
                 tries = 1..retry::TRIES;
                 remember(&mut known, fault)?;
             }
-            Err(Trouble::Harness(_) | Trouble::Killed(_)) => crate::interrupt::check()?,
-            Err(Trouble::Of(fault)) => remember(&mut known, fault)?,
-            Err(Trouble::Repository(error)) => return Err(error),
+            Err(DiscoveryError::Harness(_) | DiscoveryError::Killed(_)) => crate::interrupt::check()?,
+            Err(DiscoveryError::Of(fault)) => remember(&mut known, fault)?,
+            Err(DiscoveryError::Repository(error)) => return Err(error),
             Ok(found) => return Ok(found),
         }
     }
@@ -67,7 +67,7 @@ fn remember(known: &mut Vec<AtFault>, fault: AtFault) -> Result<()> {
 }
 
 /// Whose trouble a collection is in.
-enum Trouble {
+enum DiscoveryError {
     Harness(Error),
     Repository(Error),
     /// That of the file that was being imported; of an empty place, when none was.
@@ -76,9 +76,13 @@ enum Trouble {
     Killed(AtFault),
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for DiscoveryError {
     fn from(error: Error) -> Self {
-        if error.fault() == Fault::Harness { Trouble::Harness(error) } else { Trouble::Repository(error) }
+        if error.fault() == Fault::Harness {
+            DiscoveryError::Harness(error)
+        } else {
+            DiscoveryError::Repository(error)
+        }
     }
 }
 
@@ -87,7 +91,7 @@ fn discover_once(
     setting: &Setting,
     wanted: &Wanted<'_>,
     known: &[AtFault],
-) -> Result<(Discovered, String), Trouble> {
+) -> Result<(Discovered, String), DiscoveryError> {
     let mut runner = Runner::start(backend, setting)?;
     let request = Request::Discover {
         args: wanted.tests.to_vec(),
@@ -107,12 +111,12 @@ fn discover_once(
             let fault =
                 at_fault(place, CollectErrorKind::Error, |what| format!("{what} ends the process: {exit:?}"));
             let killed = exit == ProcessExit::Signaled { signal: SIGKILL };
-            Err(if killed { Trouble::Killed(fault) } else { Trouble::Of(fault) })
+            Err(if killed { DiscoveryError::Killed(fault) } else { DiscoveryError::Of(fault) })
         }
         Answer::TimedOut { place, .. } => {
             let seconds = wanted.limit.as_secs_f64();
             let told = |what: &str| format!("{what} takes longer than the limit of {seconds} s");
-            Err(Trouble::Of(at_fault(place, CollectErrorKind::TimedOut, told)))
+            Err(DiscoveryError::Of(at_fault(place, CollectErrorKind::TimedOut, told)))
         }
         other => Err(runner.unexpected(&other).into()),
     }

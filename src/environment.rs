@@ -14,6 +14,7 @@
 //! What to install is inferred by [`recipe`]; how is [`install`]'s business. Collection is a function that the caller
 //! hands in ([`GateReport`]), so this stage knows nothing of pytest but its name.
 
+pub mod declarations;
 pub mod dockerfile;
 pub mod groups;
 pub mod ini;
@@ -40,7 +41,9 @@ mod construction;
 mod direct;
 mod record;
 mod run_tree;
+mod sources;
 mod step;
+mod tooling;
 mod trials;
 
 use std::collections::BTreeMap;
@@ -119,7 +122,7 @@ pub fn build(
     gate: &dyn Fn(&Candidate<'_>) -> Result<GateReport>,
     progress: &dyn Fn(&str),
 ) -> Result<Built> {
-    let mut files = project::Files::read(&pinned.tree)?;
+    let mut files = declarations::Files::read(&pinned.tree)?;
     for entry in repo.requirements.iter().flatten() {
         files.load_with_includes(&pinned.tree, entry.trim_start_matches("./"))?;
     }

@@ -33,10 +33,10 @@ fn refuse(text: &str) -> Result<(), String> {
         ends(name.chars().next()) && ends(name.chars().next_back())
     };
     if text.contains("${") {
-        return Err("it names a variable of the environment".to_owned());
+        return Err("it names an environment variable".to_owned());
     }
     if let Some(character) = text.chars().find(|c| !c.is_ascii()) {
-        return Err(format!("{character:?} is no character of a requirement (a URL has it percent-encoded)"));
+        return Err(format!("{character:?} is not allowed in a requirement (a URL has it percent-encoded)"));
     }
     let Some(found) = NAMES.captures(text) else { return Ok(()) };
     let extras = found.get(2).map(|extras| extras.as_str()).unwrap_or_default();
@@ -99,6 +99,6 @@ mod tests {
     #[test]
     fn variables_of_the_environment_are_never_put_into_a_requirement() {
         let error = check("a @ https://host/${HOME}/a.whl").unwrap_err();
-        assert!(error.contains("variable of the environment"), "{error}");
+        assert!(error.contains("environment variable"), "{error}");
     }
 }

@@ -4,6 +4,7 @@
 //! directory → file → group); [`Runner::open_directory`], [`Runner::open_file`] and [`Runner::close`] move along it.
 //! Trouble with the runner is an [`Error`] with [`Fault::Harness`](crate::error::Fault::Harness), never a result.
 
+pub mod frame;
 pub mod protocol;
 pub mod report;
 
@@ -18,7 +19,8 @@ use crate::error::{Error, Result};
 use crate::record::id::{hash_parts, sha256_hex};
 use crate::record::outcome::TimeScope;
 use crate::store::Cache;
-use protocol::{Answer, Frame, OutputLimits, PROTOCOL, ProcessExit, Request, RunnerIsolation, RunnerWorld};
+use frame::Frame;
+use protocol::{Answer, OutputLimits, PROTOCOL, ProcessExit, Request, RunnerIsolation, RunnerWorld};
 use report::GroupDone;
 
 macro_rules! python_files {
@@ -49,6 +51,7 @@ const FILES: &[(&str, &str)] = python_files![
     "shared.py",
     "stages.py",
     "tracer.py",
+    "watch.py",
 ];
 
 /// Exit code of a runner one of whose processes was killed while it read a request (`EXIT_LOST_REQUEST` in
@@ -68,9 +71,6 @@ pub fn version_hash() -> String {
 }
 
 /// Writes the embedded files into the cache, once per version; gives the directory that holds the package.
-///
-/// # Errors
-/// IO errors with action and path.
 pub fn unpack(cache: &Cache) -> Result<PathBuf> {
     let folder = cache.dir("runner")?.join(&version_hash()[..16]);
     let package = folder.join("gistmill_runner");
@@ -197,7 +197,7 @@ impl Runner {
         std::thread::spawn(move || {
             let mut pipe = BufReader::with_capacity(256 * 1024, pipe);
             loop {
-                let message = match protocol::read_answer(&mut pipe, &expected) {
+                let message = match frame::read_answer(&mut pipe, &expected) {
                     Ok(Some(answer)) => Ok(answer),
                     Ok(None) => return,
                     Err(trouble) => Err(trouble),
@@ -241,7 +241,7 @@ impl Runner {
     fn send(&mut self, request: &Request) -> Result<u64> {
         let id = self.next_id;
         self.next_id += 1;
-        let frame = protocol::encode(id, request).map_err(Error::internal)?;
+        let frame = frame::encode(id, request).map_err(Error::internal)?;
         let result = match self.process.requests() {
             Some(pipe) => pipe.write_all(&frame).and_then(|()| pipe.flush()),
             None => Err(std::io::Error::other("the channel is closed")),
@@ -359,9 +359,6 @@ impl Runner {
     }
 
     /// Ends the process on top of the stack.
-    ///
-    /// # Errors
-    /// Harness errors.
     pub fn close(&mut self) -> Result<()> {
         match self.ask(&Request::Close {}, Duration::from_mins(1))? {
             Answer::Closed {} | Answer::Died { .. } => Ok(()),

@@ -9,12 +9,12 @@
 //! pins opens no connection. Each kind of source only fills a directory; this page decides whether that is needed,
 //! and puts the result in place with one rename.
 
+mod cache;
 mod git;
 mod license;
 mod location;
 mod path;
 mod pypi;
-mod shelf;
 pub mod time;
 mod tree;
 pub mod version;
@@ -29,7 +29,7 @@ use crate::record::moment::Moment;
 use crate::record::source::{Origin, Pinned, TagSearch};
 use crate::store::Cache;
 
-use shelf::Shelf;
+use cache::SourceCache;
 
 pub use git::resolve_reference;
 pub use pypi::{IndexTool, UvIndex, newest};
@@ -122,17 +122,17 @@ impl Context<'_> {
         request: Request,
         fill: impl FnOnce(&Path) -> Result<Content>,
     ) -> Result<Pinned> {
-        let sources = Shelf::open(self.cache)?;
-        let place = sources.place(&key(&request)?);
-        if let Some(found) = place.find(slug) {
+        let sources = SourceCache::open(self.cache)?;
+        let entry = sources.entry(&key(&request)?);
+        if let Some(found) = entry.find(slug) {
             return Ok(found);
         }
         interrupt::check()?;
-        let aside = sources.aside()?;
-        let content = fill(&aside.tree())?;
+        let staging = sources.stage()?;
+        let content = fill(&staging.tree())?;
         interrupt::check()?;
-        let pinned = describe(slug, request.origin, content, &aside.tree())?;
-        place.put(aside, pinned)
+        let pinned = describe(slug, request.origin, content, &staging.tree())?;
+        entry.put(staging, pinned)
     }
 }
 
@@ -142,7 +142,7 @@ fn with_tag(mut pinned: Pinned, search: impl FnOnce() -> Result<TagSearch>) -> R
         return Ok(pinned);
     }
     pinned.tag = search()?;
-    shelf::replace(&pinned)?;
+    cache::replace(&pinned)?;
     Ok(pinned)
 }
 

@@ -80,9 +80,6 @@ pub fn scratch() -> Result<tempfile::TempDir> {
 }
 
 /// A new file for what is needed for a moment.
-///
-/// # Errors
-/// Those of [`scratch`].
 pub fn scratch_file() -> Result<tempfile::NamedTempFile> {
     tempfile::NamedTempFile::new().map_err(no_scratch)
 }
@@ -95,9 +92,6 @@ fn no_scratch(error: std::io::Error) -> Error {
 }
 
 /// Writes a file aside, syncs it and renames it into place: readers see the old or the new one, never half.
-///
-/// # Errors
-/// IO errors with action and path.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     let folder = path.parent().ok_or_else(|| Error::internal(format!("{} has no folder", path.display())))?;
     let mut file = tempfile::Builder::new()
@@ -115,9 +109,6 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// Writes a value as pretty JSON, atomically.
-///
-/// # Errors
-/// IO errors with action and path.
 pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     let mut bytes = serde_json::to_vec_pretty(value)
         .map_err(|error| Error::internal(format!("cannot encode {}", path.display())).with_source(error))?;

@@ -48,7 +48,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     }
     match total {
         0 if text.is_empty() => Err("is empty".to_owned()),
-        0 => Err("is no time at all".to_owned()),
+        0 => Err("is zero".to_owned()),
         total => Ok(Duration::from_millis(total)),
     }
 }
@@ -123,7 +123,7 @@ mod tests {
     fn bad_durations_say_what_is_wrong() {
         for (text, problem) in [
             ("", "is empty"),
-            ("0s", "is no time at all"),
+            ("0s", "is zero"),
             ("60", "is a duration without a unit"),
             ("60 s", "is not a duration"),
             ("5 minutes", "is not a duration"),

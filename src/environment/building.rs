@@ -10,11 +10,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::install::{Attempt, Failure, Installer, StepError, Target, Tooling, Wanted};
+use super::declarations::Files;
+use super::install::{Attempt, Failure, Installer, StepError, Target, Wanted};
 use super::lock::Lock;
-use super::project::{BuildSystem, Files, Project};
+use super::project::{BuildSystem, Project};
 use super::requirements_files::normalize;
 use super::step::{OUT, Step};
+use super::tooling::Tooling;
 use crate::backend::Mount;
 use crate::beneath::Folder;
 use crate::error::{Error, Result};

@@ -5,8 +5,9 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::install::{Attempt, Tooling};
+use super::install::Attempt;
 use super::step::OUT;
+use super::tooling::Tooling;
 use crate::backend::{Mount, retry};
 use crate::beneath::{Folder, Kind};
 use crate::error::{Error, Result};

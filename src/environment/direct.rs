@@ -9,11 +9,13 @@ use std::sync::{Mutex, PoisonError};
 use pep508_rs::{ExtraName, Requirement, VerbatimUrl, VersionOrUrl};
 
 use super::building::{Building, Wheel};
-use super::install::{Attempt, Failure, StepError, Tooling};
+use super::declarations::Files;
+use super::install::{Attempt, Failure, StepError};
 use super::lock::Lock;
 use super::markers::applies;
-use super::project::{Files, Project};
+use super::project::Project;
 use super::requirements_files::{normalize, parse};
+use super::tooling::Tooling;
 use super::version;
 use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};

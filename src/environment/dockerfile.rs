@@ -11,7 +11,7 @@ pub struct Image<'a> {
     pub title: String,
     /// Full interpreter version.
     pub python: &'a str,
-    /// Seconds since the epoch and RFC 3339 text of the one commit.
+    /// RFC 3339 time of the one commit.
     pub committed_at: &'a str,
     /// Lines of `.git/info/exclude`.
     pub excluded: &'a [String],
@@ -31,68 +31,96 @@ pub struct Image<'a> {
 
 /// The text of the Dockerfile. Its context holds the recipe's files and the tree as `tree/`.
 pub fn render(image: &Image<'_>) -> String {
-    let mut text = String::new();
-    let mut line = |words: &str| {
-        text.push_str(words);
-        text.push('\n');
-    };
-    line(&format!("# {}", one_line(&image.title)));
-    line("# Build context: this directory, with the files of the pinned tree in tree/.");
+    [base(image), dependencies(image), tree(image), project(image), END.to_owned()].concat()
+}
+
+const END: &str = "\
+RUN (python -m compileall -q /opt/venv/lib /testbed || true) \\
+    && pip uninstall -q -y pip && rm -r /opt/recipe \\
+    && chown -R 1000:1000 /opt/venv /testbed
+ENTRYPOINT []
+CMD [\"bash\"]
+";
+
+fn base(image: &Image<'_>) -> String {
+    let title = one_line(&image.title);
     let official = format!("python:{}-slim", image.python);
-    line(&format!("ARG BASE={}", image.base.unwrap_or(&official)));
-    line("FROM $BASE");
-    line("");
-    line("RUN apt-get update \\");
-    line(&format!("    && apt-get install -y --no-install-recommends {} \\", packages(image)));
-    line("    && rm -rf /var/lib/apt/lists/*");
+    let base = image.base.unwrap_or(&official);
     let minor = image.python.split('.').take(2).collect::<Vec<_>>().join(".");
-    line(&format!("RUN python{minor} -m venv /opt/venv \\"));
-    line("    && printf 'export PATH=/opt/venv/bin:$PATH\\n' > /etc/profile.d/venv.sh \\");
-    line("    && printf '[safe]\\n\\tdirectory = /testbed\\n' > /etc/gitconfig");
-    line("ENV PATH=/opt/venv/bin:$PATH");
-    line("");
-    line("COPY requirements.lock build-constraints.txt /opt/recipe/");
-    if image.has_direct {
-        // A commit has no hash that pip could check; its id stands in for one.
-        line("RUN cd /opt/recipe && grep ' @ git+' requirements.lock > direct.txt \\");
-        line("    && grep -v ' @ git+' requirements.lock > hashed.txt \\");
-        line("    && pip install --no-cache-dir --no-deps --require-hashes -r hashed.txt \\");
-        line("    && pip install --no-cache-dir --no-deps -r direct.txt");
+    let packages = packages(image);
+    format!(
+        "\
+# {title}
+# Build context: this directory, with the files of the pinned tree in tree/.
+ARG BASE={base}
+FROM $BASE
+
+RUN apt-get update \\
+    && apt-get install -y --no-install-recommends {packages} \\
+    && rm -rf /var/lib/apt/lists/*
+RUN python{minor} -m venv /opt/venv \\
+    && printf 'export PATH=/opt/venv/bin:$PATH\\n' > /etc/profile.d/venv.sh \\
+    && printf '[safe]\\n\\tdirectory = /testbed\\n' > /etc/gitconfig
+ENV PATH=/opt/venv/bin:$PATH
+
+"
+    )
+}
+
+fn dependencies(image: &Image<'_>) -> String {
+    // A commit has no hash that pip could check; its id stands in for one.
+    let install = if image.has_direct {
+        "\
+RUN cd /opt/recipe && grep ' @ git+' requirements.lock > direct.txt \\
+    && grep -v ' @ git+' requirements.lock > hashed.txt \\
+    && pip install --no-cache-dir --no-deps --require-hashes -r hashed.txt \\
+    && pip install --no-cache-dir --no-deps -r direct.txt
+"
     } else {
-        line("RUN pip install --no-cache-dir --no-deps --require-hashes -r /opt/recipe/requirements.lock");
-    }
-    line("");
-    line("COPY tree /testbed");
-    line("WORKDIR /testbed");
-    line("RUN git init -q -b main \\");
+        "RUN pip install --no-cache-dir --no-deps --require-hashes -r /opt/recipe/requirements.lock\n"
+    };
+    format!("COPY requirements.lock build-constraints.txt /opt/recipe/\n{install}\n")
+}
+
+fn tree(image: &Image<'_>) -> String {
     let mut excluded = String::new();
     for entry in image.excluded {
         let _ = write!(excluded, " {}", quoted(entry));
     }
-    line(&format!("    && printf '%s\\n'{excluded} > .git/info/exclude \\"));
-    line("    && git add -A -f \\");
     let date = image.committed_at;
-    line(&format!("    && GIT_AUTHOR_DATE='{date}' GIT_COMMITTER_DATE='{date}' \\"));
-    line("       git -c user.name=tree -c user.email=tree@localhost commit -q -m 'Pinned tree'");
-    if image.installs_project {
-        let mut variables = String::new();
-        for (name, value) in image.build_variables {
-            let _ = write!(variables, "{name}={} ", quoted(value));
-        }
-        line(
-            "RUN PIP_CONSTRAINT=/opt/recipe/build-constraints.txt PIP_BUILD_CONSTRAINT=/opt/recipe/build-constraints.txt \\",
+    format!(
+        "\
+COPY tree /testbed
+WORKDIR /testbed
+RUN git init -q -b main \\
+    && printf '%s\\n'{excluded} > .git/info/exclude \\
+    && git add -A -f \\
+    && GIT_AUTHOR_DATE='{date}' GIT_COMMITTER_DATE='{date}' \\
+       git -c user.name=tree -c user.email=tree@localhost commit -q -m 'Pinned tree'
+"
+    )
+}
+
+fn project(image: &Image<'_>) -> String {
+    if !image.installs_project {
+        return format!(
+            "\
+RUN python -c \"import sysconfig; print(sysconfig.get_path('purelib'))\" > /tmp/site \\
+    && echo {} > \"$(cat /tmp/site)/tree.pth\" && rm /tmp/site
+",
+            image.source_root
         );
-        line(&format!("    {variables}pip install --no-cache-dir --no-deps -e ."));
-    } else {
-        line("RUN python -c \"import sysconfig; print(sysconfig.get_path('purelib'))\" > /tmp/site \\");
-        line(&format!("    && echo {} > \"$(cat /tmp/site)/tree.pth\" && rm /tmp/site", image.source_root));
     }
-    line("RUN (python -m compileall -q /opt/venv/lib /testbed || true) \\");
-    line("    && pip uninstall -q -y pip && rm -r /opt/recipe \\");
-    line("    && chown -R 1000:1000 /opt/venv /testbed");
-    line("ENTRYPOINT []");
-    line("CMD [\"bash\"]");
-    text
+    let mut variables = String::new();
+    for (name, value) in image.build_variables {
+        let _ = write!(variables, "{name}={} ", quoted(value));
+    }
+    format!(
+        "\
+RUN PIP_CONSTRAINT=/opt/recipe/build-constraints.txt PIP_BUILD_CONSTRAINT=/opt/recipe/build-constraints.txt \\
+    {variables}pip install --no-cache-dir --no-deps -e .
+"
+    )
 }
 
 /// What every image needs, and what the recipe adds; without a base of its own the tree may need a compiler.

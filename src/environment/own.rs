@@ -13,9 +13,10 @@ use std::sync::LazyLock;
 use regex::Regex;
 use toml::{Table, Value};
 
+use super::declarations::Files;
 use super::ini::Ini;
 use super::missing;
-use super::project::{Files, Project, setup_py_name, strings, text, tool};
+use super::project::{Project, setup_py_name, strings, text, tool};
 use super::requirements_files::{normalize, parse, pattern, read_file};
 use super::survey::DECLARATIONS;
 use super::tox;

@@ -1,154 +1,16 @@
-//! What a tree says about itself: the files that declare dependencies, parsed.
-//!
-//! [`Files::read`] is the only IO; everything after it works on texts, so each kind of declaration is tested without a
-//! disk. Which declarations become what is [`super::recipe`]'s business.
+//! What a tree says about itself: its declarations, parsed. Pure. Which declarations become what is [`super::recipe`]'s
+//! business.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::LazyLock;
 
 use regex::Regex;
 use toml::{Table, Value};
 
+use super::declarations::Files;
 use super::ini::Ini;
-use super::requirements_files::{Lines, includes, normalize, pattern};
-use super::survey::{self, DECLARATIONS, Survey};
-use crate::beneath::Folder;
-use crate::error::{Error, Fault, Result};
-
-/// Larger files declare nothing that a person wrote.
-const LARGEST_FILE: u64 = 1 << 20;
-
-/// Projects below the root that are looked at, and bytes of all declarations together.
-const MOST_PROJECTS: usize = 2_000;
-const MOST_BYTES: usize = 64 << 20;
-
-/// The texts that may declare something, by path relative to the tree.
-#[derive(Debug, Clone, Default)]
-pub struct Files {
-    texts: BTreeMap<String, String>,
-    /// What can be imported from the tree, and the projects below its root.
-    pub survey: Survey,
-}
-
-impl Files {
-    /// Reads the declaring files of a tree, the requirement files that they include, and the declarations of projects
-    /// below its root.
-    ///
-    /// # Errors
-    /// IO errors; files that are too large, no regular files or no UTF-8 are left out, and so is what a link leads to
-    /// outside of the tree.
-    pub fn read(tree: &Path) -> Result<Self> {
-        let mut files = Files { survey: survey::survey(tree)?, ..Files::default() };
-        for name in ["pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "noxfile.py", "PKG-INFO"] {
-            files.load(tree, name)?;
-        }
-        for folder in ["", "requirements", "tests", "test", "ci"] {
-            for name in entries(&tree.join(folder))? {
-                let stem = name.rsplit_once('.');
-                let is_list = stem.is_some_and(|(_, extension)| matches!(extension, "txt" | "in"));
-                if is_list
-                    && (folder == "requirements"
-                        || name.contains("requirement")
-                        || name.contains("constraint"))
-                {
-                    let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
-                    files.load(tree, &path)?;
-                }
-            }
-        }
-        let queue = files.texts.keys().cloned().collect();
-        files.load_includes(tree, queue)?;
-        files.load_projects(tree)?;
-        Ok(files)
-    }
-
-    /// The declarations of projects below the root.
-    fn load_projects(&mut self, tree: &Path) -> Result<()> {
-        self.survey.is_cut |= self.survey.projects.len() > MOST_PROJECTS;
-        let folders: Vec<String> = self.survey.projects.iter().take(MOST_PROJECTS).cloned().collect();
-        for folder in folders {
-            if self.texts.values().map(String::len).sum::<usize>() > MOST_BYTES {
-                self.survey.is_cut = true;
-                break;
-            }
-            for name in DECLARATIONS {
-                self.load(tree, &format!("{folder}/{name}"))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Files from texts, for tests and for callers that have them.
-    pub fn from_texts<'a>(texts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let texts: BTreeMap<String, String> =
-            texts.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
-        let survey = survey::of_paths(texts.keys().map(String::as_str));
-        Files { texts, survey }
-    }
-
-    /// Loads one more file of the tree, if it is one; says whether it was.
-    ///
-    /// # Errors
-    /// The machine's trouble with reading.
-    pub fn load(&mut self, tree: &Path, path: &str) -> Result<bool> {
-        let bytes = match Folder::open(tree)?.read_through_links(Path::new(path), LARGEST_FILE) {
-            Ok(bytes) => bytes,
-            Err(error) if error.fault() == Fault::Repository => return Ok(false),
-            Err(error) => return Err(error),
-        };
-        if let Ok(text) = String::from_utf8(bytes) {
-            self.texts.insert(path.to_owned(), text.trim_start_matches('\u{feff}').to_owned());
-            return Ok(true);
-        }
-        Ok(false)
-    }
-
-    /// Loads one more requirements file and what it includes.
-    ///
-    /// # Errors
-    /// IO errors other than "not found".
-    pub fn load_with_includes(&mut self, tree: &Path, path: &str) -> Result<()> {
-        if self.load(tree, path)? {
-            self.load_includes(tree, vec![path.to_owned()])?;
-        }
-        Ok(())
-    }
-
-    fn load_includes(&mut self, tree: &Path, mut queue: Vec<String>) -> Result<()> {
-        while let Some(path) = queue.pop() {
-            let text = self.texts.get(&path).cloned().unwrap_or_default();
-            for target in includes(&path, &text) {
-                if !self.texts.contains_key(&target) && self.load(tree, &target)? {
-                    queue.push(target);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The text of a file.
-    pub fn get(&self, path: &str) -> Option<&str> {
-        self.texts.get(path).map(String::as_str)
-    }
-
-    /// All paths, sorted.
-    pub fn paths(&self) -> impl Iterator<Item = &str> {
-        self.texts.keys().map(String::as_str)
-    }
-}
-
-fn entries(folder: &Path) -> Result<Vec<String>> {
-    if !folder.is_dir() || folder.is_symlink() {
-        return Ok(Vec::new());
-    }
-    let mut names = Vec::new();
-    for entry in fs_err::read_dir(folder)? {
-        names.push(entry?.file_name().to_string_lossy().into_owned());
-    }
-    names.sort();
-    Ok(names)
-}
+use super::requirements_files::{Lines, normalize, pattern};
+use crate::error::{Error, Result};
 
 /// How the tree is built.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -368,34 +230,6 @@ mod tests {
 
     fn project(texts: &[(&str, &str)]) -> Project {
         Project::parse(&Files::from_texts(texts.iter().copied())).unwrap()
-    }
-
-    #[test]
-    fn files_are_read_beneath_the_tree_alone() {
-        let outside = tempfile::tempdir().unwrap();
-        fs_err::write(outside.path().join("netrc"), "machine host password hunter2\n").unwrap();
-        fs_err::write(outside.path().join("pyproject.toml"), "[project]\nname = 'outside'\n").unwrap();
-        let tree = tempfile::tempdir().unwrap();
-        let link =
-            |target: &Path, name: &str| std::os::unix::fs::symlink(target, tree.path().join(name)).unwrap();
-        link(outside.path(), "lib");
-        link(&outside.path().join("pyproject.toml"), "pyproject.toml");
-        link(Path::new("real"), "inside");
-        fs_err::create_dir(tree.path().join("real")).unwrap();
-        fs_err::write(tree.path().join("real/base.txt"), "six\n").unwrap();
-        let list = "-r lib/netrc\n-r inside/base.txt\n-r ../netrc\npytest\n";
-        fs_err::write(tree.path().join("requirements-test.txt"), list).unwrap();
-        let mut files = Files::read(tree.path()).unwrap();
-        assert_eq!(files.paths().collect::<Vec<_>>(), ["inside/base.txt", "requirements-test.txt"]);
-        assert!(!files.load(tree.path(), "lib/netrc").unwrap());
-        let big = fs_err::File::create(tree.path().join("setup.cfg")).unwrap();
-        big.file().set_len(LARGEST_FILE + 1).unwrap();
-        assert!(!files.load(tree.path(), "setup.cfg").unwrap());
-        let lines = super::super::requirements_files::read_file("requirements-test.txt", &|path| {
-            files.get(path).map(str::to_owned)
-        });
-        assert_eq!(lines.requirements, ["six", "pytest"]);
-        assert!(!format!("{files:?} {lines:?}").contains("hunter2"));
     }
 
     #[test]

@@ -130,7 +130,7 @@ fn none_fits(asked: &str, machine: &[Interpreter]) -> Error {
     let listed: Vec<String> = versions.into_iter().map(|(_, version)| version).collect();
     let has = if listed.is_empty() { "no Python at all".to_owned() } else { listed.join(", ") };
     Error::repository(format!("no interpreter fits: {asked}; the machine has {has}"))
-        .with_hint("install one (`uv python install 3.12`), or set `python` to a version that is there")
+        .with_hint("install one (`uv python install 3.12`), or set `python` to an installed version")
 }
 
 /// What an answer was cached for.

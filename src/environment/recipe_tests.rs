@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::config::{BackendKind, SourceSpec};
 use crate::record::id::RepoSlug;

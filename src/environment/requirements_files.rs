@@ -124,7 +124,7 @@ fn classify(text: &str) -> Entry {
     }
     let Some(requirement) = parse(text) else {
         return if text.contains("${") {
-            Entry::LeftOut("a requirement that names a variable of the environment".to_owned())
+            Entry::LeftOut("a requirement that names an environment variable".to_owned())
         } else if text.starts_with(['.', '/']) || text.contains('/') {
             Entry::LeftOut("a local path".to_owned())
         } else {

@@ -23,9 +23,6 @@ pub struct Step {
 
 impl Step {
     /// Makes the folders below `parent`.
-    ///
-    /// # Errors
-    /// IO errors.
     pub fn new(parent: &Path) -> Result<Self> {
         let folder = parent.join(NUMBER.fetch_add(1, Ordering::Relaxed).to_string());
         let step = Step { folder };
@@ -36,27 +33,18 @@ impl Step {
     }
 
     /// Gives the job a text. The name as the job sees it.
-    ///
-    /// # Errors
-    /// IO errors.
     pub fn give(&self, name: &str, text: &str) -> Result<String> {
         fs_err::write(self.folder.join("in").join(name), text)?;
         Ok(format!("{IN}/{name}"))
     }
 
     /// Gives the job a copy of a file. The name as the job sees it.
-    ///
-    /// # Errors
-    /// IO errors.
     pub fn give_file(&self, name: &str, file: &Path) -> Result<String> {
         fs_err::copy(file, self.folder.join("in").join(name))?;
         Ok(format!("{IN}/{name}"))
     }
 
     /// A further folder on the host, empty.
-    ///
-    /// # Errors
-    /// IO errors.
     pub fn folder(&self, name: &str) -> Result<PathBuf> {
         let folder = self.folder.join(name);
         fs_err::create_dir_all(&folder)?;
@@ -64,9 +52,6 @@ impl Step {
     }
 
     /// What the job left: hostile.
-    ///
-    /// # Errors
-    /// IO errors.
     pub fn out(&self) -> Result<Folder> {
         Folder::open(&self.folder.join("out"))
     }
@@ -92,9 +77,6 @@ impl Drop for Step {
 
 /// Removes a folder that foreign code wrote to: its links are not followed, its folders may be closed to their owner, and
 /// nested deeper than a path is long or than a process has descriptors.
-///
-/// # Errors
-/// IO errors.
 pub fn discard(folder: &Path) -> Result<()> {
     let mut number = 0_u64;
     let mut waiting = vec![folder.to_owned()];

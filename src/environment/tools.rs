@@ -56,9 +56,6 @@ impl Tools {
     }
 
     /// The same uv and settings for environments in an image.
-    ///
-    /// # Errors
-    /// Those of [`Tools::uv`].
     pub fn in_image(&self, interpreters: Vec<Interpreter>, base_image: BaseImage) -> Result<Self> {
         Ok(Tools {
             interpreters,

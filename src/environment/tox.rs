@@ -6,8 +6,9 @@ use std::sync::LazyLock;
 use regex::Regex;
 use toml::{Table, Value};
 
+use super::declarations::Files;
 use super::ini::Ini;
-use super::project::{Files, strings, text, tool};
+use super::project::{strings, text, tool};
 use super::requirements_files::{Lines, include, normalize, parse, pattern, read_file};
 
 /// What an automation file installs, and the groups of the tree that it names.

@@ -22,9 +22,6 @@ use crate::terminal::is_obeyed;
 pub type Listing = BTreeMap<PathBuf, String>;
 
 /// Copies a tree: contents, modes, modification times, symbolic links. Hard links would share what tests change.
-///
-/// # Errors
-/// IO errors with action and path.
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
     fs_err::create_dir_all(to)?;
     let mut folders = Vec::new();
@@ -70,9 +67,6 @@ fn walk_error(root: &Path, error: walkdir::Error) -> Error {
 }
 
 /// Lists the files of a tree, `.git` left out.
-///
-/// # Errors
-/// IO errors with action and path.
 pub fn list(root: &Path) -> Result<Listing> {
     let mut found = Listing::new();
     for entry in WalkDir::new(root).into_iter().filter_entry(|entry| entry.file_name() != ".git") {
@@ -200,9 +194,6 @@ fn fits(path: &Path, pinned: &Listing) -> bool {
 }
 
 /// Copies what a build added into a tree that has the pinned files and nothing else.
-///
-/// # Errors
-/// IO errors with action and path.
 pub fn add(from: &Folder, added: &[Entry], tree: &Path) -> Result<()> {
     for entry in added {
         let target = tree.join(&entry.path);

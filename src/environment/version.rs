@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::project::{Files, Project};
+use super::declarations::Files;
+use super::project::Project;
 use super::requirements_files::{normalize, parse};
 use crate::record::source::NearestTag;
 use crate::source::version::{READERS, of_tag};

@@ -63,7 +63,7 @@ fn kinds(section: &Section<'_>, problems: &mut Problems<'_>) -> Kinds {
         if python_source::is_kind(text.value) {
             kinds.push(text.value.to_owned());
         } else {
-            let message = format!("node {} is no kind of node in Python's `ast`", quote(text.value));
+            let message = format!("node {} is not a kind of node in Python's `ast`", quote(text.value));
             let hint = match suggest::nearest(text.value, &python_source::KINDS) {
                 Some(kind) => format!("did you mean `{kind}`?"),
                 None => "write the name of a class, as `python -m ast` prints it".to_owned(),

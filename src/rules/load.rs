@@ -54,7 +54,7 @@ pub fn load(files: &[(&str, &str)], known: &[Rule]) -> Result<Vec<Rule>, Vec<Mis
         let root = Section::root(table.get_ref());
         root.refuse_unknown(&["rule"], |_| None, &mut problems);
         if !root.has_some("rule") {
-            problems.missing_section("there is no rule in here", format!("add one, as in\n{EXAMPLE}"));
+            problems.missing_section("this file has no rule", format!("add one, as in\n{EXAMPLE}"));
         }
         let mut reader = Reader { file: (number, name), across: &mut across, problems: &mut problems };
         rules
@@ -305,8 +305,8 @@ call = 'x'
                 "a.toml:6: calls `requests.get(` does not compile: no dotted name has `(` in it",
                 "a.toml:6: `calls` has an empty pattern",
                 "a.toml:7: `uses` is empty\n  hint: leave it out to match all",
-                "a.toml:8: node `AsyncFuncDef` is no kind of node in Python's `ast`\n  hint: did you mean `AsyncFunctionDef`?",
-                "a.toml:8: node `lambda` is no kind of node in Python's `ast`\n  hint: did you mean `Lambda`?",
+                "a.toml:8: node `AsyncFuncDef` is not a kind of node in Python's `ast`\n  hint: did you mean `AsyncFunctionDef`?",
+                "a.toml:8: node `lambda` is not a kind of node in Python's `ast`\n  hint: did you mean `Lambda`?",
                 "a.toml:9: unknown key `call` in [rule.match]\n  hint: did you mean `calls`?",
             ]
             .map(str::to_owned)[..]
@@ -344,7 +344,7 @@ call = 'x'
     fn a_file_without_rules_is_a_mistake() {
         assert!(
             rendered(&[("a.toml", "# nothing\n")])[0]
-                .starts_with("a.toml:1: there is no rule in here\n  hint: add one")
+                .starts_with("a.toml:1: this file has no rule\n  hint: add one")
         );
     }
 

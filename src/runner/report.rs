@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::protocol::ProcessExit;
+use super::protocol::{ImportAttempt, ProcessExit};
 use crate::record::outcome::Outcome;
 use crate::record::trace::{ExecutedBody, FunctionCalls, MOST_CALLS, check_bodies, check_calls, check_path};
 
@@ -41,6 +41,8 @@ pub struct GroupDone {
     pub duration_ms: f64,
     /// What was traced, or why that cannot be what the tracer wrote.
     pub trace: Option<Result<GroupTrace, String>>,
+    /// Watched modules that the cases asked for.
+    pub import_attempts: Vec<ImportAttempt>,
 }
 
 /// One case of an attempt.
@@ -139,7 +141,7 @@ impl Attempted {
     /// # Errors
     /// Why it cannot be used, in words: it is malformed, or the runner failed in the process of the test.
     pub fn read(self) -> Result<GroupDone, String> {
-        let text = self.report.ok_or("the report of the attempt is malformed: it is no text")?;
+        let text = self.report.ok_or("the report of the attempt is malformed: it is not text")?;
         let mut done = GroupDone {
             cases: Vec::new(),
             exit: self.exit,
@@ -149,6 +151,7 @@ impl Attempted {
             pytest_error: None,
             duration_ms: self.duration_ms,
             trace: None,
+            import_attempts: Vec::new(),
         };
         let mut end = None;
         for line in text.lines() {
@@ -178,6 +181,7 @@ impl GroupDone {
                 self.cases.push(case);
             }
             "end" => *end = Some(serde_json::from_str(value).map_err(malformed)?),
+            "imports" => self.import_attempts = serde_json::from_str(value).map_err(malformed)?,
             "connections" => self.connections = serde_json::from_str(value).map_err(malformed)?,
             "trace" => {
                 let trace = serde_json::from_str(value).map_err(|error| error.to_string());

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::locate::TestName;
 use super::modules::{Bindings, Modules, joined};
 use super::text::{self, Parsed, Unreadable};
-use super::tree;
+
 use crate::python_source::names::{Names, Scope};
 
 /// What was found.

@@ -79,17 +79,6 @@ pub fn header_end(statement: &Stmt) -> TextSize {
     }
 }
 
-/// The dotted name that an expression is written as, e.g. `a.b.c`; None for anything else.
-pub fn dotted(expression: &Expr) -> Option<String> {
-    let (root, attributes) = chain(expression)?;
-    let mut text = root.to_owned();
-    for attribute in attributes {
-        text.push('.');
-        text.push_str(attribute);
-    }
-    Some(text)
-}
-
 /// The name at the root of a dotted name, and the attributes after it.
 pub fn chain(expression: &Expr) -> Option<(&str, Vec<&str>)> {
     let mut attributes = Vec::new();

@@ -29,9 +29,6 @@ pub use reference::resolve_reference;
 const DEEPEST: usize = 16;
 
 /// Pins a `git` source.
-///
-/// # Errors
-/// See [`super::pin`].
 pub fn pin(
     context: &Context<'_>,
     slug: &RepoSlug,
@@ -71,7 +68,7 @@ pub fn pin(
 /// See [`super::checkout`].
 pub fn checkout(context: &Context<'_>, url: &str, reference: &str, target: &Path) -> Result<String> {
     let Location::Remote(remote) = Location::parse(url)? else {
-        return Err(Error::repository(format!("`{url}` is a folder of this machine")));
+        return Err(Error::repository(format!("`{url}` is a host path")));
     };
     let location = Location::Remote(Remote { anonymous: true, ..remote });
     let commit = if CommitSha::new(reference).is_ok() {
@@ -112,7 +109,7 @@ impl Part {
             subtree(&self.repository, &whole, &self.below)
                 .map_err(|error| self.missing(&format!("`{}`", self.below.display()), &error))?
         };
-        let place = Place { inside: self.below.clone(), written: PathBuf::new(), depth: 0 };
+        let place = TreeCursor { inside: self.below.clone(), written: PathBuf::new(), depth: 0 };
         export.tree(self, &tree, &place)?;
         Ok(Content { commit: self.commit.clone(), pinned_at: commit.time().seconds(), notes: export.notes })
     }
@@ -131,7 +128,7 @@ fn subtree<'a>(repository: &'a Repository, tree: &Tree<'_>, path: &Path) -> Resu
 }
 
 /// Where the walk is.
-struct Place {
+struct TreeCursor {
     /// In the repository of the [`Part`].
     inside: PathBuf,
     /// In the directory that is written.
@@ -140,10 +137,10 @@ struct Place {
     depth: usize,
 }
 
-impl Place {
-    fn child(&self, name: &[u8]) -> Place {
+impl TreeCursor {
+    fn child(&self, name: &[u8]) -> TreeCursor {
         let name = OsStr::from_bytes(name);
-        Place { inside: self.inside.join(name), written: self.written.join(name), depth: self.depth }
+        TreeCursor { inside: self.inside.join(name), written: self.written.join(name), depth: self.depth }
     }
 }
 
@@ -155,7 +152,7 @@ struct Export<'a> {
 }
 
 impl Export<'_> {
-    fn tree(&mut self, part: &Part, tree: &Tree<'_>, place: &Place) -> Result<()> {
+    fn tree(&mut self, part: &Part, tree: &Tree<'_>, place: &TreeCursor) -> Result<()> {
         interrupt::check()?;
         tree::make_directory(self.target, &place.written)?;
         for entry in tree {
@@ -180,7 +177,7 @@ impl Export<'_> {
         Ok(())
     }
 
-    fn blob(&self, part: &Part, id: Oid, mode: i32, place: &Place) -> Result<()> {
+    fn blob(&self, part: &Part, id: Oid, mode: i32, place: &TreeCursor) -> Result<()> {
         const LINK: i32 = 0o120_000;
         let blob = part
             .repository
@@ -195,7 +192,7 @@ impl Export<'_> {
     }
 
     /// Git itself leaves an empty directory where a submodule is not checked out.
-    fn submodule(&mut self, part: &Part, id: Oid, place: &Place) -> Result<()> {
+    fn submodule(&mut self, part: &Part, id: Oid, place: &TreeCursor) -> Result<()> {
         let name = place.written.display().to_string();
         if !self.submodules {
             self.notes.push(format!("submodule `{name}` left out (submodules = false)"));
@@ -210,11 +207,12 @@ impl Export<'_> {
         })?;
         let commit = find_commit(&child.repository, &child.location, &child.commit)?;
         let tree = commit.tree().map_err(|error| child.missing("its tree", &error))?;
-        let below = Place { inside: PathBuf::new(), written: place.written.clone(), depth: place.depth + 1 };
+        let below =
+            TreeCursor { inside: PathBuf::new(), written: place.written.clone(), depth: place.depth + 1 };
         self.tree(&child, &tree, &below)
     }
 
-    fn open_submodule(&self, part: &Part, id: Oid, place: &Place) -> Result<Part> {
+    fn open_submodule(&self, part: &Part, id: Oid, place: &TreeCursor) -> Result<Part> {
         if place.depth >= DEEPEST {
             return Err(Error::repository("submodules are nested too deep"));
         }

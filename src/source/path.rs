@@ -36,9 +36,6 @@ const JUNK: [&str; 15] = [
 ];
 
 /// Pins a `path` source.
-///
-/// # Errors
-/// See [`super::pin`].
 pub fn pin(
     context: &Context<'_>,
     slug: &RepoSlug,
@@ -52,8 +49,10 @@ pub fn pin(
     }
     let Some(clone) = LocalClone::find(&directory)? else {
         return match commit {
-            Some(commit) => Err(Error::repository(format!("{} is no git repository", directory.display()))
-                .with_hint(format!("leave out `commit = \"{commit}\"` to take the files as they are"))),
+            Some(commit) => {
+                Err(Error::repository(format!("{} is not a git repository", directory.display()))
+                    .with_hint(format!("leave out `commit = \"{commit}\"` to take the files as they are")))
+            }
             None => pin_files(context, slug, &directory),
         };
     };

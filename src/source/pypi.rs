@@ -61,9 +61,6 @@ pub fn newest(tools: &dyn IndexTool, project: &str) -> Result<(String, String)> 
 }
 
 /// Pins a `pypi` source.
-///
-/// # Errors
-/// See [`super::pin`].
 pub fn pin(
     context: &Context<'_>,
     slug: &RepoSlug,

@@ -195,9 +195,6 @@ pub fn write_link(path: &Path, target: &Path) -> Result<()> {
 }
 
 /// Copies entries of one directory into another, new one.
-///
-/// # Errors
-/// IO errors.
 pub fn copy(from: &Path, entries: &[Entry], to: &Path) -> Result<()> {
     for entry in entries {
         if let Some(parent) = entry.path.parent() {
@@ -213,9 +210,6 @@ pub fn copy(from: &Path, entries: &[Entry], to: &Path) -> Result<()> {
 }
 
 /// Gives everything below a directory, and itself, one modification time.
-///
-/// # Errors
-/// IO errors.
 pub fn set_times(root: &Path, seconds: i64) -> Result<()> {
     let moment = TimeSpec::new(seconds, 0);
     for found in WalkDir::new(root).contents_first(true) {

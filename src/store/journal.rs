@@ -22,9 +22,6 @@ pub struct Journal {
 impl Journal {
     /// Opens (or makes) a journal and gives the entries up to the first that is not whole. The rest is cut off: half a
     /// line at the end is what a kill leaves; anything more is damage, and the whole file is kept aside.
-    ///
-    /// # Errors
-    /// IO errors with action and path.
     pub fn open<T: DeserializeOwned>(path: &Path) -> Result<(Self, Vec<T>)> {
         if let Some(folder) = path.parent() {
             fs_err::create_dir_all(folder)?;
@@ -45,9 +42,6 @@ impl Journal {
     }
 
     /// Appends an entry.
-    ///
-    /// # Errors
-    /// IO errors with action and path.
     pub fn append(&mut self, entry: &impl Serialize) -> Result<()> {
         let text = serde_json::to_string(entry)
             .map_err(|error| Error::internal("cannot encode a journal entry").with_source(error))?;
@@ -58,9 +52,6 @@ impl Journal {
     }
 
     /// Hands everything to the disk.
-    ///
-    /// # Errors
-    /// IO errors with action and path.
     pub fn sync(&mut self) -> Result<()> {
         self.file.sync_data().map_err(Into::into)
     }

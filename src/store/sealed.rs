@@ -42,9 +42,6 @@ pub fn unseal<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
 }
 
 /// Writes a value with its hash: aside, synced, renamed.
-///
-/// # Errors
-/// IO errors with action and path.
 pub fn write_sealed(path: &Path, value: &impl Serialize) -> Result<()> {
     super::write_atomic(path, &seal(value)?)
 }
@@ -71,9 +68,6 @@ pub fn find_sealed<T: DeserializeOwned>(path: &Path) -> Result<Found<T>> {
 }
 
 /// Reads an artifact; one that is damaged is set aside and counts as missing.
-///
-/// # Errors
-/// IO errors with action and path.
 pub fn read_sealed<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     match find_sealed(path)? {
         Found::Whole(value) => Ok(Some(value)),
@@ -86,9 +80,6 @@ pub fn read_sealed<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
 }
 
 /// Gives a file or directory another name beside its own, and says so on stderr.
-///
-/// # Errors
-/// IO errors with action and path.
 pub fn set_aside(path: &Path) -> Result<PathBuf> {
     let place = free_name(path);
     fs_err::rename(path, &place)?;
@@ -97,9 +88,6 @@ pub fn set_aside(path: &Path) -> Result<PathBuf> {
 }
 
 /// The same with a copy of these bytes, for a file that goes on to be used.
-///
-/// # Errors
-/// IO errors with action and path.
 pub fn copy_aside(path: &Path, bytes: &[u8]) -> Result<PathBuf> {
     let place = free_name(path);
     super::write_atomic(&place, bytes)?;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use gistmill::attempt::{cold, normalize::Normalizer};
 use gistmill::backend::Places;
 use gistmill::collect::group;
-use gistmill::runner::protocol::{self, Answer, CollectError, Frame, Item};
+use gistmill::runner::frame::{self, Frame};
+use gistmill::runner::protocol::{Answer, CollectError, Item};
 use gistmill::runner::report::Attempted;
 use proptest::prelude::*;
 
@@ -68,7 +69,7 @@ fn answers_on_the_pipe() {
     fuzz(bytes(samples, JSON), |bytes| {
         let mut pipe = bytes.as_slice();
         for _ in 0..bytes.len() + 2 {
-            match protocol::read_answer(&mut pipe, "t") {
+            match frame::read_answer(&mut pipe, "t") {
                 Ok(Some(_)) => {}
                 Ok(None) | Err(_) => return,
             }
@@ -102,11 +103,11 @@ fn answers_are_read_whole_between_any_noise() {
         all.extend_from_slice(format!("\n@gistmill t {} {FAILED}\n", FAILED.len()).as_bytes());
         all.extend_from_slice(after);
         // A lone surrogate is no JSON for this reader: an error, and never another answer.
-        let read = protocol::read_answer(&mut all.as_slice(), "t").expect("the frame is whole");
+        let read = frame::read_answer(&mut all.as_slice(), "t").expect("the frame is whole");
         assert!(matches!(read, Some(Frame::Unreadable(_))), "{read:?}");
         let good = FAILED.replace("\\ud800", "x");
         let all = [all.split(|byte| *byte == b'@').next().unwrap_or_default(), &frame(&good)].concat();
-        let read = protocol::read_answer(&mut all.as_slice(), "t").expect("reads").expect("is there");
+        let read = frame::read_answer(&mut all.as_slice(), "t").expect("reads").expect("is there");
         let Frame::Answer(answer) = read else { panic!("{read:?}") };
         assert!(answer.id == 2 && matches!(answer.answer, Answer::Failed { .. }));
     });
@@ -121,7 +122,7 @@ fn item(index: usize, node_id: &str, parts: &[String]) -> Item {
         classes: parts.iter().skip(3).cloned().collect(),
         function: part(1),
         parameters: parts.get(2).cloned(),
-        kind: if index % 5 == 4 { "DoctestItem".into() } else { "function".into() },
+        kind: if index % 5 == 4 { "DoctestItem".to_owned().into() } else { "function".to_owned().into() },
         markers: Vec::new(),
         fixtures: Vec::new(),
         line: None,
@@ -179,7 +180,7 @@ fn node_ids() {
             .map(|(id, parts)| CollectError {
                 node_id: id.clone(),
                 file: parts.first().cloned().unwrap_or_default(),
-                kind: "error".into(),
+                kind: gistmill::runner::protocol::CollectErrorKind::Error,
                 exception: None,
                 text: id.clone(),
                 missing_module: None,

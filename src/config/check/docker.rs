@@ -43,7 +43,7 @@ pub fn base(field: &Text<'_>, problems: &mut Problems<'_>) -> Option<String> {
     if text.value.starts_with(ends) && text.value.ends_with(ends) && text.value.chars().all(allowed) {
         return Some(text.value.to_owned());
     }
-    let message = format!("base {} is no name of an image", quote(text.value));
+    let message = format!("base {} is not the name of an image", quote(text.value));
     problems.add(text.at, message, Some("write it as python:3.12-slim@sha256:…".to_owned()));
     None
 }
@@ -57,7 +57,7 @@ pub fn packages(field: &Texts<'_>, problems: &mut Problems<'_>) -> Vec<String> {
         if text.value.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.value.chars().all(allowed) {
             names.push(text.value.to_owned());
         } else {
-            let message = format!("{} is no package of a distribution", quote(text.value));
+            let message = format!("{} is not a package of a distribution", quote(text.value));
             problems.add(
                 text.at,
                 message,

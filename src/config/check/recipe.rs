@@ -112,9 +112,8 @@ fn requirement(text: &str) -> Result<(), (String, String)> {
     match crate::requirement::check(text) {
         Ok(found) if is_local(&found) => {
             let hint =
-                "nothing of this machine but the tree itself is installed; name a distribution, or a URL"
-                    .to_owned();
-            Err(("is a file of this machine".to_owned(), hint))
+                "no host path but the tree itself is installed; name a distribution, or a URL".to_owned();
+            Err(("is a host path".to_owned(), hint))
         }
         Ok(_) => Ok(()),
         Err(reason) => {

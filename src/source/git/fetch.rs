@@ -87,9 +87,6 @@ pub fn without_user(repository: &Repository) -> Result<(), git2::Error> {
 
 /// Sets the cache's repository for a remote aside when an object in it cannot be read or is not what its name says.
 /// Gives whether it did.
-///
-/// # Errors
-/// IO errors.
 pub fn set_aside_damaged(context: &Context<'_>, remote: &Remote) -> Result<bool> {
     let (_lock, path) = claim(context, remote)?;
     if !path.exists() || is_sound(&path) {

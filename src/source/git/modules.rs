@@ -62,12 +62,12 @@ fn parse(text: &[u8]) -> Result<Vec<(String, Module)>> {
 /// Where a submodule lies.
 ///
 /// # Errors
-/// When a repository from elsewhere names a directory of this machine: it could copy private files into the tree.
+/// When a repository from elsewhere names a host path: it could copy private files into the tree.
 pub fn locate(parent: &Location, module: &Module) -> Result<Location> {
     let location = parent.join(&module.url)?;
     match (parent, &location) {
         (Location::Remote(_), Location::Local(_)) => {
-            Err(Error::repository(format!("`{}` names a directory of this machine", redact(&module.url))))
+            Err(Error::repository(format!("`{}` names a host path", redact(&module.url))))
         }
         _ => Ok(location),
     }

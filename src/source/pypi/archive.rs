@@ -119,7 +119,7 @@ impl Unpacking<'_> {
         for (path, from) in &self.copies {
             let source = self.target.join(from);
             let kind = tree::kind(&source)?.filter(|kind| *kind != Kind::Link);
-            let kind = kind.ok_or_else(|| self.refused(path, "links to something that is no file"))?;
+            let kind = kind.ok_or_else(|| self.refused(path, "links to something that is not a file"))?;
             tree::write_file(&self.target.join(path), &mut fs_err::File::open(&source)?, kind)?;
         }
         for (path, link) in &self.links {

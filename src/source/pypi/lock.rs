@@ -58,7 +58,7 @@ impl Found {
 /// The one source distribution in a lock's text.
 ///
 /// # Errors
-/// When the text is no lock, is about something else, or has no source distribution.
+/// When the text is not a lock, is about something else, or has no source distribution.
 pub fn parse(text: &str, release: &Release<'_>) -> Result<Found> {
     let package = only_package(text, &release.requirement())?;
     if let Some(version) =
@@ -75,7 +75,7 @@ pub fn parse(text: &str, release: &Release<'_>) -> Result<Found> {
 /// Version and source distribution of the one release in a lock's text, whichever it is.
 ///
 /// # Errors
-/// When the text is no lock, is about several packages, or has no source distribution.
+/// When the text is not a lock, is about several packages, or has no source distribution.
 pub fn parse_any(text: &str, project: &str) -> Result<(String, Found)> {
     let package = only_package(text, project)?;
     let found = source_distribution(&package, project)?;
@@ -87,7 +87,8 @@ pub fn parse_any(text: &str, project: &str) -> Result<(String, Found)> {
 
 fn only_package(text: &str, asked: &str) -> Result<Package> {
     let lock: Lock = toml::from_str(text).map_err(|error| {
-        Error::harness(format!("the answer about {asked} is no lock")).with_detail(error.message().to_owned())
+        Error::harness(format!("the answer about {asked} is not a lock"))
+            .with_detail(error.message().to_owned())
     })?;
     let count = lock.packages.len();
     match <[Package; 1]>::try_from(lock.packages) {
@@ -142,7 +143,7 @@ mod tests {
             (lock("[[packages]]\nname = \"demo\"\nversion = \"1.0\""), "no source distribution"),
             (lock("[[packages]]\nname = \"demo\"\nversion = \"2.0\""), "has 2.0 instead of demo==1.0"),
             (lock(""), "0 packages"),
-            ("oops".to_owned(), "is no lock"),
+            ("oops".to_owned(), "is not a lock"),
         ] {
             let message = parse(&text, &RELEASE).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");

@@ -148,8 +148,15 @@ class GroupRunner:
 
     def loop_ended(self):
         """The last case is over."""
+        if self.server.watcher is not None and getpid() == self.process:
+            self._guard(self._write_imports)
         if self.server.tracer is not None and getpid() == self.process:
             self._guard(self._write_trace)
+
+    def _write_imports(self):
+        seen = self.server.watcher.taken()
+        if seen:
+            self.report.append("imports", seen)
 
     def _start_trace(self):
         from .followed import Children

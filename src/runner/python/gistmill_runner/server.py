@@ -47,6 +47,7 @@ class Server:
         self.isolation = None
         self.reseed = None
         self.tracer = None
+        self.watcher = None
         self.raw_output = None
 
     def serve(self, handlers):

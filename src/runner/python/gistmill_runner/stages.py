@@ -18,6 +18,7 @@ from .group_run import GroupRunner
 from .probe import Probe
 from .protocol import printable
 from .server import Forked
+from .watch import ImportWatcher
 
 _FIRST_WITH_VERSION_VARIABLE = (8, 2)
 
@@ -197,11 +198,21 @@ class Stages(Collecting):
 
         request = self.server.serve({"open_file": open_file}).request
         self.request, self.file = request["id"], request["file"]
+        self.server.guarded(self.request, self.prepare_file, request.get("text"))
         self.address(session.config, self.file)
         target = pathlib.Path(self.root, self.file)
         self.way = {target, *target.parents}
         if self.probe is not None:
             self.server.guarded(self.request, self.probe.stand_in_for, session.config, self.file)
+
+    def prepare_file(self, text):
+        """Put the text that the driver gave in the place of the file, and watch what it imports."""
+        if text is not None:
+            with open(os.path.join(self.root, self.file), "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+        watched = (self.server.hello.get("world") or {}).get("watched")
+        if watched:
+            self.server.watcher = ImportWatcher(watched)
 
     def address(self, config, argument):
         """Make pytest and Python believe that `argument` was on the command line."""
@@ -230,6 +241,7 @@ class Stages(Collecting):
             items=[self.describer.item(index, item) for index, item in enumerate(items)],
             errors=self.errors,
             **({"import": imported} if imported is not None else {}),
+            **({"import_attempts": server.watcher.taken()} if server.watcher else {}),
         )
         server.answered()
         # Into the oldest generation with all that the import made, without a walk over it: a young collection in a

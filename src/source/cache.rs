@@ -10,46 +10,43 @@ use crate::record::id::RepoSlug;
 use crate::record::source::Pinned;
 use crate::store::{self, Cache, Found, Lock};
 
-/// A directory aside is unlocked for a moment after it was made; younger ones are left alone.
+/// A staging directory is unlocked for a moment after it was made; younger ones are left alone.
 const YOUNG: Duration = Duration::from_mins(1);
 
 /// What is known of a source, written last.
 const RECORD: &str = "pinned.json";
 
 /// `sources/` of a cache.
-pub struct Shelf {
+pub struct SourceCache {
     folder: PathBuf,
 }
 
 /// A directory in which a source is made: removed when dropped, and locked so that others can tell it from what a
 /// killed process left.
-pub struct Aside {
+pub struct Staging {
     directory: TempDir,
     _lock: Lock,
 }
 
 /// Where a source lies, or will.
-pub struct Place {
+pub struct CacheEntry {
     directory: PathBuf,
 }
 
-impl Shelf {
+impl SourceCache {
     /// # Errors
     /// When the directory cannot be made.
-    pub fn open(cache: &Cache) -> Result<Shelf> {
-        Ok(Shelf { folder: cache.dir("sources")? })
+    pub fn open(cache: &Cache) -> Result<SourceCache> {
+        Ok(SourceCache { folder: cache.dir("sources")? })
     }
 
-    /// The place for a key.
-    pub fn place(&self, key: &str) -> Place {
-        Place { directory: self.folder.join(key) }
+    /// The entry of a key.
+    pub fn entry(&self, key: &str) -> CacheEntry {
+        CacheEntry { directory: self.folder.join(key) }
     }
 
-    /// A new directory with an empty tree in it, in the same file system as all places.
-    ///
-    /// # Errors
-    /// IO errors.
-    pub fn aside(&self) -> Result<Aside> {
+    /// A new directory with an empty tree in it, in the same file system as all entries.
+    pub fn stage(&self) -> Result<Staging> {
         self.remove_abandoned()?;
         let failed = |error: std::io::Error| {
             Error::from(error).at(format!("cannot make a directory in {}", self.folder.display()))
@@ -60,15 +57,15 @@ impl Shelf {
         let lock = Lock::try_folder(directory.path())?
             .ok_or_else(|| Error::internal(format!("{} is locked", directory.path().display())))?;
         fs_err::create_dir(directory.path().join("tree"))?;
-        Ok(Aside { directory, _lock: lock })
+        Ok(Staging { directory, _lock: lock })
     }
 
     fn remove_abandoned(&self) -> Result<()> {
         for entry in fs_err::read_dir(&self.folder)? {
             let entry = entry?;
-            let is_aside = entry.file_name().to_string_lossy().starts_with(".making-");
+            let is_staging = entry.file_name().to_string_lossy().starts_with(".making-");
             let age = entry.metadata().ok().and_then(|metadata| metadata.modified().ok()?.elapsed().ok());
-            if is_aside
+            if is_staging
                 && age.is_some_and(|age| age > YOUNG)
                 && matches!(Lock::try_folder(&entry.path()), Ok(Some(_)))
             {
@@ -80,7 +77,7 @@ impl Shelf {
     }
 }
 
-impl Aside {
+impl Staging {
     /// Where the files go.
     pub fn tree(&self) -> PathBuf {
         self.directory.path().join("tree")
@@ -95,7 +92,7 @@ pub fn replace(pinned: &Pinned) -> Result<()> {
     store::write_sealed(&pinned.tree.with_file_name(RECORD), pinned)
 }
 
-impl Place {
+impl CacheEntry {
     fn record(&self) -> PathBuf {
         self.directory.join(RECORD)
     }
@@ -116,18 +113,15 @@ impl Place {
 
     /// Puts a finished source here. Whoever comes second keeps what the first one made: both are made from the same
     /// pin. What lies here and is not whole is set aside.
-    ///
-    /// # Errors
-    /// IO errors.
-    pub fn put(&self, aside: Aside, mut pinned: Pinned) -> Result<Pinned> {
+    pub fn put(&self, staging: Staging, mut pinned: Pinned) -> Result<Pinned> {
         pinned.tree = self.tree();
-        store::write_sealed(&aside.directory.path().join(RECORD), &pinned)?;
+        store::write_sealed(&staging.directory.path().join(RECORD), &pinned)?;
         if self.directory.exists() && self.find(&pinned.slug).is_none() {
             store::set_aside(&self.directory)?;
         }
-        match fs_err::rename(aside.directory.path(), &self.directory) {
+        match fs_err::rename(staging.directory.path(), &self.directory) {
             Ok(()) => {
-                let _: PathBuf = aside.directory.keep();
+                let _: PathBuf = staging.directory.keep();
                 Ok(pinned)
             }
             Err(error) => self.find(&pinned.slug).ok_or_else(|| error.into()),
@@ -148,14 +142,14 @@ mod tests {
     #[test]
     fn only_what_nobody_works_on_is_removed() {
         let root = tempfile::tempdir().unwrap();
-        let shelf = Shelf::open(&Cache::open(root.path()).unwrap()).unwrap();
-        let (busy, abandoned) = (shelf.aside().unwrap(), shelf.folder.join(".making-abandoned"));
+        let sources = SourceCache::open(&Cache::open(root.path()).unwrap()).unwrap();
+        let (busy, abandoned) = (sources.stage().unwrap(), sources.folder.join(".making-abandoned"));
         fs_err::create_dir_all(abandoned.join("tree")).unwrap();
-        fs_err::create_dir(shelf.folder.join(".making-young")).unwrap();
+        fs_err::create_dir(sources.folder.join(".making-young")).unwrap();
         age(busy.directory.path());
         age(&abandoned);
-        shelf.remove_abandoned().unwrap();
-        assert!(busy.tree().is_dir() && shelf.folder.join(".making-young").is_dir());
+        sources.remove_abandoned().unwrap();
+        assert!(busy.tree().is_dir() && sources.folder.join(".making-young").is_dir());
         assert!(!abandoned.exists());
     }
 }

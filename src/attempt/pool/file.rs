@@ -1,0 +1,98 @@
+//! What opening a directory or a file in a runner comes to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::Event;
+use crate::attempt::normalize::Normalizer;
+use crate::error::Result;
+use crate::record::collected::{Group, GroupKey};
+use crate::runner::Runner;
+use crate::runner::protocol::{Answer, CollectError, FileReady, ImportAttempt, Item, ItemKind};
+use crate::runner::report::{GroupDone, ImportTrace};
+
+/// What opening a directory or file came to.
+pub enum Opened<T> {
+    Ready(T),
+    /// pytest says why it cannot.
+    Refused(String),
+    /// The process ended, or did not come to an end, while it imported the repository's code.
+    Ended(String),
+}
+
+impl<T> Opened<T> {
+    /// The repository's own trouble behind an answer that is no "ready"; anything else is the harness's.
+    pub fn refused(runner: &Runner, answer: Answer) -> Result<Self> {
+        Ok(match answer {
+            Answer::Failed { stage, error } => Opened::Refused(format!("{stage}: {}", error.text)),
+            Answer::Died { level, exit, .. } => {
+                Opened::Ended(format!("importing ends the {level} process: {exit:?}"))
+            }
+            Answer::TimedOut { level, .. } => {
+                Opened::Ended(format!("importing goes over the time limit ({level})"))
+            }
+            Answer::Unreadable { reason } => Opened::Ended(reason),
+            other => return Err(runner.unexpected(&other)),
+        })
+    }
+}
+
+/// A file process that is open.
+pub struct OpenFile {
+    items: Arc<Vec<Item>>,
+    by_key: BTreeMap<GroupKey, Vec<usize>>,
+    errors: Vec<CollectError>,
+    import: Option<Arc<ImportTrace>>,
+    import_attempts: Arc<Vec<ImportAttempt>>,
+}
+
+impl OpenFile {
+    /// What pytest collected in it.
+    pub fn new(ready: FileReady) -> Self {
+        let mut by_key: BTreeMap<GroupKey, Vec<usize>> = BTreeMap::new();
+        for item in ready.items.iter().filter(|item| item.kind == ItemKind::Function) {
+            by_key.entry(item.key()).or_default().push(item.index);
+        }
+        OpenFile {
+            items: Arc::new(ready.items),
+            by_key,
+            errors: ready.errors,
+            import: ready.import.map(Arc::new),
+            import_attempts: Arc::new(ready.import_attempts),
+        }
+    }
+
+    /// Items of the group's cases; none when a case is missing. The file may hold more (what a hook deselects). All items
+    /// of its function where the group names no case.
+    pub fn items_of(&self, group: &Group, normalizer: &Normalizer) -> Option<Vec<usize>> {
+        let wanted: BTreeSet<&str> = group.cases.iter().map(|case| case.case_id.as_str()).collect();
+        let all = self.by_key.get(&GroupKey::of_group(group))?;
+        if wanted.is_empty() {
+            return Some(all.clone());
+        }
+        let items: Vec<usize> = all
+            .iter()
+            .copied()
+            .filter(|index| {
+                let item = self.items.iter().find(|item| item.index == *index);
+                item.is_some_and(|item| wanted.contains(normalizer.id(&item.node_id).0.as_str()))
+            })
+            .collect();
+        (items.len() == group.cases.len()).then_some(items)
+    }
+
+    /// That a group is missing, with what pytest says about the file.
+    pub fn unavailable(&self, group: usize, round: u32) -> Event {
+        let missing = "the group is not collected, or has other cases, when its file is collected alone";
+        let errors = self.errors.iter().map(|error| error.text.as_str());
+        let text = std::iter::once(missing).chain(errors).collect::<Vec<_>>().join("\n\n");
+        Event::Unavailable { group, round, text, import_attempts: Arc::clone(&self.import_attempts) }
+    }
+
+    /// An attempt that was made in it.
+    pub fn attempt(&self, group: usize, round: u32, done: GroupDone) -> Event {
+        let (items, import) = (Arc::clone(&self.items), self.import.clone());
+        let import_attempts = Arc::clone(&self.import_attempts);
+        Event::Attempt { group, round, done: Box::new(done), items, import, import_attempts }
+    }
+}
