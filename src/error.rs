@@ -164,6 +164,17 @@ impl Error {
         self.inner.kind
     }
 
+    /// Writes it to the log of this run: where, whose fault, message with its sources, detail and hint.
+    pub fn log(&self, place: impl fmt::Display) {
+        tracing::error!("{place}: {self} ({:?})", self.fault());
+        for line in self.detail().into_iter().flat_map(str::lines) {
+            tracing::error!("{place}:   {line}");
+        }
+        if let Some(hint) = self.hint() {
+            tracing::error!("{place}: hint: {hint}");
+        }
+    }
+
     /// The output lines that matter, if any.
     pub fn detail(&self) -> Option<&str> {
         self.inner.detail.as_deref()

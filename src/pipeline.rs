@@ -117,7 +117,10 @@ impl Pipeline<'_> {
         self.keep_what_is_not_selected(&directory)?;
         let (mut finished, mut failed) = (Vec::new(), Vec::new());
         for repo in self.config.repos.iter().filter(|repo| self.selected(&repo.slug)) {
-            match repository::Repository::new(self, repo).run() {
+            let logged = |(stage, error): &(Stage, Error)| {
+                error.log(format!("{} ({})", repo.slug, stage.as_str()));
+            };
+            match repository::Repository::new(self, repo).run().inspect_err(logged) {
                 Ok(record) => finished.push(Finished { slug: repo.slug.clone(), record }),
                 Err((stage, error)) => match error.fault() {
                     Fault::Repository | Fault::Harness => {

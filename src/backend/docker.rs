@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use super::{Backend, Isolation, Job, JobLimits, Mount, Places, Process, retry, sandbox, service};
+use super::{Backend, Isolation, Job, JobLimits, Mount, Places, Process, logged, retry, sandbox, service};
 use crate::error::{Error, ErrorKind, Fault, Result};
 pub use engine::{ContainerLimits, Engine};
 use memory::Memory;
@@ -225,7 +225,7 @@ impl Backend for DockerBackend {
 
     fn start(&self, job: &Job) -> Result<Box<dyn Process>> {
         let started = retry::after_recovery(|| self.start_once(job), || self.recover())?;
-        Ok(Box::new(started))
+        Ok(logged::followed(job, Box::new(started)))
     }
 }
 

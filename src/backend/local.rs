@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::cgroup::{ControlGroups, JobGroup};
+use super::logged;
 use super::retry;
 use super::sandbox::{self, Part, Plan};
 use super::service::{self, Serving};
@@ -195,7 +196,8 @@ impl Backend for LocalBackend {
     }
 
     fn start(&self, job: &Job) -> Result<Box<dyn Process>> {
-        Ok(Box::new(LocalProcess::start(&self.helper, job, &self.without, self.groups.as_ref())?))
+        let process = LocalProcess::start(&self.helper, job, &self.without, self.groups.as_ref())?;
+        Ok(logged::followed(job, Box::new(process)))
     }
 }
 

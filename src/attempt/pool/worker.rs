@@ -92,7 +92,9 @@ impl<'a> Worker<'a> {
             return Err(Abandoned);
         }
         let harness = error.fault() == Fault::Harness;
-        match task.trouble.runner_broke(harness, signal.is_some(), task.runs.len()) {
+        let after = task.trouble.runner_broke(harness, signal.is_some(), task.runs.len());
+        tracing::warn!("a runner broke with {} groups left ({after:?}): {error}", task.runs.len());
+        match after {
             AfterRunner::Done => {}
             AfterRunner::Again => self.queue().push(task),
             AfterRunner::OneByOne => {
