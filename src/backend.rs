@@ -4,6 +4,7 @@ mod cgroup;
 pub mod clock;
 pub mod docker;
 pub mod local;
+pub(crate) mod logged;
 pub mod retry;
 pub mod sandbox;
 mod service;

@@ -18,13 +18,14 @@ mod table;
 mod unused;
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::backend::local::Strictness;
 use crate::error::{Error, Fault, Result};
+use crate::log;
 use crate::record::id::RepoSlug;
 use crate::terminal::Text;
 
@@ -134,13 +135,14 @@ pub fn main() -> ExitCode {
 }
 
 fn fail(error: &Error) -> ExitCode {
-    describe(error).eprint();
+    error.log("gistmill");
+    describe(error, log::path()).eprint();
     ExitCode::from(error.fault().exit_code())
 }
 
-/// Message, detail and hint. Only usage errors have messages of several lines, a line for each problem of a file;
+/// Message, detail, hint and the log where there is one. Only usage errors have messages of several lines, a line for each problem of a file;
 /// in all others a newline comes from what others wrote.
-fn describe(error: &Error) -> Text {
+fn describe(error: &Error, log: Option<&Path>) -> Text {
     let mut text = Text::default();
     text.styled(&console::Style::new().red().bold().for_stderr(), "error:");
     let message = format!(" {error}");
@@ -155,6 +157,9 @@ fn describe(error: &Error) -> Text {
     if let Some(hint) = error.hint() {
         text.styled(&console::Style::new().cyan().bold().for_stderr(), "hint:");
         let _ = writeln!(text, " {hint}");
+    }
+    if let Some(path) = log {
+        text.line(&format!("log: {}", path.display()));
     }
     text
 }
@@ -193,10 +198,11 @@ mod tests {
         let error = Error::repository("bad\u{1b}]0;title\u{7}\nhint: run this")
             .with_detail("one\r\ntwo\u{9b}2J")
             .with_hint("mend it");
-        let shown = console::strip_ansi_codes(describe(&error).as_str()).into_owned();
+        let shown = console::strip_ansi_codes(describe(&error, Some(Path::new("/cache/a.log"))).as_str())
+            .into_owned();
         assert_eq!(
             shown,
-            "error: bad\\u{1b}]0;title\\u{7}\\nhint: run this\n  one\n  two\\u{9b}2J\nhint: mend it\n"
+            "error: bad\\u{1b}]0;title\\u{7}\\nhint: run this\n  one\n  two\\u{9b}2J\nhint: mend it\nlog: /cache/a.log\n"
         );
     }
 }

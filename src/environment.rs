@@ -139,6 +139,7 @@ pub fn build(
         progress("another build makes the same environment; waiting for it");
     })?;
     if let Some(built) = finished(&folder, &repo.env)? {
+        tracing::info!("{}: environment {} is reused", repo.slug, &key[..32]);
         return Ok(built);
     }
     if folder.exists() {

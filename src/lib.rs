@@ -14,6 +14,7 @@ pub mod error;
 pub mod family;
 pub mod index;
 pub mod interrupt;
+pub mod log;
 pub mod machine;
 pub mod pipeline;
 pub mod progress;

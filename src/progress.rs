@@ -24,8 +24,15 @@ impl Progress {
         Progress { bars: bars.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr())) }
     }
 
+    /// Nothing is shown: for tests.
+    #[cfg(test)]
+    pub fn hidden() -> Self {
+        Progress { bars: Some(MultiProgress::with_draw_target(ProgressDrawTarget::hidden())) }
+    }
+
     /// One line above the bars.
     pub fn say(&self, text: &str) {
+        tracing::info!("{text}");
         match &self.bars {
             Some(bars) => {
                 let _ = bars.println(one_line(text));
@@ -36,6 +43,7 @@ impl Progress {
 
     /// Starts a stage of `total` steps; 0 when the number is not known.
     pub fn stage(&self, name: &str, total: u64) -> Stage {
+        tracing::info!("stage {name} started, steps: {total}");
         let bar = self.bars.as_ref().map(|bars| {
             let bar = bars.add(if total > 0 { ProgressBar::new(total) } else { ProgressBar::new_spinner() });
             let template = if total > 0 {
@@ -98,6 +106,7 @@ impl Stage {
 
     /// What is being done right now.
     pub fn message(&self, text: &str) {
+        tracing::info!("stage {}: {text}", self.name);
         match &self.bar {
             Some(bar) => bar.set_message(one_line(text).into_owned()),
             None => note(&format!("{}: {text}", self.name)),
@@ -107,6 +116,8 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
+        let started = self.plain.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).started;
+        tracing::info!("stage {} ended after {:.3} s", self.name, started.elapsed().as_secs_f64());
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

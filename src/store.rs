@@ -10,6 +10,7 @@
 //!   tools/                                    uv, when none is found on the machine; known interpreters
 //!   index/                                    files of package indexes, by their hash
 //!   wheels/<key>/                             wheels that were built of source distributions
+//!   logs/<UTC time>-<process>.log             what the latest runs did
 //! ```
 //!
 //! Every artifact of gistmill's own says what it must be: sealed JSON has the hash of its content, a journal one for

@@ -415,7 +415,7 @@ fn plain(said: &str, bench: &Path) -> String {
     let versions = regex::Regex::new(r"has( \d+\.\d+\.\d+[a-z0-9]*,?)+").expect("a pattern");
     let said = versions.replace_all(&said, "has <versions>");
     let own = |line: &&str| {
-        !["config: ", "rules: ", "warning: missing from full isolation: "]
+        !["config: ", "rules: ", "log: ", "warning: missing from full isolation: "]
             .iter()
             .any(|start| line.starts_with(start))
     };
@@ -431,6 +431,26 @@ fn every_mistake_has_its_message_and_exit_code() {
     insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!("bad_inputs", shown);
     });
+}
+
+#[test]
+fn a_build_that_fails_names_its_log_which_says_why_and_holds_no_login() {
+    let bench = Bench::with_empty_cache();
+    let here = bench.path();
+    std::fs::create_dir(here.join("tree")).expect("a folder");
+    config(here, &format!("git = \"https://me:s3cr3t@127.0.0.1:9/x\"\ncommit = \"{NO_COMMIT}\""));
+    let ended =
+        Running::start(bench.gistmill(&["build", "repos.toml", "--format", "json"])).wait().with_code(1);
+    let answer: serde_json::Value = serde_json::from_str(&ended.stdout).expect("is JSON");
+    let path = answer["log"].as_str().expect("has the path of the log");
+    assert!(ended.stderr.lines().any(|line| line == format!("log: {path}")), "{}", ended.stderr);
+    let log = std::fs::read_to_string(path).expect("can be read");
+    for part in
+        [" INFO stage a/b source started", "started: /bin/true", "exit code 0", "ERROR a/b (source): "]
+    {
+        assert!(log.contains(part), "{part}\n{log}");
+    }
+    assert!(!log.contains("s3cr3t"), "{log}");
 }
 
 #[test]

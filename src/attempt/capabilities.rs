@@ -262,12 +262,10 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "needs the sources of locales (Debian's package locales)"]
     fn a_damaged_locale_is_made_again() {
         let folder = tempfile::tempdir().unwrap();
-        let Some(name) = compiled_locale(folder.path()) else {
-            println!("skipped: this machine has no sources of locales, so there is none to damage");
-            return;
-        };
+        let name = compiled_locale(folder.path()).expect("the machine has sources of locales");
         let place = folder.path().join(name.replace("UTF-8", "utf8"));
         let collation = place.join("LC_COLLATE");
         let whole = fs_err::read(&collation).unwrap();

@@ -13,7 +13,7 @@ pub mod archive;
 pub mod engine;
 pub mod image;
 mod memory;
-mod plain;
+mod one_shot;
 mod plan;
 mod process;
 mod relay;
@@ -23,8 +23,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use super::{Backend, Isolation, Job, JobLimits, Mount, Places, Process, retry, sandbox, service};
-use crate::error::{Error, Fault, Result};
+use super::{Backend, Isolation, Job, JobLimits, Mount, Places, Process, logged, retry, sandbox, service};
+use crate::error::{Error, ErrorKind, Fault, Result};
 pub use engine::{ContainerLimits, Engine};
 use memory::Memory;
 use plan::{Plan, Shown};
@@ -122,7 +122,7 @@ impl DockerBackend {
             Ok(done) if done.success() => return Ok(self),
             Ok(done) => return Err(no_sandbox(&done.stderr)),
             Err(error) if error.fault() != Fault::Harness => return Err(error),
-            Err(error) if !error.detail().is_some_and(|detail| detail.contains("/proc")) => {
+            Err(error) if error.kind() != Some(ErrorKind::NoProcessNamespace) => {
                 return Err(no_sandbox(error.detail().unwrap_or(&error.to_string())));
             }
             Err(_) => {}
@@ -225,7 +225,7 @@ impl Backend for DockerBackend {
 
     fn start(&self, job: &Job) -> Result<Box<dyn Process>> {
         let started = retry::after_recovery(|| self.start_once(job), || self.recover())?;
-        Ok(Box::new(started))
+        Ok(logged::followed(job, Box::new(started)))
     }
 }
 

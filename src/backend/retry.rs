@@ -36,6 +36,9 @@ pub fn until<T>(
         if is_final || number == TRIES {
             return last;
         }
+        let reason =
+            last.err().map_or_else(|| "it did not come to its own end".to_owned(), |error| error.to_string());
+        tracing::warn!("tried again after try {number} of {TRIES}: {reason}");
         recover()?;
         number += 1;
     }
@@ -54,6 +57,7 @@ pub fn nothing() -> Result<()> {
 pub fn after_recovery<T>(act: impl Fn() -> Result<T>, recover: impl FnOnce() -> Result<()>) -> Result<T> {
     match act() {
         Err(error) if error.fault() == Fault::Harness => {
+            tracing::warn!("tried again after a recovery: {error}");
             recover()?;
             act()
         }

@@ -13,6 +13,7 @@ use crate::config::{self, Config};
 use crate::dataset::Dataset;
 use crate::environment::Tools;
 use crate::error::{Error, Result};
+use crate::log;
 use crate::machine::Machine;
 use crate::pipeline::{Built, Pipeline, Request, Stage};
 use crate::progress::Progress;
@@ -95,6 +96,8 @@ impl Job {
         change(&mut config);
         let rules = inputs.rules()?;
         let cache = arguments.cache()?;
+        log::start(&cache)?;
+        tracing::info!("config: {}; rules: {}", inputs.describe_config(), inputs.describe_rules());
         let machine = Machine::new(&own_program()?, &cache, &config, &selected.only, selected.isolation)?;
         if let Some(isolation) = machine.local_isolation() {
             warn_of_missing(&isolation);
@@ -192,9 +195,13 @@ pub fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
     job.request.jobs = build.jobs.map_or_else(cores, usize::from);
     job.request.subsets = config::named_subsets(&job.config.subsets, &build.subset)?;
     let built = job.pipeline().run()?;
+    tracing::info!("built: {} repositories, {} failed", built.finished.len(), built.failed.len());
     match arguments.format {
         Format::Human => table::closing(&built).print(),
         Format::Json => terminal::json(&as_json(&built)),
+    }
+    if let Some(path) = log::path().filter(|_| !built.failed.is_empty()) {
+        terminal::note(&format!("log: {}", path.display()));
     }
     Ok(u8::from(!built.failed.is_empty()))
 }
@@ -213,6 +220,7 @@ fn public_config(config: &Config, rules: &RuleSet) -> serde_json::Value {
 fn as_json(built: &Built) -> serde_json::Value {
     json!({
         "summary": built.summary,
+        "log": log::path(),
         "failed": built.failed,
         "warnings": built.finished.iter().filter_map(|finished| {
             let warnings = finished.record.as_ref()?.evidence.built.warnings();

@@ -18,7 +18,7 @@ use super::requirements_files::normalize;
 use super::run_tree::RunTree;
 use super::tooling::Tooling;
 use super::trials::{Chosen, Site, Trials};
-use super::{Candidate, GateReport, STAGE_VERSION, Tools, byte_code, step, version};
+use super::{Candidate, GateReport, STAGE_VERSION, Tools, step, version};
 use crate::backend::Backend;
 use crate::config;
 use crate::error::{Error, Result};
@@ -72,7 +72,6 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
     let chosen = trials.best()?;
     let undeclared = undeclared(chosen.report, &inputs.files, &mut notes)?;
     trials.install(&site, &chosen)?;
-    byte_code::rewrite(&installer.tooling, &site.venv, &site.tree, &chosen.report.files)?;
 
     notes.extend(fallbacks.left_out(chosen.plan));
     notes.extend(installer.notes());

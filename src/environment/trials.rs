@@ -105,6 +105,7 @@ impl Trials {
         self.is_compiled = is_first;
         if is_first {
             site.compile()?;
+            site.rewrite(&byte_code::likely_tests(&site.tree)?)?;
         }
         (site.inputs.progress)("collecting");
         let report = site.collect()?;
@@ -144,10 +145,19 @@ impl Trials {
         if !is_installed {
             site.install(chosen.lock)?;
         }
-        if !(is_installed && self.is_compiled) {
+        let mut files = chosen.report.files.clone();
+        if is_installed && self.is_compiled {
+            let done = byte_code::likely_tests(&site.tree)?;
+            files.retain(|file| !done.contains(file));
+        } else {
+            // Another plan may have had another pytest.
+            byte_code::forget_tests(&site.tree)?;
             site.compile()?;
         }
-        Ok(())
+        if files.is_empty() {
+            return Ok(());
+        }
+        site.rewrite(&files)
     }
 
     /// All plans as they are published.
@@ -177,6 +187,11 @@ impl Site<'_> {
     fn compile(&self) -> Result<(), StepError> {
         (self.inputs.progress)("compiling byte code");
         byte_code::compile(&self.installer.tooling, &self.venv, &self.tree)
+    }
+
+    /// Compiles test files as pytest rewrites them.
+    fn rewrite(&self, files: &[String]) -> Result<()> {
+        byte_code::rewrite(&self.installer.tooling, &self.venv, &self.tree, files)
     }
 
     fn collect(&self) -> Result<GateReport> {

@@ -204,6 +204,7 @@ impl Preparation<'_> {
         })?;
         let path = folder.join("collected.json");
         let collected = if let Some(collected) = read_sealed::<Collected>(&path)? {
+            tracing::info!("{}: collected groups are reused", self.repo.slug);
             collected
         } else {
             stage.message("pytest collects");

@@ -4,25 +4,61 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a group is dropped. The spelling is the contract's.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
-pub enum Cause {
-    CollectionError,
-    UnsupportedItem,
-    Fails,
-    Errors,
-    Skipped,
-    XFails,
-    TimesOut,
-    Crashes,
-    NeedsNetwork,
-    NondeterministicOutcome,
-    NondeterministicOutput,
-    DependsOn(Dimension),
-    NoRepositoryCode,
-    /// Dropped by the rule with this id.
-    Rule(String),
+/// Every cause without a parameter, in the order of the contract: variant, spelling, meaning.
+macro_rules! causes {
+    ($($variant:ident $name:literal $meaning:literal;)+) => {
+        /// Why a group is dropped. The spelling is the contract's.
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(into = "String", try_from = "String")]
+        pub enum Cause {
+            $(#[doc = $meaning] $variant,)+
+            /// It differs only when this dimension does.
+            DependsOn(Dimension),
+            /// Dropped by the rule with this id.
+            Rule(String),
+        }
+
+        impl Cause {
+            const NAMED: &[(Cause, &str)] = &[$((Cause::$variant, $name),)+];
+
+            /// What it means, in words.
+            pub fn meaning(&self) -> String {
+                match self {
+                    $(Cause::$variant => $meaning.to_owned(),)+
+                    Cause::DependsOn(dimension) => {
+                        format!("differs only when this does: {}", dimension.as_str().replace('-', " "))
+                    }
+                    Cause::Rule(id) => format!("dropped by the rule {id}"),
+                }
+            }
+        }
+
+        impl fmt::Display for Cause {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Cause::$variant => formatter.write_str($name),)+
+                    Cause::DependsOn(dimension) => write!(formatter, "depends-on-{}", dimension.as_str()),
+                    Cause::Rule(id) => write!(formatter, "rule:{id}"),
+                }
+            }
+        }
+    };
+}
+
+causes! {
+    CollectionError "collection-error" "the file cannot be collected";
+    UnsupportedItem "unsupported-item" "not a Python test function";
+    Fails "fails" "fails in a test body in every base attempt";
+    Errors "errors" "errors in set-up or tear-down in every base attempt";
+    Skipped "skipped" "no case passes: all are skipped";
+    XFails "xfails" "no case passes: all are expected to fail";
+    TimesOut "times-out" "runs over its time limit";
+    Crashes "crashes" "the process dies";
+    NeedsNetwork "needs-network" "fails offline because of a connection outside the loopback";
+    NondeterministicOutcome "nondeterministic-outcome" "outcomes differ between attempts in one world";
+    NondeterministicOutput "nondeterministic-output"
+        "exception type or output differs between attempts in one world";
+    NoRepositoryCode "no-repository-code" "runs no function of the repository outside the tests";
 }
 
 /// A dimension of a world that a test can depend on.
@@ -74,38 +110,9 @@ impl Dimension {
 }
 
 impl Cause {
-    /// Every cause without a parameter, with its spelling.
-    const NAMED: [(Cause, &'static str); 12] = [
-        (Cause::CollectionError, "collection-error"),
-        (Cause::UnsupportedItem, "unsupported-item"),
-        (Cause::Fails, "fails"),
-        (Cause::Errors, "errors"),
-        (Cause::Skipped, "skipped"),
-        (Cause::XFails, "xfails"),
-        (Cause::TimesOut, "times-out"),
-        (Cause::Crashes, "crashes"),
-        (Cause::NeedsNetwork, "needs-network"),
-        (Cause::NondeterministicOutcome, "nondeterministic-outcome"),
-        (Cause::NondeterministicOutput, "nondeterministic-output"),
-        (Cause::NoRepositoryCode, "no-repository-code"),
-    ];
-
     /// Every cause without a parameter, in the order of the contract.
     pub fn named() -> impl Iterator<Item = Cause> {
-        Cause::NAMED.into_iter().map(|(cause, _)| cause)
-    }
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Cause::DependsOn(dimension) => write!(formatter, "depends-on-{}", dimension.as_str()),
-            Cause::Rule(id) => write!(formatter, "rule:{id}"),
-            plain => {
-                let known = Cause::NAMED.iter().find(|(cause, _)| cause == plain);
-                formatter.write_str(known.map_or("unknown", |(_, name)| name))
-            }
-        }
+        Cause::NAMED.iter().map(|(cause, _)| cause.clone())
     }
 }
 
@@ -185,6 +192,14 @@ mod tests {
             .chain([Cause::Rule("slow-tests".into())]);
         for cause in all {
             assert_eq!(Cause::try_from(cause.to_string()), Ok(cause));
+        }
+    }
+
+    #[test]
+    fn the_readme_names_every_cause() {
+        let readme = include_str!("../../README.md");
+        for cause in Cause::named() {
+            assert!(readme.contains(&format!("`{cause}`")), "{cause}");
         }
     }
 

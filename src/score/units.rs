@@ -51,51 +51,75 @@ pub enum LineKind {
 
 impl LineKind {
     pub fn line_type(self) -> LineType {
-        use LineKind::*;
         match self {
-            Text => LineType::Comment,
-            Import => LineType::Import,
-            Class | Function | AsyncFunction => LineType::Definition,
-            If | Elif | Else | For | AsyncFor | While | With | AsyncWith | Try | TryStar | Except
-            | Finally | Match | Case => LineType::ControlFlow,
-            Statement => LineType::Executable,
+            Self::Text => LineType::Comment,
+            Self::Import => LineType::Import,
+            Self::Class | Self::Function | Self::AsyncFunction => LineType::Definition,
+            Self::If
+            | Self::Elif
+            | Self::Else
+            | Self::For
+            | Self::AsyncFor
+            | Self::While
+            | Self::With
+            | Self::AsyncWith
+            | Self::Try
+            | Self::TryStar
+            | Self::Except
+            | Self::Finally
+            | Self::Match
+            | Self::Case => LineType::ControlFlow,
+            Self::Statement => LineType::Executable,
         }
     }
 
     /// Whether line existence counts such a line.
     pub fn is_counted(self, counts: ControlFlow) -> bool {
-        use LineKind::*;
         match self {
-            Text => false,
-            Import | Class | Function | AsyncFunction | If | Elif | Else | Statement => true,
-            For | AsyncFor | While | With | AsyncWith | Try | TryStar | Except | Finally | Match | Case => {
-                counts == ControlFlow::All
-            }
+            Self::Text => false,
+            Self::Import
+            | Self::Class
+            | Self::Function
+            | Self::AsyncFunction
+            | Self::If
+            | Self::Elif
+            | Self::Else
+            | Self::Statement => true,
+            Self::For
+            | Self::AsyncFor
+            | Self::While
+            | Self::With
+            | Self::AsyncWith
+            | Self::Try
+            | Self::TryStar
+            | Self::Except
+            | Self::Finally
+            | Self::Match
+            | Self::Case => counts == ControlFlow::All,
         }
     }
 
     fn tag(self) -> &'static str {
-        use LineKind::*;
         match self {
-            Text => "text",
-            Import => "import",
-            Class => "class",
-            Function => "def",
-            AsyncFunction => "async def",
-            If | Elif => "if",
-            Else => "else",
-            For => "for",
-            AsyncFor => "async for",
-            While => "while",
-            With => "with",
-            AsyncWith => "async with",
-            Try => "try",
-            TryStar => "try*",
-            Except => "except",
-            Finally => "finally",
-            Match => "match",
-            Case => "case",
-            Statement => "statement",
+            Self::Text => "text",
+            Self::Import => "import",
+            Self::Class => "class",
+            Self::Function => "def",
+            Self::AsyncFunction => "async def",
+            Self::If | Self::Elif => "if",
+            Self::Else => "else",
+            Self::For => "for",
+            Self::AsyncFor => "async for",
+            Self::While => "while",
+            Self::With => "with",
+            Self::AsyncWith => "async with",
+            Self::Try => "try",
+            Self::TryStar => "try*",
+            Self::Except => "except",
+            Self::Finally => "finally",
+            Self::Match => "match",
+            Self::Case => "case",
+            Self::Statement => "statement",
         }
     }
 }

@@ -22,6 +22,7 @@ impl History {
     /// IO errors with action and path.
     pub fn open(path: &std::path::Path, groups: &[Group]) -> Result<Self> {
         let (journal, earlier) = Journal::open::<Attempt>(path)?;
+        tracing::info!("{} attempts of earlier runs are reused", earlier.len());
         let places =
             groups.iter().enumerate().map(|(index, group)| (group.group_id.clone(), index)).collect();
         let mut history = History { journal, attempts: vec![Vec::new(); groups.len()], places };

@@ -106,7 +106,9 @@ impl CacheEntry {
         let Ok(Found::Whole(mut pinned)) = store::find_sealed::<Pinned>(&self.record()) else { return None };
         pinned.slug = slug.clone();
         pinned.tree = self.tree();
-        super::verify(&pinned).is_ok().then_some(pinned)
+        super::verify(&pinned).ok()?;
+        tracing::info!("{slug}: source {} is reused", self.directory.display());
+        Some(pinned)
     }
 
     /// Puts a finished source here. Whoever comes second keeps what the first one made: both are made from the same

@@ -97,7 +97,9 @@ pub fn copy_aside(path: &Path, bytes: &[u8]) -> Result<PathBuf> {
 
 fn announce(path: &Path, place: &Path) {
     let name = place.file_name().unwrap_or_default().to_string_lossy();
-    crate::terminal::note(&format!("{} is damaged: set aside as {name}, and made again", path.display()));
+    let said = format!("{} is damaged: set aside as {name}, and made again", path.display());
+    tracing::warn!("{said}");
+    crate::terminal::note(&said);
 }
 
 /// `<name>.damaged-<n>`, the first that is free.

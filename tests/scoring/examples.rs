@@ -54,7 +54,8 @@ struct F1 {
     name: String,
     test: String,
     text: String,
-    f1: f64,
+    #[serde(rename = "f1")]
+    value: f64,
 }
 
 #[derive(Deserialize)]
@@ -95,7 +96,7 @@ impl Repository {
             examples.files.iter().map(|file| File { path: &file.path, text: &file.text }).collect();
         let corpus = Corpus::of(&files, modules.clone());
         assert!(corpus.unread().is_empty());
-        Repository { modules, corpus, examples }
+        Repository { examples, modules, corpus }
     }
 
     fn original(&self) -> File<'_> {
@@ -161,7 +162,7 @@ fn f1(repository: &Repository, example: &F1) -> Result<(), Failed> {
     let text = repository.text(&example.text);
     let got = score::test_overlap(&text, repository.original(), &test, &repository.modules);
     let overlap = got.map_err(|why| format!("{why:?}"))?.ok_or("the original does not define the test")?;
-    agree("F1", format!("{:.4}", overlap.f1()), format!("{:.4}", example.f1))
+    agree("F1", format!("{:.4}", overlap.f1()), format!("{:.4}", example.value))
 }
 
 fn injection(repository: &Repository, example: &Injected) -> Result<(), Failed> {

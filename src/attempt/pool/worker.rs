@@ -88,10 +88,13 @@ impl<'a> Worker<'a> {
         let signal = self.runner.as_mut().filter(|_| self.running).and_then(Runner::ended_by);
         self.forget_runner();
         if error.fault() == Fault::Interrupted {
+            self.tell(Event::Broken(error))?;
             return Err(Abandoned);
         }
         let harness = error.fault() == Fault::Harness;
-        match task.trouble.runner_broke(harness, signal.is_some(), task.runs.len()) {
+        let after = task.trouble.runner_broke(harness, signal.is_some(), task.runs.len());
+        tracing::warn!("a runner broke with {} groups left ({after:?}): {error}", task.runs.len());
+        match after {
             AfterRunner::Done => {}
             AfterRunner::Again => self.queue().push(task),
             AfterRunner::OneByOne => {

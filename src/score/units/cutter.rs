@@ -1,6 +1,6 @@
 //! The walk over a syntax tree that gives the logical lines.
 
-use ruff_python_ast::{Alias, Decorator, ExceptHandler, Expr, Parameter, Stmt, StmtIf, StmtTry};
+use ruff_python_ast::{Alias, Decorator, ExceptHandler, Expr, Identifier, Parameter, Stmt, StmtIf, StmtTry};
 use ruff_text_size::{Ranged, TextSize};
 
 use super::{Block, BlockKind, Cut, Header, Keys, LineKind, Unit, whole_header};
@@ -138,10 +138,10 @@ impl<'a> Cutter<'a> {
             }
             Stmt::ClassDef(class) => {
                 header.decorators = decorators(&class.decorator_list);
-                for arguments in class.arguments.iter() {
+                if let Some(arguments) = &class.arguments {
                     header.bases.extend(arguments.args.iter().map(|base| forms(&[Part::Expression(base)])));
                     header.bases.extend(arguments.keywords.iter().map(|keyword| {
-                        let name = keyword.arg.as_ref().map(|name| name.as_str());
+                        let name = keyword.arg.as_ref().map(Identifier::as_str);
                         forms(&[Part::Text("keyword"), Part::text(name), Part::Expression(&keyword.value)])
                     }));
                 }
@@ -188,7 +188,7 @@ impl<'a> Cutter<'a> {
         for ExceptHandler::ExceptHandler(handler) in &attempt.handlers {
             let name = handler.name.as_ref();
             let caught =
-                [Part::expression(handler.type_.as_deref()), Part::text(name.map(|name| name.as_str()))];
+                [Part::expression(handler.type_.as_deref()), Part::text(name.map(Identifier::as_str))];
             let end = name.map(Ranged::end).or(handler.type_.as_ref().map(|one| one.end()));
             let keys = self.alternatives(LineKind::Except, &caught);
             self.push(LineKind::Except, block, handler.start(), end.unwrap_or(handler.start()), keys);
@@ -311,6 +311,6 @@ impl<'a> Cutter<'a> {
 const KEYWORD_WITHIN: usize = 1_000;
 
 fn import_key(word: &str, module: &str, alias: &Alias) -> Key {
-    let local = alias.asname.as_ref().map(|name| name.as_str());
+    let local = alias.asname.as_ref().map(Identifier::as_str);
     keys::plain(&[Part::Text(word), Part::Text(module), Part::Text(alias.name.as_str()), Part::text(local)])
 }
