@@ -40,7 +40,7 @@ pub fn from_published(
     document.insert("repo".to_owned(), toml::Value::Array(repos));
     let text = document.to_string();
     super::parse(&text, Path::new("/"), &|_, _| None).map_err(|problems| {
-        let words: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        let words: Vec<String> = problems.iter().map(|problem| problem.message.clone()).collect();
         Error::usage("the dataset's configuration cannot be used").with_detail(words.join("\n"))
     })
 }
@@ -78,6 +78,9 @@ fn repository(
     let toml::Value::Table(mut table) = plain(repo)? else {
         return Err(Error::usage("the dataset's configuration has a repository that is not a table"));
     };
+    if table.get("system_packages").and_then(toml::Value::as_array).is_some_and(Vec::is_empty) {
+        table.remove("system_packages");
+    }
     if let Some(place) = places.iter().find(|(known, _)| known.as_str() == slug).map(|(_, place)| place) {
         let is_url = place.contains("://") || place.contains('@');
         table.remove(if is_url { "path" } else { "git" });

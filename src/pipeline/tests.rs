@@ -98,6 +98,7 @@ fn repo(slug: RepoSlug) -> Repo {
         exclude_newer: None,
         base: None,
         system_packages: Vec::new(),
+        locked: None,
     }
 }
 

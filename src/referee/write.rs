@@ -12,7 +12,7 @@ use crate::dataset::write::{table, text as write_text};
 use crate::error::{Error, Result};
 use crate::record::instance::{Axis, Instance};
 use crate::score::{
-    ComparedCase, Existence, Line, Mean, Ratio, Row, Summary, summarize, summarize_by, weighted_baseline,
+    ComparedCase, Existence, Line, Mean, Ratio, Summary, summarize, summarize_by, weighted_baseline,
 };
 use crate::store::write_json;
 
