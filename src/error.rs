@@ -46,6 +46,15 @@ pub fn says_disk_is_full(text: &str) -> bool {
     ["no space left on device", "disk quota exceeded"].iter().any(|words| text.contains(words))
 }
 
+/// What an error is, where a caller acts on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The kernel makes no more namespaces for now: those of processes that have ended may still count.
+    NoMoreNamespaces,
+    /// `/proc` cannot be mounted: the sandbox cannot have a process namespace of its own.
+    NoProcessNamespace,
+}
+
 /// What went wrong, where, and the way out.
 #[derive(Debug)]
 pub struct Error {
@@ -55,6 +64,7 @@ pub struct Error {
 #[derive(Debug)]
 struct Inner {
     fault: Fault,
+    kind: Option<ErrorKind>,
     message: String,
     detail: Option<String>,
     hint: Option<String>,
@@ -67,7 +77,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// A new error; `message` names the thing and the place.
     pub fn new(fault: Fault, message: impl Into<String>) -> Self {
-        let inner = Inner { fault, message: message.into(), detail: None, hint: None, source: None };
+        let inner =
+            Inner { fault, kind: None, message: message.into(), detail: None, hint: None, source: None };
         Error { inner: Box::new(inner) }
     }
 
@@ -108,6 +119,13 @@ impl Error {
         self
     }
 
+    /// Says what it is, where a caller acts on that.
+    #[must_use]
+    pub fn with_kind(mut self, kind: Option<ErrorKind>) -> Self {
+        self.inner.kind = kind;
+        self
+    }
+
     /// Adds the way out.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
@@ -139,6 +157,11 @@ impl Error {
     pub fn blame(mut self, fault: Fault) -> Self {
         self.inner.fault = fault;
         self
+    }
+
+    /// What it is, where that is known.
+    pub fn kind(&self) -> Option<ErrorKind> {
+        self.inner.kind
     }
 
     /// Writes it to the log of this run: where, whose fault, message with its sources, detail and hint.

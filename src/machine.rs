@@ -86,6 +86,26 @@ impl Machine {
         Ok(machine)
     }
 
+    /// A machine without an engine, whose sandbox is this one: for tests.
+    #[cfg(test)]
+    pub(crate) fn scripted(
+        cache: &Cache,
+        config: &config::Config,
+        backend: Arc<dyn Backend>,
+        capabilities: Capabilities,
+    ) -> Self {
+        let host = Host { backend, tools: None, capabilities, docker: None };
+        let known = Known { local: Some(Arc::new(host)), ..Known::default() };
+        Machine {
+            program: PathBuf::new(),
+            cache: cache.clone(),
+            docker: config.docker.clone(),
+            processes: config.limits.processes,
+            strictness: Strictness::Best,
+            known: Mutex::new(known),
+        }
+    }
+
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

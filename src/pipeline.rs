@@ -8,6 +8,8 @@ pub mod parity;
 pub mod prepare;
 pub mod replay;
 mod repository;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 
@@ -145,23 +147,33 @@ impl Pipeline<'_> {
         }
         let repositories: Vec<Contribution> =
             finished.iter_mut().filter_map(|finished| finished.record.take()).collect();
+        let summary = self.write(&directory, &repositories, &failed)?;
+        for (finished, record) in finished.iter_mut().zip(repositories) {
+            finished.record = Some(record);
+        }
+        Ok(Built { summary: Some(summary), failed, finished })
+    }
+
+    /// Writes the dataset of what went through.
+    fn write(
+        &self,
+        directory: &Path,
+        repositories: &[Contribution],
+        failed: &[FailedRepository],
+    ) -> Result<Summary> {
         let (isolation, capabilities) = self.machine.describe();
         let input = DatasetInput {
             config: self.config,
             public_config: self.public_config.clone(),
-            repositories: &repositories,
-            failed: &failed,
+            repositories,
+            failed,
             isolation: &isolation,
             capabilities: &capabilities,
             tool_version: env!("CARGO_PKG_VERSION"),
             subsets: &self.request.subsets,
             rules: self.rules.unused(),
         };
-        let summary = publish(&directory, &input)?;
-        for (finished, record) in finished.iter_mut().zip(repositories) {
-            finished.record = Some(record);
-        }
-        Ok(Built { summary: Some(summary), failed, finished })
+        publish(directory, &input)
     }
 
     /// A build of some repositories never replaces a dataset that holds others.

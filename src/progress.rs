@@ -24,6 +24,12 @@ impl Progress {
         Progress { bars: bars.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr())) }
     }
 
+    /// Nothing is shown: for tests.
+    #[cfg(test)]
+    pub fn hidden() -> Self {
+        Progress { bars: Some(MultiProgress::with_draw_target(ProgressDrawTarget::hidden())) }
+    }
+
     /// One line above the bars.
     pub fn say(&self, text: &str) {
         tracing::info!("{text}");

@@ -1,173 +1,34 @@
-//! The embedded Python runner: unpacks it, starts it in a backend, and talks to it with a time limit on every answer.
+//! The embedded Python runner: starts it in a backend, and talks to it with a time limit on every answer.
 //!
 //! A [`Runner`] is one interpreter in one world. It mirrors the entry command as a stack of forks (interpreter →
 //! directory → file → group); [`Runner::open_directory`], [`Runner::open_file`] and [`Runner::close`] move along it.
 //! Trouble with the runner is an [`Error`] with [`Fault::Harness`](crate::error::Fault::Harness), never a result.
 
+mod embedded;
 pub mod frame;
 pub mod protocol;
 pub mod report;
+mod setting;
 
-use std::collections::BTreeMap;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-use crate::backend::{Backend, Job, JobLimits, Mount, Places, Process};
+use crate::backend::{Backend, Process};
 use crate::error::{Error, Result};
-use crate::record::id::{hash_parts, sha256_hex};
 use crate::record::outcome::TimeScope;
-use crate::store::Cache;
+pub use embedded::{unpack, version_hash};
 use frame::Frame;
-use protocol::{Answer, OutputLimits, PROTOCOL, ProcessExit, Request, RunnerIsolation, RunnerWorld};
+use protocol::{Answer, OutputLimits, PROTOCOL, ProcessExit, Request, RunnerIsolation};
 use report::GroupDone;
-
-macro_rules! python_files {
-    ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("runner/python/gistmill_runner/", $name)))),*]
-    };
-}
-
-/// The Python files that travel inside the binary.
-const FILES: &[(&str, &str)] = python_files![
-    "__init__.py",
-    "__main__.py",
-    "children.py",
-    "collect.py",
-    "descriptors.py",
-    "discovery.py",
-    "disruptive.py",
-    "followed.py",
-    "following/sitecustomize.py",
-    "group_run.py",
-    "interpreter.py",
-    "isolate.py",
-    "network.py",
-    "probe.py",
-    "protocol.py",
-    "reseed.py",
-    "server.py",
-    "shared.py",
-    "stages.py",
-    "tracer.py",
-    "watch.py",
-];
+pub use setting::{Setting, TREE_BYTES};
 
 /// Exit code of a runner one of whose processes was killed while it read a request (`EXIT_LOST_REQUEST` in
 /// `server.py`).
 const LOST_REQUEST: i32 = 71;
 /// Time the runner gets beyond a request's own limit before it counts as hanging.
 const GRACE: Duration = Duration::from_secs(30);
-/// Bytes of each in-memory file system inside.
-const TMPFS_BYTES: u64 = 1 << 30;
-/// What an attempt may write to its tree, in bytes.
-pub const TREE_BYTES: u64 = 2 << 30;
-
-/// SHA-256 over the embedded files: part of every key that depends on what the runner does.
-pub fn version_hash() -> String {
-    let parts: Vec<&str> = FILES.iter().flat_map(|(name, text)| [*name, *text]).collect();
-    hash_parts(&parts)
-}
-
-/// Writes the embedded files into the cache, once per version; gives the directory that holds the package.
-pub fn unpack(cache: &Cache) -> Result<PathBuf> {
-    let folder = cache.dir("runner")?.join(&version_hash()[..16]);
-    let package = folder.join("gistmill_runner");
-    for (name, text) in FILES {
-        let path = package.join(name);
-        let same = fs_err::read(&path).is_ok_and(|found| sha256_hex(&found) == sha256_hex(text.as_bytes()));
-        if !same {
-            if path.symlink_metadata().is_ok() {
-                crate::store::set_aside(&path)?;
-            }
-            fs_err::create_dir_all(path.parent().unwrap_or(&package))?;
-            crate::store::write_atomic(&path, text.as_bytes())?;
-        }
-    }
-    Ok(folder)
-}
-
-/// Everything that a runner needs to start.
-#[derive(Debug, Clone)]
-pub struct Setting {
-    /// Where things lie inside.
-    pub places: Places,
-    /// The environment and tree to run in.
-    pub python_prefix: PathBuf,
-    pub venv: PathBuf,
-    pub tree: PathBuf,
-    /// The complete environment of the world.
-    pub env: BTreeMap<String, String>,
-    /// Directory from [`unpack`].
-    pub runner: PathBuf,
-    pub limits: JobLimits,
-    pub output_bytes: u64,
-    /// Whether attempts see the tree through overlays; off only to warm byte code up.
-    pub overlays: bool,
-    /// What the world shows in place of, or beside, what is there.
-    pub more_mounts: Vec<Mount>,
-    /// Further places where tests may write.
-    pub more_writable: Vec<PathBuf>,
-    /// What the runner itself does to make the world.
-    pub world: RunnerWorld,
-}
-
-impl Setting {
-    /// Directories where tests may write, beside the tree.
-    fn writable(&self) -> Vec<PathBuf> {
-        let mut writable = vec![self.places.tmp.clone(), self.places.home.clone()];
-        writable.extend(["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from));
-        writable.extend(self.more_writable.iter().cloned());
-        let mut seen = std::collections::BTreeSet::new();
-        writable.retain(|path| seen.insert(path.clone()));
-        writable
-    }
-
-    /// The mounts that every run of tests sees, the tree as given.
-    pub fn mounts(&self, tree: Mount) -> Vec<Mount> {
-        let tmpfs = |inside: PathBuf| Mount::Tmpfs { inside, bytes: TMPFS_BYTES };
-        let mut mounts: Vec<Mount> = self.writable().into_iter().map(tmpfs).collect();
-        if !self.python_prefix.starts_with("/usr") {
-            let prefix = self.python_prefix.clone();
-            mounts.push(Mount::ReadOnly { host: prefix.clone(), inside: prefix });
-        }
-        mounts.push(Mount::ReadOnly { host: self.venv.clone(), inside: self.places.venv.clone() });
-        mounts.push(tree);
-        mounts.extend(self.more_mounts.iter().cloned());
-        mounts
-    }
-
-    /// A setting for a tree with its environment, in the conditions of `env`.
-    pub fn for_tree(
-        places: &Places,
-        python_prefix: &Path,
-        venv: &Path,
-        tree: &Path,
-        env: BTreeMap<String, String>,
-        runner: &Path,
-        limits: &crate::record::limits::Limits,
-    ) -> Self {
-        Setting {
-            places: places.clone(),
-            python_prefix: python_prefix.to_owned(),
-            venv: venv.to_owned(),
-            tree: tree.to_owned(),
-            env,
-            runner: runner.to_owned(),
-            limits: JobLimits {
-                memory: limits.memory,
-                processes: limits.processes,
-                file_size: limits.file_size,
-            },
-            output_bytes: limits.output,
-            overlays: true,
-            more_mounts: Vec::new(),
-            more_writable: Vec::new(),
-            world: RunnerWorld::default(),
-        }
-    }
-}
 
 /// A live interpreter of the fork tree.
 #[derive(Debug)]
@@ -189,7 +50,7 @@ impl Runner {
     /// # Errors
     /// Harness errors when it does not start; a repository error when pytest cannot be imported.
     pub fn start(backend: &dyn Backend, setting: &Setting) -> Result<Self> {
-        let mut process = backend.start(&job(setting))?;
+        let mut process = backend.start(&setting.job())?;
         let token = fresh_token()?;
         let pipe = process.take_answers().ok_or_else(|| Error::internal("the job has no channel"))?;
         let (sender, answers) = sync_channel(64);
@@ -408,34 +269,6 @@ pub fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn job(setting: &Setting) -> Job {
-    let places = &setting.places;
-    let (host, inside) = (setting.tree.clone(), places.root.clone());
-    let tree =
-        if setting.overlays { Mount::ReadOnly { host, inside } } else { Mount::Writable { host, inside } };
-    let mut mounts = setting.mounts(tree);
-    mounts.push(Mount::Tmpfs { inside: places.scratch.clone(), bytes: TREE_BYTES });
-    mounts.push(Mount::ReadOnly { host: setting.runner.clone(), inside: places.runner.clone() });
-    let main = places.runner.join("gistmill_runner/__main__.py");
-    Job {
-        argv: vec![
-            places.venv.join("bin/python").to_string_lossy().into_owned(),
-            main.to_string_lossy().into_owned(),
-            "--in-fd".into(),
-            "3".into(),
-            "--out-fd".into(),
-            "4".into(),
-        ],
-        env: setting.env.clone(),
-        cwd: places.root.clone(),
-        mounts,
-        may_mount: setting.overlays,
-        limits: setting.limits,
-        channel: true,
-        service: None,
-    }
-}
-
 /// 128 random bits in hex: repository code cannot guess the mark of a frame.
 fn fresh_token() -> Result<String> {
     let mut bytes = [0_u8; 16];
@@ -447,19 +280,6 @@ fn fresh_token() -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_python_file_travels_inside_the_binary() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/runner/python/gistmill_runner");
-        let files =
-            walkdir::WalkDir::new(&folder).into_iter().map(|entry| entry.expect("readable").into_path());
-        let relative = |path: PathBuf| Some(path.strip_prefix(&folder).ok()?.to_str()?.to_owned());
-        let mut found: Vec<String> =
-            files.filter_map(relative).filter(|name| name.ends_with(".py")).collect();
-        found.sort();
-        let embedded: Vec<&str> = FILES.iter().map(|(name, _)| *name).collect();
-        assert_eq!(found, embedded);
-    }
 
     /// A process whose job has lost so many processes to a limit of 3 MiB.
     #[derive(Debug)]

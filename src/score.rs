@@ -62,3 +62,6 @@ impl Ratio {
         Ratio { part: self.part + u32::from(counts), whole: self.whole + 1 }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,9 @@
-//! Samples of the nouns and a made-up dataset, for unit tests and benchmarks.
+//! Samples of the nouns, a made-up dataset, and a backend that plays a scripted repository: for unit tests and benchmarks.
 
 pub mod attempts;
+pub mod backend;
+pub mod lab;
 pub mod made_up;
+pub mod script;
 
 pub use crate::pipeline::publish as write;

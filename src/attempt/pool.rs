@@ -5,6 +5,8 @@
 
 mod file;
 mod queue;
+#[cfg(test)]
+mod tests;
 mod worker;
 
 pub use queue::{Run, Task};
@@ -38,7 +40,7 @@ pub enum Event {
     },
     /// The group cannot be run when its file is collected alone.
     Unavailable { group: usize, round: u32, text: String, import_attempts: Arc<Vec<ImportAttempt>> },
-    /// The harness could not be made to work.
+    /// The harness could not be made to work, or a stop was asked for.
     Broken(Error),
 }
 
@@ -93,7 +95,8 @@ fn drain(events: &Receiver<Event>, each: &mut impl FnMut(Event) -> Result<()>) -
             Ok(Event::Broken(error)) => return Err(error),
             Ok(event) => each(event)?,
             Err(RecvTimeoutError::Timeout) => crate::interrupt::check()?,
-            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            // Workers also end when a stop was asked for.
+            Err(RecvTimeoutError::Disconnected) => return crate::interrupt::check(),
         }
     }
 }

@@ -12,7 +12,8 @@
 pub mod archive;
 pub mod engine;
 pub mod image;
-mod plain;
+mod memory;
+mod one_shot;
 mod plan;
 mod process;
 mod relay;
@@ -22,9 +23,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use super::{Backend, Isolation, Job, Mount, Places, Process, logged, retry, sandbox, service};
-use crate::error::{Error, Fault, Result};
+use super::{Backend, Isolation, Job, JobLimits, Mount, Places, Process, logged, retry, sandbox, service};
+use crate::error::{Error, ErrorKind, Fault, Result};
 pub use engine::{ContainerLimits, Engine};
+use memory::Memory;
 use plan::{Plan, Shown};
 use process::ContainerProcess;
 
@@ -48,6 +50,7 @@ pub struct DockerBackend {
     isolation: Isolation,
     shown: Vec<Shown>,
     limits: ContainerLimits,
+    memory: Memory,
     /// Whether jobs build an environment: what they are sent is large and lies on disk.
     builds: bool,
     own_processes: bool,
@@ -65,7 +68,7 @@ impl DockerBackend {
     /// # Errors
     /// The engine's; a sandbox that cannot be made inside.
     pub fn for_builds(engine: &Arc<Engine>, base: &str, limits: ContainerLimits) -> Result<Self> {
-        let mut backend = DockerBackend::new(engine, base, limits);
+        let mut backend = DockerBackend::new(engine, base, limits)?;
         backend.builds = true;
         backend.probed()
     }
@@ -81,7 +84,7 @@ impl DockerBackend {
         limits: ContainerLimits,
         restore: Restore,
     ) -> Result<Self> {
-        let mut backend = DockerBackend::new(engine, image, limits);
+        let mut backend = DockerBackend::new(engine, image, limits)?;
         backend.restore = Some(Mutex::new(restore));
         let places = Places::in_sandbox();
         backend.show(venv, &places.venv);
@@ -89,18 +92,23 @@ impl DockerBackend {
         backend.probed()
     }
 
-    fn new(engine: &Arc<Engine>, image: &str, limits: ContainerLimits) -> Self {
-        DockerBackend {
+    fn new(engine: &Arc<Engine>, image: &str, limits: ContainerLimits) -> Result<Self> {
+        let memory = Memory::of(engine)?;
+        Ok(DockerBackend {
             engine: Arc::clone(engine),
             image: RwLock::new(image.to_owned()),
             restore: None,
             places: Places::in_sandbox(),
-            isolation: Isolation { kind: engine.kind().to_owned(), missing: Vec::new() },
+            isolation: Isolation {
+                kind: engine.kind().to_owned(),
+                missing: memory.missing().into_iter().collect(),
+            },
             shown: Vec::new(),
             limits,
+            memory,
             builds: false,
             own_processes: true,
-        }
+        })
     }
 
     fn show(&mut self, host: &Path, inside: &Path) {
@@ -114,7 +122,7 @@ impl DockerBackend {
             Ok(done) if done.success() => return Ok(self),
             Ok(done) => return Err(no_sandbox(&done.stderr)),
             Err(error) if error.fault() != Fault::Harness => return Err(error),
-            Err(error) if !error.detail().is_some_and(|detail| detail.contains("/proc")) => {
+            Err(error) if error.kind() != Some(ErrorKind::NoProcessNamespace) => {
                 return Err(no_sandbox(error.detail().unwrap_or(&error.to_string())));
             }
             Err(_) => {}
@@ -169,7 +177,7 @@ impl DockerBackend {
             root: None,
             read_only: !self.builds,
             tmpfs: Vec::new(),
-            limits: self.limits,
+            limits: self.memory.bound(self.limits, job.limits),
             purpose: if self.builds { "build" } else { "test" },
         };
         ContainerProcess::start(&self.engine, &spec, self.plan(job), job)

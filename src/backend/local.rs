@@ -17,7 +17,7 @@ use super::retry;
 use super::sandbox::{self, Part, Plan};
 use super::service::{self, Serving};
 use super::{Backend, Finished, Isolation, Job, LONGEST_END, Places, Process, Tail};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, ErrorKind, Fault, Result};
 
 /// How often, and how long after one another, a sandbox is tried again that has met a limit on namespaces.
 const PROBES: u32 = 20;
@@ -138,7 +138,7 @@ impl LocalBackend {
         let mut result = self.probe_once();
         for _ in 0..PROBES {
             match &result {
-                Err(error) if error.detail().is_some_and(|detail| detail.contains(NO_MORE)) => {}
+                Err(error) if error.kind() == Some(ErrorKind::NoMoreNamespaces) => {}
                 _ => break,
             }
             std::thread::sleep(PAUSE);
@@ -149,13 +149,16 @@ impl LocalBackend {
 
     fn probe_once(&self) -> Result<()> {
         let job = Job { may_mount: true, ..Job::small(["/bin/true"]) };
-        let refused = match retry::run(self, &job, Duration::from_mins(2)) {
+        let (refused, kind) = match retry::run(self, &job, Duration::from_mins(2)) {
             Ok(finished) if finished.success() => return Ok(()),
-            Ok(finished) => finished.stderr,
-            Err(error) if error.fault() == Fault::Harness => error.detail().unwrap_or_default().to_owned(),
+            Ok(finished) => (finished.stderr, None),
+            Err(error) if error.fault() == Fault::Harness => {
+                (error.detail().unwrap_or_default().to_owned(), error.kind())
+            }
             Err(error) => return Err(error),
         };
         Err(Error::machine("this machine does not allow the sandbox that repositories run in")
+            .with_kind(kind)
             .with_detail(refused.trim().to_owned())
             .with_hint(
                 "gistmill needs user, mount, process and network namespaces: allow unprivileged user namespaces \
@@ -359,7 +362,10 @@ impl Process for LocalProcess {
         let (stdout, stderr) = (self.stdout.text(), self.stderr.text());
         let code = status.and_then(|status| status.code());
         if code == Some(sandbox::SETUP_FAILED) && stderr.contains(sandbox::TROUBLE) {
-            return Err(Error::harness("the sandbox could not be set up").with_detail(stderr));
+            let kind = stderr.contains(NO_MORE).then_some(ErrorKind::NoMoreNamespaces);
+            return Err(Error::harness("the sandbox could not be set up")
+                .with_kind(kind)
+                .with_detail(stderr));
         }
         Ok(Finished { code: code.filter(|code| *code < 128), timed_out: status.is_none(), stdout, stderr })
     }

@@ -47,6 +47,33 @@ pub fn compile(tooling: &Tooling, venv: &Path, tree: &Path) -> Attempt<()> {
     Ok(())
 }
 
+/// Files of a tree that pytest takes for tests unless it is told otherwise: paths below the root, as text.
+///
+/// # Errors
+/// IO errors.
+pub fn likely_tests(tree: &Path) -> Result<Vec<String>> {
+    let is_test = |name: &str| {
+        let stem = name.strip_suffix(".py").unwrap_or_default();
+        stem.starts_with("test_") || stem.ends_with("_test")
+    };
+    let entries = Folder::open(tree)?.walk()?.into_iter().filter(|entry| entry.kind == Kind::File);
+    let paths = entries.filter_map(|entry| entry.path.to_str().map(str::to_owned));
+    Ok(paths.filter(|path| is_test(path.rsplit('/').next().unwrap_or_default())).collect())
+}
+
+/// Removes what [`rewrite`] made.
+///
+/// # Errors
+/// IO errors.
+pub fn forget_tests(tree: &Path) -> Result<()> {
+    for entry in Folder::open(tree)?.walk()? {
+        if entry.kind == Kind::File && source_of(&entry.path).is_some() {
+            fs_err::remove_file(tree.join(&entry.path))?;
+        }
+    }
+    Ok(())
+}
+
 /// Compiles test files as pytest does, with their assertions rewritten, by the pytest of the environment. Nothing of the
 /// tree is run. What cannot be had is left to each run, which is slower and comes to the same.
 pub fn rewrite(tooling: &Tooling, venv: &Path, tree: &Path, files: &[String]) -> Result<()> {
@@ -116,6 +143,25 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn what_pytest_takes_for_tests_is_found_and_what_was_made_of_it_forgotten() {
+        let scratch = tempfile::tempdir().unwrap();
+        let tree = scratch.path();
+        fs_err::create_dir_all(tree.join("t/__pycache__")).unwrap();
+        let code = "t/__pycache__/test_a.cpython-312-pytest-9.0.2.pyc";
+        let plain = "t/__pycache__/test_a.cpython-312.pyc";
+        for name in ["test_top.py", "t/test_a.py", "t/b_test.py", "t/testing.py", "t/test_c.txt", code, plain]
+        {
+            fs_err::write(tree.join(name), "").unwrap();
+        }
+        symlink("test_a.py", tree.join("t/test_link.py")).unwrap();
+        let mut found = likely_tests(tree).unwrap();
+        found.sort();
+        assert_eq!(found, ["t/b_test.py", "t/test_a.py", "test_top.py"]);
+        forget_tests(tree).unwrap();
+        assert!(!tree.join(code).exists() && tree.join(plain).exists());
+    }
 
     #[test]
     fn only_byte_code_of_files_of_the_tree_is_taken() {

@@ -72,9 +72,6 @@ pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
     let chosen = trials.best()?;
     let undeclared = undeclared(chosen.report, &inputs.files, &mut notes)?;
     trials.install(&site, &chosen)?;
-    (inputs.progress)("compiling byte code");
-    byte_code::compile(&installer.tooling, &site.venv, &site.tree)?;
-    byte_code::rewrite(&installer.tooling, &site.venv, &site.tree, &chosen.report.files)?;
 
     notes.extend(fallbacks.left_out(chosen.plan));
     notes.extend(installer.notes());

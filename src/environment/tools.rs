@@ -114,7 +114,7 @@ impl Tools {
 
     /// Tools that need not exist, for tests with a scripted backend.
     #[cfg(test)]
-    pub(super) fn scripted(cache: &Cache, interpreters: Vec<Interpreter>) -> Self {
+    pub(crate) fn scripted(cache: &Cache, interpreters: Vec<Interpreter>) -> Self {
         let uv = Uv { executable: "/opt/scripted/uv".into(), version: "0.0.0".to_owned() };
         let variables =
             [("UV_DEFAULT_INDEX".to_owned(), "https://me:secret@index.example/simple".to_owned())];

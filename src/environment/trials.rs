@@ -8,7 +8,7 @@ use super::install::{Failure, Installer, StepError, Target, Wanted};
 use super::lock::Lock;
 use super::missing;
 use super::recipe::{Fallbacks, InstallPlan, Outcome};
-use super::{Candidate, GateReport};
+use super::{Candidate, GateReport, byte_code};
 use crate::error::{Error, Result};
 use crate::record::environment::TriedPlan;
 
@@ -30,6 +30,8 @@ pub struct Trials {
     tried: Vec<(InstallPlan, Outcome)>,
     /// What the virtual environment holds now.
     installed: Option<Lock>,
+    /// Whether what it holds has byte code.
+    is_compiled: bool,
     first_failure: Option<Failure>,
 }
 
@@ -88,9 +90,17 @@ impl Trials {
             return Ok((lock, report));
         }
         (site.inputs.progress)(&format!("installing {} distributions", lock.len()));
+        let is_first = self.collected().next().is_none();
         self.installed = None;
         site.install(&lock)?;
         self.installed = Some(lock.clone());
+        // Collecting imports much of it. The first plan that can be installed is mostly the one that is chosen; after
+        // that it is compiled once, at the end.
+        self.is_compiled = is_first;
+        if is_first {
+            site.compile()?;
+            site.rewrite(&byte_code::likely_tests(&site.tree)?)?;
+        }
         (site.inputs.progress)("collecting");
         let report = site.collect()?;
         Ok((lock, report))
@@ -120,15 +130,28 @@ impl Trials {
         })
     }
 
-    /// Installs the chosen plan, where something else was installed after it.
+    /// Installs the chosen plan, where something else was installed after it, with byte code.
     ///
     /// # Errors
     /// Those of the installation.
     pub fn install(&self, site: &Site<'_>, chosen: &Chosen<'_>) -> Result<()> {
-        if self.installed.as_ref() == Some(chosen.lock) {
+        let is_installed = self.installed.as_ref() == Some(chosen.lock);
+        if !is_installed {
+            site.install(chosen.lock)?;
+        }
+        let mut files = chosen.report.files.clone();
+        if is_installed && self.is_compiled {
+            let done = byte_code::likely_tests(&site.tree)?;
+            files.retain(|file| !done.contains(file));
+        } else {
+            // Another plan may have had another pytest.
+            byte_code::forget_tests(&site.tree)?;
+            site.compile()?;
+        }
+        if files.is_empty() {
             return Ok(());
         }
-        Ok(site.install(chosen.lock)?)
+        site.rewrite(&files)
     }
 
     /// All plans as they are published.
@@ -153,6 +176,16 @@ impl Site<'_> {
             path: self.own.is_none().then_some(self.source_root),
         };
         self.installer.install("installing the dependencies", lock, self.own, target)
+    }
+
+    fn compile(&self) -> Result<(), StepError> {
+        (self.inputs.progress)("compiling byte code");
+        byte_code::compile(&self.installer.tooling, &self.venv, &self.tree)
+    }
+
+    /// Compiles test files as pytest rewrites them.
+    fn rewrite(&self, files: &[String]) -> Result<()> {
+        byte_code::rewrite(&self.installer.tooling, &self.venv, &self.tree, files)
     }
 
     fn collect(&self) -> Result<GateReport> {

@@ -37,6 +37,8 @@ pub struct Door {
     wheels: Arc<dyn Wheels>,
     building: Vec<String>,
     listings: Once<(usize, String), Arc<Listing>>,
+    /// As uv gets them: it asks again in every job.
+    pages: Once<(usize, String), Arc<Vec<u8>>>,
     /// By the hash of the source distribution.
     built: Once<String, Result<WheelFile, String>>,
     direct: Mutex<BTreeMap<(String, String), PathBuf>>,
@@ -59,6 +61,7 @@ impl Door {
             wheels,
             building: Vec::new(),
             listings: Once::default(),
+            pages: Once::default(),
             built: Once::default(),
             direct: Mutex::default(),
             asked: Mutex::default(),
@@ -137,8 +140,11 @@ impl Door {
 
     fn page(&self, number: usize, project: &str) -> Result<Reply, Problem> {
         let listing = self.listing(number, project)?;
-        let page = listing.page(project, &format!("/{number}/files/{project}"));
-        page.map(|page| Reply::bytes(200, PAGE, page)).map_err(|error| Problem::Trouble(error.to_string()))
+        let page = self.pages.get((number, project.to_owned()), || {
+            let page = listing.page(project, &format!("/{number}/files/{project}"));
+            page.map(Arc::new).map_err(|error| Problem::Trouble(error.to_string()))
+        })?;
+        Ok(Reply::bytes(200, PAGE, page.to_vec()))
     }
 
     fn listing(&self, number: usize, project: &str) -> Result<Arc<Listing>, Problem> {

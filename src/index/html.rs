@@ -22,7 +22,7 @@ pub(super) fn files(body: &[u8], base: &Url) -> Result<Vec<File>, String> {
         .find(|tag| named(tag, b"base"))
         .and_then(|tag| base.join(&attribute(tag, "href")?).ok())
         .unwrap_or_else(|| base.clone());
-    Ok(bounded(tags().filter(|tag| named(tag, b"a")).filter_map(|tag| file(tag, &base))))
+    Ok(bounded(tags().filter(|tag| named(tag, b"a")).filter_map(|tag| file(tag, &base))).collect())
 }
 
 fn file(tag: &HTMLTag<'_>, base: &Url) -> Option<File> {

@@ -148,7 +148,6 @@ impl Entry {
                 Yanked::Yes => Some(true.into()),
                 Yanked::Because(reason) => Some(reason.as_str().into()),
             },
-            upload_time: file.uploaded.map(|moment| moment.to_string()),
             // That of a wheel which the index has none of is taken out of the wheel.
             core_metadata: self.what != What::Source,
         }
@@ -166,8 +165,6 @@ struct Shown<'a> {
     requires_python: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     yanked: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    upload_time: Option<String>,
     core_metadata: bool,
 }
 
@@ -283,7 +280,7 @@ mod tests {
         let url = format!("/7/files/foo-bar/{key}/foo_bar-1-py30-none-any.whl");
         let expected = json!({
             "filename": "foo_bar-1-py30-none-any.whl", "url": url, "hashes": {"sha256": key},
-            "requires-python": ">=3.6,<\"4", "upload-time": "2024-01-01T00:00:00Z", "core-metadata": true,
+            "requires-python": ">=3.6,<\"4", "core-metadata": true,
         });
         assert_eq!(page["files"][0], expected);
         assert!(listing.find(&key, "foo_bar-1-py30-none-any.whl").is_some());

@@ -2,6 +2,7 @@
 //!
 //! A page is hostile. What cannot be a file is left out, as uv does; a page that is no page is an error.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -100,21 +101,22 @@ impl Page {
 }
 
 #[derive(Deserialize)]
-struct JsonPage<'a> {
-    #[serde(borrow)]
-    files: Vec<&'a RawValue>,
+struct JsonPage<F> {
+    files: Vec<F>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct JsonFile {
+struct JsonFile<'a> {
     filename: String,
-    url: String,
+    #[serde(borrow)]
+    url: Cow<'a, str>,
     #[serde(default)]
     hashes: BTreeMap<String, String>,
     requires_python: Option<String>,
     yanked: Option<JsonYanked>,
-    upload_time: Option<String>,
+    #[serde(borrow)]
+    upload_time: Option<Cow<'a, str>>,
     core_metadata: Option<JsonMetadata>,
     dist_info_metadata: Option<JsonMetadata>,
     data_dist_info_metadata: Option<JsonMetadata>,
@@ -135,13 +137,17 @@ enum JsonMetadata {
 }
 
 fn json(body: &[u8], base: &Url) -> Result<Vec<File>, String> {
-    let page: JsonPage = serde_json::from_slice(body)
+    if let Ok(page) = serde_json::from_slice::<JsonPage<JsonFile<'_>>>(body) {
+        return Ok(bounded(page.files).filter_map(|file| json_file(file, base)).collect());
+    }
+    // One that cannot be read does not hide the others.
+    let page: JsonPage<&RawValue> = serde_json::from_slice(body)
         .map_err(|error| format!("the index answers with JSON that is no page of files ({error})"))?;
-    let files = page.files.iter().take(MOST_FILES);
-    Ok(files.filter_map(|raw| json_file(serde_json::from_str(raw.get()).ok()?, base)).collect())
+    let files = bounded(page.files).filter_map(|raw| serde_json::from_str(raw.get()).ok());
+    Ok(files.filter_map(|file| json_file(file, base)).collect())
 }
 
-fn json_file(file: JsonFile, base: &Url) -> Option<File> {
+fn json_file(file: JsonFile<'_>, base: &Url) -> Option<File> {
     let metadata = file.core_metadata.or(file.dist_info_metadata).or(file.data_dist_info_metadata);
     let url = file_url(base, &file.url)?;
     is_safe(&file.filename).then(|| File {
@@ -222,8 +228,8 @@ pub(super) fn percent_decoded(text: &str) -> Option<String> {
 }
 
 /// At most so many files of a page are looked at.
-pub(super) fn bounded<T>(files: impl Iterator<Item = T>) -> Vec<T> {
-    files.take(MOST_FILES).collect()
+pub(super) fn bounded<T>(files: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
+    files.into_iter().take(MOST_FILES)
 }
 
 #[cfg(test)]

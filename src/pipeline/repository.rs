@@ -10,10 +10,12 @@ use crate::error::{Error, Result};
 use crate::family::Family;
 use crate::family::sample::{self, Choice};
 use crate::record::collected::shell_quote;
+use crate::record::environment::Built;
 use crate::record::evidence::{GroupEvidence, RepositoryEvidence};
 use crate::record::id::InstanceId;
 use crate::record::instance::Contribution;
 use crate::record::outcome::Method;
+use crate::record::source::Pinned;
 use crate::record::trace::{Traced, is_test_path, test_roots};
 use crate::record::verdict::Verdict;
 use crate::rules::{Applied, Subject as RuleSubject};
@@ -66,6 +68,13 @@ impl<'a> Repository<'a> {
         if until == Stage::Environment {
             return Ok(None);
         }
+        self.stages_of_tests(pinned, built)
+    }
+
+    /// The stages that run tests.
+    pub(super) fn stages_of_tests(&mut self, pinned: Pinned, built: Built) -> Result<Option<Contribution>> {
+        let until = self.pipeline.request.until;
+        let preparation = Preparation { pipeline: self.pipeline, repo: self.repo };
         self.stage = Stage::Collect;
         let prepared = preparation.collect(pinned, built)?;
         if until == Stage::Collect {

@@ -290,7 +290,7 @@ mod tests {
             assert!(told.len() < 300, "{told}");
         }
         let told = Attempted { report: None, ..attempted() }.read().expect_err("no text");
-        assert!(told.contains("no text"), "{told}");
+        assert!(told.contains("not text"), "{told}");
     }
 
     fn attempted() -> Attempted {

@@ -86,6 +86,8 @@ fn count(parsed: Parsed<'_>, body: &[Stmt], ran: &dyn Fn(u32, u32) -> bool, rate
         }
     }
     for statement in body {
-        tree::bodies(statement).into_iter().for_each(|body| count(parsed, body, ran, rate));
+        for body in tree::bodies(statement) {
+            count(parsed, body, ran, rate);
+        }
     }
 }

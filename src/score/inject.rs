@@ -75,7 +75,10 @@ impl Evaluated {
 struct Original {
     name: TestName,
     lines: Vec<TestLine>,
+    /// Names that may stand for another one, by imports of the module or of the test.
     renamed: BTreeMap<String, String>,
+    /// Those by imports of the module alone; those of the test become assignments.
+    of_module: BTreeMap<String, String>,
 }
 
 /// Puts the original test into a submission.
@@ -117,29 +120,42 @@ fn read_original(source: Parsed<'_>, path: &str, test: &TestName, modules: &Modu
     };
     let locals = locate::local_names(function);
     let bindings = Bindings::of_file(modules, path, source.body).without(&locals);
-    let mut renamed = BTreeMap::new();
-    own_aliases(source.body, &bindings, &mut renamed);
     let bound = locate::bound_names(source.body);
     // A name that is also something else in this file cannot stand for the alias.
-    renamed.retain(|local, name| !locals.contains(local) && !locals.contains(name) && !bound.contains(name));
+    let is_free = |name: &str| !locals.contains(name);
+    let mut of_module = own_aliases(source.body, &bindings);
+    of_module.retain(|local, name| is_free(local) && is_free(name) && !bound.contains(name));
+    let mut renamed = own_aliases(&function.body, &bindings);
+    renamed.retain(|local, name| is_free(local) && is_free(name) && !bound.contains(name));
+    renamed.extend(of_module.clone());
     let lines = lines_of(definition, Reading { bindings: &bindings, renamed: &renamed }, Purpose::Equality);
-    Some(Original { name, lines, renamed })
+    Some(Original { name, lines, renamed, of_module })
 }
 
-/// Local name → name, of every `from repository import name as local`.
-fn own_aliases(body: &[Stmt], bindings: &Bindings<'_>, found: &mut BTreeMap<String, String>) {
+/// Local name → name, of every `from repository import name as local` outside functions and classes within the body.
+fn own_aliases(body: &[Stmt], bindings: &Bindings<'_>) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
     for statement in body {
-        if let Stmt::ImportFrom(import) = statement {
-            for alias in import.names.iter().filter(|alias| bindings.is_own_from(import, alias.name.as_str()))
-            {
-                let Some(local) = &alias.asname else { continue };
-                if local.as_str() != alias.name.as_str() && bindings.module(local.as_str()).is_none() {
-                    found.insert(local.to_string(), alias.name.to_string());
+        match statement {
+            Stmt::FunctionDef(_) | Stmt::ClassDef(_) => {}
+            Stmt::ImportFrom(import) => {
+                for alias in
+                    import.names.iter().filter(|alias| bindings.is_own_from(import, alias.name.as_str()))
+                {
+                    let Some(local) = &alias.asname else { continue };
+                    if local.as_str() != alias.name.as_str() && bindings.module(local.as_str()).is_none() {
+                        found.insert(local.to_string(), alias.name.to_string());
+                    }
+                }
+            }
+            _ => {
+                for body in tree::bodies(statement) {
+                    found.extend(own_aliases(body, bindings));
                 }
             }
         }
-        tree::bodies(statement).into_iter().for_each(|body| own_aliases(body, bindings, found));
     }
+    found
 }
 
 enum State {
@@ -188,7 +204,7 @@ fn adjusted(
     let bindings = Bindings::of_file(modules, path, source.body).without(&locate::local_names(function));
     let mut adjust = Adjust {
         bindings: &bindings,
-        renamed: &original.renamed,
+        renamed: &original.of_module,
         bound,
         edits: Vec::new(),
         texts: Vec::new(),

@@ -135,7 +135,9 @@ impl<'m> Bindings<'m> {
                         .extend(self.of_from(import).into_iter().map(|(name, module)| (depth, name, module)));
                 }
                 _ => {
-                    tree::bodies(statement).into_iter().for_each(|body| self.collect(body, depth + 1, found))
+                    for body in tree::bodies(statement) {
+                        self.collect(body, depth + 1, found);
+                    }
                 }
             }
         }
@@ -144,13 +146,11 @@ impl<'m> Bindings<'m> {
     fn of_import<'a>(&'a self, import: &'a StmtImport) -> impl Iterator<Item = (String, String)> + 'a {
         import.names.iter().filter_map(|alias| {
             let dotted = alias.name.as_str();
-            match &alias.asname {
-                Some(name) => self.modules.contains(dotted).then(|| (name.to_string(), dotted.to_owned())),
-                None => {
-                    let root = dotted.split('.').next().unwrap_or(dotted);
-                    self.modules.contains(root).then(|| (root.to_owned(), root.to_owned()))
-                }
+            if let Some(name) = &alias.asname {
+                return self.modules.contains(dotted).then(|| (name.to_string(), dotted.to_owned()));
             }
+            let root = dotted.split('.').next().unwrap_or(dotted);
+            self.modules.contains(root).then(|| (root.to_owned(), root.to_owned()))
         })
     }
 

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use ruff_python_ast::{Alias, ElifElseClause, ExceptHandler, Stmt, StmtFunctionDef, StmtIf, StmtTry};
+use ruff_python_ast::{
+    Alias, ElifElseClause, ExceptHandler, Identifier, Stmt, StmtFunctionDef, StmtIf, StmtTry,
+};
 use serde::{Deserialize, Serialize};
 
 use super::keys::{Key, Part, Reading};
@@ -58,7 +60,7 @@ impl Reader<'_> {
                 Stmt::If(branch) => self.branches(branch, depth),
                 Stmt::Try(attempt) => self.attempt(attempt, depth),
                 Stmt::For(_) | Stmt::While(_) | Stmt::With(_) | Stmt::Match(_) => {
-                    self.compound(statement, depth)
+                    self.compound(statement, depth);
                 }
                 _ => self.push(depth, &[Part::Text("statement"), Part::Statement(statement)]),
             }
@@ -91,7 +93,7 @@ impl Reader<'_> {
                 names.map(|alias| (None, alias)).collect()
             }
             Stmt::ImportFrom(import) => {
-                let module = import.module.as_ref().map(|module| module.as_str());
+                let module = import.module.as_ref().map(Identifier::as_str);
                 let names =
                     import.names.iter().filter(|alias| !bindings.is_own_from(import, alias.name.as_str()));
                 names.map(|alias| (module, alias)).collect()
@@ -99,7 +101,7 @@ impl Reader<'_> {
             _ => Vec::new(),
         };
         for (module, alias) in foreign {
-            let local = alias.asname.as_ref().map(|name| name.as_str());
+            let local = alias.asname.as_ref().map(Identifier::as_str);
             let name = Part::Text(alias.name.as_str());
             self.push(depth, &[Part::Text("import"), Part::text(module), name, Part::text(local)]);
         }
@@ -137,7 +139,7 @@ impl Reader<'_> {
         self.word(depth, if attempt.is_star { "try*" } else { "try" });
         self.body(&attempt.body, depth + 1);
         for ExceptHandler::ExceptHandler(handler) in &attempt.handlers {
-            let name = handler.name.as_ref().map(|name| name.as_str());
+            let name = handler.name.as_ref().map(Identifier::as_str);
             let caught = Part::expression(handler.type_.as_deref());
             self.push(depth, &[Part::Text("except"), caught, Part::text(name)]);
             self.body(&handler.body, depth + 1);

@@ -66,9 +66,17 @@ pub fn keyword_start(statement: &Stmt) -> TextSize {
 pub fn header_end(statement: &Stmt) -> TextSize {
     match statement {
         Stmt::FunctionDef(function) => {
-            function.returns.as_ref().map_or_else(|| function.parameters.end(), |returns| returns.end())
+            let parameters = function.parameters.iter().map(|parameter| parameter.end());
+            let all = parameters.chain(function.returns.as_ref().map(|returns| returns.end()));
+            all.max().unwrap_or(function.name.end())
         }
-        Stmt::ClassDef(class) => class.arguments.as_ref().map_or_else(|| class.name.end(), |one| one.end()),
+        Stmt::ClassDef(class) => {
+            let arguments = class.arguments.iter().flat_map(|arguments| {
+                let keywords = arguments.keywords.iter().map(Ranged::end);
+                arguments.args.iter().map(Ranged::end).chain(keywords)
+            });
+            arguments.max().unwrap_or(class.name.end())
+        }
         Stmt::For(each) => each.iter.end(),
         Stmt::While(each) => each.test.end(),
         Stmt::With(with) => with.items.last().map_or_else(|| with.start(), Ranged::end),

@@ -1,5 +1,8 @@
 //! Makes the attempts that decisions ask for and writes them down.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

@@ -23,7 +23,7 @@ impl Lock {
     pub fn take(directory: &Path) -> Result<Self> {
         let folder = directory.parent().unwrap_or(Path::new("."));
         fs_err::create_dir_all(folder)
-            .map_err(|error| Error::from(error).with_hint("choose another folder with --output"))?;
+            .map_err(|error| Error::from(error).with_hint("choose another place with --output"))?;
         let name = directory.file_name().unwrap_or_default().to_string_lossy();
         Self::try_file(&folder.join(format!(".{name}.lock")))?.ok_or_else(|| {
             Error::usage(format!("another build is writing {}", directory.display()))

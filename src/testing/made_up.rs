@@ -79,7 +79,8 @@ fn capabilities() -> Capabilities {
     }
 }
 
-fn config() -> Config {
+/// A configuration without repositories.
+pub fn config() -> Config {
     Config {
         dataset: Dataset {
             name: "made-up".into(),
@@ -193,7 +194,8 @@ fn difference(size: usize) -> Vec<ParityDifference> {
     if size > 3 { vec![one] } else { vec![] }
 }
 
-fn pinned(slug: &RepoSlug, commit: &str) -> Pinned {
+/// A source that lies nowhere.
+pub fn pinned(slug: &RepoSlug, commit: &str) -> Pinned {
     Pinned {
         slug: slug.clone(),
         origin: Origin::Git { url: format!("https://example.org/{slug}") },
@@ -208,7 +210,8 @@ fn pinned(slug: &RepoSlug, commit: &str) -> Pinned {
     }
 }
 
-fn built(slug: &RepoSlug, folder: &Path) -> Built {
+/// An environment with its recipe below `folder`.
+pub fn built(slug: &RepoSlug, folder: &Path) -> Built {
     let recipe_dir = folder.join(slug.file_name());
     fs_err::create_dir_all(&recipe_dir).unwrap();
     fs_err::write(recipe_dir.join("requirements.lock"), "pytest==8.4.2 --hash=sha256:00\n").unwrap();

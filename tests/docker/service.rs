@@ -158,14 +158,21 @@ pub fn what_is_too_large_is_not_sent_back() {
         job.mounts.push(Mount::Writable { host: data.clone(), inside: "/data".into() });
         backend.start(&job).and_then(|process| process.wait(LIMIT))
     };
-    let hole = "import os; os.mkdir('/data/a'); os.truncate(os.open('/data/a/b', os.O_CREAT | os.O_RDWR), 100 << 30)";
-    let started = std::time::Instant::now();
-    let error = leave(hole).expect_err("is refused");
-    assert!(started.elapsed() < LIMIT / 2, "bytes of the hole were sent");
-    assert!(error.to_string().contains("what a job left"), "{error:?}");
-    assert!(error.detail().unwrap_or_default().contains("more than 32 GiB"), "{error:?}");
-    assert_eq!(std::fs::read_to_string(data.join("before")).expect("is there"), "before");
-    assert!(!data.join("a").exists());
+    let hole = |gibibytes: u64| {
+        leave(&format!(
+            "import os; os.mkdir('/data/a'); f = os.open('/data/a/b', os.O_CREAT | os.O_RDWR)\n\
+             os.pwrite(f, b'x', 1 << 20); os.truncate(f, {gibibytes} << 30)"
+        ))
+    };
+    for (gibibytes, words) in [(100, "more than 32 GiB"), (6, "holes of more than 1 GiB")] {
+        let started = std::time::Instant::now();
+        let error = hole(gibibytes).expect_err("is refused");
+        assert!(started.elapsed() < LIMIT / 2, "bytes of the hole were sent");
+        assert!(error.to_string().contains("what a job left"), "{error:?}");
+        assert!(error.detail().unwrap_or_default().contains(words), "{error:?}");
+        assert_eq!(std::fs::read_to_string(data.join("before")).expect("is there"), "before");
+        assert!(!data.join("a").exists());
+    }
     // Another name of a file is no further bytes.
     let linked = "import os; os.truncate(os.open('/data/b', os.O_CREAT | os.O_RDWR), 64 << 20)\n\
                   for n in range(600): os.link('/data/b', '/data/b%d' % n)";

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use gistmill::score::{self, Corpus, File, Injection, Modules, NotInjected, Ratio, TestName, Unreadable};
+use gistmill::score::{
+    self, Corpus, Detail, ErrorClass, Facts, File, Injection, Modules, NotInjected, Ratio, Scenery, TestName,
+    Unreadable,
+};
 use libtest_mimic::{Failed, Trial};
 use serde::Deserialize;
 
@@ -19,6 +22,7 @@ struct Examples {
     execution: Vec<Execution>,
     f1: Vec<F1>,
     injection: Vec<Injected>,
+    runs: Vec<WholeRun>,
 }
 
 #[derive(Deserialize)]
@@ -50,7 +54,8 @@ struct F1 {
     name: String,
     test: String,
     text: String,
-    f1: f64,
+    #[serde(rename = "f1")]
+    value: f64,
 }
 
 #[derive(Deserialize)]
@@ -60,6 +65,19 @@ struct Injected {
     text: String,
     result: String,
     contains: Option<String>,
+}
+
+/// A submission from its text to its verdict; the verdict of those that are not `is_static` needs a sandbox.
+#[derive(Deserialize)]
+struct WholeRun {
+    name: String,
+    test: String,
+    text: Option<String>,
+    #[serde(rename = "static")]
+    is_static: bool,
+    class: Option<ErrorClass>,
+    detail: Option<Detail>,
+    injection: Option<Injection>,
 }
 
 /// The repository of the examples.
@@ -78,7 +96,7 @@ impl Repository {
             examples.files.iter().map(|file| File { path: &file.path, text: &file.text }).collect();
         let corpus = Corpus::of(&files, modules.clone());
         assert!(corpus.unread().is_empty());
-        Repository { modules, corpus, examples }
+        Repository { examples, modules, corpus }
     }
 
     fn original(&self) -> File<'_> {
@@ -108,6 +126,7 @@ pub fn trials() -> Vec<Trial> {
     each!(execution, execution);
     each!(f1, f1);
     each!(injection, injection);
+    each!(runs, what_the_text_decides);
     trials.push(Trial::test("existence: E33 a syntax error is told with its line", move || {
         let refused = repository.corpus.line_existence("x = 1\ndef f(:\n");
         match refused {
@@ -143,7 +162,7 @@ fn f1(repository: &Repository, example: &F1) -> Result<(), Failed> {
     let text = repository.text(&example.text);
     let got = score::test_overlap(&text, repository.original(), &test, &repository.modules);
     let overlap = got.map_err(|why| format!("{why:?}"))?.ok_or("the original does not define the test")?;
-    agree("F1", format!("{:.4}", overlap.f1()), format!("{:.4}", example.f1))
+    agree("F1", format!("{:.4}", overlap.f1()), format!("{:.4}", example.value))
 }
 
 fn injection(repository: &Repository, example: &Injected) -> Result<(), Failed> {
@@ -169,4 +188,33 @@ fn injection(repository: &Repository, example: &Injected) -> Result<(), Failed> 
     let sabotaged = score::sabotage(&evaluated).ok_or("no place for the sabotage")?;
     agree("a sabotaged test", score::line_execution(&sabotaged, &BTreeSet::new()).is_ok(), true)?;
     agree("raises", sabotaged.matches("raise AssertionError('gistmill')").count(), 1)
+}
+
+/// Where a text alone decides, the whole verdict; else that it does not, and what was done to the test.
+fn what_the_text_decides(repository: &Repository, example: &WholeRun) -> Result<(), Failed> {
+    let Ok(test) = example.test.parse::<TestName>();
+    let (facts, injection) = match &example.text {
+        None => (Facts::NoFile, None),
+        Some(text) => {
+            let text = repository.text(text);
+            match score::inject(&text, repository.original(), &test, &repository.modules) {
+                Err(NotInjected::Missing) => (Facts::NoTest, None),
+                Err(_) => (Facts::Unparsable, None),
+                Ok(evaluated) => {
+                    let (modules, hidden) = (&repository.modules, &BTreeSet::new());
+                    let scenery = Scenery { modules, test: &test, root: "/testbed", hidden };
+                    let findings = score::findings(&text, scenery).map_err(|why| format!("{why:?}"))?;
+                    (Facts::Read { findings, run: None }, Some(evaluated.injection))
+                }
+            }
+        }
+    };
+    let verdict = score::judge(&facts, &BTreeSet::new());
+    if !example.is_static {
+        agree("what the text alone decides", verdict.class, None)?;
+        return example.injection.map_or(Ok(()), |expected| agree("injection", injection, Some(expected)));
+    }
+    agree("fidelity", verdict.fidelity, Some(false))?;
+    agree("class", verdict.class, example.class)?;
+    agree("detail", verdict.detail, example.detail)
 }

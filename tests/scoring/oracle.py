@@ -578,9 +578,12 @@ def local_names(node):
 
 
 def repository_froms(tree, names):
-    """Local name -> original name, for `from <repository> import original as local`."""
-    out = {}
-    for node in ast.walk(tree):
+    """Local name -> original name, for `from <repository> import original as local` in this scope."""
+    out, left = {}, list(tree.body)
+    while left:
+        node = left.pop(0)
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            left += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
         if isinstance(node, ast.ImportFrom):
             for a in node.names:
                 if names.is_own(node, a) and a.asname and a.asname != a.name and names.absolute(node) + "." + a.name not in names.modules:
@@ -647,7 +650,9 @@ def inject(gist, original, chain, modules):
     mine.alias = {m: m for m in modules if "." not in m and m not in local_names(node)}
     locals_ = local_names(test)
     theirs.alias = {k: v for k, v in theirs.alias.items() if k not in locals_}
-    renamed = {k: v for k, v in repository_froms(source, theirs).items() if k not in locals_}
+    of_module = {k: v for k, v in repository_froms(source, theirs).items() if k not in locals_}
+    renamed = {k: v for k, v in repository_froms(test, theirs).items() if k not in locals_}
+    renamed.update(of_module)
     taken = bound_names(source) | locals_
     renamed = {k: v for k, v in renamed.items() if v not in taken}
     own_renamed = {k: v for k, v in renamed.items() if k not in local_names(node)}
@@ -688,7 +693,7 @@ def inject(gist, original, chain, modules):
             self.generic_visit(attribute)
 
         def visit_Name(self, n):
-            new = renamed.get(n.id)
+            new = of_module.get(n.id) if n.id in renamed else None
             if new and n.id not in bound and new in bound:
                 edits.append((offset(n.lineno, n.col_offset), offset(n.end_lineno, n.end_col_offset), new.encode()))
 

@@ -108,7 +108,7 @@ fn a_directory_without_git_is_taken_without_junk() {
     assert_eq!(pinned.commit, format!("sha256:{}", pinned.tree_sha256));
     assert_eq!(desk.pin(path_spec(&path, None, false)).unwrap(), pinned);
     let error = desk.pin(path_spec(&path, Some(&"1".repeat(40)), false)).unwrap_err();
-    assert!(error.to_string().contains("is no git repository"), "{error}");
+    assert!(error.to_string().contains("is not a git repository"), "{error}");
     let error = desk.pin(path_spec(&desk.path("nowhere"), None, false)).unwrap_err();
     assert!(error.to_string().contains("nowhere"), "{error}");
     std::fs::create_dir(desk.path("empty")).unwrap();

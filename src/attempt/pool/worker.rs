@@ -88,6 +88,7 @@ impl<'a> Worker<'a> {
         let signal = self.runner.as_mut().filter(|_| self.running).and_then(Runner::ended_by);
         self.forget_runner();
         if error.fault() == Fault::Interrupted {
+            self.tell(Event::Broken(error))?;
             return Err(Abandoned);
         }
         let harness = error.fault() == Fault::Harness;

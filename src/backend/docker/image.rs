@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::archive::{self, Layers};
 use super::engine::{ContainerLimits, Engine, LABEL, Spec, labels};
-use super::plain;
+use super::one_shot;
 use crate::error::{Error, Fault, Result};
 use crate::record::id::hash_parts;
 use crate::redact::Hosts;
@@ -172,7 +172,7 @@ fn missing(engine: &Engine, name: &str, id: &str) -> Result<Vec<String>> {
         limits: ContainerLimits::default(),
         purpose: "look",
     };
-    let done = plain::run(engine, &spec, b"", LOOK_LIMIT)?;
+    let done = one_shot::run(engine, &spec, b"", LOOK_LIMIT)?;
     if done.code != Some(0) {
         return Err(Error::machine(format!("the base image {name} has no shell that works"))
             .with_detail(done.stderr)
@@ -213,7 +213,7 @@ fn install(
     });
     let told = serde_json::to_vec(&told)
         .map_err(|error| Error::internal("cannot encode a list of packages").with_source(error))?;
-    let (done, container) = plain::run_and_keep(engine, &spec, &told, INSTALL_LIMIT)?;
+    let (done, container) = one_shot::run_and_keep(engine, &spec, &told, INSTALL_LIMIT)?;
     let config = named.config.clone().unwrap_or_default();
     let committed = if done.code == Some(0) {
         let (repo, tag) = tag.split_once(':').unwrap_or((tag, "latest"));

@@ -137,9 +137,32 @@ def unpack(folder):
     os.close(said)
 
 
+# Bytes of holes that are sent: an archive holds them as zeros, which cost the job nothing and everybody else their time.
+MOST_HOLES = 1 << 30
+
+
+def holes(path, size):
+    """Bytes of a file that nobody has written, as far as that is more than may be sent."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        found = place = 0
+        while place < size and found <= MOST_HOLES:
+            try:
+                data = os.lseek(descriptor, place, os.SEEK_DATA)
+            except OSError as error:
+                if error.errno != errno.ENXIO:
+                    raise
+                data = size
+            found += data - place
+            place = os.lseek(descriptor, data, os.SEEK_HOLE) if data < size else size
+        return found
+    finally:
+        os.close(descriptor)
+
+
 def measure(names, most):
-    """Refuse what is larger than may be sent. The holes of a file count: an archive holds them as zeros."""
-    total, waiting, linked = 0, list(names), set()
+    """Refuse what is larger than may be sent; the holes of a file count."""
+    total, unwritten, waiting, linked = 0, 0, list(names), set()
     while waiting:
         path = waiting.pop()
         status = os.lstat(path)
@@ -147,10 +170,14 @@ def measure(names, most):
             waiting.extend(path + "/" + name for name in os.listdir(path))
         elif stat.S_ISREG(status.st_mode) and status.st_ino not in linked:
             total += status.st_size
+            if status.st_blocks * 512 < status.st_size:
+                unwritten += holes(path, status.st_size)
             if status.st_nlink > 1:
                 linked.add(status.st_ino)
         if total > most:
             raise Trouble("the job left more than %d GiB" % (most >> 30))
+        if unwritten > MOST_HOLES:
+            raise Trouble("the job left holes of more than %d GiB in its files" % (MOST_HOLES >> 30))
 
 
 def send_back(folder, names, most):

@@ -15,8 +15,7 @@ use super::plan::{self, MOST_LEFT, Plan, Sent};
 use super::relay::Relay;
 use super::unpack::unpack;
 use crate::backend::{Finished, Job, LONGEST_END, Process, Tail, sandbox};
-use crate::error::says_disk_is_full;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result, says_disk_is_full};
 
 /// How long what a job left may take to come back once its driver has closed the channel.
 const LAST_WORDS: Duration = Duration::from_mins(5);
@@ -256,7 +255,10 @@ fn not_set_up(trouble: &str) -> Error {
     if trouble.contains("the job left") {
         return Error::harness("what a job left cannot be taken").with_detail(trouble.to_owned());
     }
-    Error::harness("the sandbox in the container could not be set up").with_detail(trouble.to_owned())
+    let kind = trouble.contains("/proc").then_some(ErrorKind::NoProcessNamespace);
+    Error::harness("the sandbox in the container could not be set up")
+        .with_kind(kind)
+        .with_detail(trouble.to_owned())
 }
 
 impl Process for ContainerProcess {

@@ -1,0 +1,429 @@
+//! Whole runs of the pool over a scripted repository: what comes out, and how many runners it takes.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::attempt::lab::Lab;
+use crate::attempt::tasks;
+use crate::error::Fault;
+use crate::runner::protocol::{ProcessExit, TraceMode};
+use crate::testing::backend::FakeBackend;
+use crate::testing::lab::lab;
+use crate::testing::script::{Act, FakeFile, FakeGroup, Opening, Start};
+
+/// Exit codes of an interpreter that was killed or stopped, lost a request, or failed by itself.
+const KILLED: i32 = 128 + 9;
+const STOPPED: i32 = 128 + 19;
+const LOST_REQUEST: i32 = 71;
+const FAILED: i32 = 70;
+
+/// A scripted repository, and where its attempts are made.
+struct Bench {
+    backend: FakeBackend,
+    groups: Vec<Group>,
+    lab: Lab,
+    _folder: tempfile::TempDir,
+}
+
+/// What came of a run.
+struct Came {
+    /// A word for every event, in the order of groups.
+    events: Vec<String>,
+    /// What groups printed outside of their cases, or why they are not available.
+    texts: Vec<String>,
+    error: Option<Error>,
+    runners: usize,
+}
+
+impl Bench {
+    fn new(backend: FakeBackend) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (groups, lab) = (backend.groups(), lab(&backend, folder.path()));
+        Bench { backend, groups, lab, _folder: folder }
+    }
+
+    fn run(&self, tasks: Vec<Task>, each: impl FnMut(Event) -> Result<()>) -> Result<()> {
+        self.lab.pool(&self.groups, &self.lab.base()).run(tasks, each)
+    }
+
+    fn tasks(&self, round: u32, repeat: u32) -> Vec<Task> {
+        let wanted: Vec<(usize, u32)> = (0..self.groups.len()).map(|group| (group, repeat)).collect();
+        tasks(&self.groups, &wanted, &BTreeMap::new(), round, TraceMode::Off, 1)
+    }
+
+    fn word(&self, event: &Event) -> (usize, String, String) {
+        match event {
+            Event::Broken(error) => (usize::MAX, format!("broken: {error}"), String::new()),
+            Event::Unavailable { group, text, .. } => {
+                (*group, format!("{} unavailable", self.groups[*group].function), text.clone())
+            }
+            Event::Attempt { group, done, .. } => {
+                let how = match (&done.exit, done.cases.first()) {
+                    (ProcessExit::Finished, Some(case)) => case.outcome.as_str().to_owned() + &case.stdout,
+                    (ProcessExit::Signaled { signal }, _) => format!("signal {signal}"),
+                    (ProcessExit::TimedOut { .. }, _) => "late".to_owned(),
+                    (other, _) => format!("{other:?}").to_lowercase(),
+                };
+                (*group, format!("{} {how}", self.groups[*group].function), done.raw_output.clone())
+            }
+        }
+    }
+
+    /// Makes so many attempts of every group.
+    fn all(&self, repeat: u32) -> Came {
+        let mut told = Vec::new();
+        let result = self.run(self.tasks(0, repeat), |event| {
+            told.push(self.word(&event));
+            Ok(())
+        });
+        told.sort_by_key(|(group, ..)| *group);
+        let (events, texts) = told.into_iter().map(|(_, event, text)| (event, text)).unzip();
+        Came { events, texts, error: result.err(), runners: self.backend.runners() }
+    }
+}
+
+fn one(group: FakeGroup) -> FakeBackend {
+    FakeBackend::new([FakeFile::new("test_a.py", [group])])
+}
+
+/// One file with a group before and one after the one in question; those pass.
+fn among(group: FakeGroup) -> FakeBackend {
+    let groups = [FakeGroup::passing("test_1"), group, FakeGroup::passing("test_3")];
+    FakeBackend::new([FakeFile::new("tests/test_a.py", groups)])
+}
+
+fn group(times: usize, act: Act) -> FakeGroup {
+    FakeGroup::passing("test_2").first(times, act)
+}
+
+/// What comes of one attempt of each group of `among`, where the others pass.
+fn others_pass(name: &str, backend: FakeBackend, events: &[&str], runners: usize) -> Came {
+    let came = Bench::new(backend).all(1);
+    let mut expected = vec!["test_1 passed"];
+    expected.extend(events);
+    expected.push("test_3 passed");
+    assert_eq!(came.events, expected, "{name}");
+    assert_eq!(came.runners, runners, "{name}: runners");
+    assert!(came.error.is_none(), "{name}: {:?}", came.error);
+    came
+}
+
+#[test]
+fn one_runner_makes_all_attempts_of_a_round() {
+    let files = ["tests/test_a.py", "tests/test_b.py", "other/test_c.py"];
+    let file =
+        |path: &str| FakeFile::new(path, [FakeGroup::new(&path[path.len() - 9..][..6], Act::PrintsCount)]);
+    let bench = Bench::new(FakeBackend::new(files.map(file)));
+    let came = bench.all(2);
+    let expected =
+        ["test_a", "test_b", "test_c"].map(|name| [0, 1].map(|count| format!("{name} passed{count}")));
+    assert_eq!(came.events, expected.concat());
+    assert_eq!(came.runners, 1);
+    let log = bench.backend.log();
+    let directories = log.iter().filter(|line| line.starts_with("directory")).count();
+    assert_eq!(directories, 2, "a worker stays in its directory: {log:?}");
+}
+
+#[test]
+fn every_round_and_way_of_tracing_has_its_place() {
+    let bench = Bench::new(one(FakeGroup::passing("test_2")));
+    let mut all = bench.tasks(0, 1);
+    all.extend(bench.tasks(1, 1));
+    all.push(Task { trace: TraceMode::Tree, ..bench.tasks(1, 1).remove(0) });
+    let (mut rounds, mut traced) = (Vec::new(), 0);
+    bench
+        .run(all, |event| {
+            let Event::Attempt { round, done, import, .. } = event else { panic!("{event:?}") };
+            assert_eq!(done.trace.is_some(), import.is_some());
+            traced += u32::from(done.trace.is_some());
+            rounds.push(round);
+            Ok(())
+        })
+        .unwrap();
+    rounds.sort_unstable();
+    assert_eq!((rounds, traced), (vec![0, 1, 1], 1));
+    assert!(bench.backend.runners() >= 2, "rounds share no runner");
+}
+
+#[test]
+fn several_workers_make_every_attempt_once() {
+    let groups = |at: usize| (0..5).map(move |number| FakeGroup::passing(&format!("test_{at}_{number}")));
+    let files = (0..20).map(|at| FakeFile::new(&format!("d{at}/test_a.py"), groups(at)));
+    let mut bench = Bench::new(FakeBackend::new(files));
+    bench.lab.jobs = 4;
+    let came = bench.all(3);
+    assert_eq!(came.events.len(), 300);
+    assert!(came.events.iter().all(|event| event.ends_with("passed")), "{:?}", came.events);
+    assert!(came.runners <= 4, "{}", came.runners);
+}
+
+#[test]
+fn a_runner_that_does_not_start_is_started_again() {
+    for (times, start) in [(1, Start::Fails(Fault::Harness)), (2, Start::Ends)] {
+        let backend = among(group(0, Act::Passes)).starting(times, start);
+        others_pass("starts late", backend, &["test_2 passed"], times + 1);
+    }
+    let backend = among(group(0, Act::Passes)).starting(3, Start::Ends);
+    others_pass("goes one by one", backend, &["test_2 passed"], 4);
+}
+
+#[test]
+fn a_runner_that_never_starts_is_the_harness_trouble() {
+    let came = Bench::new(one(group(0, Act::Passes)).starting(99, Start::Ends)).all(1);
+    let error = came.error.expect("is given up");
+    assert_eq!((came.events.len(), came.runners, error.fault()), (0, 3, Fault::Harness));
+    assert!(error.to_string().starts_with("test_a.py::test_2: "), "{error}");
+    let came = Bench::new(among(group(0, Act::Passes)).starting(99, Start::Ends)).all(1);
+    assert!(came.events.is_empty() && came.error.is_some());
+    assert!(came.runners >= 6, "three for the file, three for one group: {}", came.runners);
+    assert_eq!(error.detail(), Some("what the scripted runner printed"));
+}
+
+#[test]
+fn trouble_that_is_not_the_harness_s_is_told_at_once() {
+    for (start, fault) in [
+        (Start::Refused("pytest is not installed"), Fault::Repository),
+        (Start::Fails(Fault::Machine), Fault::Machine),
+    ] {
+        let came = Bench::new(among(group(0, Act::Passes)).starting(1, start)).all(1);
+        assert_eq!((came.events.len(), came.runners), (0, 1));
+        let error = came.error.expect("is given up");
+        assert_eq!(error.fault(), fault);
+        let all = ["test_1", "test_2", "test_3"].map(|name| format!("tests/test_a.py::{name}")).join(", ");
+        assert!(error.to_string().starts_with(&all), "{error}");
+    }
+}
+
+#[test]
+fn what_pytest_refuses_is_unavailable_and_other_files_go_on() {
+    let refused = Opening::Refused("ImportError: no module named 'gone'");
+    for (stage, in_directory) in [("directory", true), ("file", false)] {
+        let groups = ["test_1", "test_2"].map(FakeGroup::passing);
+        let bad = FakeFile::new("a/test_a.py", groups);
+        let bad =
+            if in_directory { bad.directory(9, refused.clone()) } else { bad.opening(9, refused.clone()) };
+        let good = FakeFile::new("b/test_b.py", [FakeGroup::passing("test_3")]);
+        let came = Bench::new(FakeBackend::new([bad, good])).all(2);
+        let expected = ["test_1 unavailable", "test_2 unavailable", "test_3 passed", "test_3 passed"];
+        assert_eq!((came.events, came.runners), (expected.map(str::to_owned).to_vec(), 1), "{stage}");
+        assert_eq!(came.texts[0], format!("{stage}: ImportError: no module named 'gone'"));
+    }
+}
+
+#[test]
+fn an_import_that_ends_the_process_is_tried_three_times() {
+    let rows = [
+        (Opening::Dies(11), "importing ends the file process: Signaled { signal: 11 }"),
+        (Opening::TimesOut, "importing goes over the time limit (file)"),
+        (Opening::Unreadable, "cannot be read"),
+    ];
+    for (opening, text) in rows {
+        for times in 1..=3 {
+            let file =
+                FakeFile::new("test_a.py", [FakeGroup::passing("test_1")]).opening(times, opening.clone());
+            let came = Bench::new(FakeBackend::new([file])).all(1);
+            let (expected, runners) =
+                if times < 3 { ("test_1 passed", times + 1) } else { ("test_1 unavailable", 3) };
+            assert_eq!((came.events[0].as_str(), came.runners), (expected, runners), "{opening:?} {times}");
+            assert!(times < 3 || came.texts[0].contains(text), "{}", came.texts[0]);
+        }
+    }
+    let file = FakeFile::new("a/test_a.py", [FakeGroup::passing("test_1")]).directory(3, Opening::Dies(9));
+    let came = Bench::new(FakeBackend::new([file])).all(1);
+    assert_eq!(came.texts, ["importing ends the directory process: Signaled { signal: 9 }"]);
+}
+
+#[test]
+fn imports_that_end_are_counted_in_a_row() {
+    let groups = [FakeGroup::passing("test_1").first(1, Act::EndsRunner(FAILED))];
+    let file = FakeFile::new("test_a.py", groups).opening(2, Opening::Dies(9));
+    let file = file.opening(1, Opening::Ready).opening(2, Opening::Dies(9));
+    let came = Bench::new(FakeBackend::new([file])).all(1);
+    assert_eq!((came.events, came.runners), (vec!["test_1 passed".to_owned()], 6));
+}
+
+#[test]
+fn a_runner_that_fails_at_an_import_is_the_harness_trouble() {
+    for opening in [Opening::FailsInternally, Opening::EndsRunner(KILLED)] {
+        let file = |times| {
+            let file = FakeFile::new("test_a.py", [FakeGroup::passing("test_1")]);
+            Bench::new(FakeBackend::new([file.opening(times, opening.clone())])).all(1)
+        };
+        let came = file(2);
+        assert_eq!((came.events, came.runners), (vec!["test_1 passed".to_owned()], 3), "{opening:?}");
+        let came = file(3);
+        assert_eq!((came.events.len(), came.runners), (0, 3), "{opening:?}");
+        assert_eq!(
+            came.error.map(|error| error.fault()),
+            Some(Fault::Harness),
+            "{opening:?}: not the group's"
+        );
+    }
+}
+
+#[test]
+fn a_runner_that_ends_while_a_group_runs_is_replaced() {
+    for times in 1..=3 {
+        let backend = among(group(times, Act::EndsRunner(FAILED)));
+        others_pass("the same task, or one by one", backend, &["test_2 passed"], times + 1);
+    }
+    // Three times in the file, then twice alone.
+    others_pass("alone", among(group(5, Act::EndsRunner(FAILED))), &["test_2 passed"], 6);
+    let came = Bench::new(among(group(6, Act::EndsRunner(FAILED)))).all(1);
+    let error = came.error.expect("is given up");
+    assert_eq!(error.fault(), Fault::Harness);
+    assert!(error.to_string().starts_with("tests/test_a.py::test_2: "), "{error}");
+}
+
+#[test]
+fn a_group_that_kills_the_runner_is_believed_when_it_does_so_three_times_alone() {
+    for (code, signal) in [(KILLED, 9), (LOST_REQUEST, 9), (STOPPED, 19)] {
+        others_pass("not yet", among(group(5, Act::EndsRunner(code))), &["test_2 passed"], 6);
+        let believed = format!("test_2 signal {signal}");
+        let came = others_pass("believed", among(group(6, Act::EndsRunner(code))), &[&believed], 7);
+        assert!(came.texts[1].contains("killed or stopped while it ran, three times"), "{}", came.texts[1]);
+    }
+    // One end of another kind, and it is the harness's.
+    let mixed =
+        FakeGroup::passing("test_2").first(1, Act::EndsRunner(FAILED)).first(2, Act::EndsRunner(KILLED));
+    let came = Bench::new(one(mixed)).all(1);
+    assert_eq!(came.error.map(|error| error.fault()), Some(Fault::Harness));
+    assert_eq!(came.runners, 3);
+}
+
+#[test]
+fn every_attempt_of_a_group_that_kills_the_runner_ends_like_that() {
+    let came = Bench::new(one(group(9, Act::EndsRunner(KILLED)))).all(4);
+    assert_eq!((came.events, came.runners), (vec!["test_2 signal 9".to_owned(); 4], 3));
+}
+
+#[test]
+fn an_attempt_that_was_made_starts_the_count_again() {
+    let breaks = |group: FakeGroup| group.first(2, Act::EndsRunner(FAILED)).first(1, Act::Passes);
+    let came = Bench::new(one(breaks(breaks(FakeGroup::passing("test_2"))))).all(3);
+    assert_eq!((came.events, came.runners), (vec!["test_2 passed".to_owned(); 3], 5));
+}
+
+#[test]
+fn a_runner_that_breaks_when_all_is_done_takes_nothing_along() {
+    let file = |path: &str| FakeFile::new(path, [FakeGroup::passing(&path[..6])]).closing(9, FAILED);
+    let came = Bench::new(FakeBackend::new(["test_a.py", "test_b.py"].map(file))).all(2);
+    let expected = ["test_a passed", "test_a passed", "test_b passed", "test_b passed"];
+    assert_eq!((came.events, came.runners), (expected.map(str::to_owned).to_vec(), 2));
+    assert!(came.error.is_none(), "{:?}", came.error);
+}
+
+#[test]
+fn an_attempt_that_is_killed_is_made_again_alone_and_believed_the_third_time() {
+    for times in 1..=2 {
+        others_pass("made again", among(group(times, Act::Signaled(9))), &["test_2 passed"], 1);
+    }
+    others_pass("believed", among(group(3, Act::Signaled(9))), &["test_2 signal 9"], 1);
+}
+
+#[test]
+fn only_the_attempts_that_were_killed_are_made_again() {
+    let some =
+        FakeGroup::new("test_2", Act::PrintsCount).first(1, Act::PrintsCount).first(2, Act::Signaled(9));
+    let bench = Bench::new(one(some));
+    let came = bench.all(4);
+    assert_eq!(came.events, ["0", "3", "4", "5"].map(|count| format!("test_2 passed{count}")));
+    let runs: Vec<String> = bench.backend.log().into_iter().filter(|line| line.starts_with("run")).collect();
+    assert_eq!(runs, ["run test_2 4", "run test_2 2"]);
+    let came = Bench::new(one(group(99, Act::Signaled(9)))).all(2);
+    assert_eq!(came.events, ["test_2 signal 9"; 2]);
+}
+
+#[test]
+fn another_end_of_an_attempt_is_believed_at_once() {
+    for (act, word) in [
+        (Act::Signaled(11), "test_2 signal 11"),
+        (Act::TimesOut, "test_2 late"),
+        (Act::Fails, "test_2 failed"),
+        (Act::Prints("a".to_owned()), "test_2 passeda"),
+    ] {
+        others_pass("believed", among(group(1, act)), &[word], 1);
+    }
+}
+
+#[test]
+fn a_group_that_takes_others_down_is_believed_the_third_time() {
+    for (act, exit, text) in [
+        (
+            Act::TakesDown(9),
+            "signal 9",
+            "the process that started the attempt was ended, or stopped, as well",
+        ),
+        (Act::Unreadable, "unusable", "the report of the attempt is malformed"),
+        (Act::FailsInternally, "unusable", "the runner failed:\nscripted"),
+    ] {
+        for times in 1..=2 {
+            others_pass("tried alone", among(group(times, act.clone())), &["test_2 passed"], times + 1);
+        }
+        let came = others_pass("believed", among(group(3, act)), &[&format!("test_2 {exit}")], 3);
+        assert!(came.texts[1].starts_with(text), "{}", came.texts[1]);
+        assert!(
+            came.texts[1].ends_with("\n(three times in a row, in a fresh runner each time)"),
+            "{}",
+            came.texts[1]
+        );
+    }
+}
+
+#[test]
+fn a_group_that_takes_others_down_now_and_then_makes_all_its_attempts() {
+    let falls = |group: FakeGroup| group.first(2, Act::TakesDown(9)).first(1, Act::Passes);
+    let came = Bench::new(one(falls(falls(falls(FakeGroup::passing("test_2")))))).all(3);
+    assert_eq!((came.events, came.runners), (vec!["test_2 passed".to_owned(); 3], 7));
+}
+
+#[test]
+fn kinds_of_falls_are_counted_together() {
+    let mixed = FakeGroup::passing("test_2").first(1, Act::Signaled(9)).first(1, Act::TakesDown(9));
+    let came = Bench::new(one(mixed.first(1, Act::Unreadable))).all(1);
+    assert_eq!((came.events, came.runners), (vec!["test_2 unusable".to_owned()], 2));
+}
+
+#[test]
+fn a_group_with_other_cases_alone_is_unavailable() {
+    for alone in [&["a"][..], &[], &["a", "c"]] {
+        let other = FakeGroup::passing("test_2").cases(&["a", "b"]).cases_alone(alone);
+        let came = others_pass("other cases", among(other), &["test_2 unavailable"], 1);
+        assert!(
+            came.texts[1].starts_with("the group is not collected, or has other cases"),
+            "{}",
+            came.texts[1]
+        );
+        assert!(came.texts[1].ends_with("\n\nE   test_2 is another"), "{}", came.texts[1]);
+    }
+    let more = FakeGroup::passing("test_2").cases(&["a", "b"]).cases_alone(&["c", "b", "a"]);
+    others_pass("more cases", among(more), &["test_2 passed"], 1);
+}
+
+#[test]
+fn an_error_of_the_owner_ends_the_run() {
+    let groups = (0..600).map(|number| FakeGroup::passing(&format!("test_{number}")));
+    let bench = Bench::new(FakeBackend::new([FakeFile::new("test_a.py", groups)]));
+    let mut seen = 0;
+    let result = bench.run(bench.tasks(0, 1), |_| {
+        seen += 1;
+        Err(Error::interrupted())
+    });
+    assert_eq!((result.unwrap_err().fault(), seen), (Fault::Interrupted, 1));
+    let made = bench.backend.log().iter().filter(|line| line.starts_with("run")).count();
+    assert!(made < 400, "a worker is ahead by what the channel holds, not more: {made}");
+}
+
+#[test]
+fn an_interruption_of_a_worker_ends_the_run() {
+    let came = Bench::new(among(group(0, Act::Passes)).starting(1, Start::Fails(Fault::Interrupted))).all(1);
+    assert_eq!((came.events.len(), came.runners), (0, 1));
+    assert_eq!(came.error.map(|error| error.fault()), Some(Fault::Interrupted));
+}
+
+#[test]
+fn nothing_to_do_takes_no_runner() {
+    let bench = Bench::new(one(FakeGroup::passing("test_2")));
+    bench.run(Vec::new(), |event| panic!("{event:?}")).unwrap();
+    assert_eq!(bench.backend.runners(), 0);
+}

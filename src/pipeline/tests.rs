@@ -1,0 +1,164 @@
+//! A whole build of a scripted repository, from its collection to the dataset.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::repository::Repository;
+use super::*;
+use crate::config::{BackendKind, Repo, SourceSpec};
+use crate::record::environment;
+use crate::record::source::Pinned;
+use crate::testing::backend::FakeBackend;
+use crate::testing::lab::lab;
+use crate::testing::made_up;
+use crate::testing::script::{Act, FakeFile, FakeGroup};
+
+/// What a build works with; source and environment are ready.
+struct Bench {
+    backend: FakeBackend,
+    config: Config,
+    rules: RuleSet,
+    cache: Cache,
+    machine: Machine,
+    tools: Tools,
+    progress: Progress,
+    repo: Repo,
+    pinned: Pinned,
+    built: environment::Built,
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new(files: impl IntoIterator<Item = FakeFile>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let backend = FakeBackend::new(files);
+        let lab = lab(&backend, folder.path());
+        let cache = Cache::open(&folder.path().join("cache")).unwrap();
+        let mut config = made_up::config();
+        (config.screen.attempts, config.screen.parity_groups) = (4, 2);
+        let slug = RepoSlug::new("made/up").unwrap();
+        Bench {
+            machine: Machine::scripted(&cache, &config, Arc::new(backend.clone()), lab.capabilities),
+            tools: Tools::scripted(&cache, Vec::new()),
+            rules: RuleSet::shipped(),
+            progress: Progress::hidden(),
+            pinned: Pinned { tree: lab.built.tree.clone(), ..made_up::pinned(&slug, &"c".repeat(40)) },
+            built: lab.built,
+            repo: repo(slug),
+            backend,
+            config,
+            cache,
+            folder,
+        }
+    }
+
+    fn request(&self, until: Stage) -> Request {
+        Request {
+            output: self.folder.path().join("output"),
+            only: Vec::new(),
+            until,
+            jobs: 2,
+            subsets: Vec::new(),
+        }
+    }
+
+    /// Goes from the built environment to what the repository contributes, and writes the dataset.
+    fn build(&self, until: Stage) -> Option<Dataset> {
+        let request = self.request(until);
+        let pipeline = Pipeline {
+            config: &self.config,
+            public_config: serde_json::json!({}),
+            rules: &self.rules,
+            cache: &self.cache,
+            machine: &self.machine,
+            tools: &self.tools,
+            progress: &self.progress,
+            request: &request,
+            config_name: None,
+        };
+        let mut repository = Repository::new(&pipeline, &self.repo);
+        let made = repository.stages_of_tests(self.pinned.clone(), self.built.clone()).unwrap()?;
+        let directory = request.output.join("made-up/2026.11");
+        pipeline.write(&directory, &[made], &[]).unwrap();
+        Some(Dataset::open(&directory).unwrap())
+    }
+}
+
+fn repo(slug: RepoSlug) -> Repo {
+    Repo {
+        slug,
+        source: SourceSpec::Path { path: "a".into(), commit: None, allow_uncommitted: false },
+        python: None,
+        groups: None,
+        extras: None,
+        requirements: None,
+        tests: None,
+        env: BTreeMap::new(),
+        backend: BackendKind::Local,
+        exclude_newer: None,
+        base: None,
+        system_packages: Vec::new(),
+    }
+}
+
+fn files() -> [FakeFile; 2] {
+    let steady = ["test_1", "test_2"].map(FakeGroup::passing);
+    let others = [
+        FakeGroup::passing("test_3").first(1, Act::TakesDown(9)).first(1, Act::EndsRunner(70)),
+        FakeGroup::new("test_flaky", Act::PrintsCount),
+        FakeGroup::passing("test_hash").where_differs("PYTHONHASHSEED", Act::Prints("another".to_owned())),
+        FakeGroup::passing("test_cold").cold(Act::Fails),
+        FakeGroup::new("test_fails", Act::Fails),
+    ];
+    [FakeFile::new("tests/test_a.py", steady), FakeFile::new("tests/test_b.py", others)]
+}
+
+/// Instances by function, and how often each cause dropped a group.
+fn contents(dataset: &Dataset) -> (Vec<String>, BTreeMap<String, usize>) {
+    let function = |id: &str| id.rsplit_once("::").unwrap().1.to_owned();
+    let mut ids: Vec<String> =
+        dataset.instances().unwrap().iter().map(|instance| function(&instance.group_id)).collect();
+    ids.sort();
+    (ids, dataset.manifest.counts.total.dropped.clone())
+}
+
+#[test]
+fn a_scripted_repository_becomes_a_dataset() {
+    let bench = Bench::new(files());
+    let dataset = bench.build(Stage::Dataset).unwrap();
+    let (instances, dropped) = contents(&dataset);
+    assert_eq!(instances, ["test_1", "test_2", "test_3"]);
+    let causes = ["depends-on-hash-seed", "fails", "nondeterministic-outcome", "nondeterministic-output"];
+    assert_eq!(dropped, causes.map(|cause| (cause.to_owned(), 1)).into());
+    for instance in dataset.instances().unwrap() {
+        assert_eq!((instance.trace_length, instance.attempts), (2, 10), "{}", instance.group_id);
+    }
+    assert!(dataset.directory.join("report.html").is_file());
+}
+
+#[test]
+fn what_was_done_is_not_done_again() {
+    let bench = Bench::new(files());
+    let first = bench.build(Stage::Dataset).unwrap();
+    let (asked, instances) = (bench.backend.log().len(), contents(&first));
+    let again = bench.build(Stage::Dataset).unwrap();
+    assert_eq!((bench.backend.log().len(), contents(&again)), (asked, instances));
+}
+
+#[test]
+fn a_build_in_steps_makes_the_same_dataset() {
+    let (whole, steps) = (Bench::new(files()), Bench::new(files()));
+    let reached = [Stage::Collect, Stage::Screen, Stage::Trace, Stage::Select, Stage::Confirm].map(|until| {
+        assert!(steps.build(until).is_none());
+        steps.backend.log().len()
+    });
+    assert!(reached.is_sorted() && reached[3] > reached[0], "{reached:?}");
+    let (whole, steps) = (whole.build(Stage::Dataset).unwrap(), steps.build(Stage::Dataset).unwrap());
+    assert_eq!(contents(&whole), contents(&steps));
+    let reproducible = |dataset: &Dataset| {
+        let names = dataset.manifest.reproducible.iter();
+        names.map(|name| (name.clone(), dataset.manifest.files[name].clone())).collect::<BTreeMap<_, _>>()
+    };
+    assert!(!reproducible(&whole).is_empty());
+    assert_eq!(reproducible(&whole), reproducible(&steps));
+}

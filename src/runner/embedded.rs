@@ -1,0 +1,80 @@
+//! The Python files that travel inside the binary.
+
+use std::path::PathBuf;
+
+use crate::error::Result;
+use crate::record::id::{hash_parts, sha256_hex};
+use crate::store::{self, Cache};
+
+macro_rules! python_files {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("python/gistmill_runner/", $name)))),*]
+    };
+}
+
+const FILES: &[(&str, &str)] = python_files![
+    "__init__.py",
+    "__main__.py",
+    "children.py",
+    "collect.py",
+    "descriptors.py",
+    "discovery.py",
+    "disruptive.py",
+    "followed.py",
+    "following/sitecustomize.py",
+    "group_run.py",
+    "interpreter.py",
+    "isolate.py",
+    "network.py",
+    "probe.py",
+    "protocol.py",
+    "reseed.py",
+    "server.py",
+    "shared.py",
+    "stages.py",
+    "tracer.py",
+    "watch.py",
+];
+
+/// SHA-256 over the embedded files: part of every key that depends on what the runner does.
+pub fn version_hash() -> String {
+    let parts: Vec<&str> = FILES.iter().flat_map(|(name, text)| [*name, *text]).collect();
+    hash_parts(&parts)
+}
+
+/// Writes the embedded files into the cache, once per version; gives the directory that holds the package.
+pub fn unpack(cache: &Cache) -> Result<PathBuf> {
+    let folder = cache.dir("runner")?.join(&version_hash()[..16]);
+    let package = folder.join("gistmill_runner");
+    for (name, text) in FILES {
+        let path = package.join(name);
+        let same = fs_err::read(&path).is_ok_and(|found| sha256_hex(&found) == sha256_hex(text.as_bytes()));
+        if !same {
+            if path.symlink_metadata().is_ok() {
+                store::set_aside(&path)?;
+            }
+            fs_err::create_dir_all(path.parent().unwrap_or(&package))?;
+            store::write_atomic(&path, text.as_bytes())?;
+        }
+    }
+    Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn every_python_file_travels_inside_the_binary() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/runner/python/gistmill_runner");
+        let files =
+            walkdir::WalkDir::new(&folder).into_iter().map(|entry| entry.expect("readable").into_path());
+        let relative = |path: PathBuf| Some(path.strip_prefix(&folder).ok()?.to_str()?.to_owned());
+        let mut found: Vec<String> =
+            files.filter_map(relative).filter(|name| name.ends_with(".py")).collect();
+        found.sort();
+        let embedded: Vec<&str> = FILES.iter().map(|(name, _)| *name).collect();
+        assert_eq!(found, embedded);
+    }
+}
