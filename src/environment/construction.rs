@@ -18,7 +18,7 @@ use super::requirements_files::normalize;
 use super::run_tree::RunTree;
 use super::tooling::Tooling;
 use super::trials::{Chosen, Site, Trials};
-use super::{Candidate, GateReport, STAGE_VERSION, Tools, byte_code, step, version};
+use super::{Candidate, GateReport, STAGE_VERSION, Tools, step, version};
 use crate::backend::Backend;
 use crate::config;
 use crate::error::{Error, Result};

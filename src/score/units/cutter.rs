@@ -138,7 +138,7 @@ impl<'a> Cutter<'a> {
             }
             Stmt::ClassDef(class) => {
                 header.decorators = decorators(&class.decorator_list);
-                for arguments in &class.arguments {
+                if let Some(arguments) = &class.arguments {
                     header.bases.extend(arguments.args.iter().map(|base| forms(&[Part::Expression(base)])));
                     header.bases.extend(arguments.keywords.iter().map(|keyword| {
                         let name = keyword.arg.as_ref().map(Identifier::as_str);
