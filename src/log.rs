@@ -25,7 +25,7 @@ static STARTED: OnceLock<PathBuf> = OnceLock::new();
 ///
 /// # Errors
 /// IO errors with action and path; a second call, which is a bug.
-pub fn start(cache: &Cache) -> Result<()> {
+pub(crate) fn start(cache: &Cache) -> Result<()> {
     let folder = cache.dir("logs")?;
     let path = folder.join(name(jiff::Timestamp::now(), std::process::id()));
     let subscriber = subscriber(&path)?;
@@ -38,7 +38,7 @@ pub fn start(cache: &Cache) -> Result<()> {
 }
 
 /// The file of this process, once [`start`] was called.
-pub fn path() -> Option<&'static Path> {
+pub(crate) fn path() -> Option<&'static Path> {
     STARTED.get().map(PathBuf::as_path)
 }
 

@@ -46,7 +46,7 @@ impl Identity {
 ///
 /// # Errors
 /// The harness's, for a source that is not there or is a link.
-pub fn planned(mounts: &[Mount]) -> Result<Vec<Planned>> {
+pub(crate) fn planned(mounts: &[Mount]) -> Result<Vec<Planned>> {
     let planned = |mount: &Mount| {
         let mut mount = mount.clone();
         let source = match &mut mount {
@@ -70,7 +70,7 @@ pub fn planned(mounts: &[Mount]) -> Result<Vec<Planned>> {
 ///
 /// # Errors
 /// The harness's, for a source that is not there or is a link.
-pub fn source(host: &Path) -> Result<PathBuf> {
+pub(crate) fn source(host: &Path) -> Result<PathBuf> {
     look_up(host).map(|(path, _)| path)
 }
 
