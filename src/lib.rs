@@ -1,4 +1,5 @@
-//! gistmill turns Python repositories into Gistify instances. Contents, in the order of the flow.
+//! gistmill turns Python repositories into Gistify instances. ARCHITECTURE.md says what each room does, and which others
+//! it may name.
 
 // Only what `main`, the tests and the benchmarks use is public, so that the compiler sees what nobody calls. Not in
 // Cargo.toml: in a test or benchmark nothing is reachable from outside.
