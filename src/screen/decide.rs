@@ -160,7 +160,8 @@ mod tests {
         let everything = World::Everything;
         let steady = || Table::new().base(0, "a").base(1, "a");
         let late = "nondeterministic-output";
-        let rows: Vec<(&str, Vec<Attempt>, Option<&str>, Option<&str>)> = vec![
+        type Row<'a> = (&'a str, Vec<Attempt>, Option<&'a str>, Option<&'a str>);
+        let rows: Vec<Row<'_>> = vec![
             ("nothing was made", Vec::new(), Some("collection-error"), Some("collection-error")),
             ("steady", steady().base(2, "a").base(3, "a").cold("a").made(), None, None),
             ("fails", Table::new().failing(0).failing(1).made(), Some("fails"), Some("fails")),
