@@ -17,6 +17,10 @@ use crate::error::Result;
 
 /// A version as far as it is compared.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "a dataset has a name and a version, and this is one of two versions"
+)]
 pub(crate) struct Version {
     pub name: String,
     pub version: String,

@@ -147,7 +147,7 @@ impl Index {
     ///
     /// # Errors
     /// The file is no wheel with metadata.
-    pub fn wheel_metadata(&self, path: &Path) -> Result<Vec<u8>> {
+    pub(crate) fn wheel_metadata(path: &Path) -> Result<Vec<u8>> {
         let found = inside::of_file(path).ok().flatten();
         found.ok_or_else(|| Error::repository("the wheel has no metadata that can be read"))
     }

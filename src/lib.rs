@@ -20,7 +20,7 @@ pub mod family;
 mod index;
 mod interrupt;
 mod log;
-mod machine;
+pub mod machine;
 pub mod pipeline;
 pub mod progress;
 pub mod python_source;

@@ -205,7 +205,8 @@ mod tests {
     #[test]
     fn the_newest_logs_are_kept_and_other_files_stay() {
         let folder = tempfile::tempdir().unwrap();
-        let names: Vec<String> = (0..KEPT as i64 + 3)
+        let names: Vec<String> = (0..)
+            .take(KEPT + 3)
             .map(|day| name(jiff::Timestamp::from_second(day * 86_400).unwrap(), 7))
             .collect();
         for name in names.iter().rev() {

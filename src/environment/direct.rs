@@ -19,7 +19,7 @@ use super::tooling::Tooling;
 use super::version;
 use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
-use crate::index::{Door, Sdist};
+use crate::index::{Door, Index, Sdist};
 use crate::source;
 
 /// What one environment may fetch: wheels of one server can name one more each, without end.
@@ -197,7 +197,7 @@ fn fetch(
     let published = plain.to_owned();
     let hash = Some(format!("sha256:{}", fetched.sha256));
     if fetched.filename.ends_with(".whl") {
-        let metadata = tooling.index.wheel_metadata(&fetched.path)?;
+        let metadata = Index::wheel_metadata(&fetched.path)?;
         let metadata = String::from_utf8_lossy(&metadata).into_owned();
         let local = door.add_file(fetched.path, &fetched.filename, &fetched.sha256);
         return Ok(Found { local, published, hash, sha256: fetched.sha256, metadata });

@@ -94,7 +94,7 @@ impl Door {
 
     /// Variables that uv needs beside the configuration: it waits for a wheel that is being built, and leaves it to the
     /// door to try again.
-    pub(crate) fn variables(&self) -> BTreeMap<String, String> {
+    pub(crate) fn variables() -> BTreeMap<String, String> {
         [("UV_HTTP_TIMEOUT", "86400"), ("UV_HTTP_RETRIES", "0")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into()
