@@ -44,9 +44,9 @@ fn measure(kind: &str, subject: &Subject, repo: &gistmill::config::Repo) -> Resu
     let started = Instant::now();
     let prepared = preparation.collect(pinned, built)?;
     let collected = milliseconds(started);
-    let attempt = fork(&pipeline, &prepared, TraceMode::Off)?;
+    let attempt = fork(&prepared, TraceMode::Off)?;
     let groups = sample(&prepared.collected.groups, SAMPLE);
-    let command = cold(&pipeline, &prepared, &groups)?;
+    let command = cold(&prepared, &groups)?;
     println!(
         "{kind:<6} {}: environment {:.1} s, image and collection {:.1} s, {} groups, {attempt:.1} ms an attempt, {command:.0} ms a cold run",
         repo.slug,

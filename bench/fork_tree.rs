@@ -7,7 +7,6 @@
 
 mod common;
 
-use gistmill::pipeline::Pipeline;
 use gistmill::pipeline::prepare::Prepared;
 use gistmill::runner::protocol::TraceMode;
 
@@ -22,22 +21,22 @@ fn main() -> Result<(), AnyError> {
     let subject = Subject::from_arguments(1)?;
     let prepared = subject.prepare()?;
     println!("core {}", pin_to_one_core()?);
-    compare(&subject.pipeline(), &prepared)
+    compare(&prepared)
 }
 
-fn compare(pipeline: &Pipeline<'_>, prepared: &Prepared) -> Result<(), AnyError> {
+fn compare(prepared: &Prepared) -> Result<(), AnyError> {
     let sample = sample(&prepared.collected.groups, COLD_SAMPLE);
     println!(
         "{:>4} {:>10} {:>10} {:>10} {:>12} {:>14}",
         "", "fork ms", "cold ms", "traced ms", "cold/fork", "traced/fork"
     );
     // Once without counting: files into the page cache.
-    fork(pipeline, prepared, TraceMode::Off)?;
+    fork(prepared, TraceMode::Off)?;
     let mut ratios = [Vec::new(), Vec::new()];
     for repetition in 1..=REPETITIONS {
-        let fork_ms = fork(pipeline, prepared, TraceMode::Off)?;
-        let cold_ms = cold(pipeline, prepared, &sample)?;
-        let traced_ms = fork(pipeline, prepared, TraceMode::Tree)?;
+        let fork_ms = fork(prepared, TraceMode::Off)?;
+        let cold_ms = cold(prepared, &sample)?;
+        let traced_ms = fork(prepared, TraceMode::Tree)?;
         let (speed, tracing) = (cold_ms / fork_ms, traced_ms / fork_ms);
         println!(
             "{repetition:>4} {fork_ms:>10.2} {cold_ms:>10.1} {traced_ms:>10.2} {speed:>12.1} {tracing:>14.2}"

@@ -9,10 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use gistmill::attempt::pool::Event;
-use gistmill::attempt::world::WorldSetting;
 use gistmill::attempt::{attempt_of, node_id, tasks};
 use gistmill::backend::{Job, Mount};
-use gistmill::pipeline::Pipeline;
 use gistmill::pipeline::prepare::{Preparation, Prepared};
 use gistmill::record::collected::{Group, shell_quote};
 use gistmill::record::id::sha256_hex;
@@ -54,19 +52,19 @@ fn main() -> Result<(), AnyError> {
     let mut wrong = 0;
     for repo in &subject.config.repos {
         let prepared = Preparation { pipeline: &pipeline, repo }.run()?;
-        wrong += compare(&pipeline, &prepared, size)?;
+        wrong += compare(&prepared, size)?;
     }
     if wrong > 0 { Err(format!("{wrong} groups differ").into()) } else { Ok(()) }
 }
 
 /// Prints the comparison of one repository; gives the number of groups that differ for no known reason.
-fn compare(pipeline: &Pipeline<'_>, prepared: &Prepared, size: usize) -> Result<usize, AnyError> {
+fn compare(prepared: &Prepared, size: usize) -> Result<usize, AnyError> {
     let mut order: Vec<usize> = (0..prepared.collected.groups.len()).collect();
     order.sort_by_key(|at| sha256_hex(prepared.collected.groups[*at].group_id.as_bytes()));
-    let mut traced = traced(pipeline, prepared, &order[..order.len().min(2 * size)])?;
+    let mut traced = traced(prepared, &order[..order.len().min(2 * size)])?;
     traced.truncate(size);
     let ways: &[&str] =
-        if is_new(&prepared.built.python) { &["profile", "monitoring"] } else { &["profile"] };
+        if is_new(&prepared.lab.built.python) { &["profile", "monitoring"] } else { &["profile"] };
     let (mut equal, mut unsteady, mut wrong, mut calls) = (0, 0, 0, 0);
     for (group, ours) in &traced {
         calls += ours.calls;
@@ -97,7 +95,7 @@ fn compare(pipeline: &Pipeline<'_>, prepared: &Prepared, size: usize) -> Result<
     println!(
         "{} (Python {}): {} groups, {calls} calls; by {} {equal} equal, {unsteady} unsteady, {wrong} differ",
         prepared.pinned.slug,
-        prepared.built.python,
+        prepared.lab.built.python,
         traced.len(),
         ways.join(" and ")
     );
@@ -118,14 +116,9 @@ fn differences(a: &Count, b: &Count) -> Vec<(String, u64, u64)> {
 }
 
 /// What gistmill's tracer sees, for the groups of which every case passes.
-fn traced<'a>(
-    pipeline: &Pipeline<'_>,
-    prepared: &'a Prepared,
-    groups: &[usize],
-) -> Result<Vec<(&'a Group, Count)>, AnyError> {
-    let options = prepared.built.quiet_options();
-    let base = WorldSetting::base(&prepared.setting);
-    let pool = pipeline.pool(prepared, &base, &options);
+fn traced<'a>(prepared: &'a Prepared, groups: &[usize]) -> Result<Vec<(&'a Group, Count)>, AnyError> {
+    let base = prepared.lab.base();
+    let pool = prepared.lab.pool(&prepared.collected.groups, &base);
     let wanted: Vec<(usize, u32)> = groups.iter().map(|group| (*group, 1)).collect();
     let tasks = tasks(pool.groups, &wanted, &BTreeMap::new(), 0, TraceMode::Tree, 1);
     let mut found = BTreeMap::new();
@@ -160,14 +153,13 @@ fn traced<'a>(
 fn count(prepared: &Prepared, group: &Group, way: &str) -> Result<Count, AnyError> {
     let shared = tempfile::tempdir()?;
     std::fs::write(shared.path().join("count_calls.py"), PLUGIN)?;
-    let places = prepared.backend.places();
-    let setting = &prepared.setting;
+    let places = prepared.lab.backend.places();
+    let setting = &prepared.lab.setting;
     let tree = Mount::Overlay { host: setting.tree.clone(), inside: places.root.clone(), bytes: TREE_BYTES };
     let mut mounts = setting.mounts(tree);
     mounts.push(Mount::Writable { host: shared.path().to_owned(), inside: FOLDER.into() });
     let mut env = setting.env.clone();
-    let options: Vec<String> =
-        prepared.built.quiet_options().iter().map(|option| shell_quote(option)).collect();
+    let options: Vec<String> = prepared.lab.options.iter().map(|option| shell_quote(option)).collect();
     env.insert("PYTEST_ADDOPTS".into(), options.join(" "));
     env.insert("PYTEST_PLUGINS".into(), "count_calls".into());
     env.insert("PYTHONPATH".into(), FOLDER.into());
@@ -184,7 +176,7 @@ fn count(prepared: &Prepared, group: &Group, way: &str) -> Result<Count, AnyErro
         channel: false,
         service: None,
     };
-    let finished = prepared.backend.run(&job, LIMIT)?;
+    let finished = prepared.lab.backend.run(&job, LIMIT)?;
     let text = std::fs::read_to_string(shared.path().join("count.json"))
         .map_err(|error| format!("{}: {error}\n{}{}", group.group_id, finished.stdout, finished.stderr))?;
     let value: serde_json::Value = serde_json::from_str(&text)?;

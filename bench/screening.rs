@@ -34,9 +34,9 @@ fn main() -> Result<(), AnyError> {
         let prepared = subject.prepare()?;
         let groups = prepared.collected.groups.len() as f64;
         // Files into the page cache.
-        fork(&subject.pipeline(), &prepared, TraceMode::Off)?;
-        let base = fork(&subject.pipeline(), &prepared, TraceMode::Off)? * groups / 1000.0;
-        let cold_ms = cold(&subject.pipeline(), &prepared, &sample(&prepared.collected.groups, COLD_SAMPLE))?;
+        fork(&prepared, TraceMode::Off)?;
+        let base = fork(&prepared, TraceMode::Off)? * groups / 1000.0;
+        let cold_ms = cold(&prepared, &sample(&prepared.collected.groups, COLD_SAMPLE))?;
         let cold = cold_ms * groups * COLD_RUNS / 1000.0;
         // What it holds is a lock on the attempts.
         drop(prepared);

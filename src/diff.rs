@@ -17,7 +17,11 @@ use crate::error::Result;
 
 /// A version as far as it is compared.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Version {
+#[expect(
+    clippy::struct_field_names,
+    reason = "a dataset has a name and a version, and this is one of two versions"
+)]
+pub(crate) struct Version {
     pub name: String,
     pub version: String,
     /// By slug.
@@ -28,7 +32,7 @@ pub struct Version {
 
 /// One repository of a version.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct RepositoryOf {
+pub(crate) struct RepositoryOf {
     pub commit: String,
     /// By group id.
     pub groups: BTreeMap<String, GroupOf>,
@@ -36,7 +40,7 @@ pub struct RepositoryOf {
 
 /// One group of a version.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct GroupOf {
+pub(crate) struct GroupOf {
     pub published: bool,
     /// None when kept.
     pub cause: Option<String>,
@@ -54,7 +58,7 @@ pub struct GroupOf {
 
 /// The difference between two versions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Diff {
+pub(crate) struct Diff {
     /// `name version`.
     pub from: String,
     pub to: String,
@@ -65,7 +69,7 @@ pub struct Diff {
 
 /// Numbers of instances and groups.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Totals {
+pub(crate) struct Totals {
     pub added: usize,
     pub removed: usize,
     pub moved: usize,
@@ -76,7 +80,7 @@ pub struct Totals {
 
 /// Groups of a repository, published or not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Groups {
+pub(crate) struct Groups {
     pub only_before: usize,
     pub only_after: usize,
     /// In both, and the code that they run is the same.
@@ -88,7 +92,7 @@ pub struct Groups {
 
 /// The difference of one repository.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct RepositoryDiff {
+pub(crate) struct RepositoryDiff {
     /// Pin before and after; none where the repository is not in that version.
     pub commits: [Option<String>; 2],
     pub groups: Groups,
@@ -102,7 +106,7 @@ pub struct RepositoryDiff {
 
 /// An instance of the new version only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Came {
+pub(crate) struct Came {
     pub group_id: String,
     /// `new`, `not in the sample`, or the cause for which it was dropped before.
     pub was: String,
@@ -110,7 +114,7 @@ pub struct Came {
 
 /// An instance of the old version only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Went {
+pub(crate) struct Went {
     pub group_id: String,
     /// `gone`, `not in the sample`, `repository not in this version`, `repository failed`, or the cause.
     pub cause: String,
@@ -121,14 +125,14 @@ pub struct Went {
 
 /// An instance that has another name now and runs the same code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Moved {
+pub(crate) struct Moved {
     pub from: String,
     pub to: String,
 }
 
 /// An instance of both versions that is not the same in both.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Changed {
+pub(crate) struct Changed {
     pub group_id: String,
     /// Whether the code that it runs is the same; none where that is not known.
     pub same_code: Option<bool>,
@@ -146,7 +150,7 @@ pub struct Changed {
 
 /// Cases whose golden observation is not the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Golden {
+pub(crate) struct Golden {
     pub added: Vec<String>,
     pub removed: Vec<String>,
     pub changed: Vec<String>,
@@ -162,12 +166,12 @@ impl Golden {
 ///
 /// # Errors
 /// When one of them is no dataset of this format.
-pub fn directories(before: &Path, after: &Path) -> Result<Diff> {
+pub(crate) fn directories(before: &Path, after: &Path) -> Result<Diff> {
     Ok(compare(&read::version(before)?, &read::version(after)?))
 }
 
 /// Compares two versions.
-pub fn compare(before: &Version, after: &Version) -> Diff {
+pub(crate) fn compare(before: &Version, after: &Version) -> Diff {
     let slugs: BTreeSet<&String> = before.repositories.keys().chain(after.repositories.keys()).collect();
     let repositories: BTreeMap<String, RepositoryDiff> =
         slugs.into_iter().map(|slug| (slug.clone(), repository(before, after, slug))).collect();

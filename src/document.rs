@@ -3,9 +3,9 @@
 //! `repos.toml` and the rule files are read through this room. It knows TOML, types and known keys; what a value
 //! means is for its callers to say.
 
-pub mod section;
-pub mod suggest;
-pub mod units;
+pub(crate) mod section;
+pub(crate) mod suggest;
+pub(crate) mod units;
 
 use std::path::Path;
 
@@ -54,7 +54,7 @@ enum Kind {
 
 /// The problems of one file, as they are found.
 #[derive(Debug)]
-pub struct Problems<'t> {
+pub(crate) struct Problems<'t> {
     text: &'t str,
     /// Byte offset at which each line starts.
     starts: Vec<usize>,
@@ -65,7 +65,7 @@ pub struct Problems<'t> {
 
 impl<'t> Problems<'t> {
     /// No problem found yet in this text.
-    pub fn new(text: &'t str) -> Self {
+    pub(crate) fn new(text: &'t str) -> Self {
         let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         Problems {
             text,
@@ -76,32 +76,27 @@ impl<'t> Problems<'t> {
     }
 
     /// A value (or key) that cannot stand; `at` is its byte offset.
-    pub fn add(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
+    pub(crate) fn add(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
         self.push(Kind::Value, at, message.into(), hint);
     }
 
     /// A key that the section at `at` lacks.
-    pub fn missing_key(&mut self, at: usize, message: impl Into<String>, hint: impl Into<String>) {
+    pub(crate) fn missing_key(&mut self, at: usize, message: impl Into<String>, hint: impl Into<String>) {
         self.push(Kind::MissingKey, at, message.into(), Some(hint.into()));
     }
 
     /// A section that the file lacks.
-    pub fn missing_section(&mut self, message: impl Into<String>, hint: impl Into<String>) {
+    pub(crate) fn missing_section(&mut self, message: impl Into<String>, hint: impl Into<String>) {
         self.push(Kind::MissingSection, 0, message.into(), Some(hint.into()));
     }
 
     /// The 1-based line of a byte offset.
-    pub fn line(&self, at: usize) -> usize {
+    pub(crate) fn line(&self, at: usize) -> usize {
         self.starts.partition_point(|start| *start <= at)
     }
 
-    /// Whether nothing was found so far.
-    pub fn is_empty(&self) -> bool {
-        self.found.is_empty()
-    }
-
     /// All problems in the order of the file, echoes of syntax errors left out.
-    pub fn into_sorted(self) -> Vec<Problem> {
+    pub(crate) fn into_sorted(self) -> Vec<Problem> {
         let broken: Vec<usize> = self.lines_of(Kind::Syntax);
         let kept = self.found.iter().filter(|(kind, problem)| !self.is_echo(*kind, problem.line, &broken));
         let mut problems: Vec<Problem> = kept.map(|(_, problem)| problem.clone()).collect();
@@ -163,7 +158,7 @@ impl<'t> Problems<'t> {
 ///
 /// # Errors
 /// Usage errors: the file is not there or unreadable, or not UTF-8 (with the line).
-pub fn read_text(path: &Path) -> Result<String> {
+pub(crate) fn read_text(path: &Path) -> Result<String> {
     let unreadable = |error: std::io::Error| Error::usage(error.to_string()).with_source(error);
     // Reading a pipe would wait for whoever writes to it.
     let is_special = |metadata: std::fs::Metadata| !metadata.is_file() && !metadata.is_dir();
@@ -181,12 +176,12 @@ pub fn read_text(path: &Path) -> Result<String> {
 }
 
 /// The problems of a file, one below the other.
-pub fn render(place: &str, problems: &[Problem]) -> String {
+pub(crate) fn render(place: &str, problems: &[Problem]) -> String {
     first_ones(problems.iter().map(|problem| problem.render(place)).collect())
 }
 
 /// As many problems as a person reads at once, and how many there are beyond them.
-pub fn first_ones(mut rendered: Vec<String>) -> String {
+pub(crate) fn first_ones(mut rendered: Vec<String>) -> String {
     let more = rendered.len().saturating_sub(SHOWN);
     rendered.truncate(SHOWN);
     if more > 0 {
@@ -196,7 +191,7 @@ pub fn first_ones(mut rendered: Vec<String>) -> String {
 }
 
 /// Parses a text, keeping what can be kept after syntax errors.
-pub fn parse<'t>(text: &'t str, problems: &mut Problems<'t>) -> Spanned<DeTable<'t>> {
+pub(crate) fn parse<'t>(text: &'t str, problems: &mut Problems<'t>) -> Spanned<DeTable<'t>> {
     if let Ok(table) = DeTable::parse(text) {
         return table;
     }

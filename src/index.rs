@@ -40,12 +40,11 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 use url::Url;
 
-pub use asked::{Asked, Built, Served};
-pub use door::Door;
-pub use filename::normalized;
-pub use settings::Settings;
+pub(crate) use asked::Built;
+pub(crate) use door::Door;
+pub(crate) use settings::Settings;
 pub(crate) use upstream::basic;
-pub use wheels::{Sdist, WheelFile, Wheels};
+pub(crate) use wheels::{Sdist, WheelFile, Wheels};
 
 use crate::error::{Error, Result};
 use filename::is_safe;
@@ -148,7 +147,7 @@ impl Index {
     ///
     /// # Errors
     /// The file is no wheel with metadata.
-    pub fn wheel_metadata(&self, path: &Path) -> Result<Vec<u8>> {
+    pub(crate) fn wheel_metadata(path: &Path) -> Result<Vec<u8>> {
         let found = inside::of_file(path).ok().flatten();
         found.ok_or_else(|| Error::repository("the wheel has no metadata that can be read"))
     }

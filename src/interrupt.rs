@@ -10,7 +10,7 @@ static REQUESTED: AtomicBool = AtomicBool::new(false);
 ///
 /// # Errors
 /// When the signal handler cannot be installed.
-pub fn listen() -> Result<()> {
+pub(crate) fn listen() -> Result<()> {
     ctrlc::set_handler(|| {
         if REQUESTED.swap(true, Ordering::SeqCst) {
             std::process::exit(130);
@@ -20,7 +20,7 @@ pub fn listen() -> Result<()> {
 }
 
 /// Whether a stop was asked for.
-pub fn requested() -> bool {
+pub(crate) fn requested() -> bool {
     REQUESTED.load(Ordering::SeqCst)
 }
 
@@ -28,6 +28,6 @@ pub fn requested() -> bool {
 ///
 /// # Errors
 /// When a stop was asked for.
-pub fn check() -> Result<()> {
+pub(crate) fn check() -> Result<()> {
     if requested() { Err(Error::interrupted()) } else { Ok(()) }
 }

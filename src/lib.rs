@@ -1,20 +1,25 @@
-//! gistmill turns Python repositories into Gistify instances. Contents, in the order of the flow.
+//! gistmill turns Python repositories into Gistify instances. ARCHITECTURE.md says what each room does, and which others
+//! it may name.
+
+// Only what `main`, the tests and the benchmarks use is public, so that the compiler sees what nobody calls. Not in
+// Cargo.toml: in a test or benchmark nothing is reachable from outside.
+#![warn(unreachable_pub)]
 
 pub mod attempt;
 pub mod backend;
-pub mod beneath;
+mod beneath;
 pub mod cli;
 pub mod collect;
 pub mod config;
 pub mod dataset;
-pub mod diff;
-pub mod document;
+mod diff;
+mod document;
 pub mod environment;
 pub mod error;
 pub mod family;
-pub mod index;
-pub mod interrupt;
-pub mod log;
+mod index;
+mod interrupt;
+mod log;
 pub mod machine;
 pub mod pipeline;
 pub mod progress;
@@ -24,16 +29,16 @@ pub mod redact;
 pub mod referee;
 pub mod refresh;
 pub mod report;
-pub mod requirement;
+mod requirement;
 pub mod rules;
 pub mod runner;
 pub mod score;
-pub mod screen;
+mod screen;
 pub mod source;
 pub mod store;
-pub mod subset;
-pub mod terminal;
+mod subset;
+mod terminal;
 #[cfg(any(test, feature = "made-up"))]
 pub mod testing;
-pub mod text;
+mod text;
 pub mod trace;

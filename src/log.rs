@@ -25,7 +25,7 @@ static STARTED: OnceLock<PathBuf> = OnceLock::new();
 ///
 /// # Errors
 /// IO errors with action and path; a second call, which is a bug.
-pub fn start(cache: &Cache) -> Result<()> {
+pub(crate) fn start(cache: &Cache) -> Result<()> {
     let folder = cache.dir("logs")?;
     let path = folder.join(name(jiff::Timestamp::now(), std::process::id()));
     let subscriber = subscriber(&path)?;
@@ -38,7 +38,7 @@ pub fn start(cache: &Cache) -> Result<()> {
 }
 
 /// The file of this process, once [`start`] was called.
-pub fn path() -> Option<&'static Path> {
+pub(crate) fn path() -> Option<&'static Path> {
     STARTED.get().map(PathBuf::as_path)
 }
 
@@ -205,7 +205,8 @@ mod tests {
     #[test]
     fn the_newest_logs_are_kept_and_other_files_stay() {
         let folder = tempfile::tempdir().unwrap();
-        let names: Vec<String> = (0..KEPT as i64 + 3)
+        let names: Vec<String> = (0..)
+            .take(KEPT + 3)
             .map(|day| name(jiff::Timestamp::from_second(day * 86_400).unwrap(), 7))
             .collect();
         for name in names.iter().rev() {

@@ -15,7 +15,7 @@ pub fn parse(text: &str) -> Option<Requirement<VerbatimUrl>> {
 ///
 /// # Errors
 /// In words, on one line.
-pub fn check(text: &str) -> Result<Requirement<VerbatimUrl>, String> {
+pub(crate) fn check(text: &str) -> Result<Requirement<VerbatimUrl>, String> {
     let text = text.trim();
     refuse(text)?;
     Requirement::from_str(text)
@@ -51,13 +51,13 @@ fn refuse(text: &str) -> Result<(), String> {
 }
 
 /// Whether it is taken from a file of this machine instead of an index or a host.
-pub fn is_local(requirement: &Requirement<VerbatimUrl>) -> bool {
+pub(crate) fn is_local(requirement: &Requirement<VerbatimUrl>) -> bool {
     matches!(&requirement.version_or_url, Some(VersionOrUrl::Url(url)) if url.scheme() == "file")
 }
 
 /// Whether a text that asks for requirements names a file that lists them: told by its ending, or by a slash outside of
 /// a URL.
-pub fn is_file_name(text: &str) -> bool {
+pub(crate) fn is_file_name(text: &str) -> bool {
     let ending = text.rsplit('.').next().unwrap_or_default();
     !text.contains('@')
         && (matches!(ending, "txt" | "in" | "toml" | "cfg" | "lock") || text.contains('/'))
@@ -65,7 +65,7 @@ pub fn is_file_name(text: &str) -> bool {
 }
 
 /// Whether this is a name of a project, extra or group.
-pub fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     let is_edge = |c: char| c.is_ascii_alphanumeric();
     text.starts_with(is_edge)
         && text.ends_with(is_edge)

@@ -4,25 +4,25 @@
 //! imports, nor addresses, nor random state. The first two rounds give every group one attempt each; the others deepen
 //! the groups that are to be published.
 
-pub mod attribution;
-pub mod considered;
-pub mod decide;
-pub mod golden;
+pub(crate) mod attribution;
+pub(crate) mod considered;
+pub(crate) mod decide;
+pub(crate) mod golden;
 mod history;
-pub mod ruling;
+pub(crate) mod ruling;
 mod screening;
-pub mod verdict;
+pub(crate) mod verdict;
 
-pub use history::History;
-pub use screening::{Screening, Subject};
+pub(crate) use history::History;
+pub(crate) use screening::{Screening, Subject};
 
 /// Rounds that every group goes through.
-pub const FIRST_ROUNDS: [u32; 2] = [0, 1];
+pub(crate) const FIRST_ROUNDS: [u32; 2] = [0, 1];
 /// Rounds that deepen a group which is to be published.
 const DEEP_ROUNDS: [u32; 2] = [2, 3];
 
 /// How many attempts of a round a group needs when it is to have `attempts` in all. Pure.
-pub fn attempts_of_round(round: u32, attempts: u32) -> u32 {
+pub(crate) fn attempts_of_round(round: u32, attempts: u32) -> u32 {
     let rest = attempts.saturating_sub(2);
     match round {
         0 | 1 => 1,
@@ -33,7 +33,7 @@ pub fn attempts_of_round(round: u32, attempts: u32) -> u32 {
 }
 
 /// All rounds of a group with `attempts` attempts.
-pub fn rounds(attempts: u32) -> impl Iterator<Item = (u32, u32)> {
+pub(crate) fn rounds(attempts: u32) -> impl Iterator<Item = (u32, u32)> {
     let all = FIRST_ROUNDS.into_iter().chain(DEEP_ROUNDS);
     all.map(move |round| (round, attempts_of_round(round, attempts))).filter(|(_, count)| *count > 0)
 }

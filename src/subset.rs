@@ -13,7 +13,7 @@ use crate::record::id::RepoSlug;
 use crate::record::instance::{Instance, Tier};
 
 /// The subset that every dataset has: the hardest instances on either axis.
-pub const HARD: &str = "hard";
+pub(crate) const HARD: &str = "hard";
 
 /// A measurement of an instance that a subset can be cut by; its name is that of the column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

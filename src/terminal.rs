@@ -12,7 +12,7 @@ use console::Style;
 use serde_json::Value;
 
 /// Whether a terminal would do something else with the character than show it.
-pub fn is_obeyed(c: char) -> bool {
+pub(crate) fn is_obeyed(c: char) -> bool {
     let turns_direction =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let separates_lines = matches!(c, '\u{2028}' | '\u{2029}');
@@ -20,12 +20,12 @@ pub fn is_obeyed(c: char) -> bool {
 }
 
 /// A text of several lines; newlines and tabs stay.
-pub fn printable(text: &str) -> Cow<'_, str> {
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     escape(text, |c| is_obeyed(c) && !matches!(c, '\n' | '\t'))
 }
 
 /// A text that is meant to be one line: its newlines are escaped too.
-pub fn one_line(text: &str) -> Cow<'_, str> {
+pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     escape(text, |c| is_obeyed(c) && c != '\t')
 }
 
@@ -46,7 +46,7 @@ fn escape(text: &str, escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
 
 /// Text on its way to the terminal: whatever is written into it is made printable.
 #[derive(Debug, Default)]
-pub struct Text(String);
+pub(crate) struct Text(String);
 
 impl fmt::Write for Text {
     fn write_str(&mut self, text: &str) -> fmt::Result {
@@ -57,44 +57,45 @@ impl fmt::Write for Text {
 
 impl Text {
     /// Adds a word in gistmill's own colour; the word itself is made printable.
-    pub fn styled(&mut self, style: &Style, word: &str) {
+    pub(crate) fn styled(&mut self, style: &Style, word: &str) {
         let _ = write!(self.0, "{}", style.apply_to(printable(word)));
     }
 
     /// Adds a line; its newlines are escaped.
-    pub fn line(&mut self, line: &str) {
+    pub(crate) fn line(&mut self, line: &str) {
         self.0.push_str(&one_line(line));
         self.0.push('\n');
     }
 
     /// What would be printed.
-    pub fn as_str(&self) -> &str {
+    #[cfg(test)]
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Prints it to stdout.
-    pub fn print(&self) {
+    pub(crate) fn print(&self) {
         print(&self.0);
     }
 
     /// Prints it to stderr.
-    pub fn eprint(&self) {
+    pub(crate) fn eprint(&self) {
         eprint(&self.0);
     }
 }
 
 /// A line on stdout, for people.
-pub fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     print(&format!("{}\n", printable(text)));
 }
 
 /// A line on stderr, for people.
-pub fn note(text: &str) {
+pub(crate) fn note(text: &str) {
     eprint(&format!("{}\n", one_line(text)));
 }
 
 /// A line of JSON on stdout. Programs read the very value that was given; terminals see escapes only.
-pub fn json(value: &Value) {
+pub(crate) fn json(value: &Value) {
     print(&format!("{}\n", json_text(value)));
 }
 

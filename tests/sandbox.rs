@@ -77,6 +77,14 @@ fn kernel_settings_are_read_only_for_tests() {
     assert_eq!(finished.stdout, "done\n");
 }
 
+/// Settings of a session, such as its share of the processors, can be changed by whoever has its user ID.
+#[test]
+fn no_process_inside_belongs_to_the_session_of_the_user() {
+    let finished = run("cut -d' ' -f 6 /proc/[0-9]*/stat | sort -u");
+    let sessions: Vec<&str> = finished.stdout.lines().collect();
+    assert!(sessions.contains(&"1") && !sessions.contains(&"0"), "{finished:?}");
+}
+
 #[test]
 fn process_ids_are_no_small_numbers() {
     let finished = run("echo $$");

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use gistmill::attempt::cold::Cold;
 use gistmill::attempt::pool::Event;
 use gistmill::attempt::tasks;
-use gistmill::attempt::world::WorldSetting;
 use gistmill::backend::local::Strictness;
 use gistmill::config::{self, Config};
 use gistmill::environment::Tools;
+use gistmill::machine::Machine;
 use gistmill::pipeline::prepare::{Preparation, Prepared};
-use gistmill::pipeline::{Machine, Pipeline, Request, Stage};
+use gistmill::pipeline::{Pipeline, Request, Stage};
 use gistmill::progress::Progress;
 use gistmill::record::collected::Group;
 use gistmill::record::id::sha256_hex;
@@ -89,7 +88,7 @@ impl Subject {
             &prepared.pinned.commit[..12.min(prepared.pinned.commit.len())],
             prepared.collected.node_ids.len(),
             prepared.collected.groups.len(),
-            prepared.built.python,
+            prepared.lab.built.python,
             prepared.collected.pytest,
         );
         Ok(prepared)
@@ -102,10 +101,9 @@ pub fn folder() -> PathBuf {
 }
 
 /// Milliseconds per attempt when every group is run once in the base world: interpreters, conftests and files included.
-pub fn fork(pipeline: &Pipeline<'_>, prepared: &Prepared, trace: TraceMode) -> Result<f64, AnyError> {
-    let options = prepared.built.quiet_options();
-    let world = WorldSetting::base(&prepared.setting);
-    let pool = pipeline.pool(prepared, &world, &options);
+pub fn fork(prepared: &Prepared, trace: TraceMode) -> Result<f64, AnyError> {
+    let world = prepared.lab.base();
+    let pool = prepared.lab.pool(&prepared.collected.groups, &world);
     let wanted: Vec<(usize, u32)> = (0..pool.groups.len()).map(|group| (group, 1)).collect();
     let tasks = tasks(pool.groups, &wanted, &BTreeMap::new(), 0, trace, pool.jobs);
     let (started, mut done) = (Instant::now(), 0);
@@ -121,22 +119,9 @@ pub fn fork(pipeline: &Pipeline<'_>, prepared: &Prepared, trace: TraceMode) -> R
 }
 
 /// Milliseconds per cold run of the literal entry command.
-pub fn cold(
-    pipeline: &Pipeline<'_>,
-    prepared: &Prepared,
-    sample: &[(usize, &Group)],
-) -> Result<f64, AnyError> {
-    let options = prepared.built.quiet_options();
-    let cold = Cold {
-        backend: &*prepared.backend,
-        setting: &prepared.setting,
-        options: &options,
-        group_timeout: pipeline.config.screen.group_timeout,
-        jobs: pipeline.request.jobs,
-        ends: &|_| true,
-    };
+pub fn cold(prepared: &Prepared, sample: &[(usize, &Group)]) -> Result<f64, AnyError> {
     let started = Instant::now();
-    cold.run(sample, |_, _| Ok(()))?;
+    prepared.lab.cold(sample, &|_| true, |_, _| Ok(()))?;
     Ok(milliseconds(started) / sample.len() as f64)
 }
 

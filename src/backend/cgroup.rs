@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// The group of this gistmill.
 #[derive(Debug)]
-pub struct ControlGroups {
+pub(super) struct ControlGroups {
     folder: PathBuf,
     /// Says that this gistmill lives.
     _lock: Lock,
@@ -47,7 +47,7 @@ impl ControlGroups {
     ///
     /// # Errors
     /// When the machine has no such groups, or none that this user may write.
-    pub fn make() -> Result<Self> {
+    pub(super) fn make() -> Result<Self> {
         let mounts = fs_err::read_to_string("/proc/self/mountinfo")?;
         let own = fs_err::read_to_string("/proc/self/cgroup")?;
         let (top, own) = place(&mounts, &own)
@@ -91,7 +91,7 @@ impl ControlGroups {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn job(self: &std::sync::Arc<Self>, limits: JobLimits) -> Result<JobGroup> {
+    pub(super) fn job(self: &std::sync::Arc<Self>, limits: JobLimits) -> Result<JobGroup> {
         self.lock_left().retain(|folder| fs_err::remove_dir(folder).is_err() && folder.exists());
         let folder = self.folder.join(format!("job-{}", self.next.fetch_add(1, Ordering::Relaxed)));
         fs_err::create_dir(&folder)?;
@@ -123,7 +123,7 @@ impl Drop for ControlGroups {
 
 /// The group of one job; dropping it ends what is left in it and removes it.
 #[derive(Debug)]
-pub struct JobGroup {
+pub(super) struct JobGroup {
     folder: PathBuf,
     memory: u64,
     owner: std::sync::Arc<ControlGroups>,
@@ -134,13 +134,13 @@ impl JobGroup {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn take(&self, process: u32) -> Result<()> {
+    pub(super) fn take(&self, process: u32) -> Result<()> {
         write(&self.folder, "cgroup.procs", u64::from(process))
     }
 
     /// How many processes the kernel ended because the job held all the memory that it may, and how much that is in
     /// bytes.
-    pub fn out_of_memory(&self) -> (u64, u64) {
+    pub(super) fn out_of_memory(&self) -> (u64, u64) {
         let events = fs_err::read_to_string(self.folder.join("memory.events")).unwrap_or_default();
         let killed = events.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok());
         (killed.unwrap_or(0), self.memory)

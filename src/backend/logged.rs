@@ -14,7 +14,7 @@ const SHOWN: usize = 1000;
 static NUMBER: AtomicU64 = AtomicU64::new(1);
 
 /// The same process; its start and its end are logged.
-pub fn followed(job: &Job, process: Box<dyn Process>) -> Box<dyn Process> {
+pub(crate) fn followed(job: &Job, process: Box<dyn Process>) -> Box<dyn Process> {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     tracing::info!("job {number} started: {}", command_line(&job.argv));
     Box::new(Logged { process, entry: Entry { number, started: Instant::now(), code: None, ended: false } })

@@ -45,7 +45,6 @@ pub fn until<T>(
 }
 
 /// For [`until`] where nothing has to be put right between two tries.
-#[expect(clippy::unnecessary_wraps, reason = "it stands for a recovery, which can fail")]
 pub fn nothing() -> Result<()> {
     Ok(())
 }

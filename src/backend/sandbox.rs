@@ -195,6 +195,8 @@ fn hand_over_service(descriptor: RawFd) -> Step {
 /// Process 1 of the sandbox: builds the root, runs the command, reaps, ends all.
 fn init(plan: &Plan, by_root: bool) -> Step<i32> {
     because("parent-death signal", nix::sys::prctl::set_pdeathsig(Some(Signal::SIGKILL)))?;
+    // Whoever may write to what is this process's must not reach the user's session: the kernel shares out processors by it.
+    because("a session", nix::unistd::setsid())?;
     // First of all, while no other descriptor is open that could be 3 or 4.
     if plan.channel {
         hand_over_channel()?;

@@ -23,7 +23,7 @@ use crate::store::Cache;
 use crate::terminal::{self, Text};
 
 #[derive(Debug, clap::Args)]
-pub struct BuildArguments {
+pub(super) struct BuildArguments {
     #[command(flatten)]
     config: ConfigArguments,
     /// Stop after this stage
@@ -39,7 +39,7 @@ pub struct BuildArguments {
 }
 
 /// This program, which is also the sandbox's inside.
-pub fn own_program() -> Result<PathBuf> {
+pub(super) fn own_program() -> Result<PathBuf> {
     std::env::current_exe().map_err(|error| Error::from(error).at("cannot find this program"))
 }
 
@@ -54,12 +54,12 @@ fn warn_of_missing(isolation: &Isolation) {
 }
 
 /// Cores of this machine that this process may use.
-pub fn cores() -> usize {
+pub(super) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// What a subcommand that runs tests works with.
-pub struct Job {
+pub(super) struct Job {
     pub config: Config,
     public_config: serde_json::Value,
     rules: RuleSet,
@@ -76,7 +76,7 @@ impl Job {
     ///
     /// # Errors
     /// Bad configuration or rules; a machine that lacks something.
-    pub fn new(arguments: &Arguments, selected: &ConfigArguments) -> Result<Self> {
+    pub(super) fn new(arguments: &Arguments, selected: &ConfigArguments) -> Result<Self> {
         Job::with(arguments, selected, |_| {})
     }
 
@@ -84,7 +84,7 @@ impl Job {
     ///
     /// # Errors
     /// Those of [`Job::new`].
-    pub fn with(
+    pub(super) fn with(
         arguments: &Arguments,
         selected: &ConfigArguments,
         change: impl FnOnce(&mut Config),
@@ -174,7 +174,7 @@ impl Job {
     }
 
     /// The pipeline over it.
-    pub fn pipeline(&self) -> Pipeline<'_> {
+    pub(super) fn pipeline(&self) -> Pipeline<'_> {
         Pipeline {
             config: &self.config,
             public_config: self.public_config.clone(),
@@ -189,7 +189,7 @@ impl Job {
     }
 }
 
-pub fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
+pub(super) fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
     let mut job = Job::new(arguments, &build.config)?;
     job.request.until = build.until;
     job.request.jobs = build.jobs.map_or_else(cores, usize::from);

@@ -17,7 +17,7 @@ use crate::rules::RuleSet;
 use crate::terminal::{self, Text};
 
 #[derive(Debug, clap::Args)]
-pub struct CheckArguments {
+pub(super) struct CheckArguments {
     #[command(flatten)]
     config: ConfigArguments,
 }
@@ -28,7 +28,7 @@ struct Finding {
     result: Result<String>,
 }
 
-pub fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
+pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
     let inputs = Inputs::choose(&check.config);
     let rules = inputs.rules();
     let config = inputs.config(&check.config.only);

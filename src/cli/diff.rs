@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::terminal;
 
 #[derive(Debug, clap::Args)]
-pub struct DiffArguments {
+pub(super) struct DiffArguments {
     /// The dataset directory of the older version
     #[arg(value_name = "A")]
     before: PathBuf,
@@ -16,7 +16,7 @@ pub struct DiffArguments {
     after: PathBuf,
 }
 
-pub fn run(arguments: &Arguments, diff: &DiffArguments) -> Result<u8> {
+pub(super) fn run(arguments: &Arguments, diff: &DiffArguments) -> Result<u8> {
     let diff = crate::diff::directories(&diff.before, &diff.after)?;
     match arguments.format {
         Format::Human => terminal::say(diff.to_string().trim_end_matches('\n')),

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::terminal;
 
 #[derive(Debug, clap::Args)]
-pub struct ImageArguments {
+pub(super) struct ImageArguments {
     #[command(subcommand)]
     command: ImageCommand,
 }
@@ -37,7 +37,7 @@ enum ImageCommand {
     },
 }
 
-pub fn run(arguments: &Arguments, asked: &ImageArguments) -> Result<u8> {
+pub(super) fn run(arguments: &Arguments, asked: &ImageArguments) -> Result<u8> {
     let engine = Engine::connect()?;
     match &asked.command {
         ImageCommand::List => list(arguments, &engine)?,
@@ -81,7 +81,7 @@ fn list(arguments: &Arguments, engine: &Engine) -> Result<()> {
 }
 
 /// `gistmill clean`
-pub fn clean(arguments: &Arguments) -> Result<u8> {
+pub(super) fn clean(arguments: &Arguments) -> Result<u8> {
     let engine = Engine::connect()?;
     let cleaned = docker::clean(&engine)?;
     match arguments.format {

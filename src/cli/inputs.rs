@@ -15,7 +15,7 @@ const RULES: &str = "filters";
 
 /// Places of what the user wrote; nothing is read yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Inputs {
+pub(super) struct Inputs {
     /// None: the built-in one.
     config: Option<PathBuf>,
     config_is_named: bool,
@@ -25,7 +25,7 @@ pub struct Inputs {
 
 impl Inputs {
     /// What is named, else what lies in the current folder and beside the configuration, else what is built in.
-    pub fn choose(arguments: &ConfigArguments) -> Self {
+    pub(super) fn choose(arguments: &ConfigArguments) -> Self {
         Inputs::choose_in(Path::new("."), arguments.config.as_deref(), arguments.rules.as_deref())
     }
 
@@ -44,7 +44,7 @@ impl Inputs {
     }
 
     /// Where the configuration comes from, for the user.
-    pub fn describe_config(&self) -> String {
+    pub(super) fn describe_config(&self) -> String {
         match &self.config {
             Some(path) if self.config_is_named => path.display().to_string(),
             Some(path) => format!("{}, because none was named", path.display()),
@@ -53,7 +53,7 @@ impl Inputs {
     }
 
     /// Where the rules come from, for the user.
-    pub fn describe_rules(&self) -> String {
+    pub(super) fn describe_rules(&self) -> String {
         match &self.rules {
             Some(folder) => format!("built in, and those of {}", folder.display()),
             None => "built in".to_owned(),
@@ -64,7 +64,7 @@ impl Inputs {
     ///
     /// # Errors
     /// Usage errors: all problems of the file at once.
-    pub fn config(&self, only: &[RepoSlug]) -> Result<Config> {
+    pub(super) fn config(&self, only: &[RepoSlug]) -> Result<Config> {
         let config = match &self.config {
             Some(path) => config::load(path, &resolve)?,
             None => config::parse(config::DEFAULT, Path::new("."), &resolve)
@@ -76,7 +76,7 @@ impl Inputs {
     }
 
     /// File name of the configuration, where it is not one that a later command finds by itself.
-    pub fn config_name(&self) -> Option<String> {
+    pub(super) fn config_name(&self) -> Option<String> {
         let path = self.config.as_ref().filter(|_| self.config_is_named)?;
         Some(path.file_name()?.to_string_lossy().into_owned())
     }
@@ -85,7 +85,7 @@ impl Inputs {
     ///
     /// # Errors
     /// Usage errors: all problems of all rule files at once.
-    pub fn rules(&self) -> Result<RuleSet> {
+    pub(super) fn rules(&self) -> Result<RuleSet> {
         match &self.rules {
             Some(folder) => RuleSet::shipped().with_folder(folder),
             None => Ok(RuleSet::shipped()),
@@ -94,7 +94,7 @@ impl Inputs {
 }
 
 /// What a branch, a tag or a short hash stands for now, where the repository can be reached.
-pub fn resolve(url: &str, reference: &str) -> Option<String> {
+pub(super) fn resolve(url: &str, reference: &str) -> Option<String> {
     crate::source::resolve_reference(url, reference).ok().flatten()
 }
 
@@ -102,7 +102,7 @@ pub fn resolve(url: &str, reference: &str) -> Option<String> {
 ///
 /// # Errors
 /// A usage error that names those it has.
-pub fn refuse_unknown(only: &[RepoSlug], known: &[&str]) -> Result<()> {
+pub(super) fn refuse_unknown(only: &[RepoSlug], known: &[&str]) -> Result<()> {
     match only.iter().find(|slug| !known.contains(&slug.as_str())) {
         Some(slug) => Err(Error::usage(format!("--only {slug}: the config has no such repository"))
             .with_hint(format!("it has {}", known.join(", ")))),

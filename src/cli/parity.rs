@@ -12,7 +12,7 @@ use crate::record::id::RepoSlug;
 use crate::terminal;
 
 #[derive(Debug, clap::Args)]
-pub struct ParityArguments {
+pub(super) struct ParityArguments {
     /// The repository
     #[arg(value_name = "SLUG", value_parser = parse_slug)]
     slug: RepoSlug,
@@ -24,7 +24,7 @@ pub struct ParityArguments {
     isolation: Strictness,
 }
 
-pub fn run(arguments: &Arguments, asked: &ParityArguments) -> Result<u8> {
+pub(super) fn run(arguments: &Arguments, asked: &ParityArguments) -> Result<u8> {
     let config = ConfigArguments {
         config: asked.config.clone(),
         rules: None,

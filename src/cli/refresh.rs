@@ -14,7 +14,7 @@ use crate::store::Cache;
 use crate::terminal;
 
 #[derive(Debug, clap::Args)]
-pub struct RefreshArguments {
+pub(super) struct RefreshArguments {
     /// The configuration to bring up to date
     #[arg(value_name = "repos.toml")]
     config: PathBuf,
@@ -55,7 +55,7 @@ impl Newest for World {
     }
 }
 
-pub fn run(arguments: &Arguments, asked: &RefreshArguments) -> Result<u8> {
+pub(super) fn run(arguments: &Arguments, asked: &RefreshArguments) -> Result<u8> {
     let config = crate::config::load(&asked.config, &super::inputs::resolve)?;
     let known: Vec<&str> = config.repos.iter().map(|repo| repo.slug.as_str()).collect();
     super::inputs::refuse_unknown(&asked.only, &known)?;

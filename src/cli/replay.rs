@@ -18,7 +18,7 @@ use crate::screen::verdict;
 use crate::terminal;
 
 #[derive(Debug, clap::Args)]
-pub struct ReplayArguments {
+pub(super) struct ReplayArguments {
     /// A group id, or a part of one that no other group has
     #[arg(value_name = "GROUP", value_parser = NonEmptyStringValueParser::new())]
     group: String,
@@ -39,7 +39,7 @@ pub struct ReplayArguments {
     isolation: Strictness,
 }
 
-pub fn run(arguments: &Arguments, replay: &ReplayArguments) -> Result<u8> {
+pub(super) fn run(arguments: &Arguments, replay: &ReplayArguments) -> Result<u8> {
     let config = ConfigArguments {
         config: replay.config.clone(),
         rules: None,

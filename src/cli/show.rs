@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::terminal;
 
 #[derive(Debug, clap::Args)]
-pub struct ShowArguments {
+pub(super) struct ShowArguments {
     /// An instance id, a group id, or a part of one
     #[arg(value_name = "ID OR TEST", value_parser = NonEmptyStringValueParser::new())]
     query: String,
@@ -19,7 +19,7 @@ pub struct ShowArguments {
     dataset: Option<PathBuf>,
 }
 
-pub fn run(arguments: &Arguments, show: &ShowArguments) -> Result<u8> {
+pub(super) fn run(arguments: &Arguments, show: &ShowArguments) -> Result<u8> {
     let directory = match &show.dataset {
         Some(directory) => directory.clone(),
         None => newest_dataset()?,

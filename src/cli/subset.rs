@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::terminal;
 
 #[derive(Debug, clap::Args)]
-pub struct SubsetArguments {
+pub(super) struct SubsetArguments {
     /// The dataset directory, `output/<name>/<version>`
     directory: PathBuf,
     /// The subset to write: `hard`, or the name of a [subset.<name>]; may be given several times; all by default
@@ -26,7 +26,7 @@ pub struct SubsetArguments {
     output: PathBuf,
 }
 
-pub fn run(arguments: &Arguments, subset: &SubsetArguments) -> Result<u8> {
+pub(super) fn run(arguments: &Arguments, subset: &SubsetArguments) -> Result<u8> {
     let configured = match &subset.config {
         Some(path) => config::load(path, &super::inputs::resolve)?.subsets,
         None => Vec::new(),
@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments, subset: &SubsetArguments) -> Result<u8> {
 }
 
 /// One line about a subset.
-pub fn line(one: &SubsetSummary) -> String {
+pub(super) fn line(one: &SubsetSummary) -> String {
     let parts: Vec<String> = one.repositories.iter().map(|(slug, size)| format!("{slug} {size}")).collect();
     let of = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
     terminal::one_line(&format!("subset {}: {} instances{of}", one.definition.name, one.size)).into_owned()

@@ -14,7 +14,7 @@ const HEADINGS: [&str; 6] = ["repository", "cases", "groups", "kept", "published
 const CAUSES: usize = 4;
 
 /// One line a repository, then what failed and where the dataset lies.
-pub fn closing(built: &Built) -> Text {
+pub(super) fn closing(built: &Built) -> Text {
     let mut rows: Vec<[String; 6]> = vec![HEADINGS.map(str::to_owned)];
     rows.extend(built.finished.iter().filter_map(|finished| Some(row(finished.record.as_ref()?))));
     let mut text = Text::default();

@@ -11,7 +11,7 @@ use crate::rules::RuleSet;
 
 /// What the last build of a configuration says about the rules that are in force now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LastBuild {
+pub(super) struct LastBuild {
     /// The dataset, or where it would be.
     pub directory: PathBuf,
     pub found: bool,
@@ -30,7 +30,7 @@ impl LastBuild {
     ///
     /// # Errors
     /// Usage errors: it is there and cannot be read.
-    pub fn read(output: &Path, config: &Config, rules: &RuleSet) -> Result<Self> {
+    pub(super) fn read(output: &Path, config: &Config, rules: &RuleSet) -> Result<Self> {
         let directory = output.join(&config.dataset.name).join(&config.dataset.version);
         let dataset = Dataset::find(&directory)?;
         let mut last = LastBuild {
@@ -56,7 +56,7 @@ impl LastBuild {
     }
 
     /// For the user, in one line.
-    pub fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let place = self.directory.display();
         if !self.found {
             return format!("there is no last build in {place}, so it is not known which rules match");

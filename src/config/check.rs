@@ -28,7 +28,12 @@ const LEAST_PROCESSES: u64 = 16;
 const LONGEST_NAME: usize = 100;
 
 /// Checks everything; what cannot stand is among the problems, and the value returned is then not to be used.
-pub fn config(raw: &Raw<'_>, base: &Path, resolve: &Resolve<'_>, problems: &mut Problems<'_>) -> Config {
+pub(super) fn config(
+    raw: &Raw<'_>,
+    base: &Path,
+    resolve: &Resolve<'_>,
+    problems: &mut Problems<'_>,
+) -> Config {
     if !raw.has_dataset && !raw.has_repos {
         problems.missing_section("there is nothing to build in here", format!("start with\n{MINIMAL}"));
     } else if !raw.has_repos {

@@ -47,12 +47,12 @@ const SECTIONS: [(&str, &str, &[&str]); 7] = [
     ("subset", "[subset.<name>]", &SUBSET),
 ];
 
-pub type Text<'a> = Field<&'a str>;
-pub type Texts<'a> = Field<Vec<Located<&'a str>>>;
-pub type Pairs<'a> = Field<Vec<(Located<&'a str>, Located<&'a str>)>>;
+pub(super) type Text<'a> = Field<&'a str>;
+pub(super) type Texts<'a> = Field<Vec<Located<&'a str>>>;
+pub(super) type Pairs<'a> = Field<Vec<(Located<&'a str>, Located<&'a str>)>>;
 
 /// The whole file.
-pub struct Raw<'a> {
+pub(super) struct Raw<'a> {
     pub dataset: RawDataset<'a>,
     pub screen: RawScreen<'a>,
     pub tier: RawTier,
@@ -67,7 +67,7 @@ pub struct Raw<'a> {
 }
 
 /// `[dataset]`
-pub struct RawDataset<'a> {
+pub(super) struct RawDataset<'a> {
     /// Where the section starts; none when it is missing.
     pub at: Option<usize>,
     pub name: Text<'a>,
@@ -78,7 +78,7 @@ pub struct RawDataset<'a> {
 }
 
 /// `[screen]`
-pub struct RawScreen<'a> {
+pub(super) struct RawScreen<'a> {
     pub attempts: Field<i128>,
     pub cold_runs: Field<i128>,
     pub parity_groups: Field<i128>,
@@ -88,13 +88,13 @@ pub struct RawScreen<'a> {
 }
 
 /// `[tier]`
-pub struct RawTier {
+pub(super) struct RawTier {
     pub medium: Field<f64>,
     pub hard: Field<f64>,
 }
 
 /// `[limits]`
-pub struct RawLimits<'a> {
+pub(super) struct RawLimits<'a> {
     pub memory: Field<Bytes<'a>>,
     pub processes: Field<i128>,
     pub file_size: Field<Bytes<'a>>,
@@ -102,7 +102,7 @@ pub struct RawLimits<'a> {
 }
 
 /// `[docker]`
-pub struct RawDocker<'a> {
+pub(super) struct RawDocker<'a> {
     pub base: Text<'a>,
     pub memory: Field<Bytes<'a>>,
     pub cpus: Field<f64>,
@@ -110,7 +110,7 @@ pub struct RawDocker<'a> {
 }
 
 /// One `[[repo]]`.
-pub struct RawRepo<'a> {
+pub(super) struct RawRepo<'a> {
     pub at: usize,
     pub slug: Text<'a>,
     pub git: Text<'a>,
@@ -135,7 +135,7 @@ pub struct RawRepo<'a> {
 }
 
 /// One `[subset.<name>]`.
-pub struct RawSubset<'a> {
+pub(super) struct RawSubset<'a> {
     pub name: Located<&'a str>,
     pub repos: Texts<'a>,
     pub tiers: Texts<'a>,
@@ -148,7 +148,7 @@ pub struct RawSubset<'a> {
 }
 
 /// `<measurement> = { min = …, max = … }`
-pub struct RawRange {
+pub(super) struct RawRange {
     pub measure: Measure,
     pub at: usize,
     pub min: Field<f64>,
@@ -156,7 +156,7 @@ pub struct RawRange {
 }
 
 /// Takes a parsed file apart.
-pub fn read<'a>(table: &'a DeTable<'a>, problems: &mut Problems<'_>) -> Raw<'a> {
+pub(super) fn read<'a>(table: &'a DeTable<'a>, problems: &mut Problems<'_>) -> Raw<'a> {
     let root = Section::root(table);
     root.refuse_unknown(&SECTIONS.map(|(key, ..)| key), |key| home_of(key, ""), problems);
     let section = |key: &str, problems: &mut Problems<'_>| open(&root, key, problems);

@@ -28,7 +28,7 @@ const REPRODUCIBLE: [&str; 4] = ["instances.parquet", "instances.jsonl", "cases.
 ///
 /// # Errors
 /// Never for records of gistmill: what is hidden in a text leaves it a text.
-pub fn manifest(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> Result<Manifest> {
+pub(super) fn manifest(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> Result<Manifest> {
     let repositories = counts::per_repository(assembled);
     let total = counts::total(repositories.values());
     let private = Private::of_all(dataset.repositories.iter().map(|one| &one.evidence));

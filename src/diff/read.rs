@@ -18,7 +18,7 @@ const MEASURES: [&str; 6] =
 ///
 /// # Errors
 /// When the directory is no dataset of this format.
-pub fn version(directory: &Path) -> Result<Version> {
+pub(super) fn version(directory: &Path) -> Result<Version> {
     let dataset = Dataset::open(directory)?;
     let manifest = &dataset.manifest;
     let mut repositories: BTreeMap<String, RepositoryOf> = manifest

@@ -7,14 +7,14 @@ use crate::redact::{quote, redact};
 
 /// A value and the byte offset at which it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Located<T> {
+pub(crate) struct Located<T> {
     pub value: T,
     pub at: usize,
 }
 
 /// What a section says about a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Field<T> {
+pub(crate) enum Field<T> {
     Missing,
     /// Given with a wrong type, which is already among the problems.
     Refused,
@@ -23,7 +23,7 @@ pub enum Field<T> {
 
 impl<T> Field<T> {
     /// The value, if a usable one is given.
-    pub fn given(self) -> Option<Located<T>> {
+    pub(crate) fn given(self) -> Option<Located<T>> {
         match self {
             Field::Given(located) => Some(located),
             Field::Missing | Field::Refused => None,
@@ -31,7 +31,7 @@ impl<T> Field<T> {
     }
 
     /// Whether the key is in the file, with whatever value.
-    pub fn is_present(&self) -> bool {
+    pub(crate) fn is_present(&self) -> bool {
         !matches!(self, Field::Missing)
     }
 }
@@ -112,14 +112,14 @@ fn describe(value: &DeValue<'_>) -> &'static str {
 
 /// A number of bytes as typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bytes<'a> {
+pub(crate) enum Bytes<'a> {
     Number(i128),
     Text(&'a str),
 }
 
 /// A table with its name and place.
 #[derive(Debug, Clone)]
-pub struct Section<'a> {
+pub(crate) struct Section<'a> {
     table: &'a DeTable<'a>,
     /// As a reader knows it: `[screen]`, `[[repo]]`, or `the file`.
     pub name: String,
@@ -128,12 +128,12 @@ pub struct Section<'a> {
 
 impl<'a> Section<'a> {
     /// The whole file.
-    pub fn root(table: &'a DeTable<'a>) -> Self {
+    pub(crate) fn root(table: &'a DeTable<'a>) -> Self {
         Section { table, name: "the file".to_owned(), at: 0 }
     }
 
     /// Refuses keys other than these; `elsewhere` names the section to which a key belongs instead.
-    pub fn refuse_unknown(
+    pub(crate) fn refuse_unknown(
         &self,
         known: &[&str],
         elsewhere: impl Fn(&str) -> Option<String>,
@@ -158,33 +158,33 @@ impl<'a> Section<'a> {
     }
 
     /// Whether the key is there.
-    pub fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 
     /// Whether the key is there, and not an empty list.
-    pub fn has_some(&self, key: &str) -> bool {
+    pub(crate) fn has_some(&self, key: &str) -> bool {
         let is_empty = |value: &DeValue<'_>| value.as_array().is_some_and(|list| list.is_empty());
         self.table.get(key).is_some_and(|value| !is_empty(value.get_ref()))
     }
 
     /// A string.
-    pub fn text(&self, key: &str, problems: &mut Problems<'_>) -> Field<&'a str> {
+    pub(crate) fn text(&self, key: &str, problems: &mut Problems<'_>) -> Field<&'a str> {
         self.read(key, Wanted::Text, problems, DeValue::as_str)
     }
 
     /// A string that stands for a duration.
-    pub fn duration(&self, key: &str, problems: &mut Problems<'_>) -> Field<&'a str> {
+    pub(crate) fn duration(&self, key: &str, problems: &mut Problems<'_>) -> Field<&'a str> {
         self.read(key, Wanted::Duration, problems, DeValue::as_str)
     }
 
     /// An integer; those that no machine can hold become the largest one.
-    pub fn integer(&self, key: &str, problems: &mut Problems<'_>) -> Field<i128> {
+    pub(crate) fn integer(&self, key: &str, problems: &mut Problems<'_>) -> Field<i128> {
         self.read(key, Wanted::Integer, problems, whole)
     }
 
     /// An integer or a decimal number.
-    pub fn number(&self, key: &str, problems: &mut Problems<'_>) -> Field<f64> {
+    pub(crate) fn number(&self, key: &str, problems: &mut Problems<'_>) -> Field<f64> {
         self.read(key, Wanted::Number, problems, |value| match value {
             DeValue::Float(number) => number.as_str().parse().ok(),
             #[expect(clippy::cast_precision_loss, reason = "the ranges asked for are far below 2^53")]
@@ -193,12 +193,12 @@ impl<'a> Section<'a> {
     }
 
     /// `true` or `false`.
-    pub fn flag(&self, key: &str, problems: &mut Problems<'_>) -> Field<bool> {
+    pub(crate) fn flag(&self, key: &str, problems: &mut Problems<'_>) -> Field<bool> {
         self.read(key, Wanted::Flag, problems, DeValue::as_bool)
     }
 
     /// A number of bytes, plain or with a unit.
-    pub fn bytes(&self, key: &str, problems: &mut Problems<'_>) -> Field<Bytes<'a>> {
+    pub(crate) fn bytes(&self, key: &str, problems: &mut Problems<'_>) -> Field<Bytes<'a>> {
         self.read(key, Wanted::Bytes, problems, |value| match value {
             DeValue::String(text) => Some(Bytes::Text(text)),
             other => whole(other).map(Bytes::Number),
@@ -206,7 +206,7 @@ impl<'a> Section<'a> {
     }
 
     /// A date or time, quoted or not, as text.
-    pub fn date(&self, key: &str, problems: &mut Problems<'_>) -> Field<String> {
+    pub(crate) fn date(&self, key: &str, problems: &mut Problems<'_>) -> Field<String> {
         self.read(key, Wanted::Date, problems, |value| match value {
             DeValue::String(text) => Some(text.to_string()),
             DeValue::Datetime(time) => Some(time.to_string()),
@@ -215,7 +215,7 @@ impl<'a> Section<'a> {
     }
 
     /// A list of strings.
-    pub fn texts(&self, key: &str, problems: &mut Problems<'_>) -> Field<Vec<Located<&'a str>>> {
+    pub(crate) fn texts(&self, key: &str, problems: &mut Problems<'_>) -> Field<Vec<Located<&'a str>>> {
         let list = self.read(key, Wanted::Texts, problems, DeValue::as_array);
         let Field::Given(Located { value: list, at }) = list else { return absent(&list) };
         let mut texts = Vec::new();
@@ -231,7 +231,11 @@ impl<'a> Section<'a> {
     }
 
     /// A string, or a list of strings.
-    pub fn text_or_texts(&self, key: &str, problems: &mut Problems<'_>) -> Field<Vec<Located<&'a str>>> {
+    pub(crate) fn text_or_texts(
+        &self,
+        key: &str,
+        problems: &mut Problems<'_>,
+    ) -> Field<Vec<Located<&'a str>>> {
         match self.table.get(key).map(|value| value.get_ref().as_str()) {
             Some(Some(_)) => match self.text(key, problems) {
                 Field::Given(text) => Field::Given(Located { value: vec![text], at: text.at }),
@@ -242,7 +246,7 @@ impl<'a> Section<'a> {
     }
 
     /// A table of strings, in the order of its keys.
-    pub fn pairs(
+    pub(crate) fn pairs(
         &self,
         key: &str,
         problems: &mut Problems<'_>,
@@ -265,14 +269,14 @@ impl<'a> Section<'a> {
     }
 
     /// A table within this one.
-    pub fn section(&self, key: &str, problems: &mut Problems<'_>) -> Field<Section<'a>> {
+    pub(crate) fn section(&self, key: &str, problems: &mut Problems<'_>) -> Field<Section<'a>> {
         let table = self.read(key, Wanted::Table, problems, DeValue::as_table);
         let Field::Given(Located { value: table, at }) = table else { return absent(&table) };
         Field::Given(Located { value: Section { table, name: format!("[{key}]"), at }, at })
     }
 
     /// The tables within the table `key`, by their names; empty when missing.
-    pub fn named_sections(
+    pub(crate) fn named_sections(
         &self,
         key: &str,
         problems: &mut Problems<'_>,
@@ -299,7 +303,7 @@ impl<'a> Section<'a> {
     }
 
     /// An array of tables; empty when missing.
-    pub fn sections(&self, key: &str, problems: &mut Problems<'_>) -> Vec<Section<'a>> {
+    pub(crate) fn sections(&self, key: &str, problems: &mut Problems<'_>) -> Vec<Section<'a>> {
         let list = self.read(key, Wanted::Tables, problems, DeValue::as_array);
         let mut sections = Vec::new();
         for item in list.given().map(|list| list.value.iter()).into_iter().flatten() {

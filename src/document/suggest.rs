@@ -1,7 +1,7 @@
 //! The nearest known word to one that is not known.
 
 /// The known word that was probably meant, if one is near enough.
-pub fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+pub(crate) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let plain = normalise(word);
     let best =
         known.iter().copied().min_by_key(|candidate| strsim::osa_distance(&plain, &normalise(candidate)))?;
@@ -10,13 +10,13 @@ pub fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
 }
 
 /// Words between backticks, as a list.
-pub fn list(words: &[&str]) -> String {
+pub(crate) fn list(words: &[&str]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     quoted.join(", ")
 }
 
 /// The nearest known word as a question, else all of them.
-pub fn hint(word: &str, known: &[&str]) -> String {
+pub(crate) fn hint(word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known: {}", list(known)),

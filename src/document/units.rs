@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 /// How durations are written, for hints.
-pub const DURATION_EXAMPLES: &str = "write it like \"60s\", \"5m\", \"1h30m\" or \"500ms\"";
+pub(crate) const DURATION_EXAMPLES: &str = "write it like \"60s\", \"5m\", \"1h30m\" or \"500ms\"";
 /// How sizes are written, for hints.
-pub const SIZE_EXAMPLES: &str = "write it like \"512MiB\" or \"4GiB\"";
+pub(crate) const SIZE_EXAMPLES: &str = "write it like \"512MiB\" or \"4GiB\"";
 
 const DURATION_UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 const SIZE_UNITS: [(&str, u64); 10] = [
@@ -25,7 +25,7 @@ const SIZE_UNITS: [(&str, u64); 10] = [
 ///
 /// # Errors
 /// What is wrong with the text, to be put behind the key's name.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let mut rest = text;
     let mut total: u64 = 0;
     let mut largest = u64::MAX;
@@ -54,7 +54,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Writes a duration so that [`parse_duration`] reads the same one back: seconds, or milliseconds where needed.
-pub fn format_duration(duration: Duration) -> String {
+pub(crate) fn format_duration(duration: Duration) -> String {
     let milliseconds = duration.as_millis();
     if milliseconds.is_multiple_of(1_000) {
         format!("{}s", milliseconds / 1_000)
@@ -67,7 +67,7 @@ pub fn format_duration(duration: Duration) -> String {
 ///
 /// # Errors
 /// What is wrong with the text, to be put behind the key's name.
-pub fn parse_size(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let (whole, after) = split_digits(text.trim());
     let (fraction, after) = after.strip_prefix('.').map_or(("", after), split_digits);
     let unit = after.trim_start().to_ascii_lowercase();
@@ -82,7 +82,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
 }
 
 /// Writes a size in the largest unit that divides it.
-pub fn format_size(bytes: u64) -> String {
+pub(crate) fn format_size(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.into_iter().find(|(scale, _)| bytes > 0 && bytes.is_multiple_of(*scale)) {
         Some((scale, unit)) => format!("{}{unit}", bytes / scale),

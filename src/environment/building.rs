@@ -56,7 +56,7 @@ pub struct Wheel {
 
 /// What is built.
 #[derive(Debug, Clone, Copy)]
-pub enum Source<'a> {
+pub(super) enum Source<'a> {
     /// The pinned tree, editable; `source_root` is where its packages lie, as seen inside.
     Tree {
         pinned: &'a Path,
@@ -82,7 +82,7 @@ impl Source<'_> {
 
 /// What came of a build.
 #[derive(Debug)]
-pub struct Built {
+pub(super) struct Built {
     pub wheel: Wheel,
     pub lock: Lock,
     /// The tree as the hooks left it: hostile. It goes with the step.
@@ -110,7 +110,7 @@ struct Described {
 }
 
 /// One build: the installer that its requirements come from, and where its wheel is kept.
-pub struct Build<'a> {
+pub(super) struct Build<'a> {
     pub installer: &'a Installer,
     pub source: Source<'a>,
     pub system: &'a BuildSystem,
@@ -120,7 +120,7 @@ pub struct Build<'a> {
 
 impl Build<'_> {
     /// Makes the build environment and the wheel.
-    pub fn run(&self) -> Attempt<Built> {
+    pub(super) fn run(&self) -> Attempt<Built> {
         let place = self.installer.tooling.step()?;
         let venv = place.folder("build")?;
         let mut wanted = Wanted { requirements: self.system.requires.clone(), ..Wanted::default() };
@@ -302,7 +302,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Builds wheels of source distributions when the door is asked for them.
-pub struct Building {
+pub(super) struct Building {
     tooling: Tooling,
 }
 
@@ -320,13 +320,13 @@ struct Kept {
 }
 
 impl Building {
-    pub fn new(tooling: Tooling) -> Self {
+    pub(super) fn new(tooling: Tooling) -> Self {
         Building { tooling }
     }
 
     /// The wheel of a source distribution: the one that an earlier build made with the same interpreter, of the same day's
     /// index, or a new one.
-    pub fn of_archive(&self, sdist: &Sdist) -> Result<WheelFile> {
+    pub(super) fn of_archive(&self, sdist: &Sdist) -> Result<WheelFile> {
         let tooling = &self.tooling;
         let key = hash_parts(&[
             "wheel-1",
@@ -352,7 +352,7 @@ impl Building {
     }
 
     /// The wheel of a folder of source; the variables are for its hooks.
-    pub fn of_folder(
+    pub(super) fn of_folder(
         &self,
         name: &str,
         folder: &Path,

@@ -20,7 +20,7 @@ const LARGEST: u64 = 64 << 20;
 
 /// Compiles byte code of an environment and its tree, under the paths that runs see. Nothing of either is run: the bare
 /// interpreter reads them. Files that do not compile are the tests' business.
-pub fn compile(tooling: &Tooling, venv: &Path, tree: &Path) -> Attempt<()> {
+pub(super) fn compile(tooling: &Tooling, venv: &Path, tree: &Path) -> Attempt<()> {
     let places = tooling.backend.places();
     let python = tooling.python.executable.to_string_lossy().into_owned();
     let mut argv: Vec<String> =
@@ -51,7 +51,7 @@ pub fn compile(tooling: &Tooling, venv: &Path, tree: &Path) -> Attempt<()> {
 ///
 /// # Errors
 /// IO errors.
-pub fn likely_tests(tree: &Path) -> Result<Vec<String>> {
+pub(super) fn likely_tests(tree: &Path) -> Result<Vec<String>> {
     let is_test = |name: &str| {
         let stem = name.strip_suffix(".py").unwrap_or_default();
         stem.starts_with("test_") || stem.ends_with("_test")
@@ -65,7 +65,7 @@ pub fn likely_tests(tree: &Path) -> Result<Vec<String>> {
 ///
 /// # Errors
 /// IO errors.
-pub fn forget_tests(tree: &Path) -> Result<()> {
+pub(super) fn forget_tests(tree: &Path) -> Result<()> {
     for entry in Folder::open(tree)?.walk()? {
         if entry.kind == Kind::File && source_of(&entry.path).is_some() {
             fs_err::remove_file(tree.join(&entry.path))?;
@@ -76,7 +76,7 @@ pub fn forget_tests(tree: &Path) -> Result<()> {
 
 /// Compiles test files as pytest does, with their assertions rewritten, by the pytest of the environment. Nothing of the
 /// tree is run. What cannot be had is left to each run, which is slower and comes to the same.
-pub fn rewrite(tooling: &Tooling, venv: &Path, tree: &Path, files: &[String]) -> Result<()> {
+pub(super) fn rewrite(tooling: &Tooling, venv: &Path, tree: &Path, files: &[String]) -> Result<()> {
     let places = tooling.backend.places();
     let step = tooling.step()?;
     let script = step.give("rewrite.py", REWRITE)?;

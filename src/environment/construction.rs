@@ -29,7 +29,7 @@ use crate::record::source::Pinned;
 use crate::redact::Hosts;
 
 /// What construction starts from.
-pub struct Inputs<'a> {
+pub(super) struct Inputs<'a> {
     pub pinned: &'a Pinned,
     pub repo: &'a config::Repo,
     pub files: Files,
@@ -48,7 +48,7 @@ const UNKNOWN_VERSION: &str = "0.0.0+pinned";
 ///
 /// # Errors
 /// The repository's, when nothing can be built or installed.
-pub fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
+pub(super) fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
     let mut notes = Vec::new();
     let build_variables = told_version(&inputs, &mut notes);
     let installer = Installer::new(tooling(&inputs, folder)?);

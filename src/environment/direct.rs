@@ -19,7 +19,7 @@ use super::tooling::Tooling;
 use super::version;
 use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
-use crate::index::{Door, Sdist};
+use crate::index::{Door, Index, Sdist};
 use crate::source;
 
 /// What one environment may fetch: wheels of one server can name one more each, without end.
@@ -27,7 +27,7 @@ const MOST: usize = 200;
 
 /// What was fetched so far.
 #[derive(Debug, Default)]
-pub struct Direct {
+pub(super) struct Direct {
     /// By the address in the requirement.
     found: Mutex<BTreeMap<String, Found>>,
 }
@@ -46,14 +46,14 @@ struct Found {
 
 /// Where requirements that name addresses are fetched for.
 #[derive(Clone, Copy)]
-pub struct Site<'a> {
+pub(super) struct Site<'a> {
     pub tooling: &'a Tooling,
     pub door: &'a Door,
 }
 
 /// Requirements for uv.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Local {
+pub(super) struct Local {
     pub requirements: Vec<String>,
     /// What stands in the metadata of a wheel, which uv reads itself.
     pub overrides: BTreeSet<String>,
@@ -62,7 +62,7 @@ pub struct Local {
 impl Direct {
     /// What uv gets for some requirements and for those of the tree's own wheel (its name, metadata and extras): each that
     /// names an address names one of the door's, and so do those of the wheels that are there.
-    pub fn localize(
+    pub(super) fn localize(
         &self,
         site: Site<'_>,
         requirements: &[String],
@@ -121,7 +121,7 @@ impl Direct {
     }
 
     /// The lock as it is published.
-    pub fn published(&self, lock: &Lock) -> Lock {
+    pub(super) fn published(&self, lock: &Lock) -> Lock {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         lock.with_requirements(|requirement| {
             let (name, address) = requirement.split_once(" @ ")?;
@@ -131,7 +131,7 @@ impl Direct {
     }
 
     /// For an entry of a published lock: the requirement as uv gets it, and the hash of its wheel.
-    pub fn wheel(&self, requirement: &str) -> Option<(String, String)> {
+    pub(super) fn wheel(&self, requirement: &str) -> Option<(String, String)> {
         let (name, address) = requirement.split_once(" @ ")?;
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let found = found.values().find(|found| found.published == address.trim())?;
@@ -197,7 +197,7 @@ fn fetch(
     let published = plain.to_owned();
     let hash = Some(format!("sha256:{}", fetched.sha256));
     if fetched.filename.ends_with(".whl") {
-        let metadata = tooling.index.wheel_metadata(&fetched.path)?;
+        let metadata = Index::wheel_metadata(&fetched.path)?;
         let metadata = String::from_utf8_lossy(&metadata).into_owned();
         let local = door.add_file(fetched.path, &fetched.filename, &fetched.sha256);
         return Ok(Found { local, published, hash, sha256: fetched.sha256, metadata });

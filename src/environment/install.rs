@@ -281,7 +281,7 @@ impl Installer {
         ] {
             job.env.insert(name.to_owned(), value.to_owned());
         }
-        job.env.extend(self.door.variables());
+        job.env.extend(Door::variables());
         job.service = Some(Arc::clone(&self.door) as Arc<dyn crate::backend::Service>);
         tooling.run(stage, &job, limit).map_err(|trouble| self.explain(trouble))
     }

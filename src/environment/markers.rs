@@ -6,7 +6,7 @@ use super::python::Interpreter;
 
 /// Whether the marker of a requirement holds; so it counts where nobody can say. With `extras` as asked for, or, where
 /// none are given, whatever the extra.
-pub fn applies(
+pub(super) fn applies(
     requirement: &Requirement<VerbatimUrl>,
     python: &Interpreter,
     extras: Option<&[ExtraName]>,

@@ -13,7 +13,7 @@ use crate::store::{write_atomic, write_json};
 
 /// The recipe of one environment.
 #[derive(Debug, Clone, Serialize)]
-pub struct Recipe {
+pub(super) struct Recipe {
     pub slug: String,
     pub commit: String,
     pub python: String,
@@ -43,7 +43,7 @@ pub struct Recipe {
 }
 
 /// Writes the recipe's folder.
-pub fn write(
+pub(super) fn write(
     folder: &Path,
     recipe: &Recipe,
     lock: &Lock,

@@ -11,6 +11,9 @@ import os
 import pathlib
 import sys
 
+# Characters of a settings file that are read.
+MOST = 16 << 20
+
 
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
@@ -38,9 +41,13 @@ def main():
 def asks_for_pass_hook(root):
     """Whether pytest is told to compile another way than by default."""
     for name in ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"):
+        path = os.path.join(root, name)
+        # A link may lead to what has no end.
+        if not os.path.isfile(path):
+            continue
         try:
-            with open(os.path.join(root, name), encoding="utf-8", errors="replace") as file:
-                if "enable_assertion_pass_hook" in file.read():
+            with open(path, encoding="utf-8", errors="replace") as file:
+                if "enable_assertion_pass_hook" in file.read(MOST):
                     return True
         except OSError:
             pass

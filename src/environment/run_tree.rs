@@ -16,7 +16,7 @@ use crate::record::source::Pinned;
 const NAMED: usize = 20;
 
 /// A run tree, and what came of building it.
-pub struct RunTree {
+pub(super) struct RunTree {
     /// The tree's own distribution; none where it is not a project.
     pub wheel: Option<Wheel>,
     /// What the wheel was built with.
@@ -32,7 +32,7 @@ impl RunTree {
     ///
     /// # Errors
     /// The repository's, when its build fails.
-    pub fn make(
+    pub(super) fn make(
         inputs: &Inputs<'_>,
         installer: &Installer,
         source_root: &Path,
@@ -74,7 +74,7 @@ impl RunTree {
     ///
     /// # Errors
     /// The harness's, when it is not.
-    pub fn check(&self, pinned: &Pinned, tree: &Path) -> Result<()> {
+    pub(super) fn check(&self, pinned: &Pinned, tree: &Path) -> Result<()> {
         let mut expected = tree::list(&pinned.tree)?;
         let found = tree::list(tree)?;
         let mut differ: Vec<&PathBuf> = found

@@ -12,7 +12,7 @@ use crate::requirement::is_file_name;
 
 /// One place that declares requirements.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub(super) struct Source {
     /// What it adds, e.g. `group tests`.
     pub name: String,
     /// Which file says so.
@@ -22,7 +22,7 @@ pub struct Source {
 }
 
 /// The normalized distribution that a requirement names unconditionally.
-pub fn distribution(text: &str) -> Option<String> {
+pub(super) fn distribution(text: &str) -> Option<String> {
     let requirement = parse(text)?;
     requirement.marker.is_true().then(|| normalize(requirement.name.as_ref()))
 }
@@ -48,7 +48,7 @@ fn kind(name: &str) -> Option<Kind> {
 }
 
 /// What the tree itself declares, in the order in which it is tried.
-pub fn declared(files: &Files, project: &Project) -> Vec<Source> {
+pub(super) fn declared(files: &Files, project: &Project) -> Vec<Source> {
     let mut sources = Vec::new();
     for wanted in [Kind::Tests, Kind::PartlyTests, Kind::Development] {
         for (name, group) in project.groups.iter().filter(|(name, _)| kind(name) == Some(wanted)) {
@@ -160,7 +160,7 @@ fn requirement_files(files: &Files) -> Vec<Source> {
 
 /// Turns `.[extra]` and `itself[extra]` into extras of the tree, keeps only extras that it has, and leaves out the other
 /// distributions that are the tree's own.
-pub fn own_to_extras(source: &mut Source, project: &Project) {
+pub(super) fn own_to_extras(source: &mut Source, project: &Project) {
     source.extras.append(&mut source.lines.own_extras);
     let mut extras = Vec::new();
     let Lines { requirements, constraints, left_out, .. } = &mut source.lines;
@@ -189,7 +189,7 @@ pub fn own_to_extras(source: &mut Source, project: &Project) {
 ///
 /// # Errors
 /// A group, extra or file that the tree does not have.
-pub fn configured(files: &Files, project: &Project, repo: &config::Repo) -> Result<Source> {
+pub(super) fn configured(files: &Files, project: &Project, repo: &config::Repo) -> Result<Source> {
     let mut source = Source {
         name: "config".to_owned(),
         reason: "groups, extras and requirements of the configuration".to_owned(),

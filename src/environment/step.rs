@@ -9,9 +9,9 @@ use crate::beneath::Folder;
 use crate::error::{Error, Result};
 
 /// Where a job finds what it is given; read-only.
-pub const IN: &str = "/opt/in";
+pub(super) const IN: &str = "/opt/in";
 /// Where a job leaves what comes of it.
-pub const OUT: &str = "/opt/out";
+pub(super) const OUT: &str = "/opt/out";
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
@@ -77,7 +77,7 @@ impl Drop for Step {
 
 /// Removes a folder that foreign code wrote to: its links are not followed, its folders may be closed to their owner, and
 /// nested deeper than a path is long or than a process has descriptors.
-pub fn discard(folder: &Path) -> Result<()> {
+pub(super) fn discard(folder: &Path) -> Result<()> {
     let mut number = 0_u64;
     let mut waiting = vec![folder.to_owned()];
     while let Some(current) = waiting.pop() {

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::record::environment::TriedPlan;
 
 /// Where plans are tried.
-pub struct Site<'a> {
+pub(super) struct Site<'a> {
     pub inputs: &'a Inputs<'a>,
     pub installer: &'a Installer,
     /// The tree's own distribution.
@@ -26,7 +26,7 @@ pub struct Site<'a> {
 
 /// What was tried so far.
 #[derive(Default)]
-pub struct Trials {
+pub(super) struct Trials {
     tried: Vec<(InstallPlan, Outcome)>,
     /// What the virtual environment holds now.
     installed: Option<Lock>,
@@ -36,7 +36,7 @@ pub struct Trials {
 }
 
 /// The plan that the environment is made of.
-pub struct Chosen<'a> {
+pub(super) struct Chosen<'a> {
     pub number: usize,
     pub plan: &'a InstallPlan,
     pub lock: &'a Lock,
@@ -48,7 +48,7 @@ impl Trials {
     ///
     /// # Errors
     /// What no other plan could do better about, and an interruption.
-    pub fn run(site: &Site<'_>, fallbacks: &Fallbacks) -> Result<Self> {
+    pub(super) fn run(site: &Site<'_>, fallbacks: &Fallbacks) -> Result<Self> {
         let mut trials = Trials::default();
         while let Some(plan) = fallbacks.next(&trials.tried) {
             crate::interrupt::check()?;
@@ -123,7 +123,7 @@ impl Trials {
     ///
     /// # Errors
     /// The first failure, when nothing could be installed.
-    pub fn best(&self) -> Result<Chosen<'_>> {
+    pub(super) fn best(&self) -> Result<Chosen<'_>> {
         let mut best: Option<Chosen<'_>> = None;
         for one in self.collected() {
             if best.as_ref().is_none_or(|best| one.report.quality() > best.report.quality()) {
@@ -140,7 +140,7 @@ impl Trials {
     ///
     /// # Errors
     /// Those of the installation.
-    pub fn install(&self, site: &Site<'_>, chosen: &Chosen<'_>) -> Result<()> {
+    pub(super) fn install(&self, site: &Site<'_>, chosen: &Chosen<'_>) -> Result<()> {
         let is_installed = self.installed.as_ref() == Some(chosen.lock);
         if !is_installed {
             site.install(chosen.lock)?;
@@ -161,7 +161,7 @@ impl Trials {
     }
 
     /// All plans as they are published.
-    pub fn published(&self, chosen: &Chosen<'_>) -> Vec<TriedPlan> {
+    pub(super) fn published(&self, chosen: &Chosen<'_>) -> Vec<TriedPlan> {
         let tried = self.tried.iter().enumerate();
         tried
             .map(|(number, (plan, outcome))| TriedPlan {

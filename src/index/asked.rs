@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What was asked of one door so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Asked {
+pub(crate) struct Asked {
     /// Projects whose pages were handed out, with the number of the index.
     pub projects: BTreeSet<(String, usize)>,
     /// Wheels that were handed out.
@@ -26,7 +26,7 @@ pub struct Asked {
 
 /// A wheel that was handed out.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Served {
+pub(crate) struct Served {
     /// Normalized.
     pub name: String,
     pub version: String,
@@ -41,7 +41,7 @@ pub struct Served {
 
 /// A source distribution and the wheel that was built of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Built {
+pub(crate) struct Built {
     /// Normalized.
     pub name: String,
     pub version: String,
@@ -51,15 +51,16 @@ pub struct Built {
     pub wheel_sha256: String,
 }
 
+#[cfg(test)]
 impl Asked {
     /// Projects that were asked for and that no index has.
-    pub fn unknown(&self) -> BTreeSet<&str> {
+    pub(crate) fn unknown(&self) -> BTreeSet<&str> {
         let has = |name: &str| self.projects.iter().any(|(project, _)| project == name);
         self.missing.iter().map(|(project, _)| project.as_str()).filter(|name| !has(name)).collect()
     }
 
     /// Whether an index could not be asked, so that a failure says nothing about what was asked for.
-    pub fn is_troubled(&self) -> bool {
+    pub(crate) fn is_troubled(&self) -> bool {
         !self.trouble.is_empty()
     }
 }

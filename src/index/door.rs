@@ -29,7 +29,7 @@ type Place<'a> = (usize, &'a str, &'a str, &'a str);
 
 /// One environment's view of an [`Index`]. To uv it is one index for each of the user's, at the job's own loopback.
 #[derive(Debug)]
-pub struct Door {
+pub(crate) struct Door {
     index: Arc<Index>,
     exclude_newer: Option<Timestamp>,
     /// Names that no index is asked for, with the place that declares them.
@@ -48,7 +48,7 @@ pub struct Door {
 impl Door {
     /// A door that hides what was uploaded at or after `exclude_newer`, and projects that belong to the tree:
     /// `refused`, normalized names with the place that declares each.
-    pub fn new(
+    pub(crate) fn new(
         index: Arc<Index>,
         exclude_newer: Option<Timestamp>,
         refused: BTreeMap<String, String>,
@@ -71,12 +71,12 @@ impl Door {
     /// The door of what a source distribution needs to be built: `building` is [`Sdist::building`]. What needs itself
     /// is an error there.
     #[must_use]
-    pub fn within(self, building: Vec<String>) -> Door {
+    pub(crate) fn within(self, building: Vec<String>) -> Door {
         Door { building, ..self }
     }
 
     /// A configuration file for uv that names this door and nothing else.
-    pub fn configuration(&self) -> String {
+    pub(crate) fn configuration(&self) -> String {
         let mut text = String::new();
         if let Some(strategy) = &self.index.strategy {
             let strategy = toml::Value::from(strategy.as_str());
@@ -94,21 +94,21 @@ impl Door {
 
     /// Variables that uv needs beside the configuration: it waits for a wheel that is being built, and leaves it to the
     /// door to try again.
-    pub fn variables(&self) -> BTreeMap<String, String> {
+    pub(crate) fn variables() -> BTreeMap<String, String> {
         [("UV_HTTP_TIMEOUT", "86400"), ("UV_HTTP_RETRIES", "0")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into()
     }
 
     /// Serves a file of the driver's, which stays where it is; gives its address. The name must be that of a wheel.
-    pub fn add_file(&self, path: PathBuf, filename: &str, sha256: &str) -> String {
+    pub(crate) fn add_file(&self, path: PathBuf, filename: &str, sha256: &str) -> String {
         let key = (sha256.to_owned(), filename.to_owned());
         self.direct.lock().unwrap_or_else(PoisonError::into_inner).insert(key, path);
         format!("{}/direct/{sha256}/{filename}", base())
     }
 
     /// What was asked so far.
-    pub fn asked(&self) -> Asked {
+    pub(crate) fn asked(&self) -> Asked {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

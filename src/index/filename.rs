@@ -12,7 +12,7 @@ const SDIST_ENDINGS: [&str; 8] = [".tar.gz", ".tgz", ".zip", ".tar.bz2", ".tbz",
 const ANY_TAGS: &str = "py30-none-any";
 
 /// A project's name as indexes look it up: lower case, each run of `-`, `_` and `.` a single `-`.
-pub fn normalized(name: &str) -> String {
+pub(crate) fn normalized(name: &str) -> String {
     let mut result = String::with_capacity(name.len());
     for character in name.chars() {
         match character {

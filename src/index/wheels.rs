@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// A source distribution that was downloaded and checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sdist {
+pub(crate) struct Sdist {
     /// Normalized.
     pub name: String,
     pub version: String,
@@ -20,7 +20,7 @@ pub struct Sdist {
 
 /// A wheel that was built.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WheelFile {
+pub(crate) struct WheelFile {
     pub path: PathBuf,
     pub sha256: String,
     /// The `METADATA` file in it.
@@ -28,7 +28,7 @@ pub struct WheelFile {
 }
 
 /// Builds source distributions: offline, in a sandbox.
-pub trait Wheels: Send + Sync + std::fmt::Debug {
+pub(crate) trait Wheels: Send + Sync + std::fmt::Debug {
     /// Builds the wheel of one source distribution. Called once for each one that a door is asked for.
     ///
     /// # Errors

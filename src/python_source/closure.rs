@@ -7,13 +7,13 @@ use super::units::{Kind, Target};
 use crate::record::collected::Group;
 
 /// The class that a chain of at least one name leads to. None: the file has no such class.
-pub fn class_of(file: &SourceFile, classes: &[String]) -> Option<usize> {
+pub(super) fn class_of(file: &SourceFile, classes: &[String]) -> Option<usize> {
     let (first, inner) = classes.split_first()?;
     inner.iter().try_fold(class_named(file, first)?, |class, name| nested(file, class, name))
 }
 
 /// The unit of the test function, in its class or in the nearest base of it that this file defines.
-pub fn test_of(file: &SourceFile, class: Option<usize>, function: &str) -> Option<usize> {
+pub(super) fn test_of(file: &SourceFile, class: Option<usize>, function: &str) -> Option<usize> {
     match class {
         None => {
             let targets = file.index.names.get(function)?.iter().rev();
@@ -29,7 +29,7 @@ pub fn test_of(file: &SourceFile, class: Option<usize>, function: &str) -> Optio
 }
 
 /// Units that the test reaches, the test first, each once, nearest first.
-pub fn of(file: &SourceFile, test: usize, class: Option<usize>, group: &Group) -> Vec<usize> {
+pub(super) fn of(file: &SourceFile, test: usize, class: Option<usize>, group: &Group) -> Vec<usize> {
     let chain = match class {
         Some(class) => chain(file, class),
         None => Vec::new(),

@@ -56,7 +56,7 @@ impl fmt::Display for Place {
 }
 
 /// Where a unit of a closure is.
-pub fn place(code: &Code<'_>, unit: &Unit) -> Place {
+pub(super) fn place(code: &Code<'_>, unit: &Unit) -> Place {
     if std::ptr::eq(unit, code.test()) {
         return Place::Test;
     }
@@ -431,7 +431,7 @@ const DATA_FIXTURES: [&str; 16] = [
 ];
 
 /// Whether a name can become a clue.
-pub fn is_interesting(name: &str) -> bool {
+pub(super) fn is_interesting(name: &str) -> bool {
     let of_signs = CALLS.iter().chain(USES).flat_map(|sign| sign.names);
     let plain = ENVIRONMENT.iter().chain(&PATH_CALLS).chain(&TEXT_CALLS).chain(&PICKLES);
     is_chdir(name) || of_signs.chain(plain).any(|pattern| fits(pattern, name))

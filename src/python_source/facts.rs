@@ -34,7 +34,7 @@ const MORE_STACK: usize = 4 << 20;
 
 /// What a unit was seen to do.
 #[derive(Debug, Clone, Default)]
-pub struct Facts {
+pub(super) struct Facts {
     /// Without repetition.
     pub calls: BTreeSet<Box<str>>,
     pub uses: BTreeSet<Box<str>>,
@@ -47,14 +47,14 @@ pub struct Facts {
 
 /// Something that may be worth a clue.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub(super) struct Seen {
     /// 1-based.
     pub line: u32,
     pub what: What,
 }
 
 #[derive(Debug, Clone)]
-pub enum What {
+pub(super) enum What {
     /// A call: its name, the text with which its first argument begins, and whether it says how bytes become text.
     Call { name: Box<str>, text: Option<Box<str>>, encoded: bool, timeout: bool },
     /// Something read.
@@ -69,7 +69,7 @@ pub enum What {
 
 /// Where a closure goes on from a unit.
 #[derive(Debug, Clone, Default)]
-pub struct Refers {
+pub(super) struct Refers {
     /// Names that the unit does not bind itself.
     pub names: BTreeSet<Box<str>>,
     /// `self.name`, `cls.name`, `super().name`.
@@ -82,28 +82,28 @@ pub struct Refers {
 
 /// Where lines start.
 #[derive(Debug)]
-pub struct Lines(Vec<u32>);
+pub(super) struct Lines(Vec<u32>);
 
 impl Lines {
-    pub fn of(text: &str) -> Self {
+    pub(super) fn of(text: &str) -> Self {
         let newlines =
             text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at as u32 + 1);
         Lines(std::iter::once(0).chain(newlines).collect())
     }
 
     /// The 1-based line of an offset.
-    pub fn line(&self, at: u32) -> u32 {
+    pub(super) fn line(&self, at: u32) -> u32 {
         self.0.partition_point(|start| *start <= at) as u32
     }
 
     /// The offset at which the line of an offset starts.
-    pub fn start(&self, at: u32) -> u32 {
+    pub(super) fn start(&self, at: u32) -> u32 {
         self.0[self.line(at) as usize - 1]
     }
 }
 
 /// Reads facts off a tree.
-pub struct Reader<'r, 'a> {
+pub(super) struct Reader<'r, 'a> {
     pub names: Names<'r, 'a>,
     pub lines: &'r Lines,
     /// The file's name without ending.
@@ -118,7 +118,7 @@ pub struct Reader<'r, 'a> {
 }
 
 impl<'r, 'a> Reader<'r, 'a> {
-    pub fn new(
+    pub(super) fn new(
         names: Names<'r, 'a>,
         lines: &'r Lines,
         stem: &'r str,

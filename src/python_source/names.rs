@@ -32,30 +32,30 @@ enum Binding<'a> {
 
 /// Names that one part of a file binds. Functions within functions share the scope of the outermost one.
 #[derive(Debug, Default)]
-pub struct Scope<'a> {
+pub(crate) struct Scope<'a> {
     bindings: HashMap<&'a str, Binding<'a>>,
 }
 
 /// The scopes in which an expression stands.
 #[derive(Debug, Clone, Copy)]
-pub struct Names<'s, 'a> {
+pub(crate) struct Names<'s, 'a> {
     pub module: &'s Scope<'a>,
     pub local: &'s Scope<'a>,
 }
 
 impl<'a> Scope<'a> {
     /// What the statements of a module bind; functions and classes bind their names only.
-    pub fn of_module(body: &'a [Stmt]) -> Self {
+    pub(crate) fn of_module(body: &'a [Stmt]) -> Self {
         Scope::collect(Reach::Statements, |collector| collector.visit_body(body))
     }
 
     /// What a statement binds for itself alone: variables of comprehensions and parameters of lambdas.
-    pub fn within(statement: &'a Stmt) -> Self {
+    pub(crate) fn within(statement: &'a Stmt) -> Self {
         Scope::collect(Reach::Inner, |collector| collector.visit_stmt(statement))
     }
 
     /// What a function binds, and what is bound anywhere in its body.
-    pub fn of_function(parameters: &'a Parameters, body: &'a [Stmt], filled_by_pytest: bool) -> Self {
+    pub(crate) fn of_function(parameters: &'a Parameters, body: &'a [Stmt], filled_by_pytest: bool) -> Self {
         Scope::collect(Reach::All, |collector| {
             let first = parameters.iter_non_variadic_params().next().map(|one| one.name().as_str());
             for name in parameters.iter().map(|parameter| parameter.name().as_str()) {
@@ -78,14 +78,14 @@ impl<'a> Scope<'a> {
     }
 
     /// The names that this scope binds.
-    pub fn into_names(self) -> Vec<String> {
+    pub(crate) fn into_names(self) -> Vec<String> {
         let mut names: Vec<String> = self.bindings.into_keys().map(str::to_owned).collect();
         names.sort_unstable();
         names
     }
 
     /// Whether this scope binds the name.
-    pub fn binds(&self, name: &str) -> bool {
+    pub(crate) fn binds(&self, name: &str) -> bool {
         self.bindings.contains_key(name)
     }
 }
@@ -96,12 +96,12 @@ impl<'a> Names<'_, 'a> {
     }
 
     /// Whether a name comes from elsewhere: imported, or known to every module.
-    pub fn is_foreign(&self, name: &str) -> bool {
+    pub(crate) fn is_foreign(&self, name: &str) -> bool {
         matches!(self.binding(name), None | Some(Binding::Import(_)))
     }
 
     /// The dotted name of an expression; see the table of the module above.
-    pub fn resolve(&self, expression: &'a Expr) -> String {
+    pub(crate) fn resolve(&self, expression: &'a Expr) -> String {
         let mut name = self.follow(expression, FOLLOWED, PARTS).unwrap_or_default();
         if name.len() > LONGEST_NAME {
             let end = (0..=LONGEST_NAME).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
@@ -140,7 +140,7 @@ impl<'a> Names<'_, 'a> {
     }
 
     /// Whether the value is surely a set.
-    pub fn is_set(&self, expression: &'a Expr) -> bool {
+    pub(crate) fn is_set(&self, expression: &'a Expr) -> bool {
         self.is_set_after(expression, FOLLOWED)
     }
 
@@ -173,7 +173,7 @@ impl<'a> Names<'_, 'a> {
     }
 
     /// The text with which a path begins, as far as it is written out.
-    pub fn beginning(&self, expression: &'a Expr) -> Option<String> {
+    pub(crate) fn beginning(&self, expression: &'a Expr) -> Option<String> {
         self.beginning_after(expression, FOLLOWED)
     }
 

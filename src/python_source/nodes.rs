@@ -88,12 +88,12 @@ pub fn is_kind(name: &str) -> bool {
 }
 
 /// The bit of a kind in a set of kinds.
-pub fn bit(kind: &str) -> Option<u128> {
+pub(super) fn bit(kind: &str) -> Option<u128> {
     KINDS.iter().position(|known| *known == kind).map(|place| 1 << place)
 }
 
 /// The bit of a node's kind; none for nodes that CPython does not have.
-pub fn bit_of(node: AnyNodeRef<'_>) -> u128 {
+pub(super) fn bit_of(node: AnyNodeRef<'_>) -> u128 {
     kind(node).and_then(bit).unwrap_or(0)
 }
 

@@ -42,7 +42,7 @@ const CLASS_SET_UP: [&str; 13] = [
 
 /// A part of a file that comes into a closure as a whole.
 #[derive(Debug, Clone)]
-pub struct Unit {
+pub(super) struct Unit {
     pub kind: Kind,
     pub name: String,
     /// The class that holds it.
@@ -58,7 +58,7 @@ pub struct Unit {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     Function,
     Fixture {
         name: String,
@@ -75,7 +75,7 @@ pub enum Kind {
 
 /// A class of the file.
 #[derive(Debug, Clone, Default)]
-pub struct Class {
+pub(super) struct Class {
     pub name: String,
     /// The class around it.
     pub parent: Option<usize>,
@@ -89,14 +89,14 @@ pub struct Class {
 
 /// What a name of the module stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub(super) enum Target {
     Unit(usize),
     Class(usize),
 }
 
 /// Names of the module.
 #[derive(Debug, Clone, Default)]
-pub struct Index {
+pub(super) struct Index {
     pub names: HashMap<String, Vec<Target>>,
     /// Fixtures and set-up functions of the module.
     pub around: Vec<usize>,
@@ -106,7 +106,7 @@ pub struct Index {
 
 impl Unit {
     /// The name under which pytest knows the fixture that this is.
-    pub fn fixture(&self) -> Option<&str> {
+    pub(super) fn fixture(&self) -> Option<&str> {
         match &self.kind {
             Kind::Fixture { name, .. } => Some(name),
             _ => None,
@@ -114,13 +114,13 @@ impl Unit {
     }
 
     /// Whether it runs with every test in its reach.
-    pub fn is_automatic(&self) -> bool {
+    pub(super) fn is_automatic(&self) -> bool {
         matches!(self.kind, Kind::Fixture { autouse: true, .. } | Kind::SetUp)
     }
 }
 
 /// Cuts a module into units.
-pub fn split(body: &[Stmt], text: &str, stem: &str) -> (Vec<Unit>, Vec<Class>, Index) {
+pub(super) fn split(body: &[Stmt], text: &str, stem: &str) -> (Vec<Unit>, Vec<Class>, Index) {
     let module = Scope::of_module(body);
     let mut splitter = Splitter {
         text,

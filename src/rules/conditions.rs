@@ -9,7 +9,7 @@ use crate::python_source;
 use crate::redact::quote;
 
 /// Everything that a rule can ask for.
-pub const KEYS: [&str; 17] = [
+pub(super) const KEYS: [&str; 17] = [
     "path",
     "name",
     "marker",
@@ -30,7 +30,7 @@ pub const KEYS: [&str; 17] = [
 ];
 
 /// Reads the conditions of a rule; those that cannot stand are among the problems.
-pub fn read(section: &Section<'_>, problems: &mut Problems<'_>) -> Match {
+pub(super) fn read(section: &Section<'_>, problems: &mut Problems<'_>) -> Match {
     Match {
         path: patterns(section, "path", Pattern::glob, problems),
         name: patterns(section, "name", Pattern::regex, problems),

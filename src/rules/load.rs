@@ -44,7 +44,7 @@ struct Across {
 }
 
 /// Reads files, given as name and text. A `keep` may also name the rules that are known already.
-pub fn load(files: &[(&str, &str)], known: &[Rule]) -> Result<Vec<Rule>, Vec<Misplaced>> {
+pub(super) fn load(files: &[(&str, &str)], known: &[Rule]) -> Result<Vec<Rule>, Vec<Misplaced>> {
     let mut across = Across::default();
     let mut rules = Vec::new();
     let mut found: Vec<Problems<'_>> = Vec::new();

@@ -137,7 +137,7 @@ fn translate(glob: &str) -> String {
 /// Alternatives; an empty list asks for nothing.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(transparent)]
-pub struct Patterns(pub Vec<Pattern>);
+pub(super) struct Patterns(pub Vec<Pattern>);
 
 impl Patterns {
     fn admit(&self, text: Option<&str>) -> bool {
@@ -153,7 +153,7 @@ impl Patterns {
 /// Kinds of syntax nodes by CPython's names; an empty list asks for nothing.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(transparent)]
-pub struct Kinds(pub Vec<String>);
+pub(super) struct Kinds(pub Vec<String>);
 
 impl Kinds {
     fn admit(&self, code: Option<&Code<'_>>) -> bool {
@@ -163,14 +163,14 @@ impl Kinds {
 
 /// Inclusive bounds; without any they ask for nothing.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Bounds<T> {
+pub(super) struct Bounds<T> {
     pub min: Option<T>,
     pub max: Option<T>,
 }
 
 impl<T: PartialOrd + Copy> Bounds<T> {
     /// Whether a bound is set.
-    pub fn is_set(&self) -> bool {
+    pub(super) fn is_set(&self) -> bool {
         self.min.is_some() || self.max.is_some()
     }
 
@@ -186,7 +186,7 @@ impl<T: PartialOrd + Copy> Bounds<T> {
 
 /// The conditions of a rule.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Match {
+pub(super) struct Match {
     pub path: Patterns,
     pub name: Patterns,
     pub marker: Patterns,
@@ -204,7 +204,7 @@ pub struct Match {
 
 impl Match {
     /// Whether all conditions hold.
-    pub fn holds(&self, subject: &Subject<'_>) -> bool {
+    pub(super) fn holds(&self, subject: &Subject<'_>) -> bool {
         self.path.admit(Some(subject.path))
             && self.name.admit(Some(subject.name))
             && self.repository.admit(Some(subject.repository))
@@ -221,7 +221,7 @@ impl Match {
     }
 
     /// Whether it asks for what only the test's source text can tell.
-    pub fn reads_code(&self) -> bool {
+    pub(super) fn reads_code(&self) -> bool {
         let patterns = [&self.source, &self.calls, &self.uses];
         !self.node.0.is_empty() || patterns.iter().any(|patterns| !patterns.0.is_empty())
     }

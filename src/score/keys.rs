@@ -20,30 +20,30 @@ use super::modules::Bindings;
 
 /// A hash that no one can make agree on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key(u128);
+pub(super) struct Key(u128);
 
 /// The key of something as it is written and, where that is another one, without modules of the repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Forms {
+pub(super) struct Forms {
     pub plain: Key,
     pub stripped: Key,
 }
 
 impl Forms {
     /// Whether any form of the one is a form of the other.
-    pub fn meets(self, other: Forms) -> bool {
+    pub(super) fn meets(self, other: Forms) -> bool {
         self.both().iter().any(|key| other.both().contains(key))
     }
 
     /// Both keys, which may be the same.
-    pub fn both(self) -> [Key; 2] {
+    pub(super) fn both(self) -> [Key; 2] {
         [self.plain, self.stripped]
     }
 }
 
 /// A part of what a key is made of.
 #[derive(Debug, Clone, Copy)]
-pub enum Part<'a> {
+pub(super) enum Part<'a> {
     Text(&'a str),
     /// An optional text or node that is not there.
     Nothing,
@@ -56,18 +56,18 @@ pub enum Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    pub fn text(text: Option<&'a str>) -> Self {
+    pub(super) fn text(text: Option<&'a str>) -> Self {
         text.map_or(Part::Nothing, Part::Text)
     }
 
-    pub fn expression(expression: Option<&'a Expr>) -> Self {
+    pub(super) fn expression(expression: Option<&'a Expr>) -> Self {
         expression.map_or(Part::Nothing, Part::Expression)
     }
 }
 
 /// How names are read while a key is made.
 #[derive(Debug, Clone, Copy)]
-pub struct Reading<'r> {
+pub(super) struct Reading<'r> {
     pub bindings: &'r Bindings<'r>,
     /// Names that stand for another one.
     pub renamed: &'r BTreeMap<String, String>,
@@ -76,7 +76,7 @@ pub struct Reading<'r> {
 static NO_NAMES: BTreeMap<String, String> = BTreeMap::new();
 
 impl<'r> Reading<'r> {
-    pub fn of(bindings: &'r Bindings<'r>) -> Self {
+    pub(super) fn of(bindings: &'r Bindings<'r>) -> Self {
         Reading { bindings, renamed: &NO_NAMES }
     }
 
@@ -85,12 +85,12 @@ impl<'r> Reading<'r> {
     }
 
     /// The key of parts without modules of the repository.
-    pub fn stripped(self, parts: &[Part<'_>]) -> Key {
+    pub(super) fn stripped(self, parts: &[Part<'_>]) -> Key {
         key(parts, Some(self))
     }
 
     /// Both keys.
-    pub fn forms(self, parts: &[Part<'_>]) -> Forms {
+    pub(super) fn forms(self, parts: &[Part<'_>]) -> Forms {
         let plain = key(parts, None);
         let is_concerned = parts.iter().any(|part| Mentions::any(self, *part));
         Forms { plain, stripped: if is_concerned { key(parts, Some(self)) } else { plain } }
@@ -98,7 +98,7 @@ impl<'r> Reading<'r> {
 }
 
 /// The key of parts as they are written.
-pub fn plain(parts: &[Part<'_>]) -> Key {
+pub(super) fn plain(parts: &[Part<'_>]) -> Key {
     key(parts, None)
 }
 
@@ -210,7 +210,7 @@ fn prefix(expression: &Expr, bindings: &Bindings<'_>) -> Option<(usize, usize)> 
 }
 
 /// How many attributes after a module lead to further modules. None if all do.
-pub fn within(module: &str, attributes: &[&str], bindings: &Bindings<'_>) -> Option<usize> {
+pub(super) fn within(module: &str, attributes: &[&str], bindings: &Bindings<'_>) -> Option<usize> {
     let mut module = module.to_owned();
     for (used, attribute) in attributes.iter().enumerate() {
         module = format!("{module}.{attribute}");

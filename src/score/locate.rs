@@ -42,7 +42,7 @@ const BASES: usize = 64;
 
 /// What a file has under the name of a test.
 #[derive(Debug, Clone)]
-pub enum Found<'a> {
+pub(super) enum Found<'a> {
     /// A definition, and the name under which it stands: that of a base where the test is inherited.
     Function { definition: &'a Stmt, function: &'a StmtFunctionDef, name: TestName },
     /// No definition in this file, though the name may be bound: by an assignment, an import, a base from elsewhere.
@@ -52,7 +52,7 @@ pub enum Found<'a> {
 }
 
 /// Looks for a test, in its class and then in the bases that the file defines.
-pub fn locate<'a>(body: &'a [Stmt], test: &TestName) -> Found<'a> {
+pub(super) fn locate<'a>(body: &'a [Stmt], test: &TestName) -> Found<'a> {
     let Some((first, inner)) = test.classes.split_first() else { return in_module(body, test) };
     let Some(mut class) = class_in(body, first) else {
         return if is_bound(body, first) { Found::Undefined } else { Found::Missing };
@@ -135,12 +135,12 @@ fn is_bound(body: &[Stmt], name: &str) -> bool {
 }
 
 /// Names that a file binds in the scope of its module.
-pub fn bound_names(body: &[Stmt]) -> BTreeSet<String> {
+pub(super) fn bound_names(body: &[Stmt]) -> BTreeSet<String> {
     Scope::of_module(body).into_names().into_iter().collect()
 }
 
 /// Names that a function, or a function in it, binds for itself, imports left out.
-pub fn local_names(function: &StmtFunctionDef) -> BTreeSet<String> {
+pub(super) fn local_names(function: &StmtFunctionDef) -> BTreeSet<String> {
     let mut locals = Locals::default();
     locals.visit_parameters(&function.parameters);
     locals.visit_body(&function.body);

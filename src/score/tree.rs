@@ -5,7 +5,7 @@ use ruff_python_ast::{ExceptHandler, Expr, Stmt};
 use ruff_text_size::{Ranged, TextSize};
 
 /// The bodies within a statement, in the order of the text.
-pub fn bodies(statement: &Stmt) -> Vec<&[Stmt]> {
+pub(super) fn bodies(statement: &Stmt) -> Vec<&[Stmt]> {
     match statement {
         Stmt::FunctionDef(function) => vec![&function.body],
         Stmt::ClassDef(class) => vec![&class.body],
@@ -30,12 +30,12 @@ pub fn bodies(statement: &Stmt) -> Vec<&[Stmt]> {
 }
 
 /// Whether a statement is nothing but a text: a docstring, or one that stands where none is looked for.
-pub fn is_text(statement: &Stmt) -> bool {
+pub(super) fn is_text(statement: &Stmt) -> bool {
     matches!(statement, Stmt::Expr(alone) if alone.value.is_string_literal_expr())
 }
 
 /// Whether the interpreter may or may not report a line for it: `pass`, constants, declarations.
-pub fn is_free(statement: &Stmt) -> bool {
+pub(super) fn is_free(statement: &Stmt) -> bool {
     match statement {
         Stmt::Pass(_) | Stmt::Global(_) | Stmt::Nonlocal(_) => true,
         Stmt::AnnAssign(assign) => assign.value.is_none(),
@@ -52,7 +52,7 @@ pub fn is_free(statement: &Stmt) -> bool {
 }
 
 /// Where the keyword of a definition stands, after its decorators.
-pub fn keyword_start(statement: &Stmt) -> TextSize {
+pub(super) fn keyword_start(statement: &Stmt) -> TextSize {
     let (decorators, inner) = match statement {
         Stmt::FunctionDef(function) => (&function.decorator_list, function.name.start()),
         Stmt::ClassDef(class) => (&class.decorator_list, class.name.start()),
@@ -63,7 +63,7 @@ pub fn keyword_start(statement: &Stmt) -> TextSize {
 }
 
 /// Where the header of a compound statement ends: after the last thing that is evaluated in it.
-pub fn header_end(statement: &Stmt) -> TextSize {
+pub(super) fn header_end(statement: &Stmt) -> TextSize {
     match statement {
         Stmt::FunctionDef(function) => {
             let parameters = function.parameters.iter().map(|parameter| parameter.end());
@@ -88,7 +88,7 @@ pub fn header_end(statement: &Stmt) -> TextSize {
 }
 
 /// The name at the root of a dotted name, and the attributes after it.
-pub fn chain(expression: &Expr) -> Option<(&str, Vec<&str>)> {
+pub(super) fn chain(expression: &Expr) -> Option<(&str, Vec<&str>)> {
     let mut attributes = Vec::new();
     let mut at = expression;
     while let Expr::Attribute(attribute) = at {

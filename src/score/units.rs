@@ -135,7 +135,7 @@ pub enum ControlFlow {
 
 /// A logical line.
 #[derive(Debug, Clone)]
-pub struct Unit {
+pub(super) struct Unit {
     pub kind: LineKind,
     /// The block that it belongs to; a definition belongs to the one that it opens. None at the top.
     pub block: Option<usize>,
@@ -173,7 +173,7 @@ pub(super) struct Header {
 
 impl Header {
     /// Whether a definition could be this one after something was left out of it.
-    pub fn is_within(&self, original: &Header) -> bool {
+    pub(super) fn is_within(&self, original: &Header) -> bool {
         let all = |mine: &[Forms], theirs: &[Forms]| {
             mine.iter().all(|one| theirs.iter().any(|other| one.meets(*other)))
         };
@@ -193,14 +193,14 @@ impl Header {
 
 /// Whether a block is a class or a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum BlockKind {
+pub(super) enum BlockKind {
     Class,
     Function,
 }
 
 /// A class or a function, and where it stands.
 #[derive(Debug, Clone)]
-pub struct Block {
+pub(super) struct Block {
     pub kind: BlockKind,
     pub name: String,
     /// The block around it.
@@ -209,14 +209,14 @@ pub struct Block {
 
 /// A file cut into logical lines, in the order of the text; blocks come before what is in them.
 #[derive(Debug, Clone, Default)]
-pub struct Cut {
+pub(super) struct Cut {
     pub units: Vec<Unit>,
     pub blocks: Vec<Block>,
 }
 
 impl Cut {
     /// Names of a block and of those around it, the outermost first.
-    pub fn path(&self, block: Option<usize>) -> Vec<&str> {
+    pub(super) fn path(&self, block: Option<usize>) -> Vec<&str> {
         let around = std::iter::successors(block, |block| self.blocks[*block].parent);
         let mut path: Vec<&str> = around.map(|block| self.blocks[block].name.as_str()).collect();
         path.reverse();
@@ -225,7 +225,7 @@ impl Cut {
 }
 
 /// Cuts a file.
-pub fn cut(parsed: Parsed<'_>, bindings: &Bindings<'_>) -> Cut {
+pub(super) fn cut(parsed: Parsed<'_>, bindings: &Bindings<'_>) -> Cut {
     let mut cutter = Cutter { parsed, reading: Reading::of(bindings), cut: Cut::default() };
     cutter.body(parsed.body, None, Wanted::Lines);
     cutter.cut

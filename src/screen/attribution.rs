@@ -18,9 +18,9 @@ const REPEATS: usize = 2;
 const CONFIRMATIONS: usize = 3;
 /// Further hash seeds for what is to be published: a set of two comes out in the same order under two seeds half of the
 /// time, under six once in 32.
-pub const SEEDS: u32 = 4;
+pub(crate) const SEEDS: u32 = 4;
 /// Round of the base world's further attempts.
-pub const CONFIRMING_ROUND: u32 = 4;
+pub(crate) const CONFIRMING_ROUND: u32 = 4;
 
 /// Dimensions in the order in which they are tried: the likeliest first.
 const ORDER: [Dimension; 10] = [
@@ -38,7 +38,7 @@ const ORDER: [Dimension; 10] = [
 
 /// What follows from the attempts so far.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step<'a> {
+pub(crate) enum Step<'a> {
     /// It shows the same where everything differs.
     Agrees,
     /// This many more attempts in this world are needed.
@@ -51,13 +51,13 @@ pub enum Step<'a> {
 
 /// Attempts in the fork tree of one group, by world.
 #[derive(Debug, Default)]
-pub struct AttemptsByWorld<'a> {
+pub(crate) struct AttemptsByWorld<'a> {
     by_world: BTreeMap<World, Vec<&'a Attempt>>,
 }
 
 impl<'a> AttemptsByWorld<'a> {
     /// Sorts attempts by world; cold runs are left out.
-    pub fn new(attempts: impl IntoIterator<Item = &'a Attempt>) -> Self {
+    pub(crate) fn new(attempts: impl IntoIterator<Item = &'a Attempt>) -> Self {
         let mut by_world: BTreeMap<World, Vec<&'a Attempt>> = BTreeMap::new();
         for attempt in attempts.into_iter().filter(|attempt| attempt.method == Method::Fork) {
             by_world.entry(attempt.world.clone()).or_default().push(attempt);
@@ -72,7 +72,7 @@ impl<'a> AttemptsByWorld<'a> {
 
 /// The next step for a group whose attempts in the base world agree and pass. With `seeds`, a group that agrees where
 /// everything differs goes through so many further hash seeds.
-pub fn next<'a>(seen: &AttemptsByWorld<'a>, covered: &BTreeSet<Dimension>, seeds: u32) -> Step<'a> {
+pub(crate) fn next<'a>(seen: &AttemptsByWorld<'a>, covered: &BTreeSet<Dimension>, seeds: u32) -> Step<'a> {
     match search(seen, covered, seeds) {
         Ok(step) | Err(step) => step,
     }

@@ -9,7 +9,7 @@ use crate::record::world::World;
 
 /// Which attempts a verdict looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Depth {
+pub(crate) enum Depth {
     /// The first rounds only: what every group has, so that the sample does not depend on what was chosen before.
     First,
     All,
@@ -17,7 +17,7 @@ pub enum Depth {
 
 impl Depth {
     /// Further hash seeds that a group goes through.
-    pub fn seeds(self) -> u32 {
+    pub(crate) fn seeds(self) -> u32 {
         match self {
             Depth::First => 0,
             Depth::All => SEEDS,
@@ -25,14 +25,14 @@ impl Depth {
     }
 
     /// Whether what was seen in this round counts.
-    pub fn includes(self, round: u32) -> bool {
+    pub(crate) fn includes(self, round: u32) -> bool {
         self == Depth::All || FIRST_ROUNDS.contains(&round)
     }
 }
 
 /// Those of a group's attempts that count when `attempts` and `cold_runs` are asked for, whatever else the journal holds
 /// from a build that asked for more.
-pub fn considered(made: &[Attempt], depth: Depth, attempts: u32, cold_runs: u32) -> Vec<&Attempt> {
+pub(crate) fn considered(made: &[Attempt], depth: Depth, attempts: u32, cold_runs: u32) -> Vec<&Attempt> {
     let mut seen: BTreeMap<(Method, u32), u32> = BTreeMap::new();
     let counts = |attempt: &&Attempt| {
         if matches!(attempt.world, World::Seed(_)) {
@@ -55,7 +55,7 @@ pub fn considered(made: &[Attempt], depth: Depth, attempts: u32, cold_runs: u32)
 }
 
 /// Attempts in the fork tree, in the base world.
-pub fn base_attempts<'a>(made: &[&'a Attempt]) -> Vec<&'a Attempt> {
+pub(crate) fn base_attempts<'a>(made: &[&'a Attempt]) -> Vec<&'a Attempt> {
     let base = made.iter().filter(|attempt| attempt.method == Method::Fork && attempt.is_base());
     base.copied().collect()
 }

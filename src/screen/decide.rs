@@ -14,7 +14,7 @@ use crate::text::tail;
 
 /// What the configuration asks for, and what the machine can vary.
 #[derive(Debug, Clone)]
-pub struct Policy {
+pub(crate) struct Policy {
     /// Attempts of what is to be published.
     pub attempts: u32,
     pub cold_runs: u32,
@@ -26,7 +26,7 @@ pub struct Policy {
 
 /// A group that could not be run when its file was collected alone.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Unavailable {
+pub(crate) struct Unavailable {
     pub group_id: String,
     /// Round in which it was seen.
     pub round: u32,
@@ -35,14 +35,14 @@ pub struct Unavailable {
 
 /// What is known about a group.
 #[derive(Debug, Clone, Copy)]
-pub struct Known<'a> {
+pub(crate) struct Known<'a> {
     pub group: &'a Group,
     pub attempts: &'a [Attempt],
     pub unavailable: Option<&'a Unavailable>,
 }
 
 /// What evidence says beside what was seen.
-pub trait Explain {
+pub(crate) trait Explain {
     /// The command that runs a group again in the world of an attempt.
     fn replay(&self, group: &Group, attempt: &Attempt, times: u32) -> String;
 
@@ -52,12 +52,12 @@ pub trait Explain {
 
 impl Policy {
     /// The attempts that count.
-    pub fn considered<'a>(&self, made: &'a [Attempt], depth: Depth) -> Vec<&'a Attempt> {
+    pub(crate) fn considered<'a>(&self, made: &'a [Attempt], depth: Depth) -> Vec<&'a Attempt> {
         considered(made, depth, self.attempts, self.cold_runs)
     }
 
     /// The attempts that a group which passes in the base world still needs: world and number.
-    pub fn next_step(&self, known: Known<'_>, depth: Depth) -> Option<(World, u32)> {
+    pub(crate) fn next_step(&self, known: Known<'_>, depth: Depth) -> Option<(World, u32)> {
         let made = self.considered(known.attempts, depth);
         if known.unavailable.is_some()
             || !verdict::judge(known.group, &base_attempts(&made), self.partial).is_kept()
@@ -71,7 +71,7 @@ impl Policy {
     }
 
     /// The verdict after the attempts so far.
-    pub fn decide(&self, known: Known<'_>, depth: Depth, explain: &impl Explain) -> Verdict {
+    pub(crate) fn decide(&self, known: Known<'_>, depth: Depth, explain: &impl Explain) -> Verdict {
         let Known { group, .. } = known;
         let made = self.considered(known.attempts, depth);
         let fork = base_attempts(&made);
@@ -160,7 +160,8 @@ mod tests {
         let everything = World::Everything;
         let steady = || Table::new().base(0, "a").base(1, "a");
         let late = "nondeterministic-output";
-        let rows: Vec<(&str, Vec<Attempt>, Option<&str>, Option<&str>)> = vec![
+        type Row<'a> = (&'a str, Vec<Attempt>, Option<&'a str>, Option<&'a str>);
+        let rows: Vec<Row<'_>> = vec![
             ("nothing was made", Vec::new(), Some("collection-error"), Some("collection-error")),
             ("steady", steady().base(2, "a").base(3, "a").cold("a").made(), None, None),
             ("fails", Table::new().failing(0).failing(1).made(), Some("fails"), Some("fails")),

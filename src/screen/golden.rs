@@ -7,7 +7,7 @@ use crate::record::outcome::{Attempt, CaseResult, Method};
 use crate::record::verdict::{Cause, Verdict};
 
 /// Attempts in the fork tree that showed what the first one showed, and cold runs that agree with it.
-pub fn agreeing(attempts: &[&Attempt]) -> u32 {
+pub(crate) fn agreeing(attempts: &[&Attempt]) -> u32 {
     let Some(first) = attempts.iter().find(|attempt| attempt.method == Method::Fork) else { return 0 };
     let hash = first.observation_hash();
     let agrees = |attempt: &&&Attempt| match attempt.method {
@@ -19,7 +19,7 @@ pub fn agreeing(attempts: &[&Attempt]) -> u32 {
 
 /// What every attempt in the fork tree showed; empty when they differ, and where another build could see something
 /// else.
-pub fn golden(verdict: &Verdict, attempts: &[&Attempt]) -> Vec<CaseResult> {
+pub(crate) fn golden(verdict: &Verdict, attempts: &[&Attempt]) -> Vec<CaseResult> {
     if let Some(Cause::NondeterministicOutcome | Cause::NondeterministicOutput) = verdict.cause() {
         return Vec::new();
     }
@@ -30,7 +30,7 @@ pub fn golden(verdict: &Verdict, attempts: &[&Attempt]) -> Vec<CaseResult> {
 }
 
 /// Median duration of the first rounds in the base world, in milliseconds: what every group has.
-pub fn duration_ms(attempts: &[Attempt]) -> Option<f64> {
+pub(crate) fn duration_ms(attempts: &[Attempt]) -> Option<f64> {
     let counts = |attempt: &&Attempt| {
         attempt.method == Method::Fork && attempt.is_base() && FIRST_ROUNDS.contains(&attempt.round)
     };

@@ -9,7 +9,7 @@ use crate::store::journal::Journal;
 
 /// All attempts of the groups of one repository, by group, appended to a journal as they come.
 #[derive(Debug)]
-pub struct History {
+pub(crate) struct History {
     journal: Journal,
     attempts: Vec<Vec<Attempt>>,
     places: BTreeMap<String, usize>,
@@ -20,7 +20,7 @@ impl History {
     ///
     /// # Errors
     /// IO errors with action and path.
-    pub fn open(path: &std::path::Path, groups: &[Group]) -> Result<Self> {
+    pub(crate) fn open(path: &std::path::Path, groups: &[Group]) -> Result<Self> {
         let (journal, earlier) = Journal::open::<Attempt>(path)?;
         tracing::info!("{} attempts of earlier runs are reused", earlier.len());
         let places =
@@ -38,7 +38,7 @@ impl History {
     ///
     /// # Errors
     /// IO errors with action and path.
-    pub fn record(&mut self, group: usize, mut attempt: Attempt) -> Result<()> {
+    pub(crate) fn record(&mut self, group: usize, mut attempt: Attempt) -> Result<()> {
         attempt.number = u32::try_from(self.attempts[group].len()).unwrap_or(u32::MAX);
         self.journal.append(&attempt)?;
         self.attempts[group].push(attempt);
@@ -46,19 +46,19 @@ impl History {
     }
 
     /// All attempts of a group, in the order in which they were made.
-    pub fn of(&self, group: usize) -> &[Attempt] {
+    pub(crate) fn of(&self, group: usize) -> &[Attempt] {
         &self.attempts[group]
     }
 
     /// How many attempts of a round and method a group has in the base world.
-    pub fn count(&self, group: usize, method: Method, round: u32) -> u32 {
+    pub(crate) fn count(&self, group: usize, method: Method, round: u32) -> u32 {
         let made = self.attempts[group].iter().filter(|attempt| attempt.is_base());
         let count = made.filter(|attempt| attempt.method == method && attempt.round == round).count();
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
     /// Mean duration of the attempts in the fork tree, in the base world, in milliseconds.
-    pub fn durations(&self) -> BTreeMap<usize, f64> {
+    pub(crate) fn durations(&self) -> BTreeMap<usize, f64> {
         let mean = |attempts: &Vec<Attempt>| {
             let times: Vec<f64> = attempts
                 .iter()
@@ -78,7 +78,7 @@ impl History {
     ///
     /// # Errors
     /// IO errors with action and path.
-    pub fn sync(&mut self) -> Result<()> {
+    pub(crate) fn sync(&mut self) -> Result<()> {
         self.journal.sync()
     }
 }

@@ -11,7 +11,7 @@ use crate::rules::{Applied, Decision};
 
 /// A verdict after the rules, and what they did.
 #[derive(Debug)]
-pub struct RuledVerdict {
+pub(crate) struct RuledVerdict {
     pub verdict: Verdict,
     applied: Applied,
     /// The rule that dropped it.
@@ -22,7 +22,7 @@ pub struct RuledVerdict {
 
 impl RuledVerdict {
     /// What the rules make of what was measured.
-    pub fn of(group: &Group, measured: Verdict, applied: Applied) -> Self {
+    pub(crate) fn of(group: &Group, measured: Verdict, applied: Applied) -> Self {
         let (verdict, dropped_by, kept_by) = match applied.decide(measured.cause()) {
             Decision::Unchanged => (measured, None, Vec::new()),
             Decision::Keep { by } => (Verdict::Kept, None, by),
@@ -37,7 +37,7 @@ impl RuledVerdict {
     }
 
     /// Ids of the rules that flag it, and `kept-by:<id>` for those that keep it.
-    pub fn flags(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn flags(&self) -> impl Iterator<Item = String> {
         let kept_by = self.kept_by.iter().map(|id| format!("kept-by:{id}"));
         self.applied.flags.iter().cloned().chain(kept_by)
     }
@@ -45,7 +45,7 @@ impl RuledVerdict {
 
 /// A verdict after its trace: what passes without running the repository's own code is out. What could not be measured
 /// to its end decides nothing.
-pub fn after_trace(group: &Group, verdict: Verdict, traced: Option<&Traced>) -> Verdict {
+pub(crate) fn after_trace(group: &Group, verdict: Verdict, traced: Option<&Traced>) -> Verdict {
     match traced {
         Some(traced) if verdict.is_kept() && traced.complete && traced.totals.package_calls == 0 => {
             verdict::no_repository_code(group, traced.totals.trace_length)
@@ -55,7 +55,10 @@ pub fn after_trace(group: &Group, verdict: Verdict, traced: Option<&Traced>) -> 
 }
 
 /// How often each rule matched and decided.
-pub fn rule_use(mut rules: BTreeMap<String, RuleUse>, ruled: &[RuledVerdict]) -> BTreeMap<String, RuleUse> {
+pub(crate) fn rule_use(
+    mut rules: BTreeMap<String, RuleUse>,
+    ruled: &[RuledVerdict],
+) -> BTreeMap<String, RuleUse> {
     for one in ruled {
         for id in &one.applied.matched {
             rules.entry(id.clone()).and_modify(|rule| rule.matched += 1);

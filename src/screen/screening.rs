@@ -31,7 +31,7 @@ const MOST_CLUES: usize = 8;
 
 /// What is screened.
 #[derive(Clone, Copy)]
-pub struct Subject<'a> {
+pub(crate) struct Subject<'a> {
     pub slug: &'a RepoSlug,
     pub lab: &'a Lab,
     pub collected: &'a Collected,
@@ -41,7 +41,7 @@ pub struct Subject<'a> {
 }
 
 /// What is screened, and what was found so far.
-pub struct Screening<'a> {
+pub(crate) struct Screening<'a> {
     subject: Subject<'a>,
     policy: Policy,
     history: History,
@@ -56,7 +56,7 @@ impl<'a> Screening<'a> {
     ///
     /// # Errors
     /// IO errors with action and path.
-    pub fn open(subject: Subject<'a>, policy: Policy, folder: &Path) -> Result<Self> {
+    pub(crate) fn open(subject: Subject<'a>, policy: Policy, folder: &Path) -> Result<Self> {
         let groups = &subject.collected.groups;
         let history = History::open(&folder.join("attempts"), groups)?;
         let (unavailable_journal, rows) = Journal::open::<Unavailable>(&folder.join("unavailable"))?;
@@ -71,22 +71,22 @@ impl<'a> Screening<'a> {
     }
 
     /// Indices of all groups.
-    pub fn all(&self) -> Vec<usize> {
+    pub(crate) fn all(&self) -> Vec<usize> {
         (0..self.groups().len()).collect()
     }
 
     /// All attempts so far.
-    pub fn history(&self) -> &History {
+    pub(crate) fn history(&self) -> &History {
         &self.history
     }
 
     /// Whether a group could not be run when its file was collected alone.
-    pub fn is_unavailable(&self, group: usize) -> bool {
+    pub(crate) fn is_unavailable(&self, group: usize) -> bool {
         self.unavailable.contains_key(&group)
     }
 
     /// How many attempts were made in all, and how many could not be made.
-    pub fn made(&self) -> usize {
+    pub(crate) fn made(&self) -> usize {
         self.all().into_iter().map(|group| self.history.of(group).len()).sum::<usize>()
             + self.unavailable.len()
     }
@@ -95,7 +95,7 @@ impl<'a> Screening<'a> {
     ///
     /// # Errors
     /// Those of [`Lab::make`].
-    pub fn first(&mut self) -> Result<()> {
+    pub(crate) fn first(&mut self) -> Result<()> {
         let all = self.all();
         for round in FIRST_ROUNDS {
             self.attempts(&all, round, 1, &format!("screen {}/2", round + 1))?;
@@ -107,7 +107,7 @@ impl<'a> Screening<'a> {
     ///
     /// # Errors
     /// Those of [`Lab::make`].
-    pub fn deepen(&mut self, groups: &[usize]) -> Result<()> {
+    pub(crate) fn deepen(&mut self, groups: &[usize]) -> Result<()> {
         for (round, count) in super::rounds(self.policy.attempts) {
             self.attempts(groups, round, count, &format!("attempts, round {round}"))?;
         }
@@ -190,7 +190,7 @@ impl<'a> Screening<'a> {
     ///
     /// # Errors
     /// Those of [`Lab::cold`].
-    pub fn cold(&mut self, groups: &[usize], runs: u32) -> Result<()> {
+    pub(crate) fn cold(&mut self, groups: &[usize], runs: u32) -> Result<()> {
         for run in 1..=runs {
             let (all, lab) = (self.groups(), self.subject.lab);
             let missing: Vec<(usize, &Group)> = groups
@@ -219,17 +219,17 @@ impl<'a> Screening<'a> {
     ///
     /// # Errors
     /// Those of [`Lab::cold`].
-    pub fn confirm(&mut self, groups: &[usize]) -> Result<()> {
+    pub(crate) fn confirm(&mut self, groups: &[usize]) -> Result<()> {
         self.cold(groups, self.policy.cold_runs)
     }
 
     /// The verdict of every group, in the order of collection.
-    pub fn verdicts(&self, depth: Depth) -> Vec<Verdict> {
+    pub(crate) fn verdicts(&self, depth: Depth) -> Vec<Verdict> {
         self.all().into_iter().map(|index| self.verdict(index, depth)).collect()
     }
 
     /// The verdict of one group.
-    pub fn verdict(&self, index: usize, depth: Depth) -> Verdict {
+    pub(crate) fn verdict(&self, index: usize, depth: Depth) -> Verdict {
         self.policy.decide(self.known(index), depth, self)
     }
 
@@ -242,7 +242,7 @@ impl<'a> Screening<'a> {
     }
 
     /// What is proved about a group.
-    pub fn evidence(
+    pub(crate) fn evidence(
         &self,
         index: usize,
         depth: Depth,
@@ -273,7 +273,7 @@ impl<'a> Screening<'a> {
     }
 
     /// How the fork tree and cold runs agree.
-    pub fn parity(&self) -> Parity {
+    pub(crate) fn parity(&self) -> Parity {
         let mut parity = Parity::default();
         for (index, group) in self.groups().iter().enumerate() {
             let made = self.history.of(index);

@@ -20,7 +20,7 @@ const LINE: usize = 400;
 /// Judges a group by its attempts in the base world.
 ///
 /// A group whose cases disagree follows its worst case, unless `partial` groups are allowed.
-pub fn judge(group: &Group, attempts: &[&Attempt], partial: bool) -> Verdict {
+pub(crate) fn judge(group: &Group, attempts: &[&Attempt], partial: bool) -> Verdict {
     let Some(first) = attempts.first().copied() else {
         return dropped(group, Cause::CollectionError, "no attempt could be made", &[], String::new());
     };
@@ -51,7 +51,7 @@ pub fn judge(group: &Group, attempts: &[&Attempt], partial: bool) -> Verdict {
 
 /// The verdict of a group that passes in the base world, where two attempts in one world differ, or a difference was
 /// seen once and never again. `replay` is the command for a world that is not the base world.
-pub fn unsteady(group: &Group, first: &Attempt, other: &Attempt, replay: String) -> Verdict {
+pub(crate) fn unsteady(group: &Group, first: &Attempt, other: &Attempt, replay: String) -> Verdict {
     let mut verdict = if let Some(verdict) = over_the_limit(group, &[first, other]) {
         verdict
     } else if first.outcome_hash() == other.outcome_hash() {
@@ -69,7 +69,7 @@ pub fn unsteady(group: &Group, first: &Attempt, other: &Attempt, replay: String)
 /// `replay` is the command that shows it again.
 ///
 /// The cause is the first of several dimensions; all of them stand in the evidence.
-pub fn depends(
+pub(crate) fn depends(
     group: &Group,
     dimensions: &BTreeSet<Dimension>,
     (base, other): (&Attempt, &Attempt),
@@ -102,7 +102,7 @@ pub fn depends(
 }
 
 /// The verdict of a group that calls nothing of the repository outside its tests.
-pub fn no_repository_code(group: &Group, calls_in_tests: u64) -> Verdict {
+pub(crate) fn no_repository_code(group: &Group, calls_in_tests: u64) -> Verdict {
     let summary = format!(
         "passes, but runs no function of the repository outside the tests ({calls_in_tests} calls into test code)"
     );
@@ -110,7 +110,7 @@ pub fn no_repository_code(group: &Group, calls_in_tests: u64) -> Verdict {
 }
 
 /// The verdict of a group whose literal entry command shows other outcomes than the fork tree.
-pub fn cold_differs(group: &Group, fork: &Attempt, cold: &Attempt) -> Verdict {
+pub(crate) fn cold_differs(group: &Group, fork: &Attempt, cold: &Attempt) -> Verdict {
     let summary = "a cold run of the literal entry command shows other outcomes than the fork tree";
     let excerpt = format!("fork tree: {}\ncold: {}\n{}", describe(fork), describe(cold), cold.raw_output);
     dropped(group, Cause::NondeterministicOutcome, summary, &[fork, cold], excerpt)
@@ -222,7 +222,7 @@ fn place(attempt: &Attempt) -> String {
 }
 
 /// A unified diff of two observations.
-pub fn observation_diff(first: &Attempt, other: &Attempt) -> String {
+pub(crate) fn observation_diff(first: &Attempt, other: &Attempt) -> String {
     let (left, right) = (render(first), render(other));
     let diff = TextDiff::from_lines(&left, &right)
         .unified_diff()
@@ -255,7 +255,7 @@ fn clip_lines(diff: &str) -> String {
 }
 
 /// What an attempt showed, as text for people.
-pub fn render(attempt: &Attempt) -> String {
+pub(crate) fn render(attempt: &Attempt) -> String {
     let mut text = String::new();
     for case in &attempt.cases {
         let _ = writeln!(text, "{}: {}", case.case_id, case.outcome.as_str());
@@ -286,7 +286,7 @@ fn indent(text: &mut String, title: &str, block: &str) {
 }
 
 /// `3 passed, 1 failed`, or how the process ended.
-pub fn describe(attempt: &Attempt) -> String {
+pub(crate) fn describe(attempt: &Attempt) -> String {
     let mut counts: Vec<(Outcome, usize)> = Vec::new();
     for CaseResult { outcome, .. } in &attempt.cases {
         match counts.iter_mut().find(|(known, _)| known == outcome) {
@@ -330,7 +330,7 @@ fn dropped(group: &Group, cause: Cause, summary: &str, seen: &[&Attempt], excerp
 }
 
 /// The verdict of a file or item that never became runnable cases.
-pub fn uncollected(row: &crate::record::collected::Uncollected) -> Verdict {
+pub(crate) fn uncollected(row: &crate::record::collected::Uncollected) -> Verdict {
     let summary = match &row.cause {
         Cause::CollectionError => "pytest cannot collect this file",
         Cause::Skipped => "the whole file skips itself when it is collected",

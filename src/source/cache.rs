@@ -17,36 +17,36 @@ const YOUNG: Duration = Duration::from_mins(1);
 const RECORD: &str = "pinned.json";
 
 /// `sources/` of a cache.
-pub struct SourceCache {
+pub(super) struct SourceCache {
     folder: PathBuf,
 }
 
 /// A directory in which a source is made: removed when dropped, and locked so that others can tell it from what a
 /// killed process left.
-pub struct Staging {
+pub(super) struct Staging {
     directory: TempDir,
     _lock: Lock,
 }
 
 /// Where a source lies, or will.
-pub struct CacheEntry {
+pub(super) struct CacheEntry {
     directory: PathBuf,
 }
 
 impl SourceCache {
     /// # Errors
     /// When the directory cannot be made.
-    pub fn open(cache: &Cache) -> Result<SourceCache> {
+    pub(super) fn open(cache: &Cache) -> Result<SourceCache> {
         Ok(SourceCache { folder: cache.dir("sources")? })
     }
 
     /// The entry of a key.
-    pub fn entry(&self, key: &str) -> CacheEntry {
+    pub(super) fn entry(&self, key: &str) -> CacheEntry {
         CacheEntry { directory: self.folder.join(key) }
     }
 
     /// A new directory with an empty tree in it, in the same file system as all entries.
-    pub fn stage(&self) -> Result<Staging> {
+    pub(super) fn stage(&self) -> Result<Staging> {
         self.remove_abandoned()?;
         let failed = |error: std::io::Error| {
             Error::from(error).at(format!("cannot make a directory in {}", self.folder.display()))
@@ -79,7 +79,7 @@ impl SourceCache {
 
 impl Staging {
     /// Where the files go.
-    pub fn tree(&self) -> PathBuf {
+    pub(super) fn tree(&self) -> PathBuf {
         self.directory.path().join("tree")
     }
 }
@@ -88,7 +88,7 @@ impl Staging {
 ///
 /// # Errors
 /// When the cache cannot be written.
-pub fn replace(pinned: &Pinned) -> Result<()> {
+pub(super) fn replace(pinned: &Pinned) -> Result<()> {
     store::write_sealed(&pinned.tree.with_file_name(RECORD), pinned)
 }
 
@@ -102,7 +102,7 @@ impl CacheEntry {
     }
 
     /// The source that lies here, if it is whole: the record unchanged, and every file what it was.
-    pub fn find(&self, slug: &RepoSlug) -> Option<Pinned> {
+    pub(super) fn find(&self, slug: &RepoSlug) -> Option<Pinned> {
         let Ok(Found::Whole(mut pinned)) = store::find_sealed::<Pinned>(&self.record()) else { return None };
         pinned.slug = slug.clone();
         pinned.tree = self.tree();
@@ -113,7 +113,7 @@ impl CacheEntry {
 
     /// Puts a finished source here. Whoever comes second keeps what the first one made: both are made from the same
     /// pin. What lies here and is not whole is set aside.
-    pub fn put(&self, staging: Staging, mut pinned: Pinned) -> Result<Pinned> {
+    pub(super) fn put(&self, staging: Staging, mut pinned: Pinned) -> Result<Pinned> {
         pinned.tree = self.tree();
         store::write_sealed(&staging.directory.path().join(RECORD), &pinned)?;
         if self.directory.exists() && self.find(&pinned.slug).is_none() {

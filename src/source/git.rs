@@ -3,9 +3,9 @@
 
 mod fetch;
 mod modules;
-pub mod own;
+pub(super) mod own;
 mod reference;
-pub mod tags;
+pub(super) mod tags;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -22,14 +22,14 @@ use crate::record::id::{CommitSha, RepoSlug};
 use crate::record::source::{Origin, Pinned};
 use crate::redact::{publish_git_url, redact};
 
-pub use fetch::{explain, prepare};
+pub(super) use fetch::{explain, prepare};
 pub use reference::resolve_reference;
 
 /// Submodules of submodules of …: deeper than this, something is wrong.
 const DEEPEST: usize = 16;
 
 /// Pins a `git` source.
-pub fn pin(
+pub(super) fn pin(
     context: &Context<'_>,
     slug: &RepoSlug,
     url: &str,
@@ -66,7 +66,7 @@ pub fn pin(
 }
 
 /// See [`super::checkout`].
-pub fn checkout(context: &Context<'_>, url: &str, reference: &str, target: &Path) -> Result<String> {
+pub(super) fn checkout(context: &Context<'_>, url: &str, reference: &str, target: &Path) -> Result<String> {
     let Location::Remote(remote) = Location::parse(url)? else {
         return Err(Error::repository(format!("`{url}` is a host path")));
     };
@@ -86,7 +86,7 @@ pub fn checkout(context: &Context<'_>, url: &str, reference: &str, target: &Path
 }
 
 /// A commit to write, or only what it has below one directory.
-pub struct Part {
+pub(super) struct Part {
     /// Relative addresses of submodules start here.
     pub location: Location,
     pub repository: Repository,
@@ -99,7 +99,7 @@ impl Part {
     ///
     /// # Errors
     /// When objects or submodules are missing, and IO errors.
-    pub fn export(&self, context: &Context<'_>, target: &Path, submodules: bool) -> Result<Content> {
+    pub(super) fn export(&self, context: &Context<'_>, target: &Path, submodules: bool) -> Result<Content> {
         let commit = find_commit(&self.repository, &self.location, &self.commit)?;
         let mut export = Export { context, target, submodules, notes: Vec::new() };
         let whole = commit.tree().map_err(|error| self.missing("its tree", &error))?;

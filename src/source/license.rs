@@ -15,7 +15,7 @@ use evidence::Evidence;
 
 /// A license and the file it was read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct License {
+pub(super) struct License {
     pub expression: String,
     pub source: String,
 }
@@ -25,7 +25,7 @@ const LONGEST: u64 = 4 << 20;
 
 /// The license of a tree. Files that cannot be read or understood, or that links lead to outside of the tree, say
 /// nothing.
-pub fn detect(root: &Path) -> Option<License> {
+pub(super) fn detect(root: &Path) -> Option<License> {
     let root = &Folder::open(&root.canonicalize().ok()?).ok()?;
     let metadata = metadata::read(root);
     if let Some(license) = metadata.declared {

@@ -14,7 +14,7 @@ use crate::redact::redact;
 
 /// Where a git repository lies.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Location {
+pub(super) enum Location {
     /// A directory of this machine, from a path or a `file://` address.
     Local(PathBuf),
     Remote(Remote),
@@ -22,7 +22,7 @@ pub enum Location {
 
 /// A repository behind a connection. The credentials of its address are kept apart from the address.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Remote {
+pub(super) struct Remote {
     /// The address without user and password; its query may still hold a token, see [`Remote::shown`].
     pub url: String,
     pub user: Option<String>,
@@ -33,13 +33,13 @@ pub struct Remote {
 
 impl Remote {
     /// What the cache's repository for it is called. What was fetched with a login is out of reach without one.
-    pub fn cache_name(&self) -> String {
+    pub(super) fn cache_name(&self) -> String {
         let kind = if self.anonymous { "anonymous " } else { "" };
         sha256_hex(format!("{kind}{}", self.shown()).as_bytes())
     }
 
     /// The address as it may be printed and stored.
-    pub fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         redact(&self.url)
     }
 }
@@ -59,7 +59,7 @@ impl Location {
     /// # Errors
     /// When the address has no host, or a port that is not a number (a password that is not percent-encoded looks like
     /// that). The message never repeats the address.
-    pub fn parse(text: &str) -> Result<Location> {
+    pub(super) fn parse(text: &str) -> Result<Location> {
         if let Some((scheme, rest)) = text.split_once("://") {
             if scheme.eq_ignore_ascii_case("file") {
                 let path =
@@ -80,7 +80,7 @@ impl Location {
     ///
     /// # Errors
     /// See [`Location::parse`]; also when there are more `..` than the address has parts.
-    pub fn join(&self, text: &str) -> Result<Location> {
+    pub(super) fn join(&self, text: &str) -> Result<Location> {
         if !(text.starts_with("./") || text.starts_with("../")) {
             return Location::parse(text);
         }
@@ -147,7 +147,7 @@ fn join_url(base: &str, relative: &str) -> Option<String> {
 }
 
 /// A path without `.` and `..`, by its text alone.
-pub fn normalized(path: &Path) -> PathBuf {
+pub(super) fn normalized(path: &Path) -> PathBuf {
     let mut result = PathBuf::new();
     for component in path.components() {
         match component {

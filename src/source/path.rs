@@ -36,7 +36,7 @@ const JUNK: [&str; 15] = [
 ];
 
 /// Pins a `path` source.
-pub fn pin(
+pub(super) fn pin(
     context: &Context<'_>,
     slug: &RepoSlug,
     path: &Path,

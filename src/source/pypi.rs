@@ -26,7 +26,7 @@ pub trait IndexTool {
 }
 
 /// A release as configured.
-pub struct Release<'a> {
+pub(super) struct Release<'a> {
     pub project: &'a str,
     pub version: &'a str,
     pub sha256: &'a str,
@@ -61,7 +61,7 @@ pub fn newest(tools: &dyn IndexTool, project: &str) -> Result<(String, String)> 
 }
 
 /// Pins a `pypi` source.
-pub fn pin(
+pub(super) fn pin(
     context: &Context<'_>,
     slug: &RepoSlug,
     tools: &dyn IndexTool,

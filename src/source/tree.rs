@@ -19,7 +19,7 @@ use crate::record::id::{hash_parts, sha256_hex};
 
 /// What an entry of a tree is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     File,
     Executable,
     Link,
@@ -35,14 +35,14 @@ impl Kind {
     }
 
     /// A regular file's kind by its permission bits.
-    pub fn of_mode(mode: u32) -> Kind {
+    pub(super) fn of_mode(mode: u32) -> Kind {
         if mode & 0o100 == 0 { Kind::File } else { Kind::Executable }
     }
 }
 
 /// One file or link of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub(super) struct Entry {
     /// Relative to the tree's root.
     pub path: PathBuf,
     pub kind: Kind,
@@ -52,7 +52,7 @@ pub struct Entry {
 ///
 /// # Errors
 /// When a directory cannot be read, and when something is neither file, link nor directory.
-pub fn entries(root: &Path) -> Result<Vec<Entry>> {
+pub(super) fn entries(root: &Path) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for found in WalkDir::new(root).min_depth(1) {
         let found = found.map_err(|error| Error::machine(format!("cannot list a tree: {error}")))?;
@@ -69,7 +69,7 @@ pub fn entries(root: &Path) -> Result<Vec<Entry>> {
 }
 
 /// Sorts entries by the bytes of their paths.
-pub fn sort(entries: &mut [Entry]) {
+pub(super) fn sort(entries: &mut [Entry]) {
     entries.sort_unstable_by(|a, b| a.path.as_os_str().as_bytes().cmp(b.path.as_os_str().as_bytes()));
 }
 
@@ -77,7 +77,7 @@ pub fn sort(entries: &mut [Entry]) {
 ///
 /// # Errors
 /// When there is nothing, or it cannot be looked at.
-pub fn kind(path: &Path) -> Result<Option<Kind>> {
+pub(super) fn kind(path: &Path) -> Result<Option<Kind>> {
     let metadata = fs_err::symlink_metadata(path)?;
     Ok(if metadata.is_symlink() {
         Some(Kind::Link)
@@ -92,7 +92,7 @@ pub fn kind(path: &Path) -> Result<Option<Kind>> {
 ///
 /// # Errors
 /// See [`entries`] and [`hash_entries`].
-pub fn hash(root: &Path) -> Result<String> {
+pub(super) fn hash(root: &Path) -> Result<String> {
     hash_entries(root, &entries(root)?)
 }
 
@@ -100,7 +100,7 @@ pub fn hash(root: &Path) -> Result<String> {
 ///
 /// # Errors
 /// When an entry cannot be read.
-pub fn hash_entries(root: &Path, entries: &[Entry]) -> Result<String> {
+pub(super) fn hash_entries(root: &Path, entries: &[Entry]) -> Result<String> {
     let contents: Vec<String> = entries
         .par_iter()
         .map(|entry| content_hash(&root.join(&entry.path), entry.kind))
@@ -134,7 +134,7 @@ fn content_hash(path: &Path, kind: Kind) -> Result<String> {
 ///
 /// # Errors
 /// When the path has another part.
-pub fn checked(path: &Path) -> Result<&Path> {
+pub(super) fn checked(path: &Path) -> Result<&Path> {
     let is_plain = |component: Component<'_>| match component {
         Component::Normal(name) => !name.eq_ignore_ascii_case(".git"),
         _ => false,
@@ -152,7 +152,7 @@ pub fn checked(path: &Path) -> Result<&Path> {
 ///
 /// # Errors
 /// When a part of the path is something else already.
-pub fn make_directory(root: &Path, path: &Path) -> Result<()> {
+pub(super) fn make_directory(root: &Path, path: &Path) -> Result<()> {
     let mut directory = root.to_owned();
     for component in path.components() {
         directory.push(component);
@@ -174,7 +174,7 @@ pub fn make_directory(root: &Path, path: &Path) -> Result<()> {
 ///
 /// # Errors
 /// When something of that name is there, and IO errors.
-pub fn write_file(path: &Path, content: &mut dyn Read, kind: Kind) -> Result<()> {
+pub(super) fn write_file(path: &Path, content: &mut dyn Read, kind: Kind) -> Result<()> {
     let mode = if kind == Kind::Executable { 0o755 } else { 0o644 };
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(mode);
@@ -190,12 +190,12 @@ pub fn write_file(path: &Path, content: &mut dyn Read, kind: Kind) -> Result<()>
 ///
 /// # Errors
 /// When something of that name is there, and IO errors.
-pub fn write_link(path: &Path, target: &Path) -> Result<()> {
+pub(super) fn write_link(path: &Path, target: &Path) -> Result<()> {
     Ok(fs_err::os::unix::fs::symlink(target, path)?)
 }
 
 /// Copies entries of one directory into another, new one.
-pub fn copy(from: &Path, entries: &[Entry], to: &Path) -> Result<()> {
+pub(super) fn copy(from: &Path, entries: &[Entry], to: &Path) -> Result<()> {
     for entry in entries {
         if let Some(parent) = entry.path.parent() {
             make_directory(to, parent)?;
@@ -210,7 +210,7 @@ pub fn copy(from: &Path, entries: &[Entry], to: &Path) -> Result<()> {
 }
 
 /// Gives everything below a directory, and itself, one modification time.
-pub fn set_times(root: &Path, seconds: i64) -> Result<()> {
+pub(super) fn set_times(root: &Path, seconds: i64) -> Result<()> {
     let moment = TimeSpec::new(seconds, 0);
     for found in WalkDir::new(root).contents_first(true) {
         let found = found.map_err(|error| Error::machine(format!("cannot list a tree: {error}")))?;
@@ -221,7 +221,7 @@ pub fn set_times(root: &Path, seconds: i64) -> Result<()> {
 }
 
 /// Whether a link of a tree, with this target, leads out of the tree. Absolute targets always do.
-pub fn leaves(root: &Path, link: &Path, target: &Path) -> bool {
+pub(super) fn leaves(root: &Path, link: &Path, target: &Path) -> bool {
     let lexical = normalized(&link.parent().unwrap_or(Path::new("")).join(target));
     if target.is_absolute() || lexical.starts_with("..") {
         return true;
@@ -236,7 +236,7 @@ pub fn leaves(root: &Path, link: &Path, target: &Path) -> bool {
 ///
 /// # Errors
 /// When an entry cannot be read.
-pub fn notes(root: &Path, entries: &[Entry]) -> Result<Vec<String>> {
+pub(super) fn notes(root: &Path, entries: &[Entry]) -> Result<Vec<String>> {
     let mut notes = Vec::new();
     let mut pointers = Vec::new();
     for entry in entries {
@@ -257,7 +257,7 @@ pub fn notes(root: &Path, entries: &[Entry]) -> Result<Vec<String>> {
 }
 
 /// The first few names of a list, and how many there are beyond.
-pub fn few(names: &[String]) -> String {
+pub(super) fn few(names: &[String]) -> String {
     const SHOWN: usize = 5;
     let shown = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     match names.len().checked_sub(SHOWN) {

@@ -52,6 +52,7 @@ pub fn attempt(world: &World, method: Method, round: u32, outcome: Outcome, stdo
 }
 
 /// Attempts, numbered as a journal numbers them.
+#[must_use]
 #[derive(Debug, Clone, Default)]
 pub struct Table(Vec<Attempt>);
 

@@ -140,3 +140,25 @@ fn what_has_come_to_lie_elsewhere_since_it_was_looked_up_is_not_mounted() {
     assert_eq!(output.status.code(), Some(125), "{words}");
     assert!(words.contains("something else has come to lie there"), "{words}");
 }
+
+#[test]
+fn what_is_mounted_lends_no_rights_and_has_no_devices() {
+    let temp = place();
+    let work = temp.path().join("work");
+    let mut job = job("cut -d' ' -f 2,4 /proc/mounts | grep ^/a/");
+    job.mounts.extend([
+        writable(&work, "/a/writable"),
+        Mount::Scratch { host: work.clone(), inside: "/a/scratch".into() },
+        Mount::ReadOnly { host: work.clone(), inside: "/a/read-only".into() },
+        Mount::Overlay { host: work.clone(), inside: "/a/overlay".into(), bytes: 1 << 20 },
+        Mount::Tmpfs { inside: "/a/memory".into(), bytes: 1 << 20 },
+    ]);
+    let finished = backend().run(&job, LIMIT).expect("the job runs");
+    let lines: Vec<&str> = finished.stdout.lines().collect();
+    assert_eq!(lines.len(), 5, "{finished:?}");
+    for line in lines {
+        let options: Vec<&str> = line.split([' ', ',']).collect();
+        assert!(options.contains(&"nosuid") && options.contains(&"nodev"), "{line}");
+        assert_eq!(options.contains(&"ro"), line.starts_with("/a/read-only"), "{line}");
+    }
+}

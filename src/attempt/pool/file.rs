@@ -12,7 +12,7 @@ use crate::runner::protocol::{Answer, CollectError, FileReady, ImportAttempt, It
 use crate::runner::report::{GroupDone, ImportTrace};
 
 /// What opening a directory or file came to.
-pub enum Opened<T> {
+pub(super) enum Opened<T> {
     Ready(T),
     /// pytest says why it cannot.
     Refused(String),
@@ -22,7 +22,7 @@ pub enum Opened<T> {
 
 impl<T> Opened<T> {
     /// The repository's own trouble behind an answer that is no "ready"; anything else is the harness's.
-    pub fn refused(runner: &Runner, answer: Answer) -> Result<Self> {
+    pub(super) fn refused(runner: &Runner, answer: Answer) -> Result<Self> {
         Ok(match answer {
             Answer::Failed { stage, error } => Opened::Refused(format!("{stage}: {}", error.text)),
             Answer::Died { level, exit, .. } => {
@@ -38,7 +38,7 @@ impl<T> Opened<T> {
 }
 
 /// A file process that is open.
-pub struct OpenFile {
+pub(super) struct OpenFile {
     items: Arc<Vec<Item>>,
     by_key: BTreeMap<GroupKey, Vec<usize>>,
     errors: Vec<CollectError>,
@@ -48,7 +48,7 @@ pub struct OpenFile {
 
 impl OpenFile {
     /// What pytest collected in it.
-    pub fn new(ready: FileReady) -> Self {
+    pub(super) fn new(ready: FileReady) -> Self {
         let mut by_key: BTreeMap<GroupKey, Vec<usize>> = BTreeMap::new();
         for item in ready.items.iter().filter(|item| item.kind == ItemKind::Function) {
             by_key.entry(item.key()).or_default().push(item.index);
@@ -64,7 +64,7 @@ impl OpenFile {
 
     /// Items of the group's cases; none when a case is missing. The file may hold more (what a hook deselects). All items
     /// of its function where the group names no case.
-    pub fn items_of(&self, group: &Group, normalizer: &Normalizer) -> Option<Vec<usize>> {
+    pub(super) fn items_of(&self, group: &Group, normalizer: &Normalizer) -> Option<Vec<usize>> {
         let wanted: BTreeSet<&str> = group.cases.iter().map(|case| case.case_id.as_str()).collect();
         let all = self.by_key.get(&GroupKey::of_group(group))?;
         if wanted.is_empty() {
@@ -82,7 +82,7 @@ impl OpenFile {
     }
 
     /// That a group is missing, with what pytest says about the file.
-    pub fn unavailable(&self, group: usize, round: u32) -> Event {
+    pub(super) fn unavailable(&self, group: usize, round: u32) -> Event {
         let missing = "the group is not collected, or has other cases, when its file is collected alone";
         let errors = self.errors.iter().map(|error| error.text.as_str());
         let text = std::iter::once(missing).chain(errors).collect::<Vec<_>>().join("\n\n");
@@ -90,7 +90,7 @@ impl OpenFile {
     }
 
     /// An attempt that was made in it.
-    pub fn attempt(&self, group: usize, round: u32, done: GroupDone) -> Event {
+    pub(super) fn attempt(&self, group: usize, round: u32, done: GroupDone) -> Event {
         let (items, import) = (Arc::clone(&self.items), self.import.clone());
         let import_attempts = Arc::clone(&self.import_attempts);
         Event::Attempt { group, round, done: Box::new(done), items, import, import_attempts }

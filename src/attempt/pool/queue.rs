@@ -28,7 +28,7 @@ pub struct Run {
 }
 
 /// A directory and what is counted in it: what a runner has open.
-pub type Place = (TraceMode, String);
+pub(super) type Place = (TraceMode, String);
 
 impl Task {
     /// A task without runs.
@@ -55,20 +55,20 @@ impl Task {
 
 /// Tasks that wait, by directory: a worker stays in its directory while there is work.
 #[derive(Debug, Default)]
-pub struct Queue {
+pub(super) struct Queue {
     by_place: BTreeMap<Place, Vec<Task>>,
 }
 
 impl Queue {
     /// Adds a task.
-    pub fn push(&mut self, task: Task) {
+    pub(super) fn push(&mut self, task: Task) {
         let tasks = self.by_place.entry(task.place()).or_default();
         let position = tasks.partition_point(|other| other.cost_ms <= task.cost_ms);
         tasks.insert(position, task);
     }
 
     /// The longest task of the place where the worker is, else of the place with most work left.
-    pub fn pop(&mut self, here: Option<&Place>) -> Option<Task> {
+    pub(super) fn pop(&mut self, here: Option<&Place>) -> Option<Task> {
         let most = || {
             let work = |tasks: &Vec<Task>| tasks.iter().map(|task| task.cost_ms).sum::<f64>();
             self.by_place
@@ -86,7 +86,7 @@ impl Queue {
     }
 
     /// Forgets all that waits.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.by_place.clear();
     }
 }

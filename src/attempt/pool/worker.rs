@@ -34,7 +34,7 @@ impl From<Error> for Stop {
     }
 }
 
-pub struct Worker<'a> {
+pub(super) struct Worker<'a> {
     pool: &'a Pool<'a>,
     queue: &'a Mutex<Queue>,
     events: SyncSender<Event>,
@@ -49,12 +49,12 @@ pub struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     /// A worker without a runner.
-    pub fn new(pool: &'a Pool<'a>, queue: &'a Mutex<Queue>, events: SyncSender<Event>) -> Self {
+    pub(super) fn new(pool: &'a Pool<'a>, queue: &'a Mutex<Queue>, events: SyncSender<Event>) -> Self {
         Worker { pool, queue, events, runner: None, directory: None, round: None, running: false }
     }
 
     /// Works until nothing is left to do, or nobody listens.
-    pub fn work(mut self) {
+    pub(super) fn work(mut self) {
         while !crate::interrupt::requested() {
             let task = self.queue().pop(self.directory.as_ref());
             let Some(mut task) = task else { return };

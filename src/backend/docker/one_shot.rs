@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 /// The engine's; an interruption; the time limit.
-pub fn run(engine: &Engine, spec: &Spec<'_>, stdin: &[u8], limit: Duration) -> Result<Finished> {
+pub(super) fn run(engine: &Engine, spec: &Spec<'_>, stdin: &[u8], limit: Duration) -> Result<Finished> {
     let (done, id) = run_and_keep(engine, spec, stdin, limit)?;
     engine.remove_container(&id);
     Ok(done)
@@ -24,7 +24,7 @@ pub fn run(engine: &Engine, spec: &Spec<'_>, stdin: &[u8], limit: Duration) -> R
 ///
 /// # Errors
 /// Those of [`run`]; then nothing is left behind.
-pub fn run_and_keep(
+pub(super) fn run_and_keep(
     engine: &Engine,
     spec: &Spec<'_>,
     stdin: &[u8],

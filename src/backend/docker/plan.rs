@@ -16,14 +16,14 @@ pub(super) const MOST_LEFT: u64 = 32 << 30;
 
 /// A folder of the host that lies in the image as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
+pub(super) struct Shown {
     pub host: PathBuf,
     pub inside: PathBuf,
 }
 
 /// A file or folder of the host that a job is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sent {
+pub(super) struct Sent {
     pub host: PathBuf,
     /// Whether it comes back when the job is done.
     pub back: bool,
@@ -31,14 +31,14 @@ pub struct Sent {
 
 /// What a container is told, and what goes in with it; the number of an entry is its name in the archive.
 #[derive(Debug)]
-pub struct Plan {
+pub(super) struct Plan {
     pub text: Value,
     pub sent: Vec<Sent>,
 }
 
 impl Plan {
     /// `on_disk` keeps what is sent on the container's disk instead of in memory.
-    pub fn new(job: &Job, shown: &[Shown], on_disk: bool, own_processes: bool) -> Self {
+    pub(super) fn new(job: &Job, shown: &[Shown], on_disk: bool, own_processes: bool) -> Self {
         let in_image = |host: &Path| {
             let place = shown.iter().find(|place| host.starts_with(&place.host))?;
             Some((place, join(&place.inside, host.strip_prefix(&place.host).unwrap_or(host))))
@@ -95,7 +95,7 @@ impl Plan {
     ///
     /// # Errors
     /// IO errors.
-    pub fn pack(&self, to: impl Write) -> Result<()> {
+    pub(super) fn pack(&self, to: impl Write) -> Result<()> {
         let mut archive = tar::Builder::new(to);
         archive.follow_symlinks(false);
         for (number, one) in self.sent.iter().enumerate() {
@@ -166,7 +166,7 @@ fn join(base: &Path, rest: &Path) -> PathBuf {
 }
 
 /// The requests of a container: first the plan, then its archive in chunks, then what the job reads.
-pub fn chunks(to: &mut dyn Write) -> impl Write {
+pub(super) fn chunks(to: &mut dyn Write) -> impl Write {
     std::io::BufWriter::with_capacity(256 << 10, Chunks(to))
 }
 

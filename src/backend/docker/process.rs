@@ -21,7 +21,7 @@ use crate::error::{Error, ErrorKind, Result, says_disk_is_full};
 const LAST_WORDS: Duration = Duration::from_mins(5);
 
 /// A job that runs in a container.
-pub struct ContainerProcess {
+pub(super) struct ContainerProcess {
     engine: Arc<Engine>,
     /// Of the container; none once it is removed.
     id: Option<String>,
@@ -113,7 +113,7 @@ impl ContainerProcess {
     ///
     /// # Errors
     /// The engine's; nothing is left behind.
-    pub fn start(engine: &Arc<Engine>, spec: &Spec<'_>, plan: Plan, job: &Job) -> Result<Self> {
+    pub(super) fn start(engine: &Arc<Engine>, spec: &Spec<'_>, plan: Plan, job: &Job) -> Result<Self> {
         let (id, attached) = engine.start(spec)?;
         let input = Input { engine: Arc::clone(engine), pipe: attached.input };
         let (input, relay) = match &job.service {

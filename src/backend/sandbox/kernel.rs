@@ -74,3 +74,25 @@ pub(super) fn show_sys(old: &Path, new: &Path) -> Step {
     let read_only = flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
     because("sys", mount(none, &target, none, read_only, none))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words of a list in the program that makes the sandbox in a container.
+    fn in_containers(name: &str) -> Vec<String> {
+        let text = include_str!("../docker/inside.py");
+        let start = format!("\n{name} = (");
+        let (_, list) = text.split_once(&start).expect("the list is there");
+        let (list, _) = list.split_once(')').expect("the list ends");
+        let words = list.split(',').map(|word| word.trim().trim_matches('"').to_owned());
+        words.filter(|word| !word.is_empty()).collect()
+    }
+
+    #[test]
+    fn containers_show_the_same_of_the_kernel() {
+        assert_eq!(in_containers("MASKED"), MASKED);
+        assert_eq!(in_containers("SHOWN_OF_SYS"), SHOWN);
+        assert_eq!(in_containers("DEVICES"), root::DEVICES);
+    }
+}

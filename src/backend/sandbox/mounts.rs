@@ -46,7 +46,7 @@ impl Identity {
 ///
 /// # Errors
 /// The harness's, for a source that is not there or is a link.
-pub fn planned(mounts: &[Mount]) -> Result<Vec<Planned>> {
+pub(crate) fn planned(mounts: &[Mount]) -> Result<Vec<Planned>> {
     let planned = |mount: &Mount| {
         let mut mount = mount.clone();
         let source = match &mut mount {
@@ -70,7 +70,7 @@ pub fn planned(mounts: &[Mount]) -> Result<Vec<Planned>> {
 ///
 /// # Errors
 /// The harness's, for a source that is not there or is a link.
-pub fn source(host: &Path) -> Result<PathBuf> {
+pub(crate) fn source(host: &Path) -> Result<PathBuf> {
     look_up(host).map(|(path, _)| path)
 }
 
@@ -148,9 +148,7 @@ fn open_source(host: &Path, identity: Option<Identity>) -> Step<OwnedFd> {
 
 fn bind(source: &OwnedFd, inside: &Path, read_only: bool) -> Step {
     let tree = copy_of_mount(source, inside)?;
-    if read_only {
-        make_read_only(&tree, inside)?;
-    }
+    restrict(&tree, inside, read_only)?;
     let is_folder = because(inside.display(), kind(source))? == SFlag::S_IFDIR;
     attach(&tree, inside, is_folder)
 }
@@ -265,10 +263,13 @@ fn move_mount(mount: &OwnedFd, point: BorrowedFd<'_>, inside: &Path) -> Step {
     because(format!("mounting {}", inside.display()), Errno::result(result)).map(drop)
 }
 
-/// The copy of a mount and everything below it becomes read-only, without set-user-ID programs.
-fn make_read_only(mount: &OwnedFd, inside: &Path) -> Step {
+/// The copy of a mount and everything below it lends no rights and has no devices, and is read-only where nobody may
+/// write.
+fn restrict(mount: &OwnedFd, inside: &Path, read_only: bool) -> Step {
+    let always = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+    let attributes = if read_only { always | libc::MOUNT_ATTR_RDONLY } else { always };
     because(
-        format!("making {} read-only", inside.display()),
-        super::root::set_read_only(mount.as_fd(), BY_HANDLE, libc::AT_EMPTY_PATH),
+        format!("restricting {}", inside.display()),
+        super::root::set_attributes(mount.as_fd(), BY_HANDLE, libc::AT_EMPTY_PATH, attributes),
     )
 }

@@ -44,7 +44,7 @@ const ETC: [&str; 27] = [
     "ethertypes",
 ];
 /// Device nodes that are shown.
-const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+pub(super) const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// Where the host's root lies while this one is built.
 pub(super) const OLD: &str = "/old";
 /// Where this root lies until it is moved into.
@@ -228,17 +228,20 @@ pub(super) fn bind(host: &Path, inside: &Path, read_only: bool) -> Step {
 /// The mount and everything below it becomes read-only, without set-user-ID programs.
 fn make_read_only(path: &Path) -> Step {
     let text = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|error| error.to_string())?;
-    because(format!("making {} read-only", path.display()), set_read_only(nix::fcntl::AT_FDCWD, &text, 0))
+    let attributes = nix::libc::MOUNT_ATTR_RDONLY | nix::libc::MOUNT_ATTR_NOSUID;
+    let done = set_attributes(nix::fcntl::AT_FDCWD, &text, 0, attributes);
+    because(format!("making {} read-only", path.display()), done)
 }
 
-/// `mount_setattr(2)`, for a mount by path or handle and all that is mounted below it.
-pub(super) fn set_read_only(folder: BorrowedFd<'_>, path: &CStr, flags: i32) -> nix::Result<()> {
-    let attributes = nix::libc::mount_attr {
-        attr_set: nix::libc::MOUNT_ATTR_RDONLY | nix::libc::MOUNT_ATTR_NOSUID,
-        attr_clr: 0,
-        propagation: 0,
-        userns_fd: 0,
-    };
+/// `mount_setattr(2)`, for a mount by path or handle and all that is mounted below it: adds these attributes.
+pub(super) fn set_attributes(
+    folder: BorrowedFd<'_>,
+    path: &CStr,
+    flags: i32,
+    attributes: u64,
+) -> nix::Result<()> {
+    let attributes =
+        nix::libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 };
     // SAFETY: path and attributes are valid for the call, and the size is that of the structure.
     let result = unsafe {
         nix::libc::syscall(

@@ -12,7 +12,7 @@ const MEBIBYTE: u64 = 1 << 20;
 const MOST_CPUS: f64 = 4096.0;
 
 /// Checks the section; a container gets what it wants of memory and processors unless the config says otherwise.
-pub fn check(raw: &RawDocker<'_>, problems: &mut Problems<'_>) -> Docker {
+pub(super) fn check(raw: &RawDocker<'_>, problems: &mut Problems<'_>) -> Docker {
     Docker {
         base: base(&raw.base, problems).unwrap_or_else(|| BASE_IMAGE.to_owned()),
         memory: size("memory", &raw.memory, 0, 64 * MEBIBYTE, problems),
@@ -36,7 +36,7 @@ fn cpus(field: &Field<f64>, problems: &mut Problems<'_>) -> u64 {
 }
 
 /// The name of an image, with a tag or, better, a digest.
-pub fn base(field: &Text<'_>, problems: &mut Problems<'_>) -> Option<String> {
+pub(super) fn base(field: &Text<'_>, problems: &mut Problems<'_>) -> Option<String> {
     let Field::Given(text) = field else { return None };
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
     let ends = |c: char| c.is_ascii_alphanumeric();
@@ -49,7 +49,7 @@ pub fn base(field: &Text<'_>, problems: &mut Problems<'_>) -> Option<String> {
 }
 
 /// Names of packages of the distribution, each perhaps with `=version`.
-pub fn packages(field: &Texts<'_>, problems: &mut Problems<'_>) -> Vec<String> {
+pub(super) fn packages(field: &Texts<'_>, problems: &mut Problems<'_>) -> Vec<String> {
     let Field::Given(list) = field else { return Vec::new() };
     let mut names = Vec::new();
     for text in &list.value {
@@ -71,7 +71,7 @@ pub fn packages(field: &Texts<'_>, problems: &mut Problems<'_>) -> Vec<String> {
 }
 
 /// What another backend would silently ignore is refused.
-pub fn fits(raw: &RawRepo<'_>, repo: &Repo, problems: &mut Problems<'_>) {
+pub(super) fn fits(raw: &RawRepo<'_>, repo: &Repo, problems: &mut Problems<'_>) {
     if repo.backend == BackendKind::Docker {
         return;
     }

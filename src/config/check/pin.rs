@@ -18,7 +18,7 @@ const SHA256_HEX: usize = 64;
 const EXAMPLE: &str = "write git = \"https://…\", path = \"…\" or pypi = \"name==version\"";
 
 /// The one source of a repository, with what belongs to it and nothing else.
-pub fn source(raw: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> Option<SourceSpec> {
+pub(super) fn source(raw: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> Option<SourceSpec> {
     let given: Vec<(&str, &Text<'_>)> = [("git", &raw.git), ("path", &raw.path), ("pypi", &raw.pypi)]
         .into_iter()
         .filter(|(_, field)| field.is_present())

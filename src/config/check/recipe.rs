@@ -10,7 +10,7 @@ use crate::document::Problems;
 use crate::document::section::{Field, Located};
 use crate::record::moment::Cutoff;
 use crate::redact::{quote, redact};
-pub use crate::requirement::is_name;
+pub(super) use crate::requirement::is_name;
 use crate::requirement::{is_file_name, is_local};
 
 /// The oldest interpreter that the embedded runner works on.
@@ -44,7 +44,7 @@ const OWNED_PREFIXES: [(&str, &str); 3] = [
 ];
 
 /// `3.12` or `3.12.1`.
-pub fn python(field: &Text<'_>, problems: &mut Problems<'_>) -> Option<String> {
+pub(super) fn python(field: &Text<'_>, problems: &mut Problems<'_>) -> Option<String> {
     let Field::Given(text) = field else { return None };
     let numbers: Option<Vec<u32>> = text.value.split('.').map(plain_number).collect();
     let message = match numbers.as_deref() {
@@ -66,7 +66,7 @@ fn plain_number(text: &str) -> Option<u32> {
 }
 
 /// Names of extras or dependency groups.
-pub fn names(what: &str, field: &Texts<'_>, problems: &mut Problems<'_>) -> Option<Vec<String>> {
+pub(super) fn names(what: &str, field: &Texts<'_>, problems: &mut Problems<'_>) -> Option<Vec<String>> {
     let Field::Given(list) = field else { return None };
     let mut seen = BTreeSet::new();
     for text in &list.value {
@@ -81,13 +81,13 @@ pub fn names(what: &str, field: &Texts<'_>, problems: &mut Problems<'_>) -> Opti
 }
 
 /// The one spelling of a name: lower case, runs of separators as one `-`.
-pub fn normal_name(name: &str) -> String {
+pub(super) fn normal_name(name: &str) -> String {
     let parts: Vec<&str> = name.split(['.', '_', '-']).filter(|part| !part.is_empty()).collect();
     parts.join("-").to_ascii_lowercase()
 }
 
 /// Requirements, or requirement files of the tree.
-pub fn requirements(field: &Texts<'_>, problems: &mut Problems<'_>) -> Option<Vec<String>> {
+pub(super) fn requirements(field: &Texts<'_>, problems: &mut Problems<'_>) -> Option<Vec<String>> {
     let Field::Given(list) = field else { return None };
     for text in &list.value {
         let checked = if is_file_name(text.value) { tree_path(text.value) } else { requirement(text.value) };
@@ -125,7 +125,7 @@ fn requirement(text: &str) -> Result<(), (String, String)> {
 }
 
 /// What pytest is asked to collect.
-pub fn tests(field: &Texts<'_>, problems: &mut Problems<'_>) -> Option<Vec<String>> {
+pub(super) fn tests(field: &Texts<'_>, problems: &mut Problems<'_>) -> Option<Vec<String>> {
     let Field::Given(list) = field else { return None };
     if list.value.is_empty() {
         let hint = "leave `tests` out to use the repository's own test paths".to_owned();
@@ -159,7 +159,7 @@ fn tree_path(text: &str) -> Result<(), (String, String)> {
 }
 
 /// Environment variables of the tests.
-pub fn env(field: &Pairs<'_>, problems: &mut Problems<'_>) -> BTreeMap<String, String> {
+pub(super) fn env(field: &Pairs<'_>, problems: &mut Problems<'_>) -> BTreeMap<String, String> {
     let Field::Given(pairs) = field else { return BTreeMap::new() };
     for (name, value) in &pairs.value {
         if !is_variable(name.value) {
@@ -206,7 +206,7 @@ fn owner(name: &str) -> Option<&'static str> {
 }
 
 /// An RFC 3339 date or time.
-pub fn exclude_newer(field: &Field<String>, problems: &mut Problems<'_>) -> Option<Cutoff> {
+pub(super) fn exclude_newer(field: &Field<String>, problems: &mut Problems<'_>) -> Option<Cutoff> {
     let Field::Given(text) = field else { return None };
     if let Some(cutoff) = Cutoff::parse(&text.value) {
         return Some(cutoff);

@@ -14,7 +14,7 @@ use crate::redact::quote;
 const BACKENDS: [&str; 2] = ["local", "docker"];
 
 /// What checking a repository needs.
-pub struct Checker<'c, 't> {
+pub(super) struct Checker<'c, 't> {
     /// Folder of the configuration file.
     pub base: &'c Path,
     pub resolve: &'c Resolve<'c>,
@@ -22,7 +22,7 @@ pub struct Checker<'c, 't> {
 }
 
 /// Checks every repository; those that cannot stand are left out.
-pub fn all(raws: &[RawRepo<'_>], checker: &mut Checker<'_, '_>) -> Vec<Repo> {
+pub(super) fn all(raws: &[RawRepo<'_>], checker: &mut Checker<'_, '_>) -> Vec<Repo> {
     let repos = raws.iter().filter_map(|raw| one(raw, checker)).collect();
     refuse_duplicates(raws, checker.problems);
     repos

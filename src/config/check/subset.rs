@@ -15,7 +15,7 @@ const TIERS: [(&str, Tier); 3] = [("easy", Tier::Easy), ("medium", Tier::Medium)
 const TABLES: [&str; 5] = ["instances", "groups", "cases", "attempts", "traces"];
 
 /// Checks every subset, and gives them by name.
-pub fn all(raws: &[RawSubset<'_>], repos: &[Repo], problems: &mut Problems<'_>) -> Vec<Subset> {
+pub(super) fn all(raws: &[RawSubset<'_>], repos: &[Repo], problems: &mut Problems<'_>) -> Vec<Subset> {
     let known: Vec<&str> = repos.iter().map(|repo| repo.slug.as_str()).collect();
     let mut subsets: Vec<Subset> = raws.iter().map(|raw| one(raw, &known, problems)).collect();
     subsets.sort_by(|a, b| a.name.cmp(&b.name));

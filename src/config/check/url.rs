@@ -7,7 +7,7 @@ use crate::document::section::Located;
 use crate::redact::{quote, redact};
 
 /// Refuses URLs that git2 cannot fetch safely. Whether anything answers there is not asked.
-pub fn check(text: Located<&str>, problems: &mut Problems<'_>) {
+pub(super) fn check(text: Located<&str>, problems: &mut Problems<'_>) {
     if let Err((problem, hint)) = form(text.value) {
         problems.add(text.at, format!("git {} {problem}", quote(text.value)), Some(hint));
     }

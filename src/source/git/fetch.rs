@@ -25,7 +25,7 @@ const SILENCE_TIMEOUT: Duration = Duration::from_mins(2);
 const UNSHALLOW: i32 = i32::MAX;
 
 /// Sets up libgit2 once per process: trusted certificates, timeouts, partial clones.
-pub fn prepare() {
+pub(crate) fn prepare() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let milliseconds = |duration: Duration| i32::try_from(duration.as_millis()).unwrap_or(i32::MAX);
@@ -48,7 +48,7 @@ pub fn prepare() {
 ///
 /// # Errors
 /// When the remote cannot be reached, refuses, or has no such commit.
-pub fn fetch(context: &Context<'_>, remote: &Remote, commit: Oid) -> Result<Repository> {
+pub(super) fn fetch(context: &Context<'_>, remote: &Remote, commit: Oid) -> Result<Repository> {
     prepare();
     let (_lock, place) = claim(context, remote)?;
     let repository = open_or_create(&place)?;
@@ -65,7 +65,7 @@ pub fn fetch(context: &Context<'_>, remote: &Remote, commit: Oid) -> Result<Repo
 ///
 /// # Errors
 /// When the remote cannot be reached, or refuses.
-pub fn deepen(context: &Context<'_>, remote: &Remote, commit: Oid, depth: i32) -> Result<Repository> {
+pub(super) fn deepen(context: &Context<'_>, remote: &Remote, commit: Oid, depth: i32) -> Result<Repository> {
     let (_lock, place) = claim(context, remote)?;
     let repository = open_or_create(&place)?;
     if remote.anonymous {
@@ -79,7 +79,7 @@ pub fn deepen(context: &Context<'_>, remote: &Remote, commit: Oid, depth: i32) -
 
 /// Gives a repository a configuration of its own in place of the user's, whose `url.….insteadOf` may hold a login. Nor is
 /// a redirect to another host followed, which may lead into the user's own network.
-pub fn without_user(repository: &Repository) -> Result<(), git2::Error> {
+pub(super) fn without_user(repository: &Repository) -> Result<(), git2::Error> {
     let mut config = Config::open(&repository.path().join("config"))?;
     config.set_bool("http.followRedirects", false)?;
     repository.set_config(&config)
@@ -87,7 +87,7 @@ pub fn without_user(repository: &Repository) -> Result<(), git2::Error> {
 
 /// Sets the cache's repository for a remote aside when an object in it cannot be read or is not what its name says.
 /// Gives whether it did.
-pub fn set_aside_damaged(context: &Context<'_>, remote: &Remote) -> Result<bool> {
+pub(super) fn set_aside_damaged(context: &Context<'_>, remote: &Remote) -> Result<bool> {
     let (_lock, path) = claim(context, remote)?;
     if !path.exists() || is_sound(&path) {
         return Ok(false);
@@ -218,7 +218,7 @@ fn transfer(progress: &Progress<'_>) -> String {
 }
 
 /// The proxy of git's configuration or of the environment.
-pub fn proxy<'a>(remote: &Remote) -> ProxyOptions<'a> {
+pub(super) fn proxy<'a>(remote: &Remote) -> ProxyOptions<'a> {
     let mut options = ProxyOptions::new();
     let configured = Config::open_default().and_then(|config| config.get_string("http.proxy"));
     match configured {
@@ -231,7 +231,7 @@ pub fn proxy<'a>(remote: &Remote) -> ProxyOptions<'a> {
 
 /// Callbacks that log in: with the address's own credentials, then git's credential helpers; by ssh with the agent.
 /// Each way is tried once, for libgit2 asks until it is told that there is nothing more.
-pub fn login(remote: &Remote) -> RemoteCallbacks<'_> {
+pub(super) fn login(remote: &Remote) -> RemoteCallbacks<'_> {
     let (mut tried_own, mut tried_helper, mut tried_agent) = (false, false, false);
     let mut callbacks = RemoteCallbacks::new();
     callbacks.credentials(move |url, _, allowed| {
@@ -272,14 +272,14 @@ fn is_final(error: &git2::Error) -> bool {
 }
 
 /// The error for a commit that a repository does not have.
-pub fn no_such_commit(location: &Location, commit: &str) -> Error {
+pub(super) fn no_such_commit(location: &Location, commit: &str) -> Error {
     Error::repository(format!("{location} has no commit {commit}")).with_hint(
         "it may have been force-pushed away, be only in a fork or a pull request, or belong to another repository",
     )
 }
 
 /// An error of libgit2 in our words: without credentials, with the way out where it is known.
-pub fn explain(action: &str, error: &git2::Error) -> Error {
+pub(crate) fn explain(action: &str, error: &git2::Error) -> Error {
     let message = redact(error.message());
     let denied =
         ["401", "403", "404", "authentication", "credentials"].iter().any(|word| message.contains(word));
@@ -307,7 +307,7 @@ pub fn explain(action: &str, error: &git2::Error) -> Error {
 }
 
 /// The error for a remote that does not give what was asked for.
-pub fn unreachable(action: &str, remote: &Remote, error: &git2::Error) -> Error {
+pub(super) fn unreachable(action: &str, remote: &Remote, error: &git2::Error) -> Error {
     let result = explain(&format!("{action} {}", remote.shown()), error);
     match result.hint() {
         Some(_) => result,

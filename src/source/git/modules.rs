@@ -11,7 +11,7 @@ use crate::redact::redact;
 
 /// One entry of `.gitmodules`.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Module {
+pub(super) struct Module {
     pub name: String,
     /// As written: may hold credentials, may be relative.
     pub url: String,
@@ -21,7 +21,7 @@ pub struct Module {
 ///
 /// # Errors
 /// When there is none, or the file cannot be read.
-pub fn find(repository: &Repository, commit: &str, path: &Path) -> Result<Module> {
+pub(super) fn find(repository: &Repository, commit: &str, path: &Path) -> Result<Module> {
     let location = Location::Local(repository.path().to_owned());
     let tree = find_commit(repository, &location, commit)?.tree().ok();
     let entry = tree.and_then(|tree| tree.get_name(".gitmodules").map(|entry| entry.id()));
@@ -63,7 +63,7 @@ fn parse(text: &[u8]) -> Result<Vec<(String, Module)>> {
 ///
 /// # Errors
 /// When a repository from elsewhere names a host path: it could copy private files into the tree.
-pub fn locate(parent: &Location, module: &Module) -> Result<Location> {
+pub(super) fn locate(parent: &Location, module: &Module) -> Result<Location> {
     let location = parent.join(&module.url)?;
     match (parent, &location) {
         (Location::Remote(_), Location::Local(_)) => {
@@ -74,7 +74,7 @@ pub fn locate(parent: &Location, module: &Module) -> Result<Location> {
 }
 
 /// The clone of a submodule that lies inside a local repository, when it has the commit.
-pub fn open_beside(
+pub(super) fn open_beside(
     location: &Location,
     repository: &Repository,
     module: &Module,

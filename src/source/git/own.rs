@@ -19,7 +19,7 @@ const WAY_OUT: &str = "clone it anew (git clone --no-local) and name the clone";
 ///
 /// # Errors
 /// The repository's: it cannot be opened, or leads out of its folder.
-pub fn open(folder: &Path) -> Result<Option<Repository>> {
+pub(crate) fn open(folder: &Path) -> Result<Option<Repository>> {
     super::prepare();
     let refuse =
         |error: &git2::Error| explain(&format!("cannot open the repository of {}", folder.display()), error);
@@ -93,7 +93,7 @@ fn knows(place: &Path, folder: &Path) -> bool {
 }
 
 /// Whether settings name further files of settings. Told by the text, for reading them would follow.
-pub fn includes(settings: &[u8]) -> bool {
+pub(crate) fn includes(settings: &[u8]) -> bool {
     let text = String::from_utf8_lossy(settings);
     let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     text.to_ascii_lowercase().contains("[include")
@@ -158,7 +158,7 @@ fn look_inside(folder: &Path, repository: &Repository) -> Result<()> {
 ///
 /// # Errors
 /// The repository's, when one is no regular file.
-pub fn look_over(folder: &Path) -> Result<()> {
+pub(crate) fn look_over(folder: &Path) -> Result<()> {
     let names = [".gitignore", ".gitattributes", ".gitmodules"].map(OsStr::new);
     let entries = WalkDir::new(folder).into_iter().filter_entry(|entry| entry.file_name() != ".git");
     for entry in entries.flatten().filter(|entry| names.contains(&entry.file_name())) {

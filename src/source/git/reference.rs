@@ -25,7 +25,7 @@ pub fn resolve_reference(url: &str, text: &str) -> Result<Option<String>> {
 ///
 /// # Errors
 /// When the repository cannot be reached or opened.
-pub fn resolve(location: &Location, text: &str) -> Result<Option<String>> {
+pub(super) fn resolve(location: &Location, text: &str) -> Result<Option<String>> {
     let found = match location {
         Location::Local(path) => resolve_local(&open_local(path)?, text),
         Location::Remote(remote) => resolve_advertised(&advertised(remote)?, text),
@@ -49,7 +49,7 @@ fn resolve_local(repository: &Repository, text: &str) -> Option<Oid> {
 ///
 /// # Errors
 /// When the server cannot be reached.
-pub fn advertised(remote: &Remote) -> Result<Vec<(String, Oid)>> {
+pub(super) fn advertised(remote: &Remote) -> Result<Vec<(String, Oid)>> {
     fetch::prepare();
     let failed = |error: git2::Error| fetch::unreachable("cannot reach", remote, &error);
     // Without a repository it would be the user's configuration that holds.

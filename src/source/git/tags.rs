@@ -35,7 +35,7 @@ enum Answer {
 ///
 /// # Errors
 /// When its history cannot be read.
-pub fn of_local(repository: &Repository, commit: &str) -> Result<TagSearch> {
+pub(crate) fn of_local(repository: &Repository, commit: &str) -> Result<TagSearch> {
     let read = || -> Result<Answer, git2::Error> {
         let mut named = Vec::new();
         for reference in repository.references_glob("refs/tags/*")? {
@@ -56,7 +56,7 @@ pub fn of_local(repository: &Repository, commit: &str) -> Result<TagSearch> {
 ///
 /// # Errors
 /// When the remote cannot be reached, and when the history cannot be read.
-pub fn of_remote(context: &Context<'_>, remote: &Remote, commit: &str) -> Result<TagSearch> {
+pub(crate) fn of_remote(context: &Context<'_>, remote: &Remote, commit: &str) -> Result<TagSearch> {
     let tags = best_of_each(peeled(reference::advertised(remote)?));
     let id = super::parse_oid(commit)?;
     if let Some(name) = tags.get(&id) {

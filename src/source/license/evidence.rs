@@ -4,7 +4,7 @@ use spdx::Expression;
 
 /// One piece of evidence: the licenses that it allows, and the file it stands in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Evidence {
+pub(super) struct Evidence {
     pub allowed: Vec<String>,
     pub source: String,
 }
@@ -72,7 +72,7 @@ const WORDS: [(&str, &[&str]); 57] = [
 
 impl Evidence {
     /// What a short text of a license field allows; `None` when it says nothing certain.
-    pub fn of_words(text: &str, source: &str) -> Option<Evidence> {
+    pub(super) fn of_words(text: &str, source: &str) -> Option<Evidence> {
         let text = text.trim();
         let word = text.to_lowercase();
         let known = WORDS.iter().find(|(known, _)| *known == word);
@@ -84,7 +84,10 @@ impl Evidence {
     }
 
     /// What `License :: …` classifiers allow; other classifiers and general ones (`OSI Approved`) say nothing.
-    pub fn of_classifiers<'a>(classifiers: impl Iterator<Item = &'a str>, source: &str) -> Vec<Evidence> {
+    pub(super) fn of_classifiers<'a>(
+        classifiers: impl Iterator<Item = &'a str>,
+        source: &str,
+    ) -> Vec<Evidence> {
         classifiers
             .filter_map(|classifier| classifier.trim().strip_prefix("License ::"))
             .filter_map(|rest| rest.rsplit("::").next())
@@ -95,7 +98,7 @@ impl Evidence {
 
 /// A valid SPDX expression in its canonical spelling; identifiers are compared without regard to case, as SPDX says.
 /// Deprecated identifiers are none: `GPL-2.0` is too often meant as "or later".
-pub fn expression(text: &str) -> Option<String> {
+pub(super) fn expression(text: &str) -> Option<String> {
     const LONGEST: usize = 200;
     if text.is_empty() || text.len() > LONGEST {
         return None;

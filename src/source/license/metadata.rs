@@ -10,14 +10,14 @@ use crate::beneath::Folder;
 
 /// What the metadata says.
 #[derive(Default)]
-pub struct Metadata {
+pub(super) struct Metadata {
     /// An expression by the current standard: nothing else needs to be asked.
     pub declared: Option<License>,
     pub evidence: Vec<Evidence>,
 }
 
 /// Reads all metadata files of a tree; those that are missing or broken say nothing.
-pub fn read(root: &Folder) -> Metadata {
+pub(super) fn read(root: &Folder) -> Metadata {
     let all = [pyproject(root), pkg_info(root), setup_cfg(root)];
     let mut result = Metadata::default();
     for metadata in all.into_iter().flatten() {

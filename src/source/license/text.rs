@@ -19,7 +19,7 @@ const MARGIN: f32 = 0.05;
 
 /// What the license files in the root of a tree allow. Files beside a plain `LICENSE` (`LICENSE-third-party` …) are
 /// about parts of the tree and count only where there is no plain one.
-pub fn read(root: &Folder) -> Vec<Evidence> {
+pub(super) fn read(root: &Folder) -> Vec<Evidence> {
     static PLAIN: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"(?i)^(licen[cs]e|copying|unlicense)(\.(txt|md|rst))?$").expect("valid")
     });
@@ -38,7 +38,7 @@ pub fn read(root: &Folder) -> Vec<Evidence> {
 
 /// What the text of a license allows: the one that it resembles most, and those that it resembles nearly as much,
 /// unless it is one to the letter. `None` when it is not clearly a license.
-pub fn evidence(text: &str, source: &str) -> Option<Evidence> {
+pub(super) fn evidence(text: &str, source: &str) -> Option<Evidence> {
     static STORE: LazyLock<Option<Store>> = LazyLock::new(|| Store::load_inline().ok());
     const SHORTEST: usize = 100;
     if text.len() < SHORTEST {

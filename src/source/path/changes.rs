@@ -15,7 +15,7 @@ use crate::redact::redact;
 const GITLINK: u32 = 0o160_000;
 
 /// An error of libgit2 about a local directory.
-pub fn failed(directory: &Path, error: &git2::Error) -> Error {
+pub(super) fn failed(directory: &Path, error: &git2::Error) -> Error {
     Error::repository(format!(
         "cannot read the repository {}: {}",
         directory.display(),
@@ -24,7 +24,7 @@ pub fn failed(directory: &Path, error: &git2::Error) -> Error {
 }
 
 /// The path of an index entry, which need not be UTF-8.
-pub fn entry_path(entry: &IndexEntry) -> PathBuf {
+pub(super) fn entry_path(entry: &IndexEntry) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(&entry.path))
 }
 
@@ -32,7 +32,7 @@ pub fn entry_path(entry: &IndexEntry) -> PathBuf {
 ///
 /// # Errors
 /// When the work tree or the index cannot be read.
-pub fn changes(repository: &Repository, below: &Path) -> Result<Vec<String>> {
+pub(super) fn changes(repository: &Repository, below: &Path) -> Result<Vec<String>> {
     let found = statuses(repository)?;
     let inside = found.iter().filter_map(|(path, _)| path.strip_prefix(below).ok());
     Ok(inside.map(|path| path.display().to_string()).collect())
@@ -42,7 +42,7 @@ pub fn changes(repository: &Repository, below: &Path) -> Result<Vec<String>> {
 ///
 /// # Errors
 /// When there is no such commit.
-pub fn commit_time(repository: &Repository, commit: &str) -> Result<i64> {
+pub(super) fn commit_time(repository: &Repository, commit: &str) -> Result<i64> {
     let commit = Oid::from_str(commit).and_then(|id| repository.find_commit(id));
     commit.map(|commit| commit.time().seconds()).map_err(|error| failed(repository.path(), &error))
 }
@@ -71,7 +71,7 @@ fn statuses(repository: &Repository) -> Result<Vec<(PathBuf, Status)>> {
 ///
 /// # Errors
 /// When the work tree or the index cannot be read.
-pub fn work_tree(repository: &Repository, below: &Path) -> Result<(Vec<Entry>, Vec<String>)> {
+pub(super) fn work_tree(repository: &Repository, below: &Path) -> Result<(Vec<Entry>, Vec<String>)> {
     let mut files = BTreeSet::new();
     let mut notes = Vec::new();
     list(repository, Path::new(""), &mut files, &mut notes)?;

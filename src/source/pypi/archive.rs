@@ -16,7 +16,7 @@ use crate::interrupt;
 ///
 /// # Errors
 /// When the file is no `.tar.gz`, is damaged, holds unsafe paths or links, or has more than one top folder.
-pub fn unpack(file: &Path, name: &str, target: &Path) -> Result<i64> {
+pub(super) fn unpack(file: &Path, name: &str, target: &Path) -> Result<i64> {
     if !name.ends_with(".tar.gz") {
         return Err(Error::repository(format!("{name} is not a .tar.gz"))
             .with_hint("name the project's repository with `git` instead"));

@@ -15,7 +15,7 @@ use crate::interrupt;
 use crate::redact::redact;
 
 /// A downloaded file; removed when dropped.
-pub struct Downloaded {
+pub(super) struct Downloaded {
     pub file: NamedTempFile,
     pub sha256: String,
 }
@@ -24,7 +24,7 @@ pub struct Downloaded {
 ///
 /// # Errors
 /// When the server cannot be reached or does not answer with the file, and IO errors.
-pub fn download(address: &str, progress: &dyn Fn(&str)) -> Result<Downloaded> {
+pub(super) fn download(address: &str, progress: &dyn Fn(&str)) -> Result<Downloaded> {
     match Location::parse(address)? {
         Location::Local(path) => save(&mut fs_err::File::open(&path)?, &path.display().to_string(), progress),
         Location::Remote(remote) => {

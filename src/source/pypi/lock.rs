@@ -39,7 +39,7 @@ struct Hashes {
 
 /// A source distribution as the index describes it.
 #[derive(Debug)]
-pub struct Found {
+pub(super) struct Found {
     /// An address, `file://` included, or an absolute path.
     pub address: String,
     pub sha256: String,
@@ -49,7 +49,7 @@ pub struct Found {
 
 impl Found {
     /// The archive's file name.
-    pub fn file_name(&self) -> String {
+    pub(super) fn file_name(&self) -> String {
         let address = self.address.split(['?', '#']).next().unwrap_or_default();
         self.name.clone().unwrap_or_else(|| address.rsplit('/').next().unwrap_or_default().to_owned())
     }
@@ -59,7 +59,7 @@ impl Found {
 ///
 /// # Errors
 /// When the text is not a lock, is about something else, or has no source distribution.
-pub fn parse(text: &str, release: &Release<'_>) -> Result<Found> {
+pub(super) fn parse(text: &str, release: &Release<'_>) -> Result<Found> {
     let package = only_package(text, &release.requirement())?;
     if let Some(version) =
         package.version.as_deref().filter(|version| !same_version(version, release.version))
@@ -76,7 +76,7 @@ pub fn parse(text: &str, release: &Release<'_>) -> Result<Found> {
 ///
 /// # Errors
 /// When the text is not a lock, is about several packages, or has no source distribution.
-pub fn parse_any(text: &str, project: &str) -> Result<(String, Found)> {
+pub(super) fn parse_any(text: &str, project: &str) -> Result<(String, Found)> {
     let package = only_package(text, project)?;
     let found = source_distribution(&package, project)?;
     let version = package

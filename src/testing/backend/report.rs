@@ -78,6 +78,6 @@ impl Made<'_> {
             lines.push(json!(["trace", {"functions": functions, "total_calls": 2 * self.items.len()}]));
         }
         lines.push(json!(["end", {"pytest_exit": pytest_exit, "pytest_error": null}]));
-        lines.iter().map(|line| format!("{line}\n")).collect()
+        lines.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     }
 }

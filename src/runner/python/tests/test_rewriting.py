@@ -1,0 +1,36 @@
+"""The script that compiles test files as pytest does, without the runner."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = pathlib.Path(__file__).parents[3] / "environment" / "rewrite.py"
+
+
+def rewrite(tmp_path, **links):
+    root, out = tmp_path / "root", tmp_path / "out"
+    root.mkdir()
+    out.mkdir()
+    (root / "test_a.py").write_text("def test_a():\n    assert True\n")
+    for name, target in links.items():
+        os.symlink(target, root / name.replace("_", "."))
+    site = pathlib.Path(pytest.__file__).parents[1]
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps({"root": str(root), "site": str(site), "files": ["test_a.py"], "out": str(out)}))
+    subprocess.run([sys.executable, "-I", "-S", str(SCRIPT), str(spec)], check=True, timeout=120)
+    return [path.name for path in out.rglob("*.pyc")]
+
+
+def test_settings_without_an_end_are_not_read(tmp_path):
+    (made,) = rewrite(tmp_path, setup_cfg="/dev/zero", tox_ini="/dev/zero")
+    assert made.startswith("test_a.") and "-pytest-" in made
+
+
+def test_a_file_that_pytest_is_told_to_compile_in_another_way_is_left_to_it(tmp_path):
+    told = tmp_path / "told.ini"
+    told.write_text("[pytest]\nenable_assertion_pass_hook = true\n")
+    assert rewrite(tmp_path, tox_ini=str(told)) == []
