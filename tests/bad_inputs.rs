@@ -277,7 +277,7 @@ const MISTAKES: &[Mistake] = &[
                 here,
                 "d/manifest.json",
                 MANIFEST.replace("\"repositories\": {}", "\"repositories\": \"x\""),
-            )
+            );
         },
         &["report", "d"],
     ),

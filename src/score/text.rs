@@ -205,9 +205,7 @@ mod tests {
         assert_eq!(refusal(&brackets(199)), None);
         assert_eq!(refusal(&brackets(1_000_000)), Some(Unreadable::TooDeep));
         assert_eq!(refusal(&format!("x = {}(", "not ".repeat(9_000)).repeat(2)), Some(Unreadable::TooDeep));
-        let blocks = |count: usize| {
-            (0..count).map(|depth| format!("{}if x:\n", " ".repeat(depth))).collect::<String>()
-        };
+        let blocks = |count: usize| (0..count).map(|depth| " ".repeat(depth) + "if x:\n").collect::<String>();
         assert_eq!(refusal(&format!("{}{}pass\n", blocks(99), " ".repeat(99))), None);
         assert_eq!(refusal(&format!("{}{}pass\n", blocks(100), " ".repeat(100))), Some(Unreadable::TooDeep));
     }
