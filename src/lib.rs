@@ -21,6 +21,7 @@ mod index;
 mod interrupt;
 mod log;
 pub mod machine;
+mod parity;
 pub mod pipeline;
 pub mod progress;
 pub mod python_source;

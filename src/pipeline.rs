@@ -4,10 +4,9 @@
 //! Every stage leaves an artifact in the cache under a key that names its inputs, so a build that was stopped goes on
 //! where it was, and a build with nothing new only reads. One repository's trouble is recorded and the others go on.
 
-pub mod parity;
 pub mod prepare;
 pub mod replay;
-mod repository;
+pub(crate) mod repository;
 #[cfg(test)]
 mod tests;
 

@@ -21,6 +21,7 @@
 mod closure;
 mod clues;
 pub mod definitions;
+pub(crate) mod depth;
 mod facts;
 pub(crate) mod names;
 mod nodes;
@@ -52,10 +53,10 @@ pub struct SourceFile {
 impl SourceFile {
     /// Reads a file. `path` is only looked at for the file's name.
     ///
-    /// None when it is no Python that the parser knows, or too long.
+    /// None when it is not Python that the parser knows, or too long or too deep.
     pub fn parse(path: &str, text: &str) -> Option<Self> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        if text.len() > LONGEST {
+        if text.len() > LONGEST || depth::is_too_deep(text) {
             return None;
         }
         stacker::grow(STACK, || {

@@ -59,7 +59,8 @@ fn git(here: &Path) -> String {
 }
 
 /// One that can be read; what it belongs to is missing.
-const MANIFEST: &str = "{\"format_version\": 1, \"name\": \"d\", \"version\": \"1\", \"sources\": {}, \"counts\": {}, \"files\": {}}";
+const MANIFEST: &str = r#"{"format_version": 1, "name": "d", "version": "1", "sources": {}, "files": {}, "counts": {"repositories": {},
+    "total": {"cases": 0, "groups": 0, "kept": 0, "published": 0, "dropped": {}, "deselected": 0, "attempts": 0, "tiers": {}}}}"#;
 
 const BUILD: &[&str] = &["build", "repos.toml", "--until", "source"];
 const NO_COMMIT: &str = "0123456789012345678901234567890123456789";
@@ -271,7 +272,13 @@ const MISTAKES: &[Mistake] = &[
     ),
     lies(
         "a manifest whose counts are text",
-        |here| write(here, "d/manifest.json", MANIFEST.replace("\"counts\": {}", "\"counts\": \"x\"")),
+        |here| {
+            write(
+                here,
+                "d/manifest.json",
+                MANIFEST.replace("\"repositories\": {}", "\"repositories\": \"x\""),
+            );
+        },
         &["report", "d"],
     ),
     lies("a dataset that is a file, shown", good_config, &["show", "x", "--dataset", "repos.toml"]),

@@ -96,40 +96,17 @@ impl WorldSetting {
         let mut made = WorldSetting { world: world.clone(), ..WorldSetting::base(base) };
         let setting = &mut made.setting;
         let varies = |dimension| world.varies(dimension, &capabilities.covered);
-        let mut user = USER;
-        let mut variables: Vec<(String, String)> = Vec::new();
-        let mut set = |name: &str, value: &str| variables.push((name.to_owned(), value.to_owned()));
-        if varies(Dimension::HashSeed) {
-            set("PYTHONHASHSEED", &hash_seed(world));
-        }
-        if varies(Dimension::TimeZone) {
-            set("TZ", &capabilities.time_zone);
-        }
-        if varies(Dimension::Terminal) {
-            set("COLUMNS", OTHER_COLUMNS);
-            set("LINES", OTHER_LINES);
-        }
+        let user = if varies(Dimension::Home) { OTHER_USER } else { USER };
         if varies(Dimension::Home) {
-            user = OTHER_USER;
             setting.places.home = OTHER_HOME.into();
             setting.places.tmp = OTHER_TMP.into();
-            for (name, value) in
-                [("HOME", OTHER_HOME), ("USER", OTHER_USER), ("LOGNAME", OTHER_USER), ("TMPDIR", OTHER_TMP)]
-            {
-                set(name, value);
-            }
         }
-        if let (true, Some(locale)) = (varies(Dimension::Locale), &capabilities.locale) {
-            set("LANG", &locale.name);
-            set("LC_ALL", &locale.name);
-            if let Some(host) = &locale.folder {
-                set("LOCPATH", &format!("{LOCALES}:/usr/lib/locale"));
-                setting.more_mounts.push(Mount::ReadOnly { host: host.clone(), inside: LOCALES.into() });
-            }
+        if let (true, Some(locale)) = (varies(Dimension::Locale), &capabilities.locale)
+            && let Some(host) = &locale.folder
+        {
+            setting.more_mounts.push(Mount::ReadOnly { host: host.clone(), inside: LOCALES.into() });
         }
         if let (true, Some(host)) = (varies(Dimension::Clock), &capabilities.clock) {
-            let library = Path::new(CLOCK).join(clock::FILE_NAME);
-            variables.extend(clock::variables(&library, start_of(folder)));
             setting.more_mounts.push(Mount::ReadOnly { host: host.clone(), inside: CLOCK.into() });
         }
         if varies(Dimension::WorkingDirectory) {
@@ -144,6 +121,7 @@ impl WorldSetting {
             setting.world.moved = true;
             setting.more_mounts.extend(relocated(base, Path::new(OTHER_ROOT), folder)?);
         }
+        let variables = variables(world, capabilities, folder);
         setting.env.extend(variables.into_iter().filter(|(name, _)| !pinned.contains_key(name)));
         made.loaded = varies(Dimension::Load);
         made.normalizer = Normalizer::new(&made.setting.places, user);
@@ -155,6 +133,42 @@ impl WorldSetting {
         let factor = if self.loaded { LOAD_FACTOR } else { 1 };
         (case * factor, group * factor)
     }
+}
+
+/// Environment variables in which a world differs from the base world.
+fn variables(world: &World, capabilities: &Capabilities, folder: &Path) -> Vec<(String, String)> {
+    let varies = |dimension| world.varies(dimension, &capabilities.covered);
+    let mut variables: Vec<(String, String)> = Vec::new();
+    let mut set = |name: &str, value: &str| variables.push((name.to_owned(), value.to_owned()));
+    if varies(Dimension::HashSeed) {
+        set("PYTHONHASHSEED", &hash_seed(world));
+    }
+    if varies(Dimension::TimeZone) {
+        set("TZ", &capabilities.time_zone);
+    }
+    if varies(Dimension::Terminal) {
+        set("COLUMNS", OTHER_COLUMNS);
+        set("LINES", OTHER_LINES);
+    }
+    if varies(Dimension::Home) {
+        for (name, value) in
+            [("HOME", OTHER_HOME), ("USER", OTHER_USER), ("LOGNAME", OTHER_USER), ("TMPDIR", OTHER_TMP)]
+        {
+            set(name, value);
+        }
+    }
+    if let (true, Some(locale)) = (varies(Dimension::Locale), &capabilities.locale) {
+        set("LANG", &locale.name);
+        set("LC_ALL", &locale.name);
+        if locale.folder.is_some() {
+            set("LOCPATH", &format!("{LOCALES}:/usr/lib/locale"));
+        }
+    }
+    if varies(Dimension::Clock) && capabilities.clock.is_some() {
+        let library = Path::new(CLOCK).join(clock::FILE_NAME);
+        variables.extend(clock::variables(&library, start_of(folder)));
+    }
+    variables
 }
 
 /// When the runs of a repository begin, the same for all attempts: after its tree, environment and byte code were made.

@@ -7,7 +7,7 @@ use super::{Arguments, ConfigArguments, Format, parse_slug};
 use crate::backend::local::Strictness;
 use crate::config::BackendKind;
 use crate::error::{Error, Result};
-use crate::pipeline::parity::{self, Parity};
+use crate::parity::{self, Parity};
 use crate::record::id::RepoSlug;
 use crate::terminal;
 

@@ -75,12 +75,11 @@ fn version_since(tag: &NearestTag, commit: &str, has_local: bool) -> Option<Stri
         return Some(version);
     }
     let public = version.split('+').next().unwrap_or_default();
-    let next = match public.split_once(".dev") {
-        Some((next, _)) => next.to_owned(),
-        None => {
-            let start = public.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-            format!("{}{}", &public[..start], public[start..].parse::<u64>().ok()?.checked_add(1)?)
-        }
+    let next = if let Some((next, _)) = public.split_once(".dev") {
+        next.to_owned()
+    } else {
+        let start = public.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        format!("{}{}", &public[..start], public[start..].parse::<u64>().ok()?.checked_add(1)?)
     };
     let local = format!("+g{}", commit.get(..ABBREVIATED).unwrap_or(commit));
     Some(format!("{next}.dev{}{}", tag.distance, if has_local { &local } else { "" }))

@@ -29,7 +29,7 @@ use crate::trace::Traces;
 const FAMILY: Family = Family::Gistify;
 
 /// One repository and what it works with.
-pub(super) struct Repository<'a> {
+pub(crate) struct Repository<'a> {
     pipeline: &'a Pipeline<'a>,
     repo: &'a Repo,
     stage: Stage,
@@ -44,7 +44,7 @@ struct Work<'a> {
 
 impl<'a> Repository<'a> {
     /// A repository at the start of its way.
-    pub(super) fn new(pipeline: &'a Pipeline<'a>, repo: &'a Repo) -> Self {
+    pub(crate) fn new(pipeline: &'a Pipeline<'a>, repo: &'a Repo) -> Self {
         Repository { pipeline, repo, stage: Stage::Source }
     }
 
@@ -116,7 +116,7 @@ impl<'a> Repository<'a> {
     ///
     /// # Errors
     /// Those of the stages up to screening.
-    pub(super) fn first_verdicts(self) -> Result<(Prepared, BTreeMap<String, Verdict>)> {
+    pub(crate) fn first_verdicts(self) -> Result<(Prepared, BTreeMap<String, Verdict>)> {
         let prepared = Preparation { pipeline: self.pipeline, repo: self.repo }.run()?;
         let options = self.replay_options();
         let mut work = self.work(&prepared, &options)?;

@@ -7,6 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use ruff_python_ast::PySourceType;
+use ruff_python_ast::token::TokenKind;
+use ruff_text_size::Ranged;
+
+use super::STACK;
+use super::depth::is_too_deep;
 use crate::beneath::Folder;
 use crate::record::id::{hash_parts, sha256_hex};
 use crate::record::trace::{FunctionCalls, check_path};
@@ -109,77 +115,48 @@ impl Source {
     }
 }
 
-/// Where the scanner is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Code,
-    Comment,
-    /// Within a string that this quotation mark ends; three of them when it is a long one.
-    Text {
-        quote: u8,
-        long: bool,
-    },
+/// The logical lines of a text, as the tokens of the parser give them: none of a text that is too deep to be parsed, and of
+/// what is not Python whatever can be told.
+fn logical_lines(text: &str) -> Vec<Logical> {
+    if is_too_deep(text) {
+        return Vec::new();
+    }
+    let starts: Vec<usize> =
+        std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+    let line_of = |at: usize| starts.partition_point(|start| *start <= at);
+    let number = |line: usize| u32::try_from(line).unwrap_or(u32::MAX);
+    let logical = |(start, end): (usize, usize)| {
+        // The line's end itself is not part of it.
+        let end = end - usize::from(text.get(start..end).is_some_and(|text| text.ends_with('\n')));
+        let first = line_of(start);
+        let indent = indent(&text[starts[first - 1]..start]);
+        Logical { first: number(first), last: number(line_of(end)), indent, start, end }
+    };
+    stacker::grow(STACK, || {
+        let parsed = ruff_python_parser::parse_unchecked_source(text, PySourceType::Python);
+        let (mut lines, mut begun) = (Vec::new(), None);
+        for token in parsed.tokens() {
+            match token.kind() {
+                TokenKind::NonLogicalNewline
+                | TokenKind::Comment
+                | TokenKind::Indent
+                | TokenKind::Dedent
+                | TokenKind::EndOfFile => {}
+                TokenKind::Newline => {
+                    lines.extend(begun.take().map(|start| logical((start, token.end().to_usize()))));
+                }
+                _ => {
+                    begun.get_or_insert(token.start().to_usize());
+                }
+            }
+        }
+        lines
+    })
 }
 
-fn logical_lines(text: &str) -> Vec<Logical> {
-    let bytes = text.as_bytes();
-    let (mut lines, mut current): (Vec<Logical>, Option<Logical>) = (Vec::new(), None);
-    let (mut place, mut depth, mut line, mut indent) = (Place::Code, 0_usize, 1_u32, 0_usize);
-    let mut at = 0;
-    while at < bytes.len() {
-        let byte = bytes[at];
-        let mut width = 1;
-        match (place, byte) {
-            (Place::Code | Place::Text { .. }, b'\\') => {
-                // Whatever follows is part of this logical line, a line's end included.
-                width = 2;
-                line += u32::from(bytes.get(at + 1) == Some(&b'\n'));
-            }
-            (Place::Text { long: true, .. }, b'\n') => line += 1,
-            (_, b'\n') => {
-                place = Place::Code;
-                if depth == 0
-                    && let Some(done) = current.take()
-                {
-                    lines.push(Logical { last: line, end: at, ..done });
-                }
-                line += 1;
-                if depth == 0 {
-                    indent = 0;
-                }
-            }
-            (Place::Text { quote, long }, _) if byte == quote => {
-                if !long {
-                    place = Place::Code;
-                } else if bytes[at..].starts_with(&[quote; 3]) {
-                    (place, width) = (Place::Code, 3);
-                }
-            }
-            (Place::Code, b'#') => place = Place::Comment,
-            (Place::Code, b' ' | b'\t' | b'\r' | b'\x0c') if current.is_none() => {
-                indent = if byte == b'\t' { (indent / 8 + 1) * 8 } else { indent + 1 };
-            }
-            (Place::Code, _) => {
-                if current.is_none() {
-                    current = Some(Logical { first: line, last: line, indent, start: at, end: at });
-                }
-                match byte {
-                    b'"' | b'\'' => {
-                        let long = bytes[at..].starts_with(&[byte; 3]);
-                        width = if long { 3 } else { 1 };
-                        place = Place::Text { quote: byte, long };
-                    }
-                    b'(' | b'[' | b'{' => depth += 1,
-                    b')' | b']' | b'}' => depth = depth.saturating_sub(1),
-                    _ => {}
-                }
-            }
-            _ => {}
-        }
-        at += width;
-    }
-    lines.extend(current.map(|open| Logical { last: line, end: bytes.len(), ..open }));
-    lines
+/// The column up to which blanks reach; a tab goes to the next multiple of eight.
+fn indent(blanks: &str) -> usize {
+    blanks.chars().fold(0, |column, blank| if blank == '\t' { (column / 8 + 1) * 8 } else { column + 1 })
 }
 
 #[cfg(test)]

@@ -128,7 +128,7 @@ impl<'m> Bindings<'m> {
         for statement in body {
             match statement {
                 Stmt::Import(import) => {
-                    found.extend(self.of_import(import).map(|(name, module)| (depth, name, module)))
+                    found.extend(self.of_import(import).map(|(name, module)| (depth, name, module)));
                 }
                 Stmt::ImportFrom(import) => {
                     found

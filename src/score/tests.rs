@@ -236,6 +236,6 @@ fn large_submissions_take_time_in_proportion() {
     {
         assert!(!all(&text));
     }
-    let taken = cpu_time() - start;
-    assert!(taken < Duration::from_secs(60), "{taken:?}");
+    let taken = cpu_time().saturating_sub(start);
+    assert!(taken < Duration::from_mins(1), "{taken:?}");
 }

@@ -4,20 +4,14 @@
 //! nesting than its parser, its compiler or its indentation stack take. The depth is known before the parser runs,
 //! because a tree that is too deep cannot even be dropped.
 
-use ruff_python_ast::token::TokenKind;
 use ruff_python_ast::{ModModule, Stmt};
-use ruff_python_parser::{Mode, lexer};
 use ruff_text_size::{Ranged, TextSize};
 use serde::{Deserialize, Serialize};
 
+use crate::python_source::depth::is_too_deep;
+
 /// Larger files are not read: no person wrote them.
 pub const LONGEST: usize = 8 << 20;
-/// Levels of a tree within one logical line. CPython 3.13 compiles 10,000 of the cheapest kind, older ones 3,000.
-const DEEPEST: u32 = 10_000;
-/// Brackets (CPython: 200) and strings with fields (CPython: 150) that may be open at once.
-const OPEN: usize = 350;
-/// Levels of indentation, as in CPython.
-const INDENTS: u32 = 100;
 /// Stack for what recurses over a tree; only what is used is ever touched.
 const STACK: usize = 512 << 20;
 /// Encodings that a file may declare; none of them changes how the parser reads the text.
@@ -150,77 +144,6 @@ fn declared_encoding(text: &str) -> Option<String> {
     None
 }
 
-/// What is known of one open bracket: how high the tree of its current part can be, and that of the parts before.
-#[derive(Default, Clone, Copy)]
-struct Open {
-    current: u32,
-    highest: u32,
-    /// Levels of the brackets around it.
-    around: u32,
-}
-
-impl Open {
-    fn height(self) -> u32 {
-        self.current.max(self.highest)
-    }
-
-    fn next_part(&mut self) {
-        self.highest = self.height();
-        self.current = 0;
-    }
-}
-
-/// Whether the tree could be too deep. Every operator and keyword is taken for a level, parts between commas stand
-/// beside each other, and a bracket is as high as its highest part.
-fn is_too_deep(text: &str) -> bool {
-    let mut lexer = lexer::lex(text, Mode::Module);
-    let (mut open, mut indents) = (vec![Open::default()], 0u32);
-    loop {
-        let kind = lexer.next_token();
-        let top = open.len() - 1;
-        match kind {
-            TokenKind::EndOfFile => return false,
-            TokenKind::Indent => indents += 1,
-            TokenKind::Dedent => indents = indents.saturating_sub(1),
-            TokenKind::Lpar
-            | TokenKind::Lsqb
-            | TokenKind::Lbrace
-            | TokenKind::FStringStart
-            | TokenKind::TStringStart => {
-                let around = open[top].around + open[top].current;
-                open.push(Open { around, ..Open::default() });
-            }
-            TokenKind::Rpar
-            | TokenKind::Rsqb
-            | TokenKind::Rbrace
-            | TokenKind::FStringEnd
-            | TokenKind::TStringEnd => {
-                if let (Some(closed), true) = (open.pop(), top > 0) {
-                    open[top - 1].current += closed.height() + 1;
-                } else {
-                    open = vec![Open::default()];
-                }
-            }
-            TokenKind::Comma => open[top].next_part(),
-            TokenKind::Newline | TokenKind::Semi if top == 0 => open[0] = Open::default(),
-            TokenKind::Name
-            | TokenKind::Int
-            | TokenKind::Float
-            | TokenKind::Complex
-            | TokenKind::String
-            | TokenKind::FStringMiddle
-            | TokenKind::TStringMiddle
-            | TokenKind::Comment
-            | TokenKind::NonLogicalNewline => {}
-            _ => open[top].current += 1,
-        }
-        let deepest = open.last().map_or(0, |last| last.around + last.current);
-        if deepest > DEEPEST || open.len() > OPEN || indents >= INDENTS {
-            return true;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -282,9 +205,7 @@ mod tests {
         assert_eq!(refusal(&brackets(199)), None);
         assert_eq!(refusal(&brackets(1_000_000)), Some(Unreadable::TooDeep));
         assert_eq!(refusal(&format!("x = {}(", "not ".repeat(9_000)).repeat(2)), Some(Unreadable::TooDeep));
-        let blocks = |count: usize| {
-            (0..count).map(|depth| format!("{}if x:\n", " ".repeat(depth))).collect::<String>()
-        };
+        let blocks = |count: usize| (0..count).map(|depth| " ".repeat(depth) + "if x:\n").collect::<String>();
         assert_eq!(refusal(&format!("{}{}pass\n", blocks(99), " ".repeat(99))), None);
         assert_eq!(refusal(&format!("{}{}pass\n", blocks(100), " ".repeat(100))), Some(Unreadable::TooDeep));
     }

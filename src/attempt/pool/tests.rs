@@ -197,7 +197,7 @@ fn trouble_that_is_not_the_harness_s_is_told_at_once() {
 #[test]
 fn what_pytest_refuses_is_unavailable_and_other_files_go_on() {
     let refused = Opening::Refused("ImportError: no module named 'gone'");
-    for (stage, in_directory) in [("directory", true), ("file", false)] {
+    for (stage, in_directory) in [("configure", true), ("collect", false)] {
         let groups = ["test_1", "test_2"].map(FakeGroup::passing);
         let bad = FakeFile::new("a/test_a.py", groups);
         let bad =

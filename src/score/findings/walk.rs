@@ -228,7 +228,7 @@ impl<'a> Walk<'_, 'a> {
                 self.registered(at, constant(key, SUMMANDS));
             }
             (_, "dict", [target, Expr::Dict(dict), ..]) if is_modules(self, target) => {
-                self.registered_keys(at, dict)
+                self.registered_keys(at, dict);
             }
             _ => {}
         }

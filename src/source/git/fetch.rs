@@ -71,9 +71,10 @@ pub(super) fn deepen(context: &Context<'_>, remote: &Remote, commit: Oid, depth:
     if remote.anonymous {
         without_user(&repository).map_err(|error| explain("cannot set up the cache's repository", &error))?;
     }
-    let fetch = Fetch { context, repository: &repository, remote };
-    fetch.download(&[commit.to_string()], depth)?.map_err(|error| fetch.failed(&error))?;
-    drop(fetch);
+    {
+        let fetch = Fetch { context, repository: &repository, remote };
+        fetch.download(&[commit.to_string()], depth)?.map_err(|error| fetch.failed(&error))?;
+    }
     Ok(repository)
 }
 

@@ -186,7 +186,7 @@ impl Talk {
         let answer = match opening {
             Opening::Ready => return true,
             Opening::Refused(text) => {
-                json!({"type": "failed", "stage": level, "error": {"exception": "ImportError", "text": text}})
+                json!({"type": "failed", "stage": if level == "directory" { "configure" } else { "collect" }, "error": {"exception": "ImportError", "text": text}})
             }
             Opening::Dies(signal) => json!({"type": "died", "level": level, "exit": signaled(*signal)}),
             Opening::TimesOut => json!({"type": "timed_out", "level": level}),

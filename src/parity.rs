@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Pipeline;
-use super::prepare::Prepared;
-use super::replay::Replay;
-use super::repository::Repository;
 use crate::config::Repo;
 use crate::error::Result;
+use crate::pipeline::Pipeline;
+use crate::pipeline::prepare::Prepared;
+use crate::pipeline::replay::Replay;
+use crate::pipeline::repository::Repository;
 use crate::record::outcome::Attempt;
 use crate::record::verdict::{Cause, Dimension, Verdict};
 use crate::record::world::World;
@@ -24,7 +24,7 @@ const MANY_REPEATS: u32 = 100;
 
 /// One backend's view of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Side {
+pub(crate) struct Side {
     pub python: String,
     pub pytest: String,
     pub lock_sha256: String,
@@ -34,7 +34,7 @@ pub struct Side {
 
 /// A group whose verdict differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Difference {
+pub(crate) struct Difference {
     pub group_id: String,
     pub local: String,
     pub docker: String,
@@ -46,7 +46,7 @@ pub struct Difference {
 
 /// What comparing came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Parity {
+pub(crate) struct Parity {
     pub local: Side,
     pub docker: Side,
     /// Groups that both have.
@@ -64,7 +64,7 @@ struct Screened {
 ///
 /// # Errors
 /// Those of the stages, on either backend.
-pub fn compare<'a>(
+pub(crate) fn compare<'a>(
     local: (&'a Pipeline<'a>, &'a Repo),
     docker: (&'a Pipeline<'a>, &'a Repo),
 ) -> Result<Parity> {
@@ -116,20 +116,39 @@ fn in_words(verdict: &Verdict) -> String {
 }
 
 /// What the difference comes from, and whether that settles it.
+type Reason = (String, bool);
+
+/// A backend's name, its view, and its verdict on a group.
+type OneSide<'a> = (&'static str, &'a Screened, &'a Verdict);
+
+/// Why the verdicts on a group differ.
 fn reason(
     group_id: &str,
     (local, at_local): (&Screened, &Verdict),
     (docker, at_docker): (&Screened, &Verdict),
-) -> Result<(String, bool)> {
+) -> Result<Reason> {
     let sides = [("local", local, at_local), ("docker", docker, at_docker)];
-    for (name, side, _) in sides {
-        let other = if name == "local" { at_docker } else { at_local };
+    if let Some(reason) = not_varied(sides) {
+        return Ok(reason);
+    }
+    if let Some(reason) = seen_on_one(group_id, sides)? {
+        return Ok(reason);
+    }
+    repeated(group_id, sides)
+}
+
+/// One side cannot vary what the other one blames.
+fn not_varied(sides: [OneSide<'_>; 2]) -> Option<Reason> {
+    [(sides[0], sides[1]), (sides[1], sides[0])].into_iter().find_map(|((name, side, _), (_, _, other))| {
         let not_covered = &side.replay.prepared().lab.capabilities.not_covered;
         let blamed = blamed(other.cause());
-        if let Some((dimension, why)) = blamed.iter().find_map(|one| not_covered.get_key_value(one)) {
-            return Ok((format!("{} does not vary on {name}: {why}", dimension.as_str()), true));
-        }
-    }
+        let (dimension, why) = blamed.iter().find_map(|one| not_covered.get_key_value(one))?;
+        Some((format!("{} does not vary on {name}: {why}", dimension.as_str()), true))
+    })
+}
+
+/// One side saw the group vary by itself: the other one is given many attempts to see it, too.
+fn seen_on_one(group_id: &str, sides: [OneSide<'_>; 2]) -> Result<Option<Reason>> {
     for ((name, side, verdict), (other_name, _, other)) in [(sides[0], sides[1]), (sides[1], sides[0])] {
         let Verdict::Dropped { evidence, .. } = other else { continue };
         if !varies(other) || varies(verdict) {
@@ -141,13 +160,18 @@ fn reason(
         let differ = made.iter().filter(|one| Some(one.observation_hash()) != first).count();
         let excerpt = &evidence.excerpt;
         let seen = format!("on {other_name} attempts in the base world differ:\n{excerpt}\n");
-        return Ok(match differ {
+        return Ok(Some(match differ {
             0 => (format!("{seen}{MANY_REPEATS} runs on {name} agree"), false),
             _ => {
                 (format!("{seen}so do {differ} of {MANY_REPEATS} runs on {name}: it varies by itself"), true)
             }
-        });
+        }));
     }
+    Ok(None)
+}
+
+/// What some more attempts on both sides show.
+fn repeated(group_id: &str, sides: [OneSide<'_>; 2]) -> Result<Reason> {
     let mut first: Vec<Attempt> = Vec::new();
     for (name, side, _) in sides {
         let Some(group) = side.replay.exact(group_id) else {
@@ -169,16 +193,16 @@ fn reason(
             }
         }
     }
-    match first.as_slice() {
+    Ok(match first.as_slice() {
         [one, other] if one.observation_hash() == other.observation_hash() => {
-            Ok(("both show the same in the base world, and each is steady".to_owned(), false))
+            ("both show the same in the base world, and each is steady".to_owned(), false)
         }
-        [one, other] => Ok((
+        [one, other] => (
             format!("the base world shows something else:\n{}", verdict::observation_diff(one, other)),
             false,
-        )),
-        _ => Ok(("an attempt gave no result".to_owned(), false)),
-    }
+        ),
+        _ => ("an attempt gave no result".to_owned(), false),
+    })
 }
 
 /// Whether a verdict says that attempts in one world differ.
