@@ -5,7 +5,7 @@
 
 mod check;
 pub mod public;
-pub mod published;
+pub(crate) mod published;
 mod raw;
 
 use std::collections::BTreeMap;

@@ -27,7 +27,7 @@ pub mod progress;
 pub mod python_source;
 pub mod record;
 pub mod redact;
-pub mod referee;
+mod referee;
 pub mod refresh;
 pub mod report;
 mod requirement;

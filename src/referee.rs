@@ -4,7 +4,7 @@
 //! It runs in a tree without the repository's code ([`ground`]); imports of the repository are noted, whether or not they
 //! are caught.
 
-pub mod evaluate;
-pub mod ground;
-pub mod submissions;
-pub mod write;
+pub(crate) mod evaluate;
+pub(crate) mod ground;
+pub(crate) mod submissions;
+pub(crate) mod write;

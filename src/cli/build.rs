@@ -125,7 +125,7 @@ impl Job {
     ///
     /// # Errors
     /// A configuration that is not published whole; a machine that lacks something.
-    pub fn of_dataset(
+    pub(super) fn of_dataset(
         arguments: &Arguments,
         dataset: &Dataset,
         places: &BTreeMap<RepoSlug, String>,
@@ -164,12 +164,12 @@ impl Job {
     }
 
     /// The cache.
-    pub fn cache(&self) -> &Cache {
+    pub(super) fn cache(&self) -> &Cache {
         &self.cache
     }
 
     /// The progress.
-    pub fn progress(&self) -> &Progress {
+    pub(super) fn progress(&self) -> &Progress {
         &self.progress
     }
 

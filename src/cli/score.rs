@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -24,7 +25,7 @@ use crate::store::journal::Journal;
 use crate::terminal;
 
 #[derive(Debug, clap::Args)]
-pub struct ScoreArguments {
+pub(crate) struct ScoreArguments {
     /// The dataset directory, `output/<name>/<version>`
     dataset: PathBuf,
     /// Folders with `<instance>/concise.py`, `preds.json`, or JSON lines; each is a run
@@ -45,6 +46,9 @@ pub struct ScoreArguments {
     /// Where scores are written: DIR/<dataset>/<version>/<run>/
     #[arg(long, default_value = "scores", value_name = "DIR")]
     output: PathBuf,
+    /// What a run of a submission may take, in seconds, up to the group's limit of the build
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: u64,
     /// Submissions at the same time; all cores by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
@@ -75,7 +79,7 @@ struct Kept {
 /// # Errors
 /// Usage errors: not a dataset, not submissions of it; the machine's; an interruption, after which the same command goes
 /// on where it was.
-pub fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
+pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
     let dataset = Dataset::open(&score.dataset)?;
     let mut instances = dataset.instances()?;
     let known: BTreeSet<String> = instances.iter().map(|one| one.instance_id.to_string()).collect();
@@ -96,7 +100,10 @@ pub fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
     for repo in &job.config.repos {
         let of_repo: Vec<&Instance> = instances.iter().filter(|one| one.slug == repo.slug).collect();
         let pipeline = job.pipeline();
-        let prepared = Preparation { pipeline: &pipeline, repo }.run()?;
+        let mut prepared = Preparation { pipeline: &pipeline, repo }.run()?;
+        let limit = Duration::from_secs(score.timeout);
+        let (case, group) = prepared.lab.timeouts;
+        prepared.lab.timeouts = (case.min(limit), group.min(limit));
         check_environment(&dataset, &prepared)?;
         let ground = Ground::new(&prepared.lab, job.cache(), score.files, file)?;
         let originals = originals(&of_repo, &golden)?;
@@ -126,7 +133,8 @@ fn judge_repository(
     let file = Family::Gistify.submission();
     let referee = Referee { lab: &prepared.lab, ground, file, allowed: &allowed };
     let folder = &prepared.lab.folder;
-    let journal = folder.join(format!("scores-{}", serde_json::to_string(&allowed).map_or(0, |text| text.len())));
+    let journal =
+        folder.join(format!("scores-{}", serde_json::to_string(&allowed).map_or(0, |text| text.len())));
     let (mut journal, rows) = Journal::open::<Kept>(&journal)?;
     let known: BTreeMap<String, Judged> = rows.into_iter().map(|row| (row.key, row.judged)).collect();
     let keys: Vec<String> = wanted
@@ -137,7 +145,8 @@ fn judge_repository(
     let stage = job.progress().stage(&format!("{} score", prepared.pinned.slug), missing.len() as u64);
     // In portions, so that an interruption costs one of them.
     for part in missing.chunks(PORTION) {
-        let pairs: Vec<(&Original<'_>, &Submission)> = part.iter().map(|at| (wanted[*at].0, wanted[*at].1)).collect();
+        let pairs: Vec<(&Original<'_>, &Submission)> =
+            part.iter().map(|at| (wanted[*at].0, wanted[*at].1)).collect();
         let made = referee.judge(&pairs, &mut || stage.step())?;
         for (at, one) in part.iter().zip(made) {
             journal.append(&Kept { key: keys[*at].clone(), judged: one.clone() })?;
@@ -187,7 +196,8 @@ type Golden = BTreeMap<String, Vec<CaseResult>>;
 
 /// What the originals showed, by instance id, in the order of the entry command.
 fn golden(dataset: &Dataset) -> Result<Golden> {
-    let table = dataset.table("cases", &["case_id", "instance_id", "outcome", "exception", "stdout", "stderr"])?;
+    let table =
+        dataset.table("cases", &["case_id", "instance_id", "outcome", "exception", "stdout", "stderr"])?;
     let (cases, instances) = (table.whole_texts("case_id")?, table.texts("instance_id")?);
     let (outcomes, exceptions) = (table.texts("outcome")?, table.texts("exception")?);
     let (stdout, stderr) = (table.whole_texts("stdout")?, table.whole_texts("stderr")?);
@@ -213,9 +223,9 @@ fn golden(dataset: &Dataset) -> Result<Golden> {
 
 fn originals<'a>(instances: &[&'a Instance], golden: &'a Golden) -> Result<Vec<Original<'a>>> {
     let original = |instance: &&'a Instance| {
-        let golden = golden.get(instance.instance_id.as_str()).ok_or_else(|| {
-            Error::usage(format!("cases.parquet has no case of {}", instance.instance_id))
-        })?;
+        let golden = golden
+            .get(instance.instance_id.as_str())
+            .ok_or_else(|| Error::usage(format!("cases.parquet has no case of {}", instance.instance_id)))?;
         Ok(Original { instance, golden })
     };
     instances.iter().map(original).collect()
@@ -241,7 +251,8 @@ fn report(
                 scored.push(Scored { instance, run: &run.name, meta, judged });
             }
         }
-        let absent = instances.iter().filter(|one| !run.submissions.contains_key(one.instance_id.as_str())).count();
+        let absent =
+            instances.iter().filter(|one| !run.submissions.contains_key(one.instance_id.as_str())).count();
         let report = Report::new(&run.name, &run.meta, absent, &scored.iter().collect::<Vec<_>>());
         write::run(&place.join(&run.name), &report, &scored)?;
         reports.push(report);
@@ -267,9 +278,12 @@ fn line(report: &Report) -> String {
         .classes
         .iter()
         .filter(|class| class.n > 0)
-        .filter_map(|class| Some(format!("{} {}", serde_json::to_value(class.class).ok()?.as_str()?, class.n)))
+        .filter_map(|class| {
+            Some(format!("{} {}", serde_json::to_value(class.class).ok()?.as_str()?, class.n))
+        })
         .collect();
-    let failures = if classes.is_empty() { String::new() } else { format!("; failures: {}", classes.join(", ")) };
+    let failures =
+        if classes.is_empty() { String::new() } else { format!("; failures: {}", classes.join(", ")) };
     let absent = if report.absent > 0 { format!("; absent {}", report.absent) } else { String::new() };
     terminal::one_line(&format!(
         "{}: fidelity {}, line execution {}, line existence {}, test F1 {}{failures}{absent}",

@@ -17,7 +17,7 @@ use crate::redact::REDACTED;
 ///
 /// # Errors
 /// Usage errors: a repository or variable that is not published and not given, and what is not a configuration.
-pub fn from_published(
+pub(crate) fn from_published(
     config: &Value,
     places: &BTreeMap<RepoSlug, String>,
     variables: &dyn Fn(&str) -> Option<String>,
@@ -131,12 +131,17 @@ python = '3.12'\nenv = {MODE = 'x'}\n
     fn what_is_published_makes_the_same_environments() {
         let original = config::parse(TEXT, Path::new("/"), &|_, _| None).unwrap();
         let again = from_published(&published(TEXT), &BTreeMap::new(), &|_| None).unwrap();
-        assert_eq!((&again.limits, &again.screen, &again.repos), (&original.limits, &original.screen, &original.repos));
+        assert_eq!(
+            (&again.limits, &again.screen, &again.repos),
+            (&original.limits, &original.screen, &original.repos)
+        );
     }
 
     #[test]
     fn what_is_not_published_is_asked_for_by_name() {
-        let text = TEXT.replace("https://example.org/c.git", "file:///srv/secret/c.git").replace("MODE = 'x'", "API_TOKEN = 'x'");
+        let text = TEXT
+            .replace("https://example.org/c.git", "file:///srv/secret/c.git")
+            .replace("MODE = 'x'", "API_TOKEN = 'x'");
         let json = published(&text);
         let error = from_published(&json, &BTreeMap::new(), &|_| Some("y".into())).unwrap_err();
         assert!(error.to_string().contains("a/c"), "{error}");

@@ -79,23 +79,23 @@ fn number_lists<'a>(name: PlSmallStr, cells: impl Iterator<Item = Option<&'a [u3
     builder.finish().into_series()
 }
 
-pub fn text<R>(name: &'static str, cell: fn(&R) -> Option<&str>) -> ColumnOf<R> {
+pub(crate) fn text<R>(name: &'static str, cell: fn(&R) -> Option<&str>) -> ColumnOf<R> {
     ColumnOf { name, cells: Cells::Text(cell) }
 }
 
-pub fn number<R>(name: &'static str, cell: fn(&R) -> Option<u64>) -> ColumnOf<R> {
+pub(crate) fn number<R>(name: &'static str, cell: fn(&R) -> Option<u64>) -> ColumnOf<R> {
     ColumnOf { name, cells: Cells::Number(cell) }
 }
 
-pub fn real<R>(name: &'static str, cell: fn(&R) -> Option<f64>) -> ColumnOf<R> {
+pub(crate) fn real<R>(name: &'static str, cell: fn(&R) -> Option<f64>) -> ColumnOf<R> {
     ColumnOf { name, cells: Cells::Real(cell) }
 }
 
-pub fn flag<R>(name: &'static str, cell: fn(&R) -> Option<bool>) -> ColumnOf<R> {
+pub(crate) fn flag<R>(name: &'static str, cell: fn(&R) -> Option<bool>) -> ColumnOf<R> {
     ColumnOf { name, cells: Cells::Flag(cell) }
 }
 
-pub fn texts<R>(name: &'static str, cell: fn(&R) -> Option<Vec<&str>>) -> ColumnOf<R> {
+pub(crate) fn texts<R>(name: &'static str, cell: fn(&R) -> Option<Vec<&str>>) -> ColumnOf<R> {
     ColumnOf { name, cells: Cells::Texts(cell) }
 }
 

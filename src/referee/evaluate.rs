@@ -24,9 +24,9 @@ use crate::record::world::World;
 use crate::runner::protocol::{ImportAttempt, TraceMode};
 use crate::runner::report::{GroupTrace, ImportTrace};
 use crate::score::{
-    Cases, ErrorClass, Evaluated, ExecutedLine, Facts, File, Finding, Line, LineExistence, Masks, Modules, NotInjected,
-    Ratio, Row, Run, Sabotage, Scenery, Submitted, TestName, Unreadable, Verdict, Violation, compare, findings, inject,
-    judge, line_execution, sabotage, test_overlap, text_of,
+    Cases, ErrorClass, Evaluated, ExecutedLine, Facts, File, Finding, Line, LineExistence, Masks, Modules,
+    NotInjected, Ratio, Row, Run, Sabotage, Scenery, Submitted, TestName, Unreadable, Verdict, Violation,
+    compare, findings, inject, judge, line_execution, sabotage, test_overlap, text_of,
 };
 use crate::text::tail;
 
@@ -38,48 +38,48 @@ const LARGEST_TEST: u64 = 8 << 20;
 const OUTPUT_LINES: usize = 60;
 
 /// An instance and what its original showed.
-pub struct Original<'a> {
-    pub instance: &'a Instance,
-    pub golden: &'a [CaseResult],
+pub(crate) struct Original<'a> {
+    pub(crate) instance: &'a Instance,
+    pub(crate) golden: &'a [CaseResult],
 }
 
 /// Everything that is known about one submission.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Judged {
-    pub verdict: Verdict,
-    pub row: Row,
+pub(crate) struct Judged {
+    pub(crate) verdict: Verdict,
+    pub(crate) row: Row,
     /// How the original test came in.
-    pub injection: Option<crate::score::Injection>,
+    pub(crate) injection: Option<crate::score::Injection>,
     /// Why the file cannot be read.
-    pub unreadable: Option<Unreadable>,
-    pub findings: Vec<Finding>,
-    pub import_attempts: Vec<ImportAttempt>,
+    pub(crate) unreadable: Option<Unreadable>,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) import_attempts: Vec<ImportAttempt>,
     /// None where nothing was run.
-    pub comparison: Option<crate::score::Comparison>,
-    pub sabotage: Sabotage,
-    pub existence: Option<LineExistence>,
-    pub executed: Vec<ExecutedLine>,
+    pub(crate) comparison: Option<crate::score::Comparison>,
+    pub(crate) sabotage: Sabotage,
+    pub(crate) existence: Option<LineExistence>,
+    pub(crate) executed: Vec<ExecutedLine>,
     /// Why executed lines are not known.
-    pub untraced: Option<String>,
+    pub(crate) untraced: Option<String>,
     /// Physical lines of the submitted file.
-    pub lines: usize,
+    pub(crate) lines: usize,
     /// SHA-256 of the submitted file.
     pub sha256: Option<String>,
     /// SHA-256 of the text that was run.
     pub evaluated_sha256: Option<String>,
     /// The end of what the run printed beside its cases.
-    pub output: String,
+    pub(crate) output: String,
 }
 
 impl Judged {
     /// Lines of the submitted file with their types.
-    pub fn submitted_lines(&self) -> &[Line] {
+    pub(crate) fn submitted_lines(&self) -> &[Line] {
         self.existence.as_ref().map_or(&[], |existence| &existence.lines)
     }
 }
 
 /// What decides about a judgement: the same key, the same judgement.
-pub fn key(lab: &Lab, ground: &Ground, original: &Original<'_>, text: Option<&[u8]>) -> String {
+pub(crate) fn key(lab: &Lab, ground: &Ground, original: &Original<'_>, text: Option<&[u8]>) -> String {
     let text = text.map_or_else(|| "nothing".to_owned(), crate::record::id::sha256_hex);
     hash_parts(&[
         SCORER,
@@ -95,12 +95,12 @@ pub fn key(lab: &Lab, ground: &Ground, original: &Original<'_>, text: Option<&[u
 }
 
 /// Judges submissions for instances of one repository. `each` gets them as they are done, by their index.
-pub struct Referee<'a> {
-    pub lab: &'a Lab,
-    pub ground: &'a Ground,
+pub(crate) struct Referee<'a> {
+    pub(crate) lab: &'a Lab,
+    pub(crate) ground: &'a Ground,
     /// The file that is handed in.
-    pub file: &'a str,
-    pub allowed: &'a BTreeSet<Violation>,
+    pub(crate) file: &'a str,
+    pub(crate) allowed: &'a BTreeSet<Violation>,
 }
 
 /// A submission on its way.
@@ -132,7 +132,7 @@ impl Referee<'_> {
     ///
     /// # Errors
     /// IO errors, an interruption, and the harness's when it stays broken.
-    pub fn judge(
+    pub(crate) fn judge(
         &self,
         submissions: &[(&Original<'_>, &Submission)],
         progress: &mut dyn FnMut(),
@@ -143,22 +143,39 @@ impl Referee<'_> {
             cases.push(self.read(&tree, original, submission)?);
         }
         let world = WorldSetting::base(&self.ground.setting);
-        let wanted: Vec<usize> =
-            (0..cases.len()).filter(|at| cases[*at].evaluated.is_some() && !cases[*at].findings_decide).collect();
+        let wanted: Vec<usize> = (0..cases.len())
+            .filter(|at| cases[*at].evaluated.is_some() && !cases[*at].findings_decide)
+            .collect();
         let texts = |cases: &[Case<'_>], at: usize| cases[at].evaluated.as_ref().map(|it| it.text.clone());
-        self.run(&world, &cases_texts(&wanted, |at| texts(&cases, at)), TraceMode::Off, &cases_groups(&cases, self.file), |at, seen, _| {
-            cases_set(&mut cases, at, seen);
-            progress();
-        })?;
+        self.run(
+            &world,
+            &cases_texts(&wanted, |at| texts(&cases, at)),
+            TraceMode::Off,
+            &cases_groups(&cases, self.file),
+            |at, seen, _| {
+                cases_set(&mut cases, at, seen);
+                progress();
+            },
+        )?;
         self.conclude(&world, &mut cases)?;
         Ok(cases.into_iter().map(|case| self.finish(case)).collect())
     }
 
     /// What can be said before anything runs.
-    fn read<'a>(&self, tree: &Folder, original: &'a Original<'a>, submission: &Submission) -> Result<Case<'a>> {
+    fn read<'a>(
+        &self,
+        tree: &Folder,
+        original: &'a Original<'a>,
+        submission: &Submission,
+    ) -> Result<Case<'a>> {
         let instance = original.instance;
         let test = TestName {
-            classes: instance.test_class.iter().flat_map(|chain| chain.split("::")).map(str::to_owned).collect(),
+            classes: instance
+                .test_class
+                .iter()
+                .flat_map(|chain| chain.split("::"))
+                .map(str::to_owned)
+                .collect(),
             function: instance.test_function.clone(),
         };
         let source = tree.read(Path::new(&instance.test_file), LARGEST_TEST)?;
@@ -266,12 +283,14 @@ impl Referee<'_> {
     fn finish(&self, case: Case<'_>) -> Judged {
         let comparison = self.comparison(&case);
         let mut judged = case.judged;
-        let asked: Vec<ImportAttempt> = case.seen.iter().flat_map(|seen| seen.imports.iter().cloned()).collect();
+        let asked: Vec<ImportAttempt> =
+            case.seen.iter().flat_map(|seen| seen.imports.iter().cloned()).collect();
         let own_file = |attempt: &&ImportAttempt| Path::new(&attempt.file).ends_with(self.file);
         let of_submission =
             asked.iter().filter(own_file).filter(|attempt| self.ground.modules.owns(&attempt.module));
         let import_attempts = of_submission.map(|attempt| attempt.module.clone()).collect();
-        let run = comparison.clone().map(|comparison| Run { comparison, import_attempts, sabotage: case.sabotage });
+        let run =
+            comparison.clone().map(|comparison| Run { comparison, import_attempts, sabotage: case.sabotage });
         let facts = match (&judged.sha256, &judged.unreadable) {
             (None, _) => Facts::NoFile,
             (_, Some(_)) => Facts::Unparsable,
@@ -289,7 +308,8 @@ impl Referee<'_> {
             judged.row.test_f1 = judged.row.test_f1.map(|_| 0.0);
         }
         judged.executed_lines(case.evaluated.as_ref(), case.traced);
-        judged.output = case.seen.map(|seen| tail(&seen.attempt.raw_output, OUTPUT_LINES)).unwrap_or_default();
+        judged.output =
+            case.seen.map(|seen| tail(&seen.attempt.raw_output, OUTPUT_LINES)).unwrap_or_default();
         judged.sabotage = case.sabotage;
         judged.comparison = comparison;
         judged.import_attempts = asked;
@@ -397,12 +417,12 @@ fn after_file(case: &str) -> &str {
     case.split_once("::").map_or(case, |(_, name)| name)
 }
 
-/// The module as which pytest imports a test file: the longest name of the file that is known.
+/// The module as which pytest imports a test file: the shortest name of the file that is known.
 fn module_of(file: &str, modules: &Modules) -> String {
     let dotted = file.trim_end_matches(".py").replace('/', ".");
-    let starts = std::iter::once(0).chain(dotted.match_indices('.').map(|(at, _)| at + 1));
-    let shortest = starts.map(|at| &dotted[at..]).filter(|name| modules.contains(name)).last();
-    shortest.unwrap_or(&dotted).to_owned()
+    let starts = dotted.match_indices('.').map(|(at, _)| at + 1).rev().chain([0]);
+    let mut names = starts.map(|at| &dotted[at..]);
+    names.find(|name| modules.contains(name)).unwrap_or(&dotted).to_owned()
 }
 
 impl Judged {
@@ -430,7 +450,9 @@ impl Judged {
             existence: None,
             executed: Vec::new(),
             untraced: None,
-            lines: bytes.map_or(0, |bytes| bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count()),
+            lines: bytes.map_or(0, |bytes| {
+                bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count()
+            }),
             sha256: bytes.map(crate::record::id::sha256_hex),
             evaluated_sha256: None,
             output: String::new(),
@@ -454,7 +476,11 @@ impl Judged {
     fn executed_lines(&mut self, evaluated: Option<&Evaluated>, traced: Option<Traced>) {
         let (Some(evaluated), Some(traced)) = (evaluated, traced) else { return };
         let Some(lines) = traced.lines.filter(|_| traced.same) else {
-            let why = if traced.same { "the test took the tracer away" } else { "tracing changes what the test shows" };
+            let why = if traced.same {
+                "the test took the tracer away"
+            } else {
+                "tracing changes what the test shows"
+            };
             self.untraced = Some(why.to_owned());
             return;
         };

@@ -17,13 +17,13 @@ const LARGEST_SOURCE: u64 = 8 << 20;
 const LARGEST_DATA: u64 = 1 << 30;
 /// Endings of files that are code, or that can hold code.
 const CODE: [&str; 22] = [
-    "py", "pyi", "pyw", "pyx", "pxd", "pyc", "pyo", "so", "pyd", "ipynb", "pth", "zip", "whl", "egg", "tar", "tgz", "gz",
-    "bz2", "xz", "c", "h", "cpp",
+    "py", "pyi", "pyw", "pyx", "pxd", "pyc", "pyo", "so", "pyd", "ipynb", "pth", "zip", "whl", "egg", "tar",
+    "tgz", "gz", "bz2", "xz", "c", "h", "cpp",
 ];
 
 /// Which files of the repository a submission sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Files {
+pub(crate) enum Files {
     /// All but code: configuration, templates, certificates.
     Data,
     /// Configuration of pytest only.
@@ -32,7 +32,7 @@ pub enum Files {
 
 impl Files {
     /// The one spelling.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Files::Data => "data",
             Files::None => "none",
@@ -50,18 +50,17 @@ impl Files {
 }
 
 /// Files in which pytest looks for its configuration.
-const CONFIGURATION: [&str; 6] = ["pytest.ini", ".pytest.ini", "pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg"];
+const CONFIGURATION: [&str; 6] =
+    ["pytest.ini", ".pytest.ini", "pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg"];
 
 /// What the submissions for one repository are judged on.
-pub struct Ground {
-    pub modules: Modules,
-    pub corpus: Corpus,
+pub(crate) struct Ground {
+    pub(crate) modules: Modules,
+    pub(crate) corpus: Corpus,
     /// Python files of the tree.
-    pub sources: BTreeSet<String>,
-    /// Top-level names of [`Ground::modules`].
-    pub watched: Vec<String>,
+    pub(crate) sources: BTreeSet<String>,
     /// Where submissions run.
-    pub setting: Setting,
+    pub(crate) setting: Setting,
 }
 
 impl Ground {
@@ -69,7 +68,7 @@ impl Ground {
     ///
     /// # Errors
     /// IO errors, and a tree that cannot be read.
-    pub fn new(lab: &Lab, cache: &Cache, files: Files, submission: &str) -> Result<Self> {
+    pub(crate) fn new(lab: &Lab, cache: &Cache, files: Files, submission: &str) -> Result<Self> {
         let tree = Folder::open(&lab.built.tree)?;
         let entries: Vec<String> = tree
             .walk()?
@@ -77,7 +76,8 @@ impl Ground {
             .filter(|entry| entry.kind == Kind::File && !entry.path.starts_with(".git"))
             .filter_map(|entry| entry.path.to_str().map(str::to_owned))
             .collect();
-        let sources: BTreeSet<String> = entries.iter().filter(|path| path.ends_with(".py")).cloned().collect();
+        let sources: BTreeSet<String> =
+            entries.iter().filter(|path| path.ends_with(".py")).cloned().collect();
         let installed = Installed { venv: &lab.built.venv, prefix: &lab.built.python_prefix };
         let names = module_names(&sources, |top| installed.has(top));
         let modules: Modules = names.iter().map(String::as_str).collect();
@@ -91,10 +91,9 @@ impl Ground {
         let corpus = Corpus::of(&of_text.collect::<Vec<_>>(), modules.clone());
         let shown: Vec<&String> = entries.iter().filter(|path| files.shows(path)).collect();
         let masked = masked_tree(&tree, &shown, cache, (&lab.built.key, files), submission)?;
-        let watched: Vec<String> = watched.into_iter().map(str::to_owned).collect();
         let mut setting = Setting { tree: masked, ..lab.setting.clone() };
-        setting.world.watched.clone_from(&watched);
-        Ok(Ground { modules, corpus, sources, watched, setting })
+        setting.world.watched = watched.into_iter().map(str::to_owned).collect();
+        Ok(Ground { modules, corpus, sources, setting })
     }
 }
 
@@ -201,7 +200,8 @@ mod tests {
 
     #[test]
     fn a_file_is_known_by_every_name_that_it_can_be_imported_by() {
-        let found = names(&["src/tiny/__init__.py", "src/tiny/core.py", "tests/test_a.py", "setup.py", "a-b.py"]);
+        let found =
+            names(&["src/tiny/__init__.py", "src/tiny/core.py", "tests/test_a.py", "setup.py", "a-b.py"]);
         for name in ["tiny", "tiny.core", "tests", "tests.test_a", "test_a"] {
             assert!(found.iter().any(|known| known == name), "{name} of {found:?}");
         }
@@ -222,6 +222,8 @@ mod tests {
         for path in ["pyproject.toml", "templates/a.html", "cert.pem", "Makefile"] {
             assert!(Files::Data.shows(path), "{path}");
         }
-        assert!(Files::None.shows("tox.ini") && !Files::None.shows("sub/tox.ini") && !Files::None.shows("a.txt"));
+        assert!(
+            Files::None.shows("tox.ini") && !Files::None.shows("sub/tox.ini") && !Files::None.shows("a.txt")
+        );
     }
 }

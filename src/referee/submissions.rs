@@ -17,30 +17,30 @@ const NAMED: usize = 20;
 
 /// The submissions of one run of an agent.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RunOf {
-    pub name: String,
+pub(crate) struct RunOf {
+    pub(crate) name: String,
     /// `run.json`, as it is.
-    pub meta: Value,
+    pub(crate) meta: Value,
     /// By instance id.
-    pub submissions: BTreeMap<String, Submission>,
+    pub(crate) submissions: BTreeMap<String, Submission>,
 }
 
 /// One submission.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Submission {
+pub(crate) struct Submission {
     /// None: there is no file.
-    pub text: Option<Vec<u8>>,
+    pub(crate) text: Option<Vec<u8>>,
     /// What its author says about it; never scored.
-    pub meta: Value,
+    pub(crate) meta: Value,
     /// Files of a patch beside the submission: not looked at.
-    pub other_files: usize,
+    pub(crate) other_files: usize,
 }
 
 /// Reads a folder or a list. All instances have to be among `known`.
 ///
 /// # Errors
 /// Usage errors: what is not a list of submissions, unknown instances, several submissions for one, all at once.
-pub fn read(path: &Path, file: &str, known: &BTreeSet<String>) -> Result<RunOf> {
+pub(crate) fn read(path: &Path, file: &str, known: &BTreeSet<String>) -> Result<RunOf> {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let mut problems = Vec::new();
     let (meta, found) = if path.is_dir() {
@@ -121,7 +121,9 @@ fn of_list(path: &Path, file: &str, problems: &mut Vec<String>) -> Result<Found>
     let is_lines = path.extension().is_some_and(|ending| ending == "jsonl");
     let rows: Vec<Value> = if is_lines {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        lines.map(|(at, line)| serde_json::from_str(line).map_err(|error| bad(at + 1, error))).collect::<Result<_>>()?
+        lines
+            .map(|(at, line)| serde_json::from_str(line).map_err(|error| bad(at + 1, error)))
+            .collect::<Result<_>>()?
     } else {
         match serde_json::from_str(&text).map_err(|error| bad(error.line(), error))? {
             Value::Array(rows) => rows,
@@ -150,7 +152,8 @@ fn with_id(id: String, row: Value) -> Value {
 
 fn of_row(mut row: Value, file: &str) -> Submission {
     let taken = |row: &mut Value, key: &str| row.as_object_mut().and_then(|row| row.remove(key));
-    let whole = taken(&mut row, "concise").and_then(|text| text.as_str().map(|text| text.as_bytes().to_vec()));
+    let whole =
+        taken(&mut row, "concise").and_then(|text| text.as_str().map(|text| text.as_bytes().to_vec()));
     let patch = taken(&mut row, "model_patch").and_then(|text| text.as_str().map(str::to_owned));
     let (of_patch, other_files) = patch.map_or((None, 0), |patch| added_file(&patch, file));
     Submission { text: whole.or(of_patch), meta: row, other_files }
@@ -224,7 +227,10 @@ mod tests {
             assert_eq!(text(&run, "a__b-2"), None);
         }
         let run = read(&folder.path().join("run"), "concise.py", &known()).unwrap();
-        assert_eq!((run.name.as_str(), &run.submissions["a__b-2"].meta["steps"]), ("mine", &serde_json::json!(3)));
+        assert_eq!(
+            (run.name.as_str(), &run.submissions["a__b-2"].meta["steps"]),
+            ("mine", &serde_json::json!(3))
+        );
         let run = read(&folder.path().join("preds.json"), "concise.py", &known()).unwrap();
         assert_eq!((run.name.as_str(), run.submissions["a__b-1"].other_files), ("preds", 1));
     }
@@ -233,7 +239,11 @@ mod tests {
     fn everything_that_is_wrong_is_told_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.jsonl");
-        fs_err::write(&path, "{\"instance_id\": \"z\"}\n{\"instance_id\": \"a__b-1\"}\n{\"instance_id\": \"a__b-1\"}\n{}\n").unwrap();
+        fs_err::write(
+            &path,
+            "{\"instance_id\": \"z\"}\n{\"instance_id\": \"a__b-1\"}\n{\"instance_id\": \"a__b-1\"}\n{}\n",
+        )
+        .unwrap();
         let said = read(&path, "concise.py", &known()).unwrap_err().to_string();
         for words in ["row 4 has no `instance_id`", "two submissions for a__b-1", "no instance z"] {
             assert!(said.contains(words), "{said}");

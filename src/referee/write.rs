@@ -17,11 +17,11 @@ use crate::score::{
 use crate::store::write_json;
 
 /// A judged submission with what it is of.
-pub struct Scored<'a> {
-    pub instance: &'a Instance,
-    pub run: &'a str,
-    pub meta: &'a Value,
-    pub judged: Judged,
+pub(crate) struct Scored<'a> {
+    pub(crate) instance: &'a Instance,
+    pub(crate) run: &'a str,
+    pub(crate) meta: &'a Value,
+    pub(crate) judged: Judged,
 }
 
 /// A row of `scores`.
@@ -179,22 +179,22 @@ fn line_row<'a>(scored: &'a Scored<'a>, line: &'a Line) -> LineRow<'a> {
 
 /// The numbers of a run.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
-    pub run: String,
-    pub meta: Value,
+pub(crate) struct Report {
+    pub(crate) run: String,
+    pub(crate) meta: Value,
     /// Instances without a submission; they count as failures.
-    pub absent: usize,
-    pub all: Summary,
-    pub repositories: BTreeMap<String, Summary>,
-    pub tiers: BTreeMap<String, Summary>,
+    pub(crate) absent: usize,
+    pub(crate) all: Summary,
+    pub(crate) repositories: BTreeMap<String, Summary>,
+    pub(crate) tiers: BTreeMap<String, Summary>,
     /// The hard subset, and what would be expected if it were no harder than its repositories.
-    pub hard: Option<Summary>,
-    pub hard_baseline: Option<f64>,
+    pub(crate) hard: Option<Summary>,
+    pub(crate) hard_baseline: Option<f64>,
 }
 
 impl Report {
     /// Sums up one run.
-    pub fn new(run: &str, meta: &Value, absent: usize, scored: &[&Scored<'_>]) -> Self {
+    pub(crate) fn new(run: &str, meta: &Value, absent: usize, scored: &[&Scored<'_>]) -> Self {
         let rows = || scored.iter().map(|one| &one.judged.row);
         let by = |key: fn(&Instance) -> String| {
             summarize_by(scored.iter().map(|one| (key(one.instance), &one.judged.row)))
@@ -225,7 +225,7 @@ impl Report {
 ///
 /// # Errors
 /// IO errors with the path.
-pub fn run(folder: &Path, report: &Report, scored: &[Scored<'_>]) -> Result<()> {
+pub(crate) fn run(folder: &Path, report: &Report, scored: &[Scored<'_>]) -> Result<()> {
     fs_err::create_dir_all(folder)?;
     let rows: Vec<ScoreRow> = scored.iter().map(ScoreRow::new).collect();
     table(folder, "scores", &score_columns(), &rows)?;
@@ -239,8 +239,14 @@ pub fn run(folder: &Path, report: &Report, scored: &[Scored<'_>]) -> Result<()> 
     write_text(&folder.join("scores.jsonl"), &lines)?;
     let cases: Vec<CaseRow<'_>> = scored
         .iter()
-        .flat_map(|one| one.judged.comparison.iter().flat_map(move |all| all.cases.iter().map(move |case| (one, case))))
-        .map(|(scored, case)| CaseRow { scored, case, difference: case.difference.as_ref().and_then(spelled) })
+        .flat_map(|one| {
+            one.judged.comparison.iter().flat_map(move |all| all.cases.iter().map(move |case| (one, case)))
+        })
+        .map(|(scored, case)| CaseRow {
+            scored,
+            case,
+            difference: case.difference.as_ref().and_then(spelled),
+        })
         .collect();
     table(folder, "cases", &case_columns(), &cases)?;
     let units: Vec<LineRow<'_>> = scored

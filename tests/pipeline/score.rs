@@ -1,0 +1,109 @@
+//! `gistmill score` on a dataset that was just built.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::Bench;
+
+/// A submission for `TestTwice::test_adds_up`, in words, and its class and detail; none where it is right.
+type Kind = (&'static str, Option<(&'static str, Option<&'static str>)>);
+
+const KINDS: [Kind; 11] = [
+    ("good", None),
+    ("wrong", Some(("pytest-runtime-error", Some("failed")))),
+    ("missing", Some(("missing-test-function", None))),
+    ("syntax", Some(("pytest-runtime-error", Some("syntax-error")))),
+    ("binary", Some(("pytest-runtime-error", Some("syntax-error")))),
+    ("imports", Some(("import-error", Some("import-statement")))),
+    ("asks", Some(("import-error", Some("import-attempt")))),
+    ("fakes", Some(("violation", Some("registers-repository-module")))),
+    ("neutralizes", Some(("violation", Some("neutralized-test")))),
+    ("raises", Some(("pytest-runtime-error", Some("collection-error")))),
+    ("hangs", Some(("pytest-runtime-error", Some("collection-error")))),
+];
+
+fn submission(kind: &str, tree: &Path) -> Vec<u8> {
+    let read = |name: &str| std::fs::read_to_string(tree.join(name)).expect("the tree has it");
+    let test = read("tests/test_tally.py").replace("from tally import Tally, total\n", "");
+    let code = read("tally.py");
+    let good = format!("{code}\n\n{test}");
+    let text = match kind {
+        "good" => good,
+        "wrong" => good.replace("+ 1", "+ 2"),
+        "missing" => code,
+        "syntax" => format!("{good}\ndef f(:\n"),
+        "binary" => return b"\xff\x00".to_vec(),
+        "imports" => format!("try:\n    import tally\nexcept ImportError:\n    pass\n{good}"),
+        "asks" => format!("try:\n    __import__('tal' + 'ly')\nexcept ImportError:\n    pass\n{good}"),
+        "fakes" => format!("import sys, types\nsys.modules['tally'] = types.ModuleType('tally')\n{good}"),
+        "neutralizes" => {
+            format!("import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n{good}")
+        }
+        "raises" => format!("raise RuntimeError('no')\n{good}"),
+        "hangs" => format!("while True:\n    pass\n{good}"),
+        other => panic!("{other} is not a kind"),
+    };
+    text.into_bytes()
+}
+
+#[test]
+fn submissions_get_their_class_and_the_same_again() {
+    let bench = Bench::after_a_build();
+    let tree = bench.path().join("trees/small_and_good");
+    let dataset = bench.dataset();
+    let instances = dataset.instances();
+    let wanted = instances.iter().find(|one| one["test_function"] == "test_adds_up").expect("is published");
+    let id = wanted["instance_id"].as_str().expect("has an id");
+    for (kind, _) in KINDS {
+        let folder = bench.path().join("runs").join(kind).join(id);
+        std::fs::create_dir_all(&folder).expect("can be made");
+        std::fs::write(folder.join("concise.py"), submission(kind, &tree)).expect("can be written");
+    }
+    let runs: Vec<String> = KINDS.iter().map(|(kind, _)| format!("runs/{kind}")).collect();
+    let source = format!("trees/small_and_good={}", tree.display());
+    let mut arguments = vec!["score", "output/trees/1", "--source", &source, "--timeout", "10"];
+    arguments.extend(runs.iter().map(String::as_str));
+    bench.run(&arguments).with_code(0);
+    let scores = |kind: &str| {
+        std::fs::read(bench.path().join("scores/trees/1").join(kind).join("scores.jsonl"))
+            .expect("is written")
+    };
+    for (kind, failure) in KINDS {
+        let text = String::from_utf8(scores(kind)).expect("is text");
+        let rows: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str(line).expect("is JSON")).collect();
+        assert_eq!(rows.len(), instances.len());
+        for row in &rows {
+            if row["instance_id"] != id {
+                assert_eq!(row["class"], "file-creation-failure", "{kind}: {row}");
+                continue;
+            }
+            let (class, detail) = failure.map_or((None, None), |(class, detail)| (Some(class), detail));
+            assert_eq!(row["fidelity"], failure.is_none(), "{kind}: {row}");
+            assert_eq!((row["class"].as_str(), row["detail"].as_str()), (class, detail), "{kind}: {row}");
+        }
+    }
+    let good: Value = String::from_utf8(scores("good"))
+        .expect("is text")
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("is JSON"))
+        .find(|row| row["instance_id"] == id)
+        .expect("has a row");
+    assert_eq!(good["line_existence"], 1.0, "every line is the repository's");
+    assert_eq!(good["test_f1"], 1.0);
+    let executed = good["line_execution"].as_f64().expect("was traced");
+    assert!(executed > 0.3 && executed < 1.0, "other tests of the file were not run: {executed}");
+    let before: Vec<Vec<u8>> = KINDS.iter().map(|(kind, _)| scores(kind)).collect();
+    bench.run(&arguments).with_code(0);
+    assert_eq!(before, KINDS.iter().map(|(kind, _)| scores(kind)).collect::<Vec<_>>());
+}
+
+#[test]
+fn submissions_for_another_dataset_are_refused_all_at_once() {
+    let bench = Bench::after_a_build();
+    std::fs::write(bench.path().join("preds.json"), "{\"a__b-1\": \"x\", \"a__b-2\": \"y\"}")
+        .expect("can be written");
+    let ended = bench.run(&["score", "output/trees/1", "preds.json"]).with_code(2);
+    assert!(ended.stderr.contains("the dataset has no instance a__b-1, a__b-2"), "{}", ended.stderr);
+}
