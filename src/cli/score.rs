@@ -16,7 +16,7 @@ use crate::pipeline::prepare::{Preparation, Prepared};
 use crate::record::id::RepoSlug;
 use crate::record::instance::Instance;
 use crate::record::outcome::{CaseResult, Outcome};
-use crate::referee::evaluate::{Judged, Original, Referee, key};
+use crate::referee::evaluate::{Judged, Original, Referee};
 use crate::referee::ground::{Files, Ground};
 use crate::referee::submissions::{self, RunOf, Submission};
 use crate::referee::write::{self, Report, Scored};
@@ -132,14 +132,11 @@ fn judge_repository(
     let allowed: BTreeSet<Violation> = score.allow.iter().copied().collect();
     let file = Family::Gistify.submission();
     let referee = Referee { lab: &prepared.lab, ground, file, allowed: &allowed };
-    let folder = &prepared.lab.folder;
-    let journal =
-        folder.join(format!("scores-{}", serde_json::to_string(&allowed).map_or(0, |text| text.len())));
-    let (mut journal, rows) = Journal::open::<Kept>(&journal)?;
+    let (mut journal, rows) = Journal::open::<Kept>(&prepared.lab.folder.join("scores"))?;
     let known: BTreeMap<String, Judged> = rows.into_iter().map(|row| (row.key, row.judged)).collect();
     let keys: Vec<String> = wanted
         .iter()
-        .map(|(original, submission, _)| key(&prepared.lab, ground, original, submission.text.as_deref()))
+        .map(|(original, submission, _)| referee.key(original, submission.text.as_deref()))
         .collect();
     let missing: Vec<usize> = (0..wanted.len()).filter(|at| !known.contains_key(&keys[*at])).collect();
     let stage = job.progress().stage(&format!("{} score", prepared.pinned.slug), missing.len() as u64);

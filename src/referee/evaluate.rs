@@ -17,7 +17,7 @@ use crate::attempt::{attempt_of, node_id, not_collected};
 use crate::beneath::Folder;
 use crate::error::{Error, Result};
 use crate::record::collected::Group;
-use crate::record::id::hash_parts;
+use crate::record::id::{hash_parts, sha256_hex};
 use crate::record::instance::Instance;
 use crate::record::outcome::{Attempt, CaseResult, Outcome};
 use crate::record::world::World;
@@ -76,22 +76,6 @@ impl Judged {
     pub(crate) fn submitted_lines(&self) -> &[Line] {
         self.existence.as_ref().map_or(&[], |existence| &existence.lines)
     }
-}
-
-/// What decides about a judgement: the same key, the same judgement.
-pub(crate) fn key(lab: &Lab, ground: &Ground, original: &Original<'_>, text: Option<&[u8]>) -> String {
-    let text = text.map_or_else(|| "nothing".to_owned(), crate::record::id::sha256_hex);
-    hash_parts(&[
-        SCORER,
-        &crate::runner::version_hash(),
-        &lab.built.key,
-        &lab.backend.isolation().kind,
-        &ground.setting.tree.to_string_lossy(),
-        original.instance.instance_id.as_str(),
-        &serde_json::to_string(original.golden).unwrap_or_default(),
-        &format!("{:?} {:?} {}", lab.timeouts, lab.setting.limits, lab.setting.output_bytes),
-        &text,
-    ])
 }
 
 /// Judges submissions for instances of one repository. `each` gets them as they are done, by their index.
@@ -161,6 +145,23 @@ impl Referee<'_> {
         Ok(cases.into_iter().map(|case| self.finish(case)).collect())
     }
 
+    /// What decides about a judgement: the same key, the same judgement.
+    pub(crate) fn key(&self, original: &Original<'_>, text: Option<&[u8]>) -> String {
+        let lab = self.lab;
+        hash_parts(&[
+            SCORER,
+            &crate::runner::version_hash(),
+            &lab.built.key,
+            &lab.backend.isolation().kind,
+            &self.ground.setting.tree.to_string_lossy(),
+            original.instance.instance_id.as_str(),
+            &serde_json::to_string(original.golden).unwrap_or_default(),
+            &format!("{:?} {:?} {}", lab.timeouts, lab.setting.limits, lab.setting.output_bytes),
+            &format!("{:?}", self.allowed),
+            &text.map_or_else(|| "nothing".to_owned(), sha256_hex),
+        ])
+    }
+
     /// What can be said before anything runs.
     fn read<'a>(
         &self,
@@ -169,68 +170,59 @@ impl Referee<'_> {
         submission: &Submission,
     ) -> Result<Case<'a>> {
         let instance = original.instance;
+        let classes = instance.test_class.iter().flat_map(|chain| chain.split("::"));
         let test = TestName {
-            classes: instance
-                .test_class
-                .iter()
-                .flat_map(|chain| chain.split("::"))
-                .map(str::to_owned)
-                .collect(),
+            classes: classes.map(str::to_owned).collect(),
             function: instance.test_function.clone(),
         };
         let source = tree.read(Path::new(&instance.test_file), LARGEST_TEST)?;
         let source = String::from_utf8_lossy(&source);
-        let original_file = File { path: &instance.test_file, text: &source };
-        let modules = &self.ground.modules;
+        let file = File { path: &instance.test_file, text: &source };
         let mut judged = Judged::empty(submission.text.as_deref());
-        let (mut evaluated, mut decide) = (None, false);
+        let mut evaluated = None;
         if let Some(bytes) = &submission.text {
-            match text_of(bytes) {
-                Err(reason) => judged.cannot_be_read(reason),
-                Ok(text) => {
-                    let scenery = Scenery {
-                        modules,
-                        test: &test,
-                        root: &self.lab.setting.places.root.to_string_lossy(),
-                        hidden: &self.ground.sources,
-                    };
-                    match (self.ground.corpus.line_existence(text), findings(text, scenery)) {
-                        (Ok(existence), Ok(found)) => {
-                            decide = forbids(&found, self.allowed);
-                            judged.read_as(existence, found);
-                            let overlap = test_overlap(text, original_file, &test, modules);
-                            judged.row.test_f1 = overlap.ok().flatten().map(crate::score::Overlap::f1);
-                            match inject(text, original_file, &test, modules) {
-                                Ok(ready) => evaluated = Some(ready),
-                                Err(NotInjected::Missing) => {}
-                                Err(NotInjected::Unparsable { reason }) => judged.cannot_be_read(reason),
-                                Err(NotInjected::Original { reason }) => {
-                                    return Err(Error::usage(format!(
-                                        "{}: the test of {} cannot be read: {reason:?}",
-                                        instance.test_file, instance.instance_id
-                                    )));
-                                }
-                            }
-                        }
-                        (Err(reason), _) | (_, Err(reason)) => judged.cannot_be_read(reason),
-                    }
+            match text_of(bytes).and_then(|text| self.examine(text, file, &test, &mut judged)) {
+                Ok(Ok(ready)) => evaluated = Some(ready),
+                Ok(Err(NotInjected::Missing)) => {}
+                Ok(Err(NotInjected::Unparsable { reason })) | Err(reason) => judged.cannot_be_read(reason),
+                Ok(Err(NotInjected::Original { reason })) => {
+                    return Err(Error::usage(format!(
+                        "{}: the test of {} cannot be read: {reason:?}",
+                        instance.test_file, instance.instance_id
+                    )));
                 }
             }
         }
         judged.injection = evaluated.as_ref().map(|ready| ready.injection);
-        judged.evaluated_sha256 =
-            evaluated.as_ref().map(|ready| crate::record::id::sha256_hex(ready.text.as_bytes()));
+        judged.evaluated_sha256 = evaluated.as_ref().map(|ready| sha256_hex(ready.text.as_bytes()));
         Ok(Case {
             original,
-            test_module: module_of(&instance.test_file, modules),
+            test_module: module_of(&instance.test_file, &self.ground.modules),
             test,
+            findings_decide: forbids(&judged.findings, self.allowed),
             judged,
             evaluated,
-            findings_decide: decide,
             seen: None,
             sabotage: Sabotage::NotTried,
             traced: None,
         })
+    }
+
+    /// Lines, findings and test of a text, and the text to run.
+    fn examine(
+        &self,
+        text: &str,
+        original: File<'_>,
+        test: &TestName,
+        judged: &mut Judged,
+    ) -> std::result::Result<std::result::Result<Evaluated, NotInjected>, Unreadable> {
+        let Ground { modules, corpus, sources, .. } = self.ground;
+        let root = self.lab.setting.places.root.to_string_lossy();
+        let scenery = Scenery { modules, test, root: &root, hidden: sources };
+        judged.read_as(corpus.line_existence(text)?, findings(text, scenery)?);
+        let overlap = test_overlap(text, original, test, modules);
+        judged.row.test_f1 = overlap.ok().flatten().map(crate::score::Overlap::f1);
+        Ok(inject(text, original, test, modules))
     }
 
     /// The second and third run of what agrees.
@@ -398,8 +390,7 @@ fn lines_of(
     let functions = import.functions.iter().chain(&trace.functions);
     let of_functions = functions.map(|one| (&one.file, one.lines.as_ref()));
     let of_bodies = import.bodies.iter().chain(&trace.bodies).map(|one| (&one.file, one.lines.as_ref()));
-    for (of, executed) in of_functions.chain(of_bodies).filter(|(of, _)| *of == file) {
-        debug_assert_eq!(of, file);
+    for (_, executed) in of_functions.chain(of_bodies).filter(|(of, _)| *of == file) {
         lines.extend(executed?.iter().copied());
     }
     Some(lines)
@@ -453,7 +444,7 @@ impl Judged {
             lines: bytes.map_or(0, |bytes| {
                 bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count()
             }),
-            sha256: bytes.map(crate::record::id::sha256_hex),
+            sha256: bytes.map(sha256_hex),
             evaluated_sha256: None,
             output: String::new(),
         }
