@@ -21,11 +21,14 @@ const KEPT: usize = 20;
 
 static STARTED: OnceLock<PathBuf> = OnceLock::new();
 
-/// Logs this process from now on to `<cache>/logs/<UTC time>-<process>.log`.
+/// Logs this process from now on to `<cache>/logs/<UTC time>-<process>.log`; one log for a command with several jobs.
 ///
 /// # Errors
-/// IO errors with action and path; a second call, which is a bug.
+/// IO errors with action and path.
 pub(crate) fn start(cache: &Cache) -> Result<()> {
+    if path().is_some() {
+        return Ok(());
+    }
     let folder = cache.dir("logs")?;
     let path = folder.join(name(jiff::Timestamp::now(), std::process::id()));
     let subscriber = subscriber(&path)?;

@@ -143,6 +143,7 @@ impl Job {
             }
         }
         let cache = arguments.cache()?;
+        log::start(&cache)?;
         let machine = Machine::new(&own_program()?, &cache, &config, &[], isolation)?;
         Ok(Job {
             public_config: dataset.manifest.config.clone(),
