@@ -22,6 +22,7 @@ pub use crate::record::limits::{BackendKind, Limits, TierBounds};
 use crate::record::moment::Cutoff;
 use crate::subset::Subset;
 pub use check::is_host_and_port;
+pub(crate) use check::is_segment;
 pub use public::to_public_json;
 
 /// The configuration that works without one: the repository's own `repos.toml`, built in.

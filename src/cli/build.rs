@@ -95,33 +95,16 @@ impl Job {
         let mut config = inputs.config(&selected.only)?;
         change(&mut config);
         let rules = inputs.rules()?;
-        let cache = arguments.cache()?;
-        log::start(&cache)?;
+        let public = public_config(&config, &rules);
+        let mut job = Job::assemble(arguments, (config, public, rules), &selected.only, selected.isolation)?;
         tracing::info!("config: {}; rules: {}", inputs.describe_config(), inputs.describe_rules());
-        let machine = Machine::new(&own_program()?, &cache, &config, &selected.only, selected.isolation)?;
-        if let Some(isolation) = machine.local_isolation() {
-            warn_of_missing(&isolation);
-        }
-        Ok(Job {
-            public_config: public_config(&config, &rules),
-            tools: Tools::find(&cache)?,
-            progress: Progress::for_terminal(),
-            request: Request {
-                output: selected.output.clone(),
-                only: selected.only.clone(),
-                until: Stage::Dataset,
-                jobs: cores(),
-                subsets: Vec::new(),
-            },
-            config_name: inputs.config_name(),
-            config,
-            rules,
-            cache,
-            machine,
-        })
+        job.request.output.clone_from(&selected.output);
+        job.config_name = inputs.config_name();
+        Ok(job)
     }
 
-    /// What works in the environments of a dataset; only those of `slugs`.
+    /// What works in the environments of a dataset; only those of `slugs`. The values of `variables` come from the
+    /// environment of this command.
     ///
     /// # Errors
     /// A configuration that is not published whole; a machine that lacks something.
@@ -130,35 +113,47 @@ impl Job {
         dataset: &Dataset,
         places: &BTreeMap<RepoSlug, String>,
         slugs: &BTreeSet<RepoSlug>,
+        variables: &[String],
         isolation: Strictness,
     ) -> Result<Self> {
-        let known = |name: &str| std::env::var(name).ok();
-        let mut config = config::published::from_published(&dataset.manifest.config, places, &known)?;
-        config.repos.retain(|repo| slugs.contains(&repo.slug));
+        let known =
+            |name: &str| variables.iter().any(|one| one == name).then(|| std::env::var(name).ok()).flatten();
+        let mut config = config::published::from_published(&dataset.manifest.config, slugs, places, &known)?;
         for repo in &mut config.repos {
-            if let Some(environment) = dataset.manifest.environments.get(repo.slug.as_str()) {
-                repo.python = Some(environment.python.clone());
-                let lock = dataset.directory.join(&environment.directory).join("requirements.lock");
-                repo.locked = Some(fs_err::read_to_string(lock)?);
-            }
+            repo.python = Some(dataset.environment(&repo.slug)?.python.clone());
+            repo.locked = Some(dataset.lock(&repo.slug)?);
         }
+        let public = dataset.manifest.config.clone();
+        Job::assemble(arguments, (config, public, RuleSet::default()), &[], isolation)
+    }
+
+    /// Looks at the machine.
+    fn assemble(
+        arguments: &Arguments,
+        (config, public_config, rules): (Config, serde_json::Value, RuleSet),
+        only: &[RepoSlug],
+        isolation: Strictness,
+    ) -> Result<Self> {
         let cache = arguments.cache()?;
         log::start(&cache)?;
-        let machine = Machine::new(&own_program()?, &cache, &config, &[], isolation)?;
+        let machine = Machine::new(&own_program()?, &cache, &config, only, isolation)?;
+        if let Some(isolation) = machine.local_isolation() {
+            warn_of_missing(&isolation);
+        }
         Ok(Job {
-            public_config: dataset.manifest.config.clone(),
+            public_config,
             tools: Tools::find(&cache)?,
             progress: Progress::for_terminal(),
             request: Request {
                 output: PathBuf::new(),
-                only: Vec::new(),
-                until: Stage::Collect,
+                only: only.to_vec(),
+                until: Stage::Dataset,
                 jobs: cores(),
                 subsets: Vec::new(),
             },
             config_name: None,
             config,
-            rules: RuleSet::parse(&[]).map_err(|_| Error::internal("no rules are no rules"))?,
+            rules,
             cache,
             machine,
         })

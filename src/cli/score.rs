@@ -1,7 +1,7 @@
 //! `gistmill score`: submissions against a dataset.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -40,6 +40,9 @@ pub(crate) struct ScoreArguments {
     /// Where a repository is, when the dataset does not say: SLUG=<path or URL of git>
     #[arg(long, value_name = "SLUG=PLACE", value_parser = parse_place)]
     source: Vec<(RepoSlug, String)>,
+    /// Give the tests the value of this variable, which the dataset names and does not publish
+    #[arg(long, value_name = "NAME")]
+    variable: Vec<String>,
     /// Only instances of this repository; may be given several times
     #[arg(long, value_name = "SLUG", value_parser = super::parse_slug)]
     only: Vec<RepoSlug>,
@@ -93,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
     let slugs: BTreeSet<RepoSlug> = instances.iter().map(|one| one.slug.clone()).collect();
     let golden = golden(&dataset)?;
     let places: BTreeMap<RepoSlug, String> = score.source.iter().cloned().collect();
-    let mut job = Job::of_dataset(arguments, &dataset, &places, &slugs, score.isolation)?;
+    let mut job = Job::of_dataset(arguments, &dataset, &places, &slugs, &score.variable, score.isolation)?;
     job.request.jobs = score.jobs.map_or_else(cores, usize::from);
     let empty = Submission::default();
     let mut judged: BTreeMap<(String, usize), Judged> = BTreeMap::new();
@@ -118,7 +121,9 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
             .collect();
         judge_repository(&job, (&prepared, &ground), score, &wanted, &mut judged)?;
     }
-    report(arguments, score, &dataset, &instances, &runs, judged)
+    let config = &job.config.dataset;
+    let place = score.output.join(&config.name).join(&config.version);
+    report(arguments, &place, &instances, &runs, judged)
 }
 
 /// Judges what is not judged yet.
@@ -171,13 +176,17 @@ fn refuse_twins(runs: &[RunOf]) -> Result<()> {
     }
 }
 
-/// The environment must be the one that the dataset was built in.
+/// Tree and environment must be those that the dataset was built from.
 fn check_environment(dataset: &Dataset, prepared: &Prepared) -> Result<()> {
-    let slug = prepared.pinned.slug.to_string();
-    let Some(environment) = dataset.manifest.environments.get(&slug) else {
-        return Err(Error::usage(format!("the dataset says nothing about the environment of {slug}")));
-    };
-    let built = &prepared.lab.built;
+    let (slug, built) = (&prepared.pinned.slug, &prepared.lab.built);
+    let environment = dataset.environment(slug)?;
+    let tree = dataset.manifest.sources.get(slug.as_str()).map(|source| source.tree_sha256.as_str());
+    if tree != Some(prepared.pinned.tree_sha256.as_str()) {
+        return Err(Error::repository(format!(
+            "the files of {slug} are not those that the dataset was built from"
+        ))
+        .with_hint("name the place of the same commit with --source, without uncommitted changes"));
+    }
     if environment.lock_sha256 == built.lock_sha256 && environment.python == built.python {
         return Ok(());
     }
@@ -230,13 +239,11 @@ fn originals<'a>(instances: &[&'a Instance], golden: &'a Golden) -> Result<Vec<O
 
 fn report(
     arguments: &Arguments,
-    score: &ScoreArguments,
-    dataset: &Dataset,
+    place: &Path,
     instances: &[Instance],
     runs: &[RunOf],
     mut judged: BTreeMap<(String, usize), Judged>,
 ) -> Result<u8> {
-    let place = score.output.join(&dataset.manifest.name).join(&dataset.manifest.version);
     let mut reports = Vec::new();
     for (at, run) in runs.iter().enumerate() {
         let nothing = Value::Null;

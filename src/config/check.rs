@@ -98,7 +98,7 @@ fn segment(
     }
 }
 
-fn is_segment(text: &str) -> bool {
+pub(crate) fn is_segment(text: &str) -> bool {
     text.len() <= LONGEST_NAME
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))

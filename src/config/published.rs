@@ -1,24 +1,27 @@
 //! A configuration from what a dataset publishes of it: enough to make its environments again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::Value;
 use toml::Table;
 
-use super::Config;
+use super::{BackendKind, Config};
 use crate::document::units;
 use crate::error::{Error, Result};
 use crate::record::id::RepoSlug;
 use crate::redact::REDACTED;
 
-/// Reads the published configuration. `places` says where repositories are, for those whose place is not published: a
-/// path, or a URL of git. `variables` gives values that are not published.
+/// Reads the published configuration, which whoever made the dataset wrote, for some of its repositories. `places` says where repositories are: a path,
+/// or a URL of git. Without a place of the user's only `https` and the package index are taken. `variables` gives values
+/// that are not published.
 ///
 /// # Errors
-/// Usage errors: a repository or variable that is not published and not given, and what is not a configuration.
+/// Usage errors: a repository or variable that is not published and not given, one that was built in containers, and what
+/// is not a configuration.
 pub(crate) fn from_published(
     config: &Value,
+    slugs: &BTreeSet<RepoSlug>,
     places: &BTreeMap<RepoSlug, String>,
     variables: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Config> {
@@ -34,7 +37,8 @@ pub(crate) fn from_published(
     });
     document.insert("limits".to_owned(), toml::Value::Table(limits.collect()));
     let mut repos = Vec::new();
-    for repo in config["repos"].as_array().into_iter().flatten() {
+    let wanted = |repo: &&Value| slugs.iter().any(|slug| repo["slug"] == slug.as_str());
+    for repo in config["repos"].as_array().into_iter().flatten().filter(wanted) {
         repos.push(repository(repo, places, variables)?);
     }
     document.insert("repo".to_owned(), toml::Value::Array(repos));
@@ -75,6 +79,12 @@ fn repository(
     variables: &dyn Fn(&str) -> Option<String>,
 ) -> Result<toml::Value> {
     let slug = repo["slug"].as_str().unwrap_or_default();
+    if repo["backend"].as_str().is_some_and(|backend| backend != BackendKind::Local.as_str()) {
+        return Err(Error::usage(format!(
+            "{slug} was built in containers, where this gistmill runs no submissions"
+        ))
+        .with_hint("leave it out with --only"));
+    }
     let toml::Value::Table(mut table) = plain(repo)? else {
         return Err(Error::usage("the dataset's configuration has a repository that is not a table"));
     };
@@ -89,9 +99,9 @@ fn repository(
             table.remove(*key);
         }
     } else {
-        let hidden = repo["git"].as_str().is_some_and(|url| url.contains('…')) || repo["path"].is_string();
-        if hidden {
-            return Err(Error::usage(format!("the dataset does not say where {slug} is"))
+        let hidden = repo["git"].as_str().is_some_and(|url| !url.starts_with("https://"));
+        if hidden || repo["path"].is_string() {
+            return Err(Error::usage(format!("the dataset does not say where {slug} is on this machine"))
                 .with_hint(format!("name it with --source {slug}=<path or URL of git>")));
         }
     }
@@ -100,7 +110,9 @@ fn repository(
             if value.as_str() == Some(REDACTED) {
                 let known = variables(name).ok_or_else(|| {
                     Error::usage(format!("the dataset does not publish the value of `{name}` of {slug}"))
-                        .with_hint("set it in the environment of this command")
+                        .with_hint(format!(
+                            "the tests see it: if they may, set it for this command and add --variable {name}"
+                        ))
                 })?;
                 *value = toml::Value::String(known);
             }
@@ -127,10 +139,33 @@ python = '3.12'\nenv = {MODE = 'x'}\n
         config::public::to_public_json(&config)
     }
 
+    fn both() -> BTreeSet<RepoSlug> {
+        ["a/b", "a/c"].map(|slug| RepoSlug::new(slug).unwrap()).into()
+    }
+
+    #[test]
+    fn only_what_is_asked_for_has_to_be_there_and_containers_are_refused() {
+        let text = TEXT.replace("https://example.org/c.git", "file:///home/me/private.git");
+        let first: BTreeSet<RepoSlug> = both().into_iter().take(1).collect();
+        assert_eq!(
+            from_published(&published(&text), &first, &BTreeMap::new(), &|_| None).unwrap().repos.len(),
+            1
+        );
+        let mut json = published(TEXT);
+        json["repos"][1]["git"] = "file:///home/me/private.git".into();
+        assert!(
+            from_published(&json, &both(), &BTreeMap::new(), &|_| None).is_err(),
+            "a place of the user's"
+        );
+        json["repos"][0]["backend"] = "docker".into();
+        let error = from_published(&json, &first, &BTreeMap::new(), &|_| None).unwrap_err();
+        assert!(error.to_string().contains("containers"), "{error}");
+    }
+
     #[test]
     fn what_is_published_makes_the_same_environments() {
         let original = config::parse(TEXT, Path::new("/"), &|_, _| None).unwrap();
-        let again = from_published(&published(TEXT), &BTreeMap::new(), &|_| None).unwrap();
+        let again = from_published(&published(TEXT), &both(), &BTreeMap::new(), &|_| None).unwrap();
         assert_eq!(
             (&again.limits, &again.screen, &again.repos),
             (&original.limits, &original.screen, &original.repos)
@@ -143,12 +178,12 @@ python = '3.12'\nenv = {MODE = 'x'}\n
             .replace("https://example.org/c.git", "file:///srv/secret/c.git")
             .replace("MODE = 'x'", "API_TOKEN = 'x'");
         let json = published(&text);
-        let error = from_published(&json, &BTreeMap::new(), &|_| Some("y".into())).unwrap_err();
+        let error = from_published(&json, &both(), &BTreeMap::new(), &|_| Some("y".into())).unwrap_err();
         assert!(error.to_string().contains("a/c"), "{error}");
         let places = BTreeMap::from([(RepoSlug::new("a/c").unwrap(), "file:///here/c.git".to_owned())]);
-        let error = from_published(&json, &places, &|_| None).unwrap_err();
+        let error = from_published(&json, &both(), &places, &|_| None).unwrap_err();
         assert!(error.to_string().contains("API_TOKEN"), "{error}");
-        let again = from_published(&json, &places, &|_| Some("y".into())).unwrap();
+        let again = from_published(&json, &both(), &places, &|_| Some("y".into())).unwrap();
         assert_eq!(again.repos[0].env["API_TOKEN"], "y");
         let config::SourceSpec::Git { url, .. } = &again.repos[1].source else { panic!("is git") };
         assert_eq!(url, "file:///here/c.git");

@@ -3,12 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use super::FORMAT_VERSION;
-use super::manifest::{FILE, Manifest};
+use super::manifest::{EnvironmentSummary, FILE, Manifest};
 use super::table::{AGAIN, Table};
+use crate::beneath::Folder;
 use crate::error::{Error, Result};
-use crate::record::id::sha256_hex;
+use crate::record::id::{RepoSlug, sha256_hex};
 use crate::record::instance::Instance;
 use crate::store::read_json;
+
+/// The folder of a dataset with what each environment was built from.
+const ENVIRONMENTS: &str = "environments";
+/// Largest lock that is read, in bytes.
+const LARGEST_LOCK: u64 = 64 << 20;
 
 /// A dataset with its manifest.
 #[derive(Debug)]
@@ -74,6 +80,27 @@ impl Dataset {
             })
         };
         lines.lines().enumerate().map(instance).collect()
+    }
+
+    /// What a repository's tests run in.
+    ///
+    /// # Errors
+    /// Usage errors: the manifest says nothing about it.
+    pub(crate) fn environment(&self, slug: &RepoSlug) -> Result<&EnvironmentSummary> {
+        self.manifest.environments.get(slug.as_str()).ok_or_else(|| {
+            Error::usage(format!("the dataset says nothing about the environment of {slug}")).with_hint(AGAIN)
+        })
+    }
+
+    /// The lock of a repository's environment.
+    ///
+    /// # Errors
+    /// It is missing, is a link, or is too large.
+    pub(crate) fn lock(&self, slug: &RepoSlug) -> Result<String> {
+        let place = Path::new(ENVIRONMENTS).join(slug.file_name()).join("requirements.lock");
+        let bytes = Folder::open(&self.directory)?.read(&place, LARGEST_LOCK)?;
+        String::from_utf8(bytes)
+            .map_err(|_| Error::usage(format!("{} is not text", self.directory.join(place).display())))
     }
 
     /// Writes the hash of a file that was written anew into the manifest.

@@ -104,7 +104,7 @@ impl fmt::Display for CommitSha {
 
 /// A published instance's id: `owner__name-<16 hex digits>`, a stable function of slug, commit and group id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "String", into = "String")]
 pub struct InstanceId(String);
 
 impl InstanceId {
@@ -125,6 +125,24 @@ impl InstanceId {
         hasher.update(seed.to_le_bytes());
         hasher.update(self.0.as_bytes());
         hasher.finalize().into()
+    }
+}
+
+impl TryFrom<String> for InstanceId {
+    type Error = InvalidId;
+    fn try_from(text: String) -> Result<Self, InvalidId> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        if !text.is_empty() && !text.starts_with('.') && text.chars().all(plain) {
+            Ok(InstanceId(text))
+        } else {
+            Err(InvalidId(format!("`{text}` is not an instance id")))
+        }
+    }
+}
+
+impl From<InstanceId> for String {
+    fn from(id: InstanceId) -> String {
+        id.0
     }
 }
 
@@ -168,6 +186,15 @@ mod tests {
         assert!(CommitSha::new(full).is_ok());
         for bad in ["main", "2ac89889", &full.to_uppercase()] {
             assert!(CommitSha::new(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_instance_id_names_no_other_place() {
+        let read = |text: &str| serde_json::from_value::<InstanceId>(text.into());
+        assert!(read("a__b.c-0123456789abcdef").is_ok());
+        for bad in ["", "..", "../x", "/x", "a/b", "a b", "a\n"] {
+            assert!(read(bad).is_err(), "{bad}");
         }
     }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::beneath::Folder;
+use crate::config::is_segment;
 use crate::error::{Error, Result};
 
 /// Largest file that is read, in bytes.
@@ -69,6 +70,11 @@ pub(crate) fn read(path: &Path, file: &str, known: &BTreeSet<String>) -> Result<
         ));
     }
     let name = meta["name"].as_str().map_or(stem, str::to_owned);
+    // It becomes a folder of the output.
+    if !is_segment(&name) {
+        return Err(Error::usage(format!("{}: the run is called {name:?}", path.display()))
+            .with_hint("use letters, digits, `.`, `_` and `-`, a letter or digit first: rename it, or set `name` in its run.json"));
+    }
     Ok(RunOf { name, meta, submissions })
 }
 
@@ -250,6 +256,17 @@ mod tests {
         }
         fs_err::write(&path, "{").unwrap();
         assert!(read(&path, "concise.py", &known()).unwrap_err().to_string().contains(":1 is not JSON"));
+    }
+
+    #[test]
+    fn the_name_of_a_run_leads_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["..", "../x", "/tmp/x", "a/b", "", ".x"] {
+            let run = serde_json::json!({ "name": name }).to_string();
+            fs_err::write(folder.path().join("run.json"), run).unwrap();
+            let error = read(folder.path(), "concise.py", &known()).unwrap_err();
+            assert!(error.to_string().contains("the run is called"), "{name}: {error}");
+        }
     }
 
     #[test]
