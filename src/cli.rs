@@ -11,6 +11,7 @@ mod inputs;
 mod parity;
 mod refresh;
 mod replay;
+mod restored;
 mod score;
 mod show;
 mod subset;

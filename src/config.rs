@@ -54,6 +54,8 @@ pub struct Dataset {
     pub per_repo: u32,
     /// K of the hard subset.
     pub hard_per_axis: u32,
+    /// Whether instances are published that cannot be solved without breaking a rule.
+    pub sample_unsolvable: bool,
 }
 
 /// `[screen]`

@@ -6,5 +6,7 @@
 
 pub(crate) mod evaluate;
 pub(crate) mod ground;
+mod run;
+pub(crate) mod self_check;
 pub(crate) mod submissions;
 pub(crate) mod write;

@@ -20,7 +20,7 @@ use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::record::collected::Group;
 use crate::runner::Setting;
-use crate::runner::protocol::{ImportAttempt, Item};
+use crate::runner::protocol::{Item, Reached};
 use crate::runner::report::{GroupDone, ImportTrace};
 use queue::Queue;
 use worker::Worker;
@@ -35,11 +35,11 @@ pub enum Event {
         done: Box<GroupDone>,
         items: Arc<Vec<Item>>,
         import: Option<Arc<ImportTrace>>,
-        /// Watched modules that its file asked for while it was imported.
-        import_attempts: Arc<Vec<ImportAttempt>>,
+        /// What its file reached for while it was imported.
+        reached: Arc<Reached>,
     },
     /// The group cannot be run when its file is collected alone.
-    Unavailable { group: usize, round: u32, text: String, import_attempts: Arc<Vec<ImportAttempt>> },
+    Unavailable { group: usize, round: u32, text: String, reached: Arc<Reached> },
     /// The harness could not be made to work, or a stop was asked for.
     Broken(Error),
 }

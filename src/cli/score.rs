@@ -6,18 +6,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::build::{Job, cores};
+use super::build::Job;
+use super::restored::{RestoreArguments, Restored};
 use super::{Arguments, Format};
-use crate::backend::local::Strictness;
-use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::family::Family;
-use crate::pipeline::prepare::{Preparation, Prepared};
-use crate::record::id::RepoSlug;
+use crate::pipeline::prepare::Prepared;
 use crate::record::instance::Instance;
-use crate::record::outcome::{CaseResult, Outcome};
-use crate::referee::evaluate::{Judged, Original, Referee};
-use crate::referee::ground::{Files, Ground};
+use crate::referee::evaluate::{Judged, Original, Policy, Referee};
+use crate::referee::ground::{Code, Files, Ground};
+use crate::referee::self_check::{Checked, SelfCheck, UNSOLVABLE};
 use crate::referee::submissions::{self, RunOf, Submission};
 use crate::referee::write::{self, Report, Scored};
 use crate::score::Violation;
@@ -26,48 +24,34 @@ use crate::terminal;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ScoreArguments {
-    /// The dataset directory, `output/<name>/<version>`
-    dataset: PathBuf,
+    #[command(flatten)]
+    restore: RestoreArguments,
     /// Folders with `<instance>/concise.py`, `preds.json`, or JSON lines; each is a run
-    #[arg(required = true)]
+    #[arg(required_unless_present = "self_check")]
     submissions: Vec<PathBuf>,
+    /// Put the referee itself on trial: the original tests are the submissions, in the whole tree
+    #[arg(long, conflicts_with_all = ["submissions", "files", "attempts", "allow"])]
+    self_check: bool,
     /// What of the repository a submission sees
     #[arg(long, value_enum, default_value = "data")]
     files: Files,
+    /// Runs of each submission; all of them have to agree
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    attempts: u32,
     /// Note this violation without counting it as a failure
     #[arg(long, value_name = "ID", value_parser = parse_violation)]
     allow: Vec<Violation>,
-    /// Where a repository is, when the dataset does not say: SLUG=<path or URL of git>
-    #[arg(long, value_name = "SLUG=PLACE", value_parser = parse_place)]
-    source: Vec<(RepoSlug, String)>,
-    /// Give the tests the value of this variable, which the dataset names and does not publish
-    #[arg(long, value_name = "NAME")]
-    variable: Vec<String>,
-    /// Only instances of this repository; may be given several times
-    #[arg(long, value_name = "SLUG", value_parser = super::parse_slug)]
-    only: Vec<RepoSlug>,
     /// Where scores are written: DIR/<dataset>/<version>/<run>/
     #[arg(long, default_value = "scores", value_name = "DIR")]
     output: PathBuf,
     /// What a run of a submission may take, in seconds, up to the group's limit of the build
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
-    /// Submissions at the same time; all cores by default
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: Option<u16>,
-    /// What to do on a machine that does not allow all of the sandbox
-    #[arg(long, value_enum, default_value_t)]
-    isolation: Strictness,
 }
 
 fn parse_violation(text: &str) -> std::result::Result<Violation, String> {
     serde_json::from_value(Value::String(text.to_owned()))
         .map_err(|_| "give registers-repository-module or neutralized-test".to_owned())
-}
-
-fn parse_place(text: &str) -> std::result::Result<(RepoSlug, String), String> {
-    let (slug, place) = text.split_once('=').ok_or("give SLUG=<path or URL of git>")?;
-    Ok((super::parse_slug(slug)?, place.to_owned()))
 }
 
 /// One journal row: a judgement by its key.
@@ -83,47 +67,100 @@ struct Kept {
 /// Usage errors: not a dataset, not submissions of it; the machine's; an interruption, after which the same command goes
 /// on where it was.
 pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
-    let dataset = Dataset::open(&score.dataset)?;
-    let mut instances = dataset.instances()?;
-    let known: BTreeSet<String> = instances.iter().map(|one| one.instance_id.to_string()).collect();
     let file = Family::Gistify.submission();
+    // What was handed in is read before anything is made.
+    let known = crate::dataset::Dataset::open(&score.restore.dataset)?.instances()?;
+    let known: BTreeSet<String> = known.iter().map(|one| one.instance_id.to_string()).collect();
     let mut runs = Vec::new();
     for path in &score.submissions {
         runs.push(submissions::read(path, file, &known)?);
     }
     refuse_twins(&runs)?;
-    instances.retain(|one| score.only.is_empty() || score.only.contains(&one.slug));
-    let slugs: BTreeSet<RepoSlug> = instances.iter().map(|one| one.slug.clone()).collect();
-    let golden = golden(&dataset)?;
-    let places: BTreeMap<RepoSlug, String> = score.source.iter().cloned().collect();
-    let mut job = Job::of_dataset(arguments, &dataset, &places, &slugs, &score.variable, score.isolation)?;
-    job.request.jobs = score.jobs.map_or_else(cores, usize::from);
+    let restored = score.restore.open(arguments)?;
+    if score.self_check {
+        return self_check(arguments, &restored);
+    }
     let empty = Submission::default();
     let mut judged: BTreeMap<(String, usize), Judged> = BTreeMap::new();
-    for repo in &job.config.repos {
-        let of_repo: Vec<&Instance> = instances.iter().filter(|one| one.slug == repo.slug).collect();
-        let pipeline = job.pipeline();
-        let mut prepared = Preparation { pipeline: &pipeline, repo }.run()?;
-        let limit = Duration::from_secs(score.timeout);
-        let (case, group) = prepared.lab.timeouts;
-        prepared.lab.timeouts = (case.min(limit), group.min(limit));
-        check_environment(&dataset, &prepared)?;
-        let ground = Ground::new(&prepared.lab, job.cache(), score.files, file)?;
-        let originals = originals(&of_repo, &golden)?;
+    for repo in restored.repositories() {
+        let prepared = restored.prepare(repo, Some(Duration::from_secs(score.timeout)))?;
+        let ground = Ground::new(&prepared.lab, restored.job.cache(), score.files, file)?;
+        let originals = restored.originals(&repo.slug)?;
         let wanted: Vec<(&Original<'_>, &Submission, (String, usize))> = runs
             .iter()
             .enumerate()
             .flat_map(|(at, run)| originals.iter().map(move |one| (at, run, one)))
             .map(|(at, run, original)| {
-                let id = original.instance.instance_id.to_string();
+                let id = original.id.to_string();
                 (original, run.submissions.get(&id).unwrap_or(&empty), (id, at))
             })
             .collect();
-        judge_repository(&job, (&prepared, &ground), score, &wanted, &mut judged)?;
+        judge_repository(&restored.job, (&prepared, &ground), score, &wanted, &mut judged)?;
     }
-    let config = &job.config.dataset;
+    let config = &restored.job.config.dataset;
     let place = score.output.join(&config.name).join(&config.version);
-    report(arguments, &place, &instances, &runs, judged)
+    report(arguments, &place, &restored.instances, &runs, judged)
+}
+
+/// Judges the originals. Exit code 1 when one cannot be solved and the dataset does not say so.
+fn self_check(arguments: &Arguments, restored: &Restored) -> Result<u8> {
+    let mut checked: BTreeMap<&str, Checked> = BTreeMap::new();
+    for repo in restored.repositories() {
+        let prepared = restored.prepare(repo, None)?;
+        let code = Code::of(&prepared.lab)?;
+        let check = SelfCheck { lab: &prepared.lab, code: &code, file: Family::Gistify.submission() };
+        let originals = restored.originals(&repo.slug)?;
+        let stage =
+            restored.job.progress().stage(&format!("{} self-check", repo.slug), originals.len() as u64);
+        let found = check.check(&originals, &mut || stage.step())?;
+        checked.extend(originals.iter().map(|original| original.id.as_str()).zip(found));
+    }
+    let rows: Vec<(&Instance, &Checked)> = restored
+        .instances
+        .iter()
+        .filter_map(|one| Some((one, checked.get(one.instance_id.as_str())?)))
+        .collect();
+    let is_told = |(instance, checked): &&(&Instance, &Checked)| {
+        let mut flags = checked.flags().into_iter().filter(|flag| UNSOLVABLE.contains(flag));
+        flags.all(|flag| instance.flags.iter().any(|known| known == flag))
+    };
+    let untold = rows.iter().filter(|row| !is_told(row)).count();
+    match arguments.format {
+        Format::Json => {
+            let rows = rows.iter().map(|(instance, checked)| {
+                json!({
+                    "instance_id": instance.instance_id,
+                    "group_id": instance.group_id,
+                    "fidelity": checked.agrees(),
+                    "flags": checked.flags(),
+                    "flags_in_dataset": instance.flags,
+                    "checked": checked,
+                })
+            });
+            terminal::json(&json!({ "instances": rows.collect::<Vec<_>>(), "untold": untold }));
+        }
+        Format::Human => {
+            for (instance, checked) in &rows {
+                let flags = checked.flags();
+                if !flags.is_empty() {
+                    let line = format!("{}: {}", instance.group_id, flags.join(", "));
+                    terminal::say(&terminal::one_line(&line));
+                    for text in checked.evidence().iter().flat_map(|text| text.lines()) {
+                        terminal::say(&format!("  {}", terminal::one_line(text)));
+                    }
+                }
+            }
+            let agree = rows.iter().filter(|(_, checked)| checked.agrees()).count();
+            terminal::say(&format!(
+                "{agree} of {} originals have fidelity 1; {} instances can be solved by the rules or are flagged, {} \
+                 cannot and are not",
+                rows.len(),
+                rows.len() - untold,
+                untold
+            ));
+        }
+    }
+    Ok(u8::from(untold > 0))
 }
 
 /// Judges what is not judged yet.
@@ -134,9 +171,12 @@ fn judge_repository(
     wanted: &[(&Original<'_>, &Submission, (String, usize))],
     judged: &mut BTreeMap<(String, usize), Judged>,
 ) -> Result<()> {
-    let allowed: BTreeSet<Violation> = score.allow.iter().copied().collect();
-    let file = Family::Gistify.submission();
-    let referee = Referee { lab: &prepared.lab, ground, file, allowed: &allowed };
+    let policy = Policy {
+        file: Family::Gistify.submission(),
+        allowed: score.allow.iter().copied().collect(),
+        attempts: score.attempts,
+    };
+    let referee = Referee { lab: &prepared.lab, ground, policy: &policy };
     let (mut journal, rows) = Journal::open::<Kept>(&prepared.lab.folder.join("scores"))?;
     let known: BTreeMap<String, Judged> = rows.into_iter().map(|row| (row.key, row.judged)).collect();
     let keys: Vec<String> = wanted
@@ -174,67 +214,6 @@ fn refuse_twins(runs: &[RunOf]) -> Result<()> {
             .with_hint("rename one of the files, or set `name` in its run.json")),
         None => Ok(()),
     }
-}
-
-/// Tree and environment must be those that the dataset was built from.
-fn check_environment(dataset: &Dataset, prepared: &Prepared) -> Result<()> {
-    let (slug, built) = (&prepared.pinned.slug, &prepared.lab.built);
-    let environment = dataset.environment(slug)?;
-    let tree = dataset.manifest.sources.get(slug.as_str()).map(|source| source.tree_sha256.as_str());
-    if tree != Some(prepared.pinned.tree_sha256.as_str()) {
-        return Err(Error::repository(format!(
-            "the files of {slug} are not those that the dataset was built from"
-        ))
-        .with_hint("name the place of the same commit with --source, without uncommitted changes"));
-    }
-    if environment.lock_sha256 == built.lock_sha256 && environment.python == built.python {
-        return Ok(());
-    }
-    Err(Error::repository(format!("the environment of {slug} is not the dataset's"))
-        .with_detail(format!(
-            "dataset: Python {}, lock {}\nhere: Python {}, lock {}",
-            environment.python, environment.lock_sha256, built.python, built.lock_sha256
-        ))
-        .with_hint("install that Python; its lock is in the folder `environments` of the dataset"))
-}
-
-type Golden = BTreeMap<String, Vec<CaseResult>>;
-
-/// What the originals showed, by instance id, in the order of the entry command.
-fn golden(dataset: &Dataset) -> Result<Golden> {
-    let table =
-        dataset.table("cases", &["case_id", "instance_id", "outcome", "exception", "stdout", "stderr"])?;
-    let (cases, instances) = (table.whole_texts("case_id")?, table.texts("instance_id")?);
-    let (outcomes, exceptions) = (table.texts("outcome")?, table.texts("exception")?);
-    let (stdout, stderr) = (table.whole_texts("stdout")?, table.whole_texts("stderr")?);
-    let mut golden = Golden::new();
-    for at in 0..table.rows() {
-        let Some(id) = instances[at] else { continue };
-        let outcome: Outcome = serde_json::from_value(json!(outcomes[at])).map_err(|error| {
-            Error::usage(format!("cases.parquet: {} has no outcome", cases[at])).with_source(error)
-        })?;
-        golden.entry(id.to_owned()).or_default().push(CaseResult {
-            case_id: cases[at].to_owned(),
-            outcome,
-            exception: exceptions[at].map(str::to_owned),
-            stdout: stdout[at].to_owned(),
-            stderr: stderr[at].to_owned(),
-            message: String::new(),
-            replaced: BTreeMap::new(),
-            duration_ms: 0.0,
-        });
-    }
-    Ok(golden)
-}
-
-fn originals<'a>(instances: &[&'a Instance], golden: &'a Golden) -> Result<Vec<Original<'a>>> {
-    let original = |instance: &&'a Instance| {
-        let golden = golden
-            .get(instance.instance_id.as_str())
-            .ok_or_else(|| Error::usage(format!("cases.parquet has no case of {}", instance.instance_id)))?;
-        Ok(Original { instance, golden })
-    };
-    instances.iter().map(original).collect()
 }
 
 fn report(

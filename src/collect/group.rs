@@ -100,6 +100,7 @@ mod tests {
 
     fn item(node_id: &str, file: &str, classes: &[&str], function: &str, parameters: Option<&str>) -> Item {
         Item {
+            defined_in: None,
             index: 0,
             node_id: node_id.into(),
             file: file.into(),

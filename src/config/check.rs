@@ -64,6 +64,7 @@ fn dataset(raw: &RawDataset<'_>, problems: &mut Problems<'_>) -> Dataset {
         seed: whole("seed", &raw.seed, 0, 0..=u64::MAX, problems),
         per_repo: whole32("per_repo", &raw.per_repo, 25, 0, problems),
         hard_per_axis: whole32("hard_per_axis", &raw.hard_per_axis, 30, 1, problems),
+        sample_unsolvable: flag(&raw.sample_unsolvable, false),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::document::Problems;
 use crate::document::section::{Bytes, Field, Located, Section};
 use crate::subset::Measure;
 
-const DATASET: [&str; 5] = ["name", "version", "seed", "per_repo", "hard_per_axis"];
+const DATASET: [&str; 6] = ["name", "version", "seed", "per_repo", "hard_per_axis", "sample_unsolvable"];
 const SCREEN: [&str; 6] =
     ["attempts", "cold_runs", "parity_groups", "case_timeout", "group_timeout", "partial_groups"];
 const TIER: [&str; 2] = ["medium", "hard"];
@@ -75,6 +75,7 @@ pub(super) struct RawDataset<'a> {
     pub seed: Field<i128>,
     pub per_repo: Field<i128>,
     pub hard_per_axis: Field<i128>,
+    pub sample_unsolvable: Field<bool>,
 }
 
 /// `[screen]`
@@ -209,6 +210,7 @@ fn dataset<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> Ra
         seed: field(section, |section| section.integer("seed", problems)),
         per_repo: field(section, |section| section.integer("per_repo", problems)),
         hard_per_axis: field(section, |section| section.integer("hard_per_axis", problems)),
+        sample_unsolvable: field(section, |section| section.flag("sample_unsolvable", problems)),
     }
 }
 

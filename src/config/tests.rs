@@ -24,7 +24,14 @@ fn messages(text: &str) -> Vec<String> {
 #[test]
 fn what_is_left_out_has_the_defaults_of_the_contract() {
     let config = read(&with_repo(&format!("git = \"https://h/a/b\"\ncommit = \"{HASH}\""))).unwrap();
-    let dataset = Dataset { name: "d".into(), version: "1".into(), seed: 0, per_repo: 25, hard_per_axis: 30 };
+    let dataset = Dataset {
+        name: "d".into(),
+        version: "1".into(),
+        seed: 0,
+        per_repo: 25,
+        hard_per_axis: 30,
+        sample_unsolvable: false,
+    };
     assert_eq!(config.dataset, dataset);
     let screen = Screen {
         attempts: 10,

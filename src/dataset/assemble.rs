@@ -127,6 +127,9 @@ fn instance(record: &RepositoryEvidence, group: &GroupEvidence) -> Result<Instan
         image: record.image.as_ref().map(|image| image.tag.clone()),
         image_id: record.image.as_ref().map(|image| image.id.clone()),
         code_sha256: traced.code_sha256.clone(),
+        flags: group.flags(),
+        data_files: group.on_trial.data_files.clone(),
+        test_defined_in: group.on_trial.defined_in.clone(),
     })
 }
 

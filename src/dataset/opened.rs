@@ -1,5 +1,6 @@
 //! A dataset that was written before: the one way to read it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::FORMAT_VERSION;
@@ -9,6 +10,7 @@ use crate::beneath::Folder;
 use crate::error::{Error, Result};
 use crate::record::id::{RepoSlug, sha256_hex};
 use crate::record::instance::Instance;
+use crate::record::outcome::{CaseResult, Outcome};
 use crate::store::read_json;
 
 /// The folder of a dataset with what each environment was built from.
@@ -70,16 +72,53 @@ impl Dataset {
     /// # Errors
     /// The file is missing, or is not as gistmill writes it.
     pub fn instances(&self) -> Result<Vec<Instance>> {
-        let path = self.directory.join("instances.jsonl");
-        let lines = fs_err::read_to_string(&path).map_err(|error| Error::from(error).with_hint(AGAIN))?;
-        let instance = |(number, line)| {
-            serde_json::from_str(line).map_err(|error| {
-                Error::usage(format!("{}:{} is not what gistmill wrote", path.display(), number + 1))
-                    .with_source(error)
-                    .with_hint(AGAIN)
-            })
-        };
-        lines.lines().enumerate().map(instance).collect()
+        read_instances(&self.directory.join("instances.jsonl"))
+    }
+
+    /// What the originals showed, by instance id, in the order of the entry command.
+    ///
+    /// # Errors
+    /// The table is missing, or is not as gistmill writes it.
+    pub(crate) fn golden(&self) -> Result<BTreeMap<String, Vec<CaseResult>>> {
+        let table =
+            self.table("cases", &["case_id", "instance_id", "outcome", "exception", "stdout", "stderr"])?;
+        let (cases, instances) = (table.whole_texts("case_id")?, table.texts("instance_id")?);
+        let (outcomes, exceptions) = (table.texts("outcome")?, table.texts("exception")?);
+        let (stdout, stderr) = (table.whole_texts("stdout")?, table.whole_texts("stderr")?);
+        let mut golden: BTreeMap<String, Vec<CaseResult>> = BTreeMap::new();
+        for at in 0..table.rows() {
+            let Some(id) = instances[at] else { continue };
+            let outcome: Outcome = serde_json::from_value(outcomes[at].into()).map_err(|error| {
+                Error::usage(format!("cases.parquet: {} has no outcome", cases[at])).with_source(error)
+            })?;
+            golden.entry(id.to_owned()).or_default().push(CaseResult {
+                case_id: cases[at].to_owned(),
+                outcome,
+                exception: exceptions[at].map(str::to_owned),
+                stdout: stdout[at].to_owned(),
+                stderr: stderr[at].to_owned(),
+                message: String::new(),
+                replaced: BTreeMap::new(),
+                duration_ms: 0.0,
+            });
+        }
+        Ok(golden)
+    }
+
+    /// Ids of the instances of a subset.
+    ///
+    /// # Errors
+    /// Usage errors: there is no such subset, or its file is not as gistmill writes it.
+    pub(crate) fn members(&self, subset: &str) -> Result<BTreeSet<String>> {
+        let known = &self.manifest.subsets;
+        if !known.contains_key(subset) {
+            let names: Vec<&str> = known.keys().map(String::as_str).collect();
+            return Err(Error::usage(format!("the dataset has no subset `{subset}`"))
+                .with_hint(format!("its subsets are: {}", names.join(", "))));
+        }
+        let path = self.directory.join(super::subsets::FOLDER).join(format!("{subset}.jsonl"));
+        let lines = read_instances(&path)?;
+        Ok(lines.into_iter().map(|one| one.instance_id.to_string()).collect())
     }
 
     /// What a repository's tests run in.
@@ -114,6 +153,18 @@ impl Dataset {
         }
         Ok(())
     }
+}
+
+fn read_instances(path: &Path) -> Result<Vec<Instance>> {
+    let lines = fs_err::read_to_string(path).map_err(|error| Error::from(error).with_hint(AGAIN))?;
+    let instance = |(number, line)| {
+        serde_json::from_str(line).map_err(|error| {
+            Error::usage(format!("{}:{} is not what gistmill wrote", path.display(), number + 1))
+                .with_source(error)
+                .with_hint(AGAIN)
+        })
+    };
+    lines.lines().enumerate().map(instance).collect()
 }
 
 fn not_a_dataset(directory: &Path, why: &str) -> Error {

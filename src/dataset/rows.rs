@@ -18,6 +18,7 @@ pub struct GroupRow<'a> {
     pub record: &'a GroupEvidence,
     pub instance: Option<&'a Instance>,
     pub cause: Option<String>,
+    pub flags: Vec<String>,
     /// JSON text; none when kept.
     pub evidence: Option<String>,
     pub test_class: Option<String>,
@@ -35,6 +36,7 @@ impl<'a> GroupRow<'a> {
             record,
             instance: assembled.instance_of(record),
             cause: record.verdict.cause().map(ToString::to_string),
+            flags: record.flags(),
             evidence: evidence(&record.verdict, private),
             test_class: super::assemble::test_class(record),
             worlds: super::assemble::worlds(&record.attempts),

@@ -149,6 +149,9 @@ pub fn instances() -> Vec<ColumnOf<Instance>> {
         text("image", |row| row.image.as_deref()),
         text("image_id", |row| row.image_id.as_deref()),
         text("code_sha256", |row| row.code_sha256.as_deref()),
+        texts("flags", |row| Some(borrowed(&row.flags))),
+        texts("data_files", |row| Some(borrowed(&row.data_files))),
+        text("test_defined_in", |row| row.test_defined_in.as_deref()),
     ]
 }
 
@@ -162,7 +165,7 @@ pub fn groups<'a>() -> Vec<ColumnOf<GroupRow<'a>>> {
         flag("kept", |row| Some(row.record.verdict.is_kept())),
         flag("published", |row| Some(row.instance.is_some())),
         text("cause", |row| row.cause.as_deref()),
-        texts("flags", |row| Some(borrowed(&row.record.group.flags))),
+        texts("flags", |row| Some(borrowed(&row.flags))),
         text("evidence", |row| row.evidence.as_deref()),
         text("test_file", |row| Some(&row.record.group.file)),
         text("test_class", |row| row.test_class.as_deref()),

@@ -11,14 +11,17 @@ use crate::family::Family;
 use crate::family::sample::{self, Choice};
 use crate::record::collected::shell_quote;
 use crate::record::environment::Built;
-use crate::record::evidence::{GroupEvidence, RepositoryEvidence};
+use crate::record::evidence::{GroupEvidence, OnTrial, RepositoryEvidence};
 use crate::record::id::InstanceId;
 use crate::record::instance::Contribution;
 use crate::record::outcome::Method;
 use crate::record::source::Pinned;
 use crate::record::trace::{Traced, is_test_path, test_roots};
 use crate::record::verdict::Verdict;
+use crate::referee::evaluate::Original;
+use crate::referee::self_check::SelfChecks;
 use crate::rules::{Applied, Subject as RuleSubject};
+use crate::score::TestName;
 use crate::screen::considered::Depth;
 use crate::screen::decide::Policy;
 use crate::screen::ruling::{RuledVerdict, after_trace, rule_use};
@@ -40,6 +43,7 @@ struct Work<'a> {
     prepared: &'a Prepared,
     screening: Screening<'a>,
     traces: Traces,
+    on_trial: SelfChecks,
 }
 
 impl<'a> Repository<'a> {
@@ -157,7 +161,9 @@ impl<'a> Repository<'a> {
         };
         let folder = &prepared.lab.folder;
         let screening = Screening::open(subject, policy, folder)?;
-        Ok(Work { prepared, screening, traces: Traces::open(&folder.join("traces"))? })
+        let traces = Traces::open(&folder.join("traces"))?;
+        let on_trial = SelfChecks::open(&folder.join("self-checks"))?;
+        Ok(Work { prepared, screening, traces, on_trial })
     }
 
     /// Traces what passes, with rules and without.
@@ -174,7 +180,7 @@ impl<'a> Repository<'a> {
         }
         let title = format!("{} trace", self.repo.slug);
         let stage = self.pipeline.progress.stage(&title, 2 * missing.len() as u64);
-        let Work { prepared, screening, traces } = work;
+        let Work { prepared, screening, traces, .. } = work;
         let roots = test_roots(groups.iter().map(|group| group.file.as_str()));
         let base = prepared.lab.base();
         let history = screening.history();
@@ -206,7 +212,7 @@ impl<'a> Repository<'a> {
         let fit: BTreeSet<&InstanceId> =
             ids.iter().zip(&all).filter(|(_, ruled)| ruled.verdict.is_kept()).map(|(id, _)| id).collect();
         sample::settle(candidates, config.dataset.per_repo, &config.tier, config.dataset.seed, |id| {
-            fit.contains(id)
+            fit.contains(id) && (config.dataset.sample_unsolvable || work.on_trial.is_solvable(id))
         })
     }
 
@@ -216,6 +222,9 @@ impl<'a> Repository<'a> {
         let before = work.screening.made();
         let ids = self.instance_ids(work);
         let chosen: Vec<usize> = (0..ids.len()).filter(|at| choice.chosen.contains(&ids[*at])).collect();
+        if self.put_on_trial(work, &chosen)? {
+            return Ok(false);
+        }
         work.screening.deepen(&chosen)?;
         let ruled = self.ruled(work, work.screening.verdicts(Depth::All));
         let steady: Vec<usize> = chosen.iter().copied().filter(|at| ruled[*at].verdict.is_kept()).collect();
@@ -224,6 +233,26 @@ impl<'a> Repository<'a> {
         let traced = chosen.iter().map(|at| groups[*at].group_id.as_str());
         let damaged = work.traces.forget_damaged(traced)?;
         Ok(work.screening.made() == before && !damaged)
+    }
+
+    /// Has the referee judge the originals of what is chosen. True when one of them cannot be solved after all.
+    fn put_on_trial(&self, work: &mut Work<'_>, chosen: &[usize]) -> Result<bool> {
+        let ids = self.instance_ids(work);
+        let groups = &work.prepared.collected.groups;
+        let mut originals = Vec::new();
+        for at in chosen.iter().copied().filter(|at| !work.on_trial.has(&ids[*at])) {
+            let first =
+                work.screening.history().of(at).iter().find(|it| it.method == Method::Fork && it.is_base());
+            let Some(first) = first else { continue };
+            let group = &groups[at];
+            let test = TestName { classes: group.classes.clone(), function: group.function.clone() };
+            originals.push(Original::new(&ids[at], &group.file, test, &first.cases));
+        }
+        let stage =
+            self.pipeline.progress.stage(&format!("{} self-check", self.repo.slug), originals.len() as u64);
+        work.on_trial.make(&work.prepared.lab, FAMILY.submission(), &originals, &mut || stage.step())?;
+        let dropped = |at: &usize| !work.on_trial.is_solvable(&ids[*at]);
+        Ok(!self.pipeline.config.dataset.sample_unsolvable && chosen.iter().any(dropped))
     }
 
     /// Verdicts after what tracing and rules say.
@@ -293,7 +322,9 @@ impl<'a> Repository<'a> {
             } else {
                 work.traces.totals(group_id).cloned()
             };
-            groups.push(work.screening.evidence(index, depth(index), ruled, (id, traced)));
+            let on_trial = work.on_trial.of(&id);
+            let evidence = work.screening.evidence(index, depth(index), ruled, (id, traced));
+            groups.push(GroupEvidence { on_trial, ..evidence });
         }
         groups.extend(collected.uncollected.iter().map(|row| GroupEvidence {
             slug: self.repo.slug.clone(),
@@ -305,6 +336,7 @@ impl<'a> Repository<'a> {
             traced: None,
             trace_length_package: None,
             golden: Vec::new(),
+            on_trial: OnTrial::default(),
         }));
         let evidence = RepositoryEvidence {
             pinned: pinned.clone(),

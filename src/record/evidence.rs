@@ -29,6 +29,24 @@ pub struct GroupEvidence {
     pub trace_length_package: Option<u64>,
     /// Outcome, exception and normalized output that every base attempt showed; empty when they differ.
     pub golden: Vec<CaseResult>,
+    pub on_trial: OnTrial,
+}
+
+/// What the referee found out on the original; nothing where it was not tried.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OnTrial {
+    pub flags: Vec<String>,
+    /// Files of the tree, other than code, that its cases open.
+    pub data_files: Vec<String>,
+    /// `file::Class::function` of the test's definition, where that is another file.
+    pub defined_in: Option<String>,
+}
+
+impl GroupEvidence {
+    /// What is special about it: those of the group, and what the referee found out.
+    pub fn flags(&self) -> Vec<String> {
+        [&self.group.flags[..], &self.on_trial.flags].concat()
+    }
 }
 
 /// All that is proved about the tests of one repository.

@@ -96,6 +96,15 @@ pub struct Instance {
     /// Hash of the definitions that run, the test's own included: the same in two versions, the same code.
     #[serde(default)]
     pub code_sha256: Option<String>,
+    /// What is special about it: those of its group, and what the referee found out on the original.
+    #[serde(default)]
+    pub flags: Vec<String>,
+    /// Files of the tree, other than code, that its cases open.
+    #[serde(default)]
+    pub data_files: Vec<String>,
+    /// `file::Class::function` of the test's definition, where that is another file than `test_file`.
+    #[serde(default)]
+    pub test_defined_in: Option<String>,
 }
 
 /// What one repository contributes to a dataset.

@@ -1,46 +1,93 @@
 //! Submissions → judgements: read, put the original test in, run, compare; what agrees is run once more traced and once
 //! more with a failure in the test.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::ground::Ground;
+use super::ground::{Code, Ground};
+use super::run::{Place, Seen};
+use super::self_check::PROBE_INSENSITIVE;
 use super::submissions::Submission;
 use crate::attempt::lab::Lab;
-use crate::attempt::normalize::Normalizer;
-use crate::attempt::pool::{Event, Pool, Run as PoolRun, Task};
 use crate::attempt::world::WorldSetting;
-use crate::attempt::{attempt_of, node_id, not_collected};
 use crate::beneath::Folder;
 use crate::error::{Error, Result};
 use crate::record::collected::Group;
-use crate::record::id::{hash_parts, sha256_hex};
+use crate::record::id::{InstanceId, hash_parts, sha256_hex};
 use crate::record::instance::Instance;
 use crate::record::outcome::{Attempt, CaseResult, Outcome};
-use crate::record::world::World;
 use crate::runner::protocol::{ImportAttempt, TraceMode};
-use crate::runner::report::{GroupTrace, ImportTrace};
 use crate::score::{
-    Cases, ErrorClass, Evaluated, ExecutedLine, Facts, File, Finding, Line, LineExistence, Masks, Modules,
-    NotInjected, Ratio, Row, Run, Sabotage, Scenery, Submitted, TestName, Unreadable, Verdict, Violation,
-    compare, findings, inject, judge, line_execution, sabotage, test_overlap, text_of,
+    Cases, Comparison, Effect, ErrorClass, Evaluated, ExecutedLine, Facts, File, Finding, Injection, Line,
+    LineExistence, Masks, Modules, NotInjected, Overlap, Ratio, Replacement, Row, Run, Sabotage, Scenery,
+    Submitted, TestName, Unreadable, Verdict, Violation, compare, findings, inject_inherited, judge,
+    line_execution, sabotage, test_overlap, text_of,
 };
 use crate::text::tail;
 
 /// Raised when the same submission may be judged otherwise.
-const SCORER: &str = "score-1";
+const SCORER: &str = "score-2";
 /// Largest test file that is read, in bytes.
-const LARGEST_TEST: u64 = 8 << 20;
+pub(super) const LARGEST_TEST: u64 = 8 << 20;
 /// Lines of output that are kept as evidence.
 const OUTPUT_LINES: usize = 60;
 
-/// An instance and what its original showed.
+/// An original test and what it showed.
+#[derive(Debug, Clone)]
 pub(crate) struct Original<'a> {
-    pub(crate) instance: &'a Instance,
+    pub(crate) id: &'a InstanceId,
+    /// Its file, from the root of the tree.
+    pub(crate) file: &'a str,
+    pub(crate) test: TestName,
+    /// Where it is defined, when that is another file.
+    pub(crate) defined_in: Option<(&'a str, TestName)>,
     pub(crate) golden: &'a [CaseResult],
+    /// Whether it fails when it is made to.
+    pub(crate) can_be_sabotaged: bool,
+}
+
+impl<'a> Original<'a> {
+    /// That of an instance.
+    pub(crate) fn of(instance: &'a Instance, golden: &'a [CaseResult]) -> Self {
+        let classes = instance.test_class.iter().flat_map(|chain| chain.split("::"));
+        let defined_in = instance.test_defined_in.as_deref().and_then(|place| place.split_once("::"));
+        let test = TestName {
+            classes: classes.map(str::to_owned).collect(),
+            function: instance.test_function.clone(),
+        };
+        Original {
+            defined_in: defined_in.and_then(|(file, name)| Some((file, name.parse().ok()?))),
+            can_be_sabotaged: !instance.flags.iter().any(|flag| flag == PROBE_INSENSITIVE),
+            ..Original::new(&instance.instance_id, &instance.test_file, test, golden)
+        }
+    }
+
+    /// One of which no more is known.
+    pub(crate) fn new(id: &'a InstanceId, file: &'a str, test: TestName, golden: &'a [CaseResult]) -> Self {
+        Original { id, file, test, defined_in: None, golden, can_be_sabotaged: true }
+    }
+
+    /// The group of its test function, with whatever cases that has.
+    pub(crate) fn group(&self) -> Group {
+        Group {
+            group_id: self.id.to_string(),
+            file: self.file.to_owned(),
+            classes: self.test.classes.clone(),
+            function: self.test.function.clone(),
+            cases: Vec::new(),
+            markers: Vec::new(),
+            fixtures: Vec::new(),
+            flags: Vec::new(),
+        }
+    }
+
+    /// Where the test is defined.
+    pub(crate) fn definition(&self) -> (&'a str, &TestName) {
+        self.defined_in.as_ref().map_or((self.file, &self.test), |(file, name)| (file, name))
+    }
 }
 
 /// Everything that is known about one submission.
@@ -48,14 +95,20 @@ pub(crate) struct Original<'a> {
 pub(crate) struct Judged {
     pub(crate) verdict: Verdict,
     pub(crate) row: Row,
+    /// The file does not define the test in its place.
+    pub(crate) missing: bool,
     /// How the original test came in.
-    pub(crate) injection: Option<crate::score::Injection>,
+    pub(crate) injection: Option<Injection>,
+    /// What took the place of the submitted test, and where.
+    pub(crate) replacement: Option<(Replacement, String)>,
     /// Why the file cannot be read.
     pub(crate) unreadable: Option<Unreadable>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) import_attempts: Vec<ImportAttempt>,
     /// None where nothing was run.
-    pub(crate) comparison: Option<crate::score::Comparison>,
+    pub(crate) comparison: Option<Comparison>,
+    /// Runs, and how many of them agreed.
+    pub(crate) attempts: (u32, u32),
     pub(crate) sabotage: Sabotage,
     pub(crate) existence: Option<LineExistence>,
     pub(crate) executed: Vec<ExecutedLine>,
@@ -64,9 +117,9 @@ pub(crate) struct Judged {
     /// Physical lines of the submitted file.
     pub(crate) lines: usize,
     /// SHA-256 of the submitted file.
-    pub sha256: Option<String>,
+    pub(crate) sha256: Option<String>,
     /// SHA-256 of the text that was run.
-    pub evaluated_sha256: Option<String>,
+    pub(crate) evaluated_sha256: Option<String>,
     /// The end of what the run printed beside its cases.
     pub(crate) output: String,
 }
@@ -78,32 +131,43 @@ impl Judged {
     }
 }
 
-/// Judges submissions for instances of one repository. `each` gets them as they are done, by their index.
+/// By which rules submissions are judged.
+#[derive(Debug, Clone)]
+pub(crate) struct Policy {
+    /// The file that is handed in.
+    pub(crate) file: &'static str,
+    /// Noted without counting as failures.
+    pub(crate) allowed: BTreeSet<Violation>,
+    /// Runs of each submission; all of them have to agree.
+    pub(crate) attempts: u32,
+}
+
+/// Judges submissions for instances of one repository.
 pub(crate) struct Referee<'a> {
     pub(crate) lab: &'a Lab,
     pub(crate) ground: &'a Ground,
-    /// The file that is handed in.
-    pub(crate) file: &'a str,
-    pub(crate) allowed: &'a BTreeSet<Violation>,
+    pub(crate) policy: &'a Policy,
 }
 
 /// A submission on its way.
 struct Case<'a> {
     original: &'a Original<'a>,
-    test: TestName,
     test_module: String,
     judged: Judged,
+    /// The text to run. None where there is none, or where findings alone decide.
     evaluated: Option<Evaluated>,
-    findings_decide: bool,
-    seen: Option<Seen>,
-    sabotage: Sabotage,
+    /// None where nothing was run.
+    seen: Option<Compared>,
     traced: Option<Traced>,
 }
 
-/// What a run showed.
-struct Seen {
+/// The runs of a submission: the first that does not agree, or the first.
+struct Compared {
     attempt: Attempt,
+    comparison: Comparison,
     imports: Vec<ImportAttempt>,
+    made: u32,
+    agreed: u32,
 }
 
 struct Traced {
@@ -111,8 +175,10 @@ struct Traced {
     same: bool,
 }
 
+type Texts = Vec<(usize, Arc<str>)>;
+
 impl Referee<'_> {
-    /// Judges all of them.
+    /// Judges all of them; `progress` is called when one has made its first runs.
     ///
     /// # Errors
     /// IO errors, an interruption, and the harness's when it stays broken.
@@ -126,22 +192,21 @@ impl Referee<'_> {
         for (original, submission) in submissions {
             cases.push(self.read(&tree, original, submission)?);
         }
-        let world = WorldSetting::base(&self.ground.setting);
-        let wanted: Vec<usize> = (0..cases.len())
-            .filter(|at| cases[*at].evaluated.is_some() && !cases[*at].findings_decide)
+        let groups: Vec<Group> = cases
+            .iter()
+            .map(|case| Group { file: self.policy.file.to_owned(), ..case.original.group() })
             .collect();
-        let texts = |cases: &[Case<'_>], at: usize| cases[at].evaluated.as_ref().map(|it| it.text.clone());
-        self.run(
-            &world,
-            &cases_texts(&wanted, |at| texts(&cases, at)),
-            TraceMode::Off,
-            &cases_groups(&cases, self.file),
-            |at, seen, _| {
-                cases_set(&mut cases, at, seen);
+        let world = WorldSetting::base(&self.ground.setting);
+        let place = Place { lab: self.lab, world: &world, groups: &groups };
+        let plain = texts(&cases, |case| Some(case.evaluated.as_ref()?.text.clone()));
+        place.run(&plain, self.policy.attempts, TraceMode::Off, |at, seen| {
+            if cases[at].seen.is_none() {
                 progress();
-            },
-        )?;
-        self.conclude(&world, &mut cases)?;
+            }
+            self.compare(&mut cases[at], seen);
+        })?;
+        self.sabotage(&place, &mut cases)?;
+        self.trace(&place, &mut cases)?;
         Ok(cases.into_iter().map(|case| self.finish(case)).collect())
     }
 
@@ -153,11 +218,12 @@ impl Referee<'_> {
             &crate::runner::version_hash(),
             &lab.built.key,
             &lab.backend.isolation().kind,
-            &self.ground.setting.tree.to_string_lossy(),
-            original.instance.instance_id.as_str(),
+            &self.ground.key,
+            original.id.as_str(),
+            &format!("{:?} {}", original.definition(), original.can_be_sabotaged),
             &serde_json::to_string(original.golden).unwrap_or_default(),
             &format!("{:?} {:?} {}", lab.timeouts, lab.setting.limits, lab.setting.output_bytes),
-            &format!("{:?}", self.allowed),
+            &format!("{:?}", self.policy),
             &text.map_or_else(|| "nothing".to_owned(), sha256_hex),
         ])
     }
@@ -169,41 +235,35 @@ impl Referee<'_> {
         original: &'a Original<'a>,
         submission: &Submission,
     ) -> Result<Case<'a>> {
-        let instance = original.instance;
-        let classes = instance.test_class.iter().flat_map(|chain| chain.split("::"));
-        let test = TestName {
-            classes: classes.map(str::to_owned).collect(),
-            function: instance.test_function.clone(),
-        };
-        let source = tree.read(Path::new(&instance.test_file), LARGEST_TEST)?;
+        let (path, defined) = original.definition();
+        let source = tree.read(Path::new(path), LARGEST_TEST)?;
         let source = String::from_utf8_lossy(&source);
-        let file = File { path: &instance.test_file, text: &source };
+        let file = File { path, text: &source };
         let mut judged = Judged::empty(submission.text.as_deref());
         let mut evaluated = None;
         if let Some(bytes) = &submission.text {
-            match text_of(bytes).and_then(|text| self.examine(text, file, &test, &mut judged)) {
+            match text_of(bytes)
+                .and_then(|text| self.examine(text, (file, defined), &original.test, &mut judged))
+            {
                 Ok(Ok(ready)) => evaluated = Some(ready),
-                Ok(Err(NotInjected::Missing)) => {}
+                Ok(Err(NotInjected::Missing)) => judged.missing = true,
                 Ok(Err(NotInjected::Unparsable { reason })) | Err(reason) => judged.cannot_be_read(reason),
                 Ok(Err(NotInjected::Original { reason })) => {
                     return Err(Error::usage(format!(
-                        "{}: the test of {} cannot be read: {reason:?}",
-                        instance.test_file, instance.instance_id
+                        "{path}: the test of {} cannot be read: {reason:?}",
+                        original.id
                     )));
                 }
             }
         }
-        judged.injection = evaluated.as_ref().map(|ready| ready.injection);
-        judged.evaluated_sha256 = evaluated.as_ref().map(|ready| sha256_hex(ready.text.as_bytes()));
+        judged.take_injection(evaluated.as_ref());
+        let decided = forbids(&judged.findings, &self.policy.allowed);
         Ok(Case {
             original,
-            test_module: module_of(&instance.test_file, &self.ground.modules),
-            test,
-            findings_decide: forbids(&judged.findings, self.allowed),
+            test_module: module_of(original.file, &self.ground.code.modules),
             judged,
-            evaluated,
+            evaluated: evaluated.filter(|_| !decided),
             seen: None,
-            sabotage: Sabotage::NotTried,
             traced: None,
         })
     }
@@ -212,204 +272,129 @@ impl Referee<'_> {
     fn examine(
         &self,
         text: &str,
-        original: File<'_>,
+        (original, defined): (File<'_>, &TestName),
         test: &TestName,
         judged: &mut Judged,
     ) -> std::result::Result<std::result::Result<Evaluated, NotInjected>, Unreadable> {
-        let Ground { modules, corpus, sources, .. } = self.ground;
+        let Ground { code: Code { modules, sources }, corpus, .. } = self.ground;
         let root = self.lab.setting.places.root.to_string_lossy();
         let scenery = Scenery { modules, test, root: &root, hidden: sources };
         judged.read_as(corpus.line_existence(text)?, findings(text, scenery)?);
-        let overlap = test_overlap(text, original, test, modules);
-        judged.row.test_f1 = overlap.ok().flatten().map(crate::score::Overlap::f1);
-        Ok(inject(text, original, test, modules))
+        let overlap = test_overlap(text, original, defined, modules);
+        judged.row.test_f1 = overlap.ok().flatten().map(Overlap::f1);
+        Ok(inject_inherited(text, original, defined, test, modules))
     }
 
-    /// The second and third run of what agrees.
-    fn conclude(&self, world: &WorldSetting, cases: &mut [Case<'_>]) -> Result<()> {
-        let agreeing: Vec<usize> = (0..cases.len()).filter(|at| self.agrees(&cases[*at])).collect();
-        let groups = cases_groups(cases, self.file);
-        let sabotaged = |at: usize| cases[at].evaluated.as_ref().and_then(sabotage);
-        let texts = cases_texts(&agreeing, sabotaged);
-        let mut survived: BTreeMap<usize, Sabotage> = BTreeMap::new();
-        self.run(world, &texts, TraceMode::Off, &groups, |at, seen, _| {
-            let passes = |name: &str| {
-                let mut cases = seen.attempt.cases.iter();
-                cases.any(|case| after_file(&case.case_id) == name && case.outcome == Outcome::Passed)
-            };
-            let golden = cases[at].original.golden.iter();
-            let survives = golden
-                .filter(|case| case.outcome == Outcome::Passed)
-                .any(|case| passes(after_file(&case.case_id)));
-            survived.insert(at, if survives { Sabotage::Survives } else { Sabotage::Fails });
-        })?;
-        let plain = |at: usize| cases[at].evaluated.as_ref().map(|it| it.text.clone());
-        let mut traces: BTreeMap<usize, Traced> = BTreeMap::new();
-        self.run(world, &cases_texts(&agreeing, plain), TraceMode::All, &groups, |at, seen, trace| {
-            let first = cases[at].seen.as_ref().map(|seen| seen.attempt.outcome_hash());
-            let same = first == Some(seen.attempt.outcome_hash());
-            traces.insert(at, Traced { lines: trace, same });
-        })?;
-        for (at, sabotage) in survived {
-            cases[at].sabotage = sabotage;
+    fn compare(&self, case: &mut Case<'_>, seen: Seen) {
+        let Code { modules, sources: files } = &self.ground.code;
+        let masks = Masks { modules, files, test_module: &case.test_module };
+        let Seen { attempt, reached, .. } = seen;
+        let comparison = compare(case.original.golden, &attempt.exit, &attempt.cases, &masks);
+        let agreed = u32::from(comparison.agrees());
+        let first = Compared { attempt, comparison, imports: reached.imports, made: 1, agreed };
+        match &mut case.seen {
+            None => case.seen = Some(first),
+            Some(known) => {
+                let decides = known.comparison.agrees() && agreed == 0;
+                let (made, all) = (known.made + 1, known.agreed + agreed);
+                if decides {
+                    *known = first;
+                }
+                (known.made, known.agreed) = (made, all);
+            }
         }
-        for (at, traced) in traces {
-            cases[at].traced = Some(traced);
+    }
+
+    /// Runs what agrees with a test that must fail.
+    fn sabotage(&self, place: &Place<'_>, cases: &mut [Case<'_>]) -> Result<()> {
+        let sabotaged =
+            texts(
+                cases,
+                |case| {
+                    if case.original.can_be_sabotaged { sabotage(case.agreeing()?) } else { None }
+                },
+            );
+        place.run(&sabotaged, 1, TraceMode::Off, |at, seen| {
+            cases[at].judged.sabotage = sabotage_of(cases[at].original.golden, &seen.attempt.cases);
+        })
+    }
+
+    /// Runs what agrees with a tracer, once more where that shows something else.
+    fn trace(&self, place: &Place<'_>, cases: &mut [Case<'_>]) -> Result<()> {
+        for _ in 0..2 {
+            let untraced = texts(cases, |case| match &case.traced {
+                Some(traced) if traced.same => None,
+                _ => Some(case.agreeing()?.text.clone()),
+            });
+            place.run(&untraced, 1, TraceMode::All, |at, seen| {
+                let first = cases[at].seen.as_ref().map(|first| first.attempt.outcome_hash());
+                let same = first == Some(seen.attempt.outcome_hash());
+                cases[at].traced = Some(Traced { lines: seen.lines, same });
+            })?;
         }
         Ok(())
     }
 
-    fn masks<'b>(&'b self, case: &'b Case<'_>) -> Masks<'b> {
-        Masks { modules: &self.ground.modules, files: &self.ground.sources, test_module: &case.test_module }
-    }
-
-    fn comparison(&self, case: &Case<'_>) -> Option<crate::score::Comparison> {
-        let seen = &case.seen.as_ref()?.attempt;
-        Some(compare(case.original.golden, &seen.exit, &seen.cases, &self.masks(case)))
-    }
-
-    fn agrees(&self, case: &Case<'_>) -> bool {
-        self.comparison(case).is_some_and(|comparison| comparison.agrees())
-    }
-
     fn finish(&self, case: Case<'_>) -> Judged {
-        let comparison = self.comparison(&case);
         let mut judged = case.judged;
-        let asked: Vec<ImportAttempt> =
-            case.seen.iter().flat_map(|seen| seen.imports.iter().cloned()).collect();
-        let own_file = |attempt: &&ImportAttempt| Path::new(&attempt.file).ends_with(self.file);
-        let of_submission =
-            asked.iter().filter(own_file).filter(|attempt| self.ground.modules.owns(&attempt.module));
-        let import_attempts = of_submission.map(|attempt| attempt.module.clone()).collect();
-        let run =
-            comparison.clone().map(|comparison| Run { comparison, import_attempts, sabotage: case.sabotage });
-        let facts = match (&judged.sha256, &judged.unreadable) {
-            (None, _) => Facts::NoFile,
-            (_, Some(_)) => Facts::Unparsable,
-            _ if case.evaluated.is_none() => Facts::NoTest,
-            _ => Facts::Read { findings: judged.findings.clone(), run },
-        };
-        judged.verdict = judge(&facts, self.allowed);
-        judged.row.fidelity = judged.verdict.fidelity;
-        judged.row.class = judged.verdict.class;
-        judged.row.cases = comparison
-            .as_ref()
-            .filter(|comparison| comparison.ran)
-            .map(|comparison| Cases { passed: comparison.passed_cases, total: comparison.n_cases });
-        if judged.verdict.class == Some(ErrorClass::MissingTestFunction) {
-            judged.row.test_f1 = judged.row.test_f1.map(|_| 0.0);
+        if let Some(seen) = case.seen {
+            judged.output = tail(&seen.attempt.raw_output, OUTPUT_LINES);
+            judged.attempts = (seen.made, seen.agreed);
+            judged.row.cases = seen
+                .comparison
+                .ran
+                .then_some(Cases { passed: seen.comparison.passed_cases, total: seen.comparison.n_cases });
+            judged.import_attempts = seen.imports;
+            judged.comparison = Some(seen.comparison);
         }
+        let own_file = |attempt: &&ImportAttempt| Path::new(&attempt.file).ends_with(self.policy.file);
+        let of_submission = judged.import_attempts.iter().filter(own_file);
+        let of_repository = of_submission.filter(|attempt| self.ground.code.modules.owns(&attempt.module));
+        let asked: Vec<String> = of_repository.map(|attempt| attempt.module.clone()).collect();
+        judged.decide(asked, &self.policy.allowed);
         judged.executed_lines(case.evaluated.as_ref(), case.traced);
-        judged.output =
-            case.seen.map(|seen| tail(&seen.attempt.raw_output, OUTPUT_LINES)).unwrap_or_default();
-        judged.sabotage = case.sabotage;
-        judged.comparison = comparison;
-        judged.import_attempts = asked;
         judged
     }
+}
 
-    /// Runs texts; `each` gets what was seen, with the lines of the file that ran where they were traced.
-    fn run(
-        &self,
-        world: &WorldSetting,
-        texts: &[(usize, Arc<str>)],
-        trace: TraceMode,
-        groups: &[Group],
-        mut each: impl FnMut(usize, Seen, Option<BTreeSet<u32>>),
-    ) -> Result<()> {
-        let pool = Pool {
-            backend: &*self.lab.backend,
-            setting: &world.setting,
-            groups,
-            options: &self.lab.options,
-            normalizer: &world.normalizer,
-            timeouts: self.lab.timeouts,
-            jobs: self.lab.jobs,
-        };
-        let task = |(at, text): &(usize, Arc<str>)| {
-            let mut task = Task::new(self.file, 0, trace);
-            task.text = Some(Arc::clone(text));
-            task.runs.push(PoolRun { group: *at, repeat: 1 });
-            task
-        };
-        let normalizer: &Normalizer = &world.normalizer;
-        pool.run(texts.iter().map(task).collect(), |event| {
-            match event {
-                Event::Attempt { group, done, items, import, import_attempts, .. } => {
-                    let name = |index: i64| node_id(&items, index);
-                    let attempt = attempt_of(&groups[group], &done, name, normalizer, (&World::Base, 0));
-                    let imports = import_attempts.iter().chain(&done.import_attempts).cloned().collect();
-                    let lines = lines_of(self.file, import.as_deref(), done.trace.as_ref());
-                    each(group, Seen { attempt, imports }, lines);
-                }
-                Event::Unavailable { group, text, import_attempts, .. } => {
-                    let attempt = not_collected(&groups[group], &text, normalizer, (&World::Base, 0));
-                    each(group, Seen { attempt, imports: import_attempts.to_vec() }, None);
-                }
-                Event::Broken(error) => return Err(error),
-            }
-            Ok(())
-        })
+impl Case<'_> {
+    /// The text that ran, if all of its runs agreed.
+    fn agreeing(&self) -> Option<&Evaluated> {
+        let seen = self.seen.as_ref()?;
+        self.evaluated.as_ref().filter(|_| seen.made == seen.agreed)
     }
 }
 
-fn cases_texts(wanted: &[usize], text: impl Fn(usize) -> Option<String>) -> Vec<(usize, Arc<str>)> {
-    wanted.iter().filter_map(|at| Some((*at, Arc::from(text(*at)?)))).collect()
+fn texts(cases: &[Case<'_>], text: impl Fn(&Case<'_>) -> Option<String>) -> Texts {
+    cases.iter().enumerate().filter_map(|(at, case)| Some((at, Arc::from(text(case)?)))).collect()
 }
 
-fn cases_set(cases: &mut [Case<'_>], at: usize, seen: Seen) {
-    cases[at].seen = Some(seen);
-}
-
-/// The group of each submission: whatever its test function has as cases.
-fn cases_groups(cases: &[Case<'_>], file: &str) -> Vec<Group> {
-    let group = |case: &Case<'_>| Group {
-        group_id: case.original.instance.instance_id.to_string(),
-        file: file.to_owned(),
-        classes: case.test.classes.clone(),
-        function: case.test.function.clone(),
-        cases: Vec::new(),
-        markers: Vec::new(),
-        fixtures: Vec::new(),
-        flags: Vec::new(),
-    };
-    cases.iter().map(group).collect()
-}
-
-/// Lines of the submission that ran, while it was imported and while its cases ran.
-fn lines_of(
-    file: &str,
-    import: Option<&ImportTrace>,
-    trace: Option<&std::result::Result<GroupTrace, String>>,
-) -> Option<BTreeSet<u32>> {
-    let (import, Some(Ok(trace))) = (import?, trace) else { return None };
-    if !trace.complete {
-        return None;
+/// What became of cases that passed when their test must fail.
+pub(super) fn sabotage_of(golden: &[CaseResult], seen: &[CaseResult]) -> Sabotage {
+    let passes: BTreeSet<&str> = seen.iter().filter_map(passed).collect();
+    if golden.iter().filter_map(passed).any(|case| passes.contains(case)) {
+        Sabotage::Survives
+    } else {
+        Sabotage::Fails
     }
-    let mut lines = BTreeSet::new();
-    let functions = import.functions.iter().chain(&trace.functions);
-    let of_functions = functions.map(|one| (&one.file, one.lines.as_ref()));
-    let of_bodies = import.bodies.iter().chain(&trace.bodies).map(|one| (&one.file, one.lines.as_ref()));
-    for (_, executed) in of_functions.chain(of_bodies).filter(|(of, _)| *of == file) {
-        lines.extend(executed?.iter().copied());
-    }
-    Some(lines)
+}
+
+/// The case's name behind its file, if it passed.
+fn passed(case: &CaseResult) -> Option<&str> {
+    (case.outcome == Outcome::Passed)
+        .then(|| case.case_id.split_once("::").map_or(&*case.case_id, |(_, name)| name))
 }
 
 fn forbids(found: &[Finding], allowed: &BTreeSet<Violation>) -> bool {
     found.iter().any(|finding| match finding.kind.effect() {
-        crate::score::Effect::ImportError => true,
-        crate::score::Effect::Violation => !allowed.contains(&Violation::RegistersRepositoryModule),
-        crate::score::Effect::Flag => false,
+        Effect::ImportError => true,
+        Effect::Violation => !allowed.contains(&Violation::RegistersRepositoryModule),
+        Effect::Flag => false,
     })
 }
 
-fn after_file(case: &str) -> &str {
-    case.split_once("::").map_or(case, |(_, name)| name)
-}
-
 /// The module as which pytest imports a test file: the shortest name of the file that is known.
-fn module_of(file: &str, modules: &Modules) -> String {
+pub(super) fn module_of(file: &str, modules: &Modules) -> String {
     let dotted = file.trim_end_matches(".py").replace('/', ".");
     let starts = dotted.match_indices('.').map(|(at, _)| at + 1).rev().chain([0]);
     let mut names = starts.map(|at| &dotted[at..]);
@@ -432,11 +417,14 @@ impl Judged {
                 test_f1: Some(0.0),
                 cases: None,
             },
+            missing: false,
             injection: None,
+            replacement: None,
             unreadable: None,
             findings: Vec::new(),
             import_attempts: Vec::new(),
             comparison: None,
+            attempts: (0, 0),
             sabotage: Sabotage::NotTried,
             existence: None,
             executed: Vec::new(),
@@ -455,6 +443,37 @@ impl Judged {
         self.row.existence = Some(Ratio::default());
         self.row.test_f1 = Some(0.0);
         self.unreadable = Some(reason);
+    }
+
+    fn take_injection(&mut self, evaluated: Option<&Evaluated>) {
+        let Some(evaluated) = evaluated else { return };
+        self.injection = Some(evaluated.injection);
+        self.evaluated_sha256 = Some(sha256_hex(evaluated.text.as_bytes()));
+        self.replacement = evaluated.replacement.map(|it| {
+            let lines = evaluated.text.split_inclusive('\n');
+            (it, lines.skip(it.first as usize - 1).take(it.lines as usize).collect())
+        });
+    }
+
+    /// `import_attempts` are the modules of the repository that the submission asked for while it ran.
+    fn decide(&mut self, import_attempts: Vec<String>, allowed: &BTreeSet<Violation>) {
+        let run = self.comparison.clone().map(|comparison| Run {
+            comparison,
+            import_attempts,
+            sabotage: self.sabotage,
+        });
+        let facts = match (&self.sha256, &self.unreadable) {
+            (None, _) => Facts::NoFile,
+            (_, Some(_)) => Facts::Unparsable,
+            _ if self.missing => Facts::NoTest,
+            _ => Facts::Read { findings: self.findings.clone(), run },
+        };
+        self.verdict = judge(&facts, allowed);
+        self.row.fidelity = self.verdict.fidelity;
+        self.row.class = self.verdict.class;
+        if self.verdict.class == Some(ErrorClass::MissingTestFunction) {
+            self.row.test_f1 = self.row.test_f1.map(|_| 0.0);
+        }
     }
 
     fn read_as(&mut self, existence: LineExistence, findings: Vec<Finding>) {

@@ -28,6 +28,8 @@ pub(crate) enum Files {
     Data,
     /// Configuration of pytest only.
     None,
+    /// All of them. The file still has to stand alone.
+    Whole,
 }
 
 impl Files {
@@ -36,6 +38,7 @@ impl Files {
         match self {
             Files::Data => "data",
             Files::None => "none",
+            Files::Whole => "whole",
         }
     }
 
@@ -45,22 +48,65 @@ impl Files {
         match self {
             Files::Data => !CODE.contains(&ending.as_str()),
             Files::None => CONFIGURATION.contains(&path),
+            Files::Whole => true,
         }
     }
 }
 
 /// Files in which pytest looks for its configuration.
-const CONFIGURATION: [&str; 6] =
+pub(super) const CONFIGURATION: [&str; 6] =
     ["pytest.ini", ".pytest.ini", "pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg"];
+
+/// The Python code of a tree.
+pub(crate) struct Code {
+    pub(crate) modules: Modules,
+    /// Its files.
+    pub(crate) sources: BTreeSet<String>,
+}
+
+impl Code {
+    /// That of a lab.
+    ///
+    /// # Errors
+    /// IO errors.
+    pub(crate) fn of(lab: &Lab) -> Result<Self> {
+        Ok(Code::among(lab, &files_of(&Folder::open(&lab.built.tree)?)?))
+    }
+
+    fn among(lab: &Lab, entries: &[String]) -> Self {
+        let sources: BTreeSet<String> =
+            entries.iter().filter(|path| path.ends_with(".py")).cloned().collect();
+        let installed = Installed { venv: &lab.built.venv, prefix: &lab.built.python_prefix };
+        Code { modules: module_names(&sources, |top| installed.has(top)).into_iter().collect(), sources }
+    }
+
+    /// The modules that all others are below.
+    pub(crate) fn packages(&self) -> Vec<String> {
+        self.modules.roots().cloned().collect()
+    }
+
+    /// The text of one of its files; none where there is no such file, or it cannot be read.
+    pub(crate) fn text(&self, tree: &Folder, path: &str) -> Option<String> {
+        let bytes = self.sources.contains(path).then(|| tree.read(Path::new(path), LARGEST_SOURCE))?;
+        Some(String::from_utf8_lossy(&bytes.ok()?).into_owned())
+    }
+}
+
+/// The files of a tree, from its root; those whose names are no text aside.
+fn files_of(tree: &Folder) -> Result<Vec<String>> {
+    let files = tree.walk()?.into_iter().filter(|entry| entry.kind == Kind::File);
+    let own = files.filter(|entry| !entry.path.starts_with(".git"));
+    Ok(own.filter_map(|entry| entry.path.to_str().map(str::to_owned)).collect())
+}
 
 /// What the submissions for one repository are judged on.
 pub(crate) struct Ground {
-    pub(crate) modules: Modules,
+    pub(crate) code: Code,
     pub(crate) corpus: Corpus,
-    /// Python files of the tree.
-    pub(crate) sources: BTreeSet<String>,
     /// Where submissions run.
     pub(crate) setting: Setting,
+    /// Names the tree that they run in.
+    pub(crate) key: String,
 }
 
 impl Ground {
@@ -70,63 +116,73 @@ impl Ground {
     /// IO errors, and a tree that cannot be read.
     pub(crate) fn new(lab: &Lab, cache: &Cache, files: Files, submission: &str) -> Result<Self> {
         let tree = Folder::open(&lab.built.tree)?;
-        let entries: Vec<String> = tree
-            .walk()?
-            .into_iter()
-            .filter(|entry| entry.kind == Kind::File && !entry.path.starts_with(".git"))
-            .filter_map(|entry| entry.path.to_str().map(str::to_owned))
-            .collect();
-        let sources: BTreeSet<String> =
-            entries.iter().filter(|path| path.ends_with(".py")).cloned().collect();
-        let installed = Installed { venv: &lab.built.venv, prefix: &lab.built.python_prefix };
-        let names = module_names(&sources, |top| installed.has(top));
-        let modules: Modules = names.iter().map(String::as_str).collect();
-        let watched: BTreeSet<&str> = names.iter().filter_map(|name| name.split('.').next()).collect();
-        let mut texts = Vec::new();
-        for path in &sources {
-            let bytes = tree.read(Path::new(path), LARGEST_SOURCE).unwrap_or_default();
-            texts.push((path, String::from_utf8_lossy(&bytes).into_owned()));
-        }
+        let entries = files_of(&tree)?;
+        let code = Code::among(lab, &entries);
+        let texts = code.sources.iter().map(|path| (path, code.text(&tree, path).unwrap_or_default()));
+        let texts: Vec<(&String, String)> = texts.collect();
         let of_text = texts.iter().map(|(path, text)| File { path: path.as_str(), text });
-        let corpus = Corpus::of(&of_text.collect::<Vec<_>>(), modules.clone());
-        let shown: Vec<&String> = entries.iter().filter(|path| files.shows(path)).collect();
-        let masked = masked_tree(&tree, &shown, cache, (&lab.built.key, files), submission)?;
-        let mut setting = Setting { tree: masked, ..lab.setting.clone() };
-        setting.world.watched = watched.into_iter().map(str::to_owned).collect();
-        Ok(Ground { modules, corpus, sources, setting })
+        let corpus = Corpus::of(&of_text.collect::<Vec<_>>(), code.modules.clone());
+        let key = hash_parts(&["masked-2", &lab.built.key, files.as_str(), submission]);
+        let masked = Masked { tree: &tree, entries: &entries, files, submission };
+        let mut setting = Setting { tree: masked.made(cache, &key)?, ..lab.setting.clone() };
+        setting.world.watched = code.packages();
+        setting.world.hidden = files != Files::Whole;
+        Ok(Ground { code, corpus, setting, key })
     }
 }
 
-/// The tree without code, made once in the cache.
-fn masked_tree(
-    tree: &Folder,
-    shown: &[&String],
-    cache: &Cache,
-    (key, files): (&str, Files),
-    submission: &str,
-) -> Result<PathBuf> {
-    let name = hash_parts(&["masked-1", key, files.as_str()]);
-    let folder = cache.dir("masked")?.join(&name[..32]);
-    let done = folder.join("done");
-    let made = folder.join("tree");
-    if done.exists() {
-        return Ok(made);
-    }
-    if folder.exists() {
-        fs_err::remove_dir_all(&folder)?;
-    }
-    fs_err::create_dir_all(&made)?;
-    for path in shown {
-        let target = made.join(path);
-        if let Some(parent) = target.parent() {
-            fs_err::create_dir_all(parent)?;
+/// What a package whose code is hidden says to whoever imports it: a folder without it would be a package all the same.
+const HIDDEN: &str = "raise ModuleNotFoundError(f\"No module named {__name__!r}\", name=__name__)\n";
+
+/// A tree as a submission sees it.
+struct Masked<'a> {
+    tree: &'a Folder,
+    /// Its files.
+    entries: &'a [String],
+    files: Files,
+    submission: &'a str,
+}
+
+impl Masked<'_> {
+    /// Makes it in the cache, once.
+    fn made(&self, cache: &Cache, key: &str) -> Result<PathBuf> {
+        let folder = cache.dir("masked")?.join(&key[..32]);
+        let (done, made) = (folder.join("done"), folder.join("tree"));
+        if done.exists() {
+            return Ok(made);
         }
-        fs_err::write(&target, tree.read(Path::new(path), LARGEST_DATA)?)?;
+        if folder.exists() {
+            fs_err::remove_dir_all(&folder)?;
+        }
+        fs_err::create_dir_all(&made)?;
+        let write = |path: &str, bytes: &[u8]| -> Result<()> {
+            let target = made.join(path);
+            if let Some(parent) = target.parent() {
+                fs_err::create_dir_all(parent)?;
+            }
+            fs_err::write(&target, bytes).map_err(Into::into)
+        };
+        for path in self.entries.iter().filter(|path| self.files.shows(path)) {
+            write(path, &self.tree.read(Path::new(path), LARGEST_DATA)?)?;
+        }
+        if self.files != Files::Whole {
+            for folder in folders_of_code(self.entries).filter(|folder| made.join(folder).is_dir()) {
+                write(&format!("{folder}/__init__.py"), HIDDEN.as_bytes())?;
+            }
+        }
+        // The place that every submission takes.
+        write(self.submission, b"")?;
+        write_atomic(&done, b"")?;
+        Ok(made)
     }
-    // The place that every submission takes.
-    fs_err::write(made.join(submission), "")?;
-    write_atomic(&done, b"")?;
-    Ok(made)
+}
+
+/// Folders below the root with Python files in them, or further below.
+fn folders_of_code(entries: &[String]) -> impl Iterator<Item = &str> {
+    let sources = entries.iter().filter(|path| path.ends_with(".py"));
+    let above = |path: &'_ String| path.match_indices('/').map(|(at, _)| at).collect::<Vec<_>>();
+    let folders = sources.flat_map(move |path| above(path).into_iter().map(move |at| &path[..at]));
+    folders.collect::<BTreeSet<&str>>().into_iter()
 }
 
 /// Modules that are there without the repository.

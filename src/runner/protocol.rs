@@ -85,9 +85,15 @@ pub struct RunnerWorld {
     pub probe: Option<String>,
     /// Whether the root is not where byte code was compiled.
     pub moved: bool,
-    /// Top-level modules that are not there and whose imports are noted.
+    /// Top-level modules whose imports are noted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub watched: Vec<String>,
+    /// Whether the watched modules are not there: pytest is not to ask for them either.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
+    /// Whether files of the tree that are opened are noted, code aside.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub notes_files: bool,
 }
 
 /// Bounds on what a case's report carries.
@@ -260,6 +266,9 @@ pub struct Item {
     pub fixtures: Vec<String>,
     #[serde(default)]
     pub line: Option<u32>,
+    /// `file::Class::function` of the definition, where that is another file of the tree.
+    #[serde(default)]
+    pub defined_in: Option<String>,
 }
 
 /// What an item is.
@@ -316,9 +325,21 @@ pub struct FileReady {
     pub errors: Vec<CollectError>,
     #[serde(default)]
     pub import: Option<ImportTrace>,
-    /// Watched modules that were asked for meanwhile.
+    /// Watched modules that were asked for until then, by conftests too.
     #[serde(default)]
     pub import_attempts: Vec<ImportAttempt>,
+    /// Files and folders of the tree that were opened until then, code aside.
+    #[serde(default)]
+    pub opened: Vec<String>,
+}
+
+/// What code reached for, as far as that is noted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// Watched modules that were asked for.
+    pub imports: Vec<ImportAttempt>,
+    /// Files and folders of the tree that were opened, code aside.
+    pub opened: Vec<String>,
 }
 
 /// A watched module was asked for, whether or not that was caught.

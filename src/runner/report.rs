@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::protocol::{ImportAttempt, ProcessExit};
+use super::protocol::{ProcessExit, Reached};
 use crate::record::outcome::Outcome;
 use crate::record::trace::{ExecutedBody, FunctionCalls, MOST_CALLS, check_bodies, check_calls, check_path};
 
@@ -41,8 +41,8 @@ pub struct GroupDone {
     pub duration_ms: f64,
     /// What was traced, or why that cannot be what the tracer wrote.
     pub trace: Option<Result<GroupTrace, String>>,
-    /// Watched modules that the cases asked for.
-    pub import_attempts: Vec<ImportAttempt>,
+    /// What the cases reached for.
+    pub reached: Reached,
 }
 
 /// One case of an attempt.
@@ -151,7 +151,7 @@ impl Attempted {
             pytest_error: None,
             duration_ms: self.duration_ms,
             trace: None,
-            import_attempts: Vec::new(),
+            reached: Reached::default(),
         };
         let mut end = None;
         for line in text.lines() {
@@ -181,7 +181,8 @@ impl GroupDone {
                 self.cases.push(case);
             }
             "end" => *end = Some(serde_json::from_str(value).map_err(malformed)?),
-            "imports" => self.import_attempts = serde_json::from_str(value).map_err(malformed)?,
+            "imports" => self.reached.imports = serde_json::from_str(value).map_err(malformed)?,
+            "opened" => self.reached.opened = serde_json::from_str(value).map_err(malformed)?,
             "connections" => self.connections = serde_json::from_str(value).map_err(malformed)?,
             "trace" => {
                 let trace = serde_json::from_str(value).map_err(|error| error.to_string());

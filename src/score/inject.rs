@@ -79,6 +79,8 @@ struct Original {
     renamed: BTreeMap<String, String>,
     /// Those by imports of the module alone; those of the test become assignments.
     of_module: BTreeMap<String, String>,
+    /// Names that stand for no module, whatever modules are called.
+    others: BTreeSet<String>,
 }
 
 /// Puts the original test into a submission.
@@ -88,7 +90,19 @@ pub fn inject(
     test: &TestName,
     modules: &Modules,
 ) -> Result<Evaluated, NotInjected> {
-    let read = text::parse(original.text, |source| read_original(source, original.path, test, modules));
+    inject_inherited(submission, original, test, test, modules)
+}
+
+/// The same for a test that is `defined` in the original file under another name: in a class that the test's inherits
+/// from.
+pub fn inject_inherited(
+    submission: &str,
+    original: File<'_>,
+    defined: &TestName,
+    test: &TestName,
+    modules: &Modules,
+) -> Result<Evaluated, NotInjected> {
+    let read = text::parse(original.text, |source| read_original(source, original.path, defined, modules));
     let read = read.map_err(|reason| NotInjected::Original { reason })?;
     let unparsable = |reason| NotInjected::Unparsable { reason };
     let as_submitted = |injection, defined_as| {
@@ -129,7 +143,8 @@ fn read_original(source: Parsed<'_>, path: &str, test: &TestName, modules: &Modu
     renamed.retain(|local, name| is_free(local) && is_free(name) && !bound.contains(name));
     renamed.extend(of_module.clone());
     let lines = lines_of(definition, Reading { bindings: &bindings, renamed: &renamed }, Purpose::Equality);
-    Some(Original { name, lines, renamed, of_module })
+    let others = locate::other_names(source.body, function, &bindings);
+    Some(Original { name, lines, renamed, of_module, others })
 }
 
 /// Local name → name, of every `from repository import name as local` outside functions and classes within the body.
@@ -173,7 +188,7 @@ fn examine(parsed: Parsed<'_>, test: &TestName, original: &Original, modules: &M
         return State::Missing;
     };
     let locals = locate::local_names(function);
-    let bindings = Bindings::by_name(modules).without(&locals);
+    let bindings = Bindings::by_name(modules).without(&locals).without(&original.others);
     let mut renamed = original.renamed.clone();
     renamed.retain(|local, _| !locals.contains(local));
     let lines = lines_of(definition, Reading { bindings: &bindings, renamed: &renamed }, Purpose::Equality);

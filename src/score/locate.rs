@@ -6,10 +6,12 @@ use std::str::FromStr;
 
 use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{
-    ExceptHandler, Expr, ExprContext, Identifier, Parameter, Pattern, Stmt, StmtClassDef, StmtFunctionDef,
+    Alias, ExceptHandler, Expr, ExprContext, Identifier, Parameter, Pattern, Stmt, StmtClassDef,
+    StmtFunctionDef,
 };
 use serde::{Deserialize, Serialize};
 
+use super::modules::Bindings;
 use super::tree;
 use crate::python_source::names::Scope;
 
@@ -145,6 +147,41 @@ pub(super) fn local_names(function: &StmtFunctionDef) -> BTreeSet<String> {
     locals.visit_parameters(&function.parameters);
     locals.visit_body(&function.body);
     locals.0
+}
+
+/// Names that imports in a function bind.
+fn imported_names(function: &StmtFunctionDef) -> BTreeSet<String> {
+    struct Imports(BTreeSet<String>);
+    impl<'a> Visitor<'a> for Imports {
+        fn visit_stmt(&mut self, statement: &'a Stmt) {
+            match statement {
+                Stmt::Import(import) => self.0.extend(import.names.iter().map(bound_by)),
+                Stmt::ImportFrom(import) => self.0.extend(import.names.iter().map(bound_by)),
+                _ => visitor::walk_stmt(self, statement),
+            }
+        }
+    }
+    let mut imports = Imports(BTreeSet::new());
+    imports.visit_body(&function.body);
+    imports.0
+}
+
+/// The name that an import binds.
+fn bound_by(alias: &Alias) -> String {
+    let root = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+    alias.asname.as_ref().map_or_else(|| root(alias.name.as_str()), ToString::to_string)
+}
+
+/// Names that stand for no module of the repository in a function of a file, though a module may be called so.
+pub(super) fn other_names(
+    body: &[Stmt],
+    function: &StmtFunctionDef,
+    bindings: &Bindings<'_>,
+) -> BTreeSet<String> {
+    let mut names = bound_names(body);
+    names.extend(imported_names(function));
+    names.retain(|name| bindings.module(name).is_none());
+    names
 }
 
 #[derive(Default)]

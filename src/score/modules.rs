@@ -44,7 +44,8 @@ impl Modules {
             .map_or_else(String::new, |(package, _)| package.to_owned())
     }
 
-    fn roots(&self) -> impl Iterator<Item = &String> {
+    /// The modules that all others are below.
+    pub fn roots(&self) -> impl Iterator<Item = &String> {
         self.0.iter().filter(|name| !name.contains('.'))
     }
 }

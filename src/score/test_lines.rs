@@ -224,12 +224,13 @@ pub fn test_overlap(
             return None;
         };
         let bindings = Bindings::of_file(modules, original.path, parsed.body);
-        Some((counts(definition, function, bindings), name))
+        let others = locate::other_names(parsed.body, function, &bindings);
+        Some((counts(definition, function, bindings), name, others))
     })?;
-    let Some((original, name)) = read else { return Ok(None) };
+    let Some((original, name, others)) = read else { return Ok(None) };
     let submitted = text::parse(submission, |parsed| match locate::locate(parsed.body, &name) {
         Found::Function { definition, function, .. } => {
-            counts(definition, function, Bindings::of_submission(modules, parsed.body))
+            counts(definition, function, Bindings::of_submission(modules, parsed.body).without(&others))
         }
         Found::Undefined | Found::Missing => HashMap::new(),
     });

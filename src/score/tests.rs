@@ -239,3 +239,19 @@ fn large_submissions_take_time_in_proportion() {
     let taken = cpu_time().saturating_sub(start);
     assert!(taken < Duration::from_mins(1), "{taken:?}");
 }
+
+#[test]
+fn an_original_is_equal_to_itself_though_a_module_is_called_like_one_of_its_names() {
+    let modules: Modules = ["tiny", "tiny.app", "app", "shapes"].into_iter().collect();
+    let text = "import tiny\nfrom tiny import shapes as s, core\n\n\n\
+def test_a(x):\n    from tiny import app\n\n    assert app.run(tiny.app.run, s.side, core.x)\n\n\n\
+def test_b(app):\n    import tiny.app as shapes\n\n    assert app.run(shapes.run)\n";
+    let file = File { path: "tests/test_a.py", text };
+    for name in ["test_a", "test_b"] {
+        let test: TestName = name.parse().unwrap();
+        let evaluated = inject(text, file, &test, &modules).unwrap();
+        assert_eq!(evaluated.injection, Injection::Equal, "{name}: {}", evaluated.text);
+        let overlap = test_overlap(text, file, &test, &modules).unwrap().unwrap();
+        assert!((overlap.f1() - 1.0).abs() < f64::EPSILON, "{name}: {overlap:?}");
+    }
+}

@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::progress::Progress;
 use crate::python_source::sources::Sources;
 use crate::record::collected::{Collected, Group, STARTS_THREADS};
-use crate::record::evidence::{GroupEvidence, Parity, ParityDifference};
+use crate::record::evidence::{GroupEvidence, OnTrial, Parity, ParityDifference};
 use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::outcome::{Attempt, Exit, Method};
 use crate::record::trace::Traced;
@@ -269,6 +269,7 @@ impl<'a> Screening<'a> {
             attempts: self.history.of(index).to_vec(),
             verdict: ruled.verdict,
             group,
+            on_trial: OnTrial::default(),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::config::{self, Config, Dataset, Docker, Limits, Screen, TierBounds};
 use crate::dataset::DatasetInput;
 use crate::record::collected::{Case, Collected, Group, Uncollected};
 use crate::record::environment::{Built, PlanResult, SwitchedOff, TriedPlan};
-use crate::record::evidence::{GroupEvidence, Parity, ParityDifference, RepositoryEvidence};
+use crate::record::evidence::{GroupEvidence, OnTrial, Parity, ParityDifference, RepositoryEvidence};
 use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::instance::{Contribution, FailedRepository};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome};
@@ -88,6 +88,7 @@ pub fn config() -> Config {
             seed: 0,
             per_repo: 0,
             hard_per_axis: 5,
+            sample_unsolvable: false,
         },
         screen: Screen {
             attempts: 10,
@@ -167,6 +168,7 @@ fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng
         traced: None,
         trace_length_package: None,
         golden: Vec::new(),
+        on_trial: OnTrial::default(),
     });
     let evidence = RepositoryEvidence {
         pinned: pinned(&slug, commit),
@@ -289,6 +291,7 @@ fn group_record(slug: &RepoSlug, commit: &str, number: usize, random: &mut fastr
         trace_length_package: traced.as_ref().map(|traced| traced.totals.package_calls),
         traced,
         golden: if differs { vec![] } else { golden },
+        on_trial: OnTrial::default(),
         verdict: dropped
             .map_or(Verdict::Kept, |cause| Verdict::Dropped { cause, evidence: evidence(&group) }),
         group,

@@ -116,6 +116,7 @@ fn answers_are_read_whole_between_any_noise() {
 fn item(index: usize, node_id: &str, parts: &[String]) -> Item {
     let part = |at: usize| parts.get(at).cloned().unwrap_or_default();
     Item {
+        defined_in: None,
         index,
         node_id: node_id.to_owned(),
         file: part(0),

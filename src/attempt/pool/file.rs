@@ -8,7 +8,7 @@ use crate::attempt::normalize::Normalizer;
 use crate::error::Result;
 use crate::record::collected::{Group, GroupKey};
 use crate::runner::Runner;
-use crate::runner::protocol::{Answer, CollectError, FileReady, ImportAttempt, Item, ItemKind};
+use crate::runner::protocol::{Answer, CollectError, FileReady, Item, ItemKind, Reached};
 use crate::runner::report::{GroupDone, ImportTrace};
 
 /// What opening a directory or file came to.
@@ -43,7 +43,7 @@ pub(super) struct OpenFile {
     by_key: BTreeMap<GroupKey, Vec<usize>>,
     errors: Vec<CollectError>,
     import: Option<Arc<ImportTrace>>,
-    import_attempts: Arc<Vec<ImportAttempt>>,
+    reached: Arc<Reached>,
 }
 
 impl OpenFile {
@@ -58,7 +58,7 @@ impl OpenFile {
             by_key,
             errors: ready.errors,
             import: ready.import.map(Arc::new),
-            import_attempts: Arc::new(ready.import_attempts),
+            reached: Arc::new(Reached { imports: ready.import_attempts, opened: ready.opened }),
         }
     }
 
@@ -86,13 +86,13 @@ impl OpenFile {
         let missing = "the group is not collected, or has other cases, when its file is collected alone";
         let errors = self.errors.iter().map(|error| error.text.as_str());
         let text = std::iter::once(missing).chain(errors).collect::<Vec<_>>().join("\n\n");
-        Event::Unavailable { group, round, text, import_attempts: Arc::clone(&self.import_attempts) }
+        Event::Unavailable { group, round, text, reached: Arc::clone(&self.reached) }
     }
 
     /// An attempt that was made in it.
     pub(super) fn attempt(&self, group: usize, round: u32, done: GroupDone) -> Event {
         let (items, import) = (Arc::clone(&self.items), self.import.clone());
-        let import_attempts = Arc::clone(&self.import_attempts);
-        Event::Attempt { group, round, done: Box::new(done), items, import, import_attempts }
+        let reached = Arc::clone(&self.reached);
+        Event::Attempt { group, round, done: Box::new(done), items, import, reached }
     }
 }

@@ -9,7 +9,7 @@ use super::queue::{Place, Queue, Run, Task};
 use super::{Event, Pool};
 use crate::attempt::retry::{AfterGroup, AfterImport, AfterRunner, Trouble};
 use crate::error::{Error, Fault, Result};
-use crate::runner::protocol::{Answer, ProcessExit, Request, SIGKILL};
+use crate::runner::protocol::{Answer, ProcessExit, Reached, Request, SIGKILL};
 use crate::runner::report::GroupDone;
 use crate::runner::{Ran, Runner, milliseconds};
 
@@ -152,8 +152,8 @@ impl<'a> Worker<'a> {
     fn refuse(&self, task: &mut Task, text: &str) -> Result<(), Stop> {
         for run in task.runs.drain(..) {
             let text = text.to_owned();
-            let import_attempts = Arc::default();
-            self.tell(Event::Unavailable { group: run.group, round: task.round, text, import_attempts })?;
+            let reached = Arc::default();
+            self.tell(Event::Unavailable { group: run.group, round: task.round, text, reached })?;
         }
         Ok(())
     }
@@ -294,7 +294,7 @@ impl<'a> Worker<'a> {
             pytest_error: None,
             duration_ms: 0.0,
             trace: None,
-            import_attempts: Vec::new(),
+            reached: Reached::default(),
         };
         for _ in 0..run.repeat {
             self.tell(Event::Attempt {
@@ -303,7 +303,7 @@ impl<'a> Worker<'a> {
                 done: Box::new(done.clone()),
                 items: Arc::default(),
                 import: None,
-                import_attempts: Arc::default(),
+                reached: Arc::default(),
             })?;
         }
         Ok(())

@@ -1,5 +1,6 @@
 """What pytest collected, in the words of the protocol: items, errors, configuration."""
 
+import inspect
 import os
 
 from .protocol import clean, printable
@@ -60,7 +61,22 @@ class Describer:
             "fixtures": list(getattr(item, "fixturenames", ())),
             "line": _line(item),
         }
+        defined_in = self._defined_in(item, file) if is_function else None
+        if defined_in is not None:
+            described["defined_in"] = printable(defined_in)
         return _cleaned(described)
+
+    def _defined_in(self, item, file):
+        """``file::Class.function`` of the definition, when it stands in another file of the tree; else None."""
+        try:
+            function = inspect.unwrap(item.function)
+            path = os.path.relpath(function.__code__.co_filename, self._here)
+            name = function.__qualname__
+        except Exception:
+            return None
+        if path == file or path.startswith(os.pardir) or path == getattr(self._probe, "name", None):
+            return None
+        return "%s::%s" % (path, name.replace(".", "::"))
 
     def error(self, report, exception):
         """A collection report that failed or was skipped whole; `exception` is what was raised, or None."""

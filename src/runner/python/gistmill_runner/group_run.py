@@ -148,15 +148,16 @@ class GroupRunner:
 
     def loop_ended(self):
         """The last case is over."""
-        if self.server.watcher is not None and getpid() == self.process:
-            self._guard(self._write_imports)
+        if getpid() == self.process:
+            self._guard(self._write_watched)
         if self.server.tracer is not None and getpid() == self.process:
             self._guard(self._write_trace)
 
-    def _write_imports(self):
-        seen = self.server.watcher.taken()
-        if seen:
-            self.report.append("imports", seen)
+    def _write_watched(self):
+        for kind, watcher in (("imports", self.server.watcher), ("opened", self.server.opened)):
+            seen = watcher.taken() if watcher is not None else None
+            if seen:
+                self.report.append(kind, seen)
 
     def _start_trace(self):
         from .followed import Children

@@ -48,6 +48,7 @@ class Server:
         self.reseed = None
         self.tracer = None
         self.watcher = None
+        self.opened = None
         self.raw_output = None
 
     def serve(self, handlers):

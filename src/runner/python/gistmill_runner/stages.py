@@ -18,7 +18,7 @@ from .group_run import GroupRunner
 from .probe import Probe
 from .protocol import printable
 from .server import Forked
-from .watch import ImportWatcher
+from .watch import FileWatcher, ImportWatcher
 
 _FIRST_WITH_VERSION_VARIABLE = (8, 2)
 
@@ -156,12 +156,22 @@ class Stages(Collecting):
         world = server.hello.get("world") or {}
         self.elsewhere = world.get("elsewhere")
         self.probe = Probe(self.root, world["probe"]) if world.get("probe") else None
+        self.hidden = world.get("hidden", False)
+        self.notes_files = world.get("notes_files", False)
+        if world.get("watched"):
+            server.watcher = ImportWatcher(world["watched"])
+
+    def pytest_plugin_registered(self, plugin, manager):
+        if plugin is self and self.hidden:
+            self.server.watcher.hide_from(manager)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_load_initial_conftests(self):
         # Where pytest itself lies and reads its configuration is settled; what follows is code of the repository.
         if self.elsewhere:
             os.chdir(self.elsewhere)
+        if self.notes_files:
+            self.server.opened = FileWatcher(self.root)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session):
@@ -206,13 +216,10 @@ class Stages(Collecting):
             self.server.guarded(self.request, self.probe.stand_in_for, session.config, self.file)
 
     def prepare_file(self, text):
-        """Put the text that the driver gave in the place of the file, and watch what it imports."""
+        """Put the text that the driver gave in the place of the file."""
         if text is not None:
             with open(os.path.join(self.root, self.file), "w", encoding="utf-8", newline="") as file:
                 file.write(text)
-        watched = (self.server.hello.get("world") or {}).get("watched")
-        if watched:
-            self.server.watcher = ImportWatcher(watched)
 
     def address(self, config, argument):
         """Make pytest and Python believe that `argument` was on the command line."""
@@ -242,6 +249,7 @@ class Stages(Collecting):
             errors=self.errors,
             **({"import": imported} if imported is not None else {}),
             **({"import_attempts": server.watcher.taken()} if server.watcher else {}),
+            **({"opened": server.opened.taken()} if server.opened else {}),
         )
         server.answered()
         # Into the oldest generation with all that the import made, without a walk over it: a young collection in a

@@ -1,0 +1,143 @@
+//! The environments of a dataset on this machine, for commands that run something in them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Arguments;
+use super::build::{Job, cores};
+use crate::backend::local::Strictness;
+use crate::config::Repo;
+use crate::dataset::Dataset;
+use crate::error::{Error, Result};
+use crate::pipeline::prepare::{Preparation, Prepared};
+use crate::record::id::RepoSlug;
+use crate::record::instance::Instance;
+use crate::record::outcome::CaseResult;
+use crate::referee::evaluate::Original;
+
+/// Which dataset, which part of it, and how its environments are made.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RestoreArguments {
+    /// The dataset directory, `output/<name>/<version>`
+    pub(crate) dataset: PathBuf,
+    /// Where a repository is, when the dataset does not say: SLUG=<path or URL of git>
+    #[arg(long, value_name = "SLUG=PLACE", value_parser = parse_place)]
+    source: Vec<(RepoSlug, String)>,
+    /// Give the tests the value of this variable, which the dataset names and does not publish
+    #[arg(long, value_name = "NAME")]
+    variable: Vec<String>,
+    /// Only instances of this repository; may be given several times
+    #[arg(long, value_name = "SLUG", value_parser = super::parse_slug)]
+    only: Vec<RepoSlug>,
+    /// Only instances of this subset
+    #[arg(long, value_name = "NAME")]
+    subset: Option<String>,
+    /// What runs at the same time; all cores by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// What to do on a machine that does not allow all of the sandbox
+    #[arg(long, value_enum, default_value_t)]
+    isolation: Strictness,
+}
+
+fn parse_place(text: &str) -> std::result::Result<(RepoSlug, String), String> {
+    let (slug, place) = text.split_once('=').ok_or("give SLUG=<path or URL of git>")?;
+    Ok((super::parse_slug(slug)?, place.to_owned()))
+}
+
+/// A dataset whose environments can be made again.
+pub(crate) struct Restored {
+    pub(crate) dataset: Dataset,
+    /// Those that were asked for, in the order of the dataset.
+    pub(crate) instances: Vec<Instance>,
+    pub(crate) job: Job,
+    golden: BTreeMap<String, Vec<CaseResult>>,
+}
+
+impl RestoreArguments {
+    /// Opens the dataset.
+    ///
+    /// # Errors
+    /// Usage errors: not a dataset, no such subset, a repository that was built in containers.
+    pub(crate) fn open(&self, arguments: &Arguments) -> Result<Restored> {
+        let dataset = Dataset::open(&self.dataset)?;
+        let mut instances = dataset.instances()?;
+        if let Some(name) = &self.subset {
+            let members = dataset.members(name)?;
+            instances.retain(|one| members.contains(one.instance_id.as_str()));
+        }
+        instances.retain(|one| self.only.is_empty() || self.only.contains(&one.slug));
+        let slugs: BTreeSet<RepoSlug> = instances.iter().map(|one| one.slug.clone()).collect();
+        if let Some(slug) = self.only.iter().find(|slug| !slugs.contains(*slug)) {
+            return Err(Error::usage(format!("the dataset has no instance of {slug} there")));
+        }
+        let places: BTreeMap<RepoSlug, String> = self.source.iter().cloned().collect();
+        let mut job = Job::of_dataset(arguments, &dataset, &places, &slugs, &self.variable, self.isolation)?;
+        job.request.jobs = self.jobs.map_or_else(cores, usize::from);
+        let golden = dataset.golden()?;
+        Ok(Restored { dataset, instances, job, golden })
+    }
+}
+
+impl Restored {
+    /// The repositories of the instances.
+    pub(crate) fn repositories(&self) -> &[Repo] {
+        &self.job.config.repos
+    }
+
+    /// Makes the environment of one of them; `limit` is the longest that a run may take.
+    ///
+    /// # Errors
+    /// The environment cannot be made, or is another than the dataset's.
+    pub(crate) fn prepare(&self, repo: &Repo, limit: Option<Duration>) -> Result<Prepared> {
+        let mut prepared = Preparation { pipeline: &self.job.pipeline(), repo }.run()?;
+        if let Some(limit) = limit {
+            let (case, group) = prepared.lab.timeouts;
+            prepared.lab.timeouts = (case.min(limit), group.min(limit));
+        }
+        self.check(&prepared)?;
+        Ok(prepared)
+    }
+
+    /// Tree and environment must be those that the dataset was built from.
+    fn check(&self, prepared: &Prepared) -> Result<()> {
+        let (slug, built) = (&prepared.pinned.slug, &prepared.lab.built);
+        let environment = self.dataset.environment(slug)?;
+        let sources = &self.dataset.manifest.sources;
+        let tree = sources.get(slug.as_str()).map(|source| source.tree_sha256.as_str());
+        if tree != Some(prepared.pinned.tree_sha256.as_str()) {
+            return Err(Error::repository(format!(
+                "the files of {slug} are not those that the dataset was built from"
+            ))
+            .with_hint("name the place of the same commit with --source, without uncommitted changes"));
+        }
+        if environment.lock_sha256 == built.lock_sha256 && environment.python == built.python {
+            return Ok(());
+        }
+        Err(Error::machine(format!("the environment of {slug} is not the one that the dataset was built in"))
+            .with_detail(format!(
+                "Python {} and lock {}, here Python {} and lock {}",
+                environment.python, environment.lock_sha256, built.python, built.lock_sha256
+            ))
+            .with_hint(
+                "the same version of Python, and a package index that still has what was locked, make it",
+            ))
+    }
+
+    /// The originals of one repository.
+    ///
+    /// # Errors
+    /// The dataset has no case of one.
+    pub(crate) fn originals(&self, slug: &RepoSlug) -> Result<Vec<Original<'_>>> {
+        let of_repo = self.instances.iter().filter(|one| one.slug == *slug);
+        of_repo
+            .map(|instance| {
+                let golden = self.golden.get(instance.instance_id.as_str()).ok_or_else(|| {
+                    Error::usage(format!("cases.parquet has no case of {}", instance.instance_id))
+                })?;
+                Ok(Original::of(instance, golden))
+            })
+            .collect()
+    }
+}
