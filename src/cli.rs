@@ -17,6 +17,7 @@ mod show;
 mod subset;
 mod table;
 mod unused;
+mod verify;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -67,6 +68,8 @@ enum Command {
     Parity(parity::ParityArguments),
     /// Judge submissions for the instances of a dataset
     Score(score::ScoreArguments),
+    /// Tell whether a dataset is what it says, on this machine: files, environments, outcomes, traces
+    Verify(verify::VerifyArguments),
     /// Compare two versions of a dataset
     Diff(diff::DiffArguments),
     /// Move the pins of a configuration to what is newest now
@@ -122,6 +125,7 @@ pub fn main() -> ExitCode {
         Command::Replay(replay) => replay::run(&arguments, replay),
         Command::Parity(asked) => parity::run(&arguments, asked),
         Command::Score(asked) => score::run(&arguments, asked),
+        Command::Verify(asked) => verify::run(&arguments, asked),
         Command::Diff(versions) => diff::run(&arguments, versions),
         Command::Refresh(asked) => refresh::run(&arguments, asked),
         Command::Image(asked) => image::run(&arguments, asked),

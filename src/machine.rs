@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::attempt::capabilities::Capabilities;
+use crate::attempt::lab::Lab;
 use crate::backend::docker::image::{self, Base, Contents};
 use crate::backend::docker::{self, ContainerLimits, DockerBackend, Engine};
 use crate::backend::local::{LocalBackend, Strictness};
@@ -15,6 +16,7 @@ use crate::environment::tools::BaseImage;
 use crate::environment::{Tools, python};
 use crate::error::{Error, Result};
 use crate::record::environment::{Built, ImageName};
+use crate::record::host::HostFacts;
 use crate::record::id::RepoSlug;
 use crate::record::moment::Moment;
 use crate::record::source::Pinned;
@@ -239,5 +241,21 @@ impl Machine {
             Some(host) => (host.backend.isolation().clone(), host.capabilities.clone()),
             None => (Isolation { kind: "none".to_owned(), missing: Vec::new() }, Capabilities::none()),
         }
+    }
+}
+
+/// What of this machine can matter to the tests of a repository, beside what its environment fixes.
+pub(crate) fn facts(lab: &Lab, slug: &RepoSlug) -> HostFacts {
+    let kernel = |name: &str| {
+        let text = fs_err::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
+        text.trim().to_owned()
+    };
+    let build = python::build_of(&lab.built.python_prefix);
+    HostFacts {
+        kernel: format!("{} {}", kernel("ostype"), kernel("osrelease")),
+        architecture: std::env::consts::ARCH.to_owned(),
+        cpus: std::thread::available_parallelism().map_or(0, usize::from),
+        locale: lab.setting.env.get("LC_ALL").cloned().unwrap_or_default(),
+        interpreters: build.map(|build| (slug.to_string(), build)).into_iter().collect(),
     }
 }

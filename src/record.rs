@@ -8,6 +8,7 @@ pub mod collected;
 pub mod duration;
 pub mod environment;
 pub mod evidence;
+pub mod host;
 pub mod id;
 pub mod instance;
 pub mod limits;

@@ -14,6 +14,7 @@ mod keys;
 mod locate;
 mod modules;
 mod reaches;
+mod statistics;
 mod test_lines;
 mod text;
 mod tree;
@@ -34,6 +35,7 @@ pub use inject::{Evaluated, Injection, NotInjected, Replacement, inject, inject_
 pub use locate::TestName;
 pub use modules::Modules;
 pub use reaches::{Reach, ReachKind, reaches};
+pub use statistics::{Bin, Correlation, mcnemar, pearson, pearson_of_deciles, quartiles, spearman};
 pub use test_lines::{Overlap, test_overlap};
 pub use text::{LONGEST, Unreadable, text_of};
 pub use units::{LineKind, LineType};

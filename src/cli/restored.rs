@@ -125,19 +125,42 @@ impl Restored {
             ))
     }
 
-    /// The originals of one repository.
+    /// Keeps so many of the instances, drawn by the seed of the dataset.
+    pub(crate) fn sample(&mut self, size: usize) {
+        let seed = self.job.config.dataset.seed;
+        let mut order: Vec<_> = self.instances.iter().map(|one| one.instance_id.clone()).collect();
+        order.sort_by_cached_key(|id| id.sample_order(seed));
+        order.truncate(size);
+        self.instances.retain(|one| order.contains(&one.instance_id));
+        let slugs: BTreeSet<&RepoSlug> = self.instances.iter().map(|one| &one.slug).collect();
+        self.job.config.repos.retain(|repo| slugs.contains(&repo.slug));
+    }
+
+    /// The instances of one repository, with what they showed.
     ///
     /// # Errors
     /// The dataset has no case of one.
-    pub(crate) fn originals(&self, slug: &RepoSlug) -> Result<Vec<Original<'_>>> {
+    pub(crate) fn golden_of(&self, slug: &RepoSlug) -> Result<Vec<(&Instance, &[CaseResult])>> {
         let of_repo = self.instances.iter().filter(|one| one.slug == *slug);
         of_repo
             .map(|instance| {
                 let golden = self.golden.get(instance.instance_id.as_str()).ok_or_else(|| {
                     Error::usage(format!("cases.parquet has no case of {}", instance.instance_id))
                 })?;
-                Ok(Original::of(instance, golden))
+                Ok((instance, golden.as_slice()))
             })
             .collect()
+    }
+
+    /// The originals of one repository.
+    ///
+    /// # Errors
+    /// The dataset has no case of one.
+    pub(crate) fn originals(&self, slug: &RepoSlug) -> Result<Vec<Original<'_>>> {
+        Ok(self
+            .golden_of(slug)?
+            .into_iter()
+            .map(|(instance, golden)| Original::of(instance, golden))
+            .collect())
     }
 }

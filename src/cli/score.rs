@@ -9,14 +9,17 @@ use serde_json::{Value, json};
 use super::build::Job;
 use super::restored::{RestoreArguments, Restored};
 use super::{Arguments, Format};
+use crate::config;
 use crate::error::{Error, Result};
 use crate::family::Family;
 use crate::pipeline::prepare::Prepared;
 use crate::record::instance::Instance;
 use crate::referee::evaluate::{Judged, Original, Policy, Referee};
 use crate::referee::ground::{Code, Files, Ground};
+use crate::referee::page::Scores;
 use crate::referee::self_check::{Checked, SelfCheck, UNSOLVABLE};
 use crate::referee::submissions::{self, RunOf, Submission};
+use crate::referee::tables::Run;
 use crate::referee::write::{self, Report, Scored};
 use crate::score::Violation;
 use crate::store::journal::Journal;
@@ -99,7 +102,7 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
     }
     let config = &restored.job.config.dataset;
     let place = score.output.join(&config.name).join(&config.version);
-    report(arguments, &place, &restored.instances, &runs, judged)
+    report(arguments, (config, &place), &restored.instances, &runs, judged)
 }
 
 /// Judges the originals. Exit code 1 when one cannot be solved and the dataset does not say so.
@@ -218,14 +221,14 @@ fn refuse_twins(runs: &[RunOf]) -> Result<()> {
 
 fn report(
     arguments: &Arguments,
-    place: &Path,
+    (config, place): (&config::Dataset, &Path),
     instances: &[Instance],
     runs: &[RunOf],
     mut judged: BTreeMap<(String, usize), Judged>,
 ) -> Result<u8> {
-    let mut reports = Vec::new();
+    let nothing = Value::Null;
+    let (mut reports, mut of_runs) = (Vec::new(), Vec::new());
     for (at, run) in runs.iter().enumerate() {
-        let nothing = Value::Null;
         let mut scored = Vec::new();
         for instance in instances {
             let id = instance.instance_id.to_string();
@@ -239,14 +242,27 @@ fn report(
         let report = Report::new(&run.name, &run.meta, absent, &scored.iter().collect::<Vec<_>>());
         write::run(&place.join(&run.name), &report, &scored)?;
         reports.push(report);
+        of_runs.push(scored);
     }
+    let with_rows = runs.iter().zip(&of_runs);
+    let scores = Scores {
+        dataset: config.name.as_str(),
+        version: config.version.as_str(),
+        runs: with_rows.map(|(run, scored)| Run { name: &run.name, meta: &run.meta, scored }).collect(),
+        text: &|at, id| runs[at].submissions.get(id)?.text.as_deref(),
+    };
+    write::all(&place, &scores)?;
     match arguments.format {
         Format::Json => terminal::json(&json!({ "directory": place, "runs": reports })),
         Format::Human => {
             for report in &reports {
                 terminal::say(&line(report));
             }
-            terminal::say(&format!("written to {}", place.display()));
+            terminal::say(&format!(
+                "written to {}; the page: {}",
+                place.display(),
+                place.join("report.html").display()
+            ));
         }
     }
     Ok(0)

@@ -18,6 +18,7 @@ use crate::attempt::capabilities::Capabilities;
 use crate::attempt::world;
 use crate::error::Result;
 use crate::family::tier::{AXES, flake_bound, top};
+use crate::record::host::HostFacts;
 use crate::record::instance::Axis;
 use crate::record::rule::RuleUse;
 use crate::subset::Subset;
@@ -53,6 +54,7 @@ pub(super) fn manifest(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) ->
         rules: Some(rules(dataset)),
         failed: private.hide_in(&failed)?,
         isolation: dataset.isolation.clone(),
+        machine: host(assembled),
         worlds: worlds(dataset.capabilities),
         sources: by_slug(assembled, &private, source)?,
         environments: by_slug(assembled, &private, environment)?,
@@ -61,6 +63,14 @@ pub(super) fn manifest(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) ->
         varies: varies(),
         files: BTreeMap::new(),
     })
+}
+
+/// The machine of the first repository, with the interpreters of all.
+fn host(assembled: &Assembled<'_>) -> HostFacts {
+    let mut all = assembled.repositories.iter().map(|one| one.record.host.clone());
+    let mut first = all.next().unwrap_or_default();
+    first.interpreters.extend(all.flat_map(|one| one.interpreters));
+    first
 }
 
 fn by_slug<T: Serialize + DeserializeOwned>(

@@ -12,6 +12,7 @@ use crate::backend::Isolation;
 use crate::error::{Error, Result};
 use crate::record::environment::{Guess, ImageName, SwitchedOff, TriedPlan, Undeclared};
 use crate::record::evidence::Parity;
+use crate::record::host::HostFacts;
 use crate::record::id::sha256_hex;
 use crate::record::instance::FailedRepository;
 use crate::record::rule::RuleUse;
@@ -51,6 +52,9 @@ pub struct Manifest {
     pub failed: Vec<FailedRepository>,
     #[serde(default)]
     pub isolation: Isolation,
+    /// The machine that built.
+    #[serde(default)]
+    pub machine: HostFacts,
     /// What differs between the worlds that groups were run in, and what could not be varied.
     #[serde(default)]
     pub worlds: Worlds,

@@ -257,6 +257,19 @@ fn ask(path: &Path) -> Option<Option<Interpreter>> {
     }
 }
 
+/// What an interpreter of this machine says of its own build, and of the C library under it.
+pub fn build_of(prefix: &Path) -> Option<String> {
+    const BUILD: &str = "import platform, sys; print(*sys.version.split(), *platform.libc_ver())";
+    let question = || {
+        let mut command = Command::new(prefix.join("bin/python3"));
+        // Nothing that was installed beside it has a say.
+        command.args(["-I", "-S", "-c", BUILD]).env_clear().stdin(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let output = retry::output(question).ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
+}
+
 /// The answer of an interpreter of this machine.
 fn answer_here(output: Vec<u8>) -> Option<Interpreter> {
     let python = parse_answer(&String::from_utf8(output).ok()?)?;

@@ -9,6 +9,7 @@ use crate::config::Repo;
 use crate::error::{Error, Result};
 use crate::family::Family;
 use crate::family::sample::{self, Choice};
+use crate::machine;
 use crate::record::collected::shell_quote;
 use crate::record::environment::Built;
 use crate::record::evidence::{GroupEvidence, OnTrial, RepositoryEvidence};
@@ -347,6 +348,7 @@ impl<'a> Repository<'a> {
             rules,
             backend: self.repo.backend.as_str().to_owned(),
             image: image.clone(),
+            host: machine::facts(lab, &self.repo.slug),
         };
         Ok(Contribution { evidence, published })
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::collected::{Collected, Group};
 use super::environment::{Built, ImageName};
+use super::host::HostFacts;
 use super::id::{InstanceId, RepoSlug};
 use super::outcome::{Attempt, CaseResult};
 use super::rule::RuleUse;
@@ -62,6 +63,8 @@ pub struct RepositoryEvidence {
     pub backend: String,
     /// The image that its tests ran in, where they ran in one.
     pub image: Option<ImageName>,
+    /// Where that was proved.
+    pub host: HostFacts,
 }
 
 /// Agreement between the fork tree and cold runs of the literal entry command.

@@ -1,7 +1,7 @@
 //! Submissions → judgements: read, put the original test in, run, compare; what agrees is run once more traced and once
 //! more with a failure in the test.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use crate::record::instance::Instance;
 use crate::record::outcome::{Attempt, CaseResult, Outcome};
 use crate::runner::protocol::{ImportAttempt, TraceMode};
 use crate::score::{
-    Cases, Comparison, Effect, ErrorClass, Evaluated, ExecutedLine, Facts, File, Finding, Injection, Line,
-    LineExistence, Masks, Modules, NotInjected, Overlap, Ratio, Replacement, Row, Run, Sabotage, Scenery,
-    Submitted, TestName, Unreadable, Verdict, Violation, compare, findings, inject_inherited, judge,
-    line_execution, sabotage, test_overlap, text_of,
+    Cases, Comparison, Effect, ErrorClass, Evaluated, ExecutedLine, Execution, Facts, File, Finding,
+    Injection, Line, LineExistence, Masks, Modules, NotInjected, Overlap, Ratio, Replacement, Row, Run,
+    Sabotage, Scenery, Submitted, TestName, Unreadable, Verdict, Violation, compare, findings,
+    inject_inherited, judge, line_execution, sabotage, test_overlap, text_of,
 };
 use crate::text::tail;
 
@@ -125,6 +125,15 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
+    /// Which lines of the submitted file ran, by the first of each.
+    pub(crate) fn executed_by_line(&self) -> BTreeMap<u32, Execution> {
+        let submitted = |line: u32| match &self.replacement {
+            Some((replacement, _)) => replacement.submitted_line(line),
+            None => Some(line),
+        };
+        self.executed.iter().filter_map(|one| Some((submitted(one.first)?, one.execution))).collect()
+    }
+
     /// Lines of the submitted file with their types.
     pub(crate) fn submitted_lines(&self) -> &[Line] {
         self.existence.as_ref().map_or(&[], |existence| &existence.lines)

@@ -7,12 +7,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::evaluate::Judged;
+use super::page::{self, Scores};
 use crate::dataset::schema::{ColumnOf, flag, number, real, text, texts};
 use crate::dataset::write::{table, text as write_text};
 use crate::error::{Error, Result};
 use crate::record::instance::{Axis, Instance};
 use crate::score::{
-    ComparedCase, Existence, Line, Mean, Ratio, Summary, summarize, summarize_by, weighted_baseline,
+    ComparedCase, Execution, Existence, Line, Mean, Ratio, Summary, summarize, summarize_by,
+    weighted_baseline,
 };
 use crate::store::write_json;
 
@@ -57,7 +59,7 @@ struct ScoreRow {
 }
 
 /// The one spelling of an enum's value.
-fn spelled(value: &impl Serialize) -> Option<String> {
+pub(super) fn spelled(value: &impl Serialize) -> Option<String> {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned))
 }
 
@@ -157,6 +159,7 @@ struct LineRow<'a> {
     line: &'a Line,
     kind: String,
     exists: Option<bool>,
+    executed: Option<bool>,
     place: Option<(&'a str, u32)>,
 }
 
@@ -169,18 +172,24 @@ fn line_columns<'a>() -> Vec<ColumnOf<LineRow<'a>>> {
         text("type", |row| Some(&row.kind)),
         texts("block", |row| Some(row.line.block.iter().map(String::as_str).collect())),
         flag("exists", |row| row.exists),
+        flag("executed", |row| row.executed),
         text("file", |row| row.place.map(|(file, _)| file)),
         number("line", |row| row.place.map(|(_, line)| line.into())),
     ]
 }
 
-fn line_row<'a>(scored: &'a Scored<'a>, line: &'a Line) -> LineRow<'a> {
+fn line_row<'a>(scored: &'a Scored<'a>, line: &'a Line, executed: Option<Execution>) -> LineRow<'a> {
+    let executed = match executed {
+        Some(Execution::Executed) => Some(true),
+        Some(Execution::Missed) => Some(false),
+        Some(Execution::NotCounted) | None => None,
+    };
     let (exists, place) = match &line.existence {
         Existence::NotCounted => (None, None),
         Existence::Missing => (Some(false), None),
         Existence::Found { place } => (Some(true), Some((place.file.as_str(), place.line))),
     };
-    LineRow { scored, line, kind: spelled(&line.line_type).unwrap_or_default(), exists, place }
+    LineRow { scored, line, kind: spelled(&line.line_type).unwrap_or_default(), exists, executed, place }
 }
 
 /// The numbers of a run.
@@ -227,6 +236,16 @@ impl Report {
     }
 }
 
+/// Writes what is over all runs: the tables of the paper, and the page.
+///
+/// # Errors
+/// IO errors with the path.
+pub(crate) fn all(folder: &Path, scores: &Scores<'_>) -> Result<()> {
+    let (page, tables) = page::render(scores)?;
+    write_json(&folder.join("tables.json"), &tables)?;
+    write_text(&folder.join("report.html"), &page)
+}
+
 /// Writes tables, evidence and summary of one run into a folder.
 ///
 /// # Errors
@@ -257,7 +276,11 @@ pub(crate) fn run(folder: &Path, report: &Report, scored: &[Scored<'_>]) -> Resu
     table(folder, "cases", &case_columns(), &cases)?;
     let units: Vec<LineRow<'_>> = scored
         .iter()
-        .flat_map(|one| one.judged.submitted_lines().iter().map(move |line| line_row(one, line)))
+        .flat_map(|one| {
+            let executed = one.judged.executed_by_line();
+            let lines = one.judged.submitted_lines().iter();
+            lines.map(move |line| line_row(one, line, executed.get(&line.first).copied()))
+        })
         .collect();
     table(folder, "lines", &line_columns(), &units)?;
     let evidence = folder.join("evidence");

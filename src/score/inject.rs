@@ -50,6 +50,19 @@ pub struct Replacement {
     pub lines: u32,
 }
 
+impl Replacement {
+    /// The line of the submitted file that a line of the evaluated one is. None in what took its place.
+    pub fn submitted_line(&self, line: u32) -> Option<u32> {
+        if line >= self.first + self.lines {
+            Some(line - self.lines - self.first + self.last + 1)
+        } else if line >= self.first {
+            None
+        } else {
+            Some(line)
+        }
+    }
+}
+
 /// The exact text to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evaluated {
@@ -58,17 +71,6 @@ pub struct Evaluated {
     /// Where the definition stands: the test, or what it inherits from. None where nothing was injected.
     pub defined_as: Option<TestName>,
     pub replacement: Option<Replacement>,
-}
-
-impl Evaluated {
-    /// The line of the submitted file that a line of the evaluated file is. None in a test that was replaced.
-    pub fn submitted_line(&self, line: u32) -> Option<u32> {
-        match self.replacement {
-            Some(it) if line >= it.first + it.lines => Some(line - it.lines - it.first + it.last + 1),
-            Some(it) if line >= it.first => None,
-            _ => Some(line),
-        }
-    }
 }
 
 /// The original test, as far as the submission does not change it.

@@ -10,6 +10,7 @@ use crate::dataset::DatasetInput;
 use crate::record::collected::{Case, Collected, Group, Uncollected};
 use crate::record::environment::{Built, PlanResult, SwitchedOff, TriedPlan};
 use crate::record::evidence::{GroupEvidence, OnTrial, Parity, ParityDifference, RepositoryEvidence};
+use crate::record::host::HostFacts;
 use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::instance::{Contribution, FailedRepository};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome};
@@ -187,6 +188,7 @@ fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng
         groups,
         backend: "local".into(),
         image: None,
+        host: HostFacts::default(),
     };
     Contribution { evidence, published }
 }

@@ -216,6 +216,7 @@ fn an_import_that_ends_the_process_is_tried_three_times() {
         (Opening::Dies(11), "importing ends the file process: Signaled { signal: 11 }"),
         (Opening::TimesOut, "importing goes over the time limit (file)"),
         (Opening::Unreadable, "cannot be read"),
+        (Opening::EndsRunner(KILLED), "killed or stopped while it was imported, three times"),
     ];
     for (opening, text) in rows {
         for times in 1..=3 {
@@ -244,7 +245,7 @@ fn imports_that_end_are_counted_in_a_row() {
 
 #[test]
 fn a_runner_that_fails_at_an_import_is_the_harness_trouble() {
-    for opening in [Opening::FailsInternally, Opening::EndsRunner(KILLED)] {
+    for opening in [Opening::FailsInternally, Opening::EndsRunner(FAILED)] {
         let file = |times| {
             let file = FakeFile::new("test_a.py", [FakeGroup::passing("test_1")]);
             Bench::new(FakeBackend::new([file.opening(times, opening.clone())])).all(1)

@@ -43,14 +43,23 @@ pub(super) struct Worker<'a> {
     directory: Option<Place>,
     /// The round that the runner serves.
     round: Option<u32>,
-    /// Whether attempts are being made right now.
-    running: bool,
+    doing: Doing,
+}
+
+/// What the runner was last asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    Nothing,
+    /// To import a file, or its conftests.
+    Importing,
+    /// To make attempts.
+    Running,
 }
 
 impl<'a> Worker<'a> {
     /// A worker without a runner.
     pub(super) fn new(pool: &'a Pool<'a>, queue: &'a Mutex<Queue>, events: SyncSender<Event>) -> Self {
-        Worker { pool, queue, events, runner: None, directory: None, round: None, running: false }
+        Worker { pool, queue, events, runner: None, directory: None, round: None, doing: Doing::Nothing }
     }
 
     /// Works until nothing is left to do, or nobody listens.
@@ -58,7 +67,7 @@ impl<'a> Worker<'a> {
         while !crate::interrupt::requested() {
             let task = self.queue().pop(self.directory.as_ref());
             let Some(mut task) = task else { return };
-            self.running = false;
+            self.doing = Doing::Nothing;
             let result = match self.execute(&mut task) {
                 Ok(()) => Ok(()),
                 Err(Stop::Abandoned) => Err(Abandoned),
@@ -85,13 +94,23 @@ impl<'a> Worker<'a> {
 
     /// The runner broke, or did not start.
     fn broken(&mut self, mut task: Task, error: Error) -> Result<(), Abandoned> {
-        let signal = self.runner.as_mut().filter(|_| self.running).and_then(Runner::ended_by);
+        let asked = self.doing != Doing::Nothing;
+        let signal = self.runner.as_mut().filter(|_| asked).and_then(Runner::ended_by);
         self.forget_runner();
         if error.fault() == Fault::Interrupted {
             self.tell(Event::Broken(error))?;
             return Err(Abandoned);
         }
         let harness = error.fault() == Fault::Harness;
+        if harness && signal.is_some() && self.doing == Doing::Importing {
+            tracing::warn!("a runner was killed while it imported {}: {error}", task.file);
+            let text = "every process in reach was killed or stopped while it was imported, three times";
+            return match self.import_ended(&mut task, text) {
+                Err(Stop::Abandoned) => Err(Abandoned),
+                Err(Stop::Broken(error)) => self.tell(Event::Broken(error)).and(Err(Abandoned)),
+                Ok(()) => Ok(()),
+            };
+        }
         let after = task.trouble.runner_broke(harness, signal.is_some(), task.runs.len());
         tracing::warn!("a runner broke with {} groups left ({after:?}): {error}", task.runs.len());
         match after {
@@ -190,6 +209,7 @@ impl<'a> Worker<'a> {
             trace: task.trace,
             timeout_ms: milliseconds(limit),
         };
+        self.doing = Doing::Importing;
         match runner.ask(&request, limit)? {
             Answer::DirectoryReady {} => {
                 self.directory = Some(place);
@@ -209,6 +229,7 @@ impl<'a> Worker<'a> {
             text: task.text.as_deref().map(str::to_owned),
             timeout_ms: milliseconds(limit),
         };
+        self.doing = Doing::Importing;
         match runner.ask(&request, limit)? {
             Answer::FileReady(ready) => Ok(Opened::Ready(OpenFile::new(*ready))),
             other => Opened::refused(runner, other).map_err(Into::into),
@@ -226,7 +247,7 @@ impl<'a> Worker<'a> {
             return Err(Error::internal("no runner is open").into());
         };
         let (events, mut abandoned, mut made, mut killed) = (&self.events, false, 0, 0);
-        self.running = true;
+        self.doing = Doing::Running;
         let ran = runner.run_group(&items, run.repeat, self.pool.timeouts, |done| {
             if !task.trouble.counts(&done.exit) {
                 killed += 1;
@@ -247,7 +268,7 @@ impl<'a> Worker<'a> {
             return Err(Stop::Abandoned);
         }
         let ran = ran?;
-        self.running = false;
+        self.doing = Doing::Nothing;
         if let Ran::Broke { exit, text, .. } = ran {
             self.group_broke(task, made, &exit, &text)?;
             return Ok(false);

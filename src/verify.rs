@@ -1,0 +1,53 @@
+//! A dataset that was received against what it says of itself: its files, its environments, the outcome and the trace of
+//! its instances.
+
+pub(crate) mod files;
+pub(crate) mod instances;
+
+use serde::Serialize;
+
+/// What a verification found.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct Verification {
+    pub(crate) dataset: String,
+    pub(crate) version: String,
+    /// What this machine has otherwise than the one that built.
+    pub(crate) machine: Vec<String>,
+    pub(crate) files: Vec<files::FileProblem>,
+    /// Why nothing could be run at all.
+    pub(crate) refused: Option<String>,
+    pub(crate) repositories: Vec<Repository>,
+}
+
+/// One repository.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Repository {
+    pub(crate) slug: String,
+    /// Why its environment cannot be made as it was.
+    pub(crate) environment: Option<String>,
+    pub(crate) instances: Vec<instances::Verified>,
+}
+
+impl Verification {
+    /// Whether all that was looked at is as the dataset says.
+    pub(crate) fn agrees(&self) -> bool {
+        let repository = |one: &Repository| {
+            one.environment.is_none() && one.instances.iter().all(instances::Verified::agrees)
+        };
+        self.files.is_empty() && self.refused.is_none() && self.repositories.iter().all(repository)
+    }
+
+    /// Whose fault a difference is, as far as can be told.
+    pub(crate) fn cause(&self, instance: &instances::Verified) -> &'static str {
+        let is_table = |file: &str| file.starts_with("cases.") || file.starts_with("instances.");
+        if self.files.iter().any(|problem| is_table(&problem.file)) {
+            "the tables of the dataset were changed"
+        } else if !instance.is_steady() {
+            "its attempts differ among themselves"
+        } else if !self.machine.is_empty() {
+            "every attempt here agrees with the others: perhaps this machine (see above)"
+        } else {
+            "every attempt here agrees with the others, on a machine like the one that built"
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Instances against what the dataset says of them: attempts in the fork tree, cold runs, and the trace.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::attempt::cold;
+use crate::attempt::lab::{Made, Wanted};
+use crate::error::Result;
+use crate::pipeline::prepare::Prepared;
+use crate::record::instance::Instance;
+use crate::record::outcome::{Attempt, CaseResult};
+use crate::record::trace::{Traced, is_test_path, test_roots};
+use crate::score::{Masks, Modules, compare};
+use crate::store::scratch;
+use crate::trace::Traces;
+
+/// Differences that are told of an instance.
+const MOST_DIFFERENCES: usize = 5;
+
+/// What was found of one instance.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct Verified {
+    pub(crate) instance_id: String,
+    pub(crate) group_id: String,
+    /// Attempts in the fork tree.
+    pub(crate) attempts: u32,
+    pub(crate) agreeing: u32,
+    /// Cold runs of the literal entry command.
+    pub(crate) cold_runs: u32,
+    pub(crate) cold_agreeing: u32,
+    /// Attempts that showed the same as the first.
+    pub(crate) alike: u32,
+    /// What differs from the golden observation, at first sight.
+    pub(crate) differences: Vec<String>,
+    /// What of the trace differs from what is recorded; nothing where the dataset says that it varies.
+    pub(crate) trace: Vec<String>,
+}
+
+impl Verified {
+    /// Whether everything is as the dataset says.
+    pub(crate) fn agrees(&self) -> bool {
+        self.attempts == self.agreeing
+            && self.cold_runs == self.cold_agreeing
+            && self.trace.is_empty()
+            && self.attempts > 0
+    }
+
+    /// Whether all attempts showed the same.
+    pub(crate) fn is_steady(&self) -> bool {
+        self.alike == self.attempts
+    }
+
+    fn differs(&mut self, text: String) {
+        if self.differences.len() < MOST_DIFFERENCES && !self.differences.contains(&text) {
+            self.differences.push(text);
+        }
+    }
+}
+
+/// How often instances are run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Times {
+    pub(crate) attempts: u32,
+    pub(crate) cold_runs: u32,
+}
+
+/// Runs instances of one repository; `step` is called after each of the runs.
+///
+/// # Errors
+/// IO errors, an interruption, and the harness's when it stays broken.
+pub(crate) fn verify(
+    prepared: &Prepared,
+    instances: &[(&Instance, &[CaseResult])],
+    times: Times,
+    step: &dyn Fn(),
+) -> Result<Vec<Verified>> {
+    let groups = &prepared.collected.groups;
+    let mut found: Vec<Verified> = Vec::new();
+    // Index of the group → index of the instance.
+    let mut place: BTreeMap<usize, usize> = BTreeMap::new();
+    for (at, (instance, _)) in instances.iter().enumerate() {
+        let mut one = Verified {
+            instance_id: instance.instance_id.to_string(),
+            group_id: instance.group_id.clone(),
+            ..Verified::default()
+        };
+        match groups.iter().position(|group| group.group_id == instance.group_id) {
+            Some(group) => drop(place.insert(group, at)),
+            None => one.differs("pytest does not collect it".to_owned()),
+        }
+        found.push(one);
+    }
+    let first = in_the_fork_tree(prepared, instances, (times.attempts, &place), &mut found, step)?;
+    for _ in 0..times.cold_runs {
+        let wanted: Vec<_> = first.keys().map(|group| (*group, &groups[*group])).collect();
+        let ends = |group: usize| {
+            first.get(&group).is_some_and(|attempt| attempt.exit == crate::record::outcome::Exit::Finished)
+        };
+        prepared.lab.cold(&wanted, &ends, |group, attempt| {
+            let at = place[&group];
+            let golden = Attempt { cases: instances[at].1.to_vec(), ..first[&group].clone() };
+            found[at].cold_runs += 1;
+            if cold::agrees(&golden, &attempt) {
+                found[at].cold_agreeing += 1;
+            } else {
+                found[at].differs(format!("run cold: {}", crate::screen::verdict::describe(&attempt)));
+            }
+            step();
+            Ok(())
+        })?;
+    }
+    let wanted: Vec<usize> = first.keys().copied().collect();
+    let traced = traces(prepared, &wanted, &first, step)?;
+    for (group, at) in &place {
+        let Some(traced) = traced.get(&groups[*group].group_id) else { continue };
+        found[*at].trace = differing(instances[*at].0, traced);
+    }
+    Ok(found)
+}
+
+/// The first attempt of each group.
+fn in_the_fork_tree(
+    prepared: &Prepared,
+    instances: &[(&Instance, &[CaseResult])],
+    (attempts, place): (u32, &BTreeMap<usize, usize>),
+    found: &mut [Verified],
+    step: &dyn Fn(),
+) -> Result<BTreeMap<usize, Attempt>> {
+    let wanted: Vec<(usize, u32)> = place.keys().map(|group| (*group, attempts)).collect();
+    let (world, durations) = (prepared.lab.base(), BTreeMap::new());
+    let wanted = Wanted { world: &world, round: 0, groups: &wanted, durations: &durations };
+    let mut first: BTreeMap<usize, Attempt> = BTreeMap::new();
+    let nothing = (Modules::default(), BTreeSet::new());
+    // As it was written: nothing has moved.
+    let masks = Masks { modules: &nothing.0, files: &nothing.1, test_module: "\0" };
+    prepared.lab.make(&prepared.collected.groups, &wanted, |group, made| {
+        let (Made::Attempt(attempt) | Made::Unavailable { attempt, .. }) = made;
+        let at = place[&group];
+        let comparison = compare(instances[at].1, &attempt.exit, &attempt.cases, &masks);
+        let one = &mut found[at];
+        one.attempts += 1;
+        one.agreeing += u32::from(comparison.agrees());
+        for case in comparison.cases.iter().filter(|case| case.difference.is_some()) {
+            one.differs(format!("{}: expected {}, seen {}", case.case, case.expected, case.seen));
+        }
+        if !comparison.ran {
+            one.differs(crate::screen::verdict::describe(&attempt));
+        }
+        let first = first.entry(group).or_insert_with(|| attempt.clone());
+        one.alike += u32::from(first.observation_hash() == attempt.observation_hash());
+        step();
+        Ok(())
+    })?;
+    Ok(first)
+}
+
+/// What each group calls, by id.
+fn traces(
+    prepared: &Prepared,
+    wanted: &[usize],
+    first: &BTreeMap<usize, Attempt>,
+    step: &dyn Fn(),
+) -> Result<BTreeMap<String, Traced>> {
+    let groups = &prepared.collected.groups;
+    let folder = scratch()?;
+    let mut traces = Traces::open(folder.path())?;
+    let roots = test_roots(groups.iter().map(|group| group.file.as_str()));
+    let base = prepared.lab.base();
+    traces.measure(
+        &prepared.lab.pool(groups, &base),
+        wanted,
+        &BTreeMap::new(),
+        |group| first.get(&group),
+        |path| is_test_path(path, &roots),
+        step,
+    )?;
+    let ids = wanted.iter().map(|group| groups[*group].group_id.as_str());
+    Ok(ids.filter_map(|id| Some((id.to_owned(), traces.totals(id)?.clone()))).collect())
+}
+
+/// Recorded numbers that are others now.
+fn differing(instance: &Instance, traced: &Traced) -> Vec<String> {
+    if !instance.trace_stable {
+        return Vec::new();
+    }
+    let totals = &traced.totals;
+    let numbers = [
+        ("trace_length", instance.trace_length, totals.trace_length),
+        ("trace_length_package", instance.trace_length_package, totals.package_calls),
+        ("unique_functions", instance.unique_functions.into(), totals.unique_functions.into()),
+    ];
+    let mut told: Vec<String> = numbers
+        .into_iter()
+        .filter(|(_, recorded, seen)| recorded != seen)
+        .map(|(name, recorded, seen)| format!("{name}: recorded {recorded}, seen {seen}"))
+        .collect();
+    if instance.files != totals.files {
+        told.push(format!("files: recorded {}, seen {}", instance.files.join(", "), totals.files.join(", ")));
+    }
+    if instance.executed_lines != totals.executed_lines {
+        told.push(format!(
+            "executed_lines: recorded {:?}, seen {:?}",
+            instance.executed_lines, totals.executed_lines
+        ));
+    }
+    if instance.code_sha256.is_some() && instance.code_sha256 != traced.code_sha256 {
+        told.push("code_sha256: the definitions that run are others".to_owned());
+    }
+    told
+}
