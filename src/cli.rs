@@ -16,6 +16,7 @@ mod show;
 mod subset;
 mod table;
 mod unused;
+mod witness;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -66,6 +67,8 @@ enum Command {
     Parity(parity::ParityArguments),
     /// Judge submissions for the instances of a dataset
     Score(score::ScoreArguments),
+    /// Make a solution for each instance of a dataset, as far as a program can
+    Witness(witness::WitnessArguments),
     /// Compare two versions of a dataset
     Diff(diff::DiffArguments),
     /// Move the pins of a configuration to what is newest now
@@ -121,6 +124,7 @@ pub fn main() -> ExitCode {
         Command::Replay(replay) => replay::run(&arguments, replay),
         Command::Parity(asked) => parity::run(&arguments, asked),
         Command::Score(asked) => score::run(&arguments, asked),
+        Command::Witness(asked) => witness::run(&arguments, asked),
         Command::Diff(versions) => diff::run(&arguments, versions),
         Command::Refresh(asked) => refresh::run(&arguments, asked),
         Command::Image(asked) => image::run(&arguments, asked),

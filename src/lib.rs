@@ -43,3 +43,4 @@ mod terminal;
 pub mod testing;
 mod text;
 pub mod trace;
+mod witness;

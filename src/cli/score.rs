@@ -65,7 +65,7 @@ fn parse_violation(text: &str) -> std::result::Result<Violation, String> {
         .map_err(|_| "give registers-repository-module or neutralized-test".to_owned())
 }
 
-fn parse_place(text: &str) -> std::result::Result<(RepoSlug, String), String> {
+pub(super) fn parse_place(text: &str) -> std::result::Result<(RepoSlug, String), String> {
     let (slug, place) = text.split_once('=').ok_or("give SLUG=<path or URL of git>")?;
     Ok((super::parse_slug(slug)?, place.to_owned()))
 }
@@ -177,7 +177,7 @@ fn refuse_twins(runs: &[RunOf]) -> Result<()> {
 }
 
 /// Tree and environment must be those that the dataset was built from.
-fn check_environment(dataset: &Dataset, prepared: &Prepared) -> Result<()> {
+pub(super) fn check_environment(dataset: &Dataset, prepared: &Prepared) -> Result<()> {
     let (slug, built) = (&prepared.pinned.slug, &prepared.lab.built);
     let environment = dataset.environment(slug)?;
     let tree = dataset.manifest.sources.get(slug.as_str()).map(|source| source.tree_sha256.as_str());
@@ -198,10 +198,10 @@ fn check_environment(dataset: &Dataset, prepared: &Prepared) -> Result<()> {
         .with_hint("install that Python; its lock is in the folder `environments` of the dataset"))
 }
 
-type Golden = BTreeMap<String, Vec<CaseResult>>;
+pub(super) type Golden = BTreeMap<String, Vec<CaseResult>>;
 
 /// What the originals showed, by instance id, in the order of the entry command.
-fn golden(dataset: &Dataset) -> Result<Golden> {
+pub(super) fn golden(dataset: &Dataset) -> Result<Golden> {
     let table =
         dataset.table("cases", &["case_id", "instance_id", "outcome", "exception", "stdout", "stderr"])?;
     let (cases, instances) = (table.whole_texts("case_id")?, table.texts("instance_id")?);
@@ -227,7 +227,7 @@ fn golden(dataset: &Dataset) -> Result<Golden> {
     Ok(golden)
 }
 
-fn originals<'a>(instances: &[&'a Instance], golden: &'a Golden) -> Result<Vec<Original<'a>>> {
+pub(super) fn originals<'a>(instances: &[&'a Instance], golden: &'a Golden) -> Result<Vec<Original<'a>>> {
     let original = |instance: &&'a Instance| {
         let golden = golden
             .get(instance.instance_id.as_str())

@@ -10,6 +10,7 @@ use crate::record::id::InstanceId;
 use crate::record::instance::{Contribution, Instance, Tier};
 use crate::record::outcome::Attempt;
 use crate::record::trace::Traced;
+use crate::record::witness::WitnessColumns;
 use crate::record::world::World;
 
 /// One repository with its groups, those that could not be collected included, by group id.
@@ -127,6 +128,7 @@ fn instance(record: &RepositoryEvidence, group: &GroupEvidence) -> Result<Instan
         image: record.image.as_ref().map(|image| image.tag.clone()),
         image_id: record.image.as_ref().map(|image| image.id.clone()),
         code_sha256: traced.code_sha256.clone(),
+        witness: WitnessColumns::default(),
     })
 }
 

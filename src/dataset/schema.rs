@@ -149,6 +149,13 @@ pub fn instances() -> Vec<ColumnOf<Instance>> {
         text("image", |row| row.image.as_deref()),
         text("image_id", |row| row.image_id.as_deref()),
         text("code_sha256", |row| row.code_sha256.as_deref()),
+        text("witness", |row| row.witness.witness.as_deref()),
+        text("witness_sha256", |row| row.witness.witness_sha256.as_deref()),
+        number("witness_lines", |row| row.witness.witness_lines),
+        number("witness_units", |row| row.witness.witness_units),
+        number("witness_files", |row| row.witness.witness_files),
+        real("witness_line_execution", |row| row.witness.witness_line_execution),
+        real("witness_line_existence", |row| row.witness.witness_line_existence),
     ]
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::evidence::RepositoryEvidence;
 use super::id::{InstanceId, RepoSlug};
+use super::witness::WitnessColumns;
 
 /// Difficulty tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -96,6 +97,8 @@ pub struct Instance {
     /// Hash of the definitions that run, the test's own included: the same in two versions, the same code.
     #[serde(default)]
     pub code_sha256: Option<String>,
+    #[serde(flatten)]
+    pub witness: WitnessColumns,
 }
 
 /// What one repository contributes to a dataset.

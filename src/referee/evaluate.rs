@@ -33,7 +33,7 @@ use crate::text::tail;
 /// Raised when the same submission may be judged otherwise.
 const SCORER: &str = "score-1";
 /// Largest test file that is read, in bytes.
-const LARGEST_TEST: u64 = 8 << 20;
+pub(crate) const LARGEST_TEST: u64 = 8 << 20;
 /// Lines of output that are kept as evidence.
 const OUTPUT_LINES: usize = 60;
 
@@ -121,6 +121,26 @@ impl Referee<'_> {
         submissions: &[(&Original<'_>, &Submission)],
         progress: &mut dyn FnMut(),
     ) -> Result<Vec<Judged>> {
+        let mut cases = self.observe(submissions, progress)?;
+        self.conclude(&WorldSetting::base(&self.ground.setting), &mut cases)?;
+        Ok(cases.into_iter().map(|case| self.finish(case)).collect())
+    }
+
+    /// Whether each of them shows, in processes of its own, what its original shows.
+    ///
+    /// # Errors
+    /// Those of [`Referee::judge`].
+    pub(crate) fn agree_again(&self, submissions: &[(&Original<'_>, &Submission)]) -> Result<Vec<bool>> {
+        let cases = self.observe(submissions, &mut || {})?;
+        Ok(cases.iter().map(|case| self.agrees(case)).collect())
+    }
+
+    /// Reads them, and runs those that can be run once.
+    fn observe<'a>(
+        &self,
+        submissions: &[(&'a Original<'a>, &Submission)],
+        progress: &mut dyn FnMut(),
+    ) -> Result<Vec<Case<'a>>> {
         let tree = Folder::open(&self.lab.built.tree)?;
         let mut cases = Vec::with_capacity(submissions.len());
         for (original, submission) in submissions {
@@ -141,8 +161,7 @@ impl Referee<'_> {
                 progress();
             },
         )?;
-        self.conclude(&world, &mut cases)?;
-        Ok(cases.into_iter().map(|case| self.finish(case)).collect())
+        Ok(cases)
     }
 
     /// What decides about a judgement: the same key, the same judgement.
@@ -409,7 +428,7 @@ fn after_file(case: &str) -> &str {
 }
 
 /// The module as which pytest imports a test file: the shortest name of the file that is known.
-fn module_of(file: &str, modules: &Modules) -> String {
+pub(crate) fn module_of(file: &str, modules: &Modules) -> String {
     let dotted = file.trim_end_matches(".py").replace('/', ".");
     let starts = dotted.match_indices('.').map(|(at, _)| at + 1).rev().chain([0]);
     let mut names = starts.map(|at| &dotted[at..]);

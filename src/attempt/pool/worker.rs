@@ -188,6 +188,7 @@ impl<'a> Worker<'a> {
             file: task.file.clone(),
             options: self.pool.options.to_vec(),
             trace: task.trace,
+            preload: Vec::new(),
             timeout_ms: milliseconds(limit),
         };
         match runner.ask(&request, limit)? {
@@ -295,6 +296,7 @@ impl<'a> Worker<'a> {
             duration_ms: 0.0,
             trace: None,
             import_attempts: Vec::new(),
+            execution: None,
         };
         for _ in 0..run.repeat {
             self.tell(Event::Attempt {

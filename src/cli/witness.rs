@@ -1,0 +1,177 @@
+//! `gistmill witness`: gold solutions for the instances of a dataset, made by a program and judged by the referee.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::build::{Job, cores};
+use super::score::{check_environment, golden, originals};
+use super::{Arguments, Format};
+use crate::backend::local::Strictness;
+use crate::dataset::Dataset;
+use crate::dataset::witnesses::{self, Witness};
+use crate::error::Result;
+use crate::family::Family;
+use crate::pipeline::prepare::{Preparation, Prepared};
+use crate::record::id::{RepoSlug, sha256_hex};
+use crate::record::instance::Instance;
+use crate::record::witness::{MADE, WitnessColumns};
+use crate::referee::evaluate::{Original, Referee};
+use crate::referee::ground::{Files, Ground};
+use crate::report;
+use crate::store::Lock;
+use crate::store::journal::Journal;
+use crate::terminal;
+use crate::witness::{Maker, Witnessed};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct WitnessArguments {
+    /// The dataset directory, `output/<name>/<version>`
+    dataset: PathBuf,
+    /// Where a repository is, when the dataset does not say: SLUG=<path or URL of git>
+    #[arg(long, value_name = "SLUG=PLACE", value_parser = super::score::parse_place)]
+    source: Vec<(RepoSlug, String)>,
+    /// Give the tests the value of this variable, which the dataset names and does not publish
+    #[arg(long, value_name = "NAME")]
+    variable: Vec<String>,
+    /// Only instances of this repository; may be given several times
+    #[arg(long, value_name = "SLUG", value_parser = super::parse_slug)]
+    only: Vec<RepoSlug>,
+    /// What a run of a candidate may take, in seconds, up to the group's limit of the build
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: u64,
+    /// Instances at the same time; all cores by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// What to do on a machine that does not allow all of the sandbox
+    #[arg(long, value_enum, default_value_t)]
+    isolation: Strictness,
+}
+
+/// One journal row: what came of an instance, by its key.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Kept {
+    key: String,
+    witnessed: Witnessed,
+}
+
+/// Instances whose witnesses are made and judged together.
+const PORTION: usize = 25;
+
+/// Makes witnesses and writes them into the dataset.
+///
+/// # Errors
+/// Usage errors: not a dataset; the machine's; an interruption, after which the same command goes on where it was.
+pub(super) fn run(arguments: &Arguments, asked: &WitnessArguments) -> Result<u8> {
+    let _lock = Lock::take(&asked.dataset)?;
+    let dataset = Dataset::open(&asked.dataset)?;
+    let mut instances = dataset.instances()?;
+    instances.retain(|one| asked.only.is_empty() || asked.only.contains(&one.slug));
+    let slugs: BTreeSet<RepoSlug> = instances.iter().map(|one| one.slug.clone()).collect();
+    let golden = golden(&dataset)?;
+    let places: BTreeMap<RepoSlug, String> = asked.source.iter().cloned().collect();
+    let mut job = Job::of_dataset(arguments, &dataset, &places, &slugs, &asked.variable, asked.isolation)?;
+    job.request.jobs = asked.jobs.map_or_else(cores, usize::from);
+    let mut made: BTreeMap<String, Witness> = BTreeMap::new();
+    for repo in &job.config.repos {
+        let of_repo: Vec<&Instance> = instances.iter().filter(|one| one.slug == repo.slug).collect();
+        let pipeline = job.pipeline();
+        let mut prepared = Preparation { pipeline: &pipeline, repo }.run()?;
+        let limit = Duration::from_secs(asked.timeout);
+        let (case, group) = prepared.lab.timeouts;
+        prepared.lab.timeouts = (case.min(limit), group.min(limit));
+        check_environment(&dataset, &prepared)?;
+        let originals = originals(&of_repo, &golden)?;
+        of_repository(&job, &prepared, &originals, &mut made)?;
+    }
+    witnesses::add(&dataset, &made)?;
+    report::render(&asked.dataset)?;
+    say(arguments, asked, &made);
+    Ok(0)
+}
+
+/// Makes what is not made yet.
+fn of_repository(
+    job: &Job,
+    prepared: &Prepared,
+    originals: &[Original<'_>],
+    made: &mut BTreeMap<String, Witness>,
+) -> Result<()> {
+    let file = Family::Gistify.submission();
+    let ground = Ground::new(&prepared.lab, job.cache(), Files::Data, file)?;
+    let allowed = BTreeSet::new();
+    let referee = Referee { lab: &prepared.lab, ground: &ground, file, allowed: &allowed };
+    let maker = Maker { lab: &prepared.lab, ground: &ground, referee: &referee };
+    let (mut journal, rows) = Journal::open::<Kept>(&prepared.lab.folder.join("witnesses"))?;
+    let known: BTreeMap<String, Witnessed> = rows.into_iter().map(|row| (row.key, row.witnessed)).collect();
+    let keyed: Vec<(String, &Original<'_>)> = originals.iter().map(|one| (maker.key(one), one)).collect();
+    let missing: Vec<&(String, &Original<'_>)> =
+        keyed.iter().filter(|(key, _)| !known.contains_key(key)).collect();
+    let stage = job.progress().stage(&format!("{} witness", prepared.pinned.slug), missing.len() as u64);
+    let mut say = |original: &Original<'_>, witnessed: &Witnessed| {
+        made.insert(original.instance.instance_id.to_string(), published(witnessed));
+    };
+    for part in missing.chunks(PORTION) {
+        let of_part: Vec<&Original<'_>> = part.iter().map(|(_, original)| *original).collect();
+        for ((key, original), witnessed) in part.iter().zip(maker.make(&of_part, &|| stage.step())?) {
+            say(original, &witnessed);
+            journal.append(&Kept { key: key.clone(), witnessed })?;
+        }
+        journal.sync()?;
+    }
+    for (key, original) in &keyed {
+        if let Some(witnessed) = known.get(key) {
+            say(original, witnessed);
+        }
+    }
+    Ok(())
+}
+
+/// What the dataset says of it.
+fn published(witnessed: &Witnessed) -> Witness {
+    match &witnessed.result {
+        Ok(made) => Witness {
+            columns: WitnessColumns {
+                witness: Some(MADE.to_owned()),
+                witness_sha256: Some(sha256_hex(made.text.as_bytes())),
+                witness_lines: Some(made.lines),
+                witness_units: Some(made.units),
+                witness_files: Some(made.files.len() as u64),
+                witness_line_execution: made.line_execution,
+                witness_line_existence: made.line_existence,
+            },
+            text: Some(made.text.clone()),
+            evidence: None,
+        },
+        Err(missing) => Witness {
+            columns: WitnessColumns {
+                witness: Some(missing.cause.as_str().to_owned()),
+                ..WitnessColumns::default()
+            },
+            text: None,
+            evidence: Some(missing.evidence.clone()),
+        },
+    }
+}
+
+fn say(arguments: &Arguments, asked: &WitnessArguments, made: &BTreeMap<String, Witness>) {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for witness in made.values() {
+        *counts.entry(witness.columns.witness.as_deref().unwrap_or_default()).or_default() += 1;
+    }
+    let has = counts.get(MADE).copied().unwrap_or(0);
+    match arguments.format {
+        Format::Json => terminal::json(&json!({
+            "directory": asked.dataset, "instances": made.len(), "made": has, "results": counts,
+        })),
+        Format::Human => {
+            terminal::say(&format!("{has} of {} instances have a witness", made.len()));
+            for (cause, count) in counts.iter().filter(|(cause, _)| **cause != MADE) {
+                terminal::say(&format!("  {cause}: {count}"));
+            }
+            terminal::say(&format!("written to {}", asked.dataset.join(witnesses::FOLDER).display()));
+        }
+    }
+}
