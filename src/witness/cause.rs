@@ -72,7 +72,8 @@ impl NotMade {
 
 /// Why a search ended without a text that agrees. `asked` are modules of the repository that the last texts asked for.
 pub(crate) fn of_search(execution: &Execution, generated: &Generated, asked: &[String]) -> NotMade {
-    let (level, failure) = generated.failures.last().cloned().unwrap_or_default();
+    // The first level's: further ones keep more, and fail by what they keep.
+    let (level, failure) = generated.failures.first().cloned().unwrap_or_default();
     if level == "generator" {
         return NotMade::new(Cause::GeneratorFails, &failure);
     }

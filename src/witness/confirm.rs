@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::referee::evaluate::{Judged, Original, Referee};
 use crate::referee::submissions::Submission;
 use crate::runner::protocol::Generated;
-use crate::score::Ratio;
+use crate::score::{Existence, Finding, Line, Ratio};
 
 /// Judges what was found; what has no witness keeps its cause.
 ///
@@ -65,13 +65,9 @@ fn conclusion(
         let cause = if verdict.behaves == Some(true) { Cause::NotFair } else { Cause::NotConfirmed };
         return Err(NotMade::new(cause, &evidence));
     }
-    if !judged.findings.is_empty() {
-        let found: Vec<String> = judged
-            .findings
-            .iter()
-            .map(|finding| format!("line {}: {:?}: {}", finding.line, finding.kind, finding.evidence))
-            .collect();
-        return Err(NotMade::new(Cause::NotFair, &found.join("\n")));
+    let made_up = made_up_findings(judged);
+    if !made_up.is_empty() {
+        return Err(NotMade::new(Cause::NotFair, &made_up.join("\n")));
     }
     if !again || !under_load {
         let when = if again { "under load" } else { "the second time" };
@@ -88,4 +84,15 @@ fn conclusion(
         level: generated.level.unwrap_or_default(),
         text,
     })
+}
+
+/// Findings on lines that are not the repository's own: what it does itself (start a process, import by name) a witness
+/// may do in the same words.
+fn made_up_findings(judged: &Judged) -> Vec<String> {
+    let is_made_up = |finding: &&Finding| {
+        let covers = |line: &&Line| (line.first..=line.last).contains(&finding.line);
+        judged.submitted_lines().iter().filter(covers).any(|line| line.existence == Existence::Missing)
+    };
+    let found = judged.findings.iter().filter(is_made_up);
+    found.map(|finding| format!("line {}: {:?}: {}", finding.line, finding.kind, finding.evidence)).collect()
 }

@@ -5,7 +5,7 @@ import ast
 from .plan import Planner
 from .planned import every
 from .references import References
-from .source import FUNCTIONS
+from .source import remembered
 
 # More rounds than a chain of names is long.
 _ROUNDS = 200
@@ -64,8 +64,8 @@ class Closure:
 
     @staticmethod
     def _functions(module):
-        for node in ast.walk(module.source.tree):
-            if isinstance(node, FUNCTIONS) and isinstance(module.source.parents[node], (ast.Module, ast.If, ast.Try)):
+        for node in module.source.functions:
+            if isinstance(module.source.parents[node], (ast.Module, ast.If, ast.Try)):
                 yield node
 
     def _close(self):
@@ -105,6 +105,7 @@ def is_fixture(module, function):
     return any("fixture" in text for text in texts)
 
 
+@remembered
 def names_in(node):
     """Names, attributes and texts that a node mentions."""
     found = set()

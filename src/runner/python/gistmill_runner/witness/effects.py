@@ -2,6 +2,8 @@
 
 import ast
 
+from .source import remembered
+
 _HARMLESS = frozenset(
     "isinstance issubclass len hasattr callable type bool any all getattr id str int".split()
 )
@@ -13,6 +15,7 @@ _CHANGES = frozenset(
 _CHANGING = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 
 
+@remembered
 def is_pure(expression):
     """Whether it calls nothing that is not known to be harmless."""
     for node in ast.walk(expression):
@@ -23,6 +26,7 @@ def is_pure(expression):
     return True
 
 
+@remembered
 def has_effect(expression):
     """Whether it calls something that by its name changes, waits for or takes something."""
     for node in ast.walk(expression):
@@ -35,6 +39,7 @@ def has_effect(expression):
     return False
 
 
+@remembered
 def yields(statement):
     """The first `yield` of a function that a statement of it holds; None where there is none."""
     stack = [statement]

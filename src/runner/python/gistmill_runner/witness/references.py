@@ -2,7 +2,7 @@
 
 import ast
 
-from .source import IMPORTS
+from .source import IMPORTS, remembered
 
 # Calls whose text arguments name things by their dotted path, or an attribute of a module.
 _BY_NAME = frozenset(("setattr", "delattr", "patch", "object", "getattr", "hasattr", "import_module", "import_string"))
@@ -37,6 +37,7 @@ class Reference:
         self.parts = parts
 
 
+@remembered
 def chain(node):
     """(name node, attribute nodes outward) of `a.b.c`; None for anything else."""
     attributes = []

@@ -93,8 +93,8 @@ class Rendering:
         """`package.module`, where it stands for the module itself, is the witness."""
         finder = self.closure.finder
         for module in self.closure.program.modules:
-            for node in ast.walk(module.source.tree):
-                parts = chain(node) if isinstance(node, ast.Attribute) else None
+            for node in module.source.attributes:
+                parts = chain(node)
                 alias = self.final.get(("alias", parts[0].id)) if parts else None
                 if alias is None or finder.module_of(module, node) is None:
                     continue

@@ -23,6 +23,8 @@ class Source:
         for line in self.lines:
             self.starts.append(self.starts[-1] + len(line))
         self.parents = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+        self.functions = [node for node in self.parents if isinstance(node, FUNCTIONS)]
+        self.attributes = [node for node in self.parents if isinstance(node, ast.Attribute)]
         self.has_future_annotations = any(
             isinstance(statement, ast.ImportFrom)
             and statement.module == "__future__"
@@ -84,6 +86,20 @@ class Source:
         return node
 
 
+def remembered(function):
+    """A function of one node whose result is kept: nodes do not change."""
+    known = {}
+
+    def of(node):
+        if node not in known:
+            known[node] = function(node)
+        return known[node]
+
+    of.__doc__ = function.__doc__
+    return of
+
+
+@remembered
 def first_line(statement):
     """The first line of a statement, its decorators included."""
     return min([statement.lineno] + [decorator.lineno for decorator in getattr(statement, "decorator_list", ())])
