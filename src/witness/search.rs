@@ -178,7 +178,9 @@ impl<'a> Case<'a> {
         let own = tried.imports.iter().filter(|one| Path::new(&one.file).ends_with(self.searcher.file));
         let own: BTreeSet<&str> =
             own.map(|one| one.module.as_str()).filter(|module| modules.owns(module)).collect();
-        *asked = own.iter().map(|module| (*module).to_owned()).collect();
+        let all = tried.imports.iter().filter(|one| modules.owns(&one.module));
+        let all: BTreeSet<String> = all.map(|one| format!("{} (from {})", one.module, one.file)).collect();
+        *asked = all.into_iter().collect();
         let ground = self.searcher.ground;
         let masks = Masks { modules, files: &ground.sources, test_module: &self.test_module };
         let compared = compare(self.original.golden, &tried.attempt.exit, &tried.attempt.cases, &masks);

@@ -36,9 +36,8 @@ class Closure:
         self.test = test
         self.asked = (list(classes) + [function])[0]
         self.options = options
-        lazy = options.lazy
-        self.lazy = any(one.source.has_future_annotations for one in program.modules) if lazy is None else lazy
-        self.finder = References(program, self.lazy, assigned)
+        self.lazy = any(one.source.has_future_annotations for one in program.modules)
+        self.finder = References(program, self.lazy, assigned, options.places)
         self.planner = Planner(program, self.finder, options, decisions, test)
         self.pinned = set()
         self.needed = self._roots() | set(decisions.extra) | set(aliases)

@@ -35,7 +35,7 @@ class Naming:
                 self.weights["symbol", lines[0].module.name, statement.name] += 3 * sum(1 for _ in every(lines))
 
     def _choose(self):
-        """The meaning that is used most keeps its name."""
+        """A name for every meaning, where several have one name."""
         rivals = defaultdict(list)
         for meaning in self.closure.needed:
             name = own_name(meaning)
@@ -43,11 +43,16 @@ class Naming:
                 rivals[name].append(meaning)
         taken = set(rivals)
         for name, meanings in sorted(rivals.items()):
-            meanings.sort(key=lambda one: (one not in self.closure.pinned, -self.weights[one], one))
+            meanings.sort(key=lambda one: self._rank(one, name, taken))
             self.final[meanings[0]] = name
             for meaning in meanings[1:]:
                 self.final[meaning] = self._other_name(meaning, name, taken)
                 taken.add(self.final[meaning])
+
+    def _rank(self, meaning, name, taken):
+        """Who keeps a name: what pytest looks for, then what goes by no other name, then what is used most."""
+        has_other = any(other != name and other not in taken for other in self.others[meaning])
+        return (meaning not in self.closure.pinned, has_other, -self.weights[meaning], meaning)
 
     def _other_name(self, meaning, name, taken):
         for other in sorted(self.others[meaning]):
@@ -74,7 +79,7 @@ class Naming:
                 imported = bindings and all(one.kind == "from" for one in bindings)
                 if reference.meaning[0] == "symbol" and imported and place[1] not in final:
                     counts[place] += 1
-            elif reference.kind == "chain" and (self.closure.options.aliases or chosen in reference.hidden):
+            elif reference.kind == "chain" and chosen in reference.hidden:
                 self.aliases.add(("alias", reference.node.id))
         often = {}
         for place in sorted(place for place, count in counts.items() if count >= 2):

@@ -8,7 +8,7 @@ import ast
 
 from .effects import has_effect, is_pure, yields
 from .planned import Line, every
-from .source import FUNCTIONS, IMPORTS, bound_names, first_line, is_text
+from .source import FUNCTIONS, IMPORTS, bound_names, first_line, is_text, names_of
 
 # Where a statement stands.
 MODULE, CLASS, FUNCTION = "module", "class", "function"
@@ -45,6 +45,7 @@ class Planner:
         self.wanted = set()
         self.named = set()
         self.units = {}
+        self.named_by_class = set()
         self.plans = {
             ast.ClassDef: self._class,
             ast.If: self._if,
@@ -61,6 +62,7 @@ class Planner:
     def all(self):
         """(order of first execution, lines) of every statement of the modules that is wanted, unordered."""
         self.units = {}
+        self.named_by_class = set()
         found = []
         for module in self.program.modules:
             for statement in module.source.tree.body:
@@ -231,7 +233,7 @@ class Planner:
 
     def _keeps_uncalled(self, module, method):
         """Whether a method stays that was not called."""
-        is_kept = self._is_kept(module, method)
+        is_kept = self._is_kept(module, method) or unit_of(module, method) in self.named_by_class
         if not is_kept and module is self.test and method.name.startswith("test"):
             return False
         is_special = method.name.startswith("__") and method.name.endswith("__")
@@ -251,12 +253,31 @@ class Planner:
     def _class(self, module, statement, place):
         if not module.ran(statement) or (place == MODULE and not self._is_wanted(module, statement.name)):
             return []
-        suite = self._suite(module, statement.body, CLASS)
+        suite = self._class_suite(module, statement)
         if not suite and is_text(statement.body[0]):
             suite = [self._whole(module, statement.body[0], "text")]
         nodes = statement.bases + [keyword.value for keyword in statement.keywords]
         header = self._header(module, statement, statement.body[0], "class", nodes, suite)
         return self._decorators(module, statement) + [header]
+
+    def _class_suite(self, module, statement):
+        """The suite of a class, with the methods that its other statements name while it is defined."""
+        scope, before = module.scopes.of_class[statement], None
+        while True:
+            suite = self._suite(module, statement.body, CLASS)
+            used = {
+                node.id
+                for line in suite
+                for top in line.nodes
+                for node in names_of(top)
+                if module.scopes.of.get(node) is scope and isinstance(node.ctx, (ast.Load, ast.Del))
+            }
+            if used == before:
+                return suite
+            before = used
+            for method in statement.body:
+                if isinstance(method, FUNCTIONS) and method.name in used and module.ran(method):
+                    self.named_by_class.add(unit_of(module, method))
 
     # Compound statements.
 
@@ -277,7 +298,7 @@ class Planner:
         other = self._suite(module, statement.orelse, place) if else_ran else []
         if place == MODULE and not body and not other:
             return []
-        if not body_ran and not (self.options.branches and else_ran) and not self._keeps_guard(module, statement, statement.test):
+        if not body_ran and not self._keeps_guard(module, statement, statement.test):
             return other
         if body_ran and not body and not other and is_pure(statement.test):
             return []
@@ -337,9 +358,7 @@ class Planner:
         if place == MODULE and not body and not other and not any(suite for _, suite in handlers):
             return []
         if not handlers and not final:
-            if not self.options.branches or not statement.handlers:
-                return body + other
-            handlers = [(handler, []) for handler in statement.handlers]
+            return body + other
         if other and not handlers:
             body, other = body + other, []
         lines = [Line(module, "try", statement, text="try:", suite=body)]

@@ -39,9 +39,7 @@ def every(lines):
 #   texts        docstrings
 #   annotations  annotations without a value in classes
 #   effects      all statements of a module that ran for their effect
-#   aliases      module prefixes, under names for the witness itself
-#   lazy         `from __future__ import annotations`: None where a module of the group has it
-#   branches     branches and `try` as they were, where only one side ran
-Options = namedtuple("Options", "stubs guards texts annotations effects aliases lazy branches")
-LEAST = Options(0, False, False, False, False, False, None, False)
-MOST = Options(2, True, True, True, False, False, None, False)
+#   places       `__file__` is where the code was
+Options = namedtuple("Options", "stubs guards texts annotations effects places")
+LEAST = Options(0, False, False, False, False, False)
+MOST = Options(2, True, True, True, True, False)

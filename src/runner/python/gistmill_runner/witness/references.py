@@ -8,6 +8,10 @@ from .source import IMPORTS, remembered
 _BY_NAME = frozenset(("setattr", "delattr", "patch", "object", "getattr", "hasattr", "import_module", "import_string"))
 
 
+# What a place is made with.
+PATHS = ("external", "import", "os", "os")
+
+
 class Everything:
     """A set of all names."""
 
@@ -18,7 +22,7 @@ class Everything:
 class Reference:
     """One reference.
 
-    `kind` is "name" (a name), "chain" (`package.module.name`, of which `span` covers all), "module" (a module as a value),
+    `kind` is "place" (`__file__`), "name" (a name), "chain" (`package.module.name`, of which `span` covers all), "module" (a module as a value),
     "dotted" (a text with a dotted path; `parts` has the text and what follows the name in it), or "attribute" (a text that
     names an attribute of a module).
     `hidden` are the names that scopes around it hide. A `weak` one is not evaluated: it stands in an annotation.
@@ -48,10 +52,14 @@ def chain(node):
 
 
 class References:
-    """Finds references, given what names mean; `lazy` says that annotations are not evaluated."""
+    """Finds references, given what names mean.
 
-    def __init__(self, program, lazy, assigned):
+    `lazy` says that annotations are not evaluated, `places` that `__file__` is a reference.
+    """
+
+    def __init__(self, program, lazy, assigned, places=False):
         self.program = program
+        self.places = places
         self.lazy = lazy
         self.assigned = frozenset(assigned)
         self._known = {}
@@ -121,6 +129,10 @@ class References:
             found.append(Reference(meaning[1], module, node, None, hidden, "name"))
         elif meaning[0] in ("symbol", "external"):
             found.append(Reference(meaning, module, node, module.source.span(node), hidden, "name"))
+        elif meaning == ("builtin", "__file__") and self.places and node.lineno not in module.protected:
+            if "/" in module.source.path:
+                span = module.source.span(node)
+                found.append(Reference(PATHS, module, node, span, hidden, "place"))
 
     def meaning(self, module, node):
         """(what a name node means, names that scopes hide from it); None for a local name."""

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections import defaultdict
 
 from .planned import every
-from .references import chain
+from .references import PATHS, chain
 from .source import DEFINITIONS
 
 INDENT = "    "
@@ -41,6 +41,10 @@ class Rendering:
         """What stands above all: annotations as text, and names for the witness itself."""
         if self.closure.lazy:
             yield "from __future__ import annotations"
+        if any(one.kind == "place" for one in self.closure.references):
+            self.imported.add(PATHS)
+            name = self.final[PATHS]
+            yield "import os" if name == "os" else "import os as %s" % name
         aliases = sorted(self.final[one] for one in self.closure.needed if one[0] == "alias")
         if aliases:
             self.imported.add(("external", "import", "sys", "sys"))
@@ -79,10 +83,13 @@ class Rendering:
     def _edited(self, reference, chosen):
         name = getattr(reference.node, "id", None)
         if reference.kind == "chain":
-            if self.closure.options.aliases or chosen in reference.hidden:
+            if chosen in reference.hidden:
                 alias = self.final.get(("alias", name))
                 return None if alias is None else "%s.%s" % (alias, chosen)
             return chosen
+        if reference.kind == "place":
+            parts = ", ".join('"%s"' % part for part in reference.module.source.path.split("/"))
+            return "{0}.path.join({0}.path.dirname(__file__), {1})".format(chosen, parts)
         if reference.kind == "dotted":
             start, end = reference.span
             whole, rest = reference.parts

@@ -28,11 +28,14 @@ class Scope:
 
 
 class Scopes:
-    """The scopes of a syntax tree: `of` names them by name node; `annotations` holds the nodes inside annotations."""
+    """The scopes of a syntax tree: `of` names them by name node, `of_class` by class; `annotations` holds the nodes
+    inside annotations.
+    """
 
     def __init__(self, tree):
         self.of = {}
         self.annotations = set()
+        self.of_class = {}
         self.module = Scope("module", None)
         self._body(tree.body, self.module)
         self._nodes = defaultdict(list)
@@ -106,7 +109,8 @@ class Scopes:
         elif isinstance(node, ast.ClassDef):
             for part in node.decorator_list + node.bases + [keyword.value for keyword in node.keywords]:
                 self._visit(part, scope)
-            self._body(node.body, Scope("class", scope))
+            inner = self.of_class[node] = Scope("class", scope)
+            self._body(node.body, inner)
         elif isinstance(node, _COMPREHENSIONS):
             self._comprehension(node, scope)
         elif isinstance(node, ast.AnnAssign):

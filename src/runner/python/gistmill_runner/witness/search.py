@@ -4,31 +4,28 @@ A search is a generator: it yields a text, is sent the `Trial` of it, and return
 is counted in trials, never in seconds: the same trials, the same text.
 """
 
+import ast
+
 from .closure import Closure, Decisions
 from .naming import Naming
 from .narrowing import narrow, widen
 from .planned import LEAST, MOST
 from .repair import missing_attributes, missing_names, repaired
 from .rendering import Rendering
-from .source import bound_names
+from .source import FUNCTIONS, bound_names, names_of
 
 # Trials that all of a search may take.
 TRIALS = 60
 _REPAIRS = 8
 # Trials for parts that may be superfluous, by their kinds.
-_PRUNED = ((("stub",), 6), (("effect", "text", "annotation"), 3), (("guard",), 4), (("attribute",), 1))
+_PRUNED = ((("stub",), 6), (("effect", "text", "annotation"), 3), (("guard",), 4), (("attribute",), 4))
 _LEVELS = (
     ("least", LEAST),
     ("stubs", LEAST._replace(stubs=1, guards=True)),
     ("most", MOST),
-    ("effects", MOST._replace(effects=True)),
-    ("branches", MOST._replace(branches=True)),
-    ("aliases", MOST._replace(aliases=True)),
-    ("eager", MOST._replace(lazy=False)),
 )
 _RELAXED = (
-    ("texts", False), ("effects", False), ("annotations", False), ("guards", False), ("stubs", 0), ("stubs", 1),
-    ("branches", False), ("aliases", False),
+    ("places", False), ("texts", False), ("effects", False), ("annotations", False), ("guards", False), ("stubs", 0), ("stubs", 1),
 )  # fmt: skip
 
 
@@ -47,19 +44,24 @@ class Exhausted(Exception):
 
 
 class Search:
-    """Looks for a witness. After `run`, `text` is the last that passed (None for none) and `failures` how levels failed."""
+    """Looks for a witness. After `run`, `text` is the last that passed (None for none) and `failures` how levels failed.
 
-    def __init__(self, program, test, classes, function, submission):
+    With `places`, code that reads files of the tree beside itself looks for them where they are.
+    """
+
+    def __init__(self, program, test, classes, function, submission, places=False):
         self.program = program
         self.test = test
         self.classes = classes
         self.function = function
         self.submission = submission
         self.decisions = Decisions()
+        self.places = places
         self.options = LEAST
         self.text = None
         self.level = None
         self.trials = 0
+        self.seen = {}
         self.failures = []
 
     def run(self):
@@ -99,10 +101,12 @@ class Search:
             line = getattr(error, "lineno", None) or 1
             shown = text.split("\n")[line - 1 : line]
             return Trial(False, "the generated text cannot be parsed: %s: %s" % (error, "".join(shown)))
-        if self.trials >= TRIALS:
-            raise Exhausted
-        self.trials += 1
-        return (yield text)
+        if text not in self.seen:
+            if self.trials >= TRIALS:
+                raise Exhausted
+            self.trials += 1
+            self.seen[text] = yield text
+        return self.seen[text]
 
     def _passing(self, options):
         """Tries, and repairs what the message names, until it passes; the trial that passed, or None."""
@@ -121,6 +125,7 @@ class Search:
 
     def _pass(self):
         for level, options in _LEVELS:
+            options = options._replace(places=self.places)
             trial = yield from self._passing(options)
             if trial is not None:
                 self.level, self.options = level, options
@@ -168,8 +173,11 @@ class Search:
             wanted = [unit for unit in sorted(units) if units[unit].kind in kinds and unit not in self.decisions.dropped]
             if "guard" in kinds and not self.options.guards:
                 continue
+            if "stub" in kinds:
+                # Other stubs are there because what ran names them.
+                wanted = [unit for unit in wanted if units[unit].owner and unit not in self.closure.planner.named_by_class]
             if "attribute" in kinds:
-                wanted = [unit for unit in wanted if not self._is_named(unit)]
+                wanted = [unit for unit in wanted if self._is_idle(unit)]
             yield from self._prune_units(wanted, units, most)
 
     def _prune_units(self, wanted, units, most):
@@ -199,13 +207,23 @@ class Search:
         exact = {unit for unit in part if (units[unit].owner, units[unit].name) in attributes}
         return exact or {unit for unit in part if units[unit].name in names}
 
-    def _is_named(self, unit):
-        """Whether kept code names what a class attribute binds."""
+    def _is_idle(self, unit):
+        """Whether kept code names nothing that a class attribute binds, or it stands for a function that never started."""
         module = self.program.by_name[unit[0]]
-        for node in module.source.parents:
-            if hasattr(node, "lineno") and (node.lineno, node.col_offset) == unit[1:]:
-                names = bound_names(node)
-                if names:
-                    special = any(name.startswith("__") and name.endswith("__") for name in names)
-                    return special or any(name in self.closure.planner.named for name in names)
-        return True
+        statement = module.source.statements[unit[1:]]
+        names = bound_names(statement)
+        if any(self._is_stub(module, node) for node in names_of(statement)):
+            return True
+        special = any(name.startswith("__") and name.endswith("__") for name in names)
+        return bool(names) and not special and not any(name in self.closure.planner.named for name in names)
+
+    def _is_stub(self, module, node):
+        """Whether a name node of a class attribute stands for a function that never started."""
+        if not isinstance(node.ctx, ast.Load):
+            return False
+        scope = module.scopes.of.get(node)
+        binders = scope.binders[node.id] if scope is not None and node.id in scope.bound else ()
+        meaning, _ = self.closure.finder.meaning(module, node) or (("local",), None)
+        functions = [one for one in binders if isinstance(one, FUNCTIONS)] or self.program.defines_function(meaning)
+        owner = module if binders else self.program.by_name.get(meaning[1]) if len(meaning) > 1 else None
+        return bool(functions) and owner is not None and not any(owner.did_start(one) for one in functions)

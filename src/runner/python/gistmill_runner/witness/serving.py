@@ -48,7 +48,7 @@ class Generator:
         if asked is not None:
             test.protect(asked)
             program.refresh()
-        self.search = Search(program, test, request["classes"], request["function"], request["submission"][: -len(".py")])
+        self.search = Search(program, test, request["classes"], request["function"], request["submission"][: -len(".py")], bool(request["execution"]["opened"]))
         self.steps = self.search.run()
         return next(self.steps)
 

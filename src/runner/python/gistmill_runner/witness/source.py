@@ -23,6 +23,9 @@ class Source:
         for line in self.lines:
             self.starts.append(self.starts[-1] + len(line))
         self.parents = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+        self.statements = {
+            (node.lineno, node.col_offset): node for node in self.parents if isinstance(node, ast.stmt)
+        }
         self.functions = [node for node in self.parents if isinstance(node, FUNCTIONS)]
         self.attributes = [node for node in self.parents if isinstance(node, ast.Attribute)]
         self.has_future_annotations = any(
@@ -108,6 +111,12 @@ def first_line(statement):
 def is_text(statement):
     """Whether a statement is nothing but a text, such as a docstring."""
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, str)
+
+
+@remembered
+def names_of(node):
+    """The name nodes in a node."""
+    return [one for one in ast.walk(node) if isinstance(one, ast.Name)]
 
 
 def stored_names(target):
