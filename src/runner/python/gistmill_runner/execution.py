@@ -10,6 +10,8 @@ import threading
 from itertools import count
 
 _realpath = os.path.realpath
+# What pytest itself reads, beside its cache in a hidden folder.
+_CONFIGURATION = frozenset("pytest.ini .pytest.ini pytest.toml .pytest.toml pyproject.toml tox.ini setup.cfg".split())
 # How much of what a group opens and starts is kept.
 _MOST = 100
 
@@ -61,8 +63,10 @@ class Execution:
                     path = os.path.abspath(name)
                 except OSError:
                     return
-                if path.startswith(self.root) and not path.startswith(self.prefix):
-                    self.opened[path[len(self.root) :]] = None
+                inside = path.startswith(self.root) and not path.startswith(self.prefix)
+                file = path[len(self.root) :]
+                if inside and file not in _CONFIGURATION and not any(part.startswith(".") for part in file.split("/")[:-1]):
+                    self.opened[file] = None
         elif event == "subprocess.Popen" and len(self.spawned) < _MOST:
             self.spawned.append(str(arguments[0]))
 

@@ -26,10 +26,10 @@ def observation(done):
     return [(case["outcome"], case["stdout"]) for case in done["cases"]]
 
 
-def make(start, files, file, function, classes=()):
-    """The witness of a group."""
+def make(start, files, file, function, classes=(), data=()):
+    """The witness of a group; `data` are files that stay where it is tried."""
     execution, expected = executed(start, files, file, function)
-    generator, trials = start(files), start({SUBMISSION: ""})
+    generator, trials = start(files), start({SUBMISSION: "", **dict(data)})
     assert generator.ask("open_generator")["type"] == "generator_ready"
     ready = trials.ask("open_directory", file=SUBMISSION, options=[], trace="lines", preload=execution["others"])
     assert ready["type"] == "directory_ready"

@@ -150,8 +150,11 @@ class Rendering:
         texts += [(text, line) for text in write(line, depth)]
         if line.suite is None:
             return
-        before = len(texts)
+        before, last = len(texts), None
         for inner in line.suite:
+            if line.kind == "class" and last is not None and starts_definition(inner, last):
+                texts.append(("", None))
+            last = inner
             self._write(inner, depth + 1, texts)
         if not any(text for text, _ in texts[before:]):
             texts.append((INDENT * (depth + 1) + "pass", line))
@@ -223,3 +226,10 @@ class Rendering:
             texts.append(part)
         texts[0] = INDENT * depth + texts[0]
         return texts
+
+
+def starts_definition(line, before):
+    """Whether a line of a class begins a definition, decorators included, after another line of it."""
+    return line.kind in ("decorator", "function", "class") and not (
+        before.kind == "decorator" and before.statement is line.statement
+    )
