@@ -58,7 +58,7 @@ class Execution:
     def _audit(self, event, arguments):
         if event == "open" and isinstance(arguments[0], (str, bytes)):
             name = os.fsdecode(arguments[0])
-            if len(self.opened) < _MOST and not name.endswith((".py", ".pyc")):
+            if len(self.opened) < _MOST and not name.endswith(".py") and "__pycache__" not in name:
                 try:
                     path = os.path.abspath(name)
                 except OSError:

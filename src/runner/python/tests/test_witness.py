@@ -139,6 +139,19 @@ def test_a_module_that_is_used_as_a_value_is_the_witness_itself(start):
     assert "a = sys.modules[__name__]\n" in text and "assert get() == 2" in text
 
 
+def test_a_module_that_is_reached_through_its_package_keeps_its_path(start):
+    files = {
+        "pkg/__init__.py": "from ._impl import get\n",
+        "pkg/_impl.py": "VALUE = 1\ndef get():\n    return VALUE\n",
+        "test_it.py": (
+            "import pkg\ndef test_it(monkeypatch):\n    monkeypatch.setattr(pkg._impl, 'VALUE', 2)\n    assert pkg.get() == 2\n"
+        ),
+    }
+    text = witness(start, files)
+    assert "pkg = sys.modules[__name__]\n" in text and "_impl = sys.modules[__name__]\n" in text
+    assert "monkeypatch.setattr(pkg._impl, 'VALUE', 2)" in text
+
+
 def test_fixtures_of_conftests_come_along_and_others_do_not(start):
     files = {
         "conftest.py": "import pytest\n@pytest.fixture\ndef one():\n    return 1\n@pytest.fixture\ndef two():\n    return 2\n",

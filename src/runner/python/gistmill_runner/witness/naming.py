@@ -28,7 +28,7 @@ class Naming:
             if reference.kind in ("name", "chain"):
                 self.weights[reference.meaning] += 1
                 if reference.kind == "name":
-                    self.others[reference.meaning].add(reference.node.id)
+                    self.others[reference.meaning].add(reference.name)
         for _, lines in self.closure.tops:
             statement = lines[0].statement
             if isinstance(statement, DEFINITIONS):
@@ -70,9 +70,9 @@ class Naming:
         for reference in self.closure.references:
             if reference.weak or reference.span is None:
                 continue
-            place = (reference.module.name, getattr(reference.node, "id", None))
+            place = (reference.module.name, reference.name)
             chosen = self.final.get(reference.meaning)
-            if reference.kind == "name" and chosen not in (None, reference.node.id):
+            if reference.kind == "name" and chosen not in (None, reference.name):
                 bindings = program.bindings[place[0]].get(place[1], ())
                 if chosen in reference.hidden and bindings:
                     hidden.add(place)
@@ -80,7 +80,7 @@ class Naming:
                 if reference.meaning[0] == "symbol" and imported and place[1] not in final:
                     counts[place] += 1
             elif reference.kind == "chain" and chosen in reference.hidden:
-                self.aliases.add(("alias", reference.node.id))
+                self.aliases.add(("alias", reference.name))
         often = {}
         for place in sorted(place for place, count in counts.items() if count >= 2):
             often.setdefault(place[1], place)

@@ -40,6 +40,11 @@ class Reference:
         self.weak = False
         self.parts = parts
 
+    @property
+    def name(self):
+        """The name that stands in the source."""
+        return getattr(self.node, "id", None) or getattr(self.node, "attr", None)
+
 
 @remembered
 def chain(node):
@@ -105,11 +110,12 @@ class References:
         if meaning is None or meaning[0] != "module":
             return False
         root, attributes = parts
-        current, used, last = meaning[1], None, None
+        current, used, last, modules = meaning[1], None, None, []
         for attribute in attributes:
             following = self.resolve(current, attribute.attr)
             if following[0] == "module":
                 current = following[1]
+                modules.append(attribute)
                 continue
             used, last = following, attribute
             break
@@ -118,7 +124,12 @@ class References:
             span = (module.source.span(root)[0], module.source.span(last)[1])
             found.append(Reference(used, module, root, span, Everything() if stores else hidden, "chain"))
         else:
+            # The text stays: the witness goes by the name of each of these modules.
             found.append(Reference(("alias", root.id), module, root, module.source.span(root), hidden, "module"))
+            for attribute in modules:
+                end = module.source.span(attribute)[1]
+                span = (end - len(attribute.attr), end)
+                found.append(Reference(("alias", attribute.attr), module, attribute, span, frozenset(), "module"))
         return True
 
     def _name(self, module, node, found):

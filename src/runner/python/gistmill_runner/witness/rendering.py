@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections import defaultdict
 
 from .planned import every
-from .references import PATHS, chain
+from .references import PATHS
 from .source import DEFINITIONS
 
 INDENT = "    "
@@ -64,8 +64,6 @@ class Rendering:
             text = self._edited(reference, chosen)
             if text is not None and self._is_at(reference):
                 edits[reference.module.name][reference.span] = text
-        if any(one[0] == "alias" for one in self.closure.needed):
-            self._edit_submodules(edits)
         for _, lines in self.closure.tops:
             self._edit_definition(lines[-1], edits)
         for name, module in ((one.name, one) for one in self.closure.program.modules):
@@ -78,10 +76,10 @@ class Rendering:
         if reference.kind == "dotted":
             return True
         start = reference.span[0]
-        return reference.module.source.text.startswith(reference.node.id, start)
+        return reference.module.source.text.startswith(reference.name, start)
 
     def _edited(self, reference, chosen):
-        name = getattr(reference.node, "id", None)
+        name = reference.name
         if reference.kind == "chain":
             if chosen in reference.hidden:
                 alias = self.final.get(("alias", name))
@@ -95,23 +93,6 @@ class Rendering:
             whole, rest = reference.parts
             return reference.module.source.text[start:end].replace(whole, ".".join([self.own_name, chosen] + rest))
         return chosen if chosen != name else None
-
-    def _edit_submodules(self, edits):
-        """`package.module`, where it stands for the module itself, is the witness."""
-        finder = self.closure.finder
-        for module in self.closure.program.modules:
-            for node in module.source.attributes:
-                parts = chain(node)
-                alias = self.final.get(("alias", parts[0].id)) if parts else None
-                if alias is None or finder.module_of(module, node) is None:
-                    continue
-                parent = module.source.parents.get(node)
-                owner = finder.module_of(module, node)
-                if isinstance(parent, ast.Attribute):
-                    kind = finder.resolve(owner, parent.attr)[0]
-                    if kind in ("module", "symbol", "external"):
-                        continue
-                edits[module.name][module.source.span(node)] = alias
 
     def _edit_definition(self, line, edits):
         """A definition that has another name in the witness."""

@@ -59,6 +59,7 @@ class Search:
         self.places = places
         self.options = LEAST
         self.text = None
+        self.files = []
         self.level = None
         self.trials = 0
         self.seen = {}
@@ -94,6 +95,11 @@ class Search:
         self.rendering = Rendering(self.closure, naming, self.submission)
         return self.rendering.text
 
+    def _accept(self, text):
+        """A text passed that was just made."""
+        self.text = text
+        self.files = sorted({line.module.source.path for line in self.rendering.lines if line is not None})
+
     def _try(self, text):
         try:
             compile(text, "witness", "exec", dont_inherit=True)
@@ -114,7 +120,7 @@ class Search:
             text = self._make(options=options)
             trial = yield from self._try(text)
             if trial.agrees:
-                self.text = text
+                self._accept(text)
                 return trial
             self.failure = trial.failure
             decisions = repaired(self.decisions, trial.failure, self.closure)
@@ -143,7 +149,8 @@ class Search:
             options = self.options._replace(**{name: value})
             text = self._make(options=options)
             if text == self.text or (yield from self._try(text)).agrees:
-                self.options, self.text = options, text
+                self.options = options
+                self._accept(text)
 
     def _narrow(self, times):
         """Made again from what the witness itself ran."""
@@ -152,17 +159,20 @@ class Search:
             trial = yield from self._try(text)
             if not trial.agrees:
                 return
-            self.text, rendering, decisions = text, self.rendering, self.decisions
-            undo = narrow(self.closure, rendering, trial.lines, {line for line, _ in trial.started})
+            self._accept(text)
+            decisions = self.decisions
+            undo = narrow(self.closure, self.rendering, trial.lines, {line for line, _ in trial.started})
             if undo is None:
                 return
             self.program.refresh()
             if self._make() == text:
+                self._accept(text)
                 return
             if (yield from self._passing(self.options)) is None:
                 widen(undo)
                 self.program.refresh()
-                self.decisions, self.text = decisions, text
+                self.decisions = decisions
+                self._accept(self._make())
                 return
 
     def _prune(self):
@@ -191,7 +201,8 @@ class Search:
             text = self._make(decisions)
             trial = yield from self._try(text)
             if trial.agrees:
-                self.decisions, self.text = decisions, text
+                self.decisions = decisions
+                self._accept(text)
                 continue
             excluded -= 1
             missed = self._missed(part, units, trial.failure) if excluded >= 0 else ()

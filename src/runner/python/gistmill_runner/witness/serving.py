@@ -68,7 +68,6 @@ class Generator:
 
     def _end(self, identifier, text):
         search, self.search, self.steps = self.search, None, None
-        lines = search.rendering.lines if text is not None and search.rendering.text == text else ()
         self.server.channel.send(
             identifier,
             "generated",
@@ -76,7 +75,7 @@ class Generator:
             level=search.level,
             trials=search.trials,
             failures=[list(one) for one in search.failures],
-            files=sorted({line.module.source.path for line in lines if line is not None}),
+            files=search.files,
             twins=twins(search.closure),
         )
         gc.collect()

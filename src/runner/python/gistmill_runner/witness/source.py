@@ -27,7 +27,6 @@ class Source:
             (node.lineno, node.col_offset): node for node in self.parents if isinstance(node, ast.stmt)
         }
         self.functions = [node for node in self.parents if isinstance(node, FUNCTIONS)]
-        self.attributes = [node for node in self.parents if isinstance(node, ast.Attribute)]
         self.has_future_annotations = any(
             isinstance(statement, ast.ImportFrom)
             and statement.module == "__future__"
