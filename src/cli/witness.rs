@@ -11,20 +11,17 @@ use super::score::{check_environment, golden, originals};
 use super::{Arguments, Format};
 use crate::backend::local::Strictness;
 use crate::dataset::Dataset;
-use crate::dataset::witnesses::{self, Witness};
+use crate::dataset::witnesses;
 use crate::error::Result;
 use crate::family::Family;
-use crate::pipeline::prepare::{Preparation, Prepared};
-use crate::record::id::{RepoSlug, sha256_hex};
+use crate::pipeline::prepare::Preparation;
+use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::instance::Instance;
-use crate::record::witness::{MADE, WitnessColumns};
-use crate::referee::evaluate::{Original, Referee};
-use crate::referee::ground::{Files, Ground};
+use crate::record::witness::{MADE, Witness};
 use crate::report;
 use crate::store::Lock;
-use crate::store::journal::Journal;
 use crate::terminal;
-use crate::witness::{Maker, Witnessed};
+use crate::witness::kept;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct WitnessArguments {
@@ -50,16 +47,6 @@ pub(super) struct WitnessArguments {
     isolation: Strictness,
 }
 
-/// One journal row: what came of an instance, by its key.
-#[derive(serde::Serialize, serde::Deserialize)]
-struct Kept {
-    key: String,
-    witnessed: Witnessed,
-}
-
-/// Instances whose witnesses are made and judged together.
-const PORTION: usize = 25;
-
 /// Makes witnesses and writes them into the dataset.
 ///
 /// # Errors
@@ -74,7 +61,8 @@ pub(super) fn run(arguments: &Arguments, asked: &WitnessArguments) -> Result<u8>
     let places: BTreeMap<RepoSlug, String> = asked.source.iter().cloned().collect();
     let mut job = Job::of_dataset(arguments, &dataset, &places, &slugs, &asked.variable, asked.isolation)?;
     job.request.jobs = asked.jobs.map_or_else(cores, usize::from);
-    let mut made: BTreeMap<String, Witness> = BTreeMap::new();
+    let file = Family::Gistify.submission();
+    let mut made: BTreeMap<InstanceId, Witness> = BTreeMap::new();
     for repo in &job.config.repos {
         let of_repo: Vec<&Instance> = instances.iter().filter(|one| one.slug == repo.slug).collect();
         let pipeline = job.pipeline();
@@ -84,7 +72,11 @@ pub(super) fn run(arguments: &Arguments, asked: &WitnessArguments) -> Result<u8>
         prepared.lab.timeouts = (case.min(limit), group.min(limit));
         check_environment(&dataset, &prepared)?;
         let originals = originals(&of_repo, &golden)?;
-        of_repository(&job, &prepared, &originals, &mut made)?;
+        let title = format!("{} witness", repo.slug);
+        made.extend(kept::of_repository(&prepared.lab, job.cache(), file, &originals, |missing| {
+            let stage = job.progress().stage(&title, missing);
+            move || stage.step()
+        })?);
     }
     witnesses::add(&dataset, &made)?;
     report::render(&asked.dataset)?;
@@ -92,71 +84,7 @@ pub(super) fn run(arguments: &Arguments, asked: &WitnessArguments) -> Result<u8>
     Ok(0)
 }
 
-/// Makes what is not made yet.
-fn of_repository(
-    job: &Job,
-    prepared: &Prepared,
-    originals: &[Original<'_>],
-    made: &mut BTreeMap<String, Witness>,
-) -> Result<()> {
-    let file = Family::Gistify.submission();
-    let ground = Ground::new(&prepared.lab, job.cache(), Files::Data, file)?;
-    let allowed = BTreeSet::new();
-    let referee = Referee { lab: &prepared.lab, ground: &ground, file, allowed: &allowed };
-    let maker = Maker { lab: &prepared.lab, ground: &ground, referee: &referee };
-    let (mut journal, rows) = Journal::open::<Kept>(&prepared.lab.folder.join("witnesses"))?;
-    let known: BTreeMap<String, Witnessed> = rows.into_iter().map(|row| (row.key, row.witnessed)).collect();
-    let keyed: Vec<(String, &Original<'_>)> = originals.iter().map(|one| (maker.key(one), one)).collect();
-    let missing: Vec<&(String, &Original<'_>)> =
-        keyed.iter().filter(|(key, _)| !known.contains_key(key)).collect();
-    let stage = job.progress().stage(&format!("{} witness", prepared.pinned.slug), missing.len() as u64);
-    let mut say = |original: &Original<'_>, witnessed: &Witnessed| {
-        made.insert(original.instance.instance_id.to_string(), published(witnessed));
-    };
-    for part in missing.chunks(PORTION) {
-        let of_part: Vec<&Original<'_>> = part.iter().map(|(_, original)| *original).collect();
-        for ((key, original), witnessed) in part.iter().zip(maker.make(&of_part, &|| stage.step())?) {
-            say(original, &witnessed);
-            journal.append(&Kept { key: key.clone(), witnessed })?;
-        }
-        journal.sync()?;
-    }
-    for (key, original) in &keyed {
-        if let Some(witnessed) = known.get(key) {
-            say(original, witnessed);
-        }
-    }
-    Ok(())
-}
-
-/// What the dataset says of it.
-fn published(witnessed: &Witnessed) -> Witness {
-    match &witnessed.result {
-        Ok(made) => Witness {
-            columns: WitnessColumns {
-                witness: Some(MADE.to_owned()),
-                witness_sha256: Some(sha256_hex(made.text.as_bytes())),
-                witness_lines: Some(made.lines),
-                witness_units: Some(made.units),
-                witness_files: Some(made.files.len() as u64),
-                witness_line_execution: made.line_execution,
-                witness_line_existence: made.line_existence,
-            },
-            text: Some(made.text.clone()),
-            evidence: None,
-        },
-        Err(missing) => Witness {
-            columns: WitnessColumns {
-                witness: Some(missing.cause.as_str().to_owned()),
-                ..WitnessColumns::default()
-            },
-            text: None,
-            evidence: Some(missing.evidence.clone()),
-        },
-    }
-}
-
-fn say(arguments: &Arguments, asked: &WitnessArguments, made: &BTreeMap<String, Witness>) {
+fn say(arguments: &Arguments, asked: &WitnessArguments, made: &BTreeMap<InstanceId, Witness>) {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for witness in made.values() {
         *counts.entry(witness.columns.witness.as_deref().unwrap_or_default()).or_default() += 1;

@@ -14,8 +14,9 @@ use super::write::{json_lines, table, text};
 use super::{Dataset, manifest, schema, subsets};
 use crate::beneath::{Folder, Kind};
 use crate::error::{Error, Result};
+use crate::record::id::InstanceId;
 use crate::record::instance::Instance;
-use crate::record::witness::WitnessColumns;
+use crate::record::witness::Witness;
 
 /// The folder of a dataset that holds them.
 pub const FOLDER: &str = "witnesses";
@@ -23,16 +24,6 @@ pub const FOLDER: &str = "witnesses";
 const CAUSES: &str = "causes.jsonl";
 /// Largest file of a dataset that is taken over, in bytes.
 const LARGEST: u64 = 16 << 30;
-
-/// What is said of one instance.
-#[derive(Debug, Clone)]
-pub struct Witness {
-    pub columns: WitnessColumns,
-    /// The file; none where there is none.
-    pub text: Option<String>,
-    /// Why there is none.
-    pub evidence: Option<String>,
-}
 
 /// A row of the causes.
 #[derive(Serialize)]
@@ -48,10 +39,10 @@ struct Cause<'a> {
 ///
 /// # Errors
 /// IO errors with the path; the dataset is then as it was.
-pub fn add(dataset: &Dataset, witnesses: &BTreeMap<String, Witness>) -> Result<()> {
+pub fn add(dataset: &Dataset, witnesses: &BTreeMap<InstanceId, Witness>) -> Result<()> {
     let mut instances = dataset.instances()?;
     for instance in &mut instances {
-        if let Some(witness) = witnesses.get(instance.instance_id.as_str()) {
+        if let Some(witness) = witnesses.get(&instance.instance_id) {
             instance.witness = witness.columns.clone();
         }
     }
@@ -94,7 +85,7 @@ fn instance_tables(dataset: &Dataset, folder: &Path, instances: &[Instance]) -> 
 }
 
 /// The files of the witnesses, and the causes.
-fn files(folder: &Path, witnesses: &BTreeMap<String, Witness>) -> Result<()> {
+pub(super) fn files(folder: &Path, witnesses: &BTreeMap<InstanceId, Witness>) -> Result<()> {
     let place = folder.join(FOLDER);
     fs_err::create_dir_all(&place)?;
     let causes = place.join(CAUSES);
@@ -105,7 +96,7 @@ fn files(folder: &Path, witnesses: &BTreeMap<String, Witness>) -> Result<()> {
                 Error::usage(format!("{} is not what gistmill wrote", causes.display())).with_source(error)
             })?;
             let id = row["instance_id"].as_str().unwrap_or_default().to_owned();
-            if !witnesses.contains_key(&id) {
+            if !witnesses.keys().any(|known| known.as_str() == id) {
                 rows.insert(id, line.to_owned());
             }
         }
@@ -118,9 +109,9 @@ fn files(folder: &Path, witnesses: &BTreeMap<String, Witness>) -> Result<()> {
             None => {}
         }
         if let (Some(evidence), Some(cause)) = (&witness.evidence, &witness.columns.witness) {
-            let row = serde_json::to_string(&Cause { instance_id: id, witness: cause, evidence });
+            let row = serde_json::to_string(&Cause { instance_id: id.as_str(), witness: cause, evidence });
             rows.insert(
-                id.clone(),
+                id.to_string(),
                 row.map_err(|error| Error::internal("cannot encode a cause").with_source(error))?,
             );
         }

@@ -1,12 +1,12 @@
 //! A published instance and the rows of the dataset.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use super::evidence::RepositoryEvidence;
 use super::id::{InstanceId, RepoSlug};
-use super::witness::WitnessColumns;
+use super::witness::{Witness, WitnessColumns};
 
 /// Difficulty tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -107,6 +107,8 @@ pub struct Contribution {
     pub evidence: RepositoryEvidence,
     /// Those of its groups that are in `instances`.
     pub published: BTreeSet<InstanceId>,
+    /// Where they were asked for; also of groups that are not published for want of one.
+    pub witnesses: BTreeMap<InstanceId, Witness>,
 }
 
 /// A repository that could not be finished.

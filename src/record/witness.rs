@@ -22,3 +22,20 @@ pub struct WitnessColumns {
     pub witness_line_execution: Option<f64>,
     pub witness_line_existence: Option<f64>,
 }
+
+impl WitnessColumns {
+    /// Whether there is a witness.
+    pub fn is_made(&self) -> bool {
+        self.witness.as_deref() == Some(MADE)
+    }
+}
+
+/// What is known of the witness of one instance.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Witness {
+    pub columns: WitnessColumns,
+    /// The file; none where there is none.
+    pub text: Option<String>,
+    /// Why there is none.
+    pub evidence: Option<String>,
+}
