@@ -18,6 +18,7 @@ mod subset;
 mod table;
 mod unused;
 mod verify;
+mod witness;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -70,6 +71,8 @@ enum Command {
     Score(score::ScoreArguments),
     /// Tell whether a dataset is what it says, on this machine: files, environments, outcomes, traces
     Verify(verify::VerifyArguments),
+    /// Make a solution for each instance of a dataset, as far as a program can
+    Witness(witness::WitnessArguments),
     /// Compare two versions of a dataset
     Diff(diff::DiffArguments),
     /// Move the pins of a configuration to what is newest now
@@ -126,6 +129,7 @@ pub fn main() -> ExitCode {
         Command::Parity(asked) => parity::run(&arguments, asked),
         Command::Score(asked) => score::run(&arguments, asked),
         Command::Verify(asked) => verify::run(&arguments, asked),
+        Command::Witness(asked) => witness::run(&arguments, asked),
         Command::Diff(versions) => diff::run(&arguments, versions),
         Command::Refresh(asked) => refresh::run(&arguments, asked),
         Command::Image(asked) => image::run(&arguments, asked),

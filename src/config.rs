@@ -36,6 +36,7 @@ pub type Resolve<'r> = dyn Fn(&str, &str) -> Option<String> + 'r;
 pub struct Config {
     pub dataset: Dataset,
     pub screen: Screen,
+    pub witness: Witness,
     pub tier: TierBounds,
     pub limits: Limits,
     pub docker: Docker,
@@ -71,6 +72,15 @@ pub struct Screen {
     pub group_timeout: Duration,
     /// Whether a group with some failing cases may be kept.
     pub partial_groups: bool,
+}
+
+/// `[witness]`: machine-made solutions of the published instances.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Witness {
+    /// Whether they are made.
+    pub make: bool,
+    /// Whether only instances that have one are published.
+    pub required: bool,
 }
 
 /// `[docker]`: what repositories with `backend = "docker"` run in.

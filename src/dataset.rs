@@ -9,6 +9,7 @@
 //!   traces.parquet                        by first call within an instance
 //!   environments/<owner>__<name>/         what the environment was built from
 //!   subsets/<name>.parquet .jsonl          named subsets, rows of `instances`
+//!   witnesses/<instance>.py                machine-made solutions, where they were asked for
 //!   README.md report.html manifest.json
 //! ```
 //!
@@ -29,6 +30,7 @@ pub mod schema;
 pub mod subsets;
 pub mod swap;
 pub mod table;
+pub mod witnesses;
 pub mod write;
 
 #[cfg(test)]

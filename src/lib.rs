@@ -44,3 +44,4 @@ pub mod testing;
 mod text;
 pub mod trace;
 mod verify;
+mod witness;

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use crate::backend::{Backend, Process};
 use crate::error::{Error, Result};
 use crate::record::outcome::TimeScope;
-pub use embedded::{unpack, version_hash};
+pub use embedded::{generator_hash, unpack, version_hash};
 use frame::Frame;
 use protocol::{Answer, OutputLimits, PROTOCOL, ProcessExit, Request, RunnerIsolation};
 use report::GroupDone;

@@ -14,8 +14,8 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
-use super::raw::{Raw, RawDataset, RawLimits, RawScreen, RawTier, Text};
-use super::{Config, Dataset, Limits, MINIMAL, Resolve, Screen, TierBounds};
+use super::raw::{Raw, RawDataset, RawLimits, RawScreen, RawTier, RawWitness, Text};
+use super::{Config, Dataset, Limits, MINIMAL, Resolve, Screen, TierBounds, Witness};
 use crate::document::section::{Bytes, Field, Located};
 use crate::document::{Problems, units};
 use crate::redact::quote;
@@ -49,6 +49,7 @@ pub(super) fn config(
     Config {
         dataset: dataset(&raw.dataset, problems),
         screen: screen(&raw.screen, problems),
+        witness: witness(&raw.witness, problems),
         tier: tier(&raw.tier, problems),
         limits: limits(&raw.limits, problems),
         docker: docker::check(&raw.docker, problems),
@@ -119,6 +120,15 @@ fn screen(raw: &RawScreen<'_>, problems: &mut Problems<'_>) -> Screen {
         group_timeout: group_timeout.unwrap_or(5 * MINUTE),
         partial_groups: flag(&raw.partial_groups, false),
     }
+}
+
+fn witness(raw: &RawWitness, problems: &mut Problems<'_>) -> Witness {
+    let (make, required) = (flag(&raw.make, false), flag(&raw.required, false));
+    if let (Field::Given(given), true, false) = (&raw.required, required, make) {
+        let message = "required asks for witnesses that are not made".to_owned();
+        problems.add(given.at, message, Some("add make = true to [witness]".to_owned()));
+    }
+    Witness { make, required }
 }
 
 /// A group holds its cases, so its limit cannot be the shorter one.

@@ -21,6 +21,7 @@ pub fn to_public_json(config: &Config) -> Value {
             "group_timeout": units::format_duration(config.screen.group_timeout),
             "partial_groups": config.screen.partial_groups,
         },
+        "witness": config.witness,
         "tier": config.tier,
         "limits": config.limits,
         "docker": {

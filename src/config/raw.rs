@@ -10,6 +10,7 @@ use crate::subset::Measure;
 const DATASET: [&str; 6] = ["name", "version", "seed", "per_repo", "hard_per_axis", "sample_unsolvable"];
 const SCREEN: [&str; 6] =
     ["attempts", "cold_runs", "parity_groups", "case_timeout", "group_timeout", "partial_groups"];
+const WITNESS: [&str; 2] = ["make", "required"];
 const TIER: [&str; 2] = ["medium", "hard"];
 const LIMITS: [&str; 4] = ["memory", "processes", "file_size", "output"];
 const DOCKER: [&str; 4] = ["base", "memory", "cpus", "disk_budget"];
@@ -37,9 +38,10 @@ const REPO: [&str; 19] = [
 /// Keys of a subset; further ones are the measurements, each with `min` and `max`.
 const SUBSET: [&str; 6] = ["repos", "tiers", "hard", "per_repo", "size", "seed"];
 /// Sections, as written in the file, with their keys.
-const SECTIONS: [(&str, &str, &[&str]); 7] = [
+const SECTIONS: [(&str, &str, &[&str]); 8] = [
     ("dataset", "[dataset]", &DATASET),
     ("screen", "[screen]", &SCREEN),
+    ("witness", "[witness]", &WITNESS),
     ("tier", "[tier]", &TIER),
     ("limits", "[limits]", &LIMITS),
     ("docker", "[docker]", &DOCKER),
@@ -55,6 +57,7 @@ pub(super) type Pairs<'a> = Field<Vec<(Located<&'a str>, Located<&'a str>)>>;
 pub(super) struct Raw<'a> {
     pub dataset: RawDataset<'a>,
     pub screen: RawScreen<'a>,
+    pub witness: RawWitness,
     pub tier: RawTier,
     pub limits: RawLimits<'a>,
     pub docker: RawDocker<'a>,
@@ -86,6 +89,12 @@ pub(super) struct RawScreen<'a> {
     pub case_timeout: Text<'a>,
     pub group_timeout: Text<'a>,
     pub partial_groups: Field<bool>,
+}
+
+/// `[witness]`
+pub(super) struct RawWitness {
+    pub make: Field<bool>,
+    pub required: Field<bool>,
 }
 
 /// `[tier]`
@@ -164,6 +173,7 @@ pub(super) fn read<'a>(table: &'a DeTable<'a>, problems: &mut Problems<'_>) -> R
     Raw {
         dataset: dataset(section("dataset", problems).as_ref(), problems),
         screen: screen(section("screen", problems).as_ref(), problems),
+        witness: witness(section("witness", problems).as_ref(), problems),
         tier: tier(section("tier", problems).as_ref(), problems),
         limits: limits(section("limits", problems).as_ref(), problems),
         docker: docker(section("docker", problems).as_ref(), problems),
@@ -222,6 +232,13 @@ fn screen<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> Raw
         case_timeout: field(section, |section| section.duration("case_timeout", problems)),
         group_timeout: field(section, |section| section.duration("group_timeout", problems)),
         partial_groups: field(section, |section| section.flag("partial_groups", problems)),
+    }
+}
+
+fn witness(section: Option<&Section<'_>>, problems: &mut Problems<'_>) -> RawWitness {
+    RawWitness {
+        make: field(section, |section| section.flag("make", problems)),
+        required: field(section, |section| section.flag("required", problems)),
     }
 }
 

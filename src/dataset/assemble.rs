@@ -10,6 +10,7 @@ use crate::record::id::InstanceId;
 use crate::record::instance::{Contribution, Instance, Tier};
 use crate::record::outcome::Attempt;
 use crate::record::trace::Traced;
+use crate::record::witness::{Witness, WitnessColumns};
 use crate::record::world::World;
 
 /// One repository with its groups, those that could not be collected included, by group id.
@@ -17,6 +18,7 @@ use crate::record::world::World;
 pub struct Repository<'a> {
     pub record: &'a RepositoryEvidence,
     published: &'a BTreeSet<InstanceId>,
+    pub witnesses: &'a BTreeMap<InstanceId, Witness>,
     pub groups: Vec<&'a GroupEvidence>,
 }
 
@@ -45,7 +47,7 @@ impl<'a> Assembled<'a> {
             for group in
                 repository.groups.iter().filter(|one| repository.published.contains(&one.instance_id))
             {
-                instances.push(instance(repository.record, group)?);
+                instances.push(repository.instance(group)?);
             }
         }
         rate(&mut instances, dataset);
@@ -60,10 +62,29 @@ impl<'a> Assembled<'a> {
     }
 }
 
+impl Repository<'_> {
+    /// The instance of a published group.
+    fn instance(&self, group: &GroupEvidence) -> Result<Instance> {
+        let witness = self.witnesses.get(&group.instance_id).map(|witness| witness.columns.clone());
+        Ok(Instance { witness: witness.unwrap_or_default(), ..instance(self.record, group)? })
+    }
+}
+
+/// The instances that a repository contributes, by group id; what follows from the whole dataset is not set.
+///
+/// # Errors
+/// When its records contradict each other.
+pub fn instances_of(contribution: &Contribution) -> Result<Vec<Instance>> {
+    let repository = repository(contribution);
+    let published = repository.groups.iter().filter(|one| repository.published.contains(&one.instance_id));
+    published.map(|group| repository.instance(group)).collect()
+}
+
 fn repository(contribution: &Contribution) -> Repository<'_> {
     let mut groups: Vec<&GroupEvidence> = contribution.evidence.groups.iter().collect();
     groups.sort_by(|a, b| a.group.group_id.cmp(&b.group.group_id));
-    Repository { record: &contribution.evidence, published: &contribution.published, groups }
+    let Contribution { evidence, published, witnesses } = contribution;
+    Repository { record: evidence, published, witnesses, groups }
 }
 
 fn refuse_twins(repositories: &[Repository<'_>]) -> Result<()> {
@@ -130,6 +151,7 @@ fn instance(record: &RepositoryEvidence, group: &GroupEvidence) -> Result<Instan
         flags: group.flags(),
         data_files: group.on_trial.data_files.clone(),
         test_defined_in: group.on_trial.defined_in.clone(),
+        witness: WitnessColumns::default(),
     })
 }
 

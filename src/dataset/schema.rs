@@ -152,6 +152,13 @@ pub fn instances() -> Vec<ColumnOf<Instance>> {
         texts("flags", |row| Some(borrowed(&row.flags))),
         texts("data_files", |row| Some(borrowed(&row.data_files))),
         text("test_defined_in", |row| row.test_defined_in.as_deref()),
+        text("witness", |row| row.witness.witness.as_deref()),
+        text("witness_sha256", |row| row.witness.witness_sha256.as_deref()),
+        number("witness_lines", |row| row.witness.witness_lines),
+        number("witness_units", |row| row.witness.witness_units),
+        number("witness_files", |row| row.witness.witness_files),
+        real("witness_line_execution", |row| row.witness.witness_line_execution),
+        real("witness_line_existence", |row| row.witness.witness_line_existence),
     ]
 }
 

@@ -1,5 +1,6 @@
 //! Tables, texts and copied files into a directory. The only part of the dataset that writes.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
@@ -7,9 +8,11 @@ use std::path::Path;
 use polars::prelude::*;
 
 use super::assemble::Assembled;
-use super::{rows, schema};
+use super::{rows, schema, witnesses};
 use crate::error::{Error, Result};
+use crate::record::id::InstanceId;
 use crate::record::instance::Instance;
+use crate::record::witness::Witness;
 
 /// Rows of a row group: fixed, so that the bytes depend on the rows alone.
 const ROW_GROUP: usize = 65_536;
@@ -24,7 +27,10 @@ pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
     table(folder, "groups", &schema::groups(), &rows::groups(assembled))?;
     table(folder, "cases", &schema::cases(), &rows::cases(assembled))?;
     table(folder, "attempts", &schema::attempts(), &rows::attempts(assembled))?;
-    table(folder, "traces", &schema::traces(), &rows::traces(assembled))
+    table(folder, "traces", &schema::traces(), &rows::traces(assembled))?;
+    let all = assembled.repositories.iter().flat_map(|one| one.witnesses.clone());
+    let witnesses: BTreeMap<InstanceId, Witness> = all.collect();
+    if witnesses.is_empty() { Ok(()) } else { witnesses::files(folder, &witnesses) }
 }
 
 /// Writes `<name>.parquet`.

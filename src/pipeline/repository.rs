@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::prepare::{Preparation, Prepared};
 use super::{Pipeline, Stage};
-use crate::config::Repo;
+use crate::attempt::lab::Lab;
+use crate::config::{BackendKind, Repo};
+use crate::dataset::assemble;
 use crate::error::{Error, Result};
 use crate::family::Family;
 use crate::family::sample::{self, Choice};
@@ -15,10 +17,11 @@ use crate::record::environment::Built;
 use crate::record::evidence::{GroupEvidence, OnTrial, RepositoryEvidence};
 use crate::record::id::InstanceId;
 use crate::record::instance::Contribution;
-use crate::record::outcome::Method;
+use crate::record::outcome::{CaseResult, Method};
 use crate::record::source::Pinned;
 use crate::record::trace::{Traced, is_test_path, test_roots};
 use crate::record::verdict::Verdict;
+use crate::record::witness::Witness;
 use crate::referee::evaluate::Original;
 use crate::referee::self_check::SelfChecks;
 use crate::rules::{Applied, Subject as RuleSubject};
@@ -28,6 +31,7 @@ use crate::screen::decide::Policy;
 use crate::screen::ruling::{RuledVerdict, after_trace, rule_use};
 use crate::screen::{Screening, Subject, golden, verdict};
 use crate::trace::Traces;
+use crate::witness::kept;
 
 /// The family that is built.
 const FAMILY: Family = Family::Gistify;
@@ -92,28 +96,68 @@ impl<'a> Repository<'a> {
         if until == Stage::Screen {
             return Ok(None);
         }
-        let choice = loop {
+        let mut lacking = BTreeMap::new();
+        let contribution = loop {
             self.stage = Stage::Trace;
             self.trace_passing(&mut work)?;
             if until == Stage::Trace {
                 return Ok(None);
             }
             self.stage = Stage::Select;
-            let choice = self.choose(&work);
+            let choice = self.choose(&work, &lacking);
             if until == Stage::Select {
                 return Ok(None);
             }
             self.stage = Stage::Confirm;
-            if self.confirm(&mut work, &choice)? {
-                break choice;
+            if !self.confirm(&mut work, &choice)? {
+                continue;
+            }
+            work.screening.cold(&self.parity_groups(&work), 1)?;
+            let contribution = self.contribution(&work, choice)?;
+            let witnesses = self.witnesses(&prepared.lab, &contribution)?;
+            let before = lacking.len();
+            if self.pipeline.config.witness.required {
+                let without = witnesses.iter().filter(|(_, witness)| !witness.columns.is_made());
+                lacking.extend(without.map(|(id, witness)| (id.clone(), witness.clone())));
+            }
+            if lacking.len() == before {
+                let witnesses = lacking.into_iter().chain(witnesses).collect();
+                break Contribution { witnesses, ..contribution };
             }
         };
-        work.screening.cold(&self.parity_groups(&work), 1)?;
         if until == Stage::Confirm {
             return Ok(None);
         }
-        self.stage = Stage::Dataset;
-        self.contribution(&work, choice).map(Some)
+        Ok(Some(contribution))
+    }
+
+    /// Witnesses of what is published, where the configuration asks for them.
+    fn witnesses(&self, lab: &Lab, contribution: &Contribution) -> Result<BTreeMap<InstanceId, Witness>> {
+        let Pipeline { config, cache, progress, .. } = self.pipeline;
+        if !config.witness.make {
+            return Ok(BTreeMap::new());
+        }
+        if self.repo.backend != BackendKind::Local {
+            let refused =
+                Error::usage(format!("{} runs in containers, where no witnesses are made", self.repo.slug));
+            return Err(refused.with_hint("leave [witness] out, or use backend = \"local\""));
+        }
+        let instances = assemble::instances_of(contribution)?;
+        let golden: BTreeMap<&InstanceId, &[CaseResult]> = contribution
+            .evidence
+            .groups
+            .iter()
+            .map(|group| (&group.instance_id, group.golden.as_slice()))
+            .collect();
+        let golden = |id| golden.get(id).copied().unwrap_or_default();
+        let with_golden = instances.iter().map(|one| (one, golden(&one.instance_id)));
+        let originals: Vec<Original<'_>> =
+            with_golden.map(|(instance, golden)| Original::of(instance, golden)).collect();
+        let title = format!("{} witness", self.repo.slug);
+        kept::of_repository(lab, cache, FAMILY.submission(), &originals, |missing| {
+            let stage = progress.stage(&title, missing);
+            move || stage.step()
+        })
     }
 
     /// The verdict of every group after what every group has: its first attempts, in all worlds. Rules and traces have
@@ -198,7 +242,7 @@ impl<'a> Repository<'a> {
     }
 
     /// The groups to be published, as far as is known now.
-    fn choose(&self, work: &Work<'_>) -> Choice {
+    fn choose(&self, work: &Work<'_>, lacking: &BTreeMap<InstanceId, Witness>) -> Choice {
         let Pipeline { config, .. } = self.pipeline;
         let first = self.ruled(work, work.screening.verdicts(Depth::First));
         let all = self.ruled(work, work.screening.verdicts(Depth::All));
@@ -213,7 +257,8 @@ impl<'a> Repository<'a> {
         let fit: BTreeSet<&InstanceId> =
             ids.iter().zip(&all).filter(|(_, ruled)| ruled.verdict.is_kept()).map(|(id, _)| id).collect();
         sample::settle(candidates, config.dataset.per_repo, &config.tier, config.dataset.seed, |id| {
-            fit.contains(id) && (config.dataset.sample_unsolvable || work.on_trial.is_solvable(id))
+            let is_solvable = config.dataset.sample_unsolvable || work.on_trial.is_solvable(id);
+            fit.contains(id) && is_solvable && !lacking.contains_key(id)
         })
     }
 
@@ -350,6 +395,6 @@ impl<'a> Repository<'a> {
             image: image.clone(),
             host: machine::facts(lab, &self.repo.slug),
         };
-        Ok(Contribution { evidence, published })
+        Ok(Contribution { evidence, published, witnesses: BTreeMap::new() })
     }
 }

@@ -1,11 +1,12 @@
 //! A published instance and the rows of the dataset.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use super::evidence::RepositoryEvidence;
 use super::id::{InstanceId, RepoSlug};
+use super::witness::{Witness, WitnessColumns};
 
 /// Difficulty tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -105,6 +106,8 @@ pub struct Instance {
     /// `file::Class::function` of the test's definition, where that is another file than `test_file`.
     #[serde(default)]
     pub test_defined_in: Option<String>,
+    #[serde(flatten)]
+    pub witness: WitnessColumns,
 }
 
 /// What one repository contributes to a dataset.
@@ -113,6 +116,8 @@ pub struct Contribution {
     pub evidence: RepositoryEvidence,
     /// Those of its groups that are in `instances`.
     pub published: BTreeSet<InstanceId>,
+    /// Where they were asked for; also of groups that are not published for want of one.
+    pub witnesses: BTreeMap<InstanceId, Witness>,
 }
 
 /// A repository that could not be finished.

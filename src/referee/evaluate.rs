@@ -31,7 +31,7 @@ use crate::text::tail;
 /// Raised when the same submission may be judged otherwise.
 const SCORER: &str = "score-2";
 /// Largest test file that is read, in bytes.
-pub(super) const LARGEST_TEST: u64 = 8 << 20;
+pub(crate) const LARGEST_TEST: u64 = 8 << 20;
 /// Lines of output that are kept as evidence.
 const OUTPUT_LINES: usize = 60;
 
@@ -196,17 +196,39 @@ impl Referee<'_> {
         submissions: &[(&Original<'_>, &Submission)],
         progress: &mut dyn FnMut(),
     ) -> Result<Vec<Judged>> {
+        let world = WorldSetting::base(&self.ground.setting);
+        let (mut cases, groups) = self.observe(&world, submissions, progress)?;
+        let place = Place { lab: self.lab, world: &world, groups: &groups };
+        self.sabotage(&place, &mut cases)?;
+        self.trace(&place, &mut cases)?;
+        Ok(cases.into_iter().map(|case| self.finish(case)).collect())
+    }
+
+    /// Whether each of them shows, in processes of its own, what its original shows.
+    ///
+    /// # Errors
+    /// Those of [`Referee::judge`].
+    pub(crate) fn agree_again(&self, submissions: &[(&Original<'_>, &Submission)]) -> Result<Vec<bool>> {
+        let world = WorldSetting::base(&self.ground.setting);
+        let (cases, _) = self.observe(&world, submissions, &mut || {})?;
+        Ok(cases.iter().map(|case| case.agreeing().is_some()).collect())
+    }
+
+    /// Reads them, and makes the first runs of those that can be run.
+    fn observe<'a>(
+        &self,
+        world: &WorldSetting,
+        submissions: &[(&'a Original<'a>, &Submission)],
+        progress: &mut dyn FnMut(),
+    ) -> Result<(Vec<Case<'a>>, Vec<Group>)> {
         let tree = Folder::open(&self.lab.built.tree)?;
         let mut cases = Vec::with_capacity(submissions.len());
         for (original, submission) in submissions {
             cases.push(self.read(&tree, original, submission)?);
         }
-        let groups: Vec<Group> = cases
-            .iter()
-            .map(|case| Group { file: self.policy.file.to_owned(), ..case.original.group() })
-            .collect();
-        let world = WorldSetting::base(&self.ground.setting);
-        let place = Place { lab: self.lab, world: &world, groups: &groups };
+        let of_case = |case: &Case<'_>| Group { file: self.policy.file.to_owned(), ..case.original.group() };
+        let groups: Vec<Group> = cases.iter().map(of_case).collect();
+        let place = Place { lab: self.lab, world, groups: &groups };
         let plain = texts(&cases, |case| Some(case.evaluated.as_ref()?.text.clone()));
         place.run(&plain, self.policy.attempts, TraceMode::Off, |at, seen| {
             if cases[at].seen.is_none() {
@@ -214,9 +236,7 @@ impl Referee<'_> {
             }
             self.compare(&mut cases[at], seen);
         })?;
-        self.sabotage(&place, &mut cases)?;
-        self.trace(&place, &mut cases)?;
-        Ok(cases.into_iter().map(|case| self.finish(case)).collect())
+        Ok((cases, groups))
     }
 
     /// What decides about a judgement: the same key, the same judgement.
@@ -403,7 +423,7 @@ fn forbids(found: &[Finding], allowed: &BTreeSet<Violation>) -> bool {
 }
 
 /// The module as which pytest imports a test file: the shortest name of the file that is known.
-pub(super) fn module_of(file: &str, modules: &Modules) -> String {
+pub(crate) fn module_of(file: &str, modules: &Modules) -> String {
     let dotted = file.trim_end_matches(".py").replace('/', ".");
     let starts = dotted.match_indices('.').map(|(at, _)| at + 1).rev().chain([0]);
     let mut names = starts.map(|at| &dotted[at..]);

@@ -12,6 +12,7 @@ macro_rules! python_files {
     };
 }
 
+/// What runs tests.
 const FILES: &[(&str, &str)] = python_files![
     "__init__.py",
     "__main__.py",
@@ -20,6 +21,7 @@ const FILES: &[(&str, &str)] = python_files![
     "descriptors.py",
     "discovery.py",
     "disruptive.py",
+    "execution.py",
     "followed.py",
     "following/sitecustomize.py",
     "group_run.py",
@@ -36,17 +38,50 @@ const FILES: &[(&str, &str)] = python_files![
     "watch.py",
 ];
 
-/// SHA-256 over the embedded files: part of every key that depends on what the runner does.
+/// What makes witnesses, and runs nothing.
+const GENERATOR: &[(&str, &str)] = python_files![
+    "witness/__init__.py",
+    "witness/closure.py",
+    "witness/effects.py",
+    "witness/module.py",
+    "witness/naming.py",
+    "witness/narrowing.py",
+    "witness/plan.py",
+    "witness/planned.py",
+    "witness/program.py",
+    "witness/references.py",
+    "witness/rendering.py",
+    "witness/repair.py",
+    "witness/scopes.py",
+    "witness/search.py",
+    "witness/serving.py",
+    "witness/source.py",
+];
+
+/// SHA-256 over what runs tests: part of every key that depends on what the runner does.
 pub fn version_hash() -> String {
-    let parts: Vec<&str> = FILES.iter().flat_map(|(name, text)| [*name, *text]).collect();
+    hash_of(FILES.iter())
+}
+
+/// SHA-256 over all embedded files: part of every key that depends on the generator of witnesses.
+pub fn generator_hash() -> String {
+    hash_of(all())
+}
+
+fn all() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    FILES.iter().chain(GENERATOR)
+}
+
+fn hash_of(files: impl Iterator<Item = &'static (&'static str, &'static str)>) -> String {
+    let parts: Vec<&str> = files.flat_map(|(name, text)| [*name, *text]).collect();
     hash_parts(&parts)
 }
 
 /// Writes the embedded files into the cache, once per version; gives the directory that holds the package.
 pub fn unpack(cache: &Cache) -> Result<PathBuf> {
-    let folder = cache.dir("runner")?.join(&version_hash()[..16]);
+    let folder = cache.dir("runner")?.join(&generator_hash()[..16]);
     let package = folder.join("gistmill_runner");
-    for (name, text) in FILES {
+    for (name, text) in all() {
         let path = package.join(name);
         let same = fs_err::read(&path).is_ok_and(|found| sha256_hex(&found) == sha256_hex(text.as_bytes()));
         if !same {
@@ -74,7 +109,7 @@ mod tests {
         let mut found: Vec<String> =
             files.filter_map(relative).filter(|name| name.ends_with(".py")).collect();
         found.sort();
-        let embedded: Vec<&str> = FILES.iter().map(|(name, _)| *name).collect();
+        let embedded: Vec<&str> = all().map(|(name, _)| *name).collect();
         assert_eq!(found, embedded);
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::report::{Attempted, ImportTrace};
 use crate::record::collected::GroupKey;
 use crate::record::environment::SwitchedOff;
+use crate::record::execution::Execution;
 use crate::record::outcome::TimeScope;
 
 /// Version of this protocol; the runner refuses another one.
@@ -38,6 +39,9 @@ pub enum Request {
         file: String,
         options: Vec<String>,
         trace: TraceMode,
+        /// Modules to import before any file, so that its forks need not.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        preload: Vec<String>,
         timeout_ms: u64,
     },
     OpenFile {
@@ -53,8 +57,36 @@ pub enum Request {
         group_timeout_ms: u64,
         repeat: u32,
     },
+    /// Make ready to generate witnesses.
+    OpenGenerator {
+        timeout_ms: u64,
+    },
+    /// Begin with the witness of a group.
+    Generate {
+        execution: Box<Execution>,
+        file: String,
+        classes: Vec<String>,
+        function: String,
+        /// The file that a witness is.
+        submission: String,
+    },
+    /// What the last candidate showed.
+    Tried(Trial),
     /// End the process on top of the stack.
     Close {},
+}
+
+/// What a candidate for a witness showed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Trial {
+    /// Whether it shows what the original shows.
+    pub agrees: bool,
+    /// Why it does not, in pytest's words.
+    pub failure: String,
+    /// Its lines that ran.
+    pub lines: Vec<u32>,
+    /// Its functions that started: first line and name.
+    pub started: Vec<(u32, String)>,
 }
 
 /// What a traced directory counts.
@@ -66,6 +98,8 @@ pub enum TraceMode {
     Tree,
     /// Calls in all code.
     All,
+    /// Lines of the tree in the order of first execution; nothing is counted.
+    Lines,
 }
 
 /// Where the runner lays its overlays.
@@ -120,6 +154,12 @@ pub enum Answer {
     DirectoryReady {},
     FileReady(Box<FileReady>),
     GroupDone(Box<Attempted>),
+    GeneratorReady {},
+    /// A text to try.
+    Candidate {
+        text: String,
+    },
+    Generated(Box<Generated>),
     Closed {},
     /// Configuration or conftest trouble of the repository.
     Failed {
@@ -148,6 +188,26 @@ pub enum Answer {
     Unreadable {
         reason: String,
     },
+}
+
+/// The end of a search for a witness.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Generated {
+    /// The last text that agreed; none where none did.
+    pub text: Option<String>,
+    /// How much of what did not run it keeps.
+    #[serde(default)]
+    pub level: Option<String>,
+    pub trials: u32,
+    /// Levels that did not pass, with their last failures.
+    #[serde(default)]
+    pub failures: Vec<(String, String)>,
+    /// Files that its lines come from.
+    #[serde(default)]
+    pub files: Vec<String>,
+    /// Names under which it needs two classes of the original.
+    #[serde(default)]
+    pub twins: Vec<String>,
 }
 
 /// An answer with the number of the request it belongs to.
@@ -182,6 +242,7 @@ pub enum Level {
     Discover,
     Directory,
     File,
+    Generator,
 }
 
 impl fmt::Display for Level {
@@ -190,6 +251,7 @@ impl fmt::Display for Level {
             Level::Discover => "discover",
             Level::Directory => "directory",
             Level::File => "file",
+            Level::Generator => "generator",
         })
     }
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::protocol::{ProcessExit, Reached};
+use crate::record::execution::Execution;
 use crate::record::outcome::Outcome;
 use crate::record::trace::{ExecutedBody, FunctionCalls, MOST_CALLS, check_bodies, check_calls, check_path};
 
@@ -43,6 +44,8 @@ pub struct GroupDone {
     pub trace: Option<Result<GroupTrace, String>>,
     /// What the cases reached for.
     pub reached: Reached,
+    /// What of the tree ran, where lines are traced.
+    pub execution: Option<Execution>,
 }
 
 /// One case of an attempt.
@@ -152,6 +155,7 @@ impl Attempted {
             duration_ms: self.duration_ms,
             trace: None,
             reached: Reached::default(),
+            execution: None,
         };
         let mut end = None;
         for line in text.lines() {
@@ -183,6 +187,13 @@ impl GroupDone {
             "end" => *end = Some(serde_json::from_str(value).map_err(malformed)?),
             "imports" => self.reached.imports = serde_json::from_str(value).map_err(malformed)?,
             "opened" => self.reached.opened = serde_json::from_str(value).map_err(malformed)?,
+            "execution" => {
+                let execution: Execution = serde_json::from_str(value).map_err(malformed)?;
+                execution
+                    .check()
+                    .map_err(|text| format!("the report of the attempt is malformed: {text}"))?;
+                self.execution = Some(execution);
+            }
             "connections" => self.connections = serde_json::from_str(value).map_err(malformed)?,
             "trace" => {
                 let trace = serde_json::from_str(value).map_err(|error| error.to_string());

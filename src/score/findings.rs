@@ -103,6 +103,7 @@ pub fn findings(submission: &str, scenery: Scenery<'_>) -> Result<Vec<Finding>, 
             bindings: Bindings::by_name(scenery.modules),
             names: Names { module: &module, local: &none },
             classes: Vec::new(),
+            has_tests: true,
             place: Place::Module,
             found: &mut found,
         };

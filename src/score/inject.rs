@@ -73,6 +73,13 @@ pub struct Evaluated {
     pub replacement: Option<Replacement>,
 }
 
+impl Evaluated {
+    /// The line of the submitted file that a line of this one is. None in a test that was replaced.
+    pub fn submitted_line(&self, line: u32) -> Option<u32> {
+        self.replacement.map_or(Some(line), |it| it.submitted_line(line))
+    }
+}
+
 /// The original test, as far as the submission does not change it.
 struct Original {
     name: TestName,

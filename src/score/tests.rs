@@ -146,7 +146,7 @@ fn a_test_moves_to_the_depth_of_the_one_that_it_replaces() {
     let expected = "if True:\r\n\tdef test_a(x):\n\t    '''Doc\n    more'''\n\t    assert f(x) == glue('''\n  kept''')\r\nafter = 1\r\n";
     assert_eq!(evaluated.text, expected);
     assert_eq!(evaluated.replacement, Some(Replacement { first: 2, last: 2, lines: 5 }));
-    let lines: Vec<_> = (1..=7).map(|line| evaluated.replacement.unwrap().submitted_line(line)).collect();
+    let lines: Vec<_> = (1..=7).map(|line| evaluated.submitted_line(line)).collect();
     assert_eq!(lines, [Some(1), None, None, None, None, None, Some(3)]);
 }
 

@@ -1,5 +1,6 @@
 //! Made-up repositories for tests and a benchmark: nothing in here ever ran.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -99,6 +100,7 @@ pub fn config() -> Config {
             group_timeout: Duration::from_mins(5),
             partial_groups: false,
         },
+        witness: config::Witness::default(),
         tier: TierBounds { medium: 50.0, hard: 80.0 },
         limits: Limits { memory: 0, processes: 0, file_size: 0, output: 0 },
         docker: Docker { base: config::BASE_IMAGE.into(), memory: 0, milli_cpus: 0, disk_budget: 0 },
@@ -190,7 +192,7 @@ fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng
         image: None,
         host: HostFacts::default(),
     };
-    Contribution { evidence, published }
+    Contribution { evidence, published, witnesses: BTreeMap::new() }
 }
 
 fn difference(size: usize) -> Vec<ParityDifference> {

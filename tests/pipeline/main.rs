@@ -18,3 +18,4 @@ mod score;
 mod secrets;
 mod verdicts;
 mod versions;
+mod witness;

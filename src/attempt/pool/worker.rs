@@ -207,6 +207,7 @@ impl<'a> Worker<'a> {
             file: task.file.clone(),
             options: self.pool.options.to_vec(),
             trace: task.trace,
+            preload: Vec::new(),
             timeout_ms: milliseconds(limit),
         };
         self.doing = Doing::Importing;
@@ -316,6 +317,7 @@ impl<'a> Worker<'a> {
             duration_ms: 0.0,
             trace: None,
             reached: Reached::default(),
+            execution: None,
         };
         for _ in 0..run.repeat {
             self.tell(Event::Attempt {

@@ -116,6 +116,15 @@ fn leftovers_are_flagged() {
     assert_eq!(found("class TestA:\n  def test_a(self): pass\n  def helper(self): pass\n"), []);
     one(FindingKind::LeftoverTest, "TestA::test_b", &["class TestA:\n  def test_b(self): pass\n"]);
     one(FindingKind::LeftoverTest, "test_a", &["def test_a(): pass\n"]);
+    one(
+        FindingKind::LeftoverTest,
+        "Case::test_a",
+        &["import unittest as u\nclass Case(u.TestCase):\n  def test_a(self): pass\n"],
+    );
+    nothing(&[
+        "class Flask:\n  def test_client(self): pass\n",
+        "class Box:\n  class TestX:\n    def test_y(self): pass\n",
+    ]);
 }
 
 #[test]

@@ -44,6 +44,8 @@ pub(super) struct Walk<'w, 'a> {
     pub(super) bindings: Bindings<'a>,
     pub(super) names: Names<'w, 'a>,
     pub(super) classes: Vec<&'a str>,
+    /// Whether pytest looks for tests in the class that it is in.
+    pub(super) has_tests: bool,
     pub(super) place: Place,
     pub(super) found: &'w mut Vec<Finding>,
 }
@@ -103,7 +105,7 @@ impl<'a> Walk<'_, 'a> {
         let name = function.name.as_str();
         let asked = &self.scenery.test;
         let is_asked = name == asked.function && self.classes.iter().eq(asked.classes.iter());
-        if name.starts_with("test") && !is_asked {
+        if name.starts_with("test") && self.has_tests && !is_asked {
             let all: Vec<&str> = self.classes.iter().copied().chain([name]).collect();
             self.add(FindingKind::LeftoverTest, function.name.start(), all.join("::"));
         }
@@ -114,6 +116,7 @@ impl<'a> Walk<'_, 'a> {
             bindings: self.bindings.clone(),
             names: Names { module: self.names.module, local: &local },
             classes: Vec::new(),
+            has_tests: false,
             place: Place::Function,
             found: self.found,
         };
@@ -263,9 +266,13 @@ impl<'a> Visitor<'a> for Walk<'_, 'a> {
             Stmt::Import(_) | Stmt::ImportFrom(_) => self.imports(statement),
             Stmt::FunctionDef(function) if self.place == Place::Module => return self.function(function),
             Stmt::ClassDef(class) if self.place == Place::Module => {
+                let outside = self.has_tests;
+                let is_test_case = |base: &Expr| self.names.resolve(base).ends_with("TestCase");
+                self.has_tests &= class.name.starts_with("Test") || class.bases().iter().any(is_test_case);
                 self.classes.push(class.name.as_str());
                 visitor::walk_stmt(self, statement);
                 self.classes.pop();
+                self.has_tests = outside;
                 return;
             }
             Stmt::If(branch) => return self.branches(branch),

@@ -31,6 +31,7 @@ class GroupRunner:
         self.captures = _capture_files(config)
         self.index_of = {id(item): index for index, item in enumerate(items)}
         self.process = None
+        self.followed = None
 
     # In the file process.
 
@@ -160,13 +161,19 @@ class GroupRunner:
                 self.report.append(kind, seen)
 
     def _start_trace(self):
-        from .followed import Children
+        tracer = self.server.tracer
+        if tracer.kind == "trace":
+            from .followed import Children
 
-        self.followed = Children(self.server.tracer.root)
-        self.server.tracer.start_group()
+            self.followed = Children(tracer.root)
+        tracer.start_group()
 
     def _write_trace(self):
-        self.report.append("trace", {**self.server.tracer.group_summary(), "child_calls": self.followed.calls()})
+        tracer = self.server.tracer
+        summary = tracer.group_summary()
+        if self.followed is not None:
+            summary["child_calls"] = self.followed.calls()
+        self.report.append(tracer.kind, summary)
 
     def case_starts(self, item):
         """`item` starts: note it for the file process, which watches the time."""

@@ -34,6 +34,11 @@ def main(arguments):
     children.adopt_orphans()
     from . import discovery, stages
 
+    def generator(server, request):
+        from .witness import serving
+
+        serving.open_generator(server, request)
+
     def fork_for(level, work):
         def handle(request):
             return Forked(request, work) if server.fork_level(level, request) else None
@@ -44,6 +49,7 @@ def main(arguments):
         {
             "open_directory": fork_for("directory", stages.directory),
             "discover": fork_for("discover", discovery.discover),
+            "open_generator": fork_for("generator", generator),
         }
     )
     forked.work(server, forked.request)

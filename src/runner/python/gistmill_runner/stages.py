@@ -6,6 +6,7 @@ of its group. What hooks and plugins do therefore happens in the order of the en
 """
 
 import gc
+import importlib
 import io
 import os
 import pathlib
@@ -25,7 +26,11 @@ _FIRST_WITH_VERSION_VARIABLE = (8, 2)
 
 def directory(server, request):
     """The directory process: configure pytest for the first file, then serve; file and group processes come of it."""
-    if request.get("trace", "off") != "off":
+    if request.get("trace", "off") == "lines":
+        from .execution import Execution
+
+        server.tracer = server.guarded(request["id"], Execution, os.getcwd())
+    elif request.get("trace", "off") != "off":
         from . import followed  # noqa: F401 (here, so that no group has to)
         from .tracer import Tracer
 
@@ -143,6 +148,14 @@ class Collecting:
         self.server.finish()
 
 
+def preload(name):
+    """Import a module that files of the directory are going to import; what it raises is for them to meet."""
+    try:
+        importlib.import_module(name)
+    except BaseException:
+        pass
+
+
 class Stages(Collecting):
     """The directory process, then in its fork the file process, then in its forks the group processes."""
 
@@ -155,6 +168,7 @@ class Stages(Collecting):
         self.root = os.getcwd()
         world = server.hello.get("world") or {}
         self.elsewhere = world.get("elsewhere")
+        self.preloaded = request.get("preload", ())
         self.probe = Probe(self.root, world["probe"]) if world.get("probe") else None
         self.hidden = world.get("hidden", False)
         self.notes_files = world.get("notes_files", False)
@@ -199,6 +213,8 @@ class Stages(Collecting):
     def serve_directory(self, session):
         """Answer `open_file` requests; returns in the fork that is to collect a file."""
         self.stage = "collect"
+        for name in self.preloaded:
+            preload(name)
         self.server.channel.send(self.request, "directory_ready")
         self.server.answered()
         gc.collect()

@@ -53,6 +53,8 @@ class Body:
 class Tracer:
     """Traces this process and its forks from now on. Mode ``tree`` sees the tree only; ``all`` counts all calls, too."""
 
+    kind = "trace"
+
     def __init__(self, root, mode):
         self.root = _realpath(root) + os.sep
         self.prefix = _realpath(sys.prefix) + os.sep

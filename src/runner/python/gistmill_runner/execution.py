@@ -1,0 +1,144 @@
+"""What of the tree ran, line by line in the order of first execution, imports included: what a witness is made from.
+
+Unlike `tracer`, which counts, every line and function is seen once and costs nothing afterwards. All that ran since the
+directory process began belongs to a group, because a witness has to repeat it.
+"""
+
+import os
+import sys
+import threading
+from itertools import count
+
+_realpath = os.path.realpath
+# What pytest itself reads, beside its cache in a hidden folder.
+_CONFIGURATION = frozenset("pytest.ini .pytest.ini pytest.toml .pytest.toml pyproject.toml tox.ini setup.cfg".split())
+# How much of what a group opens and starts is kept.
+_MOST = 100
+
+
+class Execution:
+    """Watches this process and its forks from now on."""
+
+    kind = "execution"
+
+    def __init__(self, root):
+        self.root = _realpath(root) + os.sep
+        self.prefix = _realpath(sys.prefix) + os.sep
+        self.known = set(sys.modules)
+        self.files = {}
+        self.lines = {}
+        self.started = {}
+        self.opened = {}
+        self.spawned = []
+        self.order = count()
+        sys.addaudithook(self._audit)
+        (_start_monitoring if hasattr(sys, "monitoring") else _start_tracing)(self)
+
+    def file_of(self, name):
+        """The file of this name relative to the root, or None outside the tree."""
+        try:
+            return self.files[name]
+        except KeyError:
+            pass
+        path = _realpath(name)
+        inside = path.startswith(self.root) and not path.startswith(self.prefix) and not name.startswith("<")
+        file = self.files[name] = path[len(self.root) :] if inside else None
+        return file
+
+    def line_runs(self, file, line):
+        """A line of a file of the tree runs."""
+        lines = self.lines.setdefault(file, {})
+        if line not in lines:
+            lines[line] = next(self.order)
+
+    def function_starts(self, file, code):
+        """A function, or a module or class body, of the tree starts."""
+        self.started.setdefault(file, {})[(code.co_firstlineno, code.co_name)] = None
+
+    def _audit(self, event, arguments):
+        if event == "open" and isinstance(arguments[0], (str, bytes)):
+            name = os.fsdecode(arguments[0])
+            if len(self.opened) < _MOST and not name.endswith(".py") and "__pycache__" not in name:
+                try:
+                    path = os.path.abspath(name)
+                except OSError:
+                    return
+                inside = path.startswith(self.root) and not path.startswith(self.prefix)
+                file = path[len(self.root) :]
+                if inside and file not in _CONFIGURATION and not any(part.startswith(".") for part in file.split("/")[:-1]):
+                    self.opened[file] = None
+        elif event == "subprocess.Popen" and len(self.spawned) < _MOST:
+            self.spawned.append(str(arguments[0]))
+
+    def import_summary(self):
+        """Nothing: what was imported is part of what a group needs."""
+
+    def start_group(self):
+        """Nothing: see `import_summary`."""
+
+    def group_summary(self):
+        """All that ran, by file, with the modules that were imported."""
+        modules, others = {}, []
+        for name, module in list(sys.modules.items()):
+            file = getattr(module, "__file__", None)
+            file = self.file_of(file) if isinstance(file, str) else None
+            if file is not None:
+                modules[name] = file
+            elif name not in self.known:
+                others.append(name)
+        return {
+            "files": {
+                file: {
+                    "lines": sorted(self.lines.get(file, {}).items()),
+                    "started": sorted(self.started.get(file, {})),
+                }
+                for file in sorted(set(self.lines) | set(self.started))
+            },
+            "modules": modules,
+            "others": others,
+            "opened": sorted(self.opened),
+            "spawned": self.spawned,
+        }
+
+
+def _start_monitoring(execution):
+    """Python 3.12 and newer."""
+    monitoring = sys.monitoring
+    events, disable = monitoring.events, monitoring.DISABLE
+    tool = next(tool for tool in (4, 3, 2, 1, 0, 5) if monitoring.get_tool(tool) is None)
+    monitoring.use_tool_id(tool, "gistmill")
+
+    def starts(code, offset):
+        file = execution.file_of(code.co_filename)
+        if file is not None:
+            execution.function_starts(file, code)
+            monitoring.set_local_events(tool, code, events.LINE)
+        return disable
+
+    def runs(code, line):
+        execution.line_runs(execution.file_of(code.co_filename), line)
+        return disable
+
+    monitoring.register_callback(tool, events.PY_START, starts)
+    monitoring.register_callback(tool, events.LINE, runs)
+    monitoring.set_events(tool, events.PY_START)
+
+
+def _start_tracing(execution):
+    """Python 3.8 to 3.11."""
+
+    def trace(frame, event, argument):
+        file = execution.file_of(frame.f_code.co_filename) if event == "call" else None
+        if file is None:
+            return None
+        execution.function_starts(file, frame.f_code)
+
+        def trace_lines(frame, event, argument):
+            if event == "line":
+                execution.line_runs(file, frame.f_lineno)
+            return trace_lines
+
+        return trace_lines
+
+    threading.settrace(trace)
+    sys.settrace(trace)

@@ -1,0 +1,118 @@
+"""The lines of a witness: from the test and its fixtures to all that the lines refer to."""
+
+import ast
+
+from .plan import Planner
+from .planned import every
+from .references import References
+from .source import remembered
+
+# More rounds than a chain of names is long.
+_ROUNDS = 200
+_HOOKS = ("setup_", "teardown_", "pytest_generate")
+
+
+class Decisions:
+    """What trials have shown: statements that stay (`kept`) or go (`dropped`), names of methods that stay, and symbols
+    that are needed though no planned line names them.
+    """
+
+    def __init__(self, kept=(), dropped=(), kept_names=(), extra=()):
+        self.kept = set(kept)
+        self.dropped = set(dropped)
+        self.kept_names = set(kept_names)
+        self.extra = set(extra)
+
+    def copy(self):
+        """The same, to be changed."""
+        return Decisions(self.kept, self.dropped, self.kept_names, self.extra)
+
+
+class Closure:
+    """All that is needed: `tops` are the statements of the witness in order, `references` what they refer to."""
+
+    def __init__(self, program, test, classes, function, options, decisions, assigned=(), aliases=()):
+        self.program = program
+        self.test = test
+        self.asked = (list(classes) + [function])[0]
+        self.options = options
+        self.lazy = any(one.source.has_future_annotations for one in program.modules)
+        self.finder = References(program, self.lazy, assigned, options.places)
+        self.planner = Planner(program, self.finder, options, decisions, test)
+        self.pinned = set()
+        self.needed = self._roots() | set(decisions.extra) | set(aliases)
+        self.tops = []
+        self.references = []
+        self._close()
+
+    def _roots(self):
+        """The test, and what pytest finds by itself: fixtures and functions around the test that started."""
+        roots = {("symbol", self.test.name, self.asked)}
+        for module in self.program.modules:
+            is_test = module is self.test
+            if not is_test and module.source.path.rpartition("/")[2] != "conftest.py":
+                continue
+            for function in self._functions(module):
+                hook = is_test and (function.name.startswith(_HOOKS) or function.name in ("setup", "teardown"))
+                if module.did_start(function) and (hook or is_fixture(module, function)):
+                    roots.add(("symbol", module.name, function.name))
+            if is_test and "pytestmark" in self.program.bindings[module.name]:
+                roots.add(("symbol", module.name, "pytestmark"))
+        self.pinned = set(roots)
+        return roots
+
+    @staticmethod
+    def _functions(module):
+        for node in module.source.functions:
+            if isinstance(module.source.parents[node], (ast.Module, ast.If, ast.Try)):
+                yield node
+
+    def _close(self):
+        self.planner.wanted = self.needed
+        for _ in range(_ROUNDS):
+            tops = self.planner.all()
+            needed, named, references = set(self.needed), set(), []
+            for _, lines in tops:
+                for line in every(lines):
+                    for node in line.nodes:
+                        references += self.finder.of(line.module, node)
+                        named |= names_in(node)
+                    if line.kind in ("assigned", "local"):
+                        needed.add(self.stands_for(line.detail))
+                    elif line.kind == "effect":
+                        needed.update({self.stands_for(line.detail)} - {("alias", line.detail.name)})
+                    elif line.kind == "import":
+                        needed.update(meaning for _, meaning in line.detail)
+            needed.update(reference.meaning for reference in references if not reference.weak)
+            done = needed == self.needed and named == self.planner.named
+            self.needed, self.planner.named = needed, named
+            self.planner.wanted = needed
+            if done:
+                break
+        self.tops = sorted(tops, key=lambda top: (top[0], top[1][0].module.name, top[1][0].statement.lineno))
+        self.references = references
+
+    def stands_for(self, binding):
+        """What an imported name of the tree is in the witness: the symbol, or an alias for a module."""
+        meaning = self.program.target_of(binding, self.finder.assigned)
+        return ("alias", binding.name) if meaning[0] == "module" else meaning
+
+
+def is_fixture(module, function):
+    """Whether a function is decorated as a fixture."""
+    texts = (module.source.text[slice(*module.source.span(one))] for one in function.decorator_list)
+    return any("fixture" in text for text in texts)
+
+
+@remembered
+def names_in(node):
+    """Names, attributes and texts that a node mentions."""
+    found = set()
+    for one in ast.walk(node):
+        if isinstance(one, ast.Attribute):
+            found.add(one.attr)
+        elif isinstance(one, ast.Name):
+            found.add(one.id)
+        elif isinstance(one, ast.Constant) and isinstance(one.value, str):
+            found.add(one.value)
+    return found

@@ -1,0 +1,393 @@
+"""Which lines of a module a witness has: those that ran, for names that it needs.
+
+What never ran is left out; a function that never started keeps its header. Where only one side of a branch ran, it stands
+there alone.
+"""
+
+import ast
+
+from .effects import has_effect, is_pure, yields
+from .planned import Line, every
+from .source import FUNCTIONS, IMPORTS, bound_names, first_line, is_text, names_of
+
+# Where a statement stands.
+MODULE, CLASS, FUNCTION = "module", "class", "function"
+_WITH_FIELDS = frozenset(("NamedTuple", "TypedDict", "Protocol"))
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_TRIES = tuple(getattr(ast, name) for name in ("Try", "TryStar") if hasattr(ast, name))
+
+
+def unit_of(module, statement):
+    """What names a statement in decisions: where it stands."""
+    return (module.name, statement.lineno, statement.col_offset)
+
+
+class Unit:
+    """A part of a plan that can be left out: its kind, its name and the name of what it is part of."""
+
+    __slots__ = ("kind", "name", "owner")
+
+    def __init__(self, kind, name, owner):
+        self.kind = kind
+        self.name = name
+        self.owner = owner
+
+
+class Planner:
+    """Plans statements. `wanted` holds the symbols that are needed, `named` all names that planned lines mention."""
+
+    def __init__(self, program, references, options, decisions, test):
+        self.program = program
+        self.references = references
+        self.options = options
+        self.decisions = decisions
+        self.test = test
+        self.wanted = set()
+        self.named = set()
+        self.units = {}
+        self.named_by_class = set()
+        self.plans = {
+            ast.ClassDef: self._class,
+            ast.If: self._if,
+            ast.With: self._with,
+            ast.AsyncWith: self._with,
+        }
+        self.plans.update((kind, self._function) for kind in FUNCTIONS)
+        self.plans.update((kind, self._import) for kind in IMPORTS)
+        self.plans.update((kind, self._loop) for kind in _LOOPS)
+        self.plans.update((kind, self._try) for kind in _TRIES)
+        if hasattr(ast, "Match"):
+            self.plans[ast.Match] = self._match
+
+    def all(self):
+        """(order of first execution, lines) of every statement of the modules that is wanted, unordered."""
+        self.units = {}
+        self.named_by_class = set()
+        found = []
+        for module in self.program.modules:
+            for statement in module.source.tree.body:
+                lines = self.plan(module, statement, MODULE, 0)
+                if lines:
+                    found.append((module.order(statement), lines))
+        return found
+
+    def plan(self, module, statement, place, index):
+        """Lines of one statement, the `index`th of its suite."""
+        if unit_of(module, statement) in self.decisions.dropped:
+            return []
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+            return self._constant(module, statement, place, index)
+        if isinstance(statement, (ast.Global, ast.Nonlocal)):
+            return [Line(module, "declaration", statement, module.source.span(statement))]
+        if isinstance(statement, ast.AnnAssign) and statement.value is None:
+            return self._annotation(module, statement, place)
+        return self.plans.get(type(statement), self._simple)(module, statement, place)
+
+    def _suite(self, module, statements, place):
+        return [line for index, one in enumerate(statements) for line in self.plan(module, one, place, index)]
+
+    def _is_kept(self, module, statement):
+        return unit_of(module, statement) in self.decisions.kept
+
+    def _is_wanted(self, module, name):
+        return ("symbol", module.name, name) in self.wanted
+
+    def _unit(self, module, statement, kind):
+        owner = module.source.parents.get(statement)
+        self.units[unit_of(module, statement)] = Unit(kind, getattr(statement, "name", ""), getattr(owner, "name", ""))
+
+    @staticmethod
+    def _whole(module, statement, kind="simple"):
+        return Line(module, kind, statement, module.source.span(statement), nodes=[statement])
+
+    @staticmethod
+    def _header(module, statement, first, kind, nodes, suite, start=None, prefix=""):
+        """A line up to the `first` statement of its suite."""
+        source = module.source
+        start = source.start(statement) if start is None else start
+        line = first_line(first)
+        end = source.start(first) if line == first.lineno else source.starts[line - 1]
+        return Line(module, kind, statement, (start, end), prefix=prefix, suite=suite, nodes=nodes)
+
+    # Simple statements.
+
+    def _constant(self, module, statement, place, index):
+        if not is_text(statement):
+            return [self._whole(module, statement)] if module.ran(statement) and place != MODULE else []
+        is_docstring = place != MODULE and index == 0
+        if is_docstring and module.is_protected(statement):
+            return [self._whole(module, statement, "text")]
+        if is_docstring and (self.options.texts or self._is_kept(module, statement)):
+            self._unit(module, statement, "text")
+            return [self._whole(module, statement, "text")]
+        return []
+
+    def _annotation(self, module, statement, place):
+        if place != CLASS:
+            return []
+        if self.options.annotations or self._is_kept(module, statement) or self._makes_field(module, statement):
+            self._unit(module, statement, "annotation")
+            return [self._whole(module, statement)]
+        return []
+
+    @staticmethod
+    def _makes_field(module, statement):
+        """Whether the annotations of this class are more than that."""
+        owner = module.source.parents.get(statement)
+        if not isinstance(owner, ast.ClassDef):
+            return False
+        names = [getattr(base, "id", None) or getattr(base, "attr", "") for base in owner.bases]
+        return bool(owner.decorator_list) or bool(_WITH_FIELDS.intersection(names))
+
+    def _simple(self, module, statement, place):
+        if not module.ran(statement) and not self._is_kept(module, statement):
+            return []
+        if place == CLASS:
+            self._unit(module, statement, "attribute")
+        if place != MODULE:
+            return [self._whole(module, statement)]
+        names = bound_names(statement)
+        if names:
+            if not any(self._is_wanted(module, name) for name in names):
+                return []
+            if isinstance(statement, ast.AugAssign) and "__all__" in names:
+                return []
+            return [self._whole(module, statement)]
+        if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)):
+            if not self._acts_on_wanted(module, statement):
+                return []
+            self._unit(module, statement, "effect")
+            return [self._whole(module, statement)]
+        return [] if isinstance(statement, (ast.Delete, ast.Assert, ast.Pass)) else [self._whole(module, statement)]
+
+    def _acts_on_wanted(self, module, statement):
+        """Whether a statement that binds nothing touches something of the tree that is wanted, looking one call deep."""
+        if self.options.effects or self._is_kept(module, statement):
+            return True
+        touched = lambda node: any(  # noqa: E731
+            not reference.weak and reference.meaning[0] == "symbol" and reference.meaning in self.wanted
+            for reference in self.references.of(module, node)
+        )
+        if not isinstance(statement, ast.Expr):
+            return touched(statement.targets[0] if isinstance(statement, ast.Assign) else statement.target)
+        if touched(statement.value):
+            return True
+        for reference in self.references.of(module, statement.value):
+            for function in self.program.defines_function(reference.meaning):
+                owner = self.program.by_name[reference.meaning[1]]
+                for inner in (one for node in function.body for one in self.references.of(owner, node)):
+                    if not inner.weak and inner.meaning[0] == "symbol" and inner.meaning in self.wanted:
+                        return True
+        return False
+
+    def _import(self, module, statement, place):
+        if not module.ran(statement):
+            return []
+        externals, lines = [], []
+        for binding in self.program.imported(module, statement):
+            if binding.kind == "external":
+                if place != MODULE or binding.target in self.wanted or self._is_wanted(module, binding.name):
+                    externals.append((binding.alias, binding.target))
+            elif place == MODULE:
+                if (module.name, binding.name) in self.references.assigned and self._is_wanted(module, binding.name):
+                    lines.append(Line(module, "assigned", statement, detail=binding))
+            elif not self._names_module_level(module, statement, binding.name):
+                lines.append(Line(module, "local", statement, detail=binding))
+            elif module.is_protected(statement) and module.scopes.scope_bound_by(statement, binding.name) is None:
+                # Imported for what importing it does.
+                lines.append(Line(module, "effect", statement, detail=binding))
+        if externals:
+            lines.insert(0, Line(module, "import", statement, module.source.span(statement), detail=externals))
+        return lines
+
+    def _names_module_level(self, module, statement, name):
+        """Whether every use of a local import can name what it stands for directly."""
+        scope = module.scopes.scope_bound_by(statement, name)
+        return scope is None or self.references.local_import(module, name, scope) is not None
+
+    # Definitions.
+
+    def _decorators(self, module, statement):
+        spans = ((decorator, module.source.span(decorator)) for decorator in statement.decorator_list)
+        return [Line(module, "decorator", statement, span, prefix="@", nodes=[node]) for node, span in spans]
+
+    def _function(self, module, statement, place):
+        if not module.ran(statement) or (place == MODULE and not self._is_wanted(module, statement.name)):
+            return []
+        if any(getattr(one, "attr", getattr(one, "id", "")) == "overload" for one in statement.decorator_list):
+            return []
+        nodes = [statement.args] + ([statement.returns] if statement.returns else [])
+        if module.did_start(statement):
+            suite = self._suite(module, statement.body, FUNCTION)
+            self._keep_generator(module, statement, suite)
+            self._unit(module, statement, "function")
+            if all(line.kind == "declaration" for line in suite) and is_text(statement.body[0]):
+                suite = [self._whole(module, statement.body[0], "text")]
+        else:
+            if place == CLASS and not self._keeps_uncalled(module, statement):
+                return []
+            suite = [self._whole(module, statement.body[0], "text")] if is_text(statement.body[0]) else []
+            self._unit(module, statement, "stub")
+        header = self._header(module, statement, statement.body[0], "function", nodes, suite)
+        return self._decorators(module, statement) + [header]
+
+    def _keeps_uncalled(self, module, method):
+        """Whether a method stays that was not called."""
+        is_kept = self._is_kept(module, method) or unit_of(module, method) in self.named_by_class
+        if not is_kept and module is self.test and method.name.startswith("test"):
+            return False
+        is_special = method.name.startswith("__") and method.name.endswith("__")
+        level = self.options.stubs
+        is_named = level == 1 and (is_special or method.name in self.named)
+        return is_kept or method.name in self.decisions.kept_names or level >= 2 or is_named
+
+    def _keep_generator(self, module, function, suite):
+        """A function that has a `yield` keeps one."""
+        found = next((one for one in map(yields, function.body) if one is not None), None)
+        if found is None:
+            return
+        inner = (line for line in every(suite) if line.kind not in ("function", "class", "decorator"))
+        if not any(yields(node) is not None for line in inner for node in line.nodes):
+            suite.append(self._whole(module, module.source.statement_of(found)))
+
+    def _class(self, module, statement, place):
+        if not module.ran(statement) or (place == MODULE and not self._is_wanted(module, statement.name)):
+            return []
+        suite = self._class_suite(module, statement)
+        if not suite and is_text(statement.body[0]):
+            suite = [self._whole(module, statement.body[0], "text")]
+        nodes = statement.bases + [keyword.value for keyword in statement.keywords]
+        header = self._header(module, statement, statement.body[0], "class", nodes, suite)
+        return self._decorators(module, statement) + [header]
+
+    def _class_suite(self, module, statement):
+        """The suite of a class, with the methods that its other statements name while it is defined."""
+        scope, before = module.scopes.of_class[statement], None
+        while True:
+            suite = self._suite(module, statement.body, CLASS)
+            used = {
+                node.id
+                for line in suite
+                for top in line.nodes
+                for node in names_of(top)
+                if module.scopes.of.get(node) is scope and isinstance(node.ctx, (ast.Load, ast.Del))
+            }
+            if used == before:
+                return suite
+            before = used
+            for method in statement.body:
+                if isinstance(method, FUNCTIONS) and method.name in used and module.ran(method):
+                    self.named_by_class.add(unit_of(module, method))
+
+    # Compound statements.
+
+    def _keeps_guard(self, module, statement, test):
+        """Whether a test whose suite never ran stays for what evaluating it does."""
+        if is_pure(test) or not (self.options.guards or self._is_kept(module, statement) or has_effect(test)):
+            return False
+        self._unit(module, statement, "guard")
+        return True
+
+    def _if(self, module, statement, place):
+        if not module.ran(statement):
+            return []
+        on_one_line = statement.body[0].lineno == statement.lineno
+        body_ran = on_one_line or module.any_ran(statement.body)
+        else_ran = module.any_ran(statement.orelse)
+        body = self._suite(module, statement.body, place) if body_ran else []
+        other = self._suite(module, statement.orelse, place) if else_ran else []
+        if place == MODULE and not body and not other:
+            return []
+        if not body_ran and not self._keeps_guard(module, statement, statement.test):
+            return other
+        if body_ran and not body and not other and is_pure(statement.test):
+            return []
+        is_elif = module.source.text.startswith("elif", module.source.start(statement))
+        line = self._header(module, statement, statement.body[0], "if", [statement.test], body, prefix="if")
+        line.span = (line.span[0] + (4 if is_elif else 2), line.span[1])
+        return [line] + self._else(module, statement, other)
+
+    def _else(self, module, statement, other):
+        """The other side of an `if`: a chained `elif` where it was one and still is."""
+        if not other:
+            return []
+        first = statement.orelse[0]
+        chained = isinstance(first, ast.If) and module.source.text.startswith("elif", module.source.start(first))
+        if chained and other[0].kind == "if" and other[0].statement is first:
+            other[0].prefix = "elif"
+            return other
+        return [Line(module, "else", statement, text="else:", suite=other)]
+
+    def _loop(self, module, statement, place):
+        if not module.ran(statement):
+            return []
+        is_while = isinstance(statement, ast.While)
+        test = statement.test if is_while else statement.iter
+        on_one_line = statement.body[0].lineno == statement.lineno
+        ran = on_one_line or module.any_ran(statement.body)
+        other = self._suite(module, statement.orelse, place) if module.any_ran(statement.orelse) else []
+        body = self._suite(module, statement.body, place) if ran else []
+        names = bound_names(statement)
+        if place == MODULE and not body and not any(self._is_wanted(module, name) for name in names):
+            return other
+        emptied = ran and not body and isinstance(statement, ast.For) and place != MODULE and not on_one_line
+        if emptied and not self._is_kept(module, statement) and not self.options.guards and not has_effect(test):
+            return other
+        if not ran and not self._keeps_guard(module, statement, test):
+            return other
+        nodes = [test] if is_while else [statement.target, test]
+        lines = [self._header(module, statement, statement.body[0], "loop", nodes, body)]
+        return lines + ([Line(module, "else", statement, text="else:", suite=other)] if other else [])
+
+    def _with(self, module, statement, place):
+        if not module.ran(statement):
+            return []
+        body = self._suite(module, statement.body, place)
+        if place == MODULE and not body and not any(self._is_wanted(module, name) for name in bound_names(statement)):
+            return []
+        nodes = [node for item in statement.items for node in (item.context_expr, item.optional_vars) if node]
+        return [self._header(module, statement, statement.body[0], "with", nodes, body)]
+
+    def _try(self, module, statement, place):
+        if not module.any_line_ran(statement.lineno, statement.end_lineno):
+            return []
+        body = self._suite(module, statement.body, place)
+        handlers = [(one, self._suite(module, one.body, place)) for one in statement.handlers if self._was_caught(module, one)]
+        other = self._suite(module, statement.orelse, place) if module.any_ran(statement.orelse) else []
+        final = self._suite(module, statement.finalbody, place) if module.any_ran(statement.finalbody) else []
+        if place == MODULE and not body and not other and not any(suite for _, suite in handlers):
+            return []
+        if not handlers and not final:
+            return body + other
+        if other and not handlers:
+            body, other = body + other, []
+        lines = [Line(module, "try", statement, text="try:", suite=body)]
+        for handler, suite in handlers:
+            nodes = [handler.type] if handler.type else []
+            lines.append(self._header(module, handler, handler.body[0], "except", nodes, suite))
+        for text, suite in (("else:", other), ("finally:", final)):
+            if suite:
+                lines.append(Line(module, text, statement, text=text, suite=suite))
+        return lines
+
+    @staticmethod
+    def _was_caught(module, handler):
+        on_one_line = handler.body[0].lineno == handler.lineno
+        return module.any_ran(handler.body) or (on_one_line and handler.lineno in module.lines)
+
+    def _match(self, module, statement, place):
+        if not module.ran(statement):
+            return []
+        source, cases = module.source, []
+        for case in statement.cases:
+            if not module.any_ran(case.body):
+                continue
+            start = source.text.rfind("case", 0, source.start(case.pattern))
+            nodes = [case.pattern] + ([case.guard] if case.guard else [])
+            suite = self._suite(module, case.body, place)
+            cases.append(self._header(module, case.body[0], case.body[0], "case", nodes, suite, start))
+        if not cases:
+            return []
+        end = source.text.rfind("case", 0, source.start(statement.cases[0].pattern))
+        span = (source.start(statement), end)
+        return [Line(module, "match", statement, span, suite=cases, nodes=[statement.subject])]

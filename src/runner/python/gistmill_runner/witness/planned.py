@@ -1,0 +1,45 @@
+"""Planned lines of a witness, and what a plan may keep."""
+
+from collections import namedtuple
+
+
+class Line:
+    """A logical line that a witness has, with its suite where it has one.
+
+    Its text is `prefix` and the span of the source, or `text` where it is given; `nodes` are what it refers by.
+    `detail` belongs to the kind: names of an "import", the binding of an "assigned" import.
+    """
+
+    __slots__ = ("module", "kind", "statement", "span", "prefix", "text", "suite", "nodes", "detail")
+
+    def __init__(self, module, kind, statement, span=None, prefix="", text=None, suite=None, nodes=(), detail=None):
+        self.module = module
+        self.kind = kind
+        self.statement = statement
+        self.span = span
+        self.prefix = prefix
+        self.text = text
+        self.suite = suite
+        self.nodes = nodes
+        self.detail = detail
+
+
+def every(lines):
+    """The lines and all in their suites."""
+    stack = list(reversed(lines))
+    while stack:
+        line = stack.pop()
+        yield line
+        stack.extend(reversed(line.suite or ()))
+
+
+# What of the lines that did not run stays:
+#   stubs        methods that were not called: 0 none, 1 those that kept code names, 2 all
+#   guards       conditions and loops that were never taken and whose test may have an effect
+#   texts        docstrings
+#   annotations  annotations without a value in classes
+#   effects      all statements of a module that ran for their effect
+#   places       `__file__` is where the code was
+Options = namedtuple("Options", "stubs guards texts annotations effects places")
+LEAST = Options(0, False, False, False, False, False)
+MOST = Options(2, True, True, True, True, False)

@@ -1,0 +1,217 @@
+"""What the nodes of a syntax tree refer to."""
+
+import ast
+
+from .source import IMPORTS, remembered
+
+# Calls whose text arguments name things by their dotted path, or an attribute of a module.
+_BY_NAME = frozenset(("setattr", "delattr", "patch", "object", "getattr", "hasattr", "import_module", "import_string"))
+
+
+# What a place is made with.
+PATHS = ("external", "import", "os", "os")
+
+
+class Everything:
+    """A set of all names."""
+
+    def __contains__(self, name):
+        return True
+
+
+class Reference:
+    """One reference.
+
+    `kind` is "place" (`__file__`), "name" (a name), "chain" (`package.module.name`, of which `span` covers all), "module" (a module as a value),
+    "dotted" (a text with a dotted path; `parts` has the text and what follows the name in it), or "attribute" (a text that
+    names an attribute of a module).
+    `hidden` are the names that scopes around it hide. A `weak` one is not evaluated: it stands in an annotation.
+    """
+
+    __slots__ = ("meaning", "module", "node", "span", "hidden", "kind", "weak", "parts")
+
+    def __init__(self, meaning, module, node, span, hidden, kind, parts=None):
+        self.meaning = meaning
+        self.module = module
+        self.node = node
+        self.span = span
+        self.hidden = hidden
+        self.kind = kind
+        self.weak = False
+        self.parts = parts
+
+    @property
+    def name(self):
+        """The name that stands in the source."""
+        return getattr(self.node, "id", None) or getattr(self.node, "attr", None)
+
+
+@remembered
+def chain(node):
+    """(name node, attribute nodes outward) of `a.b.c`; None for anything else."""
+    attributes = []
+    while isinstance(node, ast.Attribute):
+        attributes.append(node)
+        node = node.value
+    return (node, attributes[::-1]) if isinstance(node, ast.Name) else None
+
+
+class References:
+    """Finds references, given what names mean.
+
+    `lazy` says that annotations are not evaluated, `places` that `__file__` is a reference.
+    """
+
+    def __init__(self, program, lazy, assigned, places=False):
+        self.program = program
+        self.places = places
+        self.lazy = lazy
+        self.assigned = frozenset(assigned)
+        self._known = {}
+
+    def resolve(self, module, name):
+        """What a name of a module means."""
+        return self.program.resolve(module, name, self.assigned)
+
+    def of(self, module, root):
+        """All references of a node and what is in it."""
+        known = self._known.get(root)
+        if known is None:
+            known = []
+            if self.lazy and root in module.scopes.annotations:
+                self._collect(module, root, known, True)
+            else:
+                self._collect(module, root, known, False)
+            self._known[root] = known
+        return known
+
+    def _collect(self, module, root, found, weak):
+        stack = [root]
+        while stack:
+            node = stack.pop()
+            if not weak and self.lazy and node in module.scopes.annotations:
+                self._collect(module, node, found, True)
+                continue
+            before = len(found)
+            if isinstance(node, ast.Attribute) and self._chain(module, node, found):
+                pass
+            elif isinstance(node, ast.Name):
+                self._name(module, node, found)
+            else:
+                if isinstance(node, ast.Call):
+                    self._texts(module, node, found)
+                stack.extend(ast.iter_child_nodes(node))
+            for reference in found[before:]:
+                reference.weak = weak
+
+    def _chain(self, module, node, found):
+        parts = chain(node)
+        meaning, hidden = (self.meaning(module, parts[0]) if parts else None) or (None, None)
+        if meaning is None or meaning[0] != "module":
+            return False
+        root, attributes = parts
+        current, used, last, modules = meaning[1], None, None, []
+        for attribute in attributes:
+            following = self.resolve(current, attribute.attr)
+            if following[0] == "module":
+                current = following[1]
+                modules.append(attribute)
+                continue
+            used, last = following, attribute
+            break
+        if used and used[0] in ("symbol", "external"):
+            stores = isinstance(last.ctx, (ast.Store, ast.Del)) and module.scopes.of[root].kind != "module"
+            span = (module.source.span(root)[0], module.source.span(last)[1])
+            found.append(Reference(used, module, root, span, Everything() if stores else hidden, "chain"))
+        else:
+            # The text stays: the witness goes by the name of each of these modules.
+            found.append(Reference(("alias", root.id), module, root, module.source.span(root), hidden, "module"))
+            for attribute in modules:
+                end = module.source.span(attribute)[1]
+                span = (end - len(attribute.attr), end)
+                found.append(Reference(("alias", attribute.attr), module, attribute, span, frozenset(), "module"))
+        return True
+
+    def _name(self, module, node, found):
+        meaning, hidden = self.meaning(module, node) or (("builtin",), None)
+        if meaning[0] == "module":
+            found.append(Reference(("alias", node.id), module, node, module.source.span(node), hidden, "module"))
+        elif meaning[0] == "fallback":
+            found.append(Reference(meaning[1], module, node, None, hidden, "name"))
+        elif meaning[0] in ("symbol", "external"):
+            found.append(Reference(meaning, module, node, module.source.span(node), hidden, "name"))
+        elif meaning == ("builtin", "__file__") and self.places and node.lineno not in module.protected:
+            if "/" in module.source.path:
+                span = module.source.span(node)
+                found.append(Reference(PATHS, module, node, span, hidden, "place"))
+
+    def meaning(self, module, node):
+        """(what a name node means, names that scopes hide from it); None for a local name."""
+        scope = module.scopes.of.get(node)
+        if scope is None:
+            return None
+        binder, hidden = module.scopes.lookup(node.id, scope)
+        if binder is None:
+            return self.resolve(module.name, node.id), hidden
+        local = self.local_import(module, node.id, binder)
+        if local is not None:
+            _, hidden = module.scopes.lookup("", scope)
+            return local, hidden - {node.id}
+        if binder.kind == "class":  # may be looked up in the module at run time
+            meaning = self.resolve(module.name, node.id)
+            if meaning[0] in ("symbol", "external"):
+                return ("fallback", meaning), frozenset()
+        return None
+
+    def local_import(self, module, name, scope):
+        """What a local name means that is bound by nothing that ran but an import of the tree; else None."""
+        binders = [one for one in scope.binders[name] if not (isinstance(one, ast.stmt) and not module.ran(one))]
+        imports = [one for one in binders if isinstance(one, IMPORTS)]
+        if not imports or any(not isinstance(one, IMPORTS + (ast.ExceptHandler,)) for one in binders):
+            return None
+        for statement in imports:
+            for binding in self.program.imported(module, statement):
+                if binding.name == name and binding.kind in ("module", "from"):
+                    return self.program.target_of(binding, self.assigned)
+        return None
+
+    def _texts(self, module, call, found):
+        function = call.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        if name not in _BY_NAME:
+            return
+        for argument in call.args:
+            if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                self._dotted(module, argument, found)
+        if len(call.args) > 1 and isinstance(call.args[1], ast.Constant) and isinstance(call.args[1].value, str):
+            owner = self.module_of(module, call.args[0])
+            meaning = self.resolve(owner, call.args[1].value) if owner else ("unknown",)
+            if meaning[0] in ("symbol", "external"):
+                found.append(Reference(meaning, module, call.args[1], None, frozenset(), "attribute"))
+
+    def _dotted(self, module, node, found):
+        parts = node.value.split(".")
+        for size in range(len(parts) - 1, 0, -1):
+            owner = self.program.by_name.get(".".join(parts[:size]))
+            if owner is None:
+                continue
+            meaning = self.resolve(owner.name, parts[size])
+            if meaning[0] in ("symbol", "external"):
+                span = module.source.span(node)
+                rest = (node.value, parts[size + 1 :])
+                found.append(Reference(meaning, module, node, span, frozenset(), "dotted", rest))
+            return
+
+    def module_of(self, module, node):
+        """The name of the module of the tree that an expression stands for, or None."""
+        parts = chain(node)
+        meaning = self.meaning(module, parts[0]) if parts else None
+        if not meaning or meaning[0][0] != "module":
+            return None
+        current = meaning[0][1]
+        for attribute in parts[1]:
+            following = self.resolve(current, attribute.attr)
+            if following[0] != "module":
+                return None
+            current = following[1]
+        return current

@@ -1,0 +1,216 @@
+"""A closure as text: the source's own text with other names in it, without comments, docstrings and blank lines."""
+
+import ast
+from bisect import bisect_left
+from collections import defaultdict
+
+from .planned import every
+from .references import PATHS
+from .source import DEFINITIONS
+
+INDENT = "    "
+
+
+class Rendering:
+    """The text of a witness; `lines` has the planned line that each of its lines comes from, or None."""
+
+    def __init__(self, closure, naming, submission):
+        self.closure = closure
+        self.final = naming.final
+        self.own_name = submission
+        self.imported = set()
+        self.edits = self._edits()
+        texts = []
+        for line in self._head():
+            texts.append((line, None))
+        for _, lines in closure.tops:
+            block = []
+            for line in lines:
+                self._write(line, 0, block)
+            if block and isinstance(lines[0].statement, DEFINITIONS):
+                block = [("", None), ("", None), *block, ("", None)]
+            texts += block
+        kept = [one for at, one in enumerate(texts) if one[0] or at < 2 or texts[at - 1][0] or texts[at - 2][0]]
+        self.text = "\n".join(text for text, _ in kept).strip("\n") + "\n"
+        self.lines = [line for _, line in kept]
+        while self.lines and not kept[0][0]:
+            kept.pop(0)
+            self.lines.pop(0)
+
+    def _head(self):
+        """What stands above all: annotations as text, and names for the witness itself."""
+        if self.closure.lazy:
+            yield "from __future__ import annotations"
+        if any(one.kind == "place" for one in self.closure.references):
+            self.imported.add(PATHS)
+            name = self.final[PATHS]
+            yield "import os" if name == "os" else "import os as %s" % name
+        aliases = sorted(self.final[one] for one in self.closure.needed if one[0] == "alias")
+        if aliases:
+            self.imported.add(("external", "import", "sys", "sys"))
+            yield "import sys"
+        for name in aliases:
+            yield "%s = sys.modules[__name__]" % name
+
+    # Edits of the sources.
+
+    def _edits(self):
+        """Per module, sorted (start, end, text) of what stands otherwise in the witness."""
+        edits = defaultdict(dict)
+        for reference in self.closure.references:
+            chosen = self.final.get(reference.meaning)
+            if chosen is None or reference.span is None:
+                continue
+            text = self._edited(reference, chosen)
+            if text is not None and self._is_at(reference):
+                edits[reference.module.name][reference.span] = text
+        for _, lines in self.closure.tops:
+            self._edit_definition(lines[-1], edits)
+        for name, module in ((one.name, one) for one in self.closure.program.modules):
+            for span in module.source.comments:
+                edits[name][span] = ""
+        return {name: sorted((start, end, text) for (start, end), text in of.items()) for name, of in edits.items()}
+
+    def _is_at(self, reference):
+        """Whether the node stands where the parser says: before 3.12 it does not know it inside f-strings."""
+        if reference.kind == "dotted":
+            return True
+        start = reference.span[0]
+        return reference.module.source.text.startswith(reference.name, start)
+
+    def _edited(self, reference, chosen):
+        name = reference.name
+        if reference.kind == "chain":
+            if chosen in reference.hidden:
+                alias = self.final.get(("alias", name))
+                return None if alias is None else "%s.%s" % (alias, chosen)
+            return chosen
+        if reference.kind == "place":
+            parts = ", ".join('"%s"' % part for part in reference.module.source.path.split("/"))
+            return "{0}.path.join({0}.path.dirname(__file__), {1})".format(chosen, parts)
+        if reference.kind == "dotted":
+            start, end = reference.span
+            whole, rest = reference.parts
+            return reference.module.source.text[start:end].replace(whole, ".".join([self.own_name, chosen] + rest))
+        return chosen if chosen != name else None
+
+    def _edit_definition(self, line, edits):
+        """A definition that has another name in the witness."""
+        statement, module = line.statement, line.module
+        if not isinstance(statement, DEFINITIONS):
+            return
+        chosen = self.final.get(("symbol", module.name, statement.name))
+        place = module.source.name_places.get((statement.lineno, statement.name))
+        if chosen not in (None, statement.name) and place is not None:
+            edits[module.name][place] = chosen
+
+    def _segment(self, module, start, end):
+        """A part of a source with its edits."""
+        edits = self.edits.get(module.name, ())
+        pieces, place = [], start
+        for at in range(bisect_left(edits, (start,)), len(edits)):
+            first, last, text = edits[at]
+            if first >= end:
+                break
+            if first >= place and last <= end:
+                pieces += [module.source.text[place:first], text]
+                place = last
+        pieces.append(module.source.text[place:end])
+        return "".join(pieces)
+
+    # Lines.
+
+    def _write(self, line, depth, texts):
+        write = {
+            "import": self._import_texts,
+            "assigned": self._assigned_texts,
+            "local": self._local_texts,
+            "effect": lambda line, depth: [],
+            "declaration": self._declaration_texts,
+        }.get(line.kind, self._texts)
+        texts += [(text, line) for text in write(line, depth)]
+        if line.suite is None:
+            return
+        before, last = len(texts), None
+        for inner in line.suite:
+            if line.kind == "class" and last is not None and starts_definition(inner, last):
+                texts.append(("", None))
+            last = inner
+            self._write(inner, depth + 1, texts)
+        if not any(text for text, _ in texts[before:]):
+            texts.append((INDENT * (depth + 1) + "pass", line))
+
+    def _import_texts(self, line, depth):
+        names = []
+        for alias, meaning in line.detail:
+            if depth == 0 and meaning in self.imported:
+                continue
+            bound = meaning[4] if meaning[1] == "from" else meaning[3]
+            chosen = self.final.get(meaning, bound) if depth == 0 else bound
+            if depth == 0 and (meaning[1] == "from" or alias.asname or "." not in alias.name):
+                self.imported.add(meaning)
+            if chosen != bound and alias.name != "*":
+                names.append("%s as %s" % (alias.name, chosen))
+            else:
+                names.append(alias.name + (" as %s" % alias.asname if alias.asname else ""))
+        pad = INDENT * depth
+        if not names:
+            return []
+        if isinstance(line.statement, ast.Import):
+            whole = ["%simport %s" % (pad, name) for name in names]
+            fresh = [text for text in whole if depth or text not in self.imported]
+            self.imported.update(fresh if depth == 0 else ())
+            return fresh
+        origin = "." * line.statement.level + (line.statement.module or "")
+        return ["%sfrom %s import %s" % (pad, origin, ", ".join(names))]
+
+    def _assigned_texts(self, line, depth):
+        source = self.final.get(self.closure.stands_for(line.detail))
+        target = self.final.get(("symbol", line.module.name, line.detail.name))
+        return ["%s%s = %s" % (INDENT * depth, target, source)] if source and target and source != target else []
+
+    def _local_texts(self, line, depth):
+        source, target = self.final.get(self.closure.stands_for(line.detail)), line.detail.name
+        if source is None:
+            return []
+        if source == target:
+            return ["%s%s = globals()[%r]" % (INDENT * depth, target, source)]
+        return ["%s%s = %s" % (INDENT * depth, target, source)]
+
+    def _declaration_texts(self, line, depth):
+        names = line.statement.names
+        word = "global" if isinstance(line.statement, ast.Global) else "nonlocal"
+        if word == "global":
+            meanings = (self.closure.finder.resolve(line.module.name, name) for name in names)
+            names = [self.final.get(meaning, name) for meaning, name in zip(meanings, names)]
+        return ["%s%s %s" % (INDENT * depth, word, ", ".join(names))]
+
+    def _texts(self, line, depth):
+        """The source's text at another depth: lines that begin inside a text stay as they are."""
+        if line.text is not None:
+            return [INDENT * depth + line.text]
+        source = line.module.source
+        text = line.prefix + self._segment(line.module, *line.span)
+        lines = (text.rstrip() if line.suite is not None else text).split("\n")
+        if len(lines) == 1:
+            return [INDENT * depth + lines[0].rstrip()]
+        shift = len(INDENT) * depth - line.statement.col_offset
+        first, texts = source.line_of(line.span[0]), []
+        for number, part in enumerate(lines, first):
+            if number > first and number not in source.lines_in_texts:
+                if not part.strip():
+                    continue
+                indent = len(part) - len(part.lstrip())
+                part = " " * max(0, indent + shift) + part.lstrip()
+            if number + 1 not in source.lines_in_texts:
+                part = part.rstrip()
+            texts.append(part)
+        texts[0] = INDENT * depth + texts[0]
+        return texts
+
+
+def starts_definition(line, before):
+    """Whether a line of a class begins a definition, decorators included, after another line of it."""
+    return line.kind in ("decorator", "function", "class") and not (
+        before.kind == "decorator" and before.statement is line.statement
+    )

@@ -1,0 +1,240 @@
+"""The way to a witness that passes: texts to try, and what a trial says about the next one.
+
+A search is a generator: it yields a text, is sent the `Trial` of it, and returns the last text that passed. What decides
+is counted in trials, never in seconds: the same trials, the same text.
+"""
+
+import ast
+
+from .closure import Closure, Decisions
+from .naming import Naming
+from .narrowing import narrow, widen
+from .planned import LEAST, MOST
+from .repair import missing_attributes, missing_names, repaired
+from .rendering import Rendering
+from .source import FUNCTIONS, bound_names, names_of
+
+# Trials that all of a search may take.
+TRIALS = 60
+_REPAIRS = 8
+# Trials for parts that may be superfluous, by their kinds.
+_PRUNED = ((("stub",), 6), (("effect", "text", "annotation"), 3), (("guard",), 4), (("attribute",), 4))
+_LEVELS = (
+    ("least", LEAST),
+    ("stubs", LEAST._replace(stubs=1, guards=True)),
+    ("most", MOST),
+)
+_RELAXED = (
+    ("places", False), ("texts", False), ("effects", False), ("annotations", False), ("guards", False), ("stubs", 0), ("stubs", 1),
+)  # fmt: skip
+
+
+class Trial:
+    """What a text showed: whether it agrees with the original, else how it failed; its lines and functions that ran."""
+
+    def __init__(self, agrees, failure, lines=(), started=()):
+        self.agrees = agrees
+        self.failure = failure
+        self.lines = frozenset(lines)
+        self.started = frozenset(started)
+
+
+class Exhausted(Exception):
+    """All trials are used up."""
+
+
+class Search:
+    """Looks for a witness. After `run`, `text` is the last that passed (None for none) and `failures` how levels failed.
+
+    With `places`, code that reads files of the tree beside itself looks for them where they are.
+    """
+
+    def __init__(self, program, test, classes, function, submission, places=False):
+        self.program = program
+        self.test = test
+        self.classes = classes
+        self.function = function
+        self.submission = submission
+        self.decisions = Decisions()
+        self.places = places
+        self.options = LEAST
+        self.text = None
+        self.files = []
+        self.level = None
+        self.trials = 0
+        self.seen = {}
+        self.failures = []
+
+    def run(self):
+        """Yields texts, is sent their trials."""
+        try:
+            yield from self._pass()
+            if self.text is not None:
+                yield from self._relax()
+                yield from self._narrow(2)
+                yield from self._prune()
+                yield from self._narrow(1)
+        except Exhausted:
+            pass
+        return self.text
+
+    # Texts and trials.
+
+    def _make(self, decisions=None, options=None):
+        """The text under these decisions; `closure` and `rendering` are those of the last one made."""
+        assigned, aliases = frozenset(), frozenset()
+        for _ in range(8):
+            self.closure = Closure(
+                self.program, self.test, self.classes, self.function, options or self.options,
+                decisions or self.decisions, assigned, aliases,
+            )  # fmt: skip
+            naming = Naming(self.closure)
+            if not naming.assigned and not naming.aliases:
+                break
+            assigned, aliases = assigned | naming.assigned, aliases | naming.aliases
+        self.rendering = Rendering(self.closure, naming, self.submission)
+        return self.rendering.text
+
+    def _accept(self, text):
+        """A text passed that was just made."""
+        self.text = text
+        self.files = sorted({line.module.source.path for line in self.rendering.lines if line is not None})
+
+    def _try(self, text):
+        try:
+            compile(text, "witness", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError) as error:
+            line = getattr(error, "lineno", None) or 1
+            shown = text.split("\n")[line - 1 : line]
+            return Trial(False, "the generated text cannot be parsed: %s: %s" % (error, "".join(shown)))
+        if text not in self.seen:
+            if self.trials >= TRIALS:
+                raise Exhausted
+            self.trials += 1
+            self.seen[text] = yield text
+        return self.seen[text]
+
+    def _passing(self, options):
+        """Tries, and repairs what the message names, until it passes; the trial that passed, or None."""
+        for _ in range(_REPAIRS):
+            text = self._make(options=options)
+            trial = yield from self._try(text)
+            if trial.agrees:
+                self._accept(text)
+                return trial
+            self.failure = trial.failure
+            decisions = repaired(self.decisions, trial.failure, self.closure)
+            if decisions is None:
+                return None
+            self.decisions = decisions
+        return None
+
+    def _pass(self):
+        for level, options in _LEVELS:
+            options = options._replace(places=self.places)
+            trial = yield from self._passing(options)
+            if trial is not None:
+                self.level, self.options = level, options
+                return
+            self.failures.append((level, self.failure))
+
+    # Making it smaller.
+
+    def _relax(self):
+        """Options of the level that are not needed."""
+        for name, value in _RELAXED:
+            current = getattr(self.options, name)
+            if current == value or (name == "stubs" and current <= value):
+                continue
+            options = self.options._replace(**{name: value})
+            text = self._make(options=options)
+            if text == self.text or (yield from self._try(text)).agrees:
+                self.options = options
+                self._accept(text)
+
+    def _narrow(self, times):
+        """Made again from what the witness itself ran."""
+        for _ in range(times):
+            text = self._make()
+            trial = yield from self._try(text)
+            if not trial.agrees:
+                return
+            self._accept(text)
+            decisions = self.decisions
+            undo = narrow(self.closure, self.rendering, trial.lines, {line for line, _ in trial.started})
+            if undo is None:
+                return
+            self.program.refresh()
+            if self._make() == text:
+                self._accept(text)
+                return
+            if (yield from self._passing(self.options)) is None:
+                widen(undo)
+                self.program.refresh()
+                self.decisions = decisions
+                self._accept(self._make())
+                return
+
+    def _prune(self):
+        """Parts that are not needed, by halves, as many trials as their kind is worth."""
+        self._make()
+        for kinds, most in _PRUNED:
+            units = dict(self.closure.planner.units)
+            wanted = [unit for unit in sorted(units) if units[unit].kind in kinds and unit not in self.decisions.dropped]
+            if "guard" in kinds and not self.options.guards:
+                continue
+            if "stub" in kinds:
+                # Other stubs are there because what ran names them.
+                wanted = [unit for unit in wanted if units[unit].owner and unit not in self.closure.planner.named_by_class]
+            if "attribute" in kinds:
+                wanted = [unit for unit in wanted if self._is_idle(unit)]
+            yield from self._prune_units(wanted, units, most)
+
+    def _prune_units(self, wanted, units, most):
+        queue, first, excluded = [wanted], self.trials, 4
+        while queue and self.trials - first < most:
+            part = queue.pop(0)
+            if not part:
+                continue
+            decisions = self.decisions.copy()
+            decisions.dropped.update(part)
+            text = self._make(decisions)
+            trial = yield from self._try(text)
+            if trial.agrees:
+                self.decisions = decisions
+                self._accept(text)
+                continue
+            excluded -= 1
+            missed = self._missed(part, units, trial.failure) if excluded >= 0 else ()
+            if missed:
+                queue.insert(0, [unit for unit in part if unit not in missed])
+            elif len(part) > 1:
+                queue += [part[: len(part) // 2], part[len(part) // 2 :]]
+
+    @staticmethod
+    def _missed(part, units, failure):
+        """Those of the units that a failure names."""
+        attributes, names = missing_attributes(failure), missing_names(failure)
+        exact = {unit for unit in part if (units[unit].owner, units[unit].name) in attributes}
+        return exact or {unit for unit in part if units[unit].name in names}
+
+    def _is_idle(self, unit):
+        """Whether kept code names nothing that a class attribute binds, or it stands for a function that never started."""
+        module = self.program.by_name[unit[0]]
+        statement = module.source.statements[unit[1:]]
+        names = bound_names(statement)
+        if any(self._is_stub(module, node) for node in names_of(statement)):
+            return True
+        special = any(name.startswith("__") and name.endswith("__") for name in names)
+        return bool(names) and not special and not any(name in self.closure.planner.named for name in names)
+
+    def _is_stub(self, module, node):
+        """Whether a name node of a class attribute stands for a function that never started."""
+        if not isinstance(node.ctx, ast.Load):
+            return False
+        scope = module.scopes.of.get(node)
+        binders = scope.binders[node.id] if scope is not None and node.id in scope.bound else ()
+        meaning, _ = self.closure.finder.meaning(module, node) or (("local",), None)
+        functions = [one for one in binders if isinstance(one, FUNCTIONS)] or self.program.defines_function(meaning)
+        owner = module if binders else self.program.by_name.get(meaning[1]) if len(meaning) > 1 else None
+        return bool(functions) and owner is not None and not any(owner.did_start(one) for one in functions)

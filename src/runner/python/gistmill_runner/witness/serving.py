@@ -1,0 +1,138 @@
+"""The level of the runner that makes witnesses: it answers with a text to try, until it has one or gives up."""
+
+import gc
+import os
+import sys
+
+from .module import Module
+from .program import Program
+from .scopes import Scopes
+from .search import Search, Trial
+from .source import DEFINITIONS, Source
+
+# Nested code that is deeper than this is no code that people write.
+_DEPTH = 4000
+# Largest source that is read, in bytes.
+_LARGEST = 8 << 20
+
+
+class Generator:
+    """Serves searches one after the other; parsed files are kept."""
+
+    def __init__(self, server, request):
+        self.server = server
+        self.root = os.getcwd()
+        self.parsed = {}
+        self.search = None
+        self.steps = None
+
+    def serve(self, request):
+        """Answer requests until closed."""
+        sys.setrecursionlimit(_DEPTH)
+        self.server.channel.send(request["id"], "generator_ready")
+        self.server.answered()
+        self.server.serve({"generate": self.generate, "tried": self.tried})
+
+    def generate(self, request):
+        """Begin with an instance."""
+        self._step(request, self._begin, request)
+
+    def tried(self, request):
+        """Go on with what a trial showed."""
+        trial = Trial(request["agrees"], request["failure"], request["lines"], [tuple(one) for one in request["started"]])
+        self._step(request, self._send, trial)
+
+    def _begin(self, request):
+        program, test = self._program(request["execution"], request["file"])
+        asked = definition(test, request["classes"], request["function"])
+        if asked is not None:
+            test.protect(asked)
+            program.refresh()
+        self.search = Search(program, test, request["classes"], request["function"], request["submission"][: -len(".py")], bool(request["execution"]["opened"]))
+        self.steps = self.search.run()
+        return next(self.steps)
+
+    def _send(self, trial):
+        return self.steps.send(trial)
+
+    def _step(self, request, step, argument):
+        identifier = request["id"]
+        try:
+            text = step(argument)
+        except StopIteration as end:
+            self._end(identifier, end.value)
+        except (RecursionError, SyntaxError, UnicodeError, ValueError, OSError) as error:
+            self._give_up(identifier, "%s: %s" % (type(error).__name__, error))
+        else:
+            self.server.channel.send(identifier, "candidate", text=text)
+
+    def _end(self, identifier, text):
+        search, self.search, self.steps = self.search, None, None
+        self.server.channel.send(
+            identifier,
+            "generated",
+            text=text,
+            level=search.level,
+            trials=search.trials,
+            failures=[list(one) for one in search.failures],
+            files=search.files,
+            twins=twins(search.closure),
+        )
+        gc.collect()
+
+    def _give_up(self, identifier, why):
+        self.search = self.steps = None
+        self.server.channel.send(
+            identifier, "generated", text=None, level=None, trials=0, failures=[["generator", why]], files=[], twins=[]
+        )
+
+    # The program of a trace.
+
+    def _program(self, execution, file):
+        names = {}
+        for name in sorted(execution["modules"], key=lambda name: (len(name), name)):
+            names.setdefault(execution["modules"][name], []).append(name)
+        for path in execution["files"]:
+            names.setdefault(path, [path[: -len(".py")].replace("/", ".")])
+        by_name, by_file = {}, {}
+        for path, known in sorted(names.items()):
+            if path.endswith(".py"):
+                ran = execution["files"].get(path, {"lines": [], "started": []})
+                module = by_file[path] = self._module(known[0], path, ran)
+                by_name.update((name, module) for name in known if name not in by_name)
+        return Program(by_name), by_file[file]
+
+    def _module(self, name, path, ran):
+        if path not in self.parsed:
+            with open(os.path.join(self.root, path), "rb") as file:
+                source = Source(path, file.read(_LARGEST))
+            self.parsed[path] = source, Scopes(source.tree)
+        source, scopes = self.parsed[path]
+        return Module(name, source, scopes, dict(ran["lines"]), {tuple(one) for one in ran["started"]})
+
+
+def open_generator(server, request):
+    """The work of the level."""
+    Generator(server, request).serve(request)
+
+
+def definition(module, classes, function):
+    """The definition of a test, by its class chain; None where it is inherited or made otherwise."""
+    body = module.source.tree.body
+    for name in list(classes) + [function]:
+        found = [one for one in body if isinstance(one, DEFINITIONS) and one.name == name]
+        if not found:
+            return None
+        body = found[-1].body
+    return found[-1]
+
+
+def twins(closure):
+    """Names under which the witness needs two classes of the original."""
+    found = {}
+    for meaning in closure.needed:
+        if meaning[0] == "symbol":
+            bindings = closure.program.bindings.get(meaning[1], {}).get(meaning[2], ())
+            if any(type(binding.statement).__name__ == "ClassDef" for binding in bindings):
+                found.setdefault(meaning[2], []).append(meaning[1])
+    return sorted(name for name, modules in found.items() if len(modules) > 1)

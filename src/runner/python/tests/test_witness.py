@@ -1,0 +1,276 @@
+"""Witnesses of small trees: what they keep, what they leave out, and how names and order come out."""
+
+import pytest
+from generating import SUBMISSION, executed, make
+
+PACKAGE = {
+    "tiny/__init__.py": "from .core import Box, join\nfrom . import core\n",
+    "tiny/core.py": '''\
+"""Boxes."""
+import os
+import collections as c
+
+LIMIT = 3  # of a box
+
+
+class Base:
+    """What boxes have in common."""
+
+    def size(self):
+        return 0
+
+
+class Box(Base):
+    def __init__(self, items=(), *, limit: int = LIMIT):
+        self.items = list(items)
+        self.limit = limit
+
+    def add(self, item):
+        """Puts an item in."""
+        # A comment.
+        if len(self.items) >= self.limit:
+            raise ValueError("full")
+        else:
+            self.items.append(item)
+        return self
+
+    def never(self):
+        return os.sep
+
+
+def join(parts, sep=", "):
+    return sep.join(c.OrderedDict.fromkeys(parts))
+
+
+def unused():
+    return join([])
+''',
+    "tests/test_box.py": '''\
+import tiny
+from tiny import join as glue
+
+
+def test_add():
+    """Adds."""
+    box = tiny.Box()
+    box.add("x")
+    assert box.items == ["x"]
+
+
+def test_join():
+    print(glue(["a", "b"]))
+    assert glue(["a", "b"]) == "a, b"
+''',
+}
+
+
+def witness(start, files, function="test_it", file="test_it.py", classes=()):
+    """The text of a witness, without blank lines."""
+    made = make(start, files, file, function, classes)
+    assert made.text is not None, made.said["failures"]
+    return "\n".join(line for line in made.text.split("\n") if line.strip()) + "\n"
+
+
+def test_a_witness_has_what_ran_and_nothing_else(start):
+    made = make(start, PACKAGE, "tests/test_box.py", "test_add")
+    assert made.text == '''\
+LIMIT = 3
+
+
+class Base:
+    """What boxes have in common."""
+
+
+class Box(Base):
+    def __init__(self, items=(), *, limit: int = LIMIT):
+        self.items = list(items)
+        self.limit = limit
+
+    def add(self, item):
+        self.items.append(item)
+        return self
+
+
+def test_add():
+    """Adds."""
+    box = Box()
+    box.add("x")
+    assert box.items == ["x"]
+'''
+    assert made.said["files"] == ["tests/test_box.py", "tiny/core.py"] and made.said["level"] == "least"
+    assert len(set(made.tried)) == len(made.tried) == made.said["trials"], "no text is tried twice"
+
+
+def test_an_import_under_another_name_is_renamed_or_assigned(start):
+    text = witness(start, PACKAGE, "test_join", "tests/test_box.py")
+    assert "glue = join\n" in text and "import collections as c\n" in text
+
+
+def test_the_same_trace_gives_the_same_text(start):
+    texts = {make(start, PACKAGE, "tests/test_box.py", "test_add").text for _ in range(2)}
+    assert len(texts) == 1
+
+
+def test_statements_stand_in_the_order_in_which_they_first_ran(start):
+    files = {
+        "a.py": "ONE = 1\nimport b\nTHREE = b.TWO + 1\n",
+        "b.py": "import a\nTWO = a.ONE + 1\n",
+        "test_it.py": "import a\ndef test_it():\n    assert a.THREE == 3\n",
+    }
+    assert witness(start, files) == "ONE = 1\nTWO = ONE + 1\nTHREE = TWO + 1\ndef test_it():\n    assert THREE == 3\n"
+
+
+def test_two_things_of_one_name_get_two_names(start):
+    files = {
+        "a.py": "def f():\n    return 1\ndef g():\n    return f()\n",
+        "b.py": "def f():\n    return 2\n",
+        "test_it.py": "import a, b\ndef test_it():\n    assert (a.g(), b.f()) == (1, 2)\n",
+    }
+    text = witness(start, files)
+    assert text.count("def f():") == 1 and ("def _a_f():" in text or "def _b_f():" in text)
+
+
+def test_a_module_that_is_used_as_a_value_is_the_witness_itself(start):
+    files = {
+        "a.py": "VALUE = 1\ndef get():\n    return VALUE\n",
+        "test_it.py": "import a\ndef test_it(monkeypatch):\n    monkeypatch.setattr(a, 'VALUE', 2)\n    assert a.get() == 2\n",
+    }
+    text = witness(start, files)
+    assert "a = sys.modules[__name__]\n" in text and "assert get() == 2" in text
+
+
+def test_a_module_that_is_reached_through_its_package_keeps_its_path(start):
+    files = {
+        "pkg/__init__.py": "from ._impl import get\n",
+        "pkg/_impl.py": "VALUE = 1\ndef get():\n    return VALUE\n",
+        "test_it.py": (
+            "import pkg\ndef test_it(monkeypatch):\n    monkeypatch.setattr(pkg._impl, 'VALUE', 2)\n    assert pkg.get() == 2\n"
+        ),
+    }
+    text = witness(start, files)
+    assert "pkg = sys.modules[__name__]\n" in text and "_impl = sys.modules[__name__]\n" in text
+    assert "monkeypatch.setattr(pkg._impl, 'VALUE', 2)" in text
+
+
+def test_fixtures_of_conftests_come_along_and_others_do_not(start):
+    files = {
+        "conftest.py": "import pytest\n@pytest.fixture\ndef one():\n    return 1\n@pytest.fixture\ndef two():\n    return 2\n",
+        "test_it.py": "def test_it(one):\n    assert one == 1\ndef test_other(two):\n    assert two\n",
+    }
+    text = witness(start, files)
+    assert "def one():" in text and "two" not in text
+
+
+def test_what_pytest_misses_is_put_back_by_its_message(start):
+    files = {
+        "a.py": "def real():\n    return 5\n\ndef pick(name):\n    return globals()[name]()\n",
+        "test_it.py": "import a\ndef test_it():\n    try:\n        a.pick('real')\n    except KeyError:\n        raise NameError(\"name 'real' is not defined\")\n",
+    }
+    made = make(start, files, "test_it.py", "test_it")
+    assert made.text is not None and "def real():" in made.text and len(made.tried) >= 2
+
+
+def test_abstract_methods_stay_as_stubs(start):
+    files = {
+        "a.py": (
+            "import abc\nclass Base(abc.ABC):\n    @abc.abstractmethod\n    def must(self):\n        return 0\n"
+            "class Thing(Base):\n    def must(self):\n        return 1\n    def may(self):\n        return 2\n"
+        ),
+        "test_it.py": "import a\ndef test_it():\n    assert a.Thing()\n",
+    }
+    text = witness(start, files)
+    assert text.count("def must(self):") <= 2 and "may" not in text
+
+
+def test_a_class_keeps_the_methods_that_it_names_itself(start):
+    files = {
+        "a.py": "class Thing:\n    def one(self):\n        return 1\n    def two(self):\n        return 2\n    both = {'one': one}\n",
+        "test_it.py": "import a\ndef test_it():\n    assert len(a.Thing.both) == 1\n",
+    }
+    assert "def two" not in witness(start, files) and "def one(self):\n        pass\n" in witness(start, files)
+
+
+def test_registration_by_a_call_at_module_level_stays_where_what_it_fills_is_needed(start):
+    files = {
+        "a.py": "CODES = {}\nOTHER = []\ndef _fill():\n    CODES['ok'] = 200\n_fill()\nOTHER.append(1)\n",
+        "test_it.py": "import a\ndef test_it():\n    assert a.CODES['ok'] == 200\n",
+    }
+    text = witness(start, files)
+    assert "_fill()\n" in text and "OTHER" not in text
+
+
+def test_lines_in_texts_keep_their_place_and_comments_go(start):
+    files = {
+        "a.py": 'class A:\n    def text(self):\n        if True:  # always\n            return """one\n  two # no comment\n"""\n',
+        "test_it.py": "import a\ndef test_it():\n    assert a.A().text() == 'one\\n  two # no comment\\n'\n",
+    }
+    text = witness(start, files)
+    assert "  two # no comment\n" in text and "always" not in text
+
+
+def test_a_generator_stays_one(start):
+    files = {
+        "a.py": "def numbers(n):\n    if n:\n        yield n\n    else:\n        return\n",
+        "test_it.py": "import a\ndef test_it():\n    assert list(a.numbers(0)) == []\n",
+    }
+    assert "yield" in witness(start, files)
+
+
+def test_a_test_of_a_class_is_alone_in_it(start):
+    files = {
+        "a.py": "def f():\n    return 1\n",
+        "test_it.py": (
+            "import a\nclass TestA:\n    limit = 1\n    def setup_method(self):\n        self.one = a.f()\n"
+            "    def test_it(self):\n        assert self.one == self.limit\n    def test_other(self):\n        assert False\n"
+        ),
+    }
+    text = witness(start, files, classes=["TestA"])
+    assert "test_other" not in text and "setup_method" in text and "limit = 1" in text
+
+
+def test_files_beside_the_code_are_found_where_they_were(start):
+    here = "import os\ndef test_it(place):\n    assert os.path.basename(place) == 'sub'\n"
+    files = {
+        "sub/conftest.py": (
+            "import os, pytest\n@pytest.fixture\ndef place():\n    folder = os.path.dirname(__file__)\n"
+            "    open(os.path.join(folder, 'data.txt')).close()\n    return folder\n"
+        ),
+        "sub/data.txt": "x",
+        "sub/test_it.py": here,
+    }
+    execution, _ = executed(start, files, "sub/test_it.py", "test_it")
+    assert execution["opened"] == ["sub/data.txt"]
+    made = make(start, files, "sub/test_it.py", "test_it", data={"sub/data.txt": "x"})
+    assert 'os.path.join(os.path.dirname(__file__), "sub", "conftest.py")' in made.text
+
+
+def test_a_group_without_a_witness_says_how_every_level_failed(start):
+    files = {
+        "a.py": "import os\nHERE = os.path.basename(__file__)\n",
+        "test_it.py": "import a\ndef test_it():\n    assert a.HERE == 'a.py'\n",
+    }
+    said = make(start, files, "test_it.py", "test_it").said
+    assert said["text"] is None and [level for level, _ in said["failures"]] == ["least", "stubs", "most"]
+    assert "concise.py" in said["failures"][0][1]
+
+
+@pytest.mark.parametrize("source", ["x = [" + "[" * 150 + "]" * 150 + "]\n", "x = " + "-" * 5000 + "1\n"])
+def test_code_that_is_too_deep_is_given_up(start, source):
+    files = {"a.py": "X = 1\n", "test_it.py": "import a\ndef test_it():\n    assert a.X\n"}
+    execution, _ = executed(start, files, "test_it.py", "test_it")
+    generator = start({**files, "a.py": source})
+    assert generator.ask("open_generator")["type"] == "generator_ready"
+    asked = {"file": "test_it.py", "classes": [], "function": "test_it", "submission": SUBMISSION}
+    answer = generator.ask("generate", execution=execution, **asked)
+    assert answer["type"] in ("generated", "candidate")
+    if answer["type"] == "generated":
+        assert answer["text"] is None and answer["failures"][0][0] == "generator"
+
+
+def test_functions_that_run_in_threads_and_at_import_are_seen(start):
+    files = {
+        "a.py": "import threading\nGOT = []\ndef work():\n    GOT.append(1)\ndef run():\n    t = threading.Thread(target=work)\n    t.start()\n    t.join()\nrun()\n",
+        "test_it.py": "import a\ndef test_it():\n    a.run()\n    assert a.GOT == [1, 1]\n",
+    }
+    text = witness(start, files)
+    assert "def work():\n    GOT.append(1)\n" in text and text.count("run()\n") == 2

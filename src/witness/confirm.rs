@@ -1,0 +1,98 @@
+//! What was found is judged as any submission is, and shown to hold: three times, once under load.
+
+use super::cause::{Cause, NotMade};
+use super::search::Searched;
+use super::{Made, Witnessed};
+use crate::attempt::contention;
+use crate::error::Result;
+use crate::referee::evaluate::{Judged, Original, Referee};
+use crate::referee::submissions::Submission;
+use crate::runner::protocol::Generated;
+use crate::score::{Existence, Finding, Line, Ratio};
+
+/// Judges what was found; what has no witness keeps its cause.
+///
+/// # Errors
+/// IO errors, an interruption, and the harness's when it stays broken.
+pub(super) fn confirmed(
+    referee: &Referee<'_>,
+    originals: &[&Original<'_>],
+    searched: Vec<Searched>,
+) -> Result<Vec<Witnessed>> {
+    let submission =
+        |text: &str| Submission { text: Some(text.as_bytes().to_vec()), ..Submission::default() };
+    let submissions: Vec<(usize, Submission)> = searched
+        .iter()
+        .enumerate()
+        .filter_map(|(at, one)| Some((at, submission(one.found.as_ref().ok()?.text.as_ref()?))))
+        .collect();
+    let pairs: Vec<(&Original<'_>, &Submission)> =
+        submissions.iter().map(|(at, submission)| (originals[*at], submission)).collect();
+    let judged = referee.judge(&pairs, &mut || {})?;
+    let again = referee.agree_again(&pairs)?;
+    let under_load = {
+        let _contention = contention::start()?;
+        referee.agree_again(&pairs)?
+    };
+    let mut verdicts = judged.into_iter().zip(again).zip(under_load);
+    let conclude = |one: Searched| {
+        let result = match one.found {
+            Err(cause) => Err(cause),
+            Ok(generated) => match verdicts.next() {
+                Some(((judged, again), under_load)) => conclusion(*generated, &judged, again, under_load),
+                None => Err(NotMade::new(Cause::NotConfirmed, "it was not judged")),
+            },
+        };
+        Witnessed { result, trials: one.trials }
+    };
+    Ok(searched.into_iter().map(conclude).collect())
+}
+
+fn conclusion(
+    generated: Generated,
+    judged: &Judged,
+    again: bool,
+    under_load: bool,
+) -> std::result::Result<Made, NotMade> {
+    let verdict = &judged.verdict;
+    if verdict.fidelity != Some(true) {
+        let detail = judged.comparison.as_ref().and_then(|compared| {
+            let case = compared.cases.iter().find(|case| case.difference.is_some())?;
+            Some(format!("{}: expected {}, seen {}", case.case, case.expected, case.seen))
+        });
+        let detail = detail.unwrap_or_else(|| judged.output.clone());
+        let evidence = format!("{:?} {:?} {:?}\n{detail}", verdict.class, verdict.detail, verdict.violations);
+        let cause = if verdict.behaves == Some(true) { Cause::NotFair } else { Cause::NotConfirmed };
+        return Err(NotMade::new(cause, &evidence));
+    }
+    let made_up = made_up_findings(judged);
+    if !made_up.is_empty() {
+        return Err(NotMade::new(Cause::NotFair, &made_up.join("\n")));
+    }
+    if !again || !under_load {
+        let when = if again { "under load" } else { "the second time" };
+        return Err(NotMade::new(Cause::NotConfirmed, &format!("it agrees once and not {when}")));
+    }
+    let rate = |ratio: Option<Ratio>| ratio.and_then(Ratio::rate);
+    let text = generated.text.unwrap_or_default();
+    Ok(Made {
+        lines: text.lines().filter(|line| !line.trim().is_empty()).count() as u64,
+        units: judged.row.existence.map_or(0, |ratio| u64::from(ratio.whole)),
+        files: generated.files,
+        line_execution: rate(judged.row.execution),
+        line_existence: rate(judged.row.existence),
+        level: generated.level.unwrap_or_default(),
+        text,
+    })
+}
+
+/// Findings on lines that are not the repository's own: what it does itself (start a process, import by name) a witness
+/// may do in the same words.
+fn made_up_findings(judged: &Judged) -> Vec<String> {
+    let is_made_up = |finding: &&Finding| {
+        let covers = |line: &&Line| (line.first..=line.last).contains(&finding.line);
+        judged.submitted_lines().iter().filter(covers).any(|line| line.existence == Existence::Missing)
+    };
+    let found = judged.findings.iter().filter(is_made_up);
+    found.map(|finding| format!("line {}: {:?}: {}", finding.line, finding.kind, finding.evidence)).collect()
+}
