@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::record::id::{CommitSha, RepoSlug};
 pub use crate::record::limits::{BackendKind, Limits, TierBounds};
 use crate::record::moment::Cutoff;
+use crate::record::outcome::Compare;
 use crate::subset::Subset;
 pub use check::is_host_and_port;
 pub(crate) use check::is_segment;
@@ -69,6 +70,8 @@ pub struct Screen {
     pub group_timeout: Duration,
     /// Whether a group with some failing cases may be kept.
     pub partial_groups: bool,
+    /// How much of what attempts, and solutions, show must agree.
+    pub compare: Compare,
 }
 
 /// `[docker]`: what repositories with `backend = "docker"` run in.

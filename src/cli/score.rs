@@ -136,7 +136,8 @@ fn judge_repository(
 ) -> Result<()> {
     let allowed: BTreeSet<Violation> = score.allow.iter().copied().collect();
     let file = Family::Gistify.submission();
-    let referee = Referee { lab: &prepared.lab, ground, file, allowed: &allowed };
+    let compare = job.config.screen.compare;
+    let referee = Referee { lab: &prepared.lab, ground, file, allowed: &allowed, compare };
     let (mut journal, rows) = Journal::open::<Kept>(&prepared.lab.folder.join("scores"))?;
     let known: BTreeMap<String, Judged> = rows.into_iter().map(|row| (row.key, row.judged)).collect();
     let keys: Vec<String> = wanted

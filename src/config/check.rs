@@ -17,7 +17,8 @@ use std::time::Duration;
 use super::raw::{Raw, RawDataset, RawLimits, RawScreen, RawTier, Text};
 use super::{Config, Dataset, Limits, MINIMAL, Resolve, Screen, TierBounds};
 use crate::document::section::{Bytes, Field, Located};
-use crate::document::{Problems, units};
+use crate::document::{Problems, suggest, units};
+use crate::record::outcome::Compare;
 use crate::redact::quote;
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -117,7 +118,18 @@ fn screen(raw: &RawScreen<'_>, problems: &mut Problems<'_>) -> Screen {
         case_timeout: case_timeout.unwrap_or(MINUTE),
         group_timeout: group_timeout.unwrap_or(5 * MINUTE),
         partial_groups: flag(&raw.partial_groups, false),
+        compare: compare(&raw.compare, problems),
     }
+}
+
+fn compare(field: &Field<&str>, problems: &mut Problems<'_>) -> Compare {
+    let Field::Given(text) = field else { return Compare::default() };
+    let known = Compare::ALL.into_iter().find(|compare| compare.as_str() == text.value);
+    known.unwrap_or_else(|| {
+        let message = format!("nothing is compared by {}", quote(text.value));
+        problems.add(text.at, message, Some(suggest::hint(text.value, &Compare::ALL.map(Compare::as_str))));
+        Compare::default()
+    })
 }
 
 /// A group holds its cases, so its limit cannot be the shorter one.

@@ -20,6 +20,7 @@ pub fn to_public_json(config: &Config) -> Value {
             "case_timeout": units::format_duration(config.screen.case_timeout),
             "group_timeout": units::format_duration(config.screen.group_timeout),
             "partial_groups": config.screen.partial_groups,
+            "compare": config.screen.compare,
         },
         "tier": config.tier,
         "limits": config.limits,

@@ -8,8 +8,8 @@ use crate::document::section::{Bytes, Field, Located, Section};
 use crate::subset::Measure;
 
 const DATASET: [&str; 5] = ["name", "version", "seed", "per_repo", "hard_per_axis"];
-const SCREEN: [&str; 6] =
-    ["attempts", "cold_runs", "parity_groups", "case_timeout", "group_timeout", "partial_groups"];
+const SCREEN: [&str; 7] =
+    ["attempts", "cold_runs", "parity_groups", "case_timeout", "group_timeout", "partial_groups", "compare"];
 const TIER: [&str; 2] = ["medium", "hard"];
 const LIMITS: [&str; 4] = ["memory", "processes", "file_size", "output"];
 const DOCKER: [&str; 4] = ["base", "memory", "cpus", "disk_budget"];
@@ -85,6 +85,7 @@ pub(super) struct RawScreen<'a> {
     pub case_timeout: Text<'a>,
     pub group_timeout: Text<'a>,
     pub partial_groups: Field<bool>,
+    pub compare: Text<'a>,
 }
 
 /// `[tier]`
@@ -220,6 +221,7 @@ fn screen<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> Raw
         case_timeout: field(section, |section| section.duration("case_timeout", problems)),
         group_timeout: field(section, |section| section.duration("group_timeout", problems)),
         partial_groups: field(section, |section| section.flag("partial_groups", problems)),
+        compare: field(section, |section| section.text("compare", problems)),
     }
 }
 

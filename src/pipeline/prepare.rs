@@ -26,7 +26,7 @@ use super::Pipeline;
 use crate::machine::Host;
 
 /// Raised when attempts made by an older version must not be reused.
-const SCREEN_VERSION: &str = "screen-5";
+const SCREEN_VERSION: &str = "screen-6";
 
 /// A repository that is ready to be screened.
 pub struct Prepared {

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::record::collected::Group;
 use crate::record::id::{hash_parts, sha256_hex};
 use crate::record::instance::Instance;
-use crate::record::outcome::{Attempt, CaseResult, Outcome};
+use crate::record::outcome::{Attempt, CaseResult, Compare, Outcome};
 use crate::record::world::World;
 use crate::runner::protocol::{ImportAttempt, TraceMode};
 use crate::runner::report::{GroupTrace, ImportTrace};
@@ -85,6 +85,8 @@ pub(crate) struct Referee<'a> {
     /// The file that is handed in.
     pub(crate) file: &'a str,
     pub(crate) allowed: &'a BTreeSet<Violation>,
+    /// How much of what the original showed a submission is held to.
+    pub(crate) compare: Compare,
 }
 
 /// A submission on its way.
@@ -158,6 +160,7 @@ impl Referee<'_> {
             &serde_json::to_string(original.golden).unwrap_or_default(),
             &format!("{:?} {:?} {}", lab.timeouts, lab.setting.limits, lab.setting.output_bytes),
             &format!("{:?}", self.allowed),
+            self.compare.as_str(),
             &text.map_or_else(|| "nothing".to_owned(), sha256_hex),
         ])
     }
@@ -265,7 +268,9 @@ impl Referee<'_> {
 
     fn comparison(&self, case: &Case<'_>) -> Option<crate::score::Comparison> {
         let seen = &case.seen.as_ref()?.attempt;
-        Some(compare(case.original.golden, &seen.exit, &seen.cases, &self.masks(case)))
+        let golden =
+            normalized_again(case.original.golden, &WorldSetting::base(&self.lab.setting).normalizer);
+        Some(compare(&golden, &seen.exit, &seen.cases, &self.masks(case), self.compare))
     }
 
     fn agrees(&self, case: &Case<'_>) -> bool {
@@ -394,6 +399,18 @@ fn lines_of(
         lines.extend(executed?.iter().copied());
     }
     Some(lines)
+}
+
+/// What the original showed, as it would be written down today: the dataset may come from a gistmill that normalized
+/// less.
+fn normalized_again(golden: &[CaseResult], normalizer: &Normalizer) -> Vec<CaseResult> {
+    let again = |text: &str| normalizer.output(text, &[], &mut BTreeMap::new());
+    let case = |case: &CaseResult| CaseResult {
+        stdout: again(&case.stdout),
+        stderr: again(&case.stderr),
+        ..case.clone()
+    };
+    golden.iter().map(case).collect()
 }
 
 fn forbids(found: &[Finding], allowed: &BTreeSet<Violation>) -> bool {

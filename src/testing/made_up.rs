@@ -12,7 +12,7 @@ use crate::record::environment::{Built, PlanResult, SwitchedOff, TriedPlan};
 use crate::record::evidence::{GroupEvidence, Parity, ParityDifference, RepositoryEvidence};
 use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::instance::{Contribution, FailedRepository};
-use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome};
+use crate::record::outcome::{Attempt, CaseResult, Compare, Exit, Method, Outcome};
 use crate::record::rule::RuleUse;
 use crate::record::source::{Origin, Pinned, TagSearch};
 use crate::record::trace::{FunctionCalls, Totals, Traced};
@@ -96,6 +96,7 @@ pub fn config() -> Config {
             case_timeout: Duration::from_mins(1),
             group_timeout: Duration::from_mins(5),
             partial_groups: false,
+            compare: Compare::Output,
         },
         tier: TierBounds { medium: 50.0, hard: 80.0 },
         limits: Limits { memory: 0, processes: 0, file_size: 0, output: 0 },
