@@ -22,6 +22,7 @@ pub mod install;
 pub mod known_names;
 pub mod lock;
 mod markers;
+pub mod members;
 pub mod missing;
 pub mod own;
 pub mod project;
@@ -62,7 +63,7 @@ use crate::record::source::{NearestTag, Pinned};
 use crate::store::{self, Cache, Found, Lock};
 
 /// Changes whenever the same inputs may give another environment.
-const STAGE_VERSION: &str = "3";
+const STAGE_VERSION: &str = "4";
 
 /// An installed plan, ready to be collected by the gate.
 #[derive(Debug, Clone, Copy)]
@@ -129,6 +130,15 @@ pub fn build(
     let mut project = project::Project::parse(&files)?;
     project.own_distributions =
         own::distributions(&files, &project, repo.requirements.as_deref().unwrap_or_default());
+    let lines = sources::all_lines(&files, &project, repo);
+    let members = members::declared(&files, &project, lines.iter());
+    for member in &members {
+        let place = format!("{}/pyproject.toml", member.folder);
+        own::add_local(&member.project.pyproject, &place, &mut project.own_distributions);
+        let name = member.name.iter().map(|name| (name.clone(), place.clone()));
+        project.own_distributions.extend(name);
+    }
+    members::allow_python_of(&members, &mut project);
     let choice = python::choose(repo.python.as_deref(), &project, &tools.interpreters)?;
     let tag = pinned.tag.found().filter(|_| project.version.is_none() && version::asks(&files, &project));
     let key = input_key(pinned, tag, repo, &choice.interpreter, tools);
@@ -153,7 +163,7 @@ pub fn build(
         .map_err(|error| Error::from(error).at(format!("cannot make {}", folder.display())))?;
     let inputs =
         construction::Inputs { pinned, repo, files, project, choice, backend, tools, gate, progress };
-    construction::construct(inputs, &folder)
+    construction::construct(inputs, members, &folder)
 }
 
 /// Everything that decides what is built, but for what the package index says.

@@ -11,6 +11,7 @@ use super::GateReport;
 use super::declarations::Files;
 use super::install::Failure;
 use super::lock::Lock;
+use super::members::Member;
 use super::project::Project;
 use super::requirements_files::{normalize, parse};
 use super::sources::{Source, configured, declared, distribution, own_to_extras};
@@ -108,14 +109,14 @@ impl Fallbacks {
     ///
     /// # Errors
     /// A group, extra or file of the config that the tree does not have.
-    pub fn new(files: &Files, project: &Project, repo: &config::Repo) -> Result<Self> {
+    pub fn new(files: &Files, project: &Project, repo: &config::Repo, members: &[Member]) -> Result<Self> {
         let mut fallbacks = if repo.groups.is_some() || repo.extras.is_some() || repo.requirements.is_some() {
-            Fallbacks { sources: vec![configured(files, project, repo)?], fixed: true }
+            Fallbacks { sources: vec![configured(files, project, repo, members)?], fixed: true }
         } else {
-            Fallbacks { sources: declared(files, project), fixed: false }
+            Fallbacks { sources: declared(files, project, members), fixed: false }
         };
         for source in &mut fallbacks.sources {
-            own_to_extras(source, project);
+            own_to_extras(source, project, members);
         }
         let fixed = fallbacks.fixed;
         fallbacks

@@ -8,16 +8,19 @@ use super::install::{Failure, Installer, StepError, Target, Wanted};
 use super::lock::Lock;
 use super::missing;
 use super::recipe::{Fallbacks, InstallPlan, Outcome};
+use super::requirements_files::normalize;
+use super::survey::Survey;
 use super::{Candidate, GateReport, byte_code};
 use crate::error::{Error, Result};
-use crate::record::environment::TriedPlan;
+use crate::record::environment::{TriedPlan, Undeclared};
 
 /// Where plans are tried.
 pub(super) struct Site<'a> {
     pub inputs: &'a Inputs<'a>,
     pub installer: &'a Installer,
-    /// The tree's own distribution.
-    pub own: Option<&'a Wheel>,
+    /// The tree's own distributions, that of its root first where `has_root`.
+    pub own: &'a [Wheel],
+    pub has_root: bool,
     /// Where the tree's packages lie, as seen inside.
     pub source_root: &'a Path,
     pub venv: PathBuf,
@@ -76,17 +79,15 @@ impl Trials {
     fn try_plan(&mut self, site: &Site<'_>, plan: &InstallPlan) -> Result<(Lock, GateReport), StepError> {
         let project = &site.inputs.project;
         let mut requirements: Vec<String> = plan.requirements.iter().cloned().collect();
-        if site.own.is_none() {
+        let mut extras: Vec<String> = plan.extras.iter().cloned().collect();
+        if !site.has_root {
+            extras.clear();
             requirements.extend(project.dependencies.iter().cloned());
             for extra in &plan.extras {
                 requirements.extend(project.extras.get(extra).into_iter().flatten().cloned());
             }
         }
-        let wanted = Wanted {
-            requirements,
-            constraints: plan.constraints.iter().cloned().collect(),
-            extras: plan.extras.iter().cloned().collect(),
-        };
+        let wanted = Wanted { requirements, constraints: plan.constraints.iter().cloned().collect(), extras };
         let lock = match &site.inputs.repo.locked {
             Some(lock) => Lock::parse(lock),
             None => site.installer.resolve(&format!("resolving {}", plan.name), &wanted, site.own)?,
@@ -110,6 +111,16 @@ impl Trials {
         (site.inputs.progress)("collecting");
         let report = site.collect()?;
         Ok((lock, report))
+    }
+
+    /// What the best plan could not find, and what no plan could install because no index is asked for it.
+    pub(super) fn lacking(&self, survey: &Survey) -> (Vec<Undeclared>, Vec<String>) {
+        let undeclared = self.best().map(|best| missing::undeclared(best.report, survey)).unwrap_or_default();
+        let failures = self.tried.iter().filter_map(|(_, outcome)| match outcome {
+            Outcome::Failed(failure) => Some(&failure.unknown),
+            Outcome::Collected { .. } => None,
+        });
+        (undeclared, failures.flatten().map(|name| normalize(name)).collect())
     }
 
     fn collected(&self) -> impl Iterator<Item = Chosen<'_>> {
@@ -179,7 +190,7 @@ impl Site<'_> {
         let target = Target {
             host: &self.venv,
             inside: &self.installer.tooling.backend.places().venv,
-            path: self.own.is_none().then_some(self.source_root),
+            path: (!self.has_root).then_some(self.source_root),
         };
         self.installer.install("installing the dependencies", lock, self.own, target)
     }

@@ -139,8 +139,8 @@ pub fn missed(undeclared: &[Undeclared]) -> Vec<String> {
     }
     if !own.is_empty() {
         lines.push(format!(
-            "the tests ask for {}: only the project at the root is installed, and what the tree has is never asked of an \
-             index; name the tests that do without it in `tests = [\"…\"]` of this repository",
+            "the tests ask for {}: the project that has it cannot be installed, and what the tree has is never asked \
+             of an index; name its folder in `requirements = [\"./folder\"]`, or the tests that do without it in `tests = [\"…\"]` of this repository",
             listed(&own)
         ));
     }
