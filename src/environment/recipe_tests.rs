@@ -268,10 +268,7 @@ fn members_bring_their_test_requirements_and_are_asked_for_by_extras_alone() {
     let plans = all_plans(&fallbacks, |_| insufficient(&[]));
     assert_eq!(
         written(&plans),
-        [
-            vec![".", "pkg-a[test]", "pkg-a[x]", "pytest"],
-            vec![".", "mock", "pkg-a[test]", "pkg-a[x]", "pytest"]
-        ]
+        [vec![".", "pkg-a[test,x]", "pytest"], vec![".", "mock", "pkg-a[test,x]", "pytest"]]
     );
     assert!(fallbacks.left_out(&plans[0])[0].contains("pkg-b, which is the tree's own"));
     assert!(plans[0].name.contains("extra test of packages/a"), "{}", plans[0].name);

@@ -16,5 +16,6 @@ mod neighbours;
 mod rules;
 mod score;
 mod secrets;
+mod shapes;
 mod verdicts;
 mod versions;
