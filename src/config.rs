@@ -127,6 +127,8 @@ pub enum SourceSpec {
         url: String,
         commit: CommitSha,
         submodules: bool,
+        /// The folder of the repository that is the tree; none for all of it.
+        subdirectory: Option<String>,
     },
     Path {
         path: PathBuf,

@@ -13,7 +13,7 @@ const SCREEN: [&str; 7] =
 const TIER: [&str; 2] = ["medium", "hard"];
 const LIMITS: [&str; 4] = ["memory", "processes", "file_size", "output"];
 const DOCKER: [&str; 4] = ["base", "memory", "cpus", "disk_budget"];
-const REPO: [&str; 19] = [
+const REPO: [&str; 20] = [
     "slug",
     "git",
     "path",
@@ -22,6 +22,7 @@ const REPO: [&str; 19] = [
     "branch",
     "sha256",
     "submodules",
+    "subdirectory",
     "allow_uncommitted",
     "python",
     "groups",
@@ -122,6 +123,7 @@ pub(super) struct RawRepo<'a> {
     pub branch: Text<'a>,
     pub sha256: Text<'a>,
     pub submodules: Field<bool>,
+    pub subdirectory: Text<'a>,
     pub allow_uncommitted: Field<bool>,
     pub python: Text<'a>,
     pub groups: Texts<'a>,
@@ -262,6 +264,7 @@ fn repo<'a>(section: &Section<'a>, problems: &mut Problems<'_>) -> RawRepo<'a> {
         branch: section.text("branch", problems),
         sha256: section.text("sha256", problems),
         submodules: section.flag("submodules", problems),
+        subdirectory: section.text("subdirectory", problems),
         allow_uncommitted: section.flag("allow_uncommitted", problems),
         python: section.text("python", problems),
         groups: section.texts("groups", problems),
