@@ -24,6 +24,7 @@ use crate::record::outcome::Compare;
 use crate::subset::Subset;
 pub use check::is_host_and_port;
 pub(crate) use check::is_segment;
+pub(crate) use check::owned_variable;
 pub use public::to_public_json;
 
 /// The configuration that works without one: the repository's own `repos.toml`, built in.

@@ -34,6 +34,7 @@ pub mod tools;
 pub mod tox;
 pub mod tree;
 pub mod uv;
+pub mod variables;
 pub mod version;
 
 mod building;
@@ -76,7 +77,7 @@ pub struct Candidate<'a> {
     pub venv: &'a Path,
     /// Run tree on the host.
     pub tree: &'a Path,
-    /// Extra variables from the config.
+    /// Extra variables from the config and the tree.
     pub env: &'a BTreeMap<String, String>,
     /// Arguments of the collection; none means the repository's own.
     pub tests: &'a [String],
@@ -148,7 +149,10 @@ pub fn build(
     let _lock = Lock::wait(&environments.join(format!("{}.lock", &key[..32])), || {
         progress("another build makes the same environment; waiting for it");
     })?;
-    if let Some(built) = finished(&folder, &repo.env)? {
+    let found = variables::read(&files, &project);
+    // What the configuration sets wins.
+    let env: BTreeMap<String, String> = found.values.into_iter().chain(repo.env.clone()).collect();
+    if let Some(built) = finished(&folder, &env)? {
         tracing::info!("{}: environment {} is reused", repo.slug, &key[..32]);
         return Ok(built);
     }
@@ -162,8 +166,8 @@ pub fn build(
         .create(&folder)
         .map_err(|error| Error::from(error).at(format!("cannot make {}", folder.display())))?;
     let inputs =
-        construction::Inputs { pinned, repo, files, project, choice, backend, tools, gate, progress };
-    construction::construct(inputs, members, &folder)
+        construction::Inputs { pinned, repo, env, files, project, choice, backend, tools, gate, progress };
+    construction::construct(inputs, members, found.notes, &folder)
 }
 
 /// Everything that decides what is built, but for what the package index says.
@@ -209,7 +213,7 @@ fn input_key(
 }
 
 /// The environment that an earlier run finished here, file for file; a damaged one is set aside. Its paths are those of
-/// today's cache, and its variables those of the configuration, which may be secrets.
+/// today's cache, and its variables those of the configuration, which may be secrets, and of the tree.
 fn finished(folder: &Path, env: &BTreeMap<String, String>) -> Result<Option<Built>> {
     let built: Built = match store::find_sealed(&folder.join(BUILT))? {
         Found::Missing => return Ok(None),

@@ -8,6 +8,7 @@ mod repo;
 mod subset;
 mod url;
 
+pub(crate) use recipe::owned_by_worlds as owned_variable;
 pub use url::is_host_and_port;
 
 use std::ops::RangeInclusive;

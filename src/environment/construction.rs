@@ -33,6 +33,8 @@ use crate::redact::Hosts;
 pub(super) struct Inputs<'a> {
     pub pinned: &'a Pinned,
     pub repo: &'a config::Repo,
+    /// Variables of the tests: those of the configuration and those that the tree sets.
+    pub env: BTreeMap<String, String>,
     pub files: Files,
     pub project: Project,
     pub choice: Choice,
@@ -52,8 +54,12 @@ const UNKNOWN_VERSION: &str = "0.0.0+pinned";
 ///
 /// # Errors
 /// The repository's, when nothing can be built or installed.
-pub(super) fn construct(mut inputs: Inputs<'_>, mut members: Vec<Member>, folder: &Path) -> Result<Built> {
-    let mut notes = Vec::new();
+pub(super) fn construct(
+    mut inputs: Inputs<'_>,
+    mut members: Vec<Member>,
+    mut notes: Vec<String>,
+    folder: &Path,
+) -> Result<Built> {
     let installer = Installer::new(tooling(&inputs, folder)?);
     (inputs.progress)(&format!("Python {}: {}", inputs.choice.interpreter.version, inputs.choice.reason));
     let (venv, tree, source_root) = (folder.join("venv"), folder.join("tree"), source_root(&inputs, ""));
@@ -136,7 +142,7 @@ impl Finished<'_> {
             tree_installed: self.made.wheel.as_ref().map_or("none", |own| own.method.as_str()).to_owned(),
             members: self.member_folders(),
             build_variables,
-            env: published(&inputs.repo.env),
+            env: published(&inputs.env),
             lock_sha256: self.chosen.lock.sha256(),
             switched_off: self.chosen.report.switched_off.clone(),
             plans: self.trials.published(self.chosen),
@@ -181,7 +187,7 @@ impl Finished<'_> {
             lock_sha256: recipe.lock_sha256,
             plans: recipe.plans,
             switched_off: recipe.switched_off,
-            env: inputs.repo.env.clone(),
+            env: inputs.env.clone(),
             tests: inputs.repo.tests.clone().unwrap_or_default(),
             notes: recipe.notes,
             guesses: self.chosen.plan.guesses(),

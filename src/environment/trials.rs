@@ -212,7 +212,7 @@ impl Site<'_> {
             python_prefix: &inputs.choice.interpreter.prefix,
             venv: &self.venv,
             tree: &self.tree,
-            env: &inputs.repo.env,
+            env: &inputs.env,
             tests: inputs.repo.tests.as_deref().unwrap_or_default(),
         })
     }

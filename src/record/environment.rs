@@ -104,7 +104,7 @@ pub struct Built {
     #[serde(rename = "rungs")]
     pub plans: Vec<TriedPlan>,
     pub switched_off: Vec<SwitchedOff>,
-    /// Extra variables from the config.
+    /// Extra variables from the config and the tree.
     pub env: std::collections::BTreeMap<String, String>,
     /// Arguments of the collection: the config's `tests`, or none (the repository's own testpaths).
     pub tests: Vec<String>,
