@@ -37,6 +37,7 @@ pub mod uv;
 pub mod variables;
 pub mod version;
 
+mod asked;
 mod building;
 mod byte_code;
 mod construction;
@@ -48,7 +49,7 @@ mod step;
 mod tooling;
 mod trials;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -81,6 +82,18 @@ pub struct Candidate<'a> {
     pub env: &'a BTreeMap<String, String>,
     /// Arguments of the collection; none means the repository's own.
     pub tests: &'a [String],
+    /// Whether the tests are to be run once, too.
+    pub run: bool,
+}
+
+/// What a test that did not pass, or a file that skips itself, said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Complaint {
+    /// A group, or a file.
+    pub who: String,
+    pub text: String,
+    /// Whether these are the words of a skip.
+    pub is_skip: bool,
 }
 
 /// What collecting a candidate showed.
@@ -96,6 +109,10 @@ pub struct GateReport {
     pub files: Vec<String>,
     /// Plugins that every run must switch off.
     pub switched_off: Vec<SwitchedOff>,
+    /// What files that skip themselves said, and, where tests were run, what did not pass.
+    pub complaints: Vec<Complaint>,
+    /// Groups that pass, where tests were run.
+    pub passing: BTreeSet<String>,
 }
 
 impl GateReport {

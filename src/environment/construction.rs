@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+
+use regex::Regex;
 
 use super::building::Wheel;
 use super::declarations::Files;
@@ -15,7 +17,7 @@ use super::project::Project;
 use super::python::Choice;
 use super::recipe::Fallbacks;
 use super::record::{self, Recipe};
-use super::requirements_files::normalize;
+use super::requirements_files::{normalize, parse, pattern};
 use super::run_tree::RunTree;
 use super::tooling::Tooling;
 use super::trials::{Chosen, Site, Trials};
@@ -221,6 +223,25 @@ fn name_as_built(project: &mut Project, own: &Wheel) {
     for extra in &own.extras {
         project.extras.entry(normalize(extra)).or_default();
     }
+    // What a `setup.py` computes stands in no declaration that is read.
+    for (extra, requirement) in required_by_extras(&own.metadata) {
+        if let Some(list) = project.extras.get_mut(&extra).filter(|list| !list.contains(&requirement)) {
+            list.push(requirement);
+        }
+    }
+}
+
+/// The requirements of a wheel that one extra brings: the extra, normalized, and the name.
+fn required_by_extras(metadata: &str) -> Vec<(String, String)> {
+    static EXTRA: LazyLock<Regex> = LazyLock::new(|| pattern(r#"extra\s*==\s*["']([\w.-]+)["']"#));
+    let head = metadata.split("\n\n").next().unwrap_or_default();
+    let lines = head.lines().filter_map(|line| line.strip_prefix("Requires-Dist:"));
+    let found = lines.filter_map(|line| {
+        let extra = normalize(&EXTRA.captures(line)?[1]);
+        let name = parse(line.split(';').next()?.trim())?.name;
+        Some((extra, name.to_string()))
+    });
+    found.collect()
 }
 
 /// What the chosen plan still misses, with its notes.

@@ -319,3 +319,66 @@ fn the_ladder_never_proposes_a_set_twice() {
         }
     }
 }
+
+fn asking(text: &str) -> Outcome {
+    let report = GateReport { failure: Some(format!("No module named '{text}'")), ..GateReport::default() };
+    Outcome::Collected { lock: Lock::default(), report, missing: BTreeSet::new() }
+}
+
+#[test]
+fn what_collection_misses_is_taken_from_wherever_the_tree_declares_it() {
+    let fallbacks = fallbacks(&[
+        ("pyproject.toml", "[project]\nname = 'pkg'\n[dependency-groups]\ntest = ['pytest']\n"),
+        ("requirements.txt", "-e .\nsphinx==1\ntrio==0.1\n"),
+    ]);
+    let plans = all_plans(&fallbacks, |number| match number {
+        0 => asking("trio"),
+        1 => failed(&[]),
+        _ => collected(true, BTreeSet::new()),
+    });
+    assert_eq!(
+        written(&plans),
+        [
+            vec![".", "pytest"],
+            vec![".", "pytest", "sphinx==1", "trio==0.1"],
+            vec![".", "pytest", "trio==0.1"], // the whole file could not be installed
+        ]
+    );
+    assert!(plans[2].name.contains("trio of requirements.txt"), "{}", plans[2].name);
+}
+
+#[test]
+fn what_nothing_declares_is_not_asked_for_because_a_test_names_it() {
+    let fallbacks = fallbacks(&[(
+        "pyproject.toml",
+        "[project]\nname = 'pkg'\n[project.optional-dependencies]\nall = ['scipy']\n",
+    )]);
+    let plans = all_plans(&fallbacks, |_| asking("acme_internal"));
+    assert_eq!(written(&plans), [vec![".", "pytest"]]);
+}
+
+#[test]
+fn tests_that_ask_for_something_lead_to_the_smallest_extra_that_has_it() {
+    let fallbacks = fallbacks(&[(
+        "pyproject.toml",
+        "[project]\nname = 'pkg'\n[project.optional-dependencies]\nall = ['scipy', 'x', 'y']\nstats = ['SciPy>1', 'x']\n\
+         own = ['pkg[stats]']\n",
+    )]);
+    let first = fallbacks.next(&[]).unwrap();
+    let tried = vec![(first.clone(), collected(true, BTreeSet::new()))];
+    assert_eq!(fallbacks.next(&tried), None, "the collection is good");
+    let asked = |name: &str| BTreeSet::from([name.to_owned()]);
+    let plan = fallbacks.beyond(&first, &asked("scipy"), &tried).unwrap();
+    assert_eq!(plan.written(), [".[stats]", "pytest"]);
+    assert!(plan.reason.contains("extra stats of the project, which tests ask for"), "{}", plan.reason);
+    assert_eq!(fallbacks.beyond(&plan, &asked("x"), &tried), None, "it is there");
+    assert_eq!(fallbacks.beyond(&first, &asked("numpy"), &tried), None);
+    assert_eq!(fallbacks.beyond(&first, &asked("pkg"), &tried), None, "the tree is installed");
+}
+
+#[test]
+fn a_tree_that_is_no_project_gets_what_it_runs_with() {
+    let fallbacks = fallbacks(&[("requirements.txt", "django\n"), ("requirements-dev.txt", "mock\n")]);
+    let plans = all_plans(&fallbacks, |_| insufficient(&[]));
+    assert_eq!(written(&plans)[..2], [vec![".", "django", "pytest"], vec![".", "django", "mock", "pytest"]]);
+}

@@ -22,6 +22,56 @@ pub(super) struct Source {
     pub lines: Lines,
 }
 
+/// A source that is installed when tests ask for something that it has.
+#[derive(Debug, Clone)]
+pub(super) struct Optional {
+    pub source: Source,
+    /// All requirements, those of its extras included.
+    pub requirements: Vec<String>,
+    /// Normalized names of what they ask for.
+    pub distributions: BTreeSet<String>,
+}
+
+impl Optional {
+    /// Finds out what it has, once its extras are known to be the tree's.
+    pub(super) fn find_distributions(&mut self, project: &Project) {
+        let of_extras = self.source.extras.iter().filter_map(|extra| project.extras.get(extra)).flatten();
+        self.requirements = self.source.lines.requirements.iter().chain(of_extras).cloned().collect();
+        let names = self.requirements.iter().filter_map(|text| parse(text));
+        self.distributions = names
+            .map(|one| normalize(one.name.as_ref()))
+            .filter(|name| {
+                !project.own_distributions.contains_key(name) && project.name.as_ref() != Some(name)
+            })
+            .collect();
+    }
+}
+
+/// The extras, groups and requirements files of a tree that are none of its `sources`.
+pub(super) fn optional(files: &Files, project: &Project, sources: &[Source]) -> Vec<Optional> {
+    let is_new = |name: &str| !sources.iter().any(|source| source.name.split(" + ").any(|part| part == name));
+    let extras = project.extras.keys().map(|name| extra_source(name));
+    let groups = project.groups.iter().map(|(name, group)| group_source(name, &group.place, &group.lines));
+    let lists = files.paths().filter(|path| is_requirement_list(path) && !path.contains("constraint"));
+    let lists = lists.map(|path| Source {
+        name: path.to_owned(),
+        reason: path.to_owned(),
+        extras: Vec::new(),
+        lines: read_file(path, &|path| files.get(path).map(str::to_owned)),
+    });
+    extras
+        .chain(groups)
+        .chain(lists)
+        .filter(|source| is_new(&source.name))
+        .map(|source| Optional { source, requirements: Vec::new(), distributions: BTreeSet::new() })
+        .collect()
+}
+
+/// Whether a file is one that lists requirements by its ending; those that include it or are included are among them.
+fn is_requirement_list(path: &str) -> bool {
+    matches!(path.rsplit_once('.'), Some((_, "txt" | "in")))
+}
+
 /// The normalized distribution that a requirement names unconditionally.
 pub(super) fn distribution(text: &str) -> Option<String> {
     let requirement = parse(text)?;
@@ -71,12 +121,28 @@ pub(super) fn declared(files: &Files, project: &Project, members: &[Member]) -> 
             ));
         }
     }
-    let mut merged = merge(sources);
+    let mut merged: Vec<Source> = runtime_list(files, project).into_iter().chain(merge(sources)).collect();
     merged.extend(requirement_files(files));
     let automations = tox::read(files, &project.pyproject, &project.setup_cfg);
     merged.extend(automations.into_iter().map(|automation| automation_source(automation, project)));
     merged.retain(|source| !source.lines.is_empty() || !source.extras.is_empty());
     merged
+}
+
+/// What a tree that is no project runs with.
+fn runtime_list(files: &Files, project: &Project) -> Option<Source> {
+    if project.build.is_some() {
+        return None;
+    }
+    let names =
+        ["requirements.txt", "requirements.in", "requirements/base.txt", "requirements/requirements.txt"];
+    let path = names.into_iter().find(|path| files.get(path).is_some())?;
+    Some(Source {
+        name: path.to_owned(),
+        reason: format!("{path} is what the tree runs with"),
+        extras: Vec::new(),
+        lines: read_file(path, &|path| files.get(path).map(str::to_owned)),
+    })
 }
 
 /// Sources of one kind make one step: who declares `group test` and `extra test` means both.
