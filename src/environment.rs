@@ -25,6 +25,7 @@ mod markers;
 pub mod members;
 pub mod missing;
 pub mod own;
+mod preview;
 pub mod project;
 pub mod python;
 pub mod recipe;
@@ -54,6 +55,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use preview::{Preview, preview};
 pub use tools::Tools;
 
 use crate::backend::Backend;
@@ -141,23 +143,9 @@ pub fn build(
     gate: &dyn Fn(&Candidate<'_>) -> Result<GateReport>,
     progress: &dyn Fn(&str),
 ) -> Result<Built> {
-    let mut files = declarations::Files::read(&pinned.tree)?;
-    for entry in repo.requirements.iter().flatten() {
-        files.load_with_includes(&pinned.tree, entry.trim_start_matches("./"))?;
-    }
-    let mut project = project::Project::parse(&files)?;
-    project.own_distributions =
-        own::distributions(&files, &project, repo.requirements.as_deref().unwrap_or_default());
-    let lines = sources::all_lines(&files, &project, repo);
-    let members = members::declared(&files, &project, lines.iter());
-    for member in &members {
-        let place = format!("{}/pyproject.toml", member.folder);
-        own::add_local(&member.project.pyproject, &place, &mut project.own_distributions);
-        let name = member.name.iter().map(|name| (name.clone(), place.clone()));
-        project.own_distributions.extend(name);
-    }
-    members::allow_python_of(&members, &mut project);
-    let choice = python::choose(repo.python.as_deref(), &project, &tools.interpreters)?;
+    let known = preview::Known::of(&pinned.tree, repo)?;
+    let choice = known.python(repo, &tools.interpreters)?;
+    let preview::Known { files, project, members, variables } = known;
     let tag = pinned.tag.found().filter(|_| project.version.is_none() && version::asks(&files, &project));
     let key = input_key(pinned, tag, repo, &choice.interpreter, tools);
     let environments = cache.dir("environments")?;
@@ -166,9 +154,8 @@ pub fn build(
     let _lock = Lock::wait(&environments.join(format!("{}.lock", &key[..32])), || {
         progress("another build makes the same environment; waiting for it");
     })?;
-    let found = variables::read(&files, &project);
     // What the configuration sets wins.
-    let env: BTreeMap<String, String> = found.values.into_iter().chain(repo.env.clone()).collect();
+    let env: BTreeMap<String, String> = variables.values.into_iter().chain(repo.env.clone()).collect();
     if let Some(built) = finished(&folder, &env)? {
         tracing::info!("{}: environment {} is reused", repo.slug, &key[..32]);
         return Ok(built);
@@ -184,7 +171,7 @@ pub fn build(
         .map_err(|error| Error::from(error).at(format!("cannot make {}", folder.display())))?;
     let inputs =
         construction::Inputs { pinned, repo, env, files, project, choice, backend, tools, gate, progress };
-    construction::construct(inputs, members, found.notes, &folder)
+    construction::construct(inputs, members, variables.notes, &folder)
 }
 
 /// Everything that decides what is built, but for what the package index says.

@@ -206,6 +206,22 @@ impl Fallbacks {
         self.with_missing(parts, tried).filter(fresh)
     }
 
+    /// The plans that are tried when none is good and nothing is asked for.
+    pub(super) fn all(&self) -> Vec<InstallPlan> {
+        let mut tried: Vec<(InstallPlan, Outcome)> = Vec::new();
+        while let Some(plan) = self.next(&tried) {
+            let report = GateReport { collection_errors: 1, ..GateReport::default() };
+            let outcome = Outcome::Collected { lock: Lock::default(), report, missing: BTreeSet::new() };
+            tried.push((plan, outcome));
+        }
+        tried.into_iter().map(|(plan, _)| plan).collect()
+    }
+
+    /// Names of what is installed when tests ask for it.
+    pub(super) fn on_demand(&self) -> Vec<String> {
+        self.optional.iter().map(|one| one.source.name.clone()).collect()
+    }
+
     /// Whether there is anything that tests could ask for.
     pub(super) fn has_optional(&self) -> bool {
         !self.optional.is_empty()
