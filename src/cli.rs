@@ -6,7 +6,9 @@
 mod build;
 mod check;
 mod diff;
+mod explain;
 mod image;
+mod init;
 mod inputs;
 mod parity;
 mod refresh;
@@ -61,6 +63,8 @@ enum Command {
     Build(build::BuildArguments),
     /// Report what the machine and the config allow, before anything long starts
     Check(check::CheckArguments),
+    /// Write a commented configuration for one repository, with what was found in it
+    Init(init::InitArguments),
     /// Say why a test is in or out, with its evidence
     Show(show::ShowArguments),
     /// Run a group once more in a world, and show what differs from the base world
@@ -124,6 +128,7 @@ pub fn main() -> ExitCode {
     let result = match &arguments.command {
         Command::Build(build) => build::run(&arguments, build),
         Command::Check(check) => Ok(check::run(&arguments, check)),
+        Command::Init(asked) => init::run(&arguments, asked),
         Command::Show(show) => show::run(&arguments, show),
         Command::Replay(replay) => replay::run(&arguments, replay),
         Command::Parity(asked) => parity::run(&arguments, asked),

@@ -1,6 +1,7 @@
 //! Collects a repository's tests: pytest itself, through the runner, never by reading pytest's text.
 
 pub mod group;
+mod parts;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -27,12 +28,45 @@ pub struct Wanted<'a> {
     pub limit: Duration,
 }
 
-/// Collects everything. What is `known` to end the process, or to hang, is not imported again.
+/// Collects everything; files that the entry command would collect otherwise, by themselves ([`parts`]). What is `known`
+/// to end the process, or to hang, is not imported again.
 ///
 /// # Errors
 /// A repository error when pytest cannot be configured (conftest, options), or what runs between the files does not come
 /// to its end; harness errors otherwise.
 pub fn discover(
+    backend: &dyn Backend,
+    setting: &Setting,
+    wanted: &Wanted<'_>,
+    known: &[AtFault],
+) -> Result<(Discovered, String)> {
+    let (mut found, pytest) = discover_part(backend, setting, wanted, known)?;
+    let parts = parts::apart(&Folder::open(&setting.tree)?, &found);
+    let files: BTreeSet<&str> = found.items.iter().map(|item| item.file.as_str()).collect();
+    let is_all = |part: &[String]| found.errors.is_empty() && part.len() == files.len();
+    if let [part] = parts.as_slice()
+        && !wanted.tests.is_empty()
+        && is_all(part)
+    {
+        return Ok((found, pytest)); // what was asked for is this one part
+    }
+    for files in parts {
+        crate::interrupt::check()?;
+        let known: Vec<AtFault> = known.iter().chain(&found.at_fault).cloned().collect();
+        let part = match discover_part(backend, setting, &Wanted { tests: &files, ..*wanted }, &known) {
+            Ok((part, _)) => part,
+            Err(error) if error.fault() == Fault::Repository => {
+                parts::refused(&files, &format!("{error}\n{}", error.detail().unwrap_or_default()))
+            }
+            Err(error) => return Err(error),
+        };
+        parts::put(&mut found, &files, part);
+    }
+    Ok((found, pytest))
+}
+
+/// One collection, tried again as long as that may help.
+fn discover_part(
     backend: &dyn Backend,
     setting: &Setting,
     wanted: &Wanted<'_>,

@@ -20,9 +20,11 @@ use crate::error::{Error, Result};
 use crate::record::id::{CommitSha, RepoSlug};
 pub use crate::record::limits::{BackendKind, Limits, TierBounds};
 use crate::record::moment::Cutoff;
+use crate::record::outcome::Compare;
 use crate::subset::Subset;
 pub use check::is_host_and_port;
 pub(crate) use check::is_segment;
+pub(crate) use check::owned_variable;
 pub use public::to_public_json;
 
 /// The configuration that works without one: the repository's own `repos.toml`, built in.
@@ -72,6 +74,8 @@ pub struct Screen {
     pub group_timeout: Duration,
     /// Whether a group with some failing cases may be kept.
     pub partial_groups: bool,
+    /// How much of what attempts, and solutions, show must agree.
+    pub compare: Compare,
 }
 
 /// `[witness]`: machine-made solutions of the published instances.
@@ -136,6 +140,8 @@ pub enum SourceSpec {
         url: String,
         commit: CommitSha,
         submodules: bool,
+        /// The folder of the repository that is the tree; none for all of it.
+        subdirectory: Option<String>,
     },
     Path {
         path: PathBuf,

@@ -22,8 +22,10 @@ pub mod install;
 pub mod known_names;
 pub mod lock;
 mod markers;
+pub mod members;
 pub mod missing;
 pub mod own;
+mod preview;
 pub mod project;
 pub mod python;
 pub mod recipe;
@@ -33,8 +35,10 @@ pub mod tools;
 pub mod tox;
 pub mod tree;
 pub mod uv;
+pub mod variables;
 pub mod version;
 
+mod asked;
 mod building;
 mod byte_code;
 mod construction;
@@ -46,11 +50,12 @@ mod step;
 mod tooling;
 mod trials;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use preview::{Preview, preview};
 pub use tools::Tools;
 
 use crate::backend::Backend;
@@ -62,7 +67,7 @@ use crate::record::source::{NearestTag, Pinned};
 use crate::store::{self, Cache, Found, Lock};
 
 /// Changes whenever the same inputs may give another environment.
-const STAGE_VERSION: &str = "3";
+const STAGE_VERSION: &str = "4";
 
 /// An installed plan, ready to be collected by the gate.
 #[derive(Debug, Clone, Copy)]
@@ -75,10 +80,22 @@ pub struct Candidate<'a> {
     pub venv: &'a Path,
     /// Run tree on the host.
     pub tree: &'a Path,
-    /// Extra variables from the config.
+    /// Extra variables from the config and the tree.
     pub env: &'a BTreeMap<String, String>,
     /// Arguments of the collection; none means the repository's own.
     pub tests: &'a [String],
+    /// Whether the tests are to be run once, too.
+    pub run: bool,
+}
+
+/// What a test that did not pass, or a file that skips itself, said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Complaint {
+    /// A group, or a file.
+    pub who: String,
+    pub text: String,
+    /// Whether these are the words of a skip.
+    pub is_skip: bool,
 }
 
 /// What collecting a candidate showed.
@@ -94,6 +111,10 @@ pub struct GateReport {
     pub files: Vec<String>,
     /// Plugins that every run must switch off.
     pub switched_off: Vec<SwitchedOff>,
+    /// What files that skip themselves said, and, where tests were run, what did not pass.
+    pub complaints: Vec<Complaint>,
+    /// Groups that pass, where tests were run.
+    pub passing: BTreeSet<String>,
 }
 
 impl GateReport {
@@ -122,14 +143,9 @@ pub fn build(
     gate: &dyn Fn(&Candidate<'_>) -> Result<GateReport>,
     progress: &dyn Fn(&str),
 ) -> Result<Built> {
-    let mut files = declarations::Files::read(&pinned.tree)?;
-    for entry in repo.requirements.iter().flatten() {
-        files.load_with_includes(&pinned.tree, entry.trim_start_matches("./"))?;
-    }
-    let mut project = project::Project::parse(&files)?;
-    project.own_distributions =
-        own::distributions(&files, &project, repo.requirements.as_deref().unwrap_or_default());
-    let choice = python::choose(repo.python.as_deref(), &project, &tools.interpreters)?;
+    let known = preview::Known::of(&pinned.tree, repo)?;
+    let choice = known.python(repo, &tools.interpreters)?;
+    let preview::Known { files, project, members, variables } = known;
     let tag = pinned.tag.found().filter(|_| project.version.is_none() && version::asks(&files, &project));
     let key = input_key(pinned, tag, repo, &choice.interpreter, tools);
     let environments = cache.dir("environments")?;
@@ -138,7 +154,9 @@ pub fn build(
     let _lock = Lock::wait(&environments.join(format!("{}.lock", &key[..32])), || {
         progress("another build makes the same environment; waiting for it");
     })?;
-    if let Some(built) = finished(&folder, &repo.env)? {
+    // What the configuration sets wins.
+    let env: BTreeMap<String, String> = variables.values.into_iter().chain(repo.env.clone()).collect();
+    if let Some(built) = finished(&folder, &env)? {
         tracing::info!("{}: environment {} is reused", repo.slug, &key[..32]);
         return Ok(built);
     }
@@ -152,8 +170,8 @@ pub fn build(
         .create(&folder)
         .map_err(|error| Error::from(error).at(format!("cannot make {}", folder.display())))?;
     let inputs =
-        construction::Inputs { pinned, repo, files, project, choice, backend, tools, gate, progress };
-    construction::construct(inputs, &folder)
+        construction::Inputs { pinned, repo, env, files, project, choice, backend, tools, gate, progress };
+    construction::construct(inputs, members, variables.notes, &folder)
 }
 
 /// Everything that decides what is built, but for what the package index says.
@@ -199,7 +217,7 @@ fn input_key(
 }
 
 /// The environment that an earlier run finished here, file for file; a damaged one is set aside. Its paths are those of
-/// today's cache, and its variables those of the configuration, which may be secrets.
+/// today's cache, and its variables those of the configuration, which may be secrets, and of the tree.
 fn finished(folder: &Path, env: &BTreeMap<String, String>) -> Result<Option<Built>> {
     let built: Built = match store::find_sealed(&folder.join(BUILT))? {
         Found::Missing => return Ok(None),

@@ -70,7 +70,7 @@ pub(crate) fn compare<'a>(
 ) -> Result<Parity> {
     let screened = |(pipeline, repo): (&'a Pipeline<'a>, &'a Repo)| -> Result<Screened> {
         let (prepared, verdicts) = Repository::new(pipeline, repo).first_verdicts()?;
-        Ok(Screened { replay: Replay::of(prepared), verdicts })
+        Ok(Screened { replay: Replay::of(prepared, pipeline), verdicts })
     };
     let (local, docker) = (screened(local)?, screened(docker)?);
     let mut differing = Vec::new();
@@ -156,8 +156,7 @@ fn seen_on_one(group_id: &str, sides: [OneSide<'_>; 2]) -> Result<Option<Reason>
         }
         let Some(group) = side.replay.exact(group_id) else { continue };
         let made = side.replay.run(group, &World::Base, MANY_REPEATS)?;
-        let first = made.first().map(Attempt::observation_hash);
-        let differ = made.iter().filter(|one| Some(one.observation_hash()) != first).count();
+        let differ = made.iter().filter(|one| !side.replay.agree(&made[0], one)).count();
         let excerpt = &evidence.excerpt;
         let seen = format!("on {other_name} attempts in the base world differ:\n{excerpt}\n");
         return Ok(Some(match differ {
@@ -180,8 +179,7 @@ fn repeated(group_id: &str, sides: [OneSide<'_>; 2]) -> Result<Reason> {
         for world in [World::Base, World::Everything] {
             let made = side.replay.run(group, &world, REPEATS)?;
             let Some(one) = made.first() else { continue };
-            if let Some(other) = made.iter().find(|other| other.observation_hash() != one.observation_hash())
-            {
+            if let Some(other) = made.iter().find(|other| !side.replay.agree(one, other)) {
                 let what = format!("{} and {}", verdict::describe(one), verdict::describe(other));
                 return Ok((
                     format!("it varies by itself: {REPEATS} runs in the world {world} on {name} show {what}"),
@@ -194,7 +192,7 @@ fn repeated(group_id: &str, sides: [OneSide<'_>; 2]) -> Result<Reason> {
         }
     }
     Ok(match first.as_slice() {
-        [one, other] if one.observation_hash() == other.observation_hash() => {
+        [one, other] if sides[0].1.replay.agree(one, other) => {
             ("both show the same in the base world, and each is steady".to_owned(), false)
         }
         [one, other] => (

@@ -9,6 +9,7 @@ pub mod replay;
 pub(crate) mod repository;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 use std::path::{Path, PathBuf};
 

@@ -66,8 +66,8 @@ struct Content {
 pub fn pin(spec: &Repo, cache: &Cache, tools: &dyn IndexTool, progress: &dyn Fn(&str)) -> Result<Pinned> {
     let context = Context { cache, progress };
     match &spec.source {
-        SourceSpec::Git { url, commit, submodules } => {
-            git::pin(&context, &spec.slug, url, commit, *submodules)
+        SourceSpec::Git { url, commit, submodules, subdirectory } => {
+            git::pin(&context, &spec.slug, url, commit, (*submodules, subdirectory.as_deref()))
         }
         SourceSpec::Path { path, commit, allow_uncommitted } => {
             path::pin(&context, &spec.slug, path, commit.as_ref(), *allow_uncommitted)

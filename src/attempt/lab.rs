@@ -13,7 +13,7 @@ use crate::backend::Backend;
 use crate::error::Result;
 use crate::record::collected::Group;
 use crate::record::environment::Built;
-use crate::record::outcome::Attempt;
+use crate::record::outcome::{Attempt, Compare};
 use crate::record::world::World;
 use crate::runner::Setting;
 use crate::runner::protocol::TraceMode;
@@ -34,6 +34,8 @@ pub struct Lab {
     pub timeouts: (Duration, Duration),
     /// Attempts at the same time.
     pub jobs: usize,
+    /// How much of what was shown must agree.
+    pub compare: Compare,
 }
 
 /// Attempts of one round that are wanted in a world.

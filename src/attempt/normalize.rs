@@ -1,8 +1,10 @@
 //! Normalization of output: the short list of the definition and nothing else. Pure.
 //!
 //! Replaced are memory addresses in `0x…` form, the checkout path, the temporary directory (with the name of the user
-//! in pytest's own), process IDs that the runner knows, and durations that pytest prints. Each replacement is counted
-//! by kind.
+//! in pytest's own), process IDs that the runner knows, durations that pytest and unittest print, and the time in lines
+//! of well-known loggers and servers ([`timestamps`]). Each replacement is counted by kind.
+
+pub mod timestamps;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -22,6 +24,19 @@ static SUMMARY_DURATION: LazyLock<Regex> = LazyLock::new(|| {
 });
 static SLOWEST_DURATION: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?m)^(\s*)\d+\.\d+s (call|setup|teardown)\b"));
+static UNITTEST_DURATION: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^(Ran \d+ tests?) in \d+\.\d+s$"));
+
+/// Every kind of replacement, with what it replaces.
+pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let plain = [
+        ("address", "<Box object at 0x7f0123456789>"),
+        ("duration", "== 1 passed in 0.12s ==, 0.50s call test_x, Ran 1 test in 0.001s"),
+        ("process-id", "the ID of the process of the test"),
+        ("root", "the path of the checkout"),
+        ("tmp", "the path of the temporary directory"),
+    ];
+    plain.into_iter().chain(timestamps::FORMS.iter().map(|form| (form.name, form.example)))
+}
 
 fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("the pattern is a constant")
@@ -77,6 +92,14 @@ impl Normalizer {
         step("address", &ADDRESS, &|_| "0x…".to_owned());
         step("duration", &SUMMARY_DURATION, &|found| format!("{} in …s", &found[1]));
         step("duration", &SLOWEST_DURATION, &|found| format!("{}…s {}", &found[1], &found[2]));
+        step("duration", &UNITTEST_DURATION, &|found| format!("{} in …s", &found[1]));
+        for form in &timestamps::FORMS {
+            step(form.name, form.pattern, &|found| {
+                let mut text = String::new();
+                found.expand(form.with, &mut text);
+                text
+            });
+        }
         for process_id in process_ids.iter().filter(|process_id| **process_id >= SMALLEST_PROCESS_ID) {
             let exact = pattern(&format!(r"\b{process_id}\b"));
             step("process-id", &exact, &|_| "<pid>".to_owned());
@@ -181,8 +204,10 @@ mod tests {
     #[test]
     fn durations_of_pytest_go_and_other_durations_stay() {
         assert_eq!(
-            output("== 1 passed, 2 skipped in 0.12s ==\n0.50s call test_x\ntook 0.12s"),
-            "== 1 passed, 2 skipped in …s ==\n…s call test_x\ntook 0.12s"
+            output(
+                "== 1 passed, 2 skipped in 0.12s ==\n0.50s call test_x\nRan 2 tests in 0.003s\ntook 0.12s"
+            ),
+            "== 1 passed, 2 skipped in …s ==\n…s call test_x\nRan 2 tests in …s\ntook 0.12s"
         );
     }
 
@@ -203,5 +228,21 @@ mod tests {
     fn normalization_is_idempotent() {
         let once = output("0xdeadbeef /testbed 3 failed in 1.00s /tmp/pytest-of-x");
         assert_eq!(output(&once), once);
+        for form in &timestamps::FORMS {
+            let once = output(form.example);
+            assert_eq!(output(&once), once, "{}", form.name);
+        }
+    }
+
+    #[test]
+    fn a_line_of_a_server_is_the_same_at_any_time_and_is_counted() {
+        let mut replaced = BTreeMap::new();
+        let mut seen = |time: &str| {
+            let line = format!("127.0.0.1 - - [{time}] \"GET /get HTTP/1.1\" 200 17");
+            normalizer().output(&line, &[], &mut replaced)
+        };
+        assert_eq!(seen("23/Nov/2026 05:15:34"), seen("01/Jan/2028 00:00:00"));
+        assert_eq!(replaced, [("timestamp-http-server".to_owned(), 2)].into());
+        assert!(kinds().any(|(kind, _)| kind == "timestamp-http-server"));
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
+use super::explain::{self, Explained};
 use super::inputs::Inputs;
 use super::unused::LastBuild;
 use super::{Arguments, ConfigArguments, Format, build};
@@ -11,8 +12,9 @@ use crate::backend::Backend;
 use crate::backend::docker::{Engine, image};
 use crate::backend::local::{LocalBackend, Strictness};
 use crate::config::{BackendKind, Config};
-use crate::environment::Tools;
+use crate::environment::{Preview, Tools};
 use crate::error::{Error, Fault, Result};
+use crate::record::source::Pinned;
 use crate::rules::RuleSet;
 use crate::terminal::{self, Text};
 
@@ -20,6 +22,9 @@ use crate::terminal::{self, Text};
 pub(super) struct CheckArguments {
     #[command(flatten)]
     config: ConfigArguments,
+    /// Fetch every repository, and show what its environment would be made of, and why
+    #[arg(long)]
+    explain: bool,
 }
 
 /// One thing that was looked at.
@@ -51,9 +56,15 @@ pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
     let cache = arguments.cache();
     findings
         .push(finding("cache", cache.as_ref().map(|cache| cache.root().display().to_string()).map_err(copy)));
+    let mut explained = Vec::new();
     if let Ok(cache) = &cache {
-        findings.extend(machine(cache, config.as_ref().ok()));
+        let tools = Tools::find(cache);
+        findings.extend(machine(tools.as_ref(), config.as_ref().ok()));
+        if let (Ok(tools), Ok(config)) = (&tools, &config) {
+            explained = explain::explain(config, &check.config.only, check.explain, (cache, tools));
+        }
     }
+    findings.extend(explained.iter().map(of_repository));
     findings.push(finding(
         "config",
         config
@@ -62,7 +73,8 @@ pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
             .map_err(copy),
     ));
     findings.extend(config.iter().flat_map(docker));
-    print(arguments, &findings, unused.and_then(Result::ok));
+    let shown = if check.explain { explained.as_slice() } else { &[] };
+    print(arguments, &findings, shown, unused.and_then(Result::ok));
     let worst = findings
         .iter()
         .filter_map(|finding| finding.result.as_ref().err())
@@ -95,10 +107,10 @@ fn sandbox(strictness: Strictness) -> Result<String> {
 }
 
 /// uv, the interpreters, and what the config asks of them, as far as it names it.
-fn machine(cache: &crate::store::Cache, config: Option<&Config>) -> Vec<Finding> {
-    let tools = match Tools::find(cache) {
+fn machine(tools: Result<&Tools, &Error>, config: Option<&Config>) -> Vec<Finding> {
+    let tools = match tools {
         Ok(tools) => tools,
-        Err(error) => return vec![finding("tools", Err(error))],
+        Err(error) => return vec![finding("tools", Err(copy(error)))],
     };
     let uv = match tools.installed_uv() {
         Some(uv) => uv.version.clone(),
@@ -114,6 +126,15 @@ fn machine(cache: &crate::store::Cache, config: Option<&Config>) -> Vec<Finding>
     let mut findings = vec![finding("uv", Ok(uv)), finding("pythons", pythons)];
     findings.extend(config.into_iter().flat_map(|config| repositories(config, &versions)));
     findings
+}
+
+/// What the files of a repository say.
+fn of_repository(one: &Explained) -> Finding {
+    let words = |(pinned, preview): &(Pinned, Preview)| {
+        let rungs = preview.rungs.len();
+        format!("{}, Python {}, {rungs} ways to install it", pinned.origin.describe(), preview.python)
+    };
+    finding(one.slug.as_str(), one.result.as_ref().map(words).map_err(copy))
 }
 
 fn repositories(config: &Config, versions: &[&str]) -> Vec<Finding> {
@@ -163,7 +184,7 @@ fn docker(config: &Config) -> Vec<Finding> {
     findings
 }
 
-fn print(arguments: &Arguments, findings: &[Finding], last: Option<LastBuild>) {
+fn print(arguments: &Arguments, findings: &[Finding], explained: &[Explained], last: Option<LastBuild>) {
     if arguments.format == Format::Json {
         let rows: Vec<_> = findings
             .iter()
@@ -175,13 +196,18 @@ fn print(arguments: &Arguments, findings: &[Finding], last: Option<LastBuild>) {
                 }),
             })
             .collect();
-        terminal::json(&json!({ "findings": rows, "last_build": last }));
+        let ladders: serde_json::Map<String, serde_json::Value> = explained
+            .iter()
+            .filter_map(|one| Some((one.slug.to_string(), json!(one.result.as_ref().ok()?.1))))
+            .collect();
+        terminal::json(&json!({ "findings": rows, "last_build": last, "explained": ladders }));
         return;
     }
     let mut text = Text::default();
     for finding in findings {
         describe(finding, &mut text);
     }
+    explain::describe(explained, &mut text);
     text.print();
 }
 

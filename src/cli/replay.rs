@@ -91,26 +91,26 @@ fn show(arguments: &Arguments, replay: &ReplayArguments, one: &Replay, group: &G
         one.run(group, &replay.world, replay.times)?
     };
     let reference = base.first().ok_or_else(|| Error::internal("an attempt gave no result"))?;
-    print(arguments, reference, &made);
+    print(arguments, one, reference, &made);
     Ok(0)
 }
 
-fn print(arguments: &Arguments, base: &Attempt, made: &[Attempt]) {
+fn print(arguments: &Arguments, replay: &Replay, base: &Attempt, made: &[Attempt]) {
     if arguments.format == Format::Json {
         terminal::json(&json!({ "base": base, "attempts": made }));
         return;
     }
+    let same = |attempt: &Attempt| replay.agree(attempt, base);
     for attempt in made {
-        let same = attempt.observation_hash() == base.observation_hash();
         terminal::say(&format!(
             "{}#{}: {} ({})",
             attempt.world,
             attempt.number,
             terminal::one_line(&verdict::describe(attempt)),
-            if same { "as in the base world" } else { "not as in the base world" }
+            if same(attempt) { "as in the base world" } else { "not as in the base world" }
         ));
     }
-    let differing = made.iter().find(|attempt| attempt.observation_hash() != base.observation_hash());
+    let differing = made.iter().find(|attempt| !same(attempt));
     let shown = match differing {
         Some(attempt) => verdict::observation_diff(base, attempt),
         None => made.first().map(verdict::render).unwrap_or_default(),

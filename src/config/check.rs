@@ -8,6 +8,7 @@ mod repo;
 mod subset;
 mod url;
 
+pub(crate) use recipe::owned_by_worlds as owned_variable;
 pub use url::is_host_and_port;
 
 use std::ops::RangeInclusive;
@@ -17,7 +18,8 @@ use std::time::Duration;
 use super::raw::{Raw, RawDataset, RawLimits, RawScreen, RawTier, RawWitness, Text};
 use super::{Config, Dataset, Limits, MINIMAL, Resolve, Screen, TierBounds, Witness};
 use crate::document::section::{Bytes, Field, Located};
-use crate::document::{Problems, units};
+use crate::document::{Problems, suggest, units};
+use crate::record::outcome::Compare;
 use crate::redact::quote;
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -119,6 +121,7 @@ fn screen(raw: &RawScreen<'_>, problems: &mut Problems<'_>) -> Screen {
         case_timeout: case_timeout.unwrap_or(MINUTE),
         group_timeout: group_timeout.unwrap_or(5 * MINUTE),
         partial_groups: flag(&raw.partial_groups, false),
+        compare: compare(&raw.compare, problems),
     }
 }
 
@@ -129,6 +132,16 @@ fn witness(raw: &RawWitness, problems: &mut Problems<'_>) -> Witness {
         problems.add(given.at, message, Some("add make = true to [witness]".to_owned()));
     }
     Witness { make, required }
+}
+
+fn compare(field: &Field<&str>, problems: &mut Problems<'_>) -> Compare {
+    let Field::Given(text) = field else { return Compare::default() };
+    let known = Compare::ALL.into_iter().find(|compare| compare.as_str() == text.value);
+    known.unwrap_or_else(|| {
+        let message = format!("nothing is compared by {}", quote(text.value));
+        problems.add(text.at, message, Some(suggest::hint(text.value, &Compare::ALL.map(Compare::as_str))));
+        Compare::default()
+    })
 }
 
 /// A group holds its cases, so its limit cannot be the shorter one.

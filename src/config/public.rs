@@ -20,6 +20,7 @@ pub fn to_public_json(config: &Config) -> Value {
             "case_timeout": units::format_duration(config.screen.case_timeout),
             "group_timeout": units::format_duration(config.screen.group_timeout),
             "partial_groups": config.screen.partial_groups,
+            "compare": config.screen.compare,
         },
         "witness": config.witness,
         "tier": config.tier,
@@ -53,8 +54,12 @@ fn repo(repo: &Repo) -> Value {
 
 fn source(source: &SourceSpec) -> Map<String, Value> {
     let keys = match source {
-        SourceSpec::Git { url, commit, submodules } => {
-            json!({ "git": publish_git_url(url), "commit": commit, "submodules": submodules })
+        SourceSpec::Git { url, commit, submodules, subdirectory } => {
+            let mut keys = json!({ "git": publish_git_url(url), "commit": commit, "submodules": submodules });
+            if let Some(folder) = subdirectory {
+                keys["subdirectory"] = json!(folder);
+            }
+            keys
         }
         SourceSpec::Path { path, commit, allow_uncommitted } => {
             json!({ "path": last_segment(path), "commit": commit, "allow_uncommitted": allow_uncommitted })

@@ -94,8 +94,12 @@ fn repository(
     if let Some(place) = places.iter().find(|(known, _)| known.as_str() == slug).map(|(_, place)| place) {
         let is_url = place.contains("://") || place.contains('@');
         table.remove(if is_url { "path" } else { "git" });
-        table.insert(if is_url { "git" } else { "path" }.to_owned(), toml::Value::String(place.clone()));
-        for key in if is_url { &["allow_uncommitted"][..] } else { &["submodules"] } {
+        let place = match table.get("subdirectory").and_then(toml::Value::as_str) {
+            Some(folder) if !is_url => format!("{}/{folder}", place.trim_end_matches('/')),
+            _ => place.clone(),
+        };
+        table.insert(if is_url { "git" } else { "path" }.to_owned(), toml::Value::String(place));
+        for key in if is_url { &["allow_uncommitted"][..] } else { &["submodules", "subdirectory"] } {
             table.remove(*key);
         }
     } else {

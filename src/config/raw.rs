@@ -8,13 +8,13 @@ use crate::document::section::{Bytes, Field, Located, Section};
 use crate::subset::Measure;
 
 const DATASET: [&str; 6] = ["name", "version", "seed", "per_repo", "hard_per_axis", "sample_unsolvable"];
-const SCREEN: [&str; 6] =
-    ["attempts", "cold_runs", "parity_groups", "case_timeout", "group_timeout", "partial_groups"];
+const SCREEN: [&str; 7] =
+    ["attempts", "cold_runs", "parity_groups", "case_timeout", "group_timeout", "partial_groups", "compare"];
 const WITNESS: [&str; 2] = ["make", "required"];
 const TIER: [&str; 2] = ["medium", "hard"];
 const LIMITS: [&str; 4] = ["memory", "processes", "file_size", "output"];
 const DOCKER: [&str; 4] = ["base", "memory", "cpus", "disk_budget"];
-const REPO: [&str; 19] = [
+const REPO: [&str; 20] = [
     "slug",
     "git",
     "path",
@@ -23,6 +23,7 @@ const REPO: [&str; 19] = [
     "branch",
     "sha256",
     "submodules",
+    "subdirectory",
     "allow_uncommitted",
     "python",
     "groups",
@@ -89,6 +90,7 @@ pub(super) struct RawScreen<'a> {
     pub case_timeout: Text<'a>,
     pub group_timeout: Text<'a>,
     pub partial_groups: Field<bool>,
+    pub compare: Text<'a>,
 }
 
 /// `[witness]`
@@ -131,6 +133,7 @@ pub(super) struct RawRepo<'a> {
     pub branch: Text<'a>,
     pub sha256: Text<'a>,
     pub submodules: Field<bool>,
+    pub subdirectory: Text<'a>,
     pub allow_uncommitted: Field<bool>,
     pub python: Text<'a>,
     pub groups: Texts<'a>,
@@ -232,6 +235,7 @@ fn screen<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> Raw
         case_timeout: field(section, |section| section.duration("case_timeout", problems)),
         group_timeout: field(section, |section| section.duration("group_timeout", problems)),
         partial_groups: field(section, |section| section.flag("partial_groups", problems)),
+        compare: field(section, |section| section.text("compare", problems)),
     }
 }
 
@@ -279,6 +283,7 @@ fn repo<'a>(section: &Section<'a>, problems: &mut Problems<'_>) -> RawRepo<'a> {
         branch: section.text("branch", problems),
         sha256: section.text("sha256", problems),
         submodules: section.flag("submodules", problems),
+        subdirectory: section.text("subdirectory", problems),
         allow_uncommitted: section.flag("allow_uncommitted", problems),
         python: section.text("python", problems),
         groups: section.texts("groups", problems),

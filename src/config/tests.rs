@@ -1,6 +1,7 @@
 use super::*;
 use crate::record::instance::Tier;
 use crate::record::moment::Cutoff;
+use crate::record::outcome::Compare;
 use crate::subset::{Measure, Range};
 
 const HASH: &str = "2ac89889f4cc330eabd50f295dcef02828522c69";
@@ -40,6 +41,7 @@ fn what_is_left_out_has_the_defaults_of_the_contract() {
         case_timeout: Duration::from_mins(1),
         group_timeout: Duration::from_mins(5),
         partial_groups: false,
+        compare: Compare::Output,
     };
     assert_eq!(config.screen, screen);
     assert_eq!(config.tier, TierBounds { medium: 50.0, hard: 80.0 });
@@ -67,6 +69,7 @@ cold_runs = 3
 case_timeout = "1m30s"
 group_timeout = "1h"
 partial_groups = true
+compare = "exception"
 [tier]
 medium = 33.3
 hard = 66
@@ -92,6 +95,7 @@ exclude_newer = 2026-01-01
     let config = read(text).unwrap();
     assert_eq!(config.dataset.seed, u64::MAX);
     assert_eq!(config.screen.case_timeout, Duration::from_secs(90));
+    assert_eq!(config.screen.compare, Compare::Exception);
     assert_eq!(config.tier, TierBounds { medium: 33.3, hard: 66.0 });
     assert_eq!(
         config.limits,

@@ -8,14 +8,14 @@ use serde::de::DeserializeOwned;
 use super::assemble::{Assembled, Repository, difficulty};
 use super::counts::{self, Counts};
 use super::manifest::{
-    AllCounts, DimensionWords, EnvironmentSummary, FlakeBound, HardSubset, Manifest, SourceSummary, Tiers,
-    Tool, Worlds,
+    AllCounts, DimensionWords, EnvironmentSummary, FlakeBound, HardSubset, Manifest, Normalized,
+    SourceSummary, Tiers, Tool, Worlds,
 };
 use super::private::Private;
 use super::subsets::SubsetSummary;
 use super::{DatasetInput, FORMAT_VERSION};
 use crate::attempt::capabilities::Capabilities;
-use crate::attempt::world;
+use crate::attempt::{normalize, world};
 use crate::error::Result;
 use crate::family::tier::{AXES, flake_bound, top};
 use crate::record::host::HostFacts;
@@ -56,6 +56,7 @@ pub(super) fn manifest(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) ->
         isolation: dataset.isolation.clone(),
         machine: host(assembled),
         worlds: worlds(dataset.capabilities),
+        normalized: normalized(assembled),
         sources: by_slug(assembled, &private, source)?,
         environments: by_slug(assembled, &private, environment)?,
         config: dataset.public_config.clone(),
@@ -90,6 +91,18 @@ fn worlds(capabilities: &Capabilities) -> Worlds {
         dimensions: world::describe(capabilities).into_iter().map(words).collect(),
         not_covered: capabilities.not_covered.clone(),
     }
+}
+
+fn normalized(assembled: &Assembled<'_>) -> BTreeMap<String, Normalized> {
+    let kind = |(kind, what): (&str, &str)| (kind.to_owned(), Normalized { what: what.to_owned(), count: 0 });
+    let mut normalized: BTreeMap<String, Normalized> = normalize::kinds().map(kind).collect();
+    let groups = assembled.repositories.iter().flat_map(|one| &one.groups);
+    for (kind, count) in groups.flat_map(|group| &group.golden).flat_map(|case| &case.replaced) {
+        if let Some(one) = normalized.get_mut(kind) {
+            one.count += u64::from(*count);
+        }
+    }
+    normalized
 }
 
 fn subsets(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> BTreeMap<String, SubsetSummary> {

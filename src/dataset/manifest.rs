@@ -58,6 +58,9 @@ pub struct Manifest {
     /// What differs between the worlds that groups were run in, and what could not be varied.
     #[serde(default)]
     pub worlds: Worlds,
+    /// By kind: what normalization replaces in output, and how often it did in what the groups' cases showed first.
+    #[serde(default)]
+    pub normalized: BTreeMap<String, Normalized>,
     /// By slug.
     pub sources: BTreeMap<String, SourceSummary>,
     /// By slug.
@@ -138,6 +141,14 @@ pub struct Worlds {
 pub struct DimensionWords {
     pub base: String,
     pub other: String,
+}
+
+/// What normalization replaces in output.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Normalized {
+    /// What is replaced, in words or as an example of a line.
+    pub what: String,
+    pub count: u64,
 }
 
 /// Where a repository comes from.

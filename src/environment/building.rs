@@ -57,9 +57,11 @@ pub struct Wheel {
 /// What is built.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Source<'a> {
-    /// The pinned tree, editable; `source_root` is where its packages lie, as seen inside.
+    /// The pinned tree, or a project in a folder of it, editable; `source_root` is where its packages lie, as seen inside.
     Tree {
         pinned: &'a Path,
+        /// Empty for the project at the root.
+        folder: &'a str,
         source_root: &'a Path,
     },
     /// A folder of source that stays where it is.
@@ -71,9 +73,10 @@ pub(super) enum Source<'a> {
 }
 
 impl Source<'_> {
-    fn words(&self) -> &'static str {
+    fn words(&self) -> &str {
         match self {
-            Source::Tree { .. } => "the tree",
+            Source::Tree { folder: "", .. } => "the tree",
+            Source::Tree { folder, .. } => folder,
             Source::Folder(_) => "a requirement's source",
             Source::Archive { .. } => "a source distribution",
         }
@@ -144,10 +147,10 @@ impl Build<'_> {
         let lock = if wanted.requirements.is_empty() {
             Lock::default()
         } else {
-            self.installer.resolve("resolving the build requirements", wanted, None)?
+            self.installer.resolve("resolving the build requirements", wanted, &[])?
         };
         let target = Target { host: venv, inside: Path::new(BUILD), path: None };
-        self.installer.install("installing the build requirements", &lock, None, target)?;
+        self.installer.install("installing the build requirements", &lock, &[], target)?;
         Ok(lock)
     }
 
@@ -157,11 +160,13 @@ impl Build<'_> {
         let places = tooling.backend.places();
         let editable = matches!(self.source, Source::Tree { .. });
         let root = if editable { places.root.clone() } else { PathBuf::from(SOURCE) };
+        let mut project = root.clone();
         let mut mounts = vec![Mount::Overlay { host: venv.to_owned(), inside: BUILD.into(), bytes: LAYER }];
         let (mut archive, mut left, mut source_root) = (None, None, PathBuf::new());
         match self.source {
-            Source::Tree { pinned, source_root: folder } => {
-                folder.clone_into(&mut source_root);
+            Source::Tree { pinned, folder, source_root: packages } => {
+                packages.clone_into(&mut source_root);
+                project.push(folder);
                 if action == "build" {
                     let host = step.folder("tree")?;
                     super::tree::copy(pinned, &host)?;
@@ -185,7 +190,7 @@ impl Build<'_> {
         }
         let script = step.give("hooks.py", HOOKS)?;
         let spec = serde_json::json!({
-            "root": root,
+            "root": project,
             "backend": self.system.backend,
             "backend_path": self.system.backend_path,
             "source_root": source_root,
@@ -196,7 +201,7 @@ impl Build<'_> {
         let python = format!("{BUILD}/bin/python");
         let argv = [&python, &script, action, &spec, OUT].map(str::to_owned).into();
         let mut job = tooling.job(argv, step, mounts);
-        job.cwd = root;
+        job.cwd = project;
         let path = job.env.entry("PATH".to_owned()).or_default();
         *path = format!("{BUILD}/bin:{path}");
         job.env.extend(self.variables.clone());

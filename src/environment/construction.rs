@@ -2,23 +2,26 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+
+use regex::Regex;
 
 use super::building::Wheel;
 use super::declarations::Files;
 use super::dockerfile::Image;
 use super::install::Installer;
 use super::lock::Lock;
+use super::members::{self, Member};
 use super::missing;
 use super::project::Project;
 use super::python::Choice;
 use super::recipe::Fallbacks;
 use super::record::{self, Recipe};
-use super::requirements_files::normalize;
+use super::requirements_files::{normalize, parse, pattern};
 use super::run_tree::RunTree;
 use super::tooling::Tooling;
 use super::trials::{Chosen, Site, Trials};
-use super::{Candidate, GateReport, STAGE_VERSION, Tools, step, version};
+use super::{Candidate, GateReport, STAGE_VERSION, Tools, own, step, version};
 use crate::backend::Backend;
 use crate::config;
 use crate::error::{Error, Result};
@@ -32,6 +35,8 @@ use crate::redact::Hosts;
 pub(super) struct Inputs<'a> {
     pub pinned: &'a Pinned,
     pub repo: &'a config::Repo,
+    /// Variables of the tests: those of the configuration and those that the tree sets.
+    pub env: BTreeMap<String, String>,
     pub files: Files,
     pub project: Project,
     pub choice: Choice,
@@ -41,34 +46,64 @@ pub(super) struct Inputs<'a> {
     pub progress: &'a dyn Fn(&str),
 }
 
+/// So often members are looked for: what one of them imports may be another one's.
+const MEMBER_ROUNDS: usize = 4;
+
 /// The version that a build is told where no tag says better.
 const UNKNOWN_VERSION: &str = "0.0.0+pinned";
 
-/// Builds everything in `folder` and marks it done.
+/// Builds everything in `folder` and marks it done. The `members` are those that the tree declares.
 ///
 /// # Errors
 /// The repository's, when nothing can be built or installed.
-pub(super) fn construct(mut inputs: Inputs<'_>, folder: &Path) -> Result<Built> {
-    let mut notes = Vec::new();
-    let build_variables = told_version(&inputs, &mut notes);
+pub(super) fn construct(
+    mut inputs: Inputs<'_>,
+    mut members: Vec<Member>,
+    mut notes: Vec<String>,
+    folder: &Path,
+) -> Result<Built> {
     let installer = Installer::new(tooling(&inputs, folder)?);
     (inputs.progress)(&format!("Python {}: {}", inputs.choice.interpreter.version, inputs.choice.reason));
-    let (venv, tree, source_root) = (folder.join("venv"), folder.join("tree"), source_root(&inputs));
-    let made = RunTree::make(&inputs, &installer, &source_root, &tree, &build_variables, &mut notes)?;
-    if let Some(own) = &made.wheel {
-        name_as_built(&mut inputs.project, own);
-    }
-
-    let fallbacks = Fallbacks::new(&inputs.files, &inputs.project, inputs.repo)?;
+    let (venv, tree, source_root) = (folder.join("venv"), folder.join("tree"), source_root(&inputs, ""));
+    let build_variables = told_version(&inputs, &members, &mut notes);
+    let mut rounds = 0;
+    let (made, own, fallbacks, trials) = loop {
+        let before = notes.len();
+        let made = RunTree::make(&inputs, &installer, &members, &tree, &build_variables, &mut notes)?;
+        if let Some(own) = &made.wheel {
+            name_as_built(&mut inputs.project, own);
+        }
+        let installed: Vec<Member> = made.members.iter().map(|(member, _)| member.clone()).collect();
+        let fallbacks = Fallbacks::new(&inputs.files, &inputs.project, inputs.repo, &installed)?;
+        let own: Vec<Wheel> =
+            made.wheel.iter().chain(made.members.iter().map(|(_, wheel)| wheel)).cloned().collect();
+        let site = Site {
+            inputs: &inputs,
+            installer: &installer,
+            own: &own,
+            has_root: made.wheel.is_some(),
+            source_root: &source_root,
+            venv: venv.clone(),
+            tree: tree.clone(),
+        };
+        let trials = Trials::run(&site, &fallbacks)?;
+        rounds += 1;
+        match other_members(&inputs, &members, &trials).filter(|_| rounds < MEMBER_ROUNDS) {
+            None => break (made, own, fallbacks, trials),
+            Some(other) => members = other,
+        }
+        notes.truncate(before);
+        step::discard(&tree)?;
+    };
     let site = Site {
         inputs: &inputs,
         installer: &installer,
-        own: made.wheel.as_ref(),
+        own: &own,
+        has_root: made.wheel.is_some(),
         source_root: &source_root,
         venv,
         tree,
     };
-    let trials = Trials::run(&site, &fallbacks)?;
     let chosen = trials.best()?;
     let undeclared = undeclared(chosen.report, &inputs.files, &mut notes)?;
     trials.install(&site, &chosen)?;
@@ -106,9 +141,10 @@ impl Finished<'_> {
             exclude_newer: tooling.exclude_newer.to_string(),
             chosen: self.chosen.plan.name.clone(),
             requirements: self.chosen.plan.written(),
-            tree_installed: self.site.own.map_or("none", |own| own.method.as_str()).to_owned(),
+            tree_installed: self.made.wheel.as_ref().map_or("none", |own| own.method.as_str()).to_owned(),
+            members: self.member_folders(),
             build_variables,
-            env: published(&inputs.repo.env),
+            env: published(&inputs.env),
             lock_sha256: self.chosen.lock.sha256(),
             switched_off: self.chosen.report.switched_off.clone(),
             plans: self.trials.published(self.chosen),
@@ -119,6 +155,10 @@ impl Finished<'_> {
         }
     }
 
+    fn member_folders(&self) -> Vec<String> {
+        self.made.members.iter().map(|(member, _)| member.folder.clone()).collect()
+    }
+
     fn image<'b>(&'b self, recipe: &'b Recipe) -> Image<'b> {
         let pinned = self.site.inputs.pinned;
         Image {
@@ -126,7 +166,8 @@ impl Finished<'_> {
             python: &recipe.python,
             committed_at: &pinned.pinned_at,
             excluded: &self.made.excluded,
-            installs_project: self.site.own.is_some(),
+            installs_project: self.made.wheel.is_some(),
+            members: self.member_folders(),
             source_root: self.site.source_root.to_str().unwrap_or_default(),
             build_variables: &recipe.build_variables,
             has_direct: !self.chosen.lock.direct().is_empty(),
@@ -148,7 +189,7 @@ impl Finished<'_> {
             lock_sha256: recipe.lock_sha256,
             plans: recipe.plans,
             switched_off: recipe.switched_off,
-            env: inputs.repo.env.clone(),
+            env: inputs.env.clone(),
             tests: inputs.repo.tests.clone().unwrap_or_default(),
             notes: recipe.notes,
             guesses: self.chosen.plan.guesses(),
@@ -157,14 +198,20 @@ impl Finished<'_> {
     }
 }
 
-/// Variables that tell the build the tree's version, where it would ask git.
-fn told_version(inputs: &Inputs<'_>, notes: &mut Vec<String>) -> BTreeMap<String, String> {
+/// Variables that tell the builds the tree's version, where one of them would ask git.
+fn told_version(
+    inputs: &Inputs<'_>,
+    members: &[Member],
+    notes: &mut Vec<String>,
+) -> BTreeMap<String, String> {
     let pinned = inputs.pinned;
     let history =
         version::History { tag: pinned.tag.found(), commit: &pinned.commit, unknown: UNKNOWN_VERSION };
-    let Some((variables, note)) = version::pretend(&inputs.files, &inputs.project, history) else {
-        return BTreeMap::new();
-    };
+    let of_member =
+        |member: &Member| version::pretend(&inputs.files.below(&member.folder), &member.project, history);
+    let told = version::pretend(&inputs.files, &inputs.project, history)
+        .or_else(|| members.iter().find_map(of_member));
+    let Some((variables, note)) = told else { return BTreeMap::new() };
     notes.push(note);
     variables
 }
@@ -176,6 +223,25 @@ fn name_as_built(project: &mut Project, own: &Wheel) {
     for extra in &own.extras {
         project.extras.entry(normalize(extra)).or_default();
     }
+    // What a `setup.py` computes stands in no declaration that is read.
+    for (extra, requirement) in required_by_extras(&own.metadata) {
+        if let Some(list) = project.extras.get_mut(&extra).filter(|list| !list.contains(&requirement)) {
+            list.push(requirement);
+        }
+    }
+}
+
+/// The requirements of a wheel that one extra brings: the extra, normalized, and the name.
+fn required_by_extras(metadata: &str) -> Vec<(String, String)> {
+    static EXTRA: LazyLock<Regex> = LazyLock::new(|| pattern(r#"extra\s*==\s*["']([\w.-]+)["']"#));
+    let head = metadata.split("\n\n").next().unwrap_or_default();
+    let lines = head.lines().filter_map(|line| line.strip_prefix("Requires-Dist:"));
+    let found = lines.filter_map(|line| {
+        let extra = normalize(&EXTRA.captures(line)?[1]);
+        let name = parse(line.split(';').next()?.trim())?.name;
+        Some((extra, name.to_string()))
+    });
+    found.collect()
 }
 
 /// What the chosen plan still misses, with its notes.
@@ -225,10 +291,37 @@ fn published(env: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     config::public::env(env).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Where the tree's packages lie, as seen inside.
-fn source_root(inputs: &Inputs<'_>) -> PathBuf {
+/// Where the packages of the project in a folder of the tree lie, as seen inside.
+pub(super) fn source_root(inputs: &Inputs<'_>, folder: &str) -> PathBuf {
     let root = &inputs.backend.places().root;
-    if inputs.files.survey.src_layout { root.join("src") } else { root.clone() }
+    let survey = &inputs.files.survey;
+    if folder.is_empty() {
+        return if survey.src_layout { root.join("src") } else { root.clone() };
+    }
+    let source = format!("{folder}/src");
+    root.join(if survey.modules.values().any(|place| *place == source) { &source } else { folder })
+}
+
+/// The members for another round: with those that the tests miss, or none where nothing can be installed with them.
+fn other_members(inputs: &Inputs<'_>, members: &[Member], trials: &Trials) -> Option<Vec<Member>> {
+    let (undeclared, unknown) = trials.lacking(&inputs.files.survey);
+    let places = undeclared.iter().filter_map(|one| Some((one.place.clone()?, one.wanted.clone())));
+    let declared = unknown.iter().filter_map(|name| {
+        let place = inputs.project.own_distributions.get(name)?;
+        Some((place.rsplit_once('/')?.0.to_owned(), name.clone()))
+    });
+    let mut more: Vec<Member> = members.to_vec();
+    for (place, wanted) in places.chain(declared) {
+        let Some(folder) = members::around(&inputs.files, &place) else { continue };
+        // What lies among tests or samples may take from a folder what nobody else does.
+        if !own::is_aside(folder) && more.iter().all(|member| member.folder != folder) {
+            more.extend(Member::read(&inputs.files, folder, &format!("the tests need `{wanted}`")));
+        }
+    }
+    if more.len() > members.len() {
+        return Some(more);
+    }
+    (trials.best().is_err() && !members.is_empty()).then(Vec::new)
 }
 
 /// The newest upload to install.
@@ -247,6 +340,7 @@ fn built_key(
 ) -> String {
     let rest = serde_json::json!([
         recipe.tree_installed,
+        recipe.members,
         recipe.build_variables,
         recipe.env,
         recipe.switched_off,

@@ -80,6 +80,15 @@ impl Files {
         Files { texts, survey }
     }
 
+    /// The files of a project below the root, as if its folder were the root. What can be imported is not among it.
+    pub fn below(&self, folder: &str) -> Self {
+        let inside = self.texts.iter().filter_map(|(path, text)| {
+            let path = path.strip_prefix(folder)?.strip_prefix('/')?;
+            Some((path.to_owned(), text.clone()))
+        });
+        Files { texts: inside.collect(), survey: Survey::default() }
+    }
+
     /// Loads one more file of the tree, if it is one; says whether it was.
     ///
     /// # Errors

@@ -60,13 +60,13 @@ pub(super) struct Local {
 }
 
 impl Direct {
-    /// What uv gets for some requirements and for those of the tree's own wheel (its name, metadata and extras): each that
-    /// names an address names one of the door's, and so do those of the wheels that are there.
+    /// What uv gets for some requirements and for those of the tree's own wheels (name, metadata and extras of each): each
+    /// that names an address names one of the door's, and so do those of the wheels that are there.
     pub(super) fn localize(
         &self,
         site: Site<'_>,
         requirements: &[String],
-        own: Option<(&str, &str, &[String])>,
+        own: &[(&str, &str, Vec<String>)],
     ) -> Attempt<Local> {
         let mut local = Local::default();
         let mut wheels: Vec<(String, Vec<ExtraName>)> = Vec::new();
@@ -81,15 +81,15 @@ impl Direct {
                 wheels.push((found.metadata, requirement.extras));
             }
         }
-        let own_name = own.map(|(name, ..)| name);
-        if let Some((_, metadata, extras)) = own {
+        for (_, metadata, extras) in own {
             let extras = extras.iter().filter_map(|extra| extra.parse().ok()).collect();
-            wheels.push((metadata.to_owned(), extras));
+            wheels.push(((*metadata).to_owned(), extras));
         }
         while let Some((metadata, extras)) = wheels.pop() {
             for (mut requirement, address) in requires(&metadata) {
                 // What depends on the tree gets the tree.
-                let is_own = own_name == Some(normalize(requirement.name.as_ref()).as_str());
+                let name = normalize(requirement.name.as_ref());
+                let is_own = own.iter().any(|(own, ..)| *own == name);
                 if is_own || !applies(&requirement, &site.tooling.python, Some(&extras)) {
                     continue;
                 }

@@ -17,6 +17,8 @@ pub struct Image<'a> {
     pub excluded: &'a [String],
     /// Whether the tree is installed as a project, or only put on the path.
     pub installs_project: bool,
+    /// Folders of the projects that are installed beside it.
+    pub members: Vec<String>,
     /// The folder to put on the path otherwise.
     pub source_root: &'a str,
     /// Variables that the build of the tree had.
@@ -102,8 +104,10 @@ RUN git init -q -b main \\
 }
 
 fn project(image: &Image<'_>) -> String {
+    let mut text = String::new();
     if !image.installs_project {
-        return format!(
+        let _ = write!(
+            text,
             "\
 RUN python -c \"import sysconfig; print(sysconfig.get_path('purelib'))\" > /tmp/site \\
     && echo {} > \"$(cat /tmp/site)/tree.pth\" && rm /tmp/site
@@ -111,16 +115,25 @@ RUN python -c \"import sysconfig; print(sysconfig.get_path('purelib'))\" > /tmp/
             image.source_root
         );
     }
+    let own = image.installs_project.then(|| ".".to_owned());
+    let members = image.members.iter().map(|folder| quoted(&format!("./{folder}")));
+    let folders: Vec<String> = own.into_iter().chain(members).map(|folder| format!(" -e {folder}")).collect();
+    if folders.is_empty() {
+        return text;
+    }
     let mut variables = String::new();
     for (name, value) in image.build_variables {
         let _ = write!(variables, "{name}={} ", quoted(value));
     }
-    format!(
+    let _ = write!(
+        text,
         "\
 RUN PIP_CONSTRAINT=/opt/recipe/build-constraints.txt PIP_BUILD_CONSTRAINT=/opt/recipe/build-constraints.txt \\
-    {variables}pip install --no-cache-dir --no-deps -e .
-"
-    )
+    {variables}pip install --no-cache-dir --no-deps{}
+",
+        folders.concat()
+    );
+    text
 }
 
 /// What every image needs, and what the recipe adds; without a base of its own the tree may need a compiler.
@@ -169,6 +182,7 @@ mod tests {
             committed_at: "2026-01-01T00:00:00Z",
             excluded: &excluded,
             installs_project: true,
+            members: Vec::new(),
             source_root: "/testbed",
             build_variables: &variables,
             has_direct: false,
@@ -202,6 +216,7 @@ mod tests {
                 committed_at: "2026-01-01T00:00:00Z",
                 excluded,
                 installs_project: true,
+                members: Vec::new(),
                 source_root: "/testbed",
                 build_variables: variables,
                 has_direct: false,

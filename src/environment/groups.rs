@@ -105,7 +105,7 @@ fn poetry_lines(table: &Table) -> Lines {
         match poetry_requirement(name, value) {
             Some(requirement) => lines.push(&requirement),
             None => {
-                lines.left_out.push(format!("{name}, which poetry takes from a path or in several variants"));
+                lines.left_out.push(format!("{name}, which poetry takes in several variants"));
             }
         }
     }
@@ -119,6 +119,10 @@ fn poetry_requirement(name: &str, value: &Value) -> Option<String> {
     let table = value.as_table()?;
     let extras = strings(table.get("extras"));
     let extras = if extras.is_empty() { String::new() } else { format!("[{}]", extras.join(",")) };
+    if let Some(path) = text(table.get("path")) {
+        // A folder of the tree, never a name that an index could be asked for.
+        return Some(format!("./{path}{extras}"));
+    }
     let mut requirement = if let Some(url) = text(table.get("git")) {
         let revision = ["rev", "tag", "branch"].iter().find_map(|key| text(table.get(*key)));
         format!("{name}{extras} @ git+{url}{}", revision.map(|at| format!("@{at}")).unwrap_or_default())
@@ -194,13 +198,16 @@ mod tests {
             "[tool.pdm.dev-dependencies]\ntest = ['a', '-e file:///x']\n[tool.uv]\ndev-dependencies = ['b']\n\
              [tool.hatch.envs.tests]\nextra-dependencies = ['c']\nfeatures = ['Web_x']\n\
              [tool.poetry.group.qa.dependencies]\nd = '^1.2.3'\ne = {version = '*', extras = ['f'], markers = \"os_name == 'nt'\"}\n\
-             g = {path = '../g'}\n",
+             g = {path = '../g'}\nh = {path = './libs/h', extras = ['i']}\n",
         );
         assert_eq!(found["test"].lines.requirements, ["a"]);
         assert_eq!(found["dev"].lines.requirements, ["b"]);
         assert_eq!(found["tests"].lines.own_extras, ["web-x"]);
         assert_eq!(found["qa"].lines.requirements, ["d>=1.2.3,<2", "e[f] ; os_name == 'nt'"]);
-        assert_eq!(found["qa"].lines.left_out.len(), 1);
+        assert_eq!(
+            (found["qa"].lines.left_out.len(), found["qa"].lines.local[0].folder.as_str()),
+            (1, "libs/h")
+        );
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::time::Duration;
 use super::building::{Building, Wheel};
 use super::direct::{Direct, Site};
 use super::lock::Lock;
+use super::requirements_files::{normalize, parse};
 use super::step::{self, OUT, Step};
 use super::tooling::Tooling;
 use super::uv::{self, Compile};
@@ -85,7 +86,7 @@ pub type Attempt<T> = Result<T, StepError>;
 pub struct Wanted {
     pub requirements: Vec<String>,
     pub constraints: Vec<String>,
-    /// Extras of the tree's own distribution.
+    /// Extras of the first of the tree's own distributions.
     pub extras: Vec<String>,
 }
 
@@ -140,18 +141,19 @@ impl Installer {
     }
 
     /// Resolves and locks.
-    pub fn resolve(&self, stage: &str, wanted: &Wanted, own: Option<&Wheel>) -> Attempt<Lock> {
+    pub fn resolve(&self, stage: &str, wanted: &Wanted, own: &[Wheel]) -> Attempt<Lock> {
         let step = self.tooling.step()?;
         let site = Site { tooling: &self.tooling, door: &self.door };
-        let about = own.map(|own| (own.name.as_str(), own.metadata.as_str(), wanted.extras.as_slice()));
-        let local = self.direct.localize(site, &wanted.requirements, about)?;
+        let (requirements, extras) = own_extras(wanted, own);
+        let about: Vec<(&str, &str, Vec<String>)> = own
+            .iter()
+            .zip(&extras)
+            .map(|(own, extras)| (own.name.as_str(), own.metadata.as_str(), extras.clone()))
+            .collect();
+        let local = self.direct.localize(site, &requirements, &about)?;
         let (mut input, mut overrides) = (local.requirements, Vec::from_iter(local.overrides));
-        if let Some(own) = own {
-            let extras = if wanted.extras.is_empty() {
-                String::new()
-            } else {
-                format!("[{}]", wanted.extras.join(","))
-            };
+        for (own, extras) in own.iter().zip(&extras) {
+            let extras = if extras.is_empty() { String::new() } else { format!("[{}]", extras.join(",")) };
             let place = step.give_file(&own.filename, &own.file)?;
             let tree = format!("{}{extras} @ file://{place}", own.name);
             // What depends on the tree's distribution gets the tree, whatever version it asks for.
@@ -168,15 +170,15 @@ impl Installer {
             constraints: Some(constraints.as_str()).filter(|_| !wanted.constraints.is_empty()),
             overrides: overrides.as_deref(),
             output: &format!("{OUT}/output.lock"),
-            without: own.map(|own| own.name.as_str()),
+            without: own.iter().map(|own| own.name.as_str()).collect(),
         };
         self.uv(stage, &step, uv::compile_arguments(&compile), Vec::new(), RESOLVE_LIMIT)?;
         let text = step.out()?.read(Path::new("output.lock"), LARGEST_LOCK)?;
         Ok(self.direct.published(&Lock::parse(&String::from_utf8_lossy(&text))))
     }
 
-    /// Makes a virtual environment that holds exactly what a lock says, and the wheel of the tree.
-    pub fn install(&self, stage: &str, lock: &Lock, own: Option<&Wheel>, target: Target<'_>) -> Attempt<()> {
+    /// Makes a virtual environment that holds exactly what a lock says, and the wheels of the tree.
+    pub fn install(&self, stage: &str, lock: &Lock, own: &[Wheel], target: Target<'_>) -> Attempt<()> {
         loop {
             let built = self.door.asked().built;
             let result = self.install_once(stage, lock, &built, own, target);
@@ -194,13 +196,13 @@ impl Installer {
         stage: &str,
         lock: &Lock,
         built: &BTreeSet<index::Built>,
-        own: Option<&Wheel>,
+        own: &[Wheel],
         target: Target<'_>,
     ) -> Attempt<()> {
         self.create_venv(target)?;
         let step = self.tooling.step()?;
         let mut list = self.list(lock, built);
-        if let Some(own) = own {
+        for own in own {
             let place = step.give_file(&own.filename, &own.file)?;
             let _ = writeln!(list, "{} @ file://{place} --hash=sha256:{}", own.name, own.sha256);
         }
@@ -317,6 +319,26 @@ impl Installer {
         }
         StepError::Recoverable(failure)
     }
+}
+
+/// The requirements that do not name the tree's own distributions, and the extras of each of those.
+fn own_extras(wanted: &Wanted, own: &[Wheel]) -> (Vec<String>, Vec<Vec<String>>) {
+    let mut extras: Vec<Vec<String>> = vec![Vec::new(); own.len()];
+    if let Some(first) = extras.first_mut() {
+        first.clone_from(&wanted.extras);
+    }
+    let mut requirements = Vec::new();
+    for text in &wanted.requirements {
+        let parsed = parse(text);
+        let name = parsed.as_ref().map(|one| normalize(one.name.as_ref()));
+        match (parsed, own.iter().position(|own| Some(&own.name) == name.as_ref())) {
+            (Some(one), Some(at)) => {
+                extras[at].extend(one.extras.iter().map(|extra| normalize(extra.as_ref())));
+            }
+            _ => requirements.push(text.clone()),
+        }
+    }
+    (requirements, extras)
 }
 
 /// Larger locks are nobody's.

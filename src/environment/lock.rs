@@ -46,6 +46,15 @@ impl Lock {
         Lock { entries }
     }
 
+    /// This lock and what only the other one has.
+    #[must_use]
+    pub fn and(&self, other: &Lock) -> Lock {
+        let more = other.entries.iter().filter(|entry| !self.has(&entry.name)).cloned();
+        let mut entries: Vec<Entry> = self.entries.iter().cloned().chain(more).collect();
+        entries.sort();
+        Lock { entries }
+    }
+
     /// The canonical text.
     pub fn text(&self) -> String {
         render(self.entries.iter())

@@ -98,7 +98,6 @@ fn add_import(module: &str, survey: &Survey, into: &mut Findings) {
 fn add_refusal(text: &str, survey: &Survey, into: &mut Findings) {
     static UNRECOGNIZED: LazyLock<Regex> = LazyLock::new(|| pattern(r"unrecognized arguments?: ([^\n]+)"));
     static REQUIRED: LazyLock<Regex> = LazyLock::new(|| pattern(r"Missing required plugins: ([^\n]+)"));
-    static MODULE: LazyLock<Regex> = LazyLock::new(|| pattern(r#"No module named ["']([\w.]+)["']"#));
     for arguments in UNRECOGNIZED.captures_iter(text) {
         for word in arguments[1].split_whitespace() {
             add_option(word, survey, into);
@@ -109,9 +108,16 @@ fn add_refusal(text: &str, survey: &Survey, into: &mut Findings) {
             add_plugin(plugin, survey, into);
         }
     }
-    for module in MODULE.captures_iter(text) {
-        add_import(&module[1], survey, into);
+    for module in modules(text) {
+        add_import(module, survey, into);
     }
+}
+
+/// Modules that a text says are not there. pytest has words of its own for those that a filter of warnings names.
+pub(super) fn modules(text: &str) -> impl Iterator<Item = &str> {
+    static MODULE: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r#"(?:No module named|Failed to import filter module) ["']([\w.]+)["']"#));
+    MODULE.captures_iter(text).filter_map(|found| Some(found.get(1)?.as_str()))
 }
 
 /// An option that pytest does not know: its plugin, or a word for the user. What is no option is the value of one.

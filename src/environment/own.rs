@@ -69,7 +69,7 @@ fn root_place(files: &Files) -> String {
 }
 
 /// Whether a folder is, or lies in, one that usually holds what is no part of the project.
-fn is_aside(folder: &str) -> bool {
+pub(super) fn is_aside(folder: &str) -> bool {
     const ASIDE: [&str; 31] = [
         "bench",
         "benchmark",
@@ -113,13 +113,13 @@ fn is_aside(folder: &str) -> bool {
 }
 
 /// What uv takes as members of one workspace.
-struct Workspace {
+pub(super) struct Workspace {
     members: Vec<Pattern>,
     exclude: Vec<Pattern>,
 }
 
 impl Workspace {
-    fn of(pyproject: &Table) -> Self {
+    pub(super) fn of(pyproject: &Table) -> Self {
         let table = tool(pyproject, "uv").and_then(|uv| uv.get("workspace")).and_then(Value::as_table);
         let patterns = |key: &str| -> Vec<Pattern> {
             let list = strings(table.and_then(|table| table.get(key)));
@@ -130,21 +130,24 @@ impl Workspace {
         Workspace { members: patterns("members"), exclude: patterns("exclude") }
     }
 
-    fn has(&self, folder: &str) -> bool {
-        let any = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.fits(folder));
-        any(&self.members) && !any(&self.exclude)
+    pub(super) fn has(&self, folder: &str) -> bool {
+        self.members.iter().any(|pattern| pattern.fits(folder)) && !self.excludes(folder)
+    }
+
+    pub(super) fn excludes(&self, folder: &str) -> bool {
+        self.exclude.iter().any(|pattern| pattern.fits(folder))
     }
 }
 
 /// What the files of one folder declare.
-struct Declared {
+pub(super) struct Declared {
     /// Normalized, with the file that says so.
-    name: Option<(String, String)>,
-    pyproject: Table,
+    pub(super) name: Option<(String, String)>,
+    pub(super) pyproject: Table,
 }
 
 /// Reads a project below the root. What is broken says nothing.
-fn declared_in(files: &Files, folder: &str) -> Declared {
+pub(super) fn declared_in(files: &Files, folder: &str) -> Declared {
     let get = |file: &str| files.get(&format!("{folder}/{file}")).unwrap_or_default();
     let pyproject: Table = get("pyproject.toml").parse().unwrap_or_default();
     let standard = pyproject.get("project").and_then(Value::as_table);
@@ -162,7 +165,7 @@ fn declared_in(files: &Files, folder: &str) -> Declared {
 }
 
 /// Adds the names that a `pyproject.toml` takes from its workspace or from a path.
-fn add_local(pyproject: &Table, place: &str, into: &mut BTreeMap<String, String>) {
+pub(super) fn add_local(pyproject: &Table, place: &str, into: &mut BTreeMap<String, String>) {
     let mut names = BTreeSet::new();
     let poetry = tool(pyproject, "poetry");
     let groups = poetry.and_then(|poetry| poetry.get("group")).and_then(Value::as_table);

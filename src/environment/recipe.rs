@@ -2,18 +2,20 @@
 //! same for every repository.
 //!
 //! Sources of requirements are ordered from the most to the least specific about tests. The first plan takes the
-//! first source; each further one adds the next, without those that could not be installed; at last come the
-//! distributions whose absence collection reported. The same set is never proposed twice.
+//! first source; each further one adds the next, without those that could not be installed; then come other extras, groups
+//! and files of the tree that have what collection, or a run of the tests, misses; at last the distributions that everybody
+//! knows to have it. The same set is never proposed twice.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::GateReport;
 use super::declarations::Files;
 use super::install::Failure;
 use super::lock::Lock;
+use super::members::Member;
 use super::project::Project;
 use super::requirements_files::{normalize, parse};
-use super::sources::{Source, configured, declared, distribution, own_to_extras};
+use super::sources::{Optional, Source, configured, declared, distribution, optional, own_to_extras};
+use super::{GateReport, asked};
 use crate::config;
 use crate::error::Result;
 use crate::record::environment::{Guess, PlanResult};
@@ -33,7 +35,16 @@ pub struct InstallPlan {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Parts {
     sources: BTreeSet<usize>,
+    optional: BTreeMap<usize, Share>,
     missing: BTreeSet<Guess>,
+}
+
+/// How much of a source that is installed on demand.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Share {
+    Whole,
+    /// Its requirements for these distributions alone: the whole cannot be installed.
+    Of(BTreeSet<String>),
 }
 
 impl InstallPlan {
@@ -56,6 +67,11 @@ impl InstallPlan {
             .collect()
     }
 
+    /// Adds to the reason what came of it.
+    pub(super) fn tell(&mut self, words: &str) {
+        self.reason = format!("{}: {words}", self.reason);
+    }
+
     fn same_set(&self, other: &InstallPlan) -> bool {
         self.extras == other.extras
             && self.requirements == other.requirements
@@ -73,6 +89,17 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Names of what collecting could not do without.
+    fn asked(&self) -> Vec<String> {
+        match self {
+            Outcome::Failed(_) => Vec::new(),
+            Outcome::Collected { report, lock, .. } => {
+                let of_collection = GateReport { complaints: Vec::new(), ..report.clone() };
+                asked::find(&of_collection).into_keys().filter(|name| !lock.has(name)).collect()
+            }
+        }
+    }
+
     /// As it is published.
     pub fn published(&self, is_chosen: bool) -> PlanResult {
         match self {
@@ -96,9 +123,14 @@ impl Outcome {
 #[derive(Debug, Clone, Default)]
 pub struct Fallbacks {
     sources: Vec<Source>,
+    /// What is installed when tests ask for it: other extras, groups and requirements files.
+    optional: Vec<Optional>,
     /// The config decides: there is one plan.
     fixed: bool,
 }
+
+/// At most so many plans add what tests ask for.
+const ASKED_ROUNDS: usize = 6;
 
 /// At most so many plans add what collection misses: each can only uncover the next missing module.
 const MISSING_ROUNDS: usize = 4;
@@ -108,14 +140,22 @@ impl Fallbacks {
     ///
     /// # Errors
     /// A group, extra or file of the config that the tree does not have.
-    pub fn new(files: &Files, project: &Project, repo: &config::Repo) -> Result<Self> {
+    pub fn new(files: &Files, project: &Project, repo: &config::Repo, members: &[Member]) -> Result<Self> {
         let mut fallbacks = if repo.groups.is_some() || repo.extras.is_some() || repo.requirements.is_some() {
-            Fallbacks { sources: vec![configured(files, project, repo)?], fixed: true }
+            let sources = vec![configured(files, project, repo, members)?];
+            Fallbacks { sources, optional: Vec::new(), fixed: true }
         } else {
-            Fallbacks { sources: declared(files, project), fixed: false }
+            let sources = declared(files, project, members);
+            let optional = optional(files, project, &sources);
+            Fallbacks { sources, optional, fixed: false }
         };
+        for one in &mut fallbacks.optional {
+            own_to_extras(&mut one.source, project, members);
+            one.find_distributions(project);
+        }
+        fallbacks.optional.retain(|one| !one.distributions.is_empty());
         for source in &mut fallbacks.sources {
-            own_to_extras(source, project);
+            own_to_extras(source, project, members);
         }
         let fixed = fallbacks.fixed;
         fallbacks
@@ -143,7 +183,7 @@ impl Fallbacks {
         }
         let fresh = |plan: &InstallPlan| !tried.iter().any(|(earlier, _)| earlier.same_set(plan));
         let banned = banned(tried);
-        let mut parts = Parts::default();
+        let mut parts = Parts { optional: installable(tried), ..Parts::default() };
         for number in 0..self.sources.len() {
             if banned.contains(&number) {
                 continue;
@@ -155,11 +195,93 @@ impl Fallbacks {
                 return Some(plan);
             }
         }
-        let bare = self.plan(Parts { sources: parts.sources.clone(), missing: BTreeSet::new() });
+        let bare = self.plan(Parts { missing: BTreeSet::new(), ..parts.clone() });
         if fresh(&bare) {
             return Some(bare);
         }
+        let asked: BTreeSet<String> = tried.iter().flat_map(|(_, outcome)| outcome.asked()).collect();
+        if let Some(plan) = self.with_declared(&parts, &asked, tried) {
+            return Some(plan);
+        }
         self.with_missing(parts, tried).filter(fresh)
+    }
+
+    /// The plans that are tried when none is good and nothing is asked for.
+    pub(super) fn all(&self) -> Vec<InstallPlan> {
+        let mut tried: Vec<(InstallPlan, Outcome)> = Vec::new();
+        while let Some(plan) = self.next(&tried) {
+            let report = GateReport { collection_errors: 1, ..GateReport::default() };
+            let outcome = Outcome::Collected { lock: Lock::default(), report, missing: BTreeSet::new() };
+            tried.push((plan, outcome));
+        }
+        tried.into_iter().map(|(plan, _)| plan).collect()
+    }
+
+    /// Names of what is installed when tests ask for it.
+    pub(super) fn on_demand(&self) -> Vec<String> {
+        self.optional.iter().map(|one| one.source.name.clone()).collect()
+    }
+
+    /// Whether there is anything that tests could ask for.
+    pub(super) fn has_optional(&self) -> bool {
+        !self.optional.is_empty()
+    }
+
+    /// A plan with what it has, and what the tree declares somewhere of what is `asked` for.
+    pub(super) fn beyond(
+        &self,
+        plan: &InstallPlan,
+        asked: &BTreeSet<String>,
+        tried: &[(InstallPlan, Outcome)],
+    ) -> Option<InstallPlan> {
+        self.with_declared(&plan.parts, asked, tried)
+    }
+
+    fn with_declared(
+        &self,
+        parts: &Parts,
+        asked: &BTreeSet<String>,
+        tried: &[(InstallPlan, Outcome)],
+    ) -> Option<InstallPlan> {
+        let rounds = tried.iter().filter(|(plan, _)| !plan.parts.optional.is_empty()).count();
+        if rounds >= ASKED_ROUNDS {
+            return None;
+        }
+        let mut more = parts.clone();
+        let has = |parts: &Parts, name: &String| {
+            parts.optional.iter().any(|(number, share)| match share {
+                Share::Whole => self.optional[*number].distributions.contains(name),
+                Share::Of(names) => names.contains(name),
+            })
+        };
+        for name in asked {
+            let declaring =
+                self.optional.iter().enumerate().filter(|(_, one)| one.distributions.contains(name));
+            // The smallest says most exactly what it is for.
+            let Some((number, _)) = declaring.min_by_key(|(_, one)| one.distributions.len()) else {
+                continue;
+            };
+            if has(&more, name) {
+                continue;
+            }
+            let failed = |share: &Share| {
+                tried.iter().any(|(plan, outcome)| {
+                    matches!(outcome, Outcome::Failed(_)) && plan.parts.optional.get(&number) == Some(share)
+                })
+            };
+            let mut alone = match more.optional.get(&number) {
+                Some(Share::Of(names)) => names.clone(),
+                _ => BTreeSet::new(),
+            };
+            alone.insert(name.clone());
+            let shares = [Share::Whole, Share::Of(alone)];
+            if let Some(share) = shares.into_iter().find(|share| !failed(share)) {
+                more.optional.insert(number, share);
+            }
+        }
+        let plan = self.plan(more);
+        let is_known = tried.iter().any(|(earlier, _)| earlier.same_set(&plan));
+        (plan.parts.optional != parts.optional && !is_known).then_some(plan)
     }
 
     fn with_missing(&self, mut parts: Parts, tried: &[(InstallPlan, Outcome)]) -> Option<InstallPlan> {
@@ -197,6 +319,13 @@ impl Fallbacks {
             names.push(source.name.clone());
             reasons.push(source.reason.clone());
         }
+        let asked: Vec<Source> =
+            parts.optional.iter().map(|(number, share)| self.optional[*number].part(share)).collect();
+        for source in &asked {
+            names.push(source.name.clone());
+            reasons.push(format!("{}, which tests ask for", source.reason));
+        }
+        let chosen: Vec<&Source> = chosen.into_iter().chain(&asked).collect();
         if !parts.missing.is_empty() {
             let distributions: BTreeSet<&str> =
                 parts.missing.iter().map(|guess| guess.distribution.as_str()).collect();
@@ -227,11 +356,33 @@ impl Fallbacks {
     }
 }
 
+impl Optional {
+    /// As much of it as a plan takes.
+    fn part(&self, share: &Share) -> Source {
+        let Share::Of(names) = share else { return self.source.clone() };
+        let named: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut source = self.source.clone();
+        source.name = format!("{} of {}", named.join(", "), source.name);
+        source.extras.clear();
+        source.lines.constraints.clear();
+        let wanted = |text: &String| distribution(text).is_some_and(|name| names.contains(&name));
+        source.lines.requirements = self.requirements.iter().filter(|text| wanted(text)).cloned().collect();
+        source
+    }
+}
+
+/// What was installed on demand, and could be.
+fn installable(tried: &[(InstallPlan, Outcome)]) -> BTreeMap<usize, Share> {
+    let collected = tried.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Collected { .. }));
+    collected.flat_map(|(plan, _)| plan.parts.optional.clone()).collect()
+}
+
 /// Sources whose addition to a plan made it fail.
 fn banned(tried: &[(InstallPlan, Outcome)]) -> BTreeSet<usize> {
     let failed = tried
         .iter()
-        .filter(|(plan, outcome)| matches!(outcome, Outcome::Failed(_)) && plan.parts.missing.is_empty());
+        .filter(|(plan, outcome)| matches!(outcome, Outcome::Failed(_)) && plan.parts.missing.is_empty())
+        .filter(|(plan, _)| plan.parts.optional.is_empty());
     failed.filter_map(|(plan, _)| plan.parts.sources.iter().next_back().copied()).collect()
 }
 

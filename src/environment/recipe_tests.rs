@@ -24,7 +24,7 @@ fn repo() -> config::Repo {
 
 fn fallbacks(texts: &[(&str, &str)]) -> Fallbacks {
     let files = Files::from_texts(texts.iter().copied());
-    Fallbacks::new(&files, &Project::parse(&files).unwrap(), &repo()).unwrap()
+    Fallbacks::new(&files, &Project::parse(&files).unwrap(), &repo(), &[]).unwrap()
 }
 
 fn insufficient(missing: &[&str]) -> Outcome {
@@ -135,14 +135,14 @@ fn the_configuration_overrides_every_rung() {
     let mut repo = repo();
     repo.groups = Some(vec!["Test_Min".to_owned()]);
     repo.requirements = Some(vec!["ci/reqs.txt".to_owned(), "mock>=2".to_owned()]);
-    let fallbacks = Fallbacks::new(&files, &project, &repo).unwrap();
+    let fallbacks = Fallbacks::new(&files, &project, &repo, &[]).unwrap();
     let plans = all_plans(&fallbacks, |_| insufficient(&["yaml"]));
     assert_eq!(written(&plans), [vec![".", "mock>=2", "pytest", "six", "trio"]]);
     assert_eq!(all_plans(&fallbacks, |_| failed(&[])).len(), 1);
 
     repo.groups = Some(vec![]);
     repo.requirements = None;
-    let bare = Fallbacks::new(&files, &project, &repo).unwrap();
+    let bare = Fallbacks::new(&files, &project, &repo, &[]).unwrap();
     assert_eq!(written(&all_plans(&bare, |_| insufficient(&[]))), [vec![".", "pytest"]]);
 }
 
@@ -151,7 +151,7 @@ fn unknown_groups_of_the_configuration_are_named_with_the_known_ones() {
     let files = Files::from_texts([("pyproject.toml", PYPROJECT)]);
     let project = Project::parse(&files).unwrap();
     let repo = config::Repo { groups: Some(vec!["testz".to_owned()]), ..repo() };
-    let error = Fallbacks::new(&files, &project, &repo).unwrap_err();
+    let error = Fallbacks::new(&files, &project, &repo, &[]).unwrap_err();
     assert!(error.to_string().contains("testz"));
     assert_eq!(error.hint(), Some("known: dev, docs, test-min, tests"));
 }
@@ -196,7 +196,7 @@ fn members_of_a_workspace_are_asked_of_no_index() {
     ]);
     let mut project = Project::parse(&files).unwrap();
     project.own_distributions = crate::environment::own::distributions(&files, &project, &[]);
-    let fallbacks = Fallbacks::new(&files, &project, &repo()).unwrap();
+    let fallbacks = Fallbacks::new(&files, &project, &repo(), &[]).unwrap();
     let report = crate::environment::GateReport {
         missing_modules: ["alpha", "yaml", "acme_beta"].map(str::to_owned).into(),
         ..Default::default()
@@ -216,7 +216,7 @@ fn members_of_a_workspace_are_asked_of_no_index() {
         ]
     );
     let repo = config::Repo { requirements: Some(vec!["Acme_Beta>=2".to_owned()]), ..repo() };
-    let error = Fallbacks::new(&files, &project, &repo).unwrap_err();
+    let error = Fallbacks::new(&files, &project, &repo, &[]).unwrap_err();
     assert!(error.to_string().contains("packages/beta/pyproject.toml declares it"), "{error}");
 }
 
@@ -226,15 +226,15 @@ fn requirements_of_the_configuration_that_cannot_be_installed_are_errors() {
     let project = Project::parse(&files).unwrap();
     let answer = |entry: &str| {
         let repo = config::Repo { requirements: Some(vec![entry.to_owned()]), ..repo() };
-        Fallbacks::new(&files, &project, &repo)
+        Fallbacks::new(&files, &project, &repo, &[])
             .map(|fallbacks| fallbacks.sources[0].lines.requirements.clone())
     };
     assert_eq!(answer("./requirements/test.txt").unwrap(), ["six"]);
     for (entry, words) in [
-        ("requirements.txt", "requirements.txt is not a file of the tree"),
-        ("dev.in", "dev.in is not a file of the tree"),
-        ("setup.cfg", "setup.cfg is not a file of the tree"),
-        ("requirements/dev", "requirements/dev is not a file of the tree"),
+        ("requirements.txt", "requirements.txt is neither a file of the tree"),
+        ("dev.in", "dev.in is neither a file of the tree"),
+        ("setup.cfg", "setup.cfg is neither a file of the tree"),
+        ("requirements/dev", "requirements/dev is neither a file of the tree"),
         ("pkg @ file:///etc/passwd", "pkg from a local path"),
         ("pkg @ https://me:hush@host/pkg.whl", "pkg from a URL with credentials"),
         ("machine x login y", "an entry, which is not a requirement"),
@@ -244,6 +244,50 @@ fn requirements_of_the_configuration_that_cannot_be_installed_are_errors() {
         assert!(error.to_string().contains(words) && error.hint().is_some(), "{error}");
         assert!(!error.to_string().contains("hush"), "{error}");
     }
+}
+
+#[test]
+fn members_bring_their_test_requirements_and_are_asked_for_by_extras_alone() {
+    let files = Files::from_texts([
+        (
+            "pyproject.toml",
+            "[project]\nname = 'root'\n[tool.uv.workspace]\nmembers = ['packages/*']\n\
+             [dependency-groups]\ntest = ['pytest', 'pkg-a[x]>=1', 'pkg-b']\n",
+        ),
+        (
+            "packages/a/pyproject.toml",
+            "[project]\nname = 'pkg-a'\n[project.optional-dependencies]\ntest = ['t']\n\
+             [dependency-groups]\ndev = ['mock']\n",
+        ),
+    ]);
+    let mut project = Project::parse(&files).unwrap();
+    project.own_distributions = super::super::own::distributions(&files, &project, &[]);
+    project.own_distributions.insert("pkg-b".to_owned(), "packages/b".to_owned());
+    let members = super::super::members::declared(&files, &project, std::iter::empty());
+    let fallbacks = Fallbacks::new(&files, &project, &repo(), &members).unwrap();
+    let plans = all_plans(&fallbacks, |_| insufficient(&[]));
+    assert_eq!(
+        written(&plans),
+        [vec![".", "pkg-a[test,x]", "pytest"], vec![".", "mock", "pkg-a[test,x]", "pytest"]]
+    );
+    assert!(fallbacks.left_out(&plans[0])[0].contains("pkg-b, which is the tree's own"));
+    assert!(plans[0].name.contains("extra test of packages/a"), "{}", plans[0].name);
+}
+
+#[test]
+fn a_folder_of_the_tree_can_be_asked_for() {
+    let files = Files::from_texts([("packages/a/pyproject.toml", "[project]\nname = 'pkg-a'\n")]);
+    let project = Project::parse(&files).unwrap();
+    let repo =
+        config::Repo { requirements: Some(vec!["./packages/a[x]".to_owned(), "six".to_owned()]), ..repo() };
+    let lines = super::super::sources::all_lines(&files, &project, &repo);
+    let members = super::super::members::declared(&files, &project, lines.iter());
+    let fallbacks = Fallbacks::new(&files, &project, &repo, &members).unwrap();
+    let plan = fallbacks.next(&[]).unwrap();
+    assert_eq!(plan.written(), [".", "pkg-a[x]", "pytest", "six"]);
+    let missing = config::Repo { requirements: Some(vec!["./packages/b".to_owned()]), ..repo };
+    let error = Fallbacks::new(&files, &project, &missing, &members).unwrap_err();
+    assert!(error.to_string().contains("./packages/b is neither"), "{error}");
 }
 
 /// Every combination of declared sources and answers: there is an end, and no set comes twice.
@@ -274,4 +318,67 @@ fn the_ladder_never_proposes_a_set_twice() {
             }
         }
     }
+}
+
+fn asking(text: &str) -> Outcome {
+    let report = GateReport { failure: Some(format!("No module named '{text}'")), ..GateReport::default() };
+    Outcome::Collected { lock: Lock::default(), report, missing: BTreeSet::new() }
+}
+
+#[test]
+fn what_collection_misses_is_taken_from_wherever_the_tree_declares_it() {
+    let fallbacks = fallbacks(&[
+        ("pyproject.toml", "[project]\nname = 'pkg'\n[dependency-groups]\ntest = ['pytest']\n"),
+        ("requirements.txt", "-e .\nsphinx==1\ntrio==0.1\n"),
+    ]);
+    let plans = all_plans(&fallbacks, |number| match number {
+        0 => asking("trio"),
+        1 => failed(&[]),
+        _ => collected(true, BTreeSet::new()),
+    });
+    assert_eq!(
+        written(&plans),
+        [
+            vec![".", "pytest"],
+            vec![".", "pytest", "sphinx==1", "trio==0.1"],
+            vec![".", "pytest", "trio==0.1"], // the whole file could not be installed
+        ]
+    );
+    assert!(plans[2].name.contains("trio of requirements.txt"), "{}", plans[2].name);
+}
+
+#[test]
+fn what_nothing_declares_is_not_asked_for_because_a_test_names_it() {
+    let fallbacks = fallbacks(&[(
+        "pyproject.toml",
+        "[project]\nname = 'pkg'\n[project.optional-dependencies]\nall = ['scipy']\n",
+    )]);
+    let plans = all_plans(&fallbacks, |_| asking("acme_internal"));
+    assert_eq!(written(&plans), [vec![".", "pytest"]]);
+}
+
+#[test]
+fn tests_that_ask_for_something_lead_to_the_smallest_extra_that_has_it() {
+    let fallbacks = fallbacks(&[(
+        "pyproject.toml",
+        "[project]\nname = 'pkg'\n[project.optional-dependencies]\nall = ['scipy', 'x', 'y']\nstats = ['SciPy>1', 'x']\n\
+         own = ['pkg[stats]']\n",
+    )]);
+    let first = fallbacks.next(&[]).unwrap();
+    let tried = vec![(first.clone(), collected(true, BTreeSet::new()))];
+    assert_eq!(fallbacks.next(&tried), None, "the collection is good");
+    let asked = |name: &str| BTreeSet::from([name.to_owned()]);
+    let plan = fallbacks.beyond(&first, &asked("scipy"), &tried).unwrap();
+    assert_eq!(plan.written(), [".[stats]", "pytest"]);
+    assert!(plan.reason.contains("extra stats of the project, which tests ask for"), "{}", plan.reason);
+    assert_eq!(fallbacks.beyond(&plan, &asked("x"), &tried), None, "it is there");
+    assert_eq!(fallbacks.beyond(&first, &asked("numpy"), &tried), None);
+    assert_eq!(fallbacks.beyond(&first, &asked("pkg"), &tried), None, "the tree is installed");
+}
+
+#[test]
+fn a_tree_that_is_no_project_gets_what_it_runs_with() {
+    let fallbacks = fallbacks(&[("requirements.txt", "django\n"), ("requirements-dev.txt", "mock\n")]);
+    let plans = all_plans(&fallbacks, |_| insufficient(&[]));
+    assert_eq!(written(&plans)[..2], [vec![".", "django", "pytest"], vec![".", "django", "mock", "pytest"]]);
 }

@@ -25,6 +25,9 @@ pub(super) struct Recipe {
     pub requirements: Vec<String>,
     /// `editable`, `path`, or `none` for a tree that is no project.
     pub tree_installed: String,
+    /// Folders of the projects that are installed beside the one at the root.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<String>,
     pub build_variables: BTreeMap<String, String>,
     pub env: BTreeMap<String, String>,
     pub lock_sha256: String,

@@ -18,14 +18,27 @@ pub struct Lines {
     pub constraints: Vec<String>,
     /// Extras of the tree itself (`-e .[tests]`).
     pub own_extras: Vec<String>,
+    /// Projects below the root (`-e ./packages/a[tests]`).
+    pub local: Vec<Local>,
     /// What was left out, and why, in words.
     pub left_out: Vec<String>,
+}
+
+/// A project below the root that a requirement names by its folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Local {
+    /// From the root of the tree.
+    pub folder: String,
+    pub extras: Vec<String>,
 }
 
 impl Lines {
     /// Whether there is nothing to install.
     pub fn is_empty(&self) -> bool {
-        self.requirements.is_empty() && self.constraints.is_empty() && self.own_extras.is_empty()
+        self.requirements.is_empty()
+            && self.constraints.is_empty()
+            && self.own_extras.is_empty()
+            && self.local.is_empty()
     }
 
     /// Adds one requirement, as pip would read it on a command line or in a file.
@@ -38,6 +51,7 @@ impl Lines {
         match classify(text) {
             Entry::Requirement(requirement) => self.requirements.push(requirement),
             Entry::Own(extras) => self.own_extras.extend(extras),
+            Entry::Local(local) => self.local.push(local),
             Entry::LeftOut(reason) => self.left_out.push(reason),
             Entry::Alien => self.left_out.push(alien(place)),
             Entry::Nothing => {}
@@ -49,6 +63,7 @@ impl Lines {
         self.requirements.extend(other.requirements);
         self.constraints.extend(other.constraints);
         self.own_extras.extend(other.own_extras);
+        self.local.extend(other.local);
         self.left_out.extend(other.left_out);
     }
 }
@@ -56,6 +71,7 @@ impl Lines {
 enum Entry {
     Requirement(String),
     Own(Vec<String>),
+    Local(Local),
     LeftOut(String),
     /// No requirement at all.
     Alien,
@@ -122,6 +138,9 @@ fn classify(text: &str) -> Entry {
             None => Entry::LeftOut("a URL without a name".to_owned()),
         };
     }
+    if let Some(local) = local(text) {
+        return Entry::Local(local);
+    }
     let Some(requirement) = parse(text) else {
         return if text.contains("${") {
             Entry::LeftOut("a requirement that names an environment variable".to_owned())
@@ -158,6 +177,32 @@ fn own(text: &str) -> Option<Vec<String>> {
     Some(inner.split(',').map(normalize).filter(|extra| !extra.is_empty()).collect())
 }
 
+/// A folder of the tree: `./packages/a`, `packages/a[tests]`, `file:packages/a`. Whether a project is there is another
+/// question; archives and places that leave the tree are none.
+fn local(text: &str) -> Option<Local> {
+    let (path, extras) = match text.strip_suffix(']').and_then(|text| text.rsplit_once('[')) {
+        Some((path, extras)) => (path, extras),
+        None => (text, ""),
+    };
+    let path = path.split([' ', ';', '#']).next()?;
+    let path = path.strip_prefix("file:").unwrap_or(path);
+    let is_archive = [".whl", ".zip", ".gz", ".bz2", ".xz"].iter().any(|ending| path.ends_with(ending));
+    if !path.contains('/')
+        || path.contains("://")
+        || path.contains(['@', '$', '{', '=', '<', '>'])
+        || is_archive
+    {
+        return None;
+    }
+    let extras = extras.split(',').map(normalize).filter(|extra| !extra.is_empty()).collect();
+    Some(Local { folder: folder_of("", path)?, extras })
+}
+
+/// A path below a folder of the tree, from the root of the tree; none when it is the root, or leaves it.
+pub fn folder_of(folder: &str, path: &str) -> Option<String> {
+    join(&format!("{folder}/_"), path).filter(|path| !path.is_empty())
+}
+
 /// Reads a requirements file and what it includes; `read` gives the text of a file of the tree by its relative path.
 pub fn read_file(path: &str, read: &dyn Fn(&str) -> Option<String>) -> Lines {
     let mut lines = Lines::default();
@@ -192,7 +237,7 @@ fn read_into(
                 Entry::Requirement(requirement) => into.constraints.push(requirement),
                 Entry::LeftOut(reason) => into.left_out.push(reason),
                 Entry::Alien => into.left_out.push(alien(Some(&place))),
-                Entry::Own(_) | Entry::Nothing => {}
+                Entry::Own(_) | Entry::Local(_) | Entry::Nothing => {}
             }
         } else {
             into.push_from(&line, Some(&place));
@@ -228,7 +273,7 @@ fn join(file: &str, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with('/') {
         return None;
     }
-    let mut parts: Vec<&str> = file.split('/').collect();
+    let mut parts: Vec<&str> = file.split('/').filter(|part| !part.is_empty()).collect();
     parts.pop();
     for part in target.split('/') {
         match part {
@@ -309,8 +354,25 @@ mod tests {
         )]);
         let lines = read_file("r.txt", &read);
         assert_eq!(lines.requirements, ["z==1", "w @ git+https://h.example/a/w"]);
-        assert_eq!(lines.left_out.len(), 4);
+        assert_eq!(lines.left_out.len(), 3);
         assert!(!format!("{:?}", lines.left_out).contains("example"));
+    }
+
+    #[test]
+    fn folders_of_the_tree_are_told_from_names_archives_and_what_leaves_the_tree() {
+        let mut lines = Lines::default();
+        for entry in ["./packages/a", "-e packages/b[Web_x, y]", "file:./c", "--editable=libs/../libs/d/"] {
+            lines.push(entry);
+        }
+        let folders: Vec<&str> = lines.local.iter().map(|local| local.folder.as_str()).collect();
+        assert_eq!(folders, ["packages/a", "packages/b", "c", "libs/d"]);
+        assert_eq!(lines.local[1].extras, ["web-x", "y"]);
+        for entry in ["../x", "/etc/x", "file:///etc/x", "./x.whl", "./a/../..", "x @ file:///etc/x"] {
+            lines.push(entry);
+        }
+        assert_eq!((lines.local.len(), lines.left_out.len()), (4, 6), "{lines:?}");
+        lines.push("name");
+        assert_eq!(lines.requirements, ["name"]);
     }
 
     #[test]

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::building::{Build, Source, Wheel};
 use super::construction::Inputs;
-use super::install::Installer;
+use super::install::{Attempt, Installer, StepError};
 use super::lock::Lock;
+use super::members::Member;
+use super::project::BuildSystem;
 use super::tree;
 use crate::beneath::Folder;
 use crate::error::{Error, Result};
@@ -17,9 +19,11 @@ const NAMED: usize = 20;
 
 /// A run tree, and what came of building it.
 pub(super) struct RunTree {
-    /// The tree's own distribution; none where it is not a project.
+    /// The distribution of the project at the root; none where there is none.
     pub wheel: Option<Wheel>,
-    /// What the wheel was built with.
+    /// Those of the members that could be built.
+    pub members: Vec<(Member, Wheel)>,
+    /// What the wheels were built with.
     pub lock: Lock,
     /// What the build added to the tree.
     pub added: Vec<PathBuf>,
@@ -28,14 +32,15 @@ pub(super) struct RunTree {
 }
 
 impl RunTree {
-    /// Builds the pinned tree and makes the one that tests run in.
+    /// Builds the pinned tree and its members, and makes the one that tests run in. A member that cannot be built is left
+    /// out with a note.
     ///
     /// # Errors
-    /// The repository's, when its build fails.
+    /// The repository's, when the build of the project at its root fails.
     pub(super) fn make(
         inputs: &Inputs<'_>,
         installer: &Installer,
-        source_root: &Path,
+        members: &[Member],
         tree: &Path,
         variables: &BTreeMap<String, String>,
         notes: &mut Vec<String>,
@@ -44,22 +49,44 @@ impl RunTree {
         tree::copy(&pinned.tree, tree)?;
         let before = tree::list(tree)?;
         let (mut wheel, mut lock, mut added) = (None, Lock::default(), Vec::new());
-        if let Some(system) = &inputs.project.build {
-            (inputs.progress)("building the tree");
-            let source = Source::Tree { pinned: &pinned.tree, source_root };
+        let mut build = |folder: &str, system: &BuildSystem, notes: &mut Vec<String>| -> Attempt<_> {
+            let source_root = super::construction::source_root(inputs, folder);
+            let source = Source::Tree { pinned: &pinned.tree, folder, source_root: &source_root };
             let built = Build { installer, source, system, variables }.run()?;
             if let Some((_step, left)) = &built.left {
-                added = take_over(left, &before, tree, notes)?;
+                take_over(left, &before, tree, &mut added, notes)?;
             }
-            if built.wheel.method == "path" {
+            Ok((built.wheel, built.lock))
+        };
+        if let Some(system) = &inputs.project.build {
+            (inputs.progress)("building the tree");
+            let built = build("", system, notes)?;
+            if built.0.method == "path" {
                 notes.push(
                     "the build backend makes no editable wheels; the source root is put on the path"
                         .to_owned(),
                 );
             }
-            (wheel, lock) = (Some(built.wheel), built.lock);
+            (wheel, lock) = (Some(built.0), built.1);
         } else {
             notes.push("the tree is no installable project; its root is put on the path".to_owned());
+        }
+        let mut made = Vec::new();
+        for member in members {
+            let Some(system) = &member.project.build else { continue };
+            (inputs.progress)(&format!("building {}", member.folder));
+            match build(&member.folder, system, notes) {
+                Ok((wheel, with)) => {
+                    notes.push(format!("{} is installed, too: {}", member.folder, member.reason));
+                    lock = lock.and(&with);
+                    made.push((Member { name: Some(wheel.name.clone()), ..member.clone() }, wheel));
+                }
+                Err(StepError::Fatal(error)) => return Err(error),
+                Err(StepError::Recoverable(failure)) => {
+                    let words = crate::text::last_line(&failure.output);
+                    notes.push(format!("{} cannot be built and is left out: {words}", member.folder));
+                }
+            }
         }
         let mut excluded: Vec<String> = tree::EXCLUDED.map(str::to_owned).into();
         let lines = tree::excluded(added.iter().map(PathBuf::as_path), &before);
@@ -67,7 +94,7 @@ impl RunTree {
         let seconds = tree::seconds(&pinned.pinned_at)
             .ok_or_else(|| Error::internal(format!("`{}` is not an RFC 3339 time", pinned.pinned_at)))?;
         tree::commit(tree, &before, seconds, &excluded)?;
-        Ok(RunTree { wheel, lock, added, excluded })
+        Ok(RunTree { wheel, members: made, lock, added, excluded })
     }
 
     /// The tree must be the pinned one, with what the build added and nothing else.
@@ -94,15 +121,20 @@ impl RunTree {
     }
 }
 
-/// Copies what a build added to its tree into the one that tests run in; gives the paths.
+/// Copies what a build added to its tree into the one that tests run in, beside what others `added`.
 fn take_over(
     left: &Path,
     pinned: &tree::Listing,
     tree: &Path,
+    added: &mut Vec<PathBuf>,
     notes: &mut Vec<String>,
-) -> Result<Vec<PathBuf>> {
+) -> Result<()> {
     let folder = Folder::open(left)?;
-    let left = tree::left(&folder, pinned)?;
+    let mut left = tree::left(&folder, pinned)?;
+    // What another build has left is neither replaced nor followed.
+    left.added.retain(|entry| {
+        !added.iter().any(|path| path.starts_with(&entry.path) || entry.path.starts_with(path))
+    });
     let names = |paths: &[PathBuf]| {
         let names: Vec<String> = paths.iter().take(NAMED).map(|path| path.display().to_string()).collect();
         let more = paths.len().saturating_sub(NAMED);
@@ -115,9 +147,10 @@ fn take_over(
         notes.push(format!("the build left {}, which was not taken over", names(&left.refused)));
     }
     tree::add(&folder, &left.added, tree)?;
-    let added: Vec<PathBuf> = left.added.into_iter().map(|entry| entry.path).collect();
-    if !added.is_empty() {
-        notes.push(format!("the build added {}", names(&added)));
+    let paths: Vec<PathBuf> = left.added.into_iter().map(|entry| entry.path).collect();
+    if !paths.is_empty() {
+        notes.push(format!("the build added {}", names(&paths)));
     }
-    Ok(added)
+    added.extend(paths);
+    Ok(())
 }

@@ -1,8 +1,9 @@
 //! Where a tree declares requirements, from the most to the least specific about tests. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::declarations::Files;
+use super::members::{Member, named};
 use super::project::Project;
 use super::requirements_files::{Lines, normalize, parse, read_file};
 use super::tox;
@@ -19,6 +20,56 @@ pub(super) struct Source {
     pub reason: String,
     pub extras: Vec<String>,
     pub lines: Lines,
+}
+
+/// A source that is installed when tests ask for something that it has.
+#[derive(Debug, Clone)]
+pub(super) struct Optional {
+    pub source: Source,
+    /// All requirements, those of its extras included.
+    pub requirements: Vec<String>,
+    /// Normalized names of what they ask for.
+    pub distributions: BTreeSet<String>,
+}
+
+impl Optional {
+    /// Finds out what it has, once its extras are known to be the tree's.
+    pub(super) fn find_distributions(&mut self, project: &Project) {
+        let of_extras = self.source.extras.iter().filter_map(|extra| project.extras.get(extra)).flatten();
+        self.requirements = self.source.lines.requirements.iter().chain(of_extras).cloned().collect();
+        let names = self.requirements.iter().filter_map(|text| parse(text));
+        self.distributions = names
+            .map(|one| normalize(one.name.as_ref()))
+            .filter(|name| {
+                !project.own_distributions.contains_key(name) && project.name.as_ref() != Some(name)
+            })
+            .collect();
+    }
+}
+
+/// The extras, groups and requirements files of a tree that are none of its `sources`.
+pub(super) fn optional(files: &Files, project: &Project, sources: &[Source]) -> Vec<Optional> {
+    let is_new = |name: &str| !sources.iter().any(|source| source.name.split(" + ").any(|part| part == name));
+    let extras = project.extras.keys().map(|name| extra_source(name));
+    let groups = project.groups.iter().map(|(name, group)| group_source(name, &group.place, &group.lines));
+    let lists = files.paths().filter(|path| is_requirement_list(path) && !path.contains("constraint"));
+    let lists = lists.map(|path| Source {
+        name: path.to_owned(),
+        reason: path.to_owned(),
+        extras: Vec::new(),
+        lines: read_file(path, &|path| files.get(path).map(str::to_owned)),
+    });
+    extras
+        .chain(groups)
+        .chain(lists)
+        .filter(|source| is_new(&source.name))
+        .map(|source| Optional { source, requirements: Vec::new(), distributions: BTreeSet::new() })
+        .collect()
+}
+
+/// Whether a file is one that lists requirements by its ending; those that include it or are included are among them.
+fn is_requirement_list(path: &str) -> bool {
+    matches!(path.rsplit_once('.'), Some((_, "txt" | "in")))
 }
 
 /// The normalized distribution that a requirement names unconditionally.
@@ -47,8 +98,8 @@ fn kind(name: &str) -> Option<Kind> {
     }
 }
 
-/// What the tree itself declares, in the order in which it is tried.
-pub(super) fn declared(files: &Files, project: &Project) -> Vec<Source> {
+/// What the tree itself declares, in the order in which it is tried; `members` are installed with it.
+pub(super) fn declared(files: &Files, project: &Project, members: &[Member]) -> Vec<Source> {
     let mut sources = Vec::new();
     for wanted in [Kind::Tests, Kind::PartlyTests, Kind::Development] {
         for (name, group) in project.groups.iter().filter(|(name, _)| kind(name) == Some(wanted)) {
@@ -57,6 +108,7 @@ pub(super) fn declared(files: &Files, project: &Project) -> Vec<Source> {
         for name in project.extras.keys().filter(|name| kind(name) == Some(wanted)) {
             sources.push((wanted, extra_source(name)));
         }
+        sources.extend(of_members(members, wanted).map(|source| (wanted, source)));
         if wanted == Kind::Tests {
             let mut lines = Lines::default();
             for line in project.setup_cfg.lines("options", "tests_require") {
@@ -69,12 +121,28 @@ pub(super) fn declared(files: &Files, project: &Project) -> Vec<Source> {
             ));
         }
     }
-    let mut merged = merge(sources);
+    let mut merged: Vec<Source> = runtime_list(files, project).into_iter().chain(merge(sources)).collect();
     merged.extend(requirement_files(files));
     let automations = tox::read(files, &project.pyproject, &project.setup_cfg);
     merged.extend(automations.into_iter().map(|automation| automation_source(automation, project)));
     merged.retain(|source| !source.lines.is_empty() || !source.extras.is_empty());
     merged
+}
+
+/// What a tree that is no project runs with.
+fn runtime_list(files: &Files, project: &Project) -> Option<Source> {
+    if project.build.is_some() {
+        return None;
+    }
+    let names =
+        ["requirements.txt", "requirements.in", "requirements/base.txt", "requirements/requirements.txt"];
+    let path = names.into_iter().find(|path| files.get(path).is_some())?;
+    Some(Source {
+        name: path.to_owned(),
+        reason: format!("{path} is what the tree runs with"),
+        extras: Vec::new(),
+        lines: read_file(path, &|path| files.get(path).map(str::to_owned)),
+    })
 }
 
 /// Sources of one kind make one step: who declares `group test` and `extra test` means both.
@@ -111,6 +179,46 @@ fn group_source(name: &str, place: &str, lines: &Lines) -> Source {
 fn extra_source(name: &str) -> Source {
     let reason = format!("extra {name} of the project");
     Source { name: format!("extra {name}"), reason, extras: vec![name.to_owned()], lines: Lines::default() }
+}
+
+/// What members declare of one kind, as one source.
+fn of_members(members: &[Member], wanted: Kind) -> Option<Source> {
+    let (mut lines, mut named, mut places) = (Lines::default(), BTreeSet::new(), Vec::new());
+    for member in members {
+        let Some(own) = &member.name else { continue };
+        let project = &member.project;
+        let groups = project.groups.iter().filter(|(name, _)| kind(name) == Some(wanted));
+        let mut extras: BTreeSet<String> =
+            project.extras.keys().filter(|name| kind(name) == Some(wanted)).cloned().collect();
+        let before = lines.clone();
+        for (name, group) in groups {
+            lines.extend(group.lines.clone());
+            named.insert(format!("group {name}"));
+        }
+        named.extend(extras.iter().map(|name| format!("extra {name}")));
+        extras.extend(std::mem::take(&mut lines.own_extras));
+        lines.requirements.extend(with_extras(own, &extras));
+        if lines != before {
+            places.push(member.folder.as_str());
+        }
+    }
+    let names: Vec<String> = named.into_iter().collect();
+    let of = match places.as_slice() {
+        [one] => (*one).to_owned(),
+        several => format!("{} members", several.len()),
+    };
+    (!lines.is_empty()).then(|| Source {
+        name: format!("{} of {of}", names.join(", ")),
+        reason: format!("{} of {}", names.join(", "), places.join(", ")),
+        extras: Vec::new(),
+        lines,
+    })
+}
+
+/// A requirement of a distribution for its extras alone; none without extras.
+fn with_extras(name: &str, extras: &BTreeSet<String>) -> Option<String> {
+    let extras: Vec<&str> = extras.iter().map(String::as_str).collect();
+    (!extras.is_empty()).then(|| format!("{name}[{}]", extras.join(",")))
 }
 
 fn automation_source(automation: tox::Automation, project: &Project) -> Source {
@@ -158,17 +266,30 @@ fn requirement_files(files: &Files) -> Vec<Source> {
     tests
 }
 
-/// Turns `.[extra]` and `itself[extra]` into extras of the tree, keeps only extras that it has, and leaves out the other
-/// distributions that are the tree's own.
-pub(super) fn own_to_extras(source: &mut Source, project: &Project) {
+/// Turns `.[extra]` and `itself[extra]` into extras of the tree, keeps only extras that it has, and of the members that are
+/// installed with it what asks for extras. Leaves out the other distributions that are the tree's own.
+pub(super) fn own_to_extras(source: &mut Source, project: &Project, members: &[Member]) {
     source.extras.append(&mut source.lines.own_extras);
     let mut extras = Vec::new();
-    let Lines { requirements, constraints, left_out, .. } = &mut source.lines;
+    let Lines { requirements, constraints, left_out, local, .. } = &mut source.lines;
+    let mut of_members: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for one in std::mem::take(local) {
+        match members.iter().find(|member| member.folder == one.folder).and_then(|member| member.name.clone())
+        {
+            Some(name) => of_members.entry(name).or_default().extend(one.extras),
+            None => left_out.push(format!("{}, which is no project that can be installed", one.folder)),
+        }
+    }
     requirements.retain(|text| {
         let Some(requirement) = parse(text) else { return true };
         let name = normalize(requirement.name.as_ref());
         if project.name.as_ref() == Some(&name) {
             extras.extend(requirement.extras.iter().map(|extra| normalize(extra.as_ref())));
+            return false;
+        }
+        if named(members, &name).is_some() {
+            let wanted = requirement.extras.iter().map(|extra| normalize(extra.as_ref()));
+            of_members.entry(name).or_default().extend(wanted);
             return false;
         }
         let place = project.own_distributions.get(&name);
@@ -179,17 +300,38 @@ pub(super) fn own_to_extras(source: &mut Source, project: &Project) {
         parse(text).is_some_and(|one| project.own_distributions.contains_key(&normalize(one.name.as_ref())))
     };
     constraints.retain(|text| !is_own(text));
+    requirements.extend(of_members.iter().filter_map(|(name, extras)| with_extras(name, extras)));
     source.extras.extend(extras);
     source.extras.retain(|extra| project.extras.contains_key(extra));
     source.extras.sort();
     source.extras.dedup();
 }
 
+/// All requirements that a tree declares or the configuration asks for, whatever comes of them: they may name folders.
+pub(super) fn all_lines(files: &Files, project: &Project, repo: &config::Repo) -> Vec<Lines> {
+    let mut asked = Lines::default();
+    for entry in repo.requirements.iter().flatten() {
+        match files.get(entry.trim_start_matches("./")) {
+            Some(_) => asked.extend(read_file(entry.trim_start_matches("./"), &|path| {
+                files.get(path).map(str::to_owned)
+            })),
+            None => asked.push(entry),
+        }
+    }
+    let declared = declared(files, project, &[]).into_iter().map(|source| source.lines);
+    declared.chain([asked]).collect()
+}
+
 /// What the configuration asks for.
 ///
 /// # Errors
 /// A group, extra or file that the tree does not have.
-pub(super) fn configured(files: &Files, project: &Project, repo: &config::Repo) -> Result<Source> {
+pub(super) fn configured(
+    files: &Files,
+    project: &Project,
+    repo: &config::Repo,
+    members: &[Member],
+) -> Result<Source> {
     let mut source = Source {
         name: "config".to_owned(),
         reason: "groups, extras and requirements of the configuration".to_owned(),
@@ -209,7 +351,9 @@ pub(super) fn configured(files: &Files, project: &Project, repo: &config::Repo) 
     }
     for entry in repo.requirements.iter().flatten() {
         let path = entry.trim_start_matches("./");
-        if files.get(path).is_some() {
+        if members.iter().any(|member| is_folder(entry, &member.folder)) {
+            source.lines.push(entry);
+        } else if files.get(path).is_some() {
             source.lines.extend(read_file(path, &|path| files.get(path).map(str::to_owned)));
         } else {
             source.lines.extend(asked(entry, project)?);
@@ -218,12 +362,23 @@ pub(super) fn configured(files: &Files, project: &Project, repo: &config::Repo) 
     Ok(source)
 }
 
+/// Whether an entry of the configuration names this folder of the tree.
+fn is_folder(entry: &str, folder: &str) -> bool {
+    let mut lines = Lines::default();
+    lines.push(entry);
+    lines.local.iter().any(|local| local.folder == folder)
+}
+
 /// A requirement of the configuration: what cannot be installed is an error, not a note.
 fn asked(entry: &str, project: &Project) -> Result<Lines> {
     let shown = crate::redact::publish(entry);
     if is_file_name(entry) {
-        return Err(Error::repository(format!("{shown} is not a file of the tree")).with_hint(
-            "name a text file by its path relative to the root of the tree; a link must not leave the tree",
+        return Err(Error::repository(format!(
+            "{shown} is neither a file of the tree nor the folder of a project in it"
+        ))
+        .with_hint(
+            "name a text file, or a folder with a pyproject.toml or setup.py, by its path relative to the root of the tree; \
+             a link must not leave the tree",
         ));
     }
     let mut lines = Lines::default();
@@ -238,7 +393,7 @@ fn asked(entry: &str, project: &Project) -> Result<Lines> {
         return Err(Error::repository(format!(
             "requirement `{shown}` is the tree's own: {place} declares it"
         ))
-        .with_hint("no index is asked for what the tree has; only the project at its root is installed"));
+        .with_hint("no index is asked for what the tree has; name its folder instead: `./packages/name`"));
     }
     Ok(lines)
 }

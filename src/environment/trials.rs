@@ -1,5 +1,6 @@
 //! Trying the plans of a tree: each is resolved, installed and collected, until one is good or there is no other.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::building::Wheel;
@@ -8,16 +9,22 @@ use super::install::{Failure, Installer, StepError, Target, Wanted};
 use super::lock::Lock;
 use super::missing;
 use super::recipe::{Fallbacks, InstallPlan, Outcome};
-use super::{Candidate, GateReport, byte_code};
+use super::requirements_files::normalize;
+use super::survey::Survey;
+use super::{Candidate, GateReport, asked, byte_code};
 use crate::error::{Error, Result};
-use crate::record::environment::TriedPlan;
+use crate::record::environment::{TriedPlan, Undeclared};
+
+/// So often tests are run to see what they ask for.
+const RUNS: usize = 4;
 
 /// Where plans are tried.
 pub(super) struct Site<'a> {
     pub inputs: &'a Inputs<'a>,
     pub installer: &'a Installer,
-    /// The tree's own distribution.
-    pub own: Option<&'a Wheel>,
+    /// The tree's own distributions, that of its root first where `has_root`.
+    pub own: &'a [Wheel],
+    pub has_root: bool,
     /// Where the tree's packages lie, as seen inside.
     pub source_root: &'a Path,
     pub venv: PathBuf,
@@ -33,6 +40,8 @@ pub(super) struct Trials {
     /// Whether what it holds has byte code.
     is_compiled: bool,
     first_failure: Option<Failure>,
+    /// The plan in which most tests pass, where that was found out.
+    preferred: Option<usize>,
 }
 
 /// The plan that the environment is made of.
@@ -66,31 +75,82 @@ impl Trials {
             };
             trials.tried.push((plan, outcome));
             if site.inputs.repo.locked.is_some() {
-                break;
+                return Ok(trials);
             }
+        }
+        if fallbacks.has_optional() {
+            trials.go_on(site, fallbacks)?;
         }
         Ok(trials)
     }
 
+    /// Runs the tests with the best plan, and adds what the tree declares of what they ask for, as long as more pass.
+    fn go_on(&mut self, site: &Site<'_>, fallbacks: &Fallbacks) -> Result<()> {
+        let Ok(best) = self.best() else { return Ok(()) };
+        let (mut number, lock) = (best.number, best.lock.clone());
+        let mut asked = asked::find(best.report);
+        if best.report.collected == 0 {
+            return Ok(());
+        }
+        if self.installed.as_ref() != Some(&lock) {
+            self.installed = None;
+            site.install(&lock)?;
+            (self.installed, self.is_compiled) = (Some(lock), false);
+        }
+        (site.inputs.progress)("running the tests once");
+        let mut report = site.collect(true)?;
+        asked.extend(asked::find(&report));
+        for _ in 0..RUNS {
+            crate::interrupt::check()?;
+            let (plan, Outcome::Collected { lock, .. }) = &self.tried[number] else { return Ok(()) };
+            let names: BTreeSet<String> = asked.keys().filter(|name| !lock.has(name)).cloned().collect();
+            let Some(plan) = fallbacks.beyond(plan, &names, &self.tried) else { return Ok(()) };
+            (site.inputs.progress)(&format!("resolving {}", plan.name));
+            let (outcome, seen) = match self.try_plan_and_run(site, &plan) {
+                Ok((lock, seen)) => {
+                    let missing = missing::find(&seen, &site.inputs.files.survey).guesses;
+                    (Outcome::Collected { lock, report: seen.clone(), missing }, Some(seen))
+                }
+                Err(StepError::Fatal(error)) => return Err(error),
+                Err(StepError::Recoverable(failure)) => (Outcome::Failed(failure), None),
+            };
+            self.tried.push((plan, outcome));
+            let Some(seen) = seen else { continue };
+            let gained = seen.passing.difference(&report.passing).count();
+            let lost = report.passing.difference(&seen.passing).count();
+            let words = format!("{gained} more groups pass, {lost} no longer do");
+            let latest = self.tried.len() - 1;
+            self.tried[latest].0.tell(&words);
+            if gained <= lost {
+                return Ok(());
+            }
+            number = latest;
+            self.preferred = Some(number);
+            asked = asked::find(&seen);
+            report = seen;
+        }
+        Ok(())
+    }
+
+    /// The same as [`Trials::try_plan`], with a run of the tests.
+    fn try_plan_and_run(
+        &mut self,
+        site: &Site<'_>,
+        plan: &InstallPlan,
+    ) -> Result<(Lock, GateReport), StepError> {
+        let lock = self.resolve(site, plan)?;
+        (site.inputs.progress)(&format!("installing {} distributions", lock.len()));
+        self.installed = None;
+        site.install(&lock)?;
+        (self.installed, self.is_compiled) = (Some(lock.clone()), false);
+        (site.inputs.progress)("running the tests once");
+        let report = site.collect(true)?;
+        Ok((lock, report))
+    }
+
     /// Resolves, installs and collects one plan. What resolves to an earlier lock is not collected again.
     fn try_plan(&mut self, site: &Site<'_>, plan: &InstallPlan) -> Result<(Lock, GateReport), StepError> {
-        let project = &site.inputs.project;
-        let mut requirements: Vec<String> = plan.requirements.iter().cloned().collect();
-        if site.own.is_none() {
-            requirements.extend(project.dependencies.iter().cloned());
-            for extra in &plan.extras {
-                requirements.extend(project.extras.get(extra).into_iter().flatten().cloned());
-            }
-        }
-        let wanted = Wanted {
-            requirements,
-            constraints: plan.constraints.iter().cloned().collect(),
-            extras: plan.extras.iter().cloned().collect(),
-        };
-        let lock = match &site.inputs.repo.locked {
-            Some(lock) => Lock::parse(lock),
-            None => site.installer.resolve(&format!("resolving {}", plan.name), &wanted, site.own)?,
-        };
+        let lock = self.resolve(site, plan)?;
         if let Some(report) = self.collected().find_map(|one| (*one.lock == lock).then(|| one.report.clone()))
         {
             return Ok((lock, report));
@@ -108,8 +168,36 @@ impl Trials {
             site.rewrite(&byte_code::likely_tests(&site.tree)?)?;
         }
         (site.inputs.progress)("collecting");
-        let report = site.collect()?;
+        let report = site.collect(false)?;
         Ok((lock, report))
+    }
+
+    fn resolve(&self, site: &Site<'_>, plan: &InstallPlan) -> Result<Lock, StepError> {
+        let project = &site.inputs.project;
+        let mut requirements: Vec<String> = plan.requirements.iter().cloned().collect();
+        let mut extras: Vec<String> = plan.extras.iter().cloned().collect();
+        if !site.has_root {
+            extras.clear();
+            requirements.extend(project.dependencies.iter().cloned());
+            for extra in &plan.extras {
+                requirements.extend(project.extras.get(extra).into_iter().flatten().cloned());
+            }
+        }
+        let wanted = Wanted { requirements, constraints: plan.constraints.iter().cloned().collect(), extras };
+        match &site.inputs.repo.locked {
+            Some(lock) => Ok(Lock::parse(lock)),
+            None => site.installer.resolve(&format!("resolving {}", plan.name), &wanted, site.own),
+        }
+    }
+
+    /// What the best plan could not find, and what no plan could install because no index is asked for it.
+    pub(super) fn lacking(&self, survey: &Survey) -> (Vec<Undeclared>, Vec<String>) {
+        let undeclared = self.best().map(|best| missing::undeclared(best.report, survey)).unwrap_or_default();
+        let failures = self.tried.iter().filter_map(|(_, outcome)| match outcome {
+            Outcome::Failed(failure) => Some(&failure.unknown),
+            Outcome::Collected { .. } => None,
+        });
+        (undeclared, failures.flatten().map(|name| normalize(name)).collect())
     }
 
     fn collected(&self) -> impl Iterator<Item = Chosen<'_>> {
@@ -119,11 +207,18 @@ impl Trials {
         })
     }
 
-    /// The plan that collects most with the fewest errors; the earlier one when they are alike.
+    /// The plan in which most tests pass, where that was found out; else the one that collects most with the fewest
+    /// errors; the earlier one when they are alike.
     ///
     /// # Errors
     /// The first failure, when nothing could be installed.
     pub(super) fn best(&self) -> Result<Chosen<'_>> {
+        if let Some(preferred) = self.preferred {
+            let mut all = self.collected();
+            return all
+                .find(|one| one.number == preferred)
+                .ok_or_else(|| Error::internal("no plan is chosen"));
+        }
         let mut best: Option<Chosen<'_>> = None;
         for one in self.collected() {
             if best.as_ref().is_none_or(|best| one.report.quality() > best.report.quality()) {
@@ -179,7 +274,7 @@ impl Site<'_> {
         let target = Target {
             host: &self.venv,
             inside: &self.installer.tooling.backend.places().venv,
-            path: self.own.is_none().then_some(self.source_root),
+            path: (!self.has_root).then_some(self.source_root),
         };
         self.installer.install("installing the dependencies", lock, self.own, target)
     }
@@ -194,15 +289,17 @@ impl Site<'_> {
         byte_code::rewrite(&self.installer.tooling, &self.venv, &self.tree, files)
     }
 
-    fn collect(&self) -> Result<GateReport> {
+    /// Collects, and runs the tests once where that is wanted.
+    fn collect(&self, run: bool) -> Result<GateReport> {
         let inputs = self.inputs;
         (inputs.gate)(&Candidate {
             python: &inputs.choice.interpreter.version,
             python_prefix: &inputs.choice.interpreter.prefix,
             venv: &self.venv,
             tree: &self.tree,
-            env: &inputs.repo.env,
+            env: &inputs.env,
             tests: inputs.repo.tests.as_deref().unwrap_or_default(),
+            run,
         })
     }
 }

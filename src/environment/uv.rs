@@ -158,7 +158,7 @@ pub struct Compile<'a> {
     pub overrides: Option<&'a str>,
     pub output: &'a str,
     /// The tree's own distribution, which no lock holds.
-    pub without: Option<&'a str>,
+    pub without: Vec<&'a str>,
 }
 
 /// `uv pip compile …`, so that the output holds versions and hashes only.
@@ -176,8 +176,8 @@ pub fn compile_arguments(compile: &Compile<'_>) -> Vec<String> {
     if let Some(overrides) = compile.overrides {
         arguments.extend(["--overrides".to_owned(), overrides.to_owned()]);
     }
-    if let Some(name) = compile.without {
-        arguments.extend(["--no-emit-package".to_owned(), name.to_owned()]);
+    for name in &compile.without {
+        arguments.extend(["--no-emit-package".to_owned(), (*name).to_owned()]);
     }
     arguments
 }

@@ -17,16 +17,16 @@ use crate::record::collected::Collected;
 use crate::record::environment::{Built, ImageName};
 use crate::record::id::hash_parts;
 use crate::record::source::Pinned;
-use crate::runner::protocol::{AtFault, CollectErrorKind};
+use crate::runner::protocol::{AtFault, CollectError, CollectErrorKind};
 use crate::runner::{self, Setting};
 use crate::source;
 use crate::store::{Lock, read_sealed, write_sealed};
 
-use super::Pipeline;
+use super::{Pipeline, trial};
 use crate::machine::Host;
 
 /// Raised when attempts made by an older version must not be reused.
-const SCREEN_VERSION: &str = "screen-5";
+const SCREEN_VERSION: &str = "screen-6";
 
 /// A repository that is ready to be screened.
 pub struct Prepared {
@@ -125,10 +125,15 @@ impl Preparation<'_> {
             Err(error) => return Err(error),
         };
         let files: BTreeSet<String> = found.items.iter().map(|item| item.file.clone()).collect();
-        known.replace(
-            found.at_fault.into_iter().filter(|one| one.kind == CollectErrorKind::TimedOut).collect(),
-        );
-        Ok(environment::GateReport {
+        let late = found.at_fault.iter().filter(|one| one.kind == CollectErrorKind::TimedOut);
+        known.replace(late.cloned().collect());
+        let skips = found.errors.iter().filter(|error| error.kind == CollectErrorKind::Skipped);
+        let skip = |error: &CollectError| environment::Complaint {
+            who: error.file.clone(),
+            text: error.text.clone(),
+            is_skip: true,
+        };
+        let mut report = environment::GateReport {
             collected: found.items.len(),
             collection_errors: found
                 .errors
@@ -138,8 +143,16 @@ impl Preparation<'_> {
             missing_modules: found.errors.iter().filter_map(|error| error.missing_module.clone()).collect(),
             failure: None,
             files: files.into_iter().collect(),
-            switched_off: found.switched_off,
-        })
+            complaints: skips.map(skip).collect(),
+            passing: BTreeSet::new(),
+            switched_off: found.switched_off.clone(),
+        };
+        if candidate.run {
+            let screen = &self.pipeline.config.screen;
+            let limits = (screen.case_timeout, screen.group_timeout);
+            trial::run(backend, &setting, &found, (limits, self.pipeline.request.jobs), &mut report)?;
+        }
+        Ok(report)
     }
 
     /// What importing a file may take: as long as running one of its groups.
@@ -228,6 +241,7 @@ impl Preparation<'_> {
             folder,
             timeouts: (screen.case_timeout, screen.group_timeout),
             jobs: self.pipeline.request.jobs,
+            compare: screen.compare,
         };
         Ok(Prepared { pinned, collected, lab, image, _lock: lock })
     }

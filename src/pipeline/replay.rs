@@ -6,7 +6,7 @@ use crate::attempt::lab::{Made, Wanted};
 use crate::config::Repo;
 use crate::error::{Error, Result};
 use crate::record::collected::Group;
-use crate::record::outcome::Attempt;
+use crate::record::outcome::{Attempt, Compare};
 use crate::record::world::World;
 
 use super::Pipeline;
@@ -15,6 +15,7 @@ use super::prepare::{Preparation, Prepared};
 /// A repository whose groups can be run again.
 pub struct Replay {
     prepared: Prepared,
+    compare: Compare,
 }
 
 impl Replay {
@@ -23,12 +24,17 @@ impl Replay {
     /// # Errors
     /// Those of the stages up to `collect`.
     pub fn prepare(pipeline: &Pipeline<'_>, repo: &Repo) -> Result<Self> {
-        Ok(Replay { prepared: Preparation { pipeline, repo }.run()? })
+        Ok(Self::of(Preparation { pipeline, repo }.run()?, pipeline))
     }
 
     /// A repository that is prepared already.
-    pub fn of(prepared: Prepared) -> Self {
-        Replay { prepared }
+    pub fn of(prepared: Prepared, pipeline: &Pipeline<'_>) -> Self {
+        Replay { prepared, compare: pipeline.config.screen.compare }
+    }
+
+    /// Whether two attempts agree.
+    pub fn agree(&self, one: &Attempt, other: &Attempt) -> bool {
+        one.shown(self.compare) == other.shown(self.compare)
     }
 
     /// What its groups run in.

@@ -202,6 +202,7 @@ impl<'a> Repository<'a> {
             attempts: screen.attempts,
             cold_runs: screen.cold_runs,
             partial: screen.partial_groups,
+            compare: screen.compare,
             covered: prepared.lab.capabilities.covered.clone(),
         };
         let folder = &prepared.lab.folder;

@@ -104,7 +104,7 @@ pub struct Built {
     #[serde(rename = "rungs")]
     pub plans: Vec<TriedPlan>,
     pub switched_off: Vec<SwitchedOff>,
-    /// Extra variables from the config.
+    /// Extra variables from the config and the tree.
     pub env: std::collections::BTreeMap<String, String>,
     /// Arguments of the collection: the config's `tests`, or none (the repository's own testpaths).
     pub tests: Vec<String>,
@@ -139,8 +139,8 @@ pub fn missed(undeclared: &[Undeclared]) -> Vec<String> {
     }
     if !own.is_empty() {
         lines.push(format!(
-            "the tests ask for {}: only the project at the root is installed, and what the tree has is never asked of an \
-             index; name the tests that do without it in `tests = [\"…\"]` of this repository",
+            "the tests ask for {}: the project that has it cannot be installed, and what the tree has is never asked \
+             of an index; name its folder in `requirements = [\"./folder\"]`, or the tests that do without it in `tests = [\"…\"]` of this repository",
             listed(&own)
         ));
     }

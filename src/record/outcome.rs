@@ -33,6 +33,32 @@ impl Outcome {
     }
 }
 
+/// How much of what attempts show must agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Compare {
+    /// The outcome of every case.
+    Outcome,
+    /// And the type of every exception.
+    Exception,
+    /// And everything that is printed.
+    #[default]
+    Output,
+}
+
+impl Compare {
+    pub const ALL: [Compare; 3] = [Compare::Outcome, Compare::Exception, Compare::Output];
+
+    /// The one spelling of this setting.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Compare::Outcome => "outcome",
+            Compare::Exception => "exception",
+            Compare::Output => "output",
+        }
+    }
+}
+
 /// What one case showed in one attempt; texts are normalized.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseResult {
@@ -123,28 +149,73 @@ impl Attempt {
 
     /// SHA-256 over what must agree between attempts: exit, outcomes, exception types, normalized output.
     pub fn observation_hash(&self) -> String {
-        let mut parts = vec![format!("{:?}", self.exit)];
-        for case in &self.cases {
-            parts.push(case.case_id.clone());
-            parts.push(case.outcome.as_str().to_owned());
-            parts.push(case.exception.clone().unwrap_or_default());
-            parts.push(case.stdout.clone());
-            parts.push(case.stderr.clone());
-        }
-        // Why a file cannot be collected is told by a traceback, which may show anything, and so may a malformed report.
-        if !matches!(self.exit, Exit::NotCollected | Exit::Unusable) {
-            parts.push(self.raw_output.clone());
-        }
-        hash_parts(&parts)
+        self.shown(Compare::Output)
     }
 
     /// SHA-256 over exit and outcomes only.
     pub fn outcome_hash(&self) -> String {
+        self.shown(Compare::Outcome)
+    }
+
+    /// SHA-256 over as much of the observation as must agree.
+    ///
+    /// In which order cases ran is no part of it: parameters may come out of a set, and the entry command promises the
+    /// cases, not their order. What one case leaves for the next one shows in what they do.
+    pub fn shown(&self, compare: Compare) -> String {
         let mut parts = vec![format!("{:?}", self.exit)];
-        for case in &self.cases {
+        let mut cases: Vec<&CaseResult> = self.cases.iter().collect();
+        cases.sort_by(|one, other| one.case_id.cmp(&other.case_id));
+        for case in cases {
             parts.push(case.case_id.clone());
             parts.push(case.outcome.as_str().to_owned());
+            if compare >= Compare::Exception {
+                parts.push(case.exception.clone().unwrap_or_default());
+            }
+            if compare >= Compare::Output {
+                parts.push(case.stdout.clone());
+                parts.push(case.stderr.clone());
+            }
+        }
+        // Why a file cannot be collected is told by a traceback, which may show anything, and so may a malformed report.
+        if compare >= Compare::Output && !matches!(self.exit, Exit::NotCollected | Exit::Unusable) {
+            parts.push(self.raw_output.clone());
         }
         hash_parts(&parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::attempts::attempt;
+
+    fn printed(stdout: &str) -> Attempt {
+        attempt(&World::Base, Method::Fork, 0, Outcome::Passed, stdout)
+    }
+
+    #[test]
+    fn each_setting_compares_what_it_names() {
+        let base = printed("a");
+        let differing = |change: &dyn Fn(&mut Attempt)| {
+            let mut other = base.clone();
+            change(&mut other);
+            Compare::ALL.map(|compare| other.shown(compare) != base.shown(compare))
+        };
+        assert_eq!(differing(&|_| ()), [false, false, false]);
+        assert_eq!(differing(&|other| other.cases[0].stderr = "b".into()), [false, false, true]);
+        assert_eq!(differing(&|other| other.raw_output = "b".into()), [false, false, true]);
+        assert_eq!(differing(&|other| other.cases[0].exception = Some("E".into())), [false, true, true]);
+        assert_eq!(differing(&|other| other.cases[0].outcome = Outcome::XPassed), [true, true, true]);
+        assert_eq!(differing(&|other| other.exit = Exit::Exited { code: 1 }), [true, true, true]);
+    }
+
+    #[test]
+    fn the_order_of_cases_is_not_compared_and_what_each_one_shows_is() {
+        let case =
+            |id: &str, stdout: &str| CaseResult { case_id: id.to_owned(), ..printed(stdout).cases.remove(0) };
+        let with = |cases: Vec<CaseResult>| Attempt { cases, ..printed("") }.observation_hash();
+        let one = with(vec![case("t[a]", "1"), case("t[b]", "2")]);
+        assert_eq!(with(vec![case("t[b]", "2"), case("t[a]", "1")]), one);
+        assert_ne!(with(vec![case("t[b]", "1"), case("t[a]", "2")]), one);
     }
 }

@@ -12,6 +12,7 @@ use super::run::{Place, Seen};
 use super::self_check::PROBE_INSENSITIVE;
 use super::submissions::Submission;
 use crate::attempt::lab::Lab;
+use crate::attempt::normalize::Normalizer;
 use crate::attempt::world::WorldSetting;
 use crate::beneath::Folder;
 use crate::error::{Error, Result};
@@ -252,7 +253,7 @@ impl Referee<'_> {
             &format!("{:?} {}", original.definition(), original.can_be_sabotaged),
             &serde_json::to_string(original.golden).unwrap_or_default(),
             &format!("{:?} {:?} {}", lab.timeouts, lab.setting.limits, lab.setting.output_bytes),
-            &format!("{:?}", self.policy),
+            &format!("{:?} {}", self.policy, lab.compare.as_str()),
             &text.map_or_else(|| "nothing".to_owned(), sha256_hex),
         ])
     }
@@ -318,7 +319,9 @@ impl Referee<'_> {
         let Code { modules, sources: files } = &self.ground.code;
         let masks = Masks { modules, files, test_module: &case.test_module };
         let Seen { attempt, reached, .. } = seen;
-        let comparison = compare(case.original.golden, &attempt.exit, &attempt.cases, &masks);
+        let golden =
+            normalized_again(case.original.golden, &WorldSetting::base(&self.lab.setting).normalizer);
+        let comparison = compare(&golden, &attempt.exit, &attempt.cases, &masks, self.lab.compare);
         let agreed = u32::from(comparison.agrees());
         let first = Compared { attempt, comparison, imports: reached.imports, made: 1, agreed };
         match &mut case.seen {
@@ -412,6 +415,18 @@ pub(super) fn sabotage_of(golden: &[CaseResult], seen: &[CaseResult]) -> Sabotag
 fn passed(case: &CaseResult) -> Option<&str> {
     (case.outcome == Outcome::Passed)
         .then(|| case.case_id.split_once("::").map_or(&*case.case_id, |(_, name)| name))
+}
+
+/// What the original showed, as it would be written down today: the dataset may come from a gistmill that normalized
+/// less.
+pub(crate) fn normalized_again(golden: &[CaseResult], normalizer: &Normalizer) -> Vec<CaseResult> {
+    let again = |text: &str| normalizer.output(text, &[], &mut BTreeMap::new());
+    let case = |case: &CaseResult| CaseResult {
+        stdout: again(&case.stdout),
+        stderr: again(&case.stderr),
+        ..case.clone()
+    };
+    golden.iter().map(case).collect()
 }
 
 fn forbids(found: &[Finding], allowed: &BTreeSet<Violation>) -> bool {

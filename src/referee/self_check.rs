@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::evaluate::{LARGEST_TEST, Original, module_of, sabotage_of};
+use super::evaluate::{LARGEST_TEST, Original, module_of, normalized_again, sabotage_of};
 use super::ground::{CONFIGURATION, Code};
 use super::run::{Place, Seen};
 use crate::attempt::lab::Lab;
@@ -246,7 +246,8 @@ impl SelfCheck<'_> {
             if let Some(shown) = seen.remove(&at) {
                 let Seen { attempt, reached, defined_in, .. } = shown;
                 let data = reached.opened.into_iter().filter(|path| self.is_data(&tree, path));
-                let comparison = compare(original.golden, &attempt.exit, &attempt.cases, &masks);
+                let golden = normalized_again(original.golden, &world.normalizer);
+                let comparison = compare(&golden, &attempt.exit, &attempt.cases, &masks, self.lab.compare);
                 one.messages = messages(&comparison, &attempt);
                 one.comparison = Some(comparison);
                 one.data_files = data.collect::<BTreeSet<String>>().into_iter().collect();

@@ -28,6 +28,7 @@ const FILES: &[(&str, &str)] = python_files![
     "interpreter.py",
     "isolate.py",
     "network.py",
+    "phases.py",
     "probe.py",
     "protocol.py",
     "reseed.py",

@@ -7,7 +7,7 @@ use regex::{Captures, Regex};
 use serde::{Deserialize, Serialize};
 
 use super::modules::Modules;
-use crate::record::outcome::{CaseResult, Exit, Outcome};
+use crate::record::outcome::{CaseResult, Compare, Exit, Outcome};
 
 /// A path to a Python file, with the line that may follow it.
 static FILE: LazyLock<Regex> =
@@ -150,8 +150,14 @@ impl Comparison {
     }
 }
 
-/// Compares a run with what the original showed.
-pub fn compare(golden: &[CaseResult], exit: &Exit, seen: &[CaseResult], masks: &Masks<'_>) -> Comparison {
+/// Compares a run with what the original showed, as far as `held_to` says.
+pub fn compare(
+    golden: &[CaseResult],
+    exit: &Exit,
+    seen: &[CaseResult],
+    masks: &Masks<'_>,
+    held_to: Compare,
+) -> Comparison {
     let mut left: BTreeMap<&str, Vec<&CaseResult>> = BTreeMap::new();
     for case in seen.iter().rev() {
         left.entry(after_file(&case.case_id)).or_default().push(case);
@@ -164,8 +170,9 @@ pub fn compare(golden: &[CaseResult], exit: &Exit, seen: &[CaseResult], masks: &
             continue;
         };
         passed += u32::from(seen.outcome == Outcome::Passed);
-        let compared = case(name, expected, seen, masks);
-        let same = (&expected.stdout, &expected.stderr) == (&seen.stdout, &seen.stderr);
+        let compared = case(name, expected, seen, masks, held_to);
+        let same =
+            held_to < Compare::Output || (&expected.stdout, &expected.stderr) == (&seen.stdout, &seen.stderr);
         masked += u32::from(compared.difference.is_none() && !same);
         cases.push(compared);
     }
@@ -226,7 +233,13 @@ fn other_case(case: &str, expected: &str, seen: &str) -> ComparedCase {
     }
 }
 
-fn case(name: &str, golden: &CaseResult, seen: &CaseResult, masks: &Masks<'_>) -> ComparedCase {
+fn case(
+    name: &str,
+    golden: &CaseResult,
+    seen: &CaseResult,
+    masks: &Masks<'_>,
+    held_to: Compare,
+) -> ComparedCase {
     let differs = |difference, expected: &str, seen: &str| ComparedCase {
         case: name.to_owned(),
         difference: Some(difference),
@@ -247,12 +260,12 @@ fn case(name: &str, golden: &CaseResult, seen: &CaseResult, masks: &Masks<'_>) -
     let exception =
         |case: &CaseResult| case.exception.as_deref().map(|name| masks.exception(name).to_owned());
     let (expected, found) = (exception(golden), exception(seen));
-    if expected != found {
+    if held_to >= Compare::Exception && expected != found {
         let (expected, found) = (expected.unwrap_or_default(), found.unwrap_or_default());
         return differs(RunDifference::OtherException, &expected, &found);
     }
     for (expected, found) in [(&golden.stdout, &seen.stdout), (&golden.stderr, &seen.stderr)] {
-        if expected != found {
+        if held_to >= Compare::Output && expected != found {
             let (expected, found) = (masks.output(expected), masks.output(found));
             if expected != found {
                 return differs(RunDifference::OtherOutput, &expected, &found);
@@ -286,7 +299,25 @@ mod tests {
     }
 
     fn difference(golden: &[CaseResult], exit: &Exit, seen: &[CaseResult]) -> Option<RunDifference> {
-        with_masks(|masks| compare(golden, exit, seen, masks)).difference
+        with_masks(|masks| compare(golden, exit, seen, masks, Compare::Output)).difference
+    }
+
+    #[test]
+    fn a_solution_is_held_to_what_the_setting_names() {
+        let golden = [result("t.py::t", Outcome::XFailed, Some("KeyError"), "a")];
+        let seen = |outcome, exception: &str, stdout: &str| {
+            let seen = [result("concise.py::t", outcome, Some(exception), stdout)];
+            Compare::ALL.map(|held_to| {
+                with_masks(|masks| compare(&golden, &Exit::Finished, &seen, masks, held_to)).difference
+            })
+        };
+        use RunDifference::{OtherException, OtherOutput, Passed};
+        assert_eq!(seen(Outcome::XFailed, "KeyError", "b"), [None, None, Some(OtherOutput)]);
+        assert_eq!(
+            seen(Outcome::XFailed, "ValueError", "a"),
+            [None, Some(OtherException), Some(OtherException)]
+        );
+        assert_eq!(seen(Outcome::Passed, "KeyError", "a"), [Some(Passed); 3]);
     }
 
     #[test]
@@ -370,7 +401,7 @@ mod tests {
             result("concise.py::a", Outcome::Passed, None, "concise"),
             result("concise.py::b", Outcome::Failed, None, ""),
         ];
-        let all = with_masks(|masks| compare(&golden, &Exit::Finished, &seen, masks));
+        let all = with_masks(|masks| compare(&golden, &Exit::Finished, &seen, masks, Compare::Output));
         assert_eq!(
             (all.n_cases, all.passed_cases, all.agreeing_cases, all.masked, all.ran),
             (2, 1, 1, 1, true)

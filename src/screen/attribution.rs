@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::record::outcome::{Attempt, Method};
+use crate::record::outcome::{Attempt, Compare, Method};
 use crate::record::verdict::Dimension;
 use crate::record::world::World;
 
@@ -53,16 +53,17 @@ pub(crate) enum Step<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct AttemptsByWorld<'a> {
     by_world: BTreeMap<World, Vec<&'a Attempt>>,
+    compare: Compare,
 }
 
 impl<'a> AttemptsByWorld<'a> {
-    /// Sorts attempts by world; cold runs are left out.
-    pub(crate) fn new(attempts: impl IntoIterator<Item = &'a Attempt>) -> Self {
+    /// Sorts attempts by world; cold runs are left out. They differ where what `compare` names does.
+    pub(crate) fn new(attempts: impl IntoIterator<Item = &'a Attempt>, compare: Compare) -> Self {
         let mut by_world: BTreeMap<World, Vec<&'a Attempt>> = BTreeMap::new();
         for attempt in attempts.into_iter().filter(|attempt| attempt.method == Method::Fork) {
             by_world.entry(attempt.world.clone()).or_default().push(attempt);
         }
-        AttemptsByWorld { by_world }
+        AttemptsByWorld { by_world, compare }
     }
 
     fn of(&self, world: &World) -> &[&'a Attempt] {
@@ -85,8 +86,8 @@ fn search<'a>(
     seeds: u32,
 ) -> Result<Step<'a>, Step<'a>> {
     let base = *seen.of(&World::Base).first().ok_or(Step::Agrees)?;
-    let reference = base.observation_hash();
-    let differs = |attempt: &Attempt| attempt.observation_hash() != reference;
+    let reference = base.shown(seen.compare);
+    let differs = |attempt: &Attempt| attempt.shown(seen.compare) != reference;
     if !differs(first(seen, &World::Everything)?) {
         for world in (1..=seeds).map(World::Seed) {
             if differs(first(seen, &world)?) {
@@ -129,8 +130,8 @@ fn first<'a>(seen: &AttemptsByWorld<'a>, world: &World) -> Result<&'a Attempt, S
 fn repeatable<'a>(seen: &AttemptsByWorld<'a>, world: &World, times: usize) -> Result<&'a Attempt, Step<'a>> {
     let one = first(seen, world)?;
     let attempts = seen.of(world);
-    let hash = one.observation_hash();
-    if let Some(other) = attempts.iter().find(|attempt| attempt.observation_hash() != hash) {
+    let hash = one.shown(seen.compare);
+    if let Some(other) = attempts.iter().find(|attempt| attempt.shown(seen.compare) != hash) {
         return Err(Step::Unsteady(one, other));
     }
     if attempts.len() < times {
@@ -150,7 +151,7 @@ fn confirmed<'a>(
     dimensions: BTreeSet<Dimension>,
 ) -> Result<Step<'a>, Step<'a>> {
     let other = repeatable(seen, world, CONFIRMATIONS)?;
-    if other.observation_hash() == base.observation_hash() {
+    if other.shown(seen.compare) == base.shown(seen.compare) {
         return Err(Step::Unsteady(first(seen, &World::Everything)?, other));
     }
     let further = seen.of(&World::Base).iter().filter(|attempt| attempt.round == CONFIRMING_ROUND).count();
@@ -203,7 +204,7 @@ mod tests {
             attempt(&World::Base, 1, &shows(&BTreeSet::new(), 1, &World::Base)),
         ];
         for _ in 0..100 {
-            let (world, missing) = match next(&AttemptsByWorld::new(&made), &all(), seeds) {
+            let (world, missing) = match next(&AttemptsByWorld::new(&made, Compare::Output), &all(), seeds) {
                 Step::Run { world, missing } => (world, missing as usize),
                 Step::Agrees => return ("agrees".into(), made.len()),
                 Step::Unsteady(..) => return ("unsteady".into(), made.len()),
@@ -292,7 +293,7 @@ mod tests {
             attempt(&World::Everything, 0, "b"),
             attempt(&World::Everything, 1, "b"),
         ];
-        let step = next(&AttemptsByWorld::new(&made), &covered, 0);
+        let step = next(&AttemptsByWorld::new(&made, Compare::Output), &covered, 0);
         assert_eq!(step, Step::Run { world: World::one(Dimension::HashSeed), missing: 1 });
     }
 }

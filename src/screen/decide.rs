@@ -7,7 +7,7 @@ use super::considered::{Depth, base_attempts, considered};
 use super::verdict;
 use crate::attempt::cold;
 use crate::record::collected::Group;
-use crate::record::outcome::{Attempt, Method};
+use crate::record::outcome::{Attempt, Compare, Method};
 use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
 use crate::record::world::World;
 use crate::text::tail;
@@ -20,6 +20,8 @@ pub(crate) struct Policy {
     pub cold_runs: u32,
     /// Whether a group with some failing cases may be kept.
     pub partial: bool,
+    /// How much of what attempts show must agree.
+    pub compare: Compare,
     /// Dimensions that the machine can vary.
     pub covered: BTreeSet<Dimension>,
 }
@@ -56,15 +58,17 @@ impl Policy {
         considered(made, depth, self.attempts, self.cold_runs)
     }
 
+    fn judge(&self, group: &Group, attempts: &[&Attempt]) -> Verdict {
+        verdict::judge(group, attempts, self.partial, self.compare)
+    }
+
     /// The attempts that a group which passes in the base world still needs: world and number.
     pub(crate) fn next_step(&self, known: Known<'_>, depth: Depth) -> Option<(World, u32)> {
         let made = self.considered(known.attempts, depth);
-        if known.unavailable.is_some()
-            || !verdict::judge(known.group, &base_attempts(&made), self.partial).is_kept()
-        {
+        if known.unavailable.is_some() || !self.judge(known.group, &base_attempts(&made)).is_kept() {
             return None;
         }
-        match attribution::next(&AttemptsByWorld::new(made), &self.covered, depth.seeds()) {
+        match attribution::next(&AttemptsByWorld::new(made, self.compare), &self.covered, depth.seeds()) {
             Step::Run { world, missing } => Some((world, missing)),
             Step::Agrees | Step::Unsteady(..) | Step::DependsOn { .. } => None,
         }
@@ -78,11 +82,12 @@ impl Policy {
         if let Some(row) = known.unavailable.filter(|row| depth.includes(row.round)) {
             return unavailable(group, row, fork.is_empty());
         }
-        let verdict = verdict::judge(group, &fork, self.partial);
+        let verdict = self.judge(group, &fork);
         if !verdict.is_kept() {
             return verdict;
         }
-        match attribution::next(&AttemptsByWorld::new(made.iter().copied()), &self.covered, depth.seeds()) {
+        let by_world = AttemptsByWorld::new(made.iter().copied(), self.compare);
+        match attribution::next(&by_world, &self.covered, depth.seeds()) {
             Step::Unsteady(one, other) => {
                 return verdict::unsteady(group, one, other, explain.replay(group, one, 10));
             }
@@ -136,7 +141,13 @@ mod tests {
     }
 
     fn policy(covered: &[Dimension]) -> Policy {
-        Policy { attempts: 4, cold_runs: 1, partial: false, covered: covered.iter().copied().collect() }
+        Policy {
+            attempts: 4,
+            cold_runs: 1,
+            partial: false,
+            compare: Compare::Output,
+            covered: covered.iter().copied().collect(),
+        }
     }
 
     fn cause(policy: &Policy, made: &[Attempt], depth: Depth) -> Option<String> {
@@ -196,6 +207,24 @@ mod tests {
             assert_eq!(cause(&policy, &made, Depth::First).as_deref(), first, "{name}, first rounds");
             assert_eq!(cause(&policy, &made, Depth::All).as_deref(), all, "{name}, all");
         }
+    }
+
+    #[test]
+    fn output_that_is_not_compared_drops_nothing() {
+        let outcomes_only = Policy { compare: Compare::Outcome, ..policy(&[Dimension::Clock]) };
+        let wavering = Table::new().base(0, "a").base(1, "b").base(2, "c").base(3, "d").cold("a");
+        let made = wavering.clone().world(&World::Everything, "e").made();
+        assert_eq!(cause(&outcomes_only, &made, Depth::All), None);
+        assert_eq!(
+            cause(&policy(&[Dimension::Clock]), &made, Depth::All).as_deref(),
+            Some("nondeterministic-output")
+        );
+        let failing = Table::new().base(0, "a").failing(1).made();
+        assert_eq!(
+            cause(&outcomes_only, &failing, Depth::All).as_deref(),
+            Some("nondeterministic-outcome"),
+            "outcomes are always compared"
+        );
     }
 
     #[test]

@@ -255,17 +255,20 @@ impl<'a> Screening<'a> {
         if traced.as_ref().is_some_and(|traced| traced.starts_threads) {
             group.flags.push(STARTS_THREADS.to_owned());
         }
+        if ruled.verdict.is_kept() {
+            group.flags.extend(golden::disagreements(&considered).map(str::to_owned));
+        }
         GroupEvidence {
             slug: self.subject.slug.clone(),
             instance_id,
             agreeing: match (ruled.verdict.is_kept(), ruled.kept_by.is_empty()) {
                 (false, _) => 0,
                 (true, true) => considered.len().try_into().unwrap_or(u32::MAX),
-                (true, false) => golden::agreeing(&considered),
+                (true, false) => golden::agreeing(&considered, self.policy.compare),
             },
             trace_length_package: traced.as_ref().map(|traced| traced.totals.package_calls),
             traced,
-            golden: golden::golden(&ruled.verdict, &considered),
+            golden: golden::golden(&ruled.verdict, &considered, self.policy.compare),
             attempts: self.history.of(index).to_vec(),
             verdict: ruled.verdict,
             group,

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use similar::TextDiff;
 
 use crate::record::collected::Group;
-use crate::record::outcome::{Attempt, CaseResult, Exit, Outcome, TimeScope};
+use crate::record::outcome::{Attempt, CaseResult, Compare, Exit, Outcome, TimeScope};
 use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
 use crate::record::world::World;
 
@@ -19,15 +19,16 @@ const LINE: usize = 400;
 
 /// Judges a group by its attempts in the base world.
 ///
-/// A group whose cases disagree follows its worst case, unless `partial` groups are allowed.
-pub(crate) fn judge(group: &Group, attempts: &[&Attempt], partial: bool) -> Verdict {
+/// A group whose cases disagree follows its worst case, unless `partial` groups are allowed. Attempts agree where what
+/// `compare` names does.
+pub(crate) fn judge(group: &Group, attempts: &[&Attempt], partial: bool, compare: Compare) -> Verdict {
     let Some(first) = attempts.first().copied() else {
         return dropped(group, Cause::CollectionError, "no attempt could be made", &[], String::new());
     };
     if let Some(verdict) = over_the_limit(group, attempts) {
         return verdict;
     }
-    let (outcome, observation) = (first.outcome_hash(), first.observation_hash());
+    let (outcome, observation) = (first.outcome_hash(), first.shown(compare));
     if let Some(other) = attempts.iter().find(|attempt| attempt.outcome_hash() != outcome) {
         return outcomes_differ(group, first, other);
     }
@@ -43,7 +44,7 @@ pub(crate) fn judge(group: &Group, attempts: &[&Attempt], partial: bool) -> Verd
     if let Some(verdict) = not_passing(group, first, attempts, partial) {
         return verdict;
     }
-    match attempts.iter().find(|attempt| attempt.observation_hash() != observation) {
+    match attempts.iter().find(|attempt| attempt.shown(compare) != observation) {
         Some(other) => outputs_differ(group, first, other),
         None => Verdict::Kept,
     }
@@ -385,7 +386,7 @@ mod tests {
     }
 
     fn judged(group: &Group, attempts: &[Attempt], partial: bool) -> Verdict {
-        judge(group, &attempts.iter().collect::<Vec<_>>(), partial)
+        judge(group, &attempts.iter().collect::<Vec<_>>(), partial, Compare::Output)
     }
 
     fn cause(attempts: &[Attempt]) -> Option<String> {

@@ -28,17 +28,21 @@ pub use reference::resolve_reference;
 /// Submodules of submodules of …: deeper than this, something is wrong.
 const DEEPEST: usize = 16;
 
-/// Pins a `git` source.
+/// Pins a `git` source: all of it, or one folder, with its submodules or without.
 pub(super) fn pin(
     context: &Context<'_>,
     slug: &RepoSlug,
     url: &str,
     commit: &CommitSha,
-    submodules: bool,
+    (submodules, subdirectory): (bool, Option<&str>),
 ) -> Result<Pinned> {
     let location = Location::parse(url)?;
+    let shown = publish_git_url(url);
     let request = Request {
-        origin: Origin::Git { url: publish_git_url(url) },
+        // As pip writes it.
+        origin: Origin::Git {
+            url: subdirectory.map_or(shown.clone(), |folder| format!("{shown}#subdirectory={folder}")),
+        },
         key: vec![commit.to_string(), format!("submodules={submodules}")],
     };
     let export = |target: &Path| {
@@ -47,7 +51,7 @@ pub(super) fn pin(
             location: location.clone(),
             repository,
             commit: commit.to_string(),
-            below: PathBuf::new(),
+            below: subdirectory.map(PathBuf::from).unwrap_or_default(),
         };
         part.export(context, target, submodules)
     };
@@ -106,12 +110,20 @@ impl Part {
         let tree = if self.below.as_os_str().is_empty() {
             whole
         } else {
-            subtree(&self.repository, &whole, &self.below)
-                .map_err(|error| self.missing(&format!("`{}`", self.below.display()), &error))?
+            subtree(&self.repository, &whole, &self.below).map_err(|error| self.no_folder(&error))?
         };
         let place = TreeCursor { inside: self.below.clone(), written: PathBuf::new(), depth: 0 };
         export.tree(self, &tree, &place)?;
         Ok(Content { commit: self.commit.clone(), pinned_at: commit.time().seconds(), notes: export.notes })
+    }
+
+    fn no_folder(&self, error: &git2::Error) -> Error {
+        let folder = format!("`{}`", self.below.display());
+        if error.code() != git2::ErrorCode::NotFound {
+            return self.missing(&folder, error);
+        }
+        Error::repository(format!("{} has no folder {folder} at commit {}", self.location, self.commit))
+            .with_hint("name a folder of that commit, from the root of the repository")
     }
 
     fn missing(&self, what: &str, error: &git2::Error) -> Error {

@@ -61,5 +61,6 @@ pub fn lab(backend: &FakeBackend, folder: &Path) -> Lab {
         folder: folder.join("screen"),
         timeouts: (Duration::from_secs(1), Duration::from_secs(2)),
         jobs: 1,
+        compare: crate::record::outcome::Compare::default(),
     }
 }

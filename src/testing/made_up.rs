@@ -14,7 +14,7 @@ use crate::record::evidence::{GroupEvidence, OnTrial, Parity, ParityDifference, 
 use crate::record::host::HostFacts;
 use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::instance::{Contribution, FailedRepository};
-use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome};
+use crate::record::outcome::{Attempt, CaseResult, Compare, Exit, Method, Outcome};
 use crate::record::rule::RuleUse;
 use crate::record::source::{Origin, Pinned, TagSearch};
 use crate::record::trace::{FunctionCalls, Totals, Traced};
@@ -99,6 +99,7 @@ pub fn config() -> Config {
             case_timeout: Duration::from_mins(1),
             group_timeout: Duration::from_mins(5),
             partial_groups: false,
+            compare: Compare::Output,
         },
         witness: config::Witness::default(),
         tier: TierBounds { medium: 50.0, hard: 80.0 },

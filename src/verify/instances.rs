@@ -11,6 +11,7 @@ use crate::pipeline::prepare::Prepared;
 use crate::record::instance::Instance;
 use crate::record::outcome::{Attempt, CaseResult};
 use crate::record::trace::{Traced, is_test_path, test_roots};
+use crate::referee::evaluate::normalized_again;
 use crate::score::{Masks, Modules, compare};
 use crate::store::scratch;
 use crate::trace::Traces;
@@ -134,10 +135,12 @@ fn in_the_fork_tree(
     let nothing = (Modules::default(), BTreeSet::new());
     // As it was written: nothing has moved.
     let masks = Masks { modules: &nothing.0, files: &nothing.1, test_module: "\0" };
+    let compared = prepared.lab.compare;
     prepared.lab.make(&prepared.collected.groups, &wanted, |group, made| {
         let (Made::Attempt(attempt) | Made::Unavailable { attempt, .. }) = made;
         let at = place[&group];
-        let comparison = compare(instances[at].1, &attempt.exit, &attempt.cases, &masks);
+        let golden = normalized_again(instances[at].1, &world.normalizer);
+        let comparison = compare(&golden, &attempt.exit, &attempt.cases, &masks, compared);
         let one = &mut found[at];
         one.attempts += 1;
         one.agreeing += u32::from(comparison.agrees());

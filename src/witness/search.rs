@@ -183,7 +183,13 @@ impl<'a> Case<'a> {
         *asked = all.into_iter().collect();
         let ground = self.searcher.ground;
         let masks = Masks { modules, files: &ground.code.sources, test_module: &self.test_module };
-        let compared = compare(self.original.golden, &tried.attempt.exit, &tried.attempt.cases, &masks);
+        let compared = compare(
+            self.original.golden,
+            &tried.attempt.exit,
+            &tried.attempt.cases,
+            &masks,
+            self.searcher.lab.compare,
+        );
         let agrees = compared.agrees() && own.is_empty();
         let failure = if agrees { String::new() } else { failure(&tried, &compared, asked) };
         let (lines, started) = ran(&tried, &evaluated);

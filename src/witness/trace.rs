@@ -38,8 +38,10 @@ pub(super) fn traces(
                 let execution = done.execution.take();
                 let name = |index: i64| node_id(&items, index);
                 let attempt = attempt_of(&groups[group], &done, name, &world.normalizer, (&World::Base, 0));
-                let masks = Masks { modules: &ground.code.modules, files: &ground.code.sources, test_module: "" };
-                let compared = compare(originals[group].golden, &attempt.exit, &attempt.cases, &masks);
+                let masks =
+                    Masks { modules: &ground.code.modules, files: &ground.code.sources, test_module: "" };
+                let compared =
+                    compare(originals[group].golden, &attempt.exit, &attempt.cases, &masks, lab.compare);
                 traced[group] = match (compared.difference, execution) {
                     (Some(difference), _) => Err(format!("{difference:?} while lines are traced")),
                     (None, None) => Err("the test took the tracer away".to_owned()),

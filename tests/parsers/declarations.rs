@@ -145,7 +145,7 @@ fn derive(files: &Files) {
     }
     let text = "[dataset]\nname = \"d\"\nversion = \"1\"\n[[repo]]\nslug = \"a/b\"\npath = \"/\"\n";
     let config = gistmill::config::parse(text, std::path::Path::new("/"), &|_, _| None).expect("is right");
-    let Ok(fallbacks) = Fallbacks::new(files, &project, &config.repos[0]) else { return };
+    let Ok(fallbacks) = Fallbacks::new(files, &project, &config.repos[0], &[]) else { return };
     let mut tried = Vec::new();
     while let Some(plan) = fallbacks.next(&tried) {
         let _ = plan.written();

@@ -16,6 +16,7 @@ mod neighbours;
 mod rules;
 mod score;
 mod secrets;
+mod shapes;
 mod verdicts;
 mod versions;
 mod witness;

@@ -69,6 +69,26 @@ fn the_hash_depends_on_the_content_only_and_verify_sees_a_change() {
 }
 
 #[test]
+fn a_folder_of_a_repository_can_be_the_tree() {
+    let desk = Desk::new();
+    let sample = Sample::bare(&desk.path("mono.git"));
+    let commit = sample.commit(&[(FILE, b"root.py", b""), (FILE, b"packages/a/a.py", b"")]);
+    let spec = |folder: &str| {
+        let SourceSpec::Git { url, commit, submodules, .. } = git_spec(&sample.url(), &commit) else {
+            panic!("is git")
+        };
+        SourceSpec::Git { url, commit, submodules, subdirectory: Some(folder.to_owned()) }
+    };
+    let whole = desk.pin(git_spec(&sample.url(), &commit)).unwrap();
+    let part = desk.pin(spec("packages/a")).unwrap();
+    assert_eq!(files(&part.tree), ["a.py"]);
+    assert_ne!(part.tree, whole.tree);
+    assert!(part.origin.describe().ends_with("#subdirectory=packages/a"), "{:?}", part.origin);
+    let error = desk.pin(spec("packages/b")).unwrap_err();
+    assert!(error.to_string().contains("has no folder `packages/b`"), "{error}");
+}
+
+#[test]
 fn submodules_are_followed_by_relative_address_and_into_each_other() {
     let desk = Desk::new();
     let inner = Sample::bare(&desk.path("inner.git"));
@@ -93,7 +113,9 @@ fn submodules_are_followed_by_relative_address_and_into_each_other() {
     );
     assert_eq!(std::fs::read(found.tree.join("lib/middle/deep/inner.py")).unwrap(), b"old");
     let commit = CommitSha::new(&outer_commit).unwrap();
-    let without = desk.pin(SourceSpec::Git { url: outer.url(), commit, submodules: false }).unwrap();
+    let without = desk
+        .pin(SourceSpec::Git { url: outer.url(), commit, submodules: false, subdirectory: None })
+        .unwrap();
     assert_eq!(files(&without.tree), [".gitmodules"]);
     assert_eq!(without.notes, ["submodule `lib/middle` left out (submodules = false)"]);
 }

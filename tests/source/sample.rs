@@ -174,7 +174,12 @@ pub fn repo(source: SourceSpec) -> Repo {
 }
 
 pub fn git_spec(url: &str, commit: &str) -> SourceSpec {
-    SourceSpec::Git { url: url.to_owned(), commit: CommitSha::new(commit).unwrap(), submodules: true }
+    SourceSpec::Git {
+        url: url.to_owned(),
+        commit: CommitSha::new(commit).unwrap(),
+        submodules: true,
+        subdirectory: None,
+    }
 }
 
 pub fn path_spec(path: &Path, commit: Option<&str>, allow_uncommitted: bool) -> SourceSpec {

@@ -75,12 +75,28 @@ fn git(raw: &RawRepo<'_>, text: &Text<'_>, checker: &mut Checker<'_, '_>) -> Opt
         url: text?.value.to_owned(),
         commit: commit?,
         submodules: flag(&raw.submodules, true),
+        subdirectory: subdirectory(&raw.subdirectory, checker.problems),
     })
+}
+
+/// A folder of the repository, from its root.
+fn subdirectory(field: &Text<'_>, problems: &mut Problems<'_>) -> Option<String> {
+    let Field::Given(text) = field else { return None };
+    let plain = text.value.trim_start_matches("./").trim_end_matches('/');
+    let is_part = |part: &str| !matches!(part, "" | "." | "..") && !part.chars().any(char::is_control);
+    if plain.starts_with('/') || !plain.split('/').all(is_part) {
+        let message = format!("subdirectory {} is not a folder of the repository", quote(text.value));
+        let hint = "write its path from the root of the repository, such as \"packages/core\"".to_owned();
+        problems.add(text.at, message, Some(hint));
+        return None;
+    }
+    Some(plain.to_owned())
 }
 
 fn path(raw: &RawRepo<'_>, text: &Text<'_>, checker: &mut Checker<'_, '_>) -> Option<SourceSpec> {
     refuse("sha256", &raw.sha256, "pypi", checker.problems);
     refuse("submodules", &raw.submodules, "git", checker.problems);
+    refuse("subdirectory", &raw.subdirectory, "git", checker.problems);
     refuse("branch", &raw.branch, "git", checker.problems);
     let text = text.clone().given()?;
     let path = folder(text, checker);
@@ -184,6 +200,7 @@ fn pypi(raw: &RawRepo<'_>, text: &Text<'_>, problems: &mut Problems<'_>) -> Opti
     refuse("submodules", &raw.submodules, "git", problems);
     refuse("branch", &raw.branch, "git", problems);
     refuse("allow_uncommitted", &raw.allow_uncommitted, "path", problems);
+    refuse("subdirectory", &raw.subdirectory, "git", problems);
     if let Field::Given(commit) = &raw.commit {
         let hint = "`sha256` pins what `pypi` names; remove `commit`, or use `git` instead".to_owned();
         problems.add(commit.at, "`commit` does not go with `pypi`", Some(hint));

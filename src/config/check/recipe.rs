@@ -165,7 +165,7 @@ pub(super) fn env(field: &Pairs<'_>, problems: &mut Problems<'_>) -> BTreeMap<St
         if !is_variable(name.value) {
             let hint = "use letters, digits and `_`, no digit first".to_owned();
             problems.add(name.at, format!("{} is not the name of a variable", quote(name.value)), Some(hint));
-        } else if let Some(reason) = owner(name.value) {
+        } else if let Some(reason) = owned_by_worlds(name.value) {
             problems.add(name.at, format!("`{}` cannot be set here: {reason}", name.value), None);
         }
         if value.value.contains('\0') {
@@ -198,7 +198,7 @@ fn is_variable(name: &str) -> bool {
 }
 
 /// Why a variable is not the configuration's to set.
-fn owner(name: &str) -> Option<&'static str> {
+pub(crate) fn owned_by_worlds(name: &str) -> Option<&'static str> {
     let exact = OWNED.iter().find(|(names, _)| names.contains(&name)).map(|(_, reason)| *reason);
     exact.or_else(|| {
         OWNED_PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, reason)| *reason)

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::collect;
+use crate::record::outcome::Compare;
 use crate::testing::backend::FakeBackend;
 use crate::testing::lab::{COVERED, lab};
 use crate::testing::script::{Act, FakeFile, FakeGroup, Opening};
@@ -38,7 +39,13 @@ impl Bench {
     fn screening(&self) -> Screening<'_> {
         let Bench { slug, lab, collected, progress, .. } = self;
         let subject = Subject { slug, lab, collected, progress, replay_options: " --only made/up" };
-        let policy = Policy { attempts: 4, cold_runs: 1, partial: false, covered: COVERED.into() };
+        let policy = Policy {
+            attempts: 4,
+            cold_runs: 1,
+            partial: false,
+            compare: Compare::Output,
+            covered: COVERED.into(),
+        };
         Screening::open(subject, policy, &self.folder.path().join("screen")).unwrap()
     }
 

@@ -44,6 +44,18 @@ class Describer:
         classes = [node.name for node in item.listchain() if isinstance(node, self._class)]
         return self.file(item), classes, getattr(item, "originalname", None) or item.name
 
+    def node_id(self, item):
+        """The node ID from the working directory.
+
+        pytest's own begins at its root directory, which depends on the command line: for the test of a project inside a
+        project it is the inner one's.
+        """
+        file, given = self.file(item), item.nodeid if self._probe is None else self._probe.original_node_id(item.nodeid)
+        if not file or given == file or given.startswith(file + "::"):
+            return given
+        place, separator, rest = given.partition("::")
+        return file + separator + rest
+
     def item(self, index, item):
         """One item."""
         file, classes, function = self.group(item)
@@ -51,7 +63,7 @@ class Describer:
         is_function = isinstance(item, self._function)
         described = {
             "index": index,
-            "node_id": item.nodeid if self._probe is None else self._probe.original_node_id(item.nodeid),
+            "node_id": self.node_id(item),
             "file": file,
             "classes": classes,
             "function": function,

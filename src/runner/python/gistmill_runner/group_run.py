@@ -1,13 +1,13 @@
 """Group attempts: forking them, watching them, and writing down inside them what happened."""
 
 import hashlib
-import sys
 import traceback
 from os import _exit, close, fstat, ftruncate, getpid, lseek, pread, setsid
 from time import monotonic_ns, perf_counter_ns
 
 from . import children, network
 from .collect import qualified_name, tail
+from .phases import Phases
 from .protocol import clean
 from .server import EXIT_INTERNAL_ERROR, Forked
 from .shared import GroupReport
@@ -29,6 +29,8 @@ class GroupRunner:
         self.report = GroupReport()
         self.output_limit = ((server.hello or {}).get("limits") or {}).get("output_bytes") or _OUTPUT_LIMIT
         self.captures = _capture_files(config)
+        self.phases = Phases(server.raw_output)
+        config.pluginmanager.register(self.phases)
         self.index_of = {id(item): index for index, item in enumerate(items)}
         self.process = None
         self.followed = None
@@ -248,11 +250,7 @@ class GroupRunner:
         _exit(0)
 
     def _write_end(self, code, failure):
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except Exception:
-                pass
+        self.phases.drop()
         if self.connections:
             self.report.append("connections", self.connections)
         self.report.append("end", {"pytest_exit": code, "pytest_error": None if failure is None else failure["text"]})

@@ -29,6 +29,7 @@ class Probe:
         self.module = name[: -len(".py")]
         self.original = None
         self.original_id = None
+        self.moved_id = name
         self.original_module = None
         self.broken = None
 
@@ -62,7 +63,7 @@ class Probe:
             return
 
         def with_original(node_id):
-            if node_id == self.name or node_id.startswith(self.name + "::"):
+            if node_id == self.moved_id or node_id.startswith(self.moved_id + "::"):
                 return list(dict.fromkeys(list(parents(self.original_id)) + list(parents(node_id))))
             return parents(node_id)
 
@@ -86,6 +87,7 @@ class Probe:
                 for attribute in ("_nodeid", "_id"):
                     if hasattr(twin, attribute):
                         setattr(self, attribute, getattr(twin, attribute))
+                probe.moved_id = twin.nodeid
                 if self.nodeid != twin.nodeid:
                     probe.broken = "pytest %s keeps node IDs in a way that is not known here" % pytest.__version__
                 return super().collect()
@@ -163,8 +165,8 @@ class Probe:
 
     def original_node_id(self, node_id):
         """The node ID that an item of the probe has in its own file."""
-        if self.original_id is not None and node_id.startswith(self.name):
-            rest = node_id[len(self.name) :]
+        if self.original_id is not None and node_id.startswith(self.moved_id):
+            rest = node_id[len(self.moved_id) :]
             if not rest or rest.startswith("::"):
                 return self.original_id + rest
         return node_id

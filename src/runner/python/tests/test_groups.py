@@ -146,17 +146,17 @@ def test_hooks_see_the_group_alone(start):
     runner = start(
         {
             "conftest.py": "def pytest_collection_modifyitems(config, items):\n"
-            "    print('modify', len(items), config.args)\n"
+            "    config.seen = 'modify %d %s' % (len(items), config.args)\n"
             "    dropped = [item for item in items if 'drop' in item.nodeid]\n"
             "    items[:] = [item for item in items if item not in dropped]\n"
             "    config.hook.pytest_deselected(items=dropped)\n",
-            "test_a.py": "import pytest\n\n@pytest.mark.parametrize('a', ['drop', 'stay'])\ndef test_a(a): pass\n\ndef test_b(): pass\n",
+            "test_a.py": "import pytest\n\n@pytest.mark.parametrize('a', ['drop', 'stay'])\ndef test_a(a, request): print(request.config.seen)\n\n"
+            "def test_b(): pass\n",
         }
     )
     ready = runner.open("test_a.py")
     done = runner.run(ready, "test_a")
-    assert [case["index"] for case in done["cases"]] == [1]
-    assert done["raw_output"] == "modify 2 ['test_a.py::test_a']\n"
+    assert [(case["index"], case["stdout"]) for case in done["cases"]] == [(1, "modify 2 ['test_a.py::test_a']\n")]
 
 
 PARAMETRIZED = """
@@ -242,3 +242,20 @@ def test_unittest_cases_and_subtests(start):
     assert outcomes(runner.run(ready, "test_fine")) == ["passed"]
     assert outcomes(runner.run(ready, "test_skip")) == ["skipped"]
     assert outcomes(runner.run(ready, "test_xfail")) == ["xfailed"]
+
+
+def test_ids_begin_at_the_root_of_the_tree_in_a_project_inside_a_project(start):
+    for world in ({}, {"probe": "concise.py"}):
+        runner = start(
+            {
+                "pyproject.toml": "[tool.pytest.ini_options]\n",
+                "inner/pyproject.toml": "[tool.pytest.ini_options]\n",
+                "inner/conftest.py": "import pytest\n\n@pytest.fixture\ndef shared(): return 7\n",
+                "inner/tests/test_a.py": "class TestA:\n    def test_a(self, shared): print(shared)\n",
+            },
+            world=world,
+        )
+        ready = runner.open("inner/tests/test_a.py")
+        assert [item["node_id"] for item in ready["items"]] == ["inner/tests/test_a.py::TestA::test_a"]
+        done = runner.run(ready, "test_a")
+        assert [(case["outcome"], case["stdout"]) for case in done["cases"]] == [("passed", "7\n")], done

@@ -1,0 +1,221 @@
+//! Which files of a whole collection are collected again, apart from the rest.
+//!
+//! The entry command names one file, and pytest configures itself from the folders above that file. Collecting the whole
+//! tree at once configures it for the root alone, and imports the files of all projects in one process, where folders of
+//! tests that bear the same name get into each other's way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::beneath::Folder;
+use crate::runner::protocol::{CollectError, CollectErrorKind, Discovered};
+
+/// Larger files configure nothing that a person wrote.
+const LARGEST_FILE: u64 = 1 << 20;
+/// More parts than these are left as the whole collection found them.
+const MOST: usize = 200;
+/// Files that declare a project.
+const PROJECT: [&str; 3] = ["pyproject.toml", "setup.cfg", "setup.py"];
+/// Files that configure pytest by being there.
+const ALWAYS: [&str; 4] = ["pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"];
+/// Files that configure pytest where they have one of the sections.
+const SECTIONS: [(&str, &[&str]); 3] = [
+    ("pyproject.toml", &["[tool.pytest.ini_options]", "[tool.pytest]"]),
+    ("tox.ini", &["[pytest]"]),
+    ("setup.cfg", &["[tool:pytest]"]),
+];
+/// The exception of a module whose name another file has taken before.
+const TAKEN: &str = "ImportPathMismatchError";
+
+/// The files of each part, in the order of their folders.
+pub(super) fn apart(tree: &Folder, found: &Discovered) -> Vec<Vec<String>> {
+    let mut parts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut folders = Folders { tree, configure: BTreeMap::new() };
+    for item in &found.items {
+        if let Some(folder) = folders.configuring(&item.file) {
+            parts.entry(folder).or_default().insert(item.file.clone());
+        }
+    }
+    for error in found.errors.iter().filter(|error| error.kind == CollectErrorKind::Error) {
+        if found.at_fault.iter().any(|one| one.place == error.file) || !error.file.ends_with(".py") {
+            continue;
+        }
+        let folder = folders.configuring(&error.file).or_else(|| project(tree, &error.file));
+        let taken = || error.exception.as_ref().is_some_and(|name| name.ends_with(TAKEN));
+        let folder = folder.or_else(|| taken().then(|| split(&error.file).0.to_owned()));
+        if let Some(folder) = folder {
+            parts.entry(folder).or_default().insert(error.file.clone());
+        }
+    }
+    parts.into_values().take(MOST).map(|files| files.into_iter().collect()).collect()
+}
+
+/// Puts what collecting these files by themselves showed in the place of what was found before.
+pub(super) fn put(found: &mut Discovered, files: &[String], part: Discovered) {
+    let again: BTreeSet<&str> = files.iter().map(String::as_str).collect();
+    found.items.retain(|item| !again.contains(item.file.as_str()));
+    found.errors.retain(|error| !again.contains(error.file.as_str()));
+    found.items.extend(part.items.into_iter().filter(|item| again.contains(item.file.as_str())));
+    found.errors.extend(part.errors);
+    found
+        .at_fault
+        .extend(part.at_fault.into_iter().filter(|one| !found.at_fault.contains(one)).collect::<Vec<_>>());
+    found.deselected += part.deselected;
+    for plugin in part.switched_off {
+        if !found.switched_off.iter().any(|known| known.plugin == plugin.plugin) {
+            found.switched_off.push(plugin);
+        }
+    }
+}
+
+/// That pytest cannot collect these files by themselves.
+pub(super) fn refused(files: &[String], text: &str) -> Discovered {
+    let error = |file: &String| CollectError {
+        node_id: file.clone(),
+        file: file.clone(),
+        kind: CollectErrorKind::Error,
+        exception: None,
+        text: text.to_owned(),
+        missing_module: None,
+    };
+    Discovered {
+        items: Vec::new(),
+        errors: files.iter().map(error).collect(),
+        deselected: 0,
+        at_fault: Vec::new(),
+        switched_off: Vec::new(),
+    }
+}
+
+/// What is known of the folders of a tree.
+struct Folders<'a> {
+    tree: &'a Folder,
+    /// Whether a folder configures pytest.
+    configure: BTreeMap<String, bool>,
+}
+
+impl Folders<'_> {
+    /// The folder below the root that configures pytest for a file.
+    fn configuring(&mut self, file: &str) -> Option<String> {
+        let mut folder = split(file).0;
+        while !folder.is_empty() {
+            if !self.configure.contains_key(folder) {
+                let configures = configures(self.tree, folder);
+                self.configure.insert(folder.to_owned(), configures);
+            }
+            if self.configure[folder] {
+                return Some(folder.to_owned());
+            }
+            folder = split(folder).0;
+        }
+        None
+    }
+}
+
+fn configures(tree: &Folder, folder: &str) -> bool {
+    let path = |name: &str| Path::new(folder).join(name);
+    ALWAYS.iter().any(|name| tree.has_file(&path(name)))
+        || SECTIONS.iter().any(|(name, sections)| {
+            let text = tree.read_through_links(&path(name), LARGEST_FILE).unwrap_or_default();
+            String::from_utf8_lossy(&text).lines().any(|line| sections.contains(&line.trim()))
+        })
+}
+
+/// The nearest folder below the root that declares a project.
+fn project(tree: &Folder, file: &str) -> Option<String> {
+    let mut folder = split(file).0;
+    while !folder.is_empty() {
+        if PROJECT.iter().any(|name| tree.has_file(&Path::new(folder).join(name))) {
+            return Some(folder.to_owned());
+        }
+        folder = split(folder).0;
+    }
+    None
+}
+
+fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::protocol::{Item, ItemKind};
+
+    fn item(file: &str) -> Item {
+        Item {
+            defined_in: None,
+            index: 0,
+            node_id: format!("{file}::test_a"),
+            file: file.to_owned(),
+            classes: Vec::new(),
+            function: "test_a".to_owned(),
+            parameters: None,
+            kind: ItemKind::Function,
+            markers: Vec::new(),
+            fixtures: Vec::new(),
+            line: None,
+        }
+    }
+
+    fn found(items: &[&str], errors: &[(&str, &str)]) -> Discovered {
+        let errors = errors.iter().map(|(file, exception)| CollectError {
+            exception: Some((*exception).to_owned()),
+            ..refused(&[(*file).to_owned()], "boom").errors.remove(0)
+        });
+        Discovered {
+            items: items.iter().map(|file| item(file)).collect(),
+            errors: errors.collect(),
+            ..refused(&[], "")
+        }
+    }
+
+    fn parts(files: &[(&str, &str)], found: &Discovered) -> Vec<Vec<String>> {
+        let tree = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = tree.path().join(name);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, text).unwrap();
+        }
+        apart(&Folder::open(tree.path()).unwrap(), found)
+    }
+
+    #[test]
+    fn files_below_a_configuration_of_their_own_are_a_part() {
+        let files = [
+            ("pyproject.toml", "[tool.pytest.ini_options]\n"),
+            ("a/pyproject.toml", "[project]\nname = 'a'\n"),
+            ("b/pyproject.toml", "[tool.pytest.ini_options]\n"),
+            ("b/deep/pytest.ini", ""),
+            ("c/setup.cfg", "[tool:pytest]\n"),
+            ("d/tox.ini", "[tox]\n"),
+        ];
+        let all =
+            ["test_0.py", "a/test_a.py", "b/t/test_b.py", "b/deep/test_d.py", "c/test_c.py", "d/test_d.py"];
+        assert_eq!(
+            parts(&files, &found(&all, &[])),
+            [["b/t/test_b.py"], ["b/deep/test_d.py"], ["c/test_c.py"]]
+        );
+    }
+
+    #[test]
+    fn errors_below_a_project_and_names_that_are_taken_are_looked_at_again() {
+        let files = [("a/pyproject.toml", ""), ("setup.py", "")];
+        let errors = [
+            ("a/tests/test_a.py", "builtins.ImportError"),
+            ("tests/x/test_a.py", "_pytest.pathlib.ImportPathMismatchError"),
+            ("tests/y/test_a.py", "builtins.ImportError"),
+        ];
+        assert_eq!(parts(&files, &found(&[], &errors)), [["a/tests/test_a.py"], ["tests/x/test_a.py"]]);
+    }
+
+    #[test]
+    fn what_a_part_shows_takes_the_place_of_what_was_found() {
+        let mut whole = found(&["a/test_a.py", "test_0.py"], &[("a/test_b.py", "E"), ("test_1.py", "E")]);
+        let files = ["a/test_a.py".to_owned(), "a/test_b.py".to_owned()];
+        put(&mut whole, &files, found(&["a/test_b.py"], &[("a/test_a.py", "F")]));
+        let items: Vec<&str> = whole.items.iter().map(|item| item.file.as_str()).collect();
+        let errors: Vec<&str> = whole.errors.iter().map(|error| error.file.as_str()).collect();
+        assert_eq!((items, errors), (vec!["test_0.py", "a/test_b.py"], vec!["test_1.py", "a/test_a.py"]));
+    }
+}

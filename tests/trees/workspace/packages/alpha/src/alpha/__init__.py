@@ -1,0 +1,1 @@
+def one(): return 1

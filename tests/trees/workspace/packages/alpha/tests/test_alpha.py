@@ -1,0 +1,2 @@
+import alpha, iniconfig
+def test_one(): assert alpha.one() == 1

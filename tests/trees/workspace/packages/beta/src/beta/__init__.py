@@ -1,0 +1,2 @@
+import alpha
+def g(): return alpha.one() + 1

@@ -1,0 +1,2 @@
+import beta
+def f(): return beta.g() + 1

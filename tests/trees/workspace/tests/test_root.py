@@ -1,0 +1,2 @@
+import root
+def test_f(): assert root.f() == 3
