@@ -153,8 +153,9 @@ fn records_that_contradict_the_contract_are_refused_and_the_old_dataset_stays() 
     assert_eq!(before, manifest(&directory));
 }
 
-fn python() -> std::ffi::OsString {
-    std::env::var_os("GISTMILL_TEST_PYTHON").expect("GISTMILL_TEST_PYTHON names a Python")
+/// The Python that a variable names; a test that asks for it fails where the variable is not set.
+fn python(variable: &str) -> std::ffi::OsString {
+    std::env::var_os(variable).unwrap_or_else(|| panic!("{variable} names a Python"))
 }
 
 #[test]
@@ -163,7 +164,7 @@ fn the_contract_checker_finds_nothing_broken() {
     let checker = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/check_contract.py");
     assert!(checker.is_file(), "{} is missing", checker.display());
     let (_folder, directory, _) = written(&MadeUp::new(&[60, 30, 1]));
-    let output = Command::new(python()).arg(&checker).arg(&directory).output().unwrap();
+    let output = Command::new(python("GISTMILL_TEST_PYTHON")).arg(&checker).arg(&directory).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
 }
@@ -173,7 +174,7 @@ fn the_contract_checker_finds_nothing_broken() {
 fn hugging_face_datasets_loads_every_config_offline() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/card/load_dataset.py");
     let (_folder, directory, summary) = written(&MadeUp::new(&[60, 30, 1]));
-    let output = Command::new(python()).arg(&script).arg(&directory).output().unwrap();
+    let output = Command::new(python("GISTMILL_TEST_PYTHON")).arg(&script).arg(&directory).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     let rows: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
@@ -181,4 +182,27 @@ fn hugging_face_datasets_loads_every_config_offline() {
     assert_eq!(rows["groups"], summary.total.groups);
     assert_eq!(rows["few-short"], 7);
     assert!(rows["hard"].as_u64().unwrap() >= 5);
+}
+
+#[test]
+#[ignore = "needs Pythons with pandas, pyarrow, polars, duckdb and datasets: new ones in GISTMILL_TEST_PYTHON, those of two years ago in GISTMILL_TEST_OLD_PYTHON"]
+fn every_library_reads_every_file() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/card/readers.py");
+    let (_folder, directory, summary) = written(&MadeUp::new(&[60, 30, 1]));
+    for variable in ["GISTMILL_TEST_PYTHON", "GISTMILL_TEST_OLD_PYTHON"] {
+        let output = Command::new(python(variable)).arg(&script).arg(&directory).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{variable}: {said}{}", String::from_utf8_lossy(&output.stderr));
+        let read: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+        assert_eq!(read["rows"]["instances.parquet"], summary.total.published);
+        assert_eq!(read["rows"].as_object().unwrap().len(), 5 + summary.subsets.len(), "{said}");
+    }
+}
+
+#[test]
+fn columns_are_plain_text_and_lists_for_readers_that_know_parquet_alone() {
+    let (_folder, directory, _) = written(&MadeUp::new(&[12]));
+    let bytes = fs_err::read(directory.join("instances.parquet")).unwrap();
+    let names_arrow_types = bytes.windows(12).any(|part| part == b"ARROW:schema");
+    assert!(!names_arrow_types, "the types of one writer's memory are no part of the file");
 }
