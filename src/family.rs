@@ -11,18 +11,22 @@
 //! | what is an agent given? | [`Family::task`] | tree, entry command, one file to write |
 //! | how is it judged? | [`crate::score`] | fidelity, line execution, line existence, test F1 |
 
+pub mod prompt;
 pub mod sample;
 pub mod tier;
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::attempt::world::PROBE;
+use crate::error::Result;
+use crate::record::collected::shell_quote;
 use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::instance::Instance;
 use crate::record::patch::Patch;
+use crate::record::prompt::PromptSettings;
 use crate::record::task::Task;
 use crate::record::trace::Traced;
+use prompt::Template;
 use sample::Candidate;
 use tier::Difficulty;
 
@@ -75,6 +79,38 @@ impl Family {
         }
     }
 
+    /// The command that runs what an agent hands in, in the root of the tree.
+    pub fn check_command(self, instance: &Instance) -> String {
+        match self {
+            Family::Gistify => format!("python -m pytest {}", shell_quote(&self.submitted_test(instance))),
+        }
+    }
+
+    /// The test's node ID in what is handed in.
+    pub fn submitted_test(self, instance: &Instance) -> String {
+        let class = instance.test_class.as_ref().map(|class| format!("{class}::")).unwrap_or_default();
+        format!("{}::{class}{}", self.submission(), instance.test_function)
+    }
+
+    /// A case's node ID in what is handed in.
+    pub fn submitted_case(self, instance: &Instance, case_id: &str) -> String {
+        let test = case_id.strip_prefix(instance.test_file.as_str()).unwrap_or(case_id);
+        format!("{}{test}", self.submission())
+    }
+
+    /// What an agent is told about an instance.
+    ///
+    /// # Errors
+    /// Those of [`Template::render`].
+    pub fn prompt(
+        self,
+        template: &Template,
+        settings: &PromptSettings,
+        instance: &Instance,
+    ) -> Result<String> {
+        template.render(settings, instance, self.submission(), &self.check_command(instance))
+    }
+
     /// What an agent is given. `limit` is what a run of the entry command may take.
     pub fn task(self, instance: &Instance, limit: Duration) -> Task {
         Task {
@@ -84,9 +120,7 @@ impl Family {
             commit: instance.commit.clone(),
             image: instance.image.clone(),
             workdir: WORKDIR.to_owned(),
-            instruction: match self {
-                Family::Gistify => gistify_instruction(instance),
-            },
+            instruction: instance.prompt.clone(),
             mask: Patch::default(),
             submission: self.submission().to_owned(),
             gold: None,
@@ -95,28 +129,6 @@ impl Family {
             limit,
         }
     }
-}
-
-fn gistify_instruction(instance: &Instance) -> String {
-    let file = Family::Gistify.submission();
-    let class = instance.test_class.as_ref().map(|class| format!("{class}::")).unwrap_or_default();
-    let mut text = format!(
-        "The repository {} is checked out in `{WORKDIR}`. Write one file, `{WORKDIR}/{file}`, that reproduces what this \
-         command does:\n\n```\n{}\n```\n\n",
-        instance.slug, instance.entry_command
-    );
-    let _ = write!(
-        text,
-        "`python -m pytest {file}::{class}{}` must behave the same without the repository: every case ends as it does \
-         now and prints what it prints now.\n\n\
-         - Self-contained: nothing of the repository is imported or read. Put what is needed of its code into the file; \
-           installed packages and the standard library may be imported.\n\
-         - Minimal: only what the command executes.\n\
-         - Faithful: copy the repository's code, don't write it anew.\n\
-         - The test function stays as it is; only its imports change.\n",
-        instance.test_function
-    );
-    text
 }
 
 #[cfg(test)]
@@ -153,6 +165,10 @@ mod tests {
         assert!(task.instruction.contains(&instance.entry_command), "{}", task.instruction);
         assert!(task.instruction.contains("/testbed/concise.py"));
         assert_eq!((task.submission.as_str(), task.cases.len()), ("concise.py", instance.n_cases as usize));
+        assert_eq!(task.instruction, instance.prompt);
+        let case = Family::Gistify.submitted_case(instance, &instance.case_ids[0]);
+        assert_eq!(instance.case_ids[0].replace(&instance.test_file, "concise.py"), case);
+        assert!(case.starts_with(&Family::Gistify.submitted_test(instance)), "{case}");
         assert!(task.gold.is_none() && task.mask.files().next().is_none());
     }
 }

@@ -3,6 +3,7 @@
 
 mod docker;
 mod pin;
+mod prompt;
 mod recipe;
 mod repo;
 mod subset;
@@ -50,6 +51,7 @@ pub(super) fn config(
         dataset: dataset(&raw.dataset, problems),
         screen: screen(&raw.screen, problems),
         tier: tier(&raw.tier, problems),
+        prompt: prompt::check(&raw.prompt, problems),
         limits: limits(&raw.limits, problems),
         docker: docker::check(&raw.docker, problems),
         repos,

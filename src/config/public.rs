@@ -22,6 +22,7 @@ pub fn to_public_json(config: &Config) -> Value {
             "partial_groups": config.screen.partial_groups,
         },
         "tier": config.tier,
+        "prompt": config.prompt,
         "limits": config.limits,
         "docker": {
             "base": publish(&config.docker.base),

@@ -11,6 +11,7 @@ const DATASET: [&str; 5] = ["name", "version", "seed", "per_repo", "hard_per_axi
 const SCREEN: [&str; 6] =
     ["attempts", "cold_runs", "parity_groups", "case_timeout", "group_timeout", "partial_groups"];
 const TIER: [&str; 2] = ["medium", "hard"];
+const PROMPT: [&str; 3] = ["execution", "strategy", "test_in_prompt"];
 const LIMITS: [&str; 4] = ["memory", "processes", "file_size", "output"];
 const DOCKER: [&str; 4] = ["base", "memory", "cpus", "disk_budget"];
 const REPO: [&str; 19] = [
@@ -35,12 +36,13 @@ const REPO: [&str; 19] = [
     "system_packages",
 ];
 /// Keys of a subset; further ones are the measurements, each with `min` and `max`.
-const SUBSET: [&str; 6] = ["repos", "tiers", "hard", "per_repo", "size", "seed"];
+const SUBSET: [&str; 7] = ["repos", "tiers", "top", "hard", "per_repo", "size", "seed"];
 /// Sections, as written in the file, with their keys.
-const SECTIONS: [(&str, &str, &[&str]); 7] = [
+const SECTIONS: [(&str, &str, &[&str]); 8] = [
     ("dataset", "[dataset]", &DATASET),
     ("screen", "[screen]", &SCREEN),
     ("tier", "[tier]", &TIER),
+    ("prompt", "[prompt]", &PROMPT),
     ("limits", "[limits]", &LIMITS),
     ("docker", "[docker]", &DOCKER),
     ("repo", "[[repo]]", &REPO),
@@ -56,6 +58,7 @@ pub(super) struct Raw<'a> {
     pub dataset: RawDataset<'a>,
     pub screen: RawScreen<'a>,
     pub tier: RawTier,
+    pub prompt: RawPrompt<'a>,
     pub limits: RawLimits<'a>,
     pub docker: RawDocker<'a>,
     pub repos: Vec<RawRepo<'a>>,
@@ -91,6 +94,13 @@ pub(super) struct RawScreen<'a> {
 pub(super) struct RawTier {
     pub medium: Field<f64>,
     pub hard: Field<f64>,
+}
+
+/// `[prompt]`
+pub(super) struct RawPrompt<'a> {
+    pub execution: Text<'a>,
+    pub strategy: Text<'a>,
+    pub test_in_prompt: Field<bool>,
 }
 
 /// `[limits]`
@@ -139,6 +149,8 @@ pub(super) struct RawSubset<'a> {
     pub name: Located<&'a str>,
     pub repos: Texts<'a>,
     pub tiers: Texts<'a>,
+    pub top: Field<bool>,
+    /// What `top` was called before.
     pub hard: Field<bool>,
     pub per_repo: Field<i128>,
     pub size: Field<i128>,
@@ -164,6 +176,7 @@ pub(super) fn read<'a>(table: &'a DeTable<'a>, problems: &mut Problems<'_>) -> R
         dataset: dataset(section("dataset", problems).as_ref(), problems),
         screen: screen(section("screen", problems).as_ref(), problems),
         tier: tier(section("tier", problems).as_ref(), problems),
+        prompt: prompt(section("prompt", problems).as_ref(), problems),
         limits: limits(section("limits", problems).as_ref(), problems),
         docker: docker(section("docker", problems).as_ref(), problems),
         repos: root.sections("repo", problems).iter().map(|section| repo(section, problems)).collect(),
@@ -230,6 +243,14 @@ fn tier(section: Option<&Section<'_>>, problems: &mut Problems<'_>) -> RawTier {
     }
 }
 
+fn prompt<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> RawPrompt<'a> {
+    RawPrompt {
+        execution: field(section, |section| section.text("execution", problems)),
+        strategy: field(section, |section| section.text("strategy", problems)),
+        test_in_prompt: field(section, |section| section.flag("test_in_prompt", problems)),
+    }
+}
+
 fn limits<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> RawLimits<'a> {
     RawLimits {
         memory: field(section, |section| section.bytes("memory", problems)),
@@ -282,6 +303,7 @@ fn subset<'a>(name: Located<&'a str>, section: &Section<'a>, problems: &mut Prob
         name,
         repos: section.texts("repos", problems),
         tiers: section.texts("tiers", problems),
+        top: section.flag("top", problems),
         hard: section.flag("hard", problems),
         per_repo: section.integer("per_repo", problems),
         size: section.integer("size", problems),

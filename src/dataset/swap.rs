@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Fault, Result};
 
 /// Everything that a dataset directory consists of.
-pub const ENTRIES: [&str; 11] = [
+pub const ENTRIES: [&str; 12] = [
     "instances.parquet",
     "instances.jsonl",
     "groups.parquet",
@@ -25,6 +25,7 @@ pub const ENTRIES: [&str; 11] = [
     "README.md",
     "environments",
     "subsets",
+    "trees",
 ];
 
 /// Where a dataset directory really lies: what a symbolic link points to is replaced, and the link stays as it is.
