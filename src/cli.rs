@@ -6,6 +6,7 @@
 mod build;
 mod check;
 mod diff;
+mod export;
 mod image;
 mod inputs;
 mod parity;
@@ -66,6 +67,8 @@ enum Command {
     Parity(parity::ParityArguments),
     /// Judge submissions for the instances of a dataset
     Score(score::ScoreArguments),
+    /// Write a dataset as the files of a harness: Harbor, SWE-bench, mini-swe-agent, SWE-agent, Inspect, verifiers
+    Export(export::ExportArguments),
     /// Compare two versions of a dataset
     Diff(diff::DiffArguments),
     /// Move the pins of a configuration to what is newest now
@@ -121,6 +124,7 @@ pub fn main() -> ExitCode {
         Command::Replay(replay) => replay::run(&arguments, replay),
         Command::Parity(asked) => parity::run(&arguments, asked),
         Command::Score(asked) => score::run(&arguments, asked),
+        Command::Export(asked) => export::run(&arguments, asked),
         Command::Diff(versions) => diff::run(&arguments, versions),
         Command::Refresh(asked) => refresh::run(&arguments, asked),
         Command::Image(asked) => image::run(&arguments, asked),

@@ -48,6 +48,17 @@ pub fn table<R>(folder: &Path, name: &str, columns: &[schema::ColumnOf<R>], rows
     Ok(file.inner.sync_all()?)
 }
 
+/// The same in memory.
+///
+/// # Errors
+/// When polars refuses the table, which is a bug.
+pub fn table_bytes<R>(columns: &[schema::ColumnOf<R>], rows: &[R]) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    parquet(&schema::frame(columns, rows)?, &mut bytes)
+        .map_err(|error| Error::internal("cannot encode a table").with_source(error))?;
+    Ok(bytes)
+}
+
 fn parquet(frame: &DataFrame, file: impl std::io::Write) -> PolarsResult<()> {
     let options =
         ParquetWriteOptions { compression: ParquetCompression::Zstd(None), ..ParquetWriteOptions::default() };
