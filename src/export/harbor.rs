@@ -1,6 +1,7 @@
 //! Harbor task folders. Inspect (`inspect-harbor`) and verifiers (its Harbor taskset) run the same folders.
 //!
-//! The verifier is a container of its own that gets nothing of the agent's but the file that is handed in.
+//! The verifier is a container of its own that gets nothing of the agent's but the file that is handed in. It has no
+//! Dockerfile: it is a fresh one of the environment, because verifiers builds none.
 
 use serde_json::json;
 use toml::{Table, Value};
@@ -35,10 +36,6 @@ fn of_task(collection: &Collection, task: &Task) -> Result<Files> {
         ("task.toml".to_owned(), text(configuration(collection, task)?)),
         ("instruction.md".to_owned(), text(task.instruction.clone())),
         ("environment/Dockerfile".to_owned(), text(format!("FROM {image}\nWORKDIR {}\n", task.workdir))),
-        (
-            "tests/Dockerfile".to_owned(),
-            text(format!("FROM {image}\nCOPY . /tests/\nWORKDIR {}\n", task.workdir)),
-        ),
         ("tests/test.sh".to_owned(), script(judging(task))),
         ("tests/judge.py".to_owned(), text(JUDGE.to_owned())),
         ("tests/task.json".to_owned(), text(judged(task)?)),

@@ -171,32 +171,86 @@ fn a_dataset_without_code_says_that_its_images_cannot_be_built() {
     assert!(!folder.path().join("out/images/made__up0/tree.tar.gz").exists());
 }
 
-#[test]
-fn the_judge_is_python_that_takes_code_away_and_counts_what_is_missing_as_wrong() {
-    let folder = tempfile::tempdir().unwrap();
-    let (tree, out) = (folder.path().join("tree"), folder.path().join("out"));
-    fs_err::create_dir_all(tree.join("src")).unwrap();
-    fs_err::write(tree.join("src/a.py"), "x = 1\n").unwrap();
-    fs_err::write(tree.join("data.txt"), "kept").unwrap();
-    let task = serde_json::json!({
-        "instance_id": "a__b.test-0", "workdir": tree, "scratch": folder.path(), "submission": "concise.py",
-        "test": "concise.py::test", "outcomes": {"concise.py::test": "passed"}, "hidden": ["py"], "options": [],
-        "variables": {}, "seconds": 60,
-    });
-    fs_err::write(folder.path().join("task.json"), task.to_string()).unwrap();
-    fs_err::write(folder.path().join("judge.py"), include_str!("judge.py")).unwrap();
-    let judge = |file: &str| -> Value {
-        let done = Command::new("python3")
-            .args(["judge.py", "task.json", file, "out"])
-            .current_dir(folder.path())
+/// A judge beside a task, a tree and submissions.
+struct Court {
+    folder: tempfile::TempDir,
+}
+
+impl Court {
+    /// A tree with a package, a test that passes, one that is skipped and one that is expected to fail.
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = folder.path().join("tree");
+        fs_err::create_dir_all(tree.join("src")).unwrap();
+        fs_err::write(tree.join("package.py"), "def one():\n    return 1\n").unwrap();
+        fs_err::write(tree.join("conftest.py"), "raise RuntimeError('is gone')\n").unwrap();
+        fs_err::write(tree.join("data.txt"), "kept").unwrap();
+        let outcomes = serde_json::json!({
+            "concise.py::test[1]": "passed", "concise.py::test[2]": "skipped", "concise.py::test[3]": "xfailed",
+        });
+        let task = serde_json::json!({
+            "instance_id": "a__b.test-0", "workdir": tree, "scratch": folder.path(), "submission": "concise.py",
+            "test": "concise.py::test", "outcomes": outcomes, "hidden": ["py"], "options": ["-q"],
+            "variables": {"MODE": "x"}, "seconds": 60,
+        });
+        fs_err::write(folder.path().join("task.json"), task.to_string()).unwrap();
+        fs_err::write(folder.path().join("judge.py"), include_str!("judge.py")).unwrap();
+        Court { folder }
+    }
+
+    /// The reward of a text, and what the judge reports.
+    fn judge(text: Option<&str>) -> (Value, Value) {
+        let court = Court::new();
+        let path = |name: &str| court.folder.path().join(name);
+        if let Some(text) = text {
+            fs_err::write(path("handed_in.py"), text).unwrap();
+        }
+        let python = std::env::var_os("GISTMILL_TEST_PYTHON").expect("GISTMILL_TEST_PYTHON names a Python");
+        let done = Command::new(python)
+            .args(["judge.py", "task.json", "handed_in.py", "out"])
+            .current_dir(court.folder.path())
             .output()
             .unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        serde_json::from_slice(&fs_err::read(out.join("reward.json")).unwrap()).unwrap()
-    };
-    assert_eq!(judge("nowhere.py")["reward"], 0);
-    assert!(tree.join("src/a.py").exists(), "without a submission there is nothing to run");
-    fs_err::write(folder.path().join("bad.py"), "def test(:\n").unwrap();
-    assert_eq!(judge("bad.py")["reward"], 0);
-    assert!(!tree.join("src/a.py").exists() && tree.join("data.txt").exists());
+        let json =
+            |name: &str| -> Value { serde_json::from_slice(&fs_err::read(path(name)).unwrap()).unwrap() };
+        assert_eq!(path("tree/package.py").exists(), text.is_none(), "code goes before a submission runs");
+        assert!(path("tree/data.txt").exists());
+        (json("out/reward.json")["reward"].clone(), json("out/report.json"))
+    }
+}
+
+const RIGHT: &str = "\
+import os, pytest
+
+@pytest.mark.parametrize('number', [1, 2, 3])
+def test(number, request):
+    assert open('data.txt').read() == 'kept' and os.environ['MODE'] == 'x'
+    if number == 2:
+        pytest.skip('not today')
+    if number == 3:
+        pytest.xfail('known')
+";
+
+#[test]
+#[ignore = "needs in GISTMILL_TEST_PYTHON a Python with pytest"]
+fn the_judge_takes_code_away_and_wants_every_case_to_end_as_it_must() {
+    let (reward, report) = Court::judge(Some(RIGHT));
+    assert_eq!(reward, 1, "{report:#}");
+    let wrong = [
+        RIGHT.replace("pytest.skip('not today')", "pass"),
+        RIGHT.replace("pytest.xfail('known')", "assert False"),
+        RIGHT.replace("[1, 2, 3]", "[1, 2]"),
+        RIGHT.replace("[1, 2, 3]", "[1, 2, 3, 4]"),
+        format!("from package import one\n{RIGHT}"),
+        format!("{RIGHT}\n    yield\n    assert number != 1\n"),
+        "def test(:\n".to_owned(),
+        String::new(),
+    ];
+    for text in &wrong {
+        let (reward, report) = Court::judge(Some(text));
+        assert_eq!(reward, 0, "{text}\n{report:#}");
+    }
+    let (reward, report) = Court::judge(None);
+    assert_eq!((reward, &report["output"]), (Value::from(0), &Value::from("there is no handed_in.py")));
 }
