@@ -7,6 +7,7 @@ mod build;
 mod check;
 mod diff;
 mod explain;
+mod export;
 mod image;
 mod init;
 mod inputs;
@@ -77,6 +78,8 @@ enum Command {
     Verify(verify::VerifyArguments),
     /// Make a solution for each instance of a dataset, as far as a program can
     Witness(witness::WitnessArguments),
+    /// Write a dataset as the files of a harness: Harbor, SWE-bench, mini-swe-agent, SWE-agent, Inspect, verifiers
+    Export(export::ExportArguments),
     /// Compare two versions of a dataset
     Diff(diff::DiffArguments),
     /// Move the pins of a configuration to what is newest now
@@ -135,6 +138,7 @@ pub fn main() -> ExitCode {
         Command::Score(asked) => score::run(&arguments, asked),
         Command::Verify(asked) => verify::run(&arguments, asked),
         Command::Witness(asked) => witness::run(&arguments, asked),
+        Command::Export(asked) => export::run(&arguments, asked),
         Command::Diff(versions) => diff::run(&arguments, versions),
         Command::Refresh(asked) => refresh::run(&arguments, asked),
         Command::Image(asked) => image::run(&arguments, asked),

@@ -21,7 +21,8 @@ use crate::record::id::{CommitSha, RepoSlug};
 pub use crate::record::limits::{BackendKind, Limits, TierBounds};
 use crate::record::moment::Cutoff;
 use crate::record::outcome::Compare;
-use crate::subset::Subset;
+use crate::record::prompt::PromptSettings;
+use crate::subset::{FORMER_TOP, Subset, TOP};
 pub use check::is_host_and_port;
 pub(crate) use check::is_segment;
 pub(crate) use check::owned_variable;
@@ -40,10 +41,11 @@ pub struct Config {
     pub screen: Screen,
     pub witness: Witness,
     pub tier: TierBounds,
+    pub prompt: PromptSettings,
     pub limits: Limits,
     pub docker: Docker,
     pub repos: Vec<Repo>,
-    /// Named subsets, by name; `hard` is built in and not among them.
+    /// Named subsets, by name; `top` is built in and not among them.
     pub subsets: Vec<Subset>,
 }
 
@@ -189,18 +191,20 @@ pub fn load(path: &Path, resolve: &Resolve<'_>) -> Result<Config> {
     parse(&text, &base, resolve).map_err(|problems| Error::usage(document::render(&place, &problems)))
 }
 
-/// The subsets of these names, `hard` first; all of them when none is named.
+/// The subsets of these names, `top` first; all of them when none is named.
 ///
 /// # Errors
 /// A usage error when there is no such subset, with the nearest name.
 pub fn named_subsets(configured: &[Subset], names: &[String]) -> Result<Vec<Subset>> {
-    let all: Vec<Subset> = std::iter::once(Subset::hard()).chain(configured.iter().cloned()).collect();
+    let all: Vec<Subset> = std::iter::once(Subset::top()).chain(configured.iter().cloned()).collect();
     let known: Vec<&str> = all.iter().map(|subset| subset.name.as_str()).collect();
-    if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
+    let names: Vec<&str> =
+        names.iter().map(|name| if name == FORMER_TOP { TOP } else { name.as_str() }).collect();
+    if let Some(name) = names.iter().find(|name| !known.contains(name)) {
         return Err(Error::usage(format!("there is no subset {}", crate::redact::quote(name)))
             .with_hint(document::suggest::hint(name, &known)));
     }
-    Ok(all.into_iter().filter(|subset| names.is_empty() || names.contains(&subset.name)).collect())
+    Ok(all.into_iter().filter(|subset| names.is_empty() || names.contains(&subset.name.as_str())).collect())
 }
 
 /// The shortest configuration that does something.

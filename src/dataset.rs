@@ -8,6 +8,7 @@
 //!   attempts.parquet                      by number within a group
 //!   traces.parquet                        by first call within an instance
 //!   environments/<owner>__<name>/         what the environment was built from
+//!   trees/<owner>__<name>.tar.zst         the files of the pinned tree
 //!   subsets/<name>.parquet .jsonl          named subsets, rows of `instances`
 //!   witnesses/<instance>.py                machine-made solutions, where they were asked for
 //!   README.md report.html manifest.json
@@ -21,6 +22,7 @@ pub mod assemble;
 pub mod card;
 pub mod counts;
 mod describe;
+pub mod dictionary;
 pub mod manifest;
 mod opened;
 pub mod private;
@@ -30,6 +32,7 @@ pub mod schema;
 pub mod subsets;
 pub mod swap;
 pub mod table;
+pub mod trees;
 pub mod witnesses;
 pub mod write;
 
@@ -55,7 +58,9 @@ use assemble::Assembled;
 use counts::Counts;
 
 /// Version of the directory's layout and columns; raised when a reader of the old one would misread the new one.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
+/// The oldest format that is read: what it does not have is empty.
+pub const OLDEST_FORMAT: u32 = 1;
 
 /// All that goes into a dataset.
 #[derive(Debug, Clone)]
@@ -73,6 +78,8 @@ pub struct DatasetInput<'a> {
     pub subsets: &'a [Subset],
     /// The rules in force by id, none of them used yet.
     pub rules: BTreeMap<String, RuleUse>,
+    /// Whether the dataset holds code of the repositories: their trees, and the sources of the tests.
+    pub passes_code_on: bool,
 }
 
 /// What was written, for the closing table.
@@ -108,6 +115,9 @@ pub fn stage(directory: &Path, dataset: &DatasetInput<'_>) -> Result<Staged> {
     let folder = staging.path().to_owned();
     write::tables(&folder, &assembled)?;
     write::environments(&folder, &assembled)?;
+    if dataset.passes_code_on {
+        trees::write(&folder, &assembled)?;
+    }
     subsets::write(&folder.join(subsets::FOLDER), dataset.subsets, &assembled.instances)?;
     let manifest = describe::manifest(dataset, &assembled)?;
     write::text(&folder.join("README.md"), &card::render(&manifest, &assembled)?)?;

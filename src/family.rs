@@ -11,18 +11,23 @@
 //! | what is an agent given? | [`Family::task`] | tree, entry command, one file to write |
 //! | how is it judged? | [`crate::score`] | fidelity, line execution, line existence, test F1 |
 
+pub mod prompt;
 pub mod sample;
 pub mod tier;
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::attempt::world::PROBE;
+use crate::error::{Error, Result};
+use crate::record::collected::shell_quote;
 use crate::record::id::{InstanceId, RepoSlug};
-use crate::record::instance::Instance;
+use crate::record::instance::{Expected, Instance};
 use crate::record::patch::Patch;
-use crate::record::task::Task;
+use crate::record::prompt::PromptSettings;
+use crate::record::task::{CODE_ENDINGS, JudgedCase, Task};
 use crate::record::trace::Traced;
+use prompt::Template;
 use sample::Candidate;
 use tier::Difficulty;
 
@@ -75,48 +80,105 @@ impl Family {
         }
     }
 
-    /// What an agent is given. `limit` is what a run of the entry command may take.
-    pub fn task(self, instance: &Instance, limit: Duration) -> Task {
-        Task {
+    /// The command that runs what an agent hands in, in the root of the tree.
+    pub fn check_command(self, instance: &Instance) -> String {
+        match self {
+            Family::Gistify => format!("python -m pytest {}", shell_quote(&self.submitted_test(instance))),
+        }
+    }
+
+    /// The test's node ID in what is handed in.
+    pub fn submitted_test(self, instance: &Instance) -> String {
+        let class = instance.test_class.as_ref().map(|class| format!("{class}::")).unwrap_or_default();
+        format!("{}::{class}{}", self.submission(), instance.test_function)
+    }
+
+    /// A case's node ID in what is handed in.
+    pub fn submitted_case(self, instance: &Instance, case_id: &str) -> String {
+        let test = case_id.strip_prefix(instance.test_file.as_str()).unwrap_or(case_id);
+        format!("{}{test}", self.submission())
+    }
+
+    /// What an agent is told about an instance.
+    ///
+    /// # Errors
+    /// Those of [`Template::render`].
+    pub fn prompt(
+        self,
+        template: &Template,
+        settings: &PromptSettings,
+        instance: &Instance,
+    ) -> Result<String> {
+        template.render(settings, instance, self.submission(), &self.check_command(instance))
+    }
+
+    /// What an agent is given.
+    ///
+    /// # Errors
+    /// A usage error: the instance does not say what its cases must show.
+    pub fn task(self, instance: &Instance, running: Running) -> Result<Task> {
+        let mut gold = None;
+        if let Some(solution) = running.gold {
+            let mut patch = Patch::default();
+            patch
+                .put(self.submission(), solution)
+                .map_err(|_| Error::internal("the submission is no file of a tree"))?;
+            gold = Some(patch);
+        }
+        Ok(Task {
             id: instance.instance_id.clone(),
             family: self.as_str(),
             slug: instance.slug.clone(),
             commit: instance.commit.clone(),
+            version: instance.version.clone(),
+            created_at: instance.created_at.clone(),
+            title: format!("{} {}", instance.slug, instance.group_id),
+            tier: instance.tier.as_str(),
+            license: instance.license.clone(),
             image: instance.image.clone(),
             workdir: WORKDIR.to_owned(),
-            instruction: match self {
-                Family::Gistify => gistify_instruction(instance),
-            },
+            instruction: instance.prompt.clone(),
             mask: Patch::default(),
             submission: self.submission().to_owned(),
-            gold: None,
+            gold,
             command: instance.entry_command.clone(),
-            cases: instance.case_ids.clone(),
-            limit,
+            test: self.submitted_test(instance),
+            cases: self.judged(instance)?,
+            hidden: &CODE_ENDINGS,
+            options: running.options,
+            variables: running.variables,
+            limit: running.limit,
+        })
+    }
+
+    /// The cases whose outcome is known.
+    fn judged(self, instance: &Instance) -> Result<Vec<JudgedCase>> {
+        let unknown = |words: &str| {
+            Error::usage(format!("{}: {words}", instance.instance_id))
+                .with_hint("build the dataset again: what is in the cache is not run again")
+        };
+        let mut cases = Vec::new();
+        for text in &instance.expected {
+            let expected: Expected = serde_json::from_str(text)
+                .map_err(|error| unknown("`expected` is not what gistmill wrote").with_source(error))?;
+            let name = self.submitted_case(instance, &expected.case_id);
+            cases.extend(expected.outcome.map(|outcome| JudgedCase { name, outcome }));
         }
+        if cases.is_empty() {
+            return Err(unknown("the dataset does not say what its cases must show"));
+        }
+        Ok(cases)
     }
 }
 
-fn gistify_instruction(instance: &Instance) -> String {
-    let file = Family::Gistify.submission();
-    let class = instance.test_class.as_ref().map(|class| format!("{class}::")).unwrap_or_default();
-    let mut text = format!(
-        "The repository {} is checked out in `{WORKDIR}`. Write one file, `{WORKDIR}/{file}`, that reproduces what this \
-         command does:\n\n```\n{}\n```\n\n",
-        instance.slug, instance.entry_command
-    );
-    let _ = write!(
-        text,
-        "`python -m pytest {file}::{class}{}` must behave the same without the repository: every case ends as it does \
-         now and prints what it prints now.\n\n\
-         - Self-contained: nothing of the repository is imported or read. Put what is needed of its code into the file; \
-           installed packages and the standard library may be imported.\n\
-         - Minimal: only what the command executes.\n\
-         - Faithful: copy the repository's code, don't write it anew.\n\
-         - The test function stays as it is; only its imports change.\n",
-        instance.test_function
-    );
-    text
+/// What is known about running an instance, beside the instance.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Running {
+    pub options: Vec<String>,
+    pub variables: BTreeMap<String, String>,
+    pub limit: Duration,
+    /// A solution that is known to be judged right.
+    pub gold: Option<Vec<u8>>,
 }
 
 #[cfg(test)]
@@ -149,10 +211,21 @@ mod tests {
         let input = made_up.input();
         let assembled = crate::dataset::assemble::Assembled::new(&input).unwrap();
         let instance = &assembled.instances[0];
-        let task = Family::Gistify.task(instance, Duration::from_mins(1));
+        let gold = Some(b"x = 1\n".to_vec());
+        let task = Family::Gistify.task(instance, Running { gold, ..Running::default() }).unwrap();
         assert!(task.instruction.contains(&instance.entry_command), "{}", task.instruction);
         assert!(task.instruction.contains("/testbed/concise.py"));
         assert_eq!((task.submission.as_str(), task.cases.len()), ("concise.py", instance.n_cases as usize));
-        assert!(task.gold.is_none() && task.mask.files().next().is_none());
+        assert_eq!(task.instruction, instance.prompt);
+        let case = Family::Gistify.submitted_case(instance, &instance.case_ids[0]);
+        assert_eq!(instance.case_ids[0].replace(&instance.test_file, "concise.py"), case);
+        assert!(case.starts_with(&Family::Gistify.submitted_test(instance)), "{case}");
+        let gold = task.gold.as_ref().unwrap();
+        assert_eq!(gold.files().collect::<Vec<_>>(), [("concise.py", Some(&b"x = 1\n"[..]))]);
+        let older = Instance { expected: Vec::new(), ..instance.clone() };
+        assert!(
+            Family::Gistify.task(&older, Running::default()).is_err(),
+            "format 1 does not say how cases end"
+        );
     }
 }

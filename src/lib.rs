@@ -16,6 +16,7 @@ mod diff;
 mod document;
 pub mod environment;
 pub mod error;
+mod export;
 pub mod family;
 mod index;
 mod interrupt;

@@ -68,6 +68,8 @@ pub struct Request {
     pub jobs: usize,
     /// Named subsets to write.
     pub subsets: Vec<Subset>,
+    /// Whether the dataset holds code of the repositories.
+    pub passes_code_on: bool,
 }
 
 /// Everything a build works with.
@@ -172,6 +174,7 @@ impl Pipeline<'_> {
             tool_version: env!("CARGO_PKG_VERSION"),
             subsets: &self.request.subsets,
             rules: self.rules.unused(),
+            passes_code_on: self.request.passes_code_on,
         };
         publish(directory, &input)
     }

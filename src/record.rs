@@ -16,6 +16,7 @@ pub mod limits;
 pub mod moment;
 pub mod outcome;
 pub mod patch;
+pub mod prompt;
 pub mod rule;
 pub mod source;
 pub mod task;

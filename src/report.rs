@@ -171,7 +171,7 @@ mod tests {
         let (_folder, directory) = written();
         let path = directory.join("manifest.json");
         let text = fs_err::read_to_string(&path).unwrap();
-        fs_err::write(&path, text.replace("\"format_version\": 1", "\"format_version\": 99")).unwrap();
+        fs_err::write(&path, text.replace("\"format_version\": 2", "\"format_version\": 99")).unwrap();
         assert!(render(&directory).unwrap_err().to_string().contains("has format 99"));
     }
 

@@ -1,7 +1,7 @@
 //! Rules of `filters/`: what a maintainer says about tests, in words and patterns.
 //!
 //! A rule flags, drops or keeps. Rules never stand in for running: a pattern in a source text is a suspicion, so the
-//! shipped rules only flag, and a `keep` overrides a verdict for the causes that it names and no others.
+//! shipped rules of that kind only flag, and a `keep` overrides a verdict for the causes that it names and no others.
 //!
 //! ```toml
 //! [[rule]]
@@ -289,10 +289,16 @@ mod tests {
     const DROP: &str = "[[rule]]\nid = 'out'\nreason = 'r'\naction = 'drop'\nmatch = {name = 'test_b'}\n";
 
     #[test]
-    fn shipped_rules_flag_and_never_drop() {
+    fn shipped_rules_flag_and_drop_only_what_is_too_small_for_a_task() {
         let shipped = RuleSet::shipped();
-        assert!(!shipped.rules().is_empty());
-        assert!(shipped.rules().iter().all(|rule| rule.action == Action::Flag));
+        assert!(shipped.rules().len() > 5);
+        let drops = shipped.rules().iter().filter(|rule| rule.action != Action::Flag);
+        assert_eq!(drops.map(|rule| rule.id.as_str()).collect::<Vec<_>>(), ["trivial-trace"]);
+        let decided = |length: Option<u64>| {
+            let subject = Subject { trace_length: length, ..subject() };
+            matches!(shipped.apply(&subject).decide(None), Decision::Drop { .. })
+        };
+        assert_eq!([Some(1), Some(2), Some(3), None].map(decided), [true, true, false, false]);
     }
 
     #[test]

@@ -13,7 +13,9 @@ use crate::record::id::RepoSlug;
 use crate::record::instance::{Instance, Tier};
 
 /// The subset that every dataset has: the hardest instances on either axis.
-pub(crate) const HARD: &str = "hard";
+pub(crate) const TOP: &str = "top";
+/// What it was called in datasets of format 1; still understood.
+pub(crate) const FORMER_TOP: &str = "hard";
 
 /// A measurement of an instance that a subset can be cut by; its name is that of the column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -93,9 +95,9 @@ pub struct Subset {
     /// Only these tiers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tiers: Option<Vec<Tier>>,
-    /// Only what is, or is not, in the hard subset.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hard: Option<bool>,
+    /// Only what is, or is not, in the top subset.
+    #[serde(skip_serializing_if = "Option::is_none", alias = "hard")]
+    pub top: Option<bool>,
     /// An instance whose value is not known is outside of every range.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub ranges: BTreeMap<Measure, Range>,
@@ -108,8 +110,8 @@ pub struct Subset {
 
 impl Subset {
     /// The subset that every dataset has.
-    pub fn hard() -> Self {
-        Subset { name: HARD.to_owned(), hard: Some(true), ..Subset::default() }
+    pub fn top() -> Self {
+        Subset { name: TOP.to_owned(), top: Some(true), ..Subset::default() }
     }
 
     /// Indices of the members, in the order of the input.
@@ -119,7 +121,7 @@ impl Subset {
         if self.per_repo > 0 || self.size > 0 {
             members.sort_by_cached_key(|at| {
                 let id = &instances[*at].instance_id;
-                (id.sample_order(self.seed), id.clone())
+                (id.sample_order(&instances[*at].slug, self.seed), id.clone())
             });
             self.cut(&mut members, instances);
             members.sort_unstable();
@@ -130,7 +132,7 @@ impl Subset {
     fn passes(&self, instance: &Instance) -> bool {
         self.repos.as_ref().is_none_or(|repos| repos.contains(&instance.slug))
             && self.tiers.as_ref().is_none_or(|tiers| tiers.contains(&instance.tier))
-            && self.hard.is_none_or(|hard| hard != instance.hard_axes.is_empty())
+            && self.top.is_none_or(|top| top != instance.hard_axes.is_empty())
             && self
                 .ranges
                 .iter()
@@ -184,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn hard_is_what_has_an_axis() {
+    fn top_is_what_has_an_axis() {
         let instances = instances(&[60, 20]);
-        let hard = ids(&Subset::hard(), &instances);
+        let top = ids(&Subset::top(), &instances);
         let axes = instances.iter().filter(|one| !one.hard_axes.is_empty()).count();
-        assert_eq!(hard.len(), axes);
+        assert_eq!(top.len(), axes);
         assert!((5..=10).contains(&axes), "five by each axis, {axes} together");
-        let rest = Subset { hard: Some(false), ..Subset::default() };
-        assert!(ids(&rest, &instances).is_disjoint(&hard));
+        let rest = Subset { top: Some(false), ..Subset::default() };
+        assert!(ids(&rest, &instances).is_disjoint(&top));
         assert_eq!(rest.members(&instances).len() + axes, instances.len());
     }
 

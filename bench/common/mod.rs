@@ -58,6 +58,7 @@ impl Subject {
                 until: Stage::Dataset,
                 jobs,
                 subsets: Vec::new(),
+                passes_code_on: true,
             },
             cache,
         })

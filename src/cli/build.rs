@@ -36,6 +36,10 @@ pub(super) struct BuildArguments {
     /// default
     #[arg(long, value_name = "NAME")]
     subset: Vec<String>,
+    /// Leave the repositories' code out of the dataset: no trees, and no sources of tests, for those who may not pass it
+    /// on
+    #[arg(long)]
+    no_trees: bool,
 }
 
 /// This program, which is also the sandbox's inside.
@@ -150,6 +154,7 @@ impl Job {
                 until: Stage::Dataset,
                 jobs: cores(),
                 subsets: Vec::new(),
+                passes_code_on: true,
             },
             config_name: None,
             config,
@@ -189,6 +194,7 @@ pub(super) fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
     let mut job = Job::new(arguments, &build.config)?;
     job.request.until = build.until;
     job.request.jobs = build.jobs.map_or_else(cores, usize::from);
+    job.request.passes_code_on = !build.no_trees;
     job.request.subsets = config::named_subsets(&job.config.subsets, &build.subset)?;
     let built = job.pipeline().run()?;
     tracing::info!("built: {} repositories, {} failed", built.finished.len(), built.failed.len());

@@ -128,10 +128,11 @@ impl Restored {
     /// Keeps so many of the instances, drawn by the seed of the dataset.
     pub(crate) fn sample(&mut self, size: usize) {
         let seed = self.job.config.dataset.seed;
-        let mut order: Vec<_> = self.instances.iter().map(|one| one.instance_id.clone()).collect();
-        order.sort_by_cached_key(|id| id.sample_order(seed));
+        let mut order: Vec<_> =
+            self.instances.iter().map(|one| (one.slug.clone(), one.instance_id.clone())).collect();
+        order.sort_by_cached_key(|(slug, id)| id.sample_order(slug, seed));
         order.truncate(size);
-        self.instances.retain(|one| order.contains(&one.instance_id));
+        self.instances.retain(|one| order.iter().any(|(_, id)| *id == one.instance_id));
         let slugs: BTreeSet<&RepoSlug> = self.instances.iter().map(|one| &one.slug).collect();
         self.job.config.repos.retain(|repo| slugs.contains(&repo.slug));
     }

@@ -3,6 +3,7 @@
 
 mod docker;
 mod pin;
+mod prompt;
 mod recipe;
 mod repo;
 mod subset;
@@ -53,6 +54,7 @@ pub(super) fn config(
         screen: screen(&raw.screen, problems),
         witness: witness(&raw.witness, problems),
         tier: tier(&raw.tier, problems),
+        prompt: prompt::check(&raw.prompt, problems),
         limits: limits(&raw.limits, problems),
         docker: docker::check(&raw.docker, problems),
         repos,

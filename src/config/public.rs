@@ -24,6 +24,7 @@ pub fn to_public_json(config: &Config) -> Value {
         },
         "witness": config.witness,
         "tier": config.tier,
+        "prompt": config.prompt,
         "limits": config.limits,
         "docker": {
             "base": publish(&config.docker.base),

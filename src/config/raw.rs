@@ -12,6 +12,7 @@ const SCREEN: [&str; 7] =
     ["attempts", "cold_runs", "parity_groups", "case_timeout", "group_timeout", "partial_groups", "compare"];
 const WITNESS: [&str; 2] = ["make", "required"];
 const TIER: [&str; 2] = ["medium", "hard"];
+const PROMPT: [&str; 3] = ["execution", "strategy", "test_in_prompt"];
 const LIMITS: [&str; 4] = ["memory", "processes", "file_size", "output"];
 const DOCKER: [&str; 4] = ["base", "memory", "cpus", "disk_budget"];
 const REPO: [&str; 20] = [
@@ -37,13 +38,14 @@ const REPO: [&str; 20] = [
     "system_packages",
 ];
 /// Keys of a subset; further ones are the measurements, each with `min` and `max`.
-const SUBSET: [&str; 6] = ["repos", "tiers", "hard", "per_repo", "size", "seed"];
+const SUBSET: [&str; 7] = ["repos", "tiers", "top", "hard", "per_repo", "size", "seed"];
 /// Sections, as written in the file, with their keys.
-const SECTIONS: [(&str, &str, &[&str]); 8] = [
+const SECTIONS: [(&str, &str, &[&str]); 9] = [
     ("dataset", "[dataset]", &DATASET),
     ("screen", "[screen]", &SCREEN),
     ("witness", "[witness]", &WITNESS),
     ("tier", "[tier]", &TIER),
+    ("prompt", "[prompt]", &PROMPT),
     ("limits", "[limits]", &LIMITS),
     ("docker", "[docker]", &DOCKER),
     ("repo", "[[repo]]", &REPO),
@@ -60,6 +62,7 @@ pub(super) struct Raw<'a> {
     pub screen: RawScreen<'a>,
     pub witness: RawWitness,
     pub tier: RawTier,
+    pub prompt: RawPrompt<'a>,
     pub limits: RawLimits<'a>,
     pub docker: RawDocker<'a>,
     pub repos: Vec<RawRepo<'a>>,
@@ -103,6 +106,13 @@ pub(super) struct RawWitness {
 pub(super) struct RawTier {
     pub medium: Field<f64>,
     pub hard: Field<f64>,
+}
+
+/// `[prompt]`
+pub(super) struct RawPrompt<'a> {
+    pub execution: Text<'a>,
+    pub strategy: Text<'a>,
+    pub test_in_prompt: Field<bool>,
 }
 
 /// `[limits]`
@@ -152,6 +162,8 @@ pub(super) struct RawSubset<'a> {
     pub name: Located<&'a str>,
     pub repos: Texts<'a>,
     pub tiers: Texts<'a>,
+    pub top: Field<bool>,
+    /// What `top` was called before.
     pub hard: Field<bool>,
     pub per_repo: Field<i128>,
     pub size: Field<i128>,
@@ -178,6 +190,7 @@ pub(super) fn read<'a>(table: &'a DeTable<'a>, problems: &mut Problems<'_>) -> R
         screen: screen(section("screen", problems).as_ref(), problems),
         witness: witness(section("witness", problems).as_ref(), problems),
         tier: tier(section("tier", problems).as_ref(), problems),
+        prompt: prompt(section("prompt", problems).as_ref(), problems),
         limits: limits(section("limits", problems).as_ref(), problems),
         docker: docker(section("docker", problems).as_ref(), problems),
         repos: root.sections("repo", problems).iter().map(|section| repo(section, problems)).collect(),
@@ -253,6 +266,14 @@ fn tier(section: Option<&Section<'_>>, problems: &mut Problems<'_>) -> RawTier {
     }
 }
 
+fn prompt<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> RawPrompt<'a> {
+    RawPrompt {
+        execution: field(section, |section| section.text("execution", problems)),
+        strategy: field(section, |section| section.text("strategy", problems)),
+        test_in_prompt: field(section, |section| section.flag("test_in_prompt", problems)),
+    }
+}
+
 fn limits<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> RawLimits<'a> {
     RawLimits {
         memory: field(section, |section| section.bytes("memory", problems)),
@@ -306,6 +327,7 @@ fn subset<'a>(name: Located<&'a str>, section: &Section<'a>, problems: &mut Prob
         name,
         repos: section.texts("repos", problems),
         tiers: section.texts("tiers", problems),
+        top: section.flag("top", problems),
         hard: section.flag("hard", problems),
         per_repo: section.integer("per_repo", problems),
         size: section.integer("size", problems),

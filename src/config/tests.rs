@@ -257,7 +257,7 @@ fn subsets_have_conditions_ranges_and_names() {
         name: "small".into(),
         repos: Some(vec![RepoSlug::new("a/b").unwrap()]),
         tiers: Some(vec![Tier::Easy, Tier::Hard]),
-        hard: Some(false),
+        top: Some(false),
         ranges: [
             (Measure::TraceLength, Range { min: Some(10.0), max: Some(99.5) }),
             (Measure::UniqueFiles, Range { min: Some(2.0), max: None }),
@@ -273,7 +273,7 @@ fn subsets_have_conditions_ranges_and_names() {
         named_subsets(&config.subsets, &wanted)
             .map(|found| found.into_iter().map(|subset| subset.name).collect::<Vec<_>>())
     };
-    assert_eq!(names(&[]).unwrap(), ["hard", "all", "small"]);
-    assert_eq!(names(&["small", "hard"]).unwrap(), ["hard", "small"]);
+    assert_eq!(names(&[]).unwrap(), ["top", "all", "small"]);
+    assert_eq!(names(&["small", "hard"]).unwrap(), ["top", "small"]);
     assert!(names(&["smal"]).unwrap_err().hint().unwrap().contains("`small`"));
 }

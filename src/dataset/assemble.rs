@@ -4,19 +4,29 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::DatasetInput;
 use crate::error::{Error, Result};
-use crate::family::tier::{Difficulty, flake_bound, hard_subset, tiers};
+use crate::family::Family;
+use crate::family::prompt::Template;
+use crate::family::tier::{Difficulty, flake_bound, tiers, top_size, top_subset};
+use crate::record::collected::Case;
 use crate::record::evidence::{GroupEvidence, RepositoryEvidence};
-use crate::record::id::InstanceId;
-use crate::record::instance::{Contribution, Instance, Tier};
-use crate::record::outcome::Attempt;
+use crate::record::id::{CommitSha, InstanceId};
+use crate::record::instance::{Contribution, Expected, Instance, TestSource, Tier};
+use crate::record::outcome::{Attempt, Outcome};
+use crate::record::source::{Origin, Pinned};
 use crate::record::trace::Traced;
 use crate::record::witness::{Witness, WitnessColumns};
 use crate::record::world::World;
+
+/// What instances are made for.
+const FAMILY: Family = Family::Gistify;
+/// Digits of a pin that stand for a version.
+const VERSION_DIGITS: usize = 12;
 
 /// One repository with its groups, those that could not be collected included, by group id.
 #[derive(Debug)]
 pub struct Repository<'a> {
     pub record: &'a RepositoryEvidence,
+    tests: &'a BTreeMap<InstanceId, TestSource>,
     published: &'a BTreeSet<InstanceId>,
     pub witnesses: &'a BTreeMap<InstanceId, Witness>,
     pub groups: Vec<&'a GroupEvidence>,
@@ -34,7 +44,7 @@ pub struct Assembled<'a> {
 }
 
 impl<'a> Assembled<'a> {
-    /// Orders the records and computes tiers and hard subset over the published groups.
+    /// Orders the records and computes tiers and top subset over the published groups.
     ///
     /// # Errors
     /// When the records contradict each other or the contract.
@@ -42,12 +52,18 @@ impl<'a> Assembled<'a> {
         let mut repositories: Vec<_> = dataset.repositories.iter().map(repository).collect();
         repositories.sort_by_key(|repository| &repository.record.pinned.slug);
         refuse_twins(&repositories)?;
+        let (template, settings) = (Template::built_in()?, &dataset.config.prompt);
         let mut instances = Vec::new();
         for repository in &repositories {
             for group in
                 repository.groups.iter().filter(|one| repository.published.contains(&one.instance_id))
             {
-                instances.push(repository.instance(group)?);
+                let mut instance = repository.instance(group)?;
+                instance.prompt = FAMILY.prompt(&template, settings, &instance)?;
+                if !dataset.passes_code_on {
+                    instance.test_source = None;
+                }
+                instances.push(instance);
             }
         }
         rate(&mut instances, dataset);
@@ -66,7 +82,7 @@ impl Repository<'_> {
     /// The instance of a published group.
     fn instance(&self, group: &GroupEvidence) -> Result<Instance> {
         let witness = self.witnesses.get(&group.instance_id).map(|witness| witness.columns.clone());
-        Ok(Instance { witness: witness.unwrap_or_default(), ..instance(self.record, group)? })
+        Ok(Instance { witness: witness.unwrap_or_default(), ..instance(self, group)? })
     }
 }
 
@@ -83,8 +99,13 @@ pub fn instances_of(contribution: &Contribution) -> Result<Vec<Instance>> {
 fn repository(contribution: &Contribution) -> Repository<'_> {
     let mut groups: Vec<&GroupEvidence> = contribution.evidence.groups.iter().collect();
     groups.sort_by(|a, b| a.group.group_id.cmp(&b.group.group_id));
-    let Contribution { evidence, published, witnesses } = contribution;
-    Repository { record: evidence, published, witnesses, groups }
+    Repository {
+        record: &contribution.evidence,
+        tests: &contribution.tests,
+        witnesses: &contribution.witnesses,
+        published: &contribution.published,
+        groups,
+    }
 }
 
 fn refuse_twins(repositories: &[Repository<'_>]) -> Result<()> {
@@ -108,14 +129,21 @@ fn contradiction(group: &GroupEvidence, what: &str) -> Error {
 }
 
 /// The instance of a published group; tier and hard axes are set later, over the whole dataset.
-fn instance(record: &RepositoryEvidence, group: &GroupEvidence) -> Result<Instance> {
+fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instance> {
     let (traced, package) = checked_trace(group)?;
+    let record = repository.record;
     let pinned = &record.pinned;
     let files = traced.totals.files.clone();
-    Ok(Instance {
+    let test = repository.tests.get(&group.instance_id);
+    let mut instance = Instance {
         instance_id: group.instance_id.clone(),
+        former_id: group.instance_id.former(&pinned.slug),
         slug: pinned.slug.clone(),
+        repo: pinned.slug.to_string(),
         commit: pinned.commit.clone(),
+        base_commit: CommitSha::new(&pinned.commit).ok().map(|commit| commit.to_string()),
+        version: version(pinned),
+        created_at: pinned.pinned_at.clone(),
         source: pinned.origin.describe(),
         license: pinned.license.clone(),
         python: record.built.python.clone(),
@@ -123,8 +151,15 @@ fn instance(record: &RepositoryEvidence, group: &GroupEvidence) -> Result<Instan
         test_file: group.group.file.clone(),
         test_class: test_class(group),
         test_function: group.group.function.clone(),
+        test_source: test.map(|test| test.text.clone()),
+        test_line_start: test.map(|test| test.lines.0),
+        test_line_end: test.map(|test| test.lines.1),
         entry_command: group.group.entry_command(),
+        prompt: String::new(),
         case_ids: group.group.cases.iter().map(|case| case.case_id.clone()).collect(),
+        expected: expected(group)?,
+        fail_to_pass: Vec::new(),
+        pass_to_pass: Vec::new(),
         n_cases: count(group.group.cases.len()),
         trace_length: traced.totals.trace_length,
         trace_length_package: package,
@@ -152,7 +187,38 @@ fn instance(record: &RepositoryEvidence, group: &GroupEvidence) -> Result<Instan
         data_files: group.on_trial.data_files.clone(),
         test_defined_in: group.on_trial.defined_in.clone(),
         witness: WitnessColumns::default(),
-    })
+    };
+    let passed = group.golden.iter().filter(|case| case.outcome == Outcome::Passed);
+    instance.fail_to_pass = passed.map(|case| FAMILY.submitted_case(&instance, &case.case_id)).collect();
+    Ok(instance)
+}
+
+/// What each case showed, in the order of the entry command.
+fn expected(group: &GroupEvidence) -> Result<Vec<String>> {
+    let shown = |case: &Case| {
+        let golden = group.golden.iter().find(|result| result.case_id == case.case_id);
+        let expected = Expected {
+            case_id: case.case_id.clone(),
+            outcome: golden.map(|golden| golden.outcome),
+            exception: golden.and_then(|golden| golden.exception.clone()),
+            stdout: golden.map(|golden| golden.stdout.clone()),
+            stderr: golden.map(|golden| golden.stderr.clone()),
+        };
+        serde_json::to_string(&expected)
+            .map_err(|error| Error::internal("cannot encode what a case showed").with_source(error))
+    };
+    group.group.cases.iter().map(shown).collect()
+}
+
+/// The release's own version; of a commit or an archive its first digits.
+fn version(pinned: &Pinned) -> String {
+    match &pinned.origin {
+        Origin::Pypi { version, .. } => version.clone(),
+        Origin::Git { .. } | Origin::Path { .. } => {
+            let digits = pinned.commit.strip_prefix("sha256:").unwrap_or(&pinned.commit);
+            digits.chars().take(VERSION_DIGITS).collect()
+        }
+    }
 }
 
 /// The trace of a published group and its calls outside the tests, once everything about the group makes sense.
@@ -203,7 +269,8 @@ fn count(size: usize) -> u32 {
 fn rate(instances: &mut [Instance], dataset: &DatasetInput<'_>) {
     let set: Vec<_> = instances.iter().map(|one| (&one.instance_id, difficulty(one))).collect();
     let tiers = tiers(&set.iter().map(|one| one.1).collect::<Vec<_>>(), &dataset.config.tier);
-    let hard_axes = hard_subset(&set, dataset.config.dataset.hard_per_axis as usize);
+    let size = top_size(dataset.config.dataset.hard_per_axis, set.len());
+    let hard_axes = top_subset(&set, size);
     for ((instance, tier), axes) in instances.iter_mut().zip(tiers).zip(hard_axes) {
         instance.tier = tier;
         instance.hard_axes = axes;

@@ -10,11 +10,17 @@ use minijinja::value::{Serde, ValueKind};
 use minijinja::{AutoEscape, Environment, Output, State, UndefinedBehavior, Value, context};
 
 use super::assemble::Assembled;
+use super::dictionary;
 use super::manifest::Manifest;
 use crate::error::{Error, Result};
+use crate::record::instance::Instance;
 use crate::terminal::one_line;
 
 const CARD: &str = include_str!("card.md");
+
+/// Characters of a text, and members of a list, that the example shows.
+const LONGEST_TEXT: usize = 160;
+const MOST_ITEMS: usize = 4;
 
 /// The tables that can be loaded, the default first. A table without rows is left out: the loader refuses empty splits.
 const CONFIGS: [&str; 5] = ["instances", "groups", "cases", "attempts", "traces"];
@@ -58,11 +64,52 @@ pub fn render(manifest: &Manifest, assembled: &Assembled<'_>) -> Result<String> 
         size_category => Value::from_safe_string(size_category(assembled.instances.len()).to_owned()),
         subsets => subset_names(manifest).into_iter().map(Value::from_safe_string).collect::<Vec<_>>(),
         warnings => warnings(assembled),
+        example => assembled.instances.first().map(example).transpose()?.map(Value::from_safe_string),
+        dictionary => dictionary(),
         configs => CONFIGS.into_iter().filter(|table| manifest.counts.rows[*table] > 0).collect::<Vec<_>>(),
     };
-    environment
-        .render_str(CARD, context)
+    let rendered = environment.render_str(CARD, context);
+    rendered
+        .map(|text| text + "\n")
         .map_err(|error| Error::internal("cannot render the dataset card").with_source(error))
+}
+
+/// The tables with their columns and what they mean.
+fn dictionary() -> Vec<(&'static str, Vec<(Value, Value)>)> {
+    let safe = |text: &str| Value::from_safe_string(text.to_owned());
+    let entries =
+        |all: &[dictionary::Entry]| all.iter().map(|(name, meaning)| (safe(name), safe(meaning))).collect();
+    dictionary::TABLES.into_iter().map(|(table, all)| (table, entries(all))).collect()
+}
+
+/// An instance as JSON between fences, in lines that a terminal can show, long texts and lists cut.
+fn example(instance: &Instance) -> Result<String> {
+    let broken = |error| Error::internal("cannot encode an instance").with_source(error);
+    let mut row = serde_json::to_value(instance).map_err(broken)?;
+    for value in row.as_object_mut().into_iter().flat_map(|row| row.values_mut()) {
+        shorten(value);
+    }
+    let text = serde_json::to_string_pretty(&row).map_err(broken)?;
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat((longest + 1).max(3));
+    let lines: Vec<String> = text.lines().map(|line| one_line(line).into_owned()).collect();
+    Ok(format!("{fence}json\n{}\n{fence}", lines.join("\n")))
+}
+
+fn shorten(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::String(text) if text.chars().count() > LONGEST_TEXT => {
+            *text = text.chars().take(LONGEST_TEXT).chain(['…']).collect();
+        }
+        serde_json::Value::Array(items) => {
+            if items.len() > MOST_ITEMS {
+                items.truncate(MOST_ITEMS);
+                items.push("…".into());
+            }
+            items.iter_mut().for_each(shorten);
+        }
+        _ => {}
+    }
 }
 
 /// The subsets that have members.
@@ -117,22 +164,21 @@ fn yaml_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The license of the dataset, when all its instances share one: the hub's own name for it, or `other` with the SPDX
-/// expression as name.
+/// The license of the dataset: where its instances share one the hub's own name for it, or `other` with the SPDX expression
+/// as name; `unknown` where none is known.
 fn license(assembled: &Assembled<'_>) -> (Option<String>, Option<String>) {
     let licenses: BTreeSet<Option<&str>> =
         assembled.instances.iter().map(|one| one.license.as_deref()).collect();
+    let other = |name: &str| (Some("other".to_owned()), Some(yaml_text(name)));
     match licenses.into_iter().collect::<Vec<_>>()[..] {
+        [] => (None, None),
+        [None] => (Some("unknown".to_owned()), None),
         [Some(only)] => {
             let name = only.to_ascii_lowercase();
             let plain = name.strip_suffix("-only").unwrap_or(&name);
-            if KNOWN_LICENSES.contains(&plain) {
-                (Some(plain.to_owned()), None)
-            } else {
-                (Some("other".to_owned()), Some(yaml_text(&name)))
-            }
+            if KNOWN_LICENSES.contains(&plain) { (Some(plain.to_owned()), None) } else { other(&name) }
         }
-        _ => (None, None),
+        _ => other("one for each repository"),
     }
 }
 
@@ -198,14 +244,47 @@ mod tests {
     }
 
     #[test]
-    fn license_is_given_only_when_all_instances_share_it() {
+    fn the_license_is_that_of_all_instances_or_says_that_there_are_several() {
         let mut made_up = MadeUp::new(&[30, 8]);
         made_up.repositories[0].evidence.pinned.license = None;
-        assert!(!card(&made_up).contains("\nlicense:"));
+        assert!(card(&made_up).contains("\nlicense: other\nlicense_name: \"one for each repository\"\n"));
+        for repository in &mut made_up.repositories {
+            repository.evidence.pinned.license = None;
+        }
+        assert!(card(&made_up).contains("\nlicense: unknown\n"));
         for repository in &mut made_up.repositories {
             repository.evidence.pinned.license = Some("MIT OR Apache-2.0".into());
         }
         assert!(card(&made_up).contains("\nlicense: other\nlicense_name: \"mit or apache-2.0\"\n"));
+    }
+
+    #[test]
+    fn an_example_a_dictionary_and_how_to_judge_and_cite_are_there() {
+        let made_up = MadeUp::new(&[30, 8]);
+        let card = card(&made_up);
+        let example =
+            card.split("\n````json\n").nth(1).and_then(|rest| rest.split("\n````\n").next()).unwrap();
+        let row: serde_json::Value = serde_json::from_str(example).unwrap();
+        let first = &Assembled::new(&made_up.input()).unwrap().instances[0];
+        assert_eq!(row["instance_id"], first.instance_id.as_str());
+        assert!(row["prompt"].as_str().unwrap().ends_with('…'), "{example}");
+        assert!(
+            card.contains("\n| `flake_bound` | upper bound of the failure rate, with 95 % confidence |\n")
+        );
+        let sections = ["How a solution is judged", "What it does not cover", "Columns", "Citing"];
+        assert!(sections.iter().all(|title| card.contains(&format!("\n## {title}\n"))), "{card}");
+        assert!(card.contains("\n- Not varied between runs: locale (no locale).\n"));
+        assert!(!card.contains("\n\n\n"), "{card}");
+    }
+
+    #[test]
+    fn code_that_stays_at_home_is_not_announced() {
+        let made_up = MadeUp::new(&[30]);
+        let input = super::super::DatasetInput { passes_code_on: false, ..made_up.input() };
+        let assembled = Assembled::new(&input).unwrap();
+        let text =
+            render(&super::super::describe::manifest(&input, &assembled).unwrap(), &assembled).unwrap();
+        assert!(text.contains("is not part of the dataset") && !text.contains("`trees/`"), "{text}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use super::assemble::{Assembled, Repository, difficulty};
 use super::counts::{self, Counts};
 use super::manifest::{
-    AllCounts, DimensionWords, EnvironmentSummary, FlakeBound, HardSubset, Manifest, Normalized,
+    AllCounts, DimensionWords, EnvironmentSummary, FlakeBound, HardSubset, Manifest, Normalized, Prompt,
     SourceSummary, Tiers, Tool, Worlds,
 };
 use super::private::Private;
@@ -17,7 +17,8 @@ use super::{DatasetInput, FORMAT_VERSION};
 use crate::attempt::capabilities::Capabilities;
 use crate::attempt::{normalize, world};
 use crate::error::Result;
-use crate::family::tier::{AXES, flake_bound, top};
+use crate::family::prompt::Template;
+use crate::family::tier::{AXES, flake_bound, top, top_size};
 use crate::record::host::HostFacts;
 use crate::record::instance::Axis;
 use crate::record::rule::RuleUse;
@@ -46,9 +47,11 @@ pub(super) fn manifest(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) ->
         tiers: Tiers {
             medium_from: bounds.medium,
             hard_from: bounds.hard,
-            rank: "mid-rank in percent".to_owned(),
+            rank: "share of instances below, in percent".to_owned(),
         },
-        hard_subset: hard_subset(dataset, assembled),
+        prompt: Some(prompt(dataset)?),
+        trees: trees(dataset, assembled),
+        hard_subset: top_subset(dataset, assembled),
         subsets: subsets(dataset, assembled),
         parity: by_slug(assembled, &private, |one| one.record.parity.clone())?,
         rules: Some(rules(dataset)),
@@ -60,7 +63,7 @@ pub(super) fn manifest(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) ->
         sources: by_slug(assembled, &private, source)?,
         environments: by_slug(assembled, &private, environment)?,
         config: dataset.public_config.clone(),
-        reproducible: reproducible(dataset),
+        reproducible: reproducible(dataset, assembled),
         varies: varies(),
         files: BTreeMap::new(),
     })
@@ -110,11 +113,30 @@ fn subsets(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> BTreeMap<St
     summaries.into_iter().map(|one| (one.definition.name.clone(), one)).collect()
 }
 
-fn reproducible(dataset: &DatasetInput<'_>) -> Vec<String> {
+fn prompt(dataset: &DatasetInput<'_>) -> Result<Prompt> {
+    let template = Template::built_in()?;
+    Ok(Prompt {
+        settings: dataset.config.prompt,
+        template: template.text().to_owned(),
+        template_sha256: template.sha256(),
+    })
+}
+
+fn trees(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> BTreeMap<String, String> {
+    let slugs = assembled.repositories.iter().map(|one| &one.record.pinned.slug);
+    let slugs = slugs.filter(|_| dataset.passes_code_on);
+    slugs.map(|slug| (slug.to_string(), super::trees::place(slug))).collect()
+}
+
+fn reproducible(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> Vec<String> {
     let of_subset = |subset: &Subset| {
         ["parquet", "jsonl"].map(|ending| format!("{}/{}.{ending}", super::subsets::FOLDER, subset.name))
     };
-    REPRODUCIBLE.map(str::to_owned).into_iter().chain(dataset.subsets.iter().flat_map(of_subset)).collect()
+    let tables = REPRODUCIBLE.map(str::to_owned).into_iter();
+    tables
+        .chain(dataset.subsets.iter().flat_map(of_subset))
+        .chain(trees(dataset, assembled).into_values())
+        .collect()
 }
 
 fn varies() -> BTreeMap<String, String> {
@@ -168,11 +190,11 @@ fn bound(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> FlakeBound {
     }
 }
 
-fn hard_subset(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> HardSubset {
-    let per_axis = dataset.config.dataset.hard_per_axis;
+fn top_subset(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> HardSubset {
+    let per_axis = top_size(dataset.config.dataset.hard_per_axis, assembled.instances.len());
     let set: Vec<_> = assembled.instances.iter().map(|one| (&one.instance_id, difficulty(one))).collect();
     let ids = |axis: Axis| {
-        let hardest = top(&set, axis, per_axis as usize);
+        let hardest = top(&set, axis, per_axis);
         (axis.as_str().to_owned(), hardest.into_iter().map(|at| set[at].0.to_string()).collect())
     };
     let mut repositories: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
@@ -183,7 +205,12 @@ fn hard_subset(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> HardSub
         }
     }
     let size = assembled.instances.iter().filter(|one| !one.hard_axes.is_empty()).count();
-    HardSubset { per_axis, size, axes: AXES.into_iter().map(ids).collect(), repositories }
+    HardSubset {
+        per_axis: u32::try_from(per_axis).unwrap_or(u32::MAX),
+        size,
+        axes: AXES.into_iter().map(ids).collect(),
+        repositories,
+    }
 }
 
 fn source(repository: &Repository<'_>) -> SourceSummary {

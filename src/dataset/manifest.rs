@@ -15,6 +15,7 @@ use crate::record::evidence::Parity;
 use crate::record::host::HostFacts;
 use crate::record::id::sha256_hex;
 use crate::record::instance::FailedRepository;
+use crate::record::prompt::PromptSettings;
 use crate::record::rule::RuleUse;
 use crate::record::source::Origin;
 use crate::record::verdict::Dimension;
@@ -36,6 +37,12 @@ pub struct Manifest {
     pub flake_bound: FlakeBound,
     #[serde(default)]
     pub tiers: Tiers,
+    /// How the column `prompt` came to be. None in datasets of format 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<Prompt>,
+    /// Where the pinned tree of each repository is, by slug; none where code is not passed on.
+    #[serde(default)]
+    pub trees: BTreeMap<String, String>,
     #[serde(default)]
     pub hard_subset: HardSubset,
     /// By name; their rows are in `subsets/<name>.parquet`.
@@ -117,15 +124,26 @@ pub struct Tiers {
     pub rank: String,
 }
 
-/// The hard subset per axis and repository.
+/// The top subset per axis and repository. Its key and its columns are called after the paper's Gistify-hard.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct HardSubset {
+    /// Instances that each axis gives: what the configuration asks for, but at most a fifth of all.
     pub per_axis: u32,
     pub size: usize,
     /// Instance ids by axis, hardest first.
     pub axes: BTreeMap<String, Vec<String>>,
     /// By slug: members per axis, and of the union.
     pub repositories: BTreeMap<String, BTreeMap<String, usize>>,
+}
+
+/// How prompts were made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Prompt {
+    #[serde(flatten)]
+    pub settings: PromptSettings,
+    /// The text with its slots.
+    pub template: String,
+    pub template_sha256: String,
 }
 
 /// What the worlds are like.

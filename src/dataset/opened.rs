@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::FORMAT_VERSION;
 use super::manifest::{EnvironmentSummary, FILE, Manifest};
 use super::table::{AGAIN, Table};
+use super::{FORMAT_VERSION, OLDEST_FORMAT};
 use crate::beneath::Folder;
 use crate::error::{Error, Result};
 use crate::record::id::{RepoSlug, sha256_hex};
@@ -46,9 +46,10 @@ impl Dataset {
         let manifest: Option<serde_json::Value> = read_json(&path).map_err(|error| error.with_hint(AGAIN))?;
         let Some(manifest) = manifest else { return Ok(None) };
         let found = &manifest["format_version"];
-        if found != &serde_json::json!(FORMAT_VERSION) {
+        let formats = u64::from(OLDEST_FORMAT)..=u64::from(FORMAT_VERSION);
+        if !found.as_u64().is_some_and(|found| formats.contains(&found)) {
             return Err(Error::usage(format!(
-                "{} has format {found}; this gistmill reads format {FORMAT_VERSION}",
+                "{} has format {found}; this gistmill reads formats {OLDEST_FORMAT} to {FORMAT_VERSION}",
                 directory.display()
             ))
             .with_hint("build the dataset again, or use the gistmill that wrote it"));

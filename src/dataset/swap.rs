@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Fault, Result};
 
 /// Everything that a dataset directory consists of.
-pub const ENTRIES: [&str; 12] = [
+pub const ENTRIES: [&str; 13] = [
     "instances.parquet",
     "instances.jsonl",
     "groups.parquet",
@@ -26,6 +26,7 @@ pub const ENTRIES: [&str; 12] = [
     "environments",
     "subsets",
     "witnesses",
+    "trees",
 ];
 
 /// Where a dataset directory really lies: what a symbolic link points to is replaced, and the link stays as it is.

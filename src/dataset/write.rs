@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::PoisonError;
 
 use polars::prelude::*;
 
@@ -35,24 +36,46 @@ pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
 
 /// Writes `<name>.parquet`.
 ///
+/// The Parquet schema alone says what the columns are: every reader makes its own plain text and lists of it. The Arrow
+/// schema that polars would add names its types (views, large lists), which pandas and older readers refuse.
+///
 /// # Errors
 /// IO errors with the path.
 pub fn table<R>(folder: &Path, name: &str, columns: &[schema::ColumnOf<R>], rows: &[R]) -> Result<()> {
     let path = folder.join(format!("{name}.parquet"));
-    let mut frame = schema::frame(columns, rows)?;
+    let frame = schema::frame(columns, rows)?;
     let mut file = Remembering { inner: fs_err::File::create(&path)?, error: None };
-    let options = ParquetWriteOptions {
-        compression: ParquetCompression::Zstd(None),
-        row_group_size: Some(ROW_GROUP),
-        ..ParquetWriteOptions::default()
-    };
-    let finished = options.to_writer(&mut file).finish(&mut frame);
+    let finished = parquet(&frame, &mut file);
     if let Some(error) = file.error {
         return Err(error.into());
     }
     finished
         .map_err(|error| Error::machine(format!("cannot write {}", path.display())).with_source(error))?;
     Ok(file.inner.sync_all()?)
+}
+
+/// The same in memory.
+///
+/// # Errors
+/// When polars refuses the table, which is a bug.
+pub fn table_bytes<R>(columns: &[schema::ColumnOf<R>], rows: &[R]) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    parquet(&schema::frame(columns, rows)?, &mut bytes)
+        .map_err(|error| Error::internal("cannot encode a table").with_source(error))?;
+    Ok(bytes)
+}
+
+fn parquet(frame: &DataFrame, file: impl std::io::Write) -> PolarsResult<()> {
+    let options =
+        ParquetWriteOptions { compression: ParquetCompression::Zstd(None), ..ParquetWriteOptions::default() };
+    let mut writer = options.to_writer(file).batched(frame.schema())?;
+    for start in (0..frame.height()).step_by(ROW_GROUP) {
+        let start = i64::try_from(start).unwrap_or(i64::MAX);
+        writer.write_batch(&frame.slice(start, ROW_GROUP))?;
+    }
+    let no_metadata = Some(Vec::new());
+    writer.get_writer().lock().unwrap_or_else(PoisonError::into_inner).end(no_metadata)?;
+    Ok(())
 }
 
 /// A writer that keeps the operating system's first error: the Parquet writer replaces it by words of its own.

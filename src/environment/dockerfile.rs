@@ -53,7 +53,7 @@ fn base(image: &Image<'_>) -> String {
     format!(
         "\
 # {title}
-# Build context: this directory, with the files of the pinned tree in tree/.
+# Build context: this directory, with the files of the pinned tree in tree/ (the dataset has them in trees/).
 ARG BASE={base}
 FROM $BASE
 

@@ -73,7 +73,7 @@ fn strata(members: &[&Candidate], bounds: &TierBounds, seed: u64) -> [Vec<Instan
         let eligible = members.iter().zip(&tiers).filter(|(member, tier)| **tier == turn && !member.excluded);
         let mut stratum: Vec<&Candidate> = eligible.map(|(member, _)| *member).collect();
         stratum.sort_by_cached_key(|one| {
-            (one.unsteady, one.instance_id.sample_order(seed), one.instance_id.clone())
+            (one.unsteady, one.instance_id.sample_order(&one.slug, seed), one.instance_id.clone())
         });
         stratum.into_iter().map(|one| one.instance_id.clone()).collect()
     })

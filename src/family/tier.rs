@@ -1,15 +1,15 @@
-//! Difficulty: percentile ranks, tiers, the hard subset and the flake bound. Pure; the order of the input never
+//! Difficulty: percentile ranks, tiers, the top subset and the flake bound. Pure; the order of the input never
 //! matters.
 //!
-//! *Percentile rank.* Among `n` values, the rank of a value is the share of values strictly below it plus half the
-//! share of values equal to it (itself included), in percent: the mid-rank. Equal values share one rank, ranks average
-//! to 50 whatever the ties, and a set in which all values are equal has rank 50 throughout. Counting only the values
-//! below would call a large block of ties at the top easy; counting ties in full would call one at the bottom hard.
+//! *Percentile rank.* Among `n` values, the rank of a value is the share of values strictly below it, in percent. What ties
+//! ranks low: whatever most instances share is not hard, and a set in which all values are equal is easy throughout, a
+//! single instance as well.
 //!
 //! *Tier.* An instance has a rank on each axis; the higher of the two decides.
 //!
-//! *Hard subset.* The top K by trace length together with the top K by unique files; equal values are ordered by
-//! instance id, smaller first.
+//! *Top subset.* The top K by trace length together with the top K by unique files; equal values are ordered by
+//! instance id, smaller first. K is at most a fifth of the instances ([`top_size`]), so that there is always a rest. The
+//! columns and keys that it comes from are called `hard_…`, after the paper's Gistify-hard.
 
 use crate::record::id::InstanceId;
 use crate::record::instance::{Axis, Tier};
@@ -35,19 +35,18 @@ impl Difficulty {
 /// The axes, in the order in which they are listed everywhere.
 pub const AXES: [Axis; 2] = [Axis::TraceLength, Axis::UniqueFiles];
 
-/// Mid-rank of each value in percent, in the order of the input.
+/// Rank of each value in percent, in the order of the input.
 pub fn percentile_ranks(values: &[u64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
     values.iter().map(|value| percentile_rank(&sorted, *value)).collect()
 }
 
-/// Mid-rank of a value of a sorted list. Both operands are exact integers, so a rank that is a whole percent compares
-/// equal to it.
+/// Rank of a value of a sorted list. Both operands are exact integers, so a rank that is a whole percent compares equal to
+/// it.
 fn percentile_rank(sorted: &[u64], value: u64) -> f64 {
     let below = sorted.partition_point(|other| *other < value);
-    let equal = sorted.partition_point(|other| *other <= value) - below;
-    (100 * (2 * below + equal)) as f64 / (2 * sorted.len()) as f64
+    (100 * below) as f64 / sorted.len() as f64
 }
 
 /// The tier of each instance within the given set, in the order of the input.
@@ -66,8 +65,14 @@ fn tier_of_rank(rank: f64, bounds: &TierBounds) -> Tier {
     }
 }
 
-/// The axes on which each instance is among the hardest `k`, in the order of the input; empty outside the hard subset.
-pub fn hard_subset(set: &[(&InstanceId, Difficulty)], k: usize) -> Vec<Vec<Axis>> {
+/// How many of `instances` the top subset takes by each axis when `asked` are asked for: at most a fifth, which is what
+/// the paper's 30 of 150 are, but one where there is any.
+pub fn top_size(asked: u32, instances: usize) -> usize {
+    (asked as usize).min(instances.div_ceil(5))
+}
+
+/// The axes on which each instance is among the hardest `k`, in the order of the input; empty outside the top subset.
+pub fn top_subset(set: &[(&InstanceId, Difficulty)], k: usize) -> Vec<Vec<Axis>> {
     let mut hard_axes = vec![Vec::new(); set.len()];
     for axis in AXES {
         for at in top(set, axis, k) {
@@ -115,24 +120,23 @@ mod tests {
     }
 
     #[test]
-    fn ties_share_the_mid_rank() {
-        assert_eq!(percentile_ranks(&[1, 2, 2, 3]), [12.5, 50.0, 50.0, 87.5]);
-        assert_eq!(percentile_ranks(&[7]), [50.0]);
+    fn ties_rank_low() {
+        assert_eq!(percentile_ranks(&[1, 2, 2, 3]), [0.0, 25.0, 25.0, 75.0]);
+        assert_eq!(percentile_ranks(&[7]), [0.0]);
         assert!(percentile_ranks(&[]).is_empty());
     }
 
     #[test]
-    fn ranks_equal_a_count_by_hand_and_average_to_fifty() {
+    fn ranks_equal_a_count_by_hand() {
         let mut random = fastrand::Rng::with_seed(1);
         for _ in 0..200 {
             let values: Vec<u64> = (0..random.usize(1..40)).map(|_| random.u64(0..9)).collect();
             let ranks = percentile_ranks(&values);
             for (value, rank) in values.iter().zip(&ranks) {
                 let share = |test: &dyn Fn(&&u64) -> bool| values.iter().filter(test).count() as f64;
-                let oracle = (share(&|v| *v < value) + share(&|v| *v == value) / 2.0) / values.len() as f64;
+                let oracle = share(&|v| *v < value) / values.len() as f64;
                 assert!((rank - 100.0 * oracle).abs() < 1e-9);
             }
-            assert!((ranks.iter().sum::<f64>() / ranks.len() as f64 - 50.0).abs() < 1e-9);
         }
     }
 
@@ -146,6 +150,22 @@ mod tests {
     }
 
     #[test]
+    fn small_sets_are_not_all_hard() {
+        let at = |trace_length, unique_files| Difficulty { trace_length, unique_files };
+        let of = |set: &[Difficulty]| tiers(set, &BOUNDS);
+        assert_eq!(of(&[at(900, 9)]), [Tier::Easy]);
+        assert_eq!(of(&[at(5, 2); 12]), [Tier::Easy; 12]);
+        let twelve: Vec<_> = (1..=12).map(|n| at(n * n, if n > 3 { 2 } else { 1 })).collect();
+        let hard = of(&twelve).iter().filter(|tier| **tier == Tier::Hard).count();
+        assert_eq!(hard, 2, "three quarters share the most files, which makes none of them hard");
+        assert_eq!(
+            [0, 1, 2, 5, 6, 12, 50, 150, 900].map(|size| top_size(30, size)),
+            [0, 1, 1, 1, 2, 3, 10, 30, 30]
+        );
+        assert_eq!(top_size(3, 150), 3);
+    }
+
+    #[test]
     fn a_rank_on_the_bound_belongs_to_the_upper_tier() {
         assert_eq!([49.9, 50.0, 79.9, 80.0].map(|rank| tier_of_rank(rank, &BOUNDS)), {
             [Tier::Easy, Tier::Medium, Tier::Medium, Tier::Hard]
@@ -153,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn order_of_input_matters_neither_to_tiers_nor_to_the_hard_subset() {
+    fn order_of_input_matters_neither_to_tiers_nor_to_the_top_subset() {
         let mut random = fastrand::Rng::with_seed(2);
         for _ in 0..200 {
             let set = made_up(&mut random);
@@ -162,7 +182,7 @@ mod tests {
             let k = random.usize(0..20);
             let view = |set: &[(InstanceId, Difficulty)]| {
                 let tiers = tiers(&set.iter().map(|one| one.1).collect::<Vec<_>>(), &BOUNDS);
-                let hard = hard_subset(&borrowed(set), k);
+                let hard = top_subset(&borrowed(set), k);
                 let mut rows: Vec<_> =
                     set.iter().map(|one| one.0.clone()).zip(tiers.into_iter().zip(hard)).collect();
                 rows.sort();
@@ -173,12 +193,12 @@ mod tests {
     }
 
     #[test]
-    fn hard_subset_has_k_per_axis_and_nothing_outside_is_harder() {
+    fn top_subset_has_k_per_axis_and_nothing_outside_is_harder() {
         let mut random = fastrand::Rng::with_seed(3);
         for _ in 0..200 {
             let set = made_up(&mut random);
             let k = random.usize(0..20);
-            let hard = hard_subset(&borrowed(&set), k);
+            let hard = top_subset(&borrowed(&set), k);
             for axis in AXES {
                 let (inside, outside): (Vec<usize>, _) =
                     (0..set.len()).partition(|at| hard[*at].contains(&axis));

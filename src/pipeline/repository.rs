@@ -12,11 +12,11 @@ use crate::error::{Error, Result};
 use crate::family::Family;
 use crate::family::sample::{self, Choice};
 use crate::machine;
-use crate::record::collected::shell_quote;
+use crate::record::collected::{Group, shell_quote};
 use crate::record::environment::Built;
 use crate::record::evidence::{GroupEvidence, OnTrial, RepositoryEvidence};
 use crate::record::id::InstanceId;
-use crate::record::instance::Contribution;
+use crate::record::instance::{Contribution, TestSource};
 use crate::record::outcome::{CaseResult, Method};
 use crate::record::source::Pinned;
 use crate::record::trace::{Traced, is_test_path, test_roots};
@@ -336,7 +336,7 @@ impl<'a> Repository<'a> {
         let ids = self.instance_ids(work);
         let mut groups: Vec<usize> =
             (0..ids.len()).filter(|group| !work.screening.is_unavailable(*group)).collect();
-        groups.sort_by_cached_key(|group| ids[*group].sample_order(seed));
+        groups.sort_by_cached_key(|group| ids[*group].sample_order(&self.repo.slug, seed));
         groups.truncate(self.pipeline.config.screen.parity_groups as usize);
         groups
     }
@@ -396,6 +396,22 @@ impl<'a> Repository<'a> {
             image: image.clone(),
             host: machine::facts(lab, &self.repo.slug),
         };
-        Ok(Contribution { evidence, published, witnesses: BTreeMap::new() })
+        let tests = tests_of(work, &published, &ids);
+        Ok(Contribution { evidence, published, tests, witnesses: BTreeMap::new() })
     }
+}
+
+/// The definitions of the tests that are published, where their files have them.
+fn tests_of(
+    work: &Work<'_>,
+    published: &BTreeSet<InstanceId>,
+    ids: &[InstanceId],
+) -> BTreeMap<InstanceId, TestSource> {
+    let groups = ids.iter().zip(&work.prepared.collected.groups).filter(|(id, _)| published.contains(id));
+    let source = |(id, group): (&InstanceId, &Group)| {
+        let file = work.screening.sources.get(&group.file)?;
+        let code = file.code(group)?;
+        Some((id.clone(), TestSource { text: code.source().to_owned(), lines: code.lines() }))
+    };
+    groups.filter_map(source).collect()
 }

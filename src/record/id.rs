@@ -102,16 +102,26 @@ impl fmt::Display for CommitSha {
     }
 }
 
-/// A published instance's id: `owner__name-<16 hex digits>`, a stable function of slug, commit and group id.
+/// A published instance's id: `owner__name.test_function-<16 hex digits>`, a stable function of slug, commit and group id.
+/// The digits alone tell instances apart; what stands before them is for people.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct InstanceId(String);
+
+/// Hex digits at the end of an instance id.
+const DIGITS: usize = 16;
+/// Longest name of a test in an instance id, in characters: ids become names of files and containers.
+const LONGEST_TEST: usize = 64;
 
 impl InstanceId {
     /// Derives the id. `commit` is the pin: a commit hash, or `sha256:…` of an sdist.
     pub fn derive(slug: &RepoSlug, commit: &str, group_id: &str) -> Self {
         let hash = hash_parts(&["instance", slug.as_str(), commit, group_id]);
-        InstanceId(format!("{}-{}", slug.file_name(), &hash[..16]))
+        let (repository, digits) = (slug.file_name(), &hash[..DIGITS]);
+        InstanceId(match readable_test(group_id) {
+            Some(test) => format!("{repository}.{test}-{digits}"),
+            None => format!("{repository}-{digits}"),
+        })
     }
 
     /// The id as text.
@@ -119,13 +129,35 @@ impl InstanceId {
         &self.0
     }
 
-    /// The place of this id in the sampling order of a seed: smaller comes first.
-    pub fn sample_order(&self, seed: u64) -> [u8; 32] {
+    /// The same instance's id in datasets of format 1: without the name of the test.
+    pub fn former(&self, slug: &RepoSlug) -> String {
+        let start = self.0.len().saturating_sub(DIGITS);
+        match self.0.split_at_checked(start) {
+            Some((_, digits))
+                if digits.len() == DIGITS && digits.bytes().all(|one| one.is_ascii_hexdigit()) =>
+            {
+                format!("{}-{digits}", slug.file_name())
+            }
+            _ => self.0.clone(),
+        }
+    }
+
+    /// The place of this instance of a repository in the sampling order of a seed: smaller comes first. It is that of the
+    /// former id, so that a new spelling of ids chooses no other instances.
+    pub fn sample_order(&self, slug: &RepoSlug, seed: u64) -> [u8; 32] {
         let mut hasher = Sha256::new();
         hasher.update(seed.to_le_bytes());
-        hasher.update(self.0.as_bytes());
+        hasher.update(self.former(slug).as_bytes());
         hasher.finalize().into()
     }
+}
+
+/// The classes and the function of a group id, with `_` for what has no place in a file name; none for a whole file.
+fn readable_test(group_id: &str) -> Option<String> {
+    let (_, test) = group_id.split_once("::")?;
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let names: Vec<String> = test.split("::").map(|name| name.chars().map(plain).collect()).collect();
+    Some(names.join(".").chars().take(LONGEST_TEST).collect())
 }
 
 impl TryFrom<String> for InstanceId {
@@ -196,6 +228,33 @@ mod tests {
         for bad in ["", "..", "../x", "/x", "a/b", "a b", "a\n"] {
             assert!(read(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn an_instance_id_says_which_test_it_is_and_can_be_read_back() {
+        let slug = RepoSlug::new("a.b/c").unwrap();
+        let id = |group: &str| InstanceId::derive(&slug, "c0", group).to_string();
+        assert!(id("t/test_a.py::TestA::test_b").starts_with("a.b__c.TestA.test_b-"));
+        assert!(id("t/test_a.py::test_é b/../c").starts_with("a.b__c.test___b____c-"));
+        assert!(id("t/test_a.py").starts_with("a.b__c-"));
+        let long = id(&format!("t.py::{}", "x".repeat(500)));
+        assert_eq!(long.len(), "a.b__c.".len() + LONGEST_TEST + 1 + DIGITS);
+        for group in ["t/test_a.py", "t.py::test_é b/../c", "t.py::..::-"] {
+            assert_eq!(InstanceId::try_from(id(group)).unwrap().as_str(), id(group));
+        }
+    }
+
+    #[test]
+    fn the_former_id_is_the_repository_and_the_digits_and_rules_the_sample() {
+        let slug = RepoSlug::new("pallets/flask").unwrap();
+        let commit = "2ac89889f4cc330eabd50f295dcef02828522c69";
+        let group = "tests/test_appctx.py::test_app_context_provides_current_app";
+        let id = InstanceId::derive(&slug, commit, group);
+        assert_eq!(id.former(&slug), "pallets__flask-ef2cb75bc3f12380");
+        let read = InstanceId::try_from(id.former(&slug)).unwrap();
+        assert_eq!(read.former(&slug), id.former(&slug), "an id of format 1 is its own");
+        assert_eq!(read.sample_order(&slug, 3), id.sample_order(&slug, 3));
+        assert_ne!(id.sample_order(&slug, 3), id.sample_order(&slug, 4));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::evidence::RepositoryEvidence;
 use super::id::{InstanceId, RepoSlug};
+use super::outcome::Outcome;
 use super::witness::{Witness, WitnessColumns};
 
 /// Difficulty tier.
@@ -50,8 +51,23 @@ impl Axis {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Instance {
     pub instance_id: InstanceId,
+    /// The id in datasets of format 1.
+    #[serde(default)]
+    pub former_id: String,
     pub slug: RepoSlug,
+    /// The slug, by the name that SWE-bench's readers look for.
+    #[serde(default)]
+    pub repo: String,
     pub commit: String,
+    /// The commit where the pin is one; none for an archive.
+    #[serde(default)]
+    pub base_commit: Option<String>,
+    /// Version of the release, or the first digits of the commit.
+    #[serde(default)]
+    pub version: String,
+    /// RFC 3339 time of the pin, not of the build.
+    #[serde(default)]
+    pub created_at: String,
     /// URL, `path:name` or `pypi:name==version`.
     pub source: String,
     pub license: Option<String>,
@@ -61,8 +77,28 @@ pub struct Instance {
     /// Class chain joined with `::`; none for a plain function.
     pub test_class: Option<String>,
     pub test_function: String,
+    /// The test's definition with its decorators; none where its file does not have it, or code is not passed on.
+    #[serde(default)]
+    pub test_source: Option<String>,
+    /// First and last line of that in `test_file`, 1-based.
+    #[serde(default)]
+    pub test_line_start: Option<u32>,
+    #[serde(default)]
+    pub test_line_end: Option<u32>,
     pub entry_command: String,
+    /// What an agent is told, in Markdown.
+    #[serde(default)]
+    pub prompt: String,
     pub case_ids: Vec<String>,
+    /// What each case showed, in the order of `case_ids`: JSON objects of [`Expected`].
+    #[serde(default)]
+    pub expected: Vec<String>,
+    /// Cases that pass, by the names that they have in the submission.
+    #[serde(default, rename = "FAIL_TO_PASS")]
+    pub fail_to_pass: Vec<String>,
+    /// Always empty: without a submission there is nothing that passes.
+    #[serde(default, rename = "PASS_TO_PASS")]
+    pub pass_to_pass: Vec<String>,
     pub n_cases: u32,
     pub trace_length: u64,
     pub trace_length_package: u64,
@@ -110,6 +146,28 @@ pub struct Instance {
     pub witness: WitnessColumns,
 }
 
+/// What a case showed in every attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expected {
+    pub case_id: String,
+    /// None where the attempts of a group that a rule keeps differ; so are the texts.
+    pub outcome: Option<Outcome>,
+    /// Type of the exception, where one was raised.
+    pub exception: Option<String>,
+    /// Normalized output.
+    pub stdout: Option<String>,
+    pub stderr: Option<String>,
+}
+
+/// The definition of a test, as it stands in its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestSource {
+    /// Decorators included, without a newline at the end.
+    pub text: String,
+    /// First and last line, 1-based.
+    pub lines: (u32, u32),
+}
+
 /// What one repository contributes to a dataset.
 #[derive(Debug, Clone)]
 pub struct Contribution {
@@ -118,6 +176,8 @@ pub struct Contribution {
     pub published: BTreeSet<InstanceId>,
     /// Where they were asked for; also of groups that are not published for want of one.
     pub witnesses: BTreeMap<InstanceId, Witness>,
+    /// The sources of their tests, where they were found.
+    pub tests: BTreeMap<InstanceId, TestSource>,
 }
 
 /// A repository that could not be finished.

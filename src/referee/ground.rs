@@ -7,6 +7,7 @@ use crate::attempt::lab::Lab;
 use crate::beneath::{Folder, Kind};
 use crate::error::Result;
 use crate::record::id::hash_parts;
+use crate::record::task::CODE_ENDINGS;
 use crate::runner::Setting;
 use crate::score::{Corpus, File, Modules};
 use crate::store::{Cache, write_atomic};
@@ -15,12 +16,6 @@ use crate::store::{Cache, write_atomic};
 const LARGEST_SOURCE: u64 = 8 << 20;
 /// Largest file that is taken over into the tree of a submission, in bytes.
 const LARGEST_DATA: u64 = 1 << 30;
-/// Endings of files that are code, or that can hold code.
-const CODE: [&str; 22] = [
-    "py", "pyi", "pyw", "pyx", "pxd", "pyc", "pyo", "so", "pyd", "ipynb", "pth", "zip", "whl", "egg", "tar",
-    "tgz", "gz", "bz2", "xz", "c", "h", "cpp",
-];
-
 /// Which files of the repository a submission sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Files {
@@ -46,7 +41,7 @@ impl Files {
         let name = path.rsplit('/').next().unwrap_or(path);
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
         match self {
-            Files::Data => !CODE.contains(&ending.as_str()),
+            Files::Data => !CODE_ENDINGS.contains(&ending.as_str()),
             Files::None => CONFIGURATION.contains(&path),
             Files::Whole => true,
         }

@@ -118,7 +118,7 @@
     filters: [
       { name: "repository", values: slugs, test: (at, value) => instances.slug[at] === value },
       { name: "tier", values: Object.keys(TIERS), test: (at, value) => instances.tier[at] === value },
-      { name: "hard by", values: ["trace_length", "unique_files", "either"],
+      { name: "top by", values: ["trace_length", "unique_files", "either"],
         test: (at, value) => (value === "either" ? instances.hard[at].length > 0 : instances.hard[at].includes(value)) },
     ],
     row: (at) => make("tr", {},
@@ -167,7 +167,7 @@
       make("pre", {}, instances.command[at]),
       facts([
         ["instance", instances.id[at]], ["repository", instances.slug[at]], ["tier", badge("tier", instances.tier[at])],
-        ["hard by", instances.hard[at].join(", ") || "–"],
+        ["top by", instances.hard[at].join(", ") || "–"],
         ["trace length", number(instances.length[at]) + " calls into the tree, " + number(instances.package[at])
           + " outside the tests, " + number(instances.total[at]) + " in all code"
           + (instances.stable[at] ? "" : " (traced attempts disagree)")],

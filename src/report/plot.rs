@@ -6,7 +6,7 @@ use plotters::prelude::*;
 pub(super) const INK: RGBColor = RGBColor(1, 2, 3);
 pub(super) const FAINT: RGBColor = RGBColor(1, 2, 4);
 pub(super) const PLAIN: RGBColor = RGBColor(1, 2, 5);
-pub(super) const HARD: RGBColor = RGBColor(1, 2, 6);
+pub(super) const TOP: RGBColor = RGBColor(1, 2, 6);
 /// Easy, medium, hard.
 pub(super) const TIERS: [RGBColor; 3] = [RGBColor(1, 2, 7), RGBColor(1, 2, 8), RGBColor(1, 2, 9)];
 
@@ -14,7 +14,7 @@ const VARIABLES: [(&str, &str); 7] = [
     ("#010203", "var(--ink)"),
     ("#010204", "var(--line)"),
     ("#010205", "var(--plain)"),
-    ("#010206", "var(--hard)"),
+    ("#010206", "var(--top)"),
     ("#010207", "var(--good)"),
     ("#010208", "var(--middle)"),
     ("#010209", "var(--bad)"),

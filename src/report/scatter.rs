@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use plotters::prelude::*;
 
-use super::plot::{FAINT, HARD, INK, PLAIN, fluid};
+use super::plot::{FAINT, INK, PLAIN, TOP, fluid};
 use crate::dataset::table::Table;
 use crate::error::{Error, Result};
 
@@ -31,7 +31,7 @@ pub(super) fn svg(instances: &Table) -> Result<String> {
     let mut text = String::new();
     draw(&mut text, &points(false), &points(true), (real(longest), real(widest)))
         .map_err(|error| Error::internal(format!("cannot draw the scatter: {error}")))?;
-    Ok(fluid(&text, SIZE, "Scatter of trace length against unique files; the hard subset is marked"))
+    Ok(fluid(&text, SIZE, "Scatter of trace length against unique files; the top subset is marked"))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a position in a plot")]
@@ -68,7 +68,7 @@ fn draw(
         .draw()?;
     let circle = |(x, y): &(i64, i64), style: ShapeStyle| Circle::new((real(*x), real(*y)), 4, style);
     chart.draw_series(plain.iter().map(|point| circle(point, PLAIN.mix(0.6).filled())))?;
-    chart.draw_series(hard.iter().map(|point| circle(point, HARD.mix(0.8).filled())))?;
+    chart.draw_series(hard.iter().map(|point| circle(point, TOP.mix(0.8).filled())))?;
     area.present()?;
     Ok(())
 }

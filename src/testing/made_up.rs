@@ -13,8 +13,9 @@ use crate::record::environment::{Built, PlanResult, SwitchedOff, TriedPlan};
 use crate::record::evidence::{GroupEvidence, OnTrial, Parity, ParityDifference, RepositoryEvidence};
 use crate::record::host::HostFacts;
 use crate::record::id::{InstanceId, RepoSlug};
-use crate::record::instance::{Contribution, FailedRepository};
+use crate::record::instance::{Contribution, FailedRepository, TestSource};
 use crate::record::outcome::{Attempt, CaseResult, Compare, Exit, Method, Outcome};
+use crate::record::prompt::PromptSettings;
 use crate::record::rule::RuleUse;
 use crate::record::source::{Origin, Pinned, TagSearch};
 use crate::record::trace::{FunctionCalls, Totals, Traced};
@@ -67,6 +68,7 @@ impl MadeUp {
             tool_version: "0.0.0",
             subsets: &self.subsets,
             rules: ["drops", "never"].map(|id| (id.to_owned(), RuleUse::unused("drop"))).into(),
+            passes_code_on: true,
         }
     }
 }
@@ -103,6 +105,7 @@ pub fn config() -> Config {
         },
         witness: config::Witness::default(),
         tier: TierBounds { medium: 50.0, hard: 80.0 },
+        prompt: PromptSettings::default(),
         limits: Limits { memory: 0, processes: 0, file_size: 0, output: 0 },
         docker: Docker { base: config::BASE_IMAGE.into(), memory: 0, milli_cpus: 0, disk_budget: 0 },
         repos: Vec::new(),
@@ -110,7 +113,7 @@ pub fn config() -> Config {
     }
 }
 
-/// `hard`, one that has members and one that has none.
+/// `top`, one that has members and one that has none.
 fn subsets() -> Vec<Subset> {
     let short = Range { min: None, max: Some(40.0) };
     let few = Subset {
@@ -120,7 +123,7 @@ fn subsets() -> Vec<Subset> {
         ..Subset::default()
     };
     let none = Subset { name: "none".into(), repos: Some(vec![]), ..Subset::default() };
-    vec![Subset::hard(), few, none]
+    vec![Subset::top(), few, none]
 }
 
 fn isolation() -> Isolation {
@@ -175,7 +178,7 @@ fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng
         on_trial: OnTrial::default(),
     });
     let evidence = RepositoryEvidence {
-        pinned: pinned(&slug, commit),
+        pinned: Pinned { tree: tree(&slug, folder, &groups), ..pinned(&slug, commit) },
         built: built(&slug, folder),
         collected: Collected {
             pytest: "8.4.2".into(),
@@ -193,12 +196,29 @@ fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng
         image: None,
         host: HostFacts::default(),
     };
-    Contribution { evidence, published, witnesses: BTreeMap::new() }
+    let tests = evidence.groups.iter().map(|one| (one.instance_id.clone(), test_source(one))).collect();
+    Contribution { evidence, published, tests, witnesses: BTreeMap::new() }
 }
 
 fn difference(size: usize) -> Vec<ParityDifference> {
     let one = ParityDifference { group_id: group_id(0, 0), fork: "passed".into(), cold: "failed".into() };
     if size > 3 { vec![one] } else { vec![] }
+}
+
+fn test_source(one: &GroupEvidence) -> TestSource {
+    TestSource { text: format!("def {}():\n    pass", one.group.function), lines: (12, 13) }
+}
+
+/// The files that the groups are in.
+fn tree(slug: &RepoSlug, folder: &Path, groups: &[GroupEvidence]) -> PathBuf {
+    let tree = folder.join("trees").join(slug.file_name());
+    fs_err::create_dir_all(&tree).unwrap();
+    for file in groups.iter().map(|one| &one.group.file) {
+        let path = tree.join(file);
+        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+        fs_err::write(path, "def test(): pass\n").unwrap();
+    }
+    tree
 }
 
 /// A source that lies nowhere.

@@ -97,9 +97,9 @@ def check_instances(page, data):
     wait_for_count(section, sum(both))
     tier.select_option("")
     repository.select_option("")
-    section.locator("select[aria-label='hard by']").select_option("either")
+    section.locator("select[aria-label='top by']").select_option("either")
     wait_for_count(section, sum(bool(axes) for axes in instances["hard"]))
-    section.locator("select[aria-label='hard by']").select_option("")
+    section.locator("select[aria-label='top by']").select_option("")
 
     wanted = instances["group"][size // 2]
     words = wanted.split("::")[-1].upper()[3:] + " " + slug.split("/")[0]

@@ -244,7 +244,8 @@ fn named_subsets_come_with_a_build_and_out_of_a_dataset_that_is_there() {
     assert!((1..lengths.len()).contains(&long), "the condition divides {lengths:?}");
     assert_eq!(dataset.rows("subsets/long").len(), long);
     assert_eq!(dataset.manifest()["subsets"]["long"]["size"], long);
-    assert_eq!(dataset.rows("subsets/hard").len(), 3);
+    let top = dataset.rows("subsets/top").len();
+    assert!((1..=2).contains(&top), "one of three by each axis, not {top}");
 
     bench.build(&["--subset", "hard"]).with_code(0);
     assert!(!dataset.folder.join("subsets/long.parquet").exists(), "only what was asked for");

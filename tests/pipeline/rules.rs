@@ -56,7 +56,7 @@ fn bench_with(rules: &str) -> Bench {
     let bench = Bench::after_a_build();
     std::fs::remove_dir_all(bench.path().join("output")).expect("can be removed");
     let folder = bench.path().join("filters");
-    std::fs::create_dir(&folder).expect("can be made");
+    std::fs::create_dir_all(&folder).expect("can be made");
     std::fs::write(folder.join("own.toml"), rules).expect("can be written");
     bench
 }
@@ -122,7 +122,9 @@ fn rules_drop_keep_and_flag_and_the_dataset_says_so() {
     assert_eq!(unused(&bench, &["--output", "elsewhere"])["found"], false);
 
     // Without the rules the verdicts are those that were measured.
-    std::fs::rename(bench.path().join("filters"), bench.path().join("mine")).expect("can be moved");
+    std::fs::create_dir(bench.path().join("mine")).expect("can be made");
+    std::fs::rename(bench.path().join("filters/own.toml"), bench.path().join("mine/own.toml"))
+        .expect("can be moved");
     bench.build(&[]).with_code(0);
     let dataset = bench.dataset();
     assert_eq!(dataset.group("tests/test_tally.py::test_starts_empty")["kept"], true);

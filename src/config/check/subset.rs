@@ -8,7 +8,7 @@ use crate::document::{Problems, suggest};
 use crate::record::id::RepoSlug;
 use crate::record::instance::Tier;
 use crate::redact::quote;
-use crate::subset::{HARD, Measure, Range, Subset};
+use crate::subset::{FORMER_TOP, Measure, Range, Subset, TOP};
 
 const TIERS: [(&str, Tier); 3] = [("easy", Tier::Easy), ("medium", Tier::Medium), ("hard", Tier::Hard)];
 /// The tables of a dataset: a reader asks for a subset as it asks for a table.
@@ -28,7 +28,7 @@ fn one(raw: &RawSubset<'_>, known: &[&str], problems: &mut Problems<'_>) -> Subs
         name: raw.name.value.to_owned(),
         repos: repos(&raw.repos, known, problems),
         tiers: tiers(&raw.tiers, problems),
-        hard: raw.hard.is_present().then(|| flag(&raw.hard, true)),
+        top: if raw.top.is_present() { given(&raw.top) } else { given(&raw.hard) },
         ranges: raw.ranges.iter().filter_map(|raw| range(raw, problems)).collect(),
         per_repo: whole32("per_repo", &raw.per_repo, 0, 0, problems),
         size: whole32("size", &raw.size, 0, 0, problems),
@@ -36,10 +36,14 @@ fn one(raw: &RawSubset<'_>, known: &[&str], problems: &mut Problems<'_>) -> Subs
     }
 }
 
+fn given(field: &Field<bool>) -> Option<bool> {
+    field.is_present().then(|| flag(field, true))
+}
+
 fn name(raw: &RawSubset<'_>, problems: &mut Problems<'_>) {
     let (name, at) = (raw.name.value, raw.name.at);
     let shown = quote(name);
-    if name == HARD {
+    if name == TOP || name == FORMER_TOP {
         let hint = "every dataset has it: `hard_per_axis` in [dataset] sets its size; name yours otherwise";
         problems.add(at, format!("subset {shown} is built in"), Some(hint.to_owned()));
     } else if TABLES.contains(&name) {

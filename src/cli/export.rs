@@ -1,0 +1,93 @@
+//! `gistmill export`: a dataset as the files of the harnesses that people have.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::{Arguments, Format};
+use crate::dataset::Dataset;
+use crate::document;
+use crate::error::Result;
+use crate::export::read::{self, OtherPrompt};
+use crate::export::{Harness, write};
+use crate::family::prompt::Template;
+use crate::record::id::RepoSlug;
+use crate::record::prompt::{Execution, Strategy};
+use crate::terminal;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ExportArguments {
+    /// The dataset directory, `output/<name>/<version>`
+    dataset: PathBuf,
+    /// The harness to write for; may be given several times: one directory serves them all
+    #[arg(long, value_enum, required = true, value_name = "HARNESS")]
+    to: Vec<Harness>,
+    /// Where to write; may hold an export of the same instances
+    #[arg(long, value_name = "DIR")]
+    output: PathBuf,
+    /// Only instances of this repository; may be given several times
+    #[arg(long, value_name = "SLUG", value_parser = super::parse_slug)]
+    only: Vec<RepoSlug>,
+    /// Another prompt than the dataset's: what the agent may run
+    #[arg(long, value_enum)]
+    execution: Option<Execution>,
+    /// Another prompt: how the agent is told to go about it
+    #[arg(long, value_enum)]
+    strategy: Option<Strategy>,
+    /// Another prompt: with the source of the test in it
+    #[arg(long)]
+    test_in_prompt: bool,
+    /// Another prompt: a template of your own, with the slots of the built-in one
+    #[arg(long, value_name = "FILE")]
+    prompt: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> {
+    let dataset = Dataset::open(&asked.dataset)?;
+    let prompt = other_prompt(asked, &dataset)?;
+    let collection = read::collection(&dataset, &asked.only, prompt.as_ref())?;
+    let harnesses: BTreeSet<Harness> = asked.to.iter().copied().collect();
+    let served = write::write(&asked.output, &dataset.directory, &collection, &harnesses)?;
+    let solved = collection.tasks.iter().filter(|task| task.gold.is_some()).count();
+    match arguments.format {
+        Format::Json => terminal::json(&json!({
+            "directory": asked.output,
+            "harnesses": served,
+            "tasks": collection.tasks.len(),
+            "solutions": solved,
+            "judged_by": "pytest",
+        })),
+        Format::Human => {
+            let tasks = collection.tasks.len();
+            terminal::say(&format!("{tasks} tasks, {solved} with a solution, in {}", asked.output.display()));
+            terminal::say(
+                "judged there: by pytest alone, how each case ends; `gistmill score` judges the rest",
+            );
+            terminal::say(&format!("next: sh {}", asked.output.join("images/build.sh").display()));
+            terminal::say(&format!("then: {} says how to run it", asked.output.join("README.md").display()));
+        }
+    }
+    Ok(0)
+}
+
+/// The prompt that the options ask for; none: the dataset's own.
+fn other_prompt(asked: &ExportArguments, dataset: &Dataset) -> Result<Option<OtherPrompt>> {
+    let own = dataset.manifest.prompt.as_ref();
+    let is_asked = asked.execution.is_some()
+        || asked.strategy.is_some()
+        || asked.test_in_prompt
+        || asked.prompt.is_some();
+    if !is_asked {
+        return Ok(None);
+    }
+    let mut settings = own.map(|own| own.settings).unwrap_or_default();
+    settings.execution = asked.execution.unwrap_or(settings.execution);
+    settings.strategy = asked.strategy.unwrap_or(settings.strategy);
+    settings.test_in_prompt |= asked.test_in_prompt;
+    let template = match &asked.prompt {
+        Some(path) => Template::new(document::read_text(path)?)?,
+        None => Template::built_in()?,
+    };
+    Ok(Some(OtherPrompt { template, settings }))
+}

@@ -1,0 +1,127 @@
+//! Tasks as the files of the harnesses that people have. Pure but for [`read`] and [`write`]: tasks in, files out, from
+//! [`Task`] alone, without a word of a family.
+//!
+//! One directory serves several harnesses at once:
+//!
+//! ```text
+//! DIR/
+//!   README.md export.json                what it is, how to run and how it is judged
+//!   images/build.sh                      builds the image of each environment
+//!   images/<owner>__<name>/              Dockerfile, locks, tree.tar.gz
+//!   tasks/<instance_id>/                 a Harbor task; Inspect and verifiers run these as well
+//!   registry.json                        the tasks as a Harbor dataset
+//!   data/test-00000-of-00001.parquet     the columns that SWE-bench's evaluation and mini-swe-agent read
+//!   mini-swe-agent.yaml                  what mini-swe-agent tells its model
+//!   swe-agent.jsonl                      SWE-agent's instances
+//! ```
+
+mod harbor;
+mod images;
+mod mini_swe_agent;
+pub(crate) mod read;
+mod readme;
+mod swe_agent;
+mod swe_bench;
+pub(crate) mod write;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::record::id::RepoSlug;
+use crate::record::task::Task;
+
+/// A harness to export to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Harness {
+    Harbor,
+    /// By way of Harbor's tasks.
+    Inspect,
+    /// By way of Harbor's tasks.
+    Verifiers,
+    #[value(name = "swe-bench")]
+    SweBench,
+    #[value(name = "mini-swe-agent")]
+    MiniSweAgent,
+    #[value(name = "swe-agent")]
+    SweAgent,
+}
+
+/// A file of an export.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct File {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) executable: bool,
+}
+
+/// Files by their path in the export, with `/`.
+pub(crate) type Files = BTreeMap<String, File>;
+
+/// All that is exported.
+#[derive(Debug)]
+pub(crate) struct Collection {
+    /// Name and version of the dataset.
+    pub(crate) name: String,
+    pub(crate) version: String,
+    /// In the order of the dataset.
+    pub(crate) tasks: Vec<Task>,
+    /// What the tasks run in, by slug.
+    pub(crate) environments: BTreeMap<RepoSlug, Environment>,
+}
+
+/// What the tasks of one repository run in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Environment {
+    /// Tag of its image.
+    pub(crate) image: String,
+    /// Dockerfile and locks, by name; empty where the dataset has none.
+    pub(crate) recipe: BTreeMap<String, Vec<u8>>,
+    /// Whether the dataset has the tree.
+    pub(crate) has_tree: bool,
+    /// Variables that the tests need.
+    pub(crate) variables: BTreeMap<String, String>,
+}
+
+impl Collection {
+    /// The image of a task.
+    fn image<'a>(&'a self, task: &'a Task) -> &'a str {
+        self.environments.get(&task.slug).map_or("", |environment| &environment.image)
+    }
+}
+
+/// The files for these harnesses.
+///
+/// # Errors
+/// When something cannot be encoded, which is a bug.
+pub(crate) fn files(collection: &Collection, harnesses: &BTreeSet<Harness>) -> Result<Files> {
+    let mut files = Files::new();
+    for harness in harnesses {
+        match harness {
+            Harness::Harbor | Harness::Inspect | Harness::Verifiers => {
+                files.extend(harbor::files(collection)?)
+            }
+            Harness::SweBench => files.extend(swe_bench::files(collection)?),
+            Harness::MiniSweAgent => {
+                files.extend(swe_bench::files(collection)?);
+                files.extend(mini_swe_agent::files(collection));
+            }
+            Harness::SweAgent => files.extend(swe_agent::files(collection)?),
+        }
+    }
+    files.extend(images::files(collection));
+    files.insert("README.md".to_owned(), text(readme::render(collection, harnesses)?));
+    Ok(files)
+}
+
+fn text(text: String) -> File {
+    File { bytes: text.into_bytes(), executable: false }
+}
+
+fn script(text: String) -> File {
+    File { bytes: text.into_bytes(), executable: true }
+}

@@ -1,0 +1,69 @@
+//! What the images of the environments are built from, and a script that builds them.
+
+use std::collections::BTreeMap;
+
+use super::{Collection, Environment, File, Files, script};
+use crate::record::collected::shell_quote;
+use crate::record::id::RepoSlug;
+
+/// The archive of the tree in an image's folder: of a kind that every builder unpacks by itself.
+pub(super) const TREE: &str = "tree.tar.gz";
+/// How a dataset's Dockerfile takes the tree, and how that of an export does.
+const COPIES_TREE: &str = "\nCOPY tree /testbed\n";
+const UNPACKS_TREE: &str = "\nADD tree.tar.gz /testbed/\n";
+
+pub(super) fn files(collection: &Collection) -> Files {
+    let mut files = Files::new();
+    for (slug, environment) in &collection.environments {
+        for (name, bytes) in &environment.recipe {
+            let bytes = if name == "Dockerfile" { dockerfile(bytes, environment) } else { bytes.clone() };
+            files.insert(format!("{}/{name}", folder(slug)), File { bytes, executable: false });
+        }
+    }
+    files.insert("images/build.sh".to_owned(), script(build(&collection.environments)));
+    files
+}
+
+/// The folder of an image's files.
+pub(super) fn folder(slug: &RepoSlug) -> String {
+    format!("images/{}", slug.file_name())
+}
+
+/// Whether the image of this environment can be built from the export's files alone.
+pub(super) fn can_be_built(environment: &Environment) -> bool {
+    environment.has_tree && environment.recipe.contains_key("Dockerfile")
+}
+
+fn dockerfile(bytes: &[u8], environment: &Environment) -> Vec<u8> {
+    let mut text = String::from_utf8_lossy(bytes).replace(COPIES_TREE, UNPACKS_TREE);
+    for (name, value) in &environment.variables {
+        let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('$', "\\$").replace('\n', " ");
+        text.push_str(&format!("ENV {name}=\"{value}\"\n"));
+    }
+    text.into_bytes()
+}
+
+fn build(environments: &BTreeMap<RepoSlug, Environment>) -> String {
+    let mut text = "\
+#!/bin/sh
+# Builds the images that are not there yet. Arguments go to `docker build`: --build-arg BASE=… takes another base image.
+set -e
+cd \"$(dirname \"$0\")\"
+"
+    .to_owned();
+    for (slug, environment) in environments {
+        let image = shell_quote(&environment.image);
+        if can_be_built(environment) {
+            let folder = shell_quote(&slug.file_name());
+            text.push_str(&format!(
+                "docker image inspect {image} >/dev/null 2>&1 || docker build \"$@\" -t {image} {folder}\n"
+            ));
+        } else {
+            text.push_str(&format!(
+                "docker image inspect {image} >/dev/null 2>&1 || {{ echo {image}: the dataset has not all that it is built \
+                 from >&2; exit 1; }}\n"
+            ));
+        }
+    }
+    text
+}

@@ -1,0 +1,27 @@
+//! What mini-swe-agent tells its model, in place of the words of its own benchmark. The instances are SWE-bench's.
+
+use super::{Collection, Files, text};
+
+pub(super) fn files(collection: &Collection) -> Files {
+    let Some(task) = collection.tasks.first() else { return Files::new() };
+    let (workdir, file) = (&task.workdir, &task.submission);
+    let config = format!(
+        "\
+# mini-extra swebench --subset DIR --split test -c swebench.yaml -c DIR/mini-swe-agent.yaml -o RUN
+agent:
+  step_limit: 50
+  instance_template: |
+    {{{{task}}}}
+
+    You work in {workdir} by bash tool calls; each runs in a new subshell. When {file} is finished, hand it in by two calls,
+    one after the other:
+
+    1. git add -N -f {file} && git diff -- {file} > /tmp/submission.patch
+    2. echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && cat /tmp/submission.patch
+environment:
+  cwd: {workdir}
+  timeout: 120
+"
+    );
+    Files::from([("mini-swe-agent.yaml".to_owned(), text(config))])
+}

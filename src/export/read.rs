@@ -1,0 +1,185 @@
+//! What is exported, read from a dataset. Nothing in it is believed: names are checked, files are read beneath it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Collection, Environment};
+use crate::beneath::Folder;
+use crate::config::is_segment;
+use crate::dataset::{Dataset, trees};
+use crate::document::units;
+use crate::error::{Error, Result};
+use crate::family::prompt::Template;
+use crate::family::{Family, Running};
+use crate::record::id::{RepoSlug, hash_parts};
+use crate::record::instance::Instance;
+use crate::record::prompt::PromptSettings;
+use crate::redact::REDACTED;
+
+/// The family of the instances.
+const FAMILY: Family = Family::Gistify;
+/// Files of an environment that its image is built from.
+const RECIPE: [&str; 4] =
+    ["Dockerfile", "requirements.lock", "build-requirements.lock", "build-constraints.txt"];
+/// Solutions of instances that are known to be right, by instance id.
+const WITNESSES: &str = "witnesses";
+/// Largest file of a recipe, and largest solution, in bytes.
+const LARGEST: u64 = 64 << 20;
+/// What a run may take where the dataset does not say, in seconds.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Prompts other than those of the dataset.
+#[derive(Debug)]
+pub(crate) struct OtherPrompt {
+    pub(crate) template: Template,
+    pub(crate) settings: PromptSettings,
+}
+
+/// The instances of these repositories (of all when none is named) as tasks.
+///
+/// # Errors
+/// Usage errors: the dataset has another format, is damaged, or has no such repository.
+pub(crate) fn collection(
+    dataset: &Dataset,
+    only: &[RepoSlug],
+    prompt: Option<&OtherPrompt>,
+) -> Result<Collection> {
+    let manifest = &dataset.manifest;
+    if !is_segment(&manifest.name) || !is_segment(&manifest.version) {
+        return Err(Error::usage(format!(
+            "the dataset is called {:?} {:?}",
+            manifest.name, manifest.version
+        ))
+        .with_hint("names and versions of datasets are letters, digits, `.`, `_` and `-`"));
+    }
+    let mut instances = dataset.instances()?;
+    if let Some(slug) = only.iter().find(|slug| !instances.iter().any(|one| one.slug == **slug)) {
+        return Err(Error::usage(format!("the dataset has no instance of {slug}")));
+    }
+    instances.retain(|one| only.is_empty() || only.contains(&one.slug));
+    if instances.is_empty() {
+        return Err(Error::usage(format!("{} has no instance", dataset.directory.display())));
+    }
+    let folder = Folder::open(&dataset.directory)?;
+    let (mut tasks, mut environments) = (Vec::new(), BTreeMap::new());
+    for instance in &mut instances {
+        if let Some(other) = prompt {
+            instance.prompt = FAMILY.prompt(&other.template, &other.settings, instance)?;
+        }
+        if instance.prompt.is_empty() {
+            return Err(Error::usage(format!("{}: the dataset has no prompts", dataset.directory.display()))
+                .with_hint("build it again: what is in the cache is not run again"));
+        }
+        if !environments.contains_key(&instance.slug) {
+            environments.insert(instance.slug.clone(), environment(dataset, &folder, instance)?);
+        }
+        let running = Running {
+            options: options(dataset, &instance.slug),
+            variables: environments[&instance.slug].variables.clone(),
+            limit: limit(&manifest.config),
+            gold: folder
+                .read_if_there(&Path::new(WITNESSES).join(format!("{}.py", instance.instance_id)), LARGEST)?,
+        };
+        tasks.push(FAMILY.task(instance, running)?);
+    }
+    Ok(Collection { name: manifest.name.clone(), version: manifest.version.clone(), tasks, environments })
+}
+
+fn environment(dataset: &Dataset, folder: &Folder, instance: &Instance) -> Result<Environment> {
+    let slug = &instance.slug;
+    let mut recipe = BTreeMap::new();
+    for name in RECIPE {
+        let place = Path::new("environments").join(slug.file_name()).join(name);
+        if let Some(bytes) = folder.read_if_there(&place, LARGEST)? {
+            recipe.insert(name.to_owned(), bytes);
+        }
+    }
+    let image = match &instance.image {
+        Some(image) => checked_image(image)?,
+        None => image(slug, &[dataset.environment(slug)?.key.as_str(), &instance.commit]),
+    };
+    Ok(Environment {
+        image,
+        recipe,
+        has_tree: folder.has_file(Path::new(&trees::place(slug))),
+        variables: variables(&dataset.manifest.config, slug),
+    })
+}
+
+/// An image's name that is one argument and one line.
+fn checked_image(image: &str) -> Result<String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | ':' | '@');
+    if image.is_empty() || image.starts_with('-') || !image.chars().all(plain) {
+        return Err(Error::usage(format!("{image:?} is not the name of an image")));
+    }
+    Ok(image.to_owned())
+}
+
+/// The name of an image that is built from an export. Parts of it are letters and digits, with single separators between.
+fn image(slug: &RepoSlug, key: &[&str]) -> String {
+    let name = slug.as_str().to_lowercase();
+    let parts: Vec<&str> =
+        name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty()).collect();
+    format!("gistmill-export/{}:{}", parts.join("-"), &hash_parts(key)[..16])
+}
+
+/// Options that keep plugins quiet which would reorder, retry or distribute.
+fn options(dataset: &Dataset, slug: &RepoSlug) -> Vec<String> {
+    let environment = dataset.manifest.environments.get(slug.as_str());
+    environment.iter().flat_map(|one| &one.switched_off).flat_map(|plugin| plugin.options.clone()).collect()
+}
+
+/// The variables that are published with their values.
+fn variables(config: &Value, slug: &RepoSlug) -> BTreeMap<String, String> {
+    let repos = config["repos"].as_array().into_iter().flatten();
+    let env = repos.filter(|repo| repo["slug"] == slug.as_str()).filter_map(|repo| repo["env"].as_object());
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && !name.starts_with(|c: char| c.is_ascii_digit())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    env.flatten()
+        .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+        .filter(|(name, value)| is_name(name) && value != REDACTED)
+        .collect()
+}
+
+fn limit(config: &Value) -> Duration {
+    let written = config["screen"]["group_timeout"].as_str();
+    written.and_then(|text| units::parse_duration(text).ok()).unwrap_or(LIMIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_have_names_that_engines_take() {
+        let name = |slug: &str| image(&RepoSlug::new(slug).unwrap(), &["key"]);
+        assert!(
+            name("Pallets/Flask").starts_with("gistmill-export/pallets-flask:"),
+            "{}",
+            name("Pallets/Flask")
+        );
+        assert!(name("a._b/-c_.d").starts_with("gistmill-export/a-b-c-d:"), "{}", name("a._b/-c_.d"));
+        for bad in ["", "-v", "a b", "a\nRUN x", "a;b", "$(x)"] {
+            assert!(checked_image(bad).is_err(), "{bad:?}");
+        }
+        assert!(checked_image("gistmill/a__b:0123").is_ok());
+    }
+
+    #[test]
+    fn only_variables_that_are_published_are_set() {
+        let config = serde_json::json!({"repos": [
+            {"slug": "a/b", "env": {"MODE": "x y", "TOKEN": REDACTED, "1BAD": "x", "A;B": "x"}},
+            {"slug": "a/c", "env": {"OTHER": "z"}},
+        ]});
+        let found = variables(&config, &RepoSlug::new("a/b").unwrap());
+        assert_eq!(found, [("MODE".to_owned(), "x y".to_owned())].into());
+        assert_eq!(limit(&serde_json::json!({"screen": {"group_timeout": "2m"}})), Duration::from_mins(2));
+        assert_eq!(limit(&Value::Null), LIMIT);
+    }
+}

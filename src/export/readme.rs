@@ -1,0 +1,40 @@
+//! The README of an export: how to run it with each harness, and how it is judged.
+
+use std::collections::BTreeSet;
+
+use minijinja::{Environment, UndefinedBehavior, context};
+
+use super::{Collection, Harness, images};
+use crate::error::{Error, Result};
+
+const TEMPLATE: &str = include_str!("readme.md");
+
+pub(super) fn render(collection: &Collection, harnesses: &BTreeSet<Harness>) -> Result<String> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    let has = |wanted: &[Harness]| wanted.iter().any(|one| harnesses.contains(one));
+    let environments = &collection.environments;
+    let unbuildable: Vec<String> = environments
+        .iter()
+        .filter(|(_, environment)| !images::can_be_built(environment))
+        .map(|(slug, _)| slug.to_string())
+        .collect();
+    let context = context! {
+        name => &collection.name,
+        version => &collection.version,
+        tasks => collection.tasks.len(),
+        gold => collection.tasks.iter().filter(|task| task.gold.is_some()).count(),
+        first => collection.tasks.first().map(|task| task.id.to_string()),
+        submission => collection.tasks.first().map(|task| task.submission.clone()),
+        images => environments.values().map(|one| one.image.clone()).collect::<Vec<_>>(),
+        unbuildable => unbuildable,
+        harbor => has(&[Harness::Harbor, Harness::Inspect, Harness::Verifiers]),
+        swe_bench => has(&[Harness::SweBench, Harness::MiniSweAgent]),
+        mini => has(&[Harness::MiniSweAgent]),
+        swe_agent => has(&[Harness::SweAgent]),
+    };
+    environment
+        .render_str(TEMPLATE, context)
+        .map(|text| text + "\n")
+        .map_err(|error| Error::internal("cannot render the README of an export").with_source(error))
+}

@@ -1,0 +1,200 @@
+//! The columns that SWE-bench's evaluation reads, and mini-swe-agent with it. A solution is a patch that adds one file; the
+//! evaluation's script takes the repository's code away and has pytest say how each case ends.
+
+use super::{Collection, File, Files};
+use crate::dataset::schema::{ColumnOf, text as column};
+use crate::dataset::write::table_bytes;
+use crate::error::{Error, Result};
+use crate::record::collected::shell_quote;
+use crate::record::outcome::Outcome;
+use crate::record::patch::Patch;
+use crate::record::task::Task;
+
+/// A row, all of it text, as the readers expect it.
+struct Row {
+    instance_id: String,
+    repo: String,
+    base_commit: String,
+    version: String,
+    created_at: String,
+    problem_statement: String,
+    patch: String,
+    fail_to_pass: String,
+    image: String,
+    eval_script: String,
+    test: String,
+}
+
+pub(super) fn files(collection: &Collection) -> Result<Files> {
+    let rows: Vec<Row> =
+        collection.tasks.iter().map(|task| row(task, collection.image(task))).collect::<Result<_>>()?;
+    let bytes = table_bytes(&columns(), &rows)?;
+    Ok(Files::from([("data/test-00000-of-00001.parquet".to_owned(), File { bytes, executable: false })]))
+}
+
+fn columns() -> Vec<ColumnOf<Row>> {
+    vec![
+        column("instance_id", |row| Some(&row.instance_id)),
+        column("repo", |row| Some(&row.repo)),
+        column("base_commit", |row| Some(&row.base_commit)),
+        column("version", |row| Some(&row.version)),
+        column("created_at", |row| Some(&row.created_at)),
+        column("problem_statement", |row| Some(&row.problem_statement)),
+        column("hints_text", |_| Some("")),
+        column("patch", |row| Some(&row.patch)),
+        column("test_patch", |_| Some("")),
+        column("FAIL_TO_PASS", |row| Some(&row.fail_to_pass)),
+        column("PASS_TO_PASS", |_| Some("[]")),
+        column("environment_setup_commit", |row| Some(&row.base_commit)),
+        column("image", |row| Some(&row.image)),
+        column("image_name", |row| Some(&row.image)),
+        column("eval_script", |row| Some(&row.eval_script)),
+        column("eval_type", |_| Some("pass_and_fail")),
+        column("log_parser", |_| Some("parse_log_pytest_v2")),
+        column("test", |row| Some(&row.test)),
+    ]
+}
+
+fn row(task: &Task, image: &str) -> Result<Row> {
+    let names = expected_names(task);
+    Ok(Row {
+        instance_id: task.id.to_string(),
+        repo: task.slug.to_string(),
+        base_commit: task.commit.clone(),
+        version: task.version.clone(),
+        created_at: task.created_at.clone(),
+        problem_statement: task.instruction.clone(),
+        patch: task.gold.as_ref().map(diff).unwrap_or_default(),
+        fail_to_pass: serde_json::to_string(&names)
+            .map_err(|error| Error::internal("cannot encode the names of cases").with_source(error))?,
+        image: image.to_owned(),
+        eval_script: eval_script(task),
+        test: task.test.clone(),
+    })
+}
+
+/// The cases that pass, as the log's parser names them. What has a place of the machine in its name is left out: there it has
+/// another one.
+fn expected_names(task: &Task) -> Vec<String> {
+    let passing = task.cases.iter().filter(|case| case.outcome == Outcome::Passed);
+    let foreign = |name: &str| ["<root>", "<venv>", "<tmp>"].iter().any(|place| name.contains(place));
+    let mut names: Vec<String> =
+        passing.filter(|case| !foreign(&case.name)).map(|case| as_parsed(&case.name)).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// What `parse_log_pytest_v2` makes of a name: control characters go, and what looks like a colour; blanks are single.
+fn as_parsed(name: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = name;
+    while let Some(at) = rest.find('[') {
+        let (before, after) = rest.split_at(at);
+        let digits = after[1..].len() - after[1..].trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        plain.push_str(before);
+        if digits > 0 && after[1 + digits..].starts_with('m') {
+            rest = &after[digits + 2..];
+        } else {
+            plain.push('[');
+            rest = &after[1..];
+        }
+    }
+    plain.push_str(rest);
+    let plain: String = plain.chars().filter(|c| !('\u{1}'..='\u{1f}').contains(c)).collect();
+    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A patch as git writes one that adds files.
+fn diff(patch: &Patch) -> String {
+    let mut text = String::new();
+    for (path, bytes) in patch.files() {
+        let Some(bytes) = bytes else { continue };
+        let content = String::from_utf8_lossy(bytes);
+        let lines: Vec<&str> = content.split_inclusive('\n').collect();
+        text.push_str(&format!("diff --git a/{path} b/{path}\nnew file mode 100644\n"));
+        if lines.is_empty() {
+            continue;
+        }
+        text.push_str(&format!("--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{} @@\n", lines.len()));
+        for line in &lines {
+            text.push('+');
+            text.push_str(line);
+        }
+        if !content.ends_with('\n') {
+            text.push_str("\n\\ No newline at end of file\n");
+        }
+    }
+    text
+}
+
+/// Takes the repository's code away, and runs the test of the file that was handed in.
+fn eval_script(task: &Task) -> String {
+    let endings: Vec<String> = task.hidden.iter().map(|ending| format!("-iname '*.{ending}'")).collect();
+    let (workdir, file) = (shell_quote(&task.workdir), shell_quote(&task.submission));
+    let mut variables = String::new();
+    for (name, value) in &task.variables {
+        variables.push_str(&format!("export {name}={}\n", shell_quote(value)));
+    }
+    format!(
+        "\
+#!/bin/bash
+set -uxo pipefail
+cd {workdir}
+cp {file} /tmp/submission
+find . -path ./.git -prune -o \\( -type f -o -type l \\) \\( {endings} \\) -exec rm -f {{}} +
+cp /tmp/submission {file}
+{variables}export PYTEST_ADDOPTS={options}
+: '>>>>> Start Test Output'
+timeout {seconds} python -m pytest -rA --color=no -p no:cacheprovider {test}
+: '>>>>> End Test Output'
+",
+        endings = endings.join(" -o "),
+        options = shell_quote(&task.options.join(" ")),
+        seconds = task.limit.as_secs(),
+        test = shell_quote(&task.test),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_the_parser_finds_in_the_log() {
+        for (name, parsed) in [
+            ("concise.py::test[1-2]", "concise.py::test[1-2]"),
+            ("concise.py::test[a  b\tc]", "concise.py::test[a bc]"),
+            ("concise.py::test[[31mred]", "concise.py::test[red]"),
+            ("concise.py::test[31]", "concise.py::test[31]"),
+            ("concise.py::test[é ☕]", "concise.py::test[é ☕]"),
+        ] {
+            assert_eq!(as_parsed(name), parsed);
+        }
+    }
+
+    #[test]
+    fn a_patch_adds_the_file_with_or_without_a_last_newline() {
+        let diff_of = |text: &str| {
+            let mut patch = Patch::default();
+            patch.put("concise.py", text.as_bytes().to_vec()).unwrap();
+            diff(&patch)
+        };
+        let head =
+            "diff --git a/concise.py b/concise.py\nnew file mode 100644\n--- /dev/null\n+++ b/concise.py\n";
+        assert_eq!(diff_of("a\n\nb\n"), format!("{head}@@ -0,0 +1,3 @@\n+a\n+\n+b\n"));
+        assert_eq!(diff_of("a"), format!("{head}@@ -0,0 +1,1 @@\n+a\n\\ No newline at end of file\n"));
+        let folder = tempfile::tempdir().unwrap();
+        let git = |arguments: &[&str]| {
+            let done = std::process::Command::new("git").args(arguments).current_dir(folder.path()).output();
+            assert!(done.as_ref().is_ok_and(|done| done.status.success()), "{done:?}");
+        };
+        git(&["init", "-q"]);
+        for text in ["a\n\nb\n", "x = '\\ No newline'", "--- a\n+++ b\n@@ -1 +1 @@\n"] {
+            fs_err::write(folder.path().join("p"), diff_of(text)).unwrap();
+            git(&["apply", "p"]);
+            assert_eq!(fs_err::read_to_string(folder.path().join("concise.py")).unwrap(), text);
+            fs_err::remove_file(folder.path().join("concise.py")).unwrap();
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Whole exports of a made-up dataset, written and read back.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use polars::prelude::*;
+use serde_json::Value;
+
+use super::read::{OtherPrompt, collection};
+use super::{Harness, write};
+use crate::dataset::{Dataset, DatasetInput};
+use crate::family::prompt::Template;
+use crate::record::prompt::PromptSettings;
+use crate::testing::made_up::MadeUp;
+
+const ALL: [Harness; 6] = [
+    Harness::Harbor,
+    Harness::Inspect,
+    Harness::Verifiers,
+    Harness::SweBench,
+    Harness::MiniSweAgent,
+    Harness::SweAgent,
+];
+
+struct Bench {
+    folder: tempfile::TempDir,
+    dataset: Dataset,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let made_up = MadeUp::new(&[12, 5]);
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("dataset");
+        crate::testing::write(&directory, &made_up.input()).unwrap();
+        Bench { dataset: Dataset::open(&directory).unwrap(), folder }
+    }
+
+    fn out(&self) -> PathBuf {
+        self.folder.path().join("out")
+    }
+
+    fn export(&self, harnesses: &[Harness]) -> crate::error::Result<BTreeSet<Harness>> {
+        let collection = collection(&self.dataset, &[], None)?;
+        let harnesses = harnesses.iter().copied().collect();
+        write::write(&self.out(), &self.dataset.directory, &collection, &harnesses)
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs_err::read_to_string(self.out().join(name)).unwrap()
+    }
+}
+
+fn names(folder: &Path) -> BTreeSet<String> {
+    let files = walkdir::WalkDir::new(folder).into_iter().map(Result::unwrap);
+    files
+        .filter(|entry| entry.file_type().is_file())
+        .map(|entry| entry.path().strip_prefix(folder).unwrap().to_string_lossy().into_owned())
+        .collect()
+}
+
+#[test]
+fn one_directory_serves_them_all_whether_written_at_once_or_one_after_the_other() {
+    let (at_once, one_by_one) = (Bench::new(), Bench::new());
+    at_once.export(&ALL).unwrap();
+    for harness in ALL {
+        one_by_one.export(&[harness]).unwrap();
+    }
+    let all = names(&at_once.out());
+    assert_eq!(all, names(&one_by_one.out()));
+    for name in all {
+        let read = |bench: &Bench| fs_err::read(bench.out().join(&name)).unwrap();
+        assert!(read(&at_once) == read(&one_by_one), "{name}");
+    }
+}
+
+#[test]
+fn other_tasks_and_what_is_no_export_are_left_alone() {
+    let bench = Bench::new();
+    bench.export(&[Harness::Harbor]).unwrap();
+    let other = OtherPrompt {
+        template: Template::new("another prompt".to_owned()).unwrap(),
+        settings: PromptSettings::default(),
+    };
+    let other = collection(&bench.dataset, &[], Some(&other)).unwrap();
+    let write = |directory: &Path| {
+        write::write(directory, &bench.dataset.directory, &other, &[Harness::Harbor].into())
+    };
+    assert!(write(&bench.out()).unwrap_err().to_string().contains("and not these"));
+    let mine = bench.folder.path().join("mine");
+    fs_err::create_dir_all(&mine).unwrap();
+    fs_err::write(mine.join("notes"), "mine").unwrap();
+    assert!(write(&mine).unwrap_err().to_string().contains("is no export"));
+    assert_eq!(names(&mine), ["notes".to_owned()].into());
+}
+
+#[test]
+fn a_harbor_task_says_what_is_given_and_how_it_is_judged() {
+    let bench = Bench::new();
+    let instances = bench.dataset.instances().unwrap();
+    let (first, second) = (&instances[0], &instances[1]);
+    let witnesses = bench.dataset.directory.join("witnesses");
+    fs_err::create_dir_all(&witnesses).unwrap();
+    fs_err::write(witnesses.join(format!("{}.py", first.instance_id)), "x = 1\n").unwrap();
+    bench.export(&[Harness::Harbor]).unwrap();
+    let of = |id: &str, name: &str| format!("tasks/{id}/{name}");
+    let id = first.instance_id.as_str();
+    assert_eq!(bench.text(&of(id, "instruction.md")), first.prompt);
+    let settings: toml::Table = bench.text(&of(id, "task.toml")).parse().unwrap();
+    assert_eq!(settings["task"]["name"].as_str().unwrap(), format!("made-up/{id}"));
+    assert_eq!(settings["verifier"]["environment_mode"].as_str(), Some("separate"));
+    assert_eq!(settings["artifacts"][0].as_str(), Some("/testbed/concise.py"));
+    let image = settings["environment"]["docker_image"].as_str().unwrap();
+    assert!(image.starts_with("gistmill-export/made-up0:"), "{image}");
+    assert!(bench.text("images/build.sh").contains(&format!("-t {image} made__up0")));
+    let judged: Value = serde_json::from_str(&bench.text(&of(id, "tests/task.json"))).unwrap();
+    let outcomes = judged["outcomes"].as_object().unwrap();
+    assert_eq!(outcomes.len(), first.case_ids.len());
+    assert!(outcomes.iter().all(|(name, outcome)| name.starts_with("concise.py::") && outcome == "passed"));
+    assert_eq!(bench.text(&of(id, "solution/concise.py")), "x = 1\n");
+    assert!(
+        bench.text(&of(id, "solution/solve.sh")).contains("cp /solution/concise.py /testbed/concise.py\n")
+    );
+    let unsolved = names(&bench.out().join("tasks").join(second.instance_id.as_str()));
+    assert!(!unsolved.iter().any(|name| name.starts_with("solution")), "{unsolved:?}");
+    let registry: Value = serde_json::from_str(&bench.text("registry.json")).unwrap();
+    assert_eq!(registry[0]["tasks"].as_array().unwrap().len(), instances.len());
+    assert!(bench.text("README.md").contains("**By pytest alone**"));
+}
+
+#[test]
+fn swe_bench_reads_its_columns_and_the_trees_lie_beside_their_dockerfile() {
+    let bench = Bench::new();
+    bench.export(&[Harness::SweBench]).unwrap();
+    let file = std::fs::File::open(bench.out().join("data/test-00000-of-00001.parquet")).unwrap();
+    let frame = ParquetReader::new(file).finish().unwrap();
+    let instances = bench.dataset.instances().unwrap();
+    let cell = |name: &str| frame.column(name).unwrap().str().unwrap().get(0).unwrap().to_owned();
+    assert_eq!(
+        (frame.height(), cell("instance_id")),
+        (instances.len(), instances[0].instance_id.to_string())
+    );
+    let names: Vec<String> = serde_json::from_str(&cell("FAIL_TO_PASS")).unwrap();
+    assert_eq!(names.len(), instances[0].n_cases as usize);
+    let script = cell("eval_script");
+    assert!(script.contains("python -m pytest -rA") && script.contains("-iname '*.py'"), "{script}");
+    let tree = fs_err::File::open(bench.out().join("images/made__up0/tree.tar.gz")).unwrap();
+    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(tree));
+    let paths: Vec<String> = archive
+        .entries()
+        .unwrap()
+        .map(|entry| entry.unwrap().path().unwrap().display().to_string())
+        .collect();
+    assert!(paths.contains(&"tests/test_0.py".to_owned()), "{paths:?}");
+}
+
+#[test]
+fn a_dataset_without_code_says_that_its_images_cannot_be_built() {
+    let made_up = MadeUp::new(&[12]);
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("dataset");
+    let input = DatasetInput { passes_code_on: false, ..made_up.input() };
+    crate::testing::write(&directory, &input).unwrap();
+    let dataset = Dataset::open(&directory).unwrap();
+    let tasks = collection(&dataset, &[], None).unwrap();
+    write::write(&folder.path().join("out"), &directory, &tasks, &[Harness::Harbor].into()).unwrap();
+    let text = |name: &str| fs_err::read_to_string(folder.path().join("out").join(name)).unwrap();
+    assert!(text("README.md").contains("came without the repositories' code"));
+    assert!(!text("images/build.sh").contains("docker build \"$@\""));
+    assert!(!folder.path().join("out/images/made__up0/tree.tar.gz").exists());
+}
+
+/// A judge beside a task, a tree and submissions.
+struct Court {
+    folder: tempfile::TempDir,
+}
+
+impl Court {
+    /// A tree with a package, a test that passes, one that is skipped and one that is expected to fail.
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = folder.path().join("tree");
+        fs_err::create_dir_all(tree.join("src")).unwrap();
+        fs_err::write(tree.join("package.py"), "def one():\n    return 1\n").unwrap();
+        fs_err::write(tree.join("conftest.py"), "raise RuntimeError('is gone')\n").unwrap();
+        fs_err::write(tree.join("data.txt"), "kept").unwrap();
+        let outcomes = serde_json::json!({
+            "concise.py::test[1]": "passed", "concise.py::test[2]": "skipped", "concise.py::test[3]": "xfailed",
+        });
+        let task = serde_json::json!({
+            "instance_id": "a__b.test-0", "workdir": tree, "scratch": folder.path(), "submission": "concise.py",
+            "test": "concise.py::test", "outcomes": outcomes, "hidden": ["py"], "options": ["-q"],
+            "variables": {"MODE": "x"}, "seconds": 60,
+        });
+        fs_err::write(folder.path().join("task.json"), task.to_string()).unwrap();
+        fs_err::write(folder.path().join("judge.py"), include_str!("judge.py")).unwrap();
+        Court { folder }
+    }
+
+    /// The reward of a text, and what the judge reports.
+    fn judge(text: Option<&str>) -> (Value, Value) {
+        let court = Court::new();
+        let path = |name: &str| court.folder.path().join(name);
+        if let Some(text) = text {
+            fs_err::write(path("handed_in.py"), text).unwrap();
+        }
+        let python = std::env::var_os("GISTMILL_TEST_PYTHON").expect("GISTMILL_TEST_PYTHON names a Python");
+        let done = Command::new(python)
+            .args(["judge.py", "task.json", "handed_in.py", "out"])
+            .current_dir(court.folder.path())
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let json =
+            |name: &str| -> Value { serde_json::from_slice(&fs_err::read(path(name)).unwrap()).unwrap() };
+        assert_eq!(path("tree/package.py").exists(), text.is_none(), "code goes before a submission runs");
+        assert!(path("tree/data.txt").exists());
+        (json("out/reward.json")["reward"].clone(), json("out/report.json"))
+    }
+}
+
+const RIGHT: &str = "\
+import os, pytest
+
+@pytest.mark.parametrize('number', [1, 2, 3])
+def test(number, request):
+    assert open('data.txt').read() == 'kept' and os.environ['MODE'] == 'x'
+    if number == 2:
+        pytest.skip('not today')
+    if number == 3:
+        pytest.xfail('known')
+";
+
+#[test]
+#[ignore = "needs in GISTMILL_TEST_PYTHON a Python with pytest"]
+fn the_judge_takes_code_away_and_wants_every_case_to_end_as_it_must() {
+    let (reward, report) = Court::judge(Some(RIGHT));
+    assert_eq!(reward, 1, "{report:#}");
+    let wrong = [
+        RIGHT.replace("pytest.skip('not today')", "pass"),
+        RIGHT.replace("pytest.xfail('known')", "assert False"),
+        RIGHT.replace("[1, 2, 3]", "[1, 2]"),
+        RIGHT.replace("[1, 2, 3]", "[1, 2, 3, 4]"),
+        format!("from package import one\n{RIGHT}"),
+        format!("{RIGHT}\n    yield\n    assert number != 1\n"),
+        "def test(:\n".to_owned(),
+        String::new(),
+    ];
+    for text in &wrong {
+        let (reward, report) = Court::judge(Some(text));
+        assert_eq!(reward, 0, "{text}\n{report:#}");
+    }
+    let (reward, report) = Court::judge(None);
+    assert_eq!((reward, &report["output"]), (Value::from(0), &Value::from("there is no handed_in.py")));
+}

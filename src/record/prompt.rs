@@ -1,0 +1,83 @@
+//! What an agent may do and is told beside the task itself: the settings that the Gistify paper compares.
+
+use serde::{Deserialize, Serialize};
+
+/// What the agent may run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Execution {
+    /// No interpreter and no test runner.
+    None,
+    /// Any command.
+    #[default]
+    Bash,
+    /// Only the file that it writes, by the tool that edits it.
+    EditAndExecute,
+}
+
+impl Execution {
+    /// Every value.
+    pub const ALL: [Execution; 3] = [Execution::None, Execution::Bash, Execution::EditAndExecute];
+
+    /// The one spelling of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Execution::None => "none",
+            Execution::Bash => "bash",
+            Execution::EditAndExecute => "edit-and-execute",
+        }
+    }
+}
+
+/// How the agent is told to go about it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strategy {
+    /// Nothing is said.
+    #[default]
+    Base,
+    /// Predict the calls, and follow them.
+    Tracing,
+    /// Start from the test, and follow what it uses.
+    Reading,
+}
+
+impl Strategy {
+    /// Every value.
+    pub const ALL: [Strategy; 3] = [Strategy::Base, Strategy::Tracing, Strategy::Reading];
+
+    /// The one spelling of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Strategy::Base => "base",
+            Strategy::Tracing => "tracing",
+            Strategy::Reading => "reading",
+        }
+    }
+}
+
+/// One setting: `[prompt]` of the configuration.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PromptSettings {
+    pub execution: Execution,
+    pub strategy: Strategy,
+    /// Whether the source of the test stands in the prompt.
+    pub test_in_prompt: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_is_written_as_it_is_called() {
+        let written = |value: serde_json::Value| value.as_str().unwrap().to_owned();
+        for one in Execution::ALL {
+            assert_eq!(written(serde_json::to_value(one).unwrap()), one.as_str());
+        }
+        for one in Strategy::ALL {
+            assert_eq!(written(serde_json::to_value(one).unwrap()), one.as_str());
+        }
+    }
+}
