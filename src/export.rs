@@ -103,7 +103,7 @@ pub(crate) fn files(collection: &Collection, harnesses: &BTreeSet<Harness>) -> R
     for harness in harnesses {
         match harness {
             Harness::Harbor | Harness::Inspect | Harness::Verifiers => {
-                files.extend(harbor::files(collection)?)
+                files.extend(harbor::files(collection)?);
             }
             Harness::SweBench => files.extend(swe_bench::files(collection)?),
             Harness::MiniSweAgent => {

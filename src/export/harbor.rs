@@ -3,6 +3,8 @@
 //! The verifier is a container of its own that gets nothing of the agent's but the file that is handed in. It has no
 //! Dockerfile: it is a fresh one of the environment, because verifiers builds none.
 
+use std::fmt::Write as _;
+
 use serde_json::json;
 use toml::{Table, Value};
 
@@ -45,7 +47,7 @@ fn of_task(collection: &Collection, task: &Task) -> Result<Files> {
         for (path, bytes) in gold.files() {
             let Some(bytes) = bytes else { continue };
             let target = shell_quote(&format!("{}/{path}", task.workdir));
-            solve.push_str(&format!("cp {} {target}\n", shell_quote(&format!("/solution/{path}"))));
+            let _ = writeln!(solve, "cp {} {target}", shell_quote(&format!("/solution/{path}")));
             files.insert(format!("solution/{path}"), File { bytes: bytes.to_vec(), executable: false });
         }
         files.insert("solution/solve.sh".to_owned(), script(solve));

@@ -1,5 +1,7 @@
 //! What the images of the environments are built from, and a script that builds them.
 
+use std::fmt::Write as _;
+
 use std::collections::BTreeMap;
 
 use super::{Collection, Environment, File, Files, script};
@@ -38,7 +40,7 @@ fn dockerfile(bytes: &[u8], environment: &Environment) -> Vec<u8> {
     let mut text = String::from_utf8_lossy(bytes).replace(COPIES_TREE, UNPACKS_TREE);
     for (name, value) in &environment.variables {
         let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('$', "\\$").replace('\n', " ");
-        text.push_str(&format!("ENV {name}=\"{value}\"\n"));
+        let _ = writeln!(text, "ENV {name}=\"{value}\"");
     }
     text.into_bytes()
 }
@@ -55,14 +57,16 @@ cd \"$(dirname \"$0\")\"
         let image = shell_quote(&environment.image);
         if can_be_built(environment) {
             let folder = shell_quote(&slug.file_name());
-            text.push_str(&format!(
-                "docker image inspect {image} >/dev/null 2>&1 || docker build \"$@\" -t {image} {folder}\n"
-            ));
+            let _ = writeln!(
+                text,
+                "docker image inspect {image} >/dev/null 2>&1 || docker build \"$@\" -t {image} {folder}"
+            );
         } else {
-            text.push_str(&format!(
+            let _ = writeln!(
+                text,
                 "docker image inspect {image} >/dev/null 2>&1 || {{ echo {image}: the dataset has not all that it is built \
-                 from >&2; exit 1; }}\n"
-            ));
+                 from >&2; exit 1; }}"
+            );
         }
     }
     text

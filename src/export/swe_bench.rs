@@ -1,6 +1,8 @@
 //! The columns that SWE-bench's evaluation reads, and mini-swe-agent with it. A solution is a patch that adds one file; the
 //! evaluation's script takes the repository's code away and has pytest say how each case ends.
 
+use std::fmt::Write as _;
+
 use super::{Collection, File, Files};
 use crate::dataset::schema::{ColumnOf, text as column};
 use crate::dataset::write::table_bytes;
@@ -112,11 +114,11 @@ fn diff(patch: &Patch) -> String {
         let Some(bytes) = bytes else { continue };
         let content = String::from_utf8_lossy(bytes);
         let lines: Vec<&str> = content.split_inclusive('\n').collect();
-        text.push_str(&format!("diff --git a/{path} b/{path}\nnew file mode 100644\n"));
+        let _ = writeln!(text, "diff --git a/{path} b/{path}\nnew file mode 100644");
         if lines.is_empty() {
             continue;
         }
-        text.push_str(&format!("--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{} @@\n", lines.len()));
+        let _ = writeln!(text, "--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{} @@", lines.len());
         for line in &lines {
             text.push('+');
             text.push_str(line);
@@ -134,7 +136,7 @@ fn eval_script(task: &Task) -> String {
     let (workdir, file) = (shell_quote(&task.workdir), shell_quote(&task.submission));
     let mut variables = String::new();
     for (name, value) in &task.variables {
-        variables.push_str(&format!("export {name}={}\n", shell_quote(value)));
+        let _ = writeln!(variables, "export {name}={}", shell_quote(value));
     }
     format!(
         "\

@@ -130,6 +130,42 @@ fn a_harbor_task_says_what_is_given_and_how_it_is_judged() {
 }
 
 #[test]
+fn what_a_dataset_names_leads_nowhere() {
+    let bench = Bench::new();
+    let open = |change: &dyn Fn(&mut Value)| {
+        let path = bench.dataset.directory.join("manifest.json");
+        let whole = fs_err::read_to_string(&path).unwrap();
+        let mut manifest: Value = serde_json::from_str(&whole).unwrap();
+        change(&mut manifest);
+        fs_err::write(&path, manifest.to_string()).unwrap();
+        let dataset = Dataset::open(&bench.dataset.directory).unwrap();
+        fs_err::write(&path, whole).unwrap();
+        dataset
+    };
+    for name in ["../up", "a b", "", "$(x)"] {
+        let dataset = open(&|manifest| manifest["name"] = name.into());
+        assert!(collection(&dataset, &[], None).unwrap_err().to_string().contains("is called"), "{name}");
+    }
+    // A link in the place of a solution or a recipe is not followed.
+    fs_err::write(bench.folder.path().join("secret"), "hush").unwrap();
+    let id = bench.dataset.instances().unwrap()[0].instance_id.to_string();
+    let witnesses = bench.dataset.directory.join("witnesses");
+    fs_err::create_dir_all(&witnesses).unwrap();
+    let link = witnesses.join(format!("{id}.py"));
+    std::os::unix::fs::symlink(bench.folder.path().join("secret"), &link).unwrap();
+    assert!(collection(&bench.dataset, &[], None).is_err());
+    fs_err::remove_file(&link).unwrap();
+    // Ids become folders, and images arguments of commands.
+    let path = bench.dataset.directory.join("instances.jsonl");
+    let lines = fs_err::read_to_string(&path).unwrap();
+    for (from, to) in [(id.as_str(), "../../up"), ("\"image\":null", "\"image\":\"x; touch y\"")] {
+        assert!(lines.contains(from), "{from}");
+        fs_err::write(&path, lines.replace(from, to)).unwrap();
+        assert!(collection(&bench.dataset, &[], None).is_err(), "{to}");
+    }
+}
+
+#[test]
 fn swe_bench_reads_its_columns_and_the_trees_lie_beside_their_dockerfile() {
     let bench = Bench::new();
     bench.export(&[Harness::SweBench]).unwrap();
