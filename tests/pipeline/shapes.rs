@@ -27,7 +27,11 @@ const SHAPES: [Shape; 9] = [
     // A failure and a skip that name what two extras have.
     (
         "asks_for_more",
-        &["tests/test_asks.py::test_plain", "tests/test_asks.py::test_sign", "tests/test_stats.py::test_stats"],
+        &[
+            "tests/test_asks.py::test_plain",
+            "tests/test_asks.py::test_sign",
+            "tests/test_stats.py::test_stats",
+        ],
         &[],
     ),
     // pytest's configuration names a module that one line of a file has, whose other lines contradict each other.
