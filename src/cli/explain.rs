@@ -39,7 +39,14 @@ pub(super) fn explain(
 ) -> Vec<Explained> {
     let is_here = |repo: &&Repo| all || matches!(repo.source, SourceSpec::Path { .. });
     let is_asked = |repo: &&Repo| only.is_empty() || only.contains(&repo.slug);
-    let repos = config.repos.iter().filter(|repo| repo.backend == BackendKind::Local);
+    // An interpreter that is asked for and not there is told once, whatever the files say.
+    let can_run = |repo: &&Repo| {
+        repo.python.as_ref().is_none_or(|asked| {
+            let fits = |version: &str| version == asked || version.starts_with(&format!("{asked}."));
+            tools.interpreters.iter().any(|python| fits(&python.version))
+        })
+    };
+    let repos = config.repos.iter().filter(|repo| repo.backend == BackendKind::Local).filter(can_run);
     repos
         .filter(is_here)
         .filter(is_asked)

@@ -78,7 +78,7 @@ fn keys(asked: &InitArguments) -> Result<Vec<(&'static str, String)>> {
             return Err(Error::usage("--branch and --subdirectory go with the URL of a git repository")
                 .with_hint("name the folder itself"));
         }
-        return Ok(vec![("path", asked.place.clone())]);
+        return Ok(vec![("path", from(&asked.output, &asked.place)?)]);
     }
     if !asked.place.contains("://") && !asked.place.contains('@') {
         return Err(Error::usage(format!(
@@ -93,6 +93,19 @@ fn keys(asked: &InitArguments) -> Result<Vec<(&'static str, String)>> {
     keys.extend(asked.branch.iter().map(|branch| ("branch", branch.clone())));
     keys.extend(asked.subdirectory.iter().map(|folder| ("subdirectory", folder.clone())));
     Ok(keys)
+}
+
+/// A directory as a configuration names it: paths start at the folder of the configuration.
+fn from(output: &Path, place: &str) -> Result<String> {
+    let is_here =
+        output.parent().is_none_or(|folder| folder.as_os_str().is_empty() || folder == Path::new("."));
+    if is_here || Path::new(place).is_absolute() {
+        return Ok(place.to_owned());
+    }
+    let full = fs_err::canonicalize(place)?;
+    full.into_os_string()
+        .into_string()
+        .map_err(|_| Error::usage(format!("{place} lies below a folder whose name is not UTF-8")))
 }
 
 /// `owner/name` from the last two parts of a place.

@@ -64,53 +64,28 @@ pub(super) fn construct(
 ) -> Result<Built> {
     let installer = Installer::new(tooling(&inputs, folder)?);
     (inputs.progress)(&format!("Python {}: {}", inputs.choice.interpreter.version, inputs.choice.reason));
-    let (venv, tree, source_root) = (folder.join("venv"), folder.join("tree"), source_root(&inputs, ""));
     let build_variables = told_version(&inputs, &members, &mut notes);
+    let places =
+        Places { venv: folder.join("venv"), tree: folder.join("tree"), root: source_root(&inputs, "") };
     let mut rounds = 0;
-    let (made, own, fallbacks, trials) = loop {
-        let before = notes.len();
-        let made = RunTree::make(&inputs, &installer, &members, &tree, &build_variables, &mut notes)?;
-        if let Some(own) = &made.wheel {
-            name_as_built(&mut inputs.project, own);
-        }
-        let installed: Vec<Member> = made.members.iter().map(|(member, _)| member.clone()).collect();
-        let fallbacks = Fallbacks::new(&inputs.files, &inputs.project, inputs.repo, &installed)?;
-        let own: Vec<Wheel> =
-            made.wheel.iter().chain(made.members.iter().map(|(_, wheel)| wheel)).cloned().collect();
-        let site = Site {
-            inputs: &inputs,
-            installer: &installer,
-            own: &own,
-            has_root: made.wheel.is_some(),
-            source_root: &source_root,
-            venv: venv.clone(),
-            tree: tree.clone(),
-        };
-        let trials = Trials::run(&site, &fallbacks)?;
+    let tried = loop {
+        let tried = Tried::with(&mut inputs, &installer, &members, &places, &build_variables)?;
         rounds += 1;
-        match other_members(&inputs, &members, &trials).filter(|_| rounds < MEMBER_ROUNDS) {
-            None => break (made, own, fallbacks, trials),
-            Some(other) => members = other,
-        }
-        notes.truncate(before);
-        step::discard(&tree)?;
+        let other = other_members(&inputs, &members, &tried.trials).filter(|_| rounds < MEMBER_ROUNDS);
+        let Some(other) = other else { break tried };
+        members = other;
+        step::discard(&places.tree)?;
     };
-    let site = Site {
-        inputs: &inputs,
-        installer: &installer,
-        own: &own,
-        has_root: made.wheel.is_some(),
-        source_root: &source_root,
-        venv,
-        tree,
-    };
+    notes.extend(tried.notes.iter().cloned());
+    let Tried { made, own, fallbacks, trials, .. } = &tried;
+    let site = places.site(&inputs, &installer, own, made);
     let chosen = trials.best()?;
     let undeclared = undeclared(chosen.report, &inputs.files, &mut notes)?;
     trials.install(&site, &chosen)?;
 
     notes.extend(fallbacks.left_out(chosen.plan));
     notes.extend(installer.notes());
-    let finished = Finished { site: &site, made: &made, trials: &trials, chosen: &chosen };
+    let finished = Finished { site: &site, made, trials, chosen: &chosen };
     let recipe = finished.recipe(build_variables, notes);
     record::write(&folder.join("recipe"), &recipe, chosen.lock, &made.lock, &finished.image(&recipe))?;
     made.check(inputs.pinned, &site.tree)?;
@@ -118,6 +93,68 @@ pub(super) fn construct(
     clean_up(folder)?;
     super::finish(folder, &built)?;
     Ok(built)
+}
+
+/// Where an environment is made: its virtual environment and its tree on the host, and where the packages of the project
+/// at the root lie, as seen inside.
+struct Places {
+    venv: PathBuf,
+    tree: PathBuf,
+    root: PathBuf,
+}
+
+impl Places {
+    fn site<'a>(
+        &'a self,
+        inputs: &'a Inputs<'a>,
+        installer: &'a Installer,
+        own: &'a [Wheel],
+        made: &RunTree,
+    ) -> Site<'a> {
+        Site {
+            inputs,
+            installer,
+            own,
+            has_root: made.wheel.is_some(),
+            source_root: &self.root,
+            venv: self.venv.clone(),
+            tree: self.tree.clone(),
+        }
+    }
+}
+
+/// A tree with some members, and the plans that were tried for it.
+struct Tried {
+    made: RunTree,
+    /// The wheels of the tree: that of its root first.
+    own: Vec<Wheel>,
+    fallbacks: Fallbacks,
+    trials: Trials,
+    /// What building it tells.
+    notes: Vec<String>,
+}
+
+impl Tried {
+    /// Builds the tree with these members, and tries its plans.
+    fn with(
+        inputs: &mut Inputs<'_>,
+        installer: &Installer,
+        members: &[Member],
+        places: &Places,
+        variables: &BTreeMap<String, String>,
+    ) -> Result<Self> {
+        let mut notes = Vec::new();
+        let made = RunTree::make(inputs, installer, members, &places.tree, variables, &mut notes)?;
+        if let Some(own) = &made.wheel {
+            name_as_built(&mut inputs.project, own);
+        }
+        let installed: Vec<Member> = made.members.iter().map(|(member, _)| member.clone()).collect();
+        let fallbacks = Fallbacks::new(&inputs.files, &inputs.project, inputs.repo, &installed)?;
+        let own: Vec<Wheel> =
+            made.wheel.iter().chain(made.members.iter().map(|(_, wheel)| wheel)).cloned().collect();
+        let trials = Trials::run(&places.site(inputs, installer, &own, &made), &fallbacks)?;
+        Ok(Tried { made, own, fallbacks, trials, notes })
+    }
 }
 
 /// An environment whose files lie where they belong.

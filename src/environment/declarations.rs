@@ -81,6 +81,7 @@ impl Files {
     }
 
     /// The files of a project below the root, as if its folder were the root. What can be imported is not among it.
+    #[must_use]
     pub fn below(&self, folder: &str) -> Self {
         let inside = self.texts.iter().filter_map(|(path, text)| {
             let path = path.strip_prefix(folder)?.strip_prefix('/')?;

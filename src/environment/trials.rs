@@ -138,7 +138,7 @@ impl Trials {
         site: &Site<'_>,
         plan: &InstallPlan,
     ) -> Result<(Lock, GateReport), StepError> {
-        let lock = self.resolve(site, plan)?;
+        let lock = Trials::resolve(site, plan)?;
         (site.inputs.progress)(&format!("installing {} distributions", lock.len()));
         self.installed = None;
         site.install(&lock)?;
@@ -150,7 +150,7 @@ impl Trials {
 
     /// Resolves, installs and collects one plan. What resolves to an earlier lock is not collected again.
     fn try_plan(&mut self, site: &Site<'_>, plan: &InstallPlan) -> Result<(Lock, GateReport), StepError> {
-        let lock = self.resolve(site, plan)?;
+        let lock = Trials::resolve(site, plan)?;
         if let Some(report) = self.collected().find_map(|one| (*one.lock == lock).then(|| one.report.clone()))
         {
             return Ok((lock, report));
@@ -172,7 +172,7 @@ impl Trials {
         Ok((lock, report))
     }
 
-    fn resolve(&self, site: &Site<'_>, plan: &InstallPlan) -> Result<Lock, StepError> {
+    fn resolve(site: &Site<'_>, plan: &InstallPlan) -> Result<Lock, StepError> {
         let project = &site.inputs.project;
         let mut requirements: Vec<String> = plan.requirements.iter().cloned().collect();
         let mut extras: Vec<String> = plan.extras.iter().cloned().collect();

@@ -53,6 +53,53 @@ fn check_reports_config_and_machine_problems_together() {
 }
 
 #[test]
+fn check_knows_what_a_local_tree_declares_and_explains_its_environment() {
+    let bench = Bench::new();
+    bench.configure("", &["workspace", "only_requirements"]);
+    let config = std::fs::read_to_string(bench.path().join("repos.toml")).expect("is there");
+    let wrong =
+        config.replace("path = \"trees/workspace\"", "path = \"trees/workspace\"\nextras = [\"tset\"]");
+    bench.write_config(&wrong);
+    let ended = bench.run(&["check", "repos.toml"]).with_code(1);
+    assert!(
+        ended.stdout.contains("problem trees/workspace: the tree has no extra `tset`"),
+        "{}",
+        ended.stdout
+    );
+    bench.write_config(&config);
+    let ended = bench.run(&["check", "repos.toml", "--explain"]).with_code(0);
+    for line in [
+        "packages/beta is installed, too: a member of the workspace",
+        "1. . + requirements.txt + pytest",
+        "because of requirements.txt is what the tree runs with",
+    ] {
+        assert!(ended.stdout.contains(line), "`{line}` is not in\n{}", ended.stdout);
+    }
+    let ended = bench.run(&["check", "repos.toml", "--explain", "--format", "json"]).with_code(0);
+    let json: Value = serde_json::from_str(&ended.stdout).expect("is JSON");
+    assert_eq!(json["explained"]["trees/only_requirements"]["rungs"][0]["requirements"][1], "itsdangerous");
+    assert!(!bench.path().join("cache/environments").join("built.json").exists());
+}
+
+#[test]
+fn init_writes_a_configuration_that_check_takes_and_replaces_none() {
+    let bench = Bench::new();
+    bench.tree("sets_variables");
+    bench.run(&["init", "trees/sets_variables"]).with_code(0);
+    let text = std::fs::read_to_string(bench.path().join("repos.toml")).expect("is there");
+    assert!(text.contains("slug = \"trees/sets_variables\""), "{text}");
+    assert!(text.contains("#   [testenv] in tox.ini sets MODE for the tests"), "{text}");
+    bench.run(&["check", "repos.toml"]).with_code(0);
+    let again = bench.run(&["init", "trees/sets_variables"]).with_code(2);
+    assert!(again.stderr.contains("repos.toml is there already"), "{}", again.stderr);
+    std::fs::create_dir(bench.path().join("elsewhere")).expect("can be made");
+    bench.run(&["init", "trees/sets_variables", "--output", "elsewhere/repos.toml"]).with_code(0);
+    bench.run(&["check", "elsewhere/repos.toml"]).with_code(0);
+    let nowhere = bench.run(&["init", "no/such/folder", "--output", "other.toml"]).with_code(2);
+    assert!(nowhere.stderr.contains("neither a directory nor the URL"), "{}", nowhere.stderr);
+}
+
+#[test]
 fn check_names_every_repository_that_asks_for_what_the_machine_lacks() {
     let bench = Bench::new();
     bench.configure("", &["small_and_good", "without_tests"]);

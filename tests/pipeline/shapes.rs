@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use crate::common::Bench;
 use crate::common::dataset::text;
 
-/// A tree, and the groups that it has.
-const SHAPES: [(&str, &[&str]); 3] = [
+/// A tree, the groups of it that are kept, and those that are not, each with its cause.
+type Shape = (&'static str, &'static [&'static str], &'static [(&'static str, &'static str)]);
+
+const SHAPES: [Shape; 9] = [
     // A uv workspace whose root needs its members, one of which configures pytest for itself.
     (
         "workspace",
@@ -16,28 +18,58 @@ const SHAPES: [(&str, &[&str]); 3] = [
             "packages/beta/tests/test_alpha.py::test_g",
             "tests/test_root.py::test_f",
         ],
+        &[],
     ),
     // Two projects, one of which needs the other one, and nothing at the root; their folders of tests bear one name.
-    ("several_projects", &["one/tests/test_it.py::test_f", "two/tests/test_it.py::test_f"]),
+    ("several_projects", &["one/tests/test_it.py::test_f", "two/tests/test_it.py::test_f"], &[]),
     // A project below another one, which nothing but its tests speaks of.
-    ("needed_project", &["plugins/extra/tests/test_extra.py::test_f"]),
+    ("needed_project", &["plugins/extra/tests/test_extra.py::test_f"], &[]),
+    // A failure and a skip that name what two extras have.
+    (
+        "asks_for_more",
+        &[
+            "tests/test_asks.py::test_plain",
+            "tests/test_asks.py::test_sign",
+            "tests/test_stats.py::test_stats",
+        ],
+        &[],
+    ),
+    // pytest's configuration names a module that one line of a file has, whose other lines contradict each other.
+    ("filters_warnings", &["tests/test_a.py::test_f"], &[]),
+    ("sets_variables", &["test_mode.py::test_mode"], &[]),
+    // An application with nothing but requirements.txt.
+    ("only_requirements", &["tests/test_app.py::test_f"], &[]),
+    ("django_site", &["tests/test_stock.py::test_counts_customers"], &[]),
+    // Plugins that distribute, shuffle, trace and report, and kinds of tests that are not functions of pytest's own.
+    (
+        "other_runners",
+        &[
+            "tests/test_runners.py::TestPlain::test_subtests",
+            "tests/test_runners.py::test_any_number",
+            "tests/test_runners.py::test_asyncio",
+            "tests/test_runners.py::test_order",
+            "tests/test_runners.py::test_parameters_out_of_a_set",
+            "tests/test_runners.py::test_trio",
+        ],
+        &[("runners/__init__.py::runners.double", "unsupported-item")],
+    ),
 ];
 
 #[test]
 fn every_shape_is_installed_and_kept() {
     let bench = Bench::new();
-    let trees: Vec<&str> = SHAPES.iter().map(|(tree, _)| *tree).collect();
+    let trees: Vec<&str> = SHAPES.iter().map(|(tree, ..)| *tree).collect();
     bench.configure("[screen]\nattempts = 2", &trees);
     bench.build(&[]).with_code(0);
     let rows = bench.dataset().rows("groups");
-    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for row in &rows {
-        assert_eq!(row["kept"], true, "{row:#}");
-        let tree = text(&row["slug"]).replace("trees/", "");
-        found.entry(tree).or_default().push(text(&row["group_id"]).to_owned());
+    for (tree, kept, dropped) in SHAPES {
+        let slug = format!("trees/{tree}");
+        let found: BTreeMap<&str, &str> = rows
+            .iter()
+            .filter(|row| row["slug"] == slug.as_str())
+            .map(|row| (text(&row["group_id"]), row["cause"].as_str().unwrap_or("kept")))
+            .collect();
+        let expected = kept.iter().map(|group| (*group, "kept")).chain(dropped.iter().copied()).collect();
+        assert_eq!(found, expected, "{tree}: {rows:#?}");
     }
-    for (tree, groups) in SHAPES {
-        assert_eq!(found.remove(tree).unwrap_or_default(), groups, "{tree}");
-    }
-    assert!(found.is_empty(), "{found:?}");
 }

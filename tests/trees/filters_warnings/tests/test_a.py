@@ -1,0 +1,2 @@
+import filtering
+def test_f(): assert filtering.f() == 1

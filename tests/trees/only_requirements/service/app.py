@@ -1,0 +1,2 @@
+import itsdangerous
+def f(): return itsdangerous.Signer("k").sign("x")

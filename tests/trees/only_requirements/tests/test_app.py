@@ -1,0 +1,2 @@
+from service.app import f
+def test_f(): assert f()

@@ -1,0 +1,2 @@
+import os
+def mode(): return os.environ["MODE"]

@@ -1,0 +1,2 @@
+import setsvars
+def test_mode(): assert setsvars.mode() == "tested"
