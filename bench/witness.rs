@@ -47,7 +47,10 @@ fn main() -> Result<(), AnyError> {
     let mut trials = trials(subject.cache.root())?;
     trials.sort_unstable();
     let count = trials.len().max(1) as f64;
-    println!("{:>10} {:>14} {:>14} {:>14} {:>14}", "instances", "CPU s each", "wall s each", "trials median", "trials most");
+    println!(
+        "{:>10} {:>14} {:>14} {:>14} {:>14}",
+        "instances", "CPU s each", "wall s each", "trials median", "trials most"
+    );
     println!(
         "{:>10} {:>14.2} {:>14.2} {:>14} {:>14}",
         trials.len(),
@@ -77,7 +80,8 @@ fn trials(cache: &Path) -> Result<Vec<u64>, AnyError> {
     let mut all = Vec::new();
     for journal in journals(cache)? {
         for line in fs_err::read_to_string(journal)?.lines() {
-            let row: serde_json::Value = serde_json::from_str(line.split_once(' ').map_or("", |(_, row)| row))?;
+            let row: serde_json::Value =
+                serde_json::from_str(line.split_once(' ').map_or("", |(_, row)| row))?;
             all.extend(row["witnessed"]["trials"].as_u64());
         }
     }
@@ -95,7 +99,9 @@ fn ticks(process: u32, with_ended: bool) -> Option<u64> {
 fn children(process: u32) -> Vec<u32> {
     let tasks = fs_err::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let texts = tasks.filter_map(|task| fs_err::read_to_string(task.path().join("children")).ok());
-    texts.flat_map(|text| text.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<_>>()).collect()
+    texts
+        .flat_map(|text| text.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<_>>())
+        .collect()
 }
 
 fn is_busy(process: u32) -> bool {
