@@ -4,7 +4,7 @@
 //! bench/flask.toml), forgets all witnesses and makes them, one instance at a time. Processes of a sandbox are not all
 //! waited for, so their times are read from `/proc` while they live; the busy ones of the loaded run are left out.
 
-#[expect(dead_code, reason = "the command does here what other benchmarks do themselves")]
+#[allow(dead_code, reason = "of what the benchmarks share, this one needs a part")]
 mod common;
 
 use std::collections::BTreeMap;
