@@ -205,14 +205,25 @@ impl Referee<'_> {
         Ok(cases.into_iter().map(|case| self.finish(case)).collect())
     }
 
-    /// Whether each of them shows, in processes of its own, what its original shows.
+    /// How each of them differs from its original, run once in processes of its own; none where it does not.
     ///
     /// # Errors
     /// Those of [`Referee::judge`].
-    pub(crate) fn agree_again(&self, submissions: &[(&Original<'_>, &Submission)]) -> Result<Vec<bool>> {
+    pub(crate) fn agree_again(
+        &self,
+        submissions: &[(&Original<'_>, &Submission)],
+    ) -> Result<Vec<Option<String>>> {
         let world = WorldSetting::base(&self.ground.setting);
         let (cases, _) = self.observe(&world, submissions, &mut || {})?;
-        Ok(cases.iter().map(|case| case.agreeing().is_some()).collect())
+        let difference = |case: &Case<'_>| {
+            let Some(seen) = &case.seen else { return Some("it was not run".to_owned()) };
+            let compared = &seen.comparison;
+            let differs = compared.cases.iter().find(|one| one.difference.is_some());
+            let differs =
+                differs.map(|one| format!("{}: expected {}, seen {}", one.case, one.expected, one.seen));
+            compared.difference.map(|what| format!("{what:?}\n{}", differs.unwrap_or_default()))
+        };
+        Ok(cases.iter().map(difference).collect())
     }
 
     /// Reads them, and makes the first runs of those that can be run.

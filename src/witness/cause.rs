@@ -77,7 +77,10 @@ pub(crate) fn of_search(execution: &Execution, generated: &Generated, asked: &[S
     if level == "generator" {
         return NotMade::new(Cause::GeneratorFails, &failure);
     }
-    let with = |cause, what: &str| NotMade::new(cause, &format!("{what}\n{failure}"));
+    let with = |cause, what: &str| {
+        let failure = NotMade::new(cause, &failure).evidence;
+        NotMade { cause, evidence: format!("{what}\n{failure}") }
+    };
     let native: Vec<&str> =
         execution.modules.values().map(String::as_str).filter(|file| is_native(file)).collect();
     if !native.is_empty() {
@@ -94,11 +97,10 @@ pub(crate) fn of_search(execution: &Execution, generated: &Generated, asked: &[S
     if let Some(file) = execution.opened.iter().find(|file| mentions(&failure, file)) {
         return with(Cause::ReadsTreeFile, &format!("opens {file}"));
     }
-    if !generated.twins.is_empty() {
-        return with(Cause::TwinClasses, &format!("classes: {}", generated.twins.join(", ")));
-    }
-    if !execution.opened.is_empty() {
-        return with(Cause::ReadsTreeFile, &format!("opens {}", execution.opened.join(", ")));
+    let twins: Vec<&str> =
+        generated.twins.iter().map(String::as_str).filter(|name| failure.contains(*name)).collect();
+    if !twins.is_empty() {
+        return with(Cause::TwinClasses, &format!("two classes: {}", twins.join(", ")));
     }
     NotMade::new(Cause::NoneAgrees, &failure)
 }
@@ -148,8 +150,16 @@ mod tests {
 
     #[test]
     fn classes_of_one_name_and_asked_modules_are_causes_of_their_own() {
-        let generated = Generated { twins: vec!["Foo".into()], ..Generated::default() };
-        assert_eq!(of_search(&Execution::default(), &generated, &[]).cause, Cause::TwinClasses);
+        let failing = |failure: &str| {
+            let failures = vec![("least".to_owned(), failure.to_owned())];
+            Generated { twins: vec!["Foo".into()], failures, ..Generated::default() }
+        };
+        let generated = failing(&format!("{} test_it[Foo]: missing", "x".repeat(9000)));
+        let twins = of_search(&Execution::default(), &generated, &[]);
+        assert_eq!(twins.cause, Cause::TwinClasses);
+        assert!(twins.evidence.starts_with("two classes: Foo\n"), "{}", twins.evidence);
+        let other = of_search(&Execution::default(), &failing("KeyError: 1"), &[]);
+        assert_eq!(other.cause, Cause::NoneAgrees, "the failure is about something else");
         let asked = of_search(&Execution::default(), &generated, &["tiny.core".to_owned()]);
         assert_eq!(asked.cause, Cause::ImportsRepository);
         assert!(asked.evidence.contains("tiny.core"), "{}", asked.evidence);

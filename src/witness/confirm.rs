@@ -51,8 +51,8 @@ pub(super) fn confirmed(
 fn conclusion(
     generated: Generated,
     judged: &Judged,
-    again: bool,
-    under_load: bool,
+    again: Option<String>,
+    under_load: Option<String>,
 ) -> std::result::Result<Made, NotMade> {
     let verdict = &judged.verdict;
     if verdict.fidelity != Some(true) {
@@ -69,9 +69,11 @@ fn conclusion(
     if !made_up.is_empty() {
         return Err(NotMade::new(Cause::NotFair, &made_up.join("\n")));
     }
-    if !again || !under_load {
-        let when = if again { "under load" } else { "the second time" };
-        return Err(NotMade::new(Cause::NotConfirmed, &format!("it agrees once and not {when}")));
+    for (difference, when) in [(again, "the second time"), (under_load, "under load")] {
+        if let Some(difference) = difference {
+            let evidence = format!("it agrees once and not {when}: {difference}");
+            return Err(NotMade::new(Cause::NotConfirmed, &evidence));
+        }
     }
     let rate = |ratio: Option<Ratio>| ratio.and_then(Ratio::rate);
     let text = generated.text.unwrap_or_default();

@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+import traceback
 
 from .module import Module
 from .program import Program
@@ -12,6 +13,8 @@ from .source import DEFINITIONS, Source
 
 # Nested code that is deeper than this is no code that people write.
 _DEPTH = 4000
+# Characters of a traceback that are told.
+_EVIDENCE = 2000
 # Largest source that is read, in bytes.
 _LARGEST = 8 << 20
 
@@ -61,8 +64,9 @@ class Generator:
             text = step(argument)
         except StopIteration as end:
             self._end(identifier, end.value)
-        except (RecursionError, SyntaxError, UnicodeError, ValueError, OSError) as error:
-            self._give_up(identifier, "%s: %s" % (type(error).__name__, error))
+        except Exception:
+            # Code that it cannot read (too deep, no Python) is no reason to fail the next instance.
+            self._give_up(identifier, traceback.format_exc()[-_EVIDENCE:])
         else:
             self.server.channel.send(identifier, "candidate", text=text)
 
