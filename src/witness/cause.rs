@@ -86,13 +86,14 @@ pub(crate) fn of_search(execution: &Execution, generated: &Generated, asked: &[S
     if !native.is_empty() {
         return with(Cause::NativeCode, &format!("loads {}", native.join(", ")));
     }
+    // What a child asks for is not seen here.
+    if !asked.is_empty() {
+        return with(Cause::ImportsRepository, &format!("asks for {}", asked.join(", ")));
+    }
     let missing = missing_module(&failure);
     if let Some(module) = missing.as_ref().filter(|_| !execution.spawned.is_empty()) {
         let started = execution.spawned.join(", ");
         return with(Cause::ChildImportsRepository, &format!("starts {started}, which lacks {module}"));
-    }
-    if !asked.is_empty() {
-        return with(Cause::ImportsRepository, &format!("asks for {}", asked.join(", ")));
     }
     if let Some(file) = execution.opened.iter().find(|file| mentions(&failure, file)) {
         return with(Cause::ReadsTreeFile, &format!("opens {file}"));

@@ -130,6 +130,20 @@ def test_two_things_of_one_name_get_two_names(start):
     assert text.count("def f():") == 1 and ("def _a_f():" in text or "def _b_f():" in text)
 
 
+def test_two_classes_of_one_name_keep_it_and_get_another_besides(start):
+    files = {
+        "a.py": "class Thing:\n    pass\n",
+        "b.py": "class Thing:\n    pass\n",
+        "test_it.py": "import a, b\ndef test_it():\n    print(a.Thing.__name__)\n    assert issubclass(b.Thing, object)\n",
+    }
+    files["test_it.py"] = (
+        "from helper import names\ndef test_it():\n    assert names() == ['Thing', 'Thing']\n"
+    )
+    files["helper.py"] = "import a, b\ndef names():\n    return [a.Thing.__name__, b.Thing.__name__]\n"
+    text = witness(start, files)
+    assert text.count("class Thing:") == 2 and "_a_Thing = Thing\n" in text
+
+
 def test_a_module_that_is_used_as_a_value_is_the_witness_itself(start):
     files = {
         "a.py": "VALUE = 1\ndef get():\n    return VALUE\n",

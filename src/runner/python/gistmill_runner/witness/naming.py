@@ -1,5 +1,6 @@
 """Names in the one namespace of a witness."""
 
+import ast
 from collections import defaultdict
 
 from .planned import every
@@ -17,6 +18,11 @@ class Naming:
         self.final = {}
         self.assigned = set()
         self.aliases = set()
+        self.places = {}
+        for at, (_, lines) in enumerate(closure.tops):
+            statement = lines[-1].statement
+            if isinstance(statement, ast.ClassDef):
+                self.places["symbol", lines[-1].module.name, statement.name] = at
         self._weigh()
         self._choose()
         self._see_conflicts()
@@ -50,9 +56,20 @@ class Naming:
                 taken.add(self.final[meaning])
 
     def _rank(self, meaning, name, taken):
-        """Who keeps a name: what pytest looks for, then what goes by no other name, then what is used most."""
+        """Who keeps a name: what pytest looks for, then the class that is defined last, then what goes by no other name,
+        then what is used most. Classes that come before keep their own name as well, see `keeps_own_name`.
+        """
         has_other = any(other != name and other not in taken for other in self.others[meaning])
-        return (meaning not in self.closure.pinned, has_other, -self.weights[meaning], meaning)
+        last = -self.places.get(meaning, -1)
+        return (meaning not in self.closure.pinned, last, has_other, -self.weights[meaning], meaning)
+
+    def keeps_own_name(self, meaning):
+        """Whether a class can be defined under its own name before another one takes it: what asks for the name of a
+        class finds the same.
+        """
+        later = (one for one in self.final if one != meaning and one[0] == "symbol" and self.final[one] == meaning[2])
+        keeper = next(later, None)
+        return meaning in self.places and self.places.get(keeper, -1) > self.places[meaning]
 
     def _other_name(self, meaning, name, taken):
         for other in sorted(self.others[meaning]):

@@ -17,6 +17,7 @@ class Rendering:
     def __init__(self, closure, naming, submission):
         self.closure = closure
         self.final = naming.final
+        self.naming = naming
         self.own_name = submission
         self.imported = set()
         self.edits = self._edits()
@@ -28,6 +29,7 @@ class Rendering:
             for line in lines:
                 self._write(line, 0, block)
             if block and isinstance(lines[0].statement, DEFINITIONS):
+                block += self._other_name(lines[-1])
                 block = [("", None), ("", None), *block, ("", None)]
             texts += block
         kept = [one for at, one in enumerate(texts) if one[0] or at < 2 or texts[at - 1][0] or texts[at - 2][0]]
@@ -51,6 +53,13 @@ class Rendering:
             yield "import sys"
         for name in aliases:
             yield "%s = sys.modules[__name__]" % name
+
+    def _other_name(self, line):
+        """The name by which the rest of the witness knows a class that is defined under its own name."""
+        meaning = ("symbol", line.module.name, line.statement.name)
+        chosen = self.final.get(meaning)
+        if chosen not in (None, line.statement.name) and self.naming.keeps_own_name(meaning):
+            yield ("%s = %s" % (chosen, line.statement.name), line)
 
     # Edits of the sources.
 
@@ -101,7 +110,8 @@ class Rendering:
             return
         chosen = self.final.get(("symbol", module.name, statement.name))
         place = module.source.name_places.get((statement.lineno, statement.name))
-        if chosen not in (None, statement.name) and place is not None:
+        keeps = self.naming.keeps_own_name(("symbol", module.name, statement.name))
+        if chosen not in (None, statement.name) and place is not None and not keeps:
             edits[module.name][place] = chosen
 
     def _segment(self, module, start, end):
