@@ -234,7 +234,7 @@ fn report(
             let id = instance.instance_id.to_string();
             let meta = run.submissions.get(&id).map_or(&nothing, |submission| &submission.meta);
             if let Some(judged) = judged.remove(&(id, at)) {
-                scored.push(Scored { instance, run: &run.name, meta, judged });
+                scored.push(Scored { instance, run: &run.name, meta, run_meta: &run.meta, judged });
             }
         }
         let absent =

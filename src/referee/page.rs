@@ -149,3 +149,27 @@ fn detail(one: &Scored<'_>, text: Option<&[u8]>) -> Value {
         "output": judged.output,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_ends_no_script_and_is_read_as_it_was() {
+        let text = "</script><script>alert(1)</script><!-- \u{2028}";
+        let shown = embedded(&text).unwrap();
+        assert!(!shown.contains('<') && !shown.contains('\u{2028}'), "{shown}");
+        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), text);
+    }
+
+    #[test]
+    fn a_page_without_runs_is_whole() {
+        let scores = Scores { dataset: "d<x>", version: "1", runs: Vec::new(), text: &|_, _| None };
+        let (page, tables) = render(&scores).unwrap();
+        assert!(tables.is_empty());
+        for placeholder in ["{title}", "{style}", "{data}", "{script}", "{details}"] {
+            assert!(!page.contains(placeholder), "{placeholder}");
+        }
+        assert!(page.contains("Scores: dx 1") && page.contains("\"version\":\"1\""));
+    }
+}

@@ -273,12 +273,9 @@ fn classes(runs: &[Run<'_>]) -> Table {
 fn settings(runs: &[Run<'_>]) -> Table {
     let rows = by(runs, Run::setting).into_iter().map(|(setting, runs)| {
         let it = summary(&runs);
-        let steps = runs.iter().flat_map(|run| {
-            run.scored.iter().filter_map(|one| {
-                let own = one.meta["hit_step_limit"].as_bool();
-                own.or_else(|| run.meta["hit_step_limit"].as_bool()).map(|hit| f64::from(u8::from(hit)))
-            })
-        });
+        let all = runs.iter().flat_map(|run| run.scored);
+        let steps = all.filter_map(|one| one.said("hit_step_limit").as_bool());
+        let steps = steps.map(|hit| f64::from(u8::from(hit)));
         vec![
             text(setting),
             rate(it.fidelity),

@@ -23,7 +23,17 @@ pub(crate) struct Scored<'a> {
     pub(crate) instance: &'a Instance,
     pub(crate) run: &'a str,
     pub(crate) meta: &'a Value,
+    /// What its run says of itself; what the submission says goes before.
+    pub(crate) run_meta: &'a Value,
     pub(crate) judged: Judged,
+}
+
+impl Scored<'_> {
+    /// What the submission, or else its run, says under a key.
+    pub(super) fn said(&self, key: &str) -> &Value {
+        let own = &self.meta[key];
+        if own.is_null() { &self.run_meta[key] } else { own }
+    }
 }
 
 /// A row of `scores`.
@@ -36,6 +46,9 @@ struct ScoreRow {
     trace_length: u64,
     unique_files: u64,
     run: String,
+    framework: Option<String>,
+    model: Option<String>,
+    setting: Option<String>,
     fidelity: Option<bool>,
     behaves: Option<bool>,
     class: Option<String>,
@@ -56,6 +69,8 @@ struct ScoreRow {
     units_executed: Option<u64>,
     units_existing: Option<u64>,
     lines: u64,
+    steps: Option<u64>,
+    hit_step_limit: Option<bool>,
 }
 
 /// The one spelling of an enum's value.
@@ -78,6 +93,9 @@ impl ScoreRow {
             trace_length: instance.trace_length,
             unique_files: u64::from(instance.unique_files),
             run: (*run).to_owned(),
+            framework: scored.said("framework").as_str().map(str::to_owned),
+            model: scored.said("model").as_str().map(str::to_owned),
+            setting: Some(scored.said("setting")).filter(|it| !it.is_null()).map(ToString::to_string),
             fidelity: verdict.fidelity,
             behaves: verdict.behaves,
             class: verdict.class.as_ref().and_then(spelled),
@@ -98,6 +116,8 @@ impl ScoreRow {
             units_executed: part(row.execution),
             units_existing: part(row.existence),
             lines: judged.lines as u64,
+            steps: scored.said("steps").as_u64(),
+            hit_step_limit: scored.said("hit_step_limit").as_bool(),
         }
     }
 }
@@ -111,6 +131,9 @@ fn score_columns() -> Vec<ColumnOf<ScoreRow>> {
         number("trace_length", |row| Some(row.trace_length)),
         number("unique_files", |row| Some(row.unique_files)),
         text("run", |row| Some(&row.run)),
+        text("framework", |row| row.framework.as_deref()),
+        text("model", |row| row.model.as_deref()),
+        text("setting", |row| row.setting.as_deref()),
         flag("fidelity", |row| row.fidelity),
         flag("behaves", |row| row.behaves),
         text("class", |row| row.class.as_deref()),
@@ -131,6 +154,8 @@ fn score_columns() -> Vec<ColumnOf<ScoreRow>> {
         number("units_executed", |row| row.units_executed),
         number("units_existing", |row| row.units_existing),
         number("lines", |row| Some(row.lines)),
+        number("steps", |row| row.steps),
+        flag("hit_step_limit", |row| row.hit_step_limit),
     ]
 }
 

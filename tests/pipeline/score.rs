@@ -9,7 +9,7 @@ use crate::common::Bench;
 /// A submission for `TestTwice::test_adds_up`, in words, and its class and detail; none where it is right.
 type Kind = (&'static str, Option<(&'static str, Option<&'static str>)>);
 
-const KINDS: [Kind; 11] = [
+const KINDS: [Kind; 14] = [
     ("good", None),
     ("wrong", Some(("pytest-runtime-error", Some("failed")))),
     ("missing", Some(("missing-test-function", None))),
@@ -21,6 +21,9 @@ const KINDS: [Kind; 11] = [
     ("neutralizes", Some(("violation", Some("neutralized-test")))),
     ("raises", Some(("pytest-runtime-error", Some("collection-error")))),
     ("hangs", Some(("pytest-runtime-error", Some("collection-error")))),
+    ("kills", Some(("pytest-runtime-error", Some("collection-error")))),
+    ("child", Some(("pytest-runtime-error", Some("collection-error")))),
+    ("listing", None),
 ];
 
 fn submission(kind: &str, tree: &Path) -> Vec<u8> {
@@ -41,6 +44,11 @@ fn submission(kind: &str, tree: &Path) -> Vec<u8> {
             format!("import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n{good}")
         }
         "raises" => format!("raise RuntimeError('no')\n{good}"),
+        "kills" => format!("import os\nos.kill(-1, 9)\n{good}"),
+        "child" => format!(
+            "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import tally'], check=True)\n{good}"
+        ),
+        "listing" => format!("import sys\nsys.path.insert(0, 'src')\n{good}"),
         "hangs" => format!("while True:\n    pass\n{good}"),
         other => panic!("{other} is not a kind"),
     };
@@ -59,6 +67,12 @@ fn submissions_get_their_class_and_the_same_again() {
         let folder = bench.path().join("runs").join(kind).join(id);
         std::fs::create_dir_all(&folder).expect("can be made");
         std::fs::write(folder.join("concise.py"), submission(kind, &tree)).expect("can be written");
+    }
+    for (kind, execution) in [("good", "none"), ("wrong", "bash")] {
+        let run =
+            serde_json::json!({ "model": "m", "framework": "f", "setting": { "execution": execution } });
+        std::fs::write(bench.path().join("runs").join(kind).join("run.json"), run.to_string())
+            .expect("can be written");
     }
     let runs: Vec<String> = KINDS.iter().map(|(kind, _)| format!("runs/{kind}")).collect();
     let source = format!("trees/small_and_good={}", tree.display());
@@ -94,6 +108,29 @@ fn submissions_get_their_class_and_the_same_again() {
     assert_eq!(good["test_f1"], 1.0);
     let executed = good["line_execution"].as_f64().expect("was traced");
     assert!(executed > 0.3 && executed < 1.0, "other tests of the file were not run: {executed}");
+    let place = bench.path().join("scores/trees/1");
+    let tables: Value =
+        serde_json::from_slice(&std::fs::read(place.join("tables.json")).expect("is written"))
+            .expect("is JSON");
+    let table = |id: &str| {
+        let all = tables.as_array().expect("is a list");
+        all.iter().find(|table| table["id"] == id).unwrap_or_else(|| panic!("{id} is missing")).clone()
+    };
+    for id in ["main", "parts", "classes", "settings", "tests", "difficulty"] {
+        assert_ne!(table(id)["rows"][0], Value::Null, "{id}");
+    }
+    let pair = table("execution")["rows"][0].clone();
+    let n = instances.len();
+    assert_eq!(
+        (&pair[1]["text"], &pair[2]["n"], &pair[4]["value"]),
+        (&"m".into(), &n.into(), &1.0.into()),
+        "{pair}"
+    );
+    let page = std::fs::read_to_string(place.join("report.html")).expect("is written");
+    assert!(
+        page.contains("os.kill(-1, 9)") && !page.contains("{details}"),
+        "every submission is on the page"
+    );
     let before: Vec<Vec<u8>> = KINDS.iter().map(|(kind, _)| scores(kind)).collect();
     bench.run(&arguments).with_code(0);
     assert_eq!(before, KINDS.iter().map(|(kind, _)| scores(kind)).collect::<Vec<_>>());
@@ -106,4 +143,50 @@ fn submissions_for_another_dataset_are_refused_all_at_once() {
         .expect("can be written");
     let ended = bench.run(&["score", "output/trees/1", "preds.json"]).with_code(2);
     assert!(ended.stderr.contains("the dataset has no instance a__b-1, a__b-2"), "{}", ended.stderr);
+}
+
+#[test]
+fn originals_have_fidelity_and_a_dataset_is_what_it_says() {
+    let bench = Bench::after_a_build();
+    let source = format!("trees/small_and_good={}", bench.path().join("trees/small_and_good").display());
+    let checked = bench.run(&["score", "--self-check", "output/trees/1", "--source", &source]).with_code(0);
+    let instances = bench.dataset().instances().len();
+    let told = format!("{instances} of {instances} originals have fidelity 1");
+    assert!(checked.stdout.contains(&told), "{}", checked.stdout);
+    let verified =
+        bench.run(&["verify", "output/trees/1", "--source", &source, "--attempts", "2"]).with_code(0);
+    for part in ["fork tree", "cold", "trace"] {
+        assert!(
+            verified.stdout.contains(&format!("{part} {instances} of {instances}")),
+            "{}",
+            verified.stdout
+        );
+    }
+    let text = std::fs::read_to_string(bench.path().join("verification.json")).expect("is written");
+    let written: Value = serde_json::from_str(&text).expect("is JSON");
+    assert_eq!(written["files"], Value::Array(Vec::new()));
+    assert_eq!(written["repositories"][0]["instances"][0]["agreeing"], 2);
+}
+
+#[test]
+fn a_changed_dataset_is_not_verified() {
+    let bench = Bench::after_a_build();
+    let dataset = bench.path().join("output/trees/1");
+    let source = format!("trees/small_and_good={}", bench.path().join("trees/small_and_good").display());
+    let card = std::fs::read_to_string(dataset.join("README.md")).expect("is there");
+    std::fs::write(dataset.join("README.md"), format!("{card}\n")).expect("can be written");
+    let instances = std::fs::read_to_string(dataset.join("instances.jsonl")).expect("is there");
+    let number = instances.find("\"trace_length\":").expect("has a trace") + "\"trace_length\":".len();
+    let changed = format!("{}9{}", &instances[..number], &instances[number..]);
+    std::fs::write(dataset.join("instances.jsonl"), changed).expect("can be written");
+    let arguments = ["verify", "output/trees/1", "--source", &source, "--cold-runs", "0"];
+    let ended = bench.run(&arguments).with_code(1);
+    for part in [
+        "README.md is not what the manifest says",
+        "instances.jsonl is not what the manifest says",
+        "the tables of the dataset were changed",
+        "trace_length: recorded 9",
+    ] {
+        assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
+    }
 }

@@ -1,0 +1,108 @@
+//! What the referee costs: milliseconds for each of 1,000 submissions (plain run, traced run and the run with a failure
+//! together), and the ratio to the three cold runs that a plain script would make of each.
+//!
+//! `cargo bench --profile dev --bench score [-- CONFIG]` builds the dataset of a config (without one, bench/flask.toml)
+//! with its witnesses, and makes the submissions of them, seeded: unchanged but for a comment, with a line left out, with
+//! a number changed. Both sides are measured in one run, with as many workers.
+
+#[allow(dead_code, reason = "of what the benchmarks share, this one needs a part")]
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use common::{AnyError, Subject, cold, folder, milliseconds, sample};
+use gistmill::config::SourceSpec;
+
+const SUBMISSIONS: usize = 1000;
+const COLD_SAMPLE: usize = 30;
+const SEED: u64 = 20_261_123;
+
+fn main() -> Result<(), AnyError> {
+    let jobs = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let subject = Subject::from_arguments(jobs)?;
+    subject.pipeline().run()?;
+    let dataset = &subject.config.dataset;
+    let place = folder().join("output").join(&dataset.name).join(&dataset.version);
+    gistmill(&subject, "witness", &place, &[])?;
+    let work = tempfile::tempdir()?;
+    let runs = submissions(&place, work.path())?;
+    // The environment is there, and files are in the page cache.
+    gistmill(&subject, "score", &place, &[work.path().join("warm")])?;
+    let started = Instant::now();
+    gistmill(&subject, "score", &place, &runs)?;
+    let each = milliseconds(started) / SUBMISSIONS as f64;
+    let prepared = subject.prepare()?;
+    let cold_ms = cold(&prepared, &sample(&prepared.collected.groups, COLD_SAMPLE))?;
+    println!("{:>12} {:>6} {:>14} {:>14} {:>14}", "submissions", "jobs", "score ms each", "cold ms", "3 cold/score");
+    println!("{SUBMISSIONS:>12} {jobs:>6} {each:>14.1} {cold_ms:>14.1} {:>14.1}", 3.0 * cold_ms / each);
+    Ok(())
+}
+
+/// Runs a command on the dataset.
+fn gistmill(subject: &Subject, command: &str, dataset: &Path, more: &[PathBuf]) -> Result<(), AnyError> {
+    let mut gistmill = Command::new(env!("CARGO_BIN_EXE_gistmill"));
+    gistmill.arg(command).arg("--cache-dir").arg(subject.cache.root()).arg(dataset).args(more);
+    for repo in &subject.config.repos {
+        match &repo.source {
+            SourceSpec::Git { url, .. } => gistmill.arg("--source").arg(format!("{}={url}", repo.slug)),
+            SourceSpec::Path { path } => {
+                gistmill.arg("--source").arg(format!("{}={}", repo.slug, path.display()))
+            }
+            SourceSpec::Pypi { .. } => &mut gistmill,
+        };
+    }
+    if command == "score" {
+        gistmill.arg("--output").arg(folder().join("scores"));
+    }
+    let ended = gistmill.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+    if ended.success() { Ok(()) } else { Err(format!("gistmill {command} ends with {ended}").into()) }
+}
+
+/// Writes the submissions, in runs of one for each instance that has a witness; one more run to warm up.
+fn submissions(dataset: &Path, work: &Path) -> Result<Vec<PathBuf>, AnyError> {
+    let mut witnesses = Vec::new();
+    for entry in fs_err::read_dir(dataset.join("witnesses"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ending| ending == "py") {
+            let id = path.file_stem().ok_or("a witness without a name")?.to_owned();
+            witnesses.push((id, fs_err::read_to_string(&path)?));
+        }
+    }
+    witnesses.sort();
+    if witnesses.is_empty() {
+        return Err("no instance has a witness".into());
+    }
+    // Other comments in each benchmark, so that nothing is known from the one before.
+    let tag = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_nanos();
+    let mut random = fastrand::Rng::with_seed(SEED);
+    let mut runs: Vec<PathBuf> = Vec::new();
+    for number in 0..=SUBMISSIONS {
+        let (id, text) = &witnesses[number % witnesses.len()];
+        let run = match number {
+            SUBMISSIONS => work.join("warm"),
+            _ => work.join(format!("run{:03}", number / witnesses.len())),
+        };
+        let place = run.join(id);
+        fs_err::create_dir_all(&place)?;
+        fs_err::write(place.join("concise.py"), format!("{}# {tag} {number}\n", variant(text, &mut random)))?;
+        if number < SUBMISSIONS && runs.last() != Some(&run) {
+            runs.push(run);
+        }
+    }
+    Ok(runs)
+}
+
+fn variant(text: &str, random: &mut fastrand::Rng) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let without = random.usize(0..lines.len().max(1));
+    match random.u8(0..10) {
+        0..=5 => format!("{text}\n"),
+        6..=8 => {
+            let kept = lines.iter().enumerate().filter(|(at, _)| *at != without);
+            kept.map(|(_, line)| format!("{line}\n")).collect()
+        }
+        _ => format!("{}\n", text.replacen('1', "2", 1)),
+    }
+}
