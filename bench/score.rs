@@ -35,7 +35,10 @@ fn main() -> Result<(), AnyError> {
     let each = milliseconds(started) / SUBMISSIONS as f64;
     let prepared = subject.prepare()?;
     let cold_ms = cold(&prepared, &sample(&prepared.collected.groups, COLD_SAMPLE))?;
-    println!("{:>12} {:>6} {:>14} {:>14} {:>14}", "submissions", "jobs", "score ms each", "cold ms", "3 cold/score");
+    println!(
+        "{:>12} {:>6} {:>14} {:>14} {:>14}",
+        "submissions", "jobs", "score ms each", "cold ms", "3 cold/score"
+    );
     println!("{SUBMISSIONS:>12} {jobs:>6} {each:>14.1} {cold_ms:>14.1} {:>14.1}", 3.0 * cold_ms / each);
     Ok(())
 }

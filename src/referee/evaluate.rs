@@ -22,19 +22,24 @@ use crate::record::instance::Instance;
 use crate::record::outcome::{Attempt, CaseResult, Outcome};
 use crate::runner::protocol::{ImportAttempt, TraceMode};
 use crate::score::{
-    Cases, Comparison, Effect, ErrorClass, Evaluated, ExecutedLine, Execution, Facts, File, Finding,
-    Injection, Line, LineExistence, Masks, Modules, NotInjected, Overlap, Ratio, Replacement, Row, Run,
-    Sabotage, Scenery, Submitted, TestName, Unreadable, Verdict, Violation, compare, findings,
+    Cases, ComparedCase, Comparison, Effect, ErrorClass, Evaluated, ExecutedLine, Execution, Facts, File,
+    Finding, Injection, Line, LineExistence, Masks, Modules, NotInjected, Overlap, Ratio, Replacement, Row,
+    Run, Sabotage, Scenery, Submitted, TestName, Unreadable, Verdict, Violation, compare, findings,
     inject_inherited, judge, line_execution, sabotage, test_overlap, text_of,
 };
 use crate::text::tail;
 
 /// Raised when the same submission may be judged otherwise.
-const SCORER: &str = "score-2";
+const SCORER: &str = "score-3";
 /// Largest test file that is read, in bytes.
 pub(crate) const LARGEST_TEST: u64 = 8 << 20;
 /// Lines of output that are kept as evidence.
 const OUTPUT_LINES: usize = 60;
+/// Cases whose messages are kept, and lines of each.
+const MOST_CASES: usize = 3;
+const MESSAGE_LINES: usize = 20;
+/// Characters of what a case was to show, and showed, that are kept.
+const LONGEST_TEXT: usize = 4000;
 
 /// An original test and what it showed.
 #[derive(Debug, Clone)]
@@ -381,14 +386,18 @@ impl Referee<'_> {
     fn finish(&self, case: Case<'_>) -> Judged {
         let mut judged = case.judged;
         if let Some(seen) = case.seen {
+            let told = messages(&seen.comparison, &seen.attempt);
             judged.output = tail(&seen.attempt.raw_output, OUTPUT_LINES);
+            if judged.output.is_empty() {
+                judged.output = told.join("\n");
+            }
             judged.attempts = (seen.made, seen.agreed);
             judged.row.cases = seen
                 .comparison
                 .ran
                 .then_some(Cases { passed: seen.comparison.passed_cases, total: seen.comparison.n_cases });
             judged.import_attempts = seen.imports;
-            judged.comparison = Some(seen.comparison);
+            judged.comparison = Some(shortened(seen.comparison));
         }
         let own_file = |attempt: &&ImportAttempt| Path::new(&attempt.file).ends_with(self.policy.file);
         let of_submission = judged.import_attempts.iter().filter(own_file);
@@ -410,6 +419,39 @@ impl Case<'_> {
 
 fn texts(cases: &[Case<'_>], text: impl Fn(&Case<'_>) -> Option<String>) -> Texts {
     cases.iter().enumerate().filter_map(|(at, case)| Some((at, Arc::from(text(case)?)))).collect()
+}
+
+/// What the first cases that differ were to show, what they showed, and what they say.
+pub(super) fn messages(comparison: &Comparison, attempt: &Attempt) -> Vec<String> {
+    let different = comparison.cases.iter().filter(|case| case.difference.is_some()).take(MOST_CASES);
+    let text = |case: &ComparedCase| {
+        let seen = attempt.cases.iter().find(|seen| seen.case_id.ends_with(&case.case));
+        let message = seen.map_or("", |seen| seen.message.as_str());
+        let (expected, seen) = (cut(&case.expected), cut(&case.seen));
+        format!("{}: expected {expected}, seen {seen}\n{}", case.case, tail(message, MESSAGE_LINES))
+    };
+    let told: Vec<String> = different.map(text).collect();
+    if told.is_empty() && !comparison.agrees() {
+        vec![tail(&attempt.raw_output, MESSAGE_LINES)]
+    } else {
+        told
+    }
+}
+
+/// Texts of a comparison as they are kept.
+fn shortened(mut comparison: Comparison) -> Comparison {
+    for case in &mut comparison.cases {
+        case.expected = cut(&case.expected);
+        case.seen = cut(&case.seen);
+    }
+    comparison
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_TEXT) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
 }
 
 /// What became of cases that passed when their test must fail.
@@ -544,7 +586,7 @@ impl Judged {
             let why = if traced.same {
                 "the test took the tracer away"
             } else {
-                "tracing changes what the test shows"
+                "a run with a tracer, made twice, shows something else"
             };
             self.untraced = Some(why.to_owned());
             return;

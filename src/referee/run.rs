@@ -34,7 +34,8 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Runs each of `texts`, given with the index of its group, `repeat` times; `each` gets what was seen.
+    /// Runs each of `texts`, given with the index of its group, `repeat` times, each time imported anew; `each` gets what
+    /// was seen.
     ///
     /// # Errors
     /// An interruption, and the harness's when it stays broken.
@@ -48,31 +49,37 @@ impl Place<'_> {
         let task = |(at, text): &(usize, Arc<str>)| {
             let mut task = Task::new(&self.groups[*at].file, 0, trace);
             task.text = Some(Arc::clone(text));
-            task.runs.push(PoolRun { group: *at, repeat });
+            task.runs.push(PoolRun { group: *at, repeat: 1 });
             task
         };
         let (groups, normalizer) = (self.groups, &self.world.normalizer);
-        self.lab.pool(groups, self.world).run(texts.iter().map(task).collect(), |event| {
-            match event {
-                Event::Attempt { group, done, items, import, reached, .. } => {
-                    let name = |index: i64| node_id(&items, index);
-                    let attempt = attempt_of(&groups[group], &done, name, normalizer, (&World::Base, 0));
-                    let lines = lines_of(&groups[group].file, import.as_deref(), done.trace.as_ref());
-                    let defined_in = items
-                        .iter()
-                        .filter(|item| done.cases.iter().any(|case| case.index == item.index as i64))
-                        .find_map(|item| item.defined_in.clone());
-                    let reached = both(&reached, &done.reached);
-                    each(group, Seen { attempt, defined_in, reached, lines });
+        self.lab.pool(groups, self.world).run(
+            texts.iter().flat_map(|text| (0..repeat).map(|_| task(text))).collect(),
+            |event| {
+                match event {
+                    Event::Attempt { group, done, items, import, reached, .. } => {
+                        let name = |index: i64| node_id(&items, index);
+                        let attempt = attempt_of(&groups[group], &done, name, normalizer, (&World::Base, 0));
+                        let lines = lines_of(&groups[group].file, import.as_deref(), done.trace.as_ref());
+                        let defined_in = items
+                            .iter()
+                            .filter(|item| done.cases.iter().any(|case| case.index == item.index as i64))
+                            .find_map(|item| item.defined_in.clone());
+                        let reached = both(&reached, &done.reached);
+                        each(group, Seen { attempt, defined_in, reached, lines });
+                    }
+                    Event::Unavailable { group, text, reached, .. } => {
+                        let attempt = not_collected(&groups[group], &text, normalizer, (&World::Base, 0));
+                        each(
+                            group,
+                            Seen { attempt, defined_in: None, reached: (*reached).clone(), lines: None },
+                        );
+                    }
+                    Event::Broken(error) => return Err(error),
                 }
-                Event::Unavailable { group, text, reached, .. } => {
-                    let attempt = not_collected(&groups[group], &text, normalizer, (&World::Base, 0));
-                    each(group, Seen { attempt, defined_in: None, reached: (*reached).clone(), lines: None });
-                }
-                Event::Broken(error) => return Err(error),
-            }
-            Ok(())
-        })
+                Ok(())
+            },
+        )
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::evaluate::{LARGEST_TEST, Original, module_of, normalized_again, sabotage_of};
+use super::evaluate::{LARGEST_TEST, Original, messages, module_of, normalized_again, sabotage_of};
 use super::ground::{CONFIGURATION, Code};
 use super::run::{Place, Seen};
 use crate::attempt::lab::Lab;
@@ -18,14 +18,11 @@ use crate::error::Result;
 use crate::record::collected::Group;
 use crate::record::evidence::OnTrial;
 use crate::record::id::{InstanceId, hash_parts};
-use crate::record::outcome::Attempt;
 use crate::runner::protocol::{ImportAttempt, TraceMode};
 use crate::score::{
-    ComparedCase, Comparison, Evaluated, File, Masks, Reach, Sabotage, compare, inject, reaches, sabotage,
-    text_of,
+    Comparison, Evaluated, File, Masks, Reach, Sabotage, compare, inject, reaches, sabotage, text_of,
 };
 use crate::store::journal::Journal;
-use crate::text::tail;
 
 /// The test, or what it uses in its file and its conftests, needs a module of the repository itself: a patch by name, a
 /// module as an object.
@@ -42,10 +39,6 @@ pub(crate) const PROBE_INSENSITIVE: &str = "probe-insensitive";
 pub(crate) const UNSOLVABLE: [&str; 3] =
     [NAMES_REPOSITORY_MODULE, DEPENDENCY_IMPORTS_REPOSITORY, REFEREE_DIFFERS];
 
-/// Cases that evidence names.
-const MOST_CASES: usize = 3;
-/// Lines of what they say.
-const MESSAGE_LINES: usize = 20;
 /// Packages through which pytest itself imports tests and plugins.
 const OF_PYTEST: [&str; 3] = ["_pytest", "pytest", "pluggy"];
 
@@ -121,7 +114,7 @@ struct Kept {
 }
 
 /// Raised when the same original may be judged otherwise.
-const VERSION: &str = "self-check-1";
+const VERSION: &str = "self-check-2";
 
 impl SelfChecks {
     /// Opens the journal.
@@ -289,28 +282,6 @@ impl SelfCheck<'_> {
             return false;
         };
         !inside.components().any(|part| OF_PYTEST.iter().any(|name| part.as_os_str() == *name))
-    }
-}
-
-/// What the first cases that differ were to show, what they showed, and what they say.
-fn messages(comparison: &Comparison, attempt: &Attempt) -> Vec<String> {
-    let different = comparison.cases.iter().filter(|case| case.difference.is_some()).take(MOST_CASES);
-    let text = |case: &ComparedCase| {
-        let seen = attempt.cases.iter().find(|seen| seen.case_id.ends_with(&case.case));
-        let message = seen.map_or("", |seen| seen.message.as_str());
-        format!(
-            "{}: expected {}, seen {}\n{}",
-            case.case,
-            case.expected,
-            case.seen,
-            tail(message, MESSAGE_LINES)
-        )
-    };
-    let told: Vec<String> = different.map(text).collect();
-    if told.is_empty() && !comparison.agrees() {
-        vec![tail(&attempt.raw_output, MESSAGE_LINES)]
-    } else {
-        told
     }
 }
 

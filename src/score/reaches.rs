@@ -213,7 +213,16 @@ impl<'v> Visitor<'v> for Uses<'_, '_, '_> {
 
     fn visit_expr(&mut self, expression: &'v Expr) {
         match expression {
-            Expr::Call(call) => self.look_ups(call),
+            Expr::Call(call) => {
+                self.look_ups(call);
+                // What is called is no module, though one may have its name.
+                if let Some((root, attributes)) = tree::chain(&call.func) {
+                    self.names.insert(root.to_owned());
+                    self.names.extend(attributes.iter().map(|name| (*name).to_owned()));
+                    visitor::walk_arguments(self, &call.arguments);
+                    return;
+                }
+            }
             Expr::StringLiteral(text) => {
                 self.names.insert(text.value.to_str().to_owned());
             }
@@ -262,7 +271,7 @@ class TestIt:
         monkeypatch.setattr('os.getcwd', None)
 
     def test_nothing(self):
-        assert tiny.core.Box(tiny.Box)
+        assert tiny.core.Box(tiny.Box) == core(1)
 ";
     const CONFTEST: &str = "\
 import pytest, tiny.shapes

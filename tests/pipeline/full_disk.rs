@@ -14,7 +14,7 @@ const STAGES: [(&str, &str, u32); 6] = [
     ("collect", "pytest collects", 0),
     ("screen", "screen 1/2", 4),
     ("trace", "trace (", 4),
-    ("dataset", "world hash-seed-1", 0),
+    ("dataset", "self-check (", 0),
 ];
 
 /// Runs a script of the shell as root of a user namespace of its own, where it may mount.
