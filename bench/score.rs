@@ -50,7 +50,7 @@ fn gistmill(subject: &Subject, command: &str, dataset: &Path, more: &[PathBuf]) 
     for repo in &subject.config.repos {
         match &repo.source {
             SourceSpec::Git { url, .. } => gistmill.arg("--source").arg(format!("{}={url}", repo.slug)),
-            SourceSpec::Path { path } => {
+            SourceSpec::Path { path, .. } => {
                 gistmill.arg("--source").arg(format!("{}={}", repo.slug, path.display()))
             }
             SourceSpec::Pypi { .. } => &mut gistmill,
@@ -104,7 +104,8 @@ fn variant(text: &str, random: &mut fastrand::Rng) -> String {
         0..=5 => format!("{text}\n"),
         6..=8 => {
             let kept = lines.iter().enumerate().filter(|(at, _)| *at != without);
-            kept.map(|(_, line)| format!("{line}\n")).collect()
+            let kept: Vec<&str> = kept.map(|(_, line)| *line).collect();
+            format!("{}\n", kept.join("\n"))
         }
         _ => format!("{}\n", text.replacen('1', "2", 1)),
     }

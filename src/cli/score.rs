@@ -251,7 +251,7 @@ fn report(
         runs: with_rows.map(|(run, scored)| Run { name: &run.name, meta: &run.meta, scored }).collect(),
         text: &|at, id| runs[at].submissions.get(id)?.text.as_deref(),
     };
-    write::all(&place, &scores)?;
+    write::all(place, &scores)?;
     match arguments.format {
         Format::Json => terminal::json(&json!({ "directory": place, "runs": reports })),
         Format::Human => {

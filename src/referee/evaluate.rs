@@ -205,8 +205,8 @@ impl Referee<'_> {
         let world = WorldSetting::base(&self.ground.setting);
         let (mut cases, groups) = self.observe(&world, submissions, progress)?;
         let place = Place { lab: self.lab, world: &world, groups: &groups };
-        self.sabotage(&place, &mut cases)?;
-        self.trace(&place, &mut cases)?;
+        Self::sabotage_all(&place, &mut cases)?;
+        Self::trace_all(&place, &mut cases)?;
         Ok(cases.into_iter().map(|case| self.finish(case)).collect())
     }
 
@@ -354,7 +354,7 @@ impl Referee<'_> {
     }
 
     /// Runs what agrees with a test that must fail.
-    fn sabotage(&self, place: &Place<'_>, cases: &mut [Case<'_>]) -> Result<()> {
+    fn sabotage_all(place: &Place<'_>, cases: &mut [Case<'_>]) -> Result<()> {
         let sabotaged =
             texts(
                 cases,
@@ -368,7 +368,7 @@ impl Referee<'_> {
     }
 
     /// Runs what agrees with a tracer, once more where that shows something else.
-    fn trace(&self, place: &Place<'_>, cases: &mut [Case<'_>]) -> Result<()> {
+    fn trace_all(place: &Place<'_>, cases: &mut [Case<'_>]) -> Result<()> {
         for _ in 0..2 {
             let untraced = texts(cases, |case| match &case.traced {
                 Some(traced) if traced.same => None,

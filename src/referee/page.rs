@@ -1,5 +1,7 @@
 //! The page of scores: the tables, every submission, and its file line by line. One HTML file that loads nothing.
 
+use std::fmt::Write as _;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -57,10 +59,8 @@ pub(crate) fn render(scores: &Scores<'_>) -> Result<(String, Vec<Table>)> {
         for one in run.scored {
             let text = (scores.text)(at, one.instance.instance_id.as_str());
             let detail = embedded(&detail(one, text))?;
-            details.push_str(&format!(
-                "<script type=\"application/json\" id=\"d{}\">{detail}</script>\n",
-                lines.len()
-            ));
+            let id = lines.len();
+            let _ = writeln!(details, "<script type=\"application/json\" id=\"d{id}\">{detail}</script>");
             lines.push(line(one));
         }
     }

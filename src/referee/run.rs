@@ -63,7 +63,9 @@ impl Place<'_> {
                         let lines = lines_of(&groups[group].file, import.as_deref(), done.trace.as_ref());
                         let defined_in = items
                             .iter()
-                            .filter(|item| done.cases.iter().any(|case| case.index == item.index as i64))
+                            .filter(|item| {
+                                done.cases.iter().any(|case| usize::try_from(case.index) == Ok(item.index))
+                            })
                             .find_map(|item| item.defined_in.clone());
                         let reached = both(&reached, &done.reached);
                         each(group, Seen { attempt, defined_in, reached, lines });

@@ -18,17 +18,19 @@ pub struct Correlation {
 /// Pearson's correlation, with the p of the t distribution of `n − 2` degrees. With values of 0 and 1 on one side it is
 /// the point-biserial one. None of fewer than three pairs, or where one side does not vary.
 pub fn pearson(pairs: &[(f64, f64)]) -> Option<Correlation> {
-    let n = pairs.len() as f64;
-    let mean = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>() / n;
-    let (x, y) = (mean(|pair| pair.0), mean(|pair| pair.1));
-    let sum = |of: &dyn Fn(f64, f64) -> f64| pairs.iter().map(|pair| of(pair.0 - x, pair.1 - y)).sum::<f64>();
+    let count = pairs.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>() / count;
+    let (left, right) = (mean(|pair| pair.0), mean(|pair| pair.1));
+    let sum = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
+        pairs.iter().map(|pair| of(pair.0 - left, pair.1 - right)).sum()
+    };
     let (both, xs, ys) = (sum(&|a, b| a * b), sum(&|a, _| a * a), sum(&|_, b| b * b));
     if pairs.len() < 3 || xs <= 0.0 || ys <= 0.0 {
         return None;
     }
     let r = (both / (xs * ys).sqrt()).clamp(-1.0, 1.0);
-    let t = r * ((n - 2.0) / (1.0 - r * r)).sqrt();
-    let p = if t.is_finite() { 2.0 * StudentsT::new(0.0, 1.0, n - 2.0).ok()?.sf(t.abs()) } else { 0.0 };
+    let t = r * ((count - 2.0) / (1.0 - r * r)).sqrt();
+    let p = if t.is_finite() { 2.0 * StudentsT::new(0.0, 1.0, count - 2.0).ok()?.sf(t.abs()) } else { 0.0 };
     Some(Correlation { r, p: p.min(1.0), n: pairs.len() as u32 })
 }
 
