@@ -100,15 +100,7 @@ pub fn around<'a>(files: &'a Files, place: &str) -> Option<&'a str> {
 
 /// Folders of the tree that a `pyproject.toml` in `folder` takes distributions from.
 fn paths(pyproject: &Table, folder: &str) -> BTreeSet<String> {
-    let poetry = tool(pyproject, "poetry");
-    let groups = poetry.and_then(|poetry| poetry.get("group")).and_then(Value::as_table);
-    let tables = [
-        tool(pyproject, "uv").and_then(|uv| uv.get("sources")),
-        poetry.and_then(|poetry| poetry.get("dependencies")),
-        poetry.and_then(|poetry| poetry.get("dev-dependencies")),
-    ];
-    let of_groups = groups.into_iter().flatten().filter_map(|(_, group)| group.get("dependencies"));
-    let tables = tables.into_iter().flatten().chain(of_groups).filter_map(Value::as_table);
+    let tables = super::own::tables_of_places(pyproject).into_iter();
     let entries = tables.flat_map(Table::values).flat_map(|value| match value {
         Value::Array(list) => list.iter().collect(),
         value => vec![value],

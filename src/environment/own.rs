@@ -164,9 +164,8 @@ pub(super) fn declared_in(files: &Files, folder: &str) -> Declared {
     Declared { name, pyproject }
 }
 
-/// Adds the names that a `pyproject.toml` takes from its workspace or from a path.
-pub(super) fn add_local(pyproject: &Table, place: &str, into: &mut BTreeMap<String, String>) {
-    let mut names = BTreeSet::new();
+/// The tables of a `pyproject.toml` in which uv and Poetry say where distributions are.
+pub(super) fn tables_of_places(pyproject: &Table) -> Vec<&Table> {
     let poetry = tool(pyproject, "poetry");
     let groups = poetry.and_then(|poetry| poetry.get("group")).and_then(Value::as_table);
     let tables = [
@@ -175,7 +174,13 @@ pub(super) fn add_local(pyproject: &Table, place: &str, into: &mut BTreeMap<Stri
         poetry.and_then(|poetry| poetry.get("dev-dependencies")),
     ];
     let of_groups = groups.into_iter().flatten().filter_map(|(_, group)| group.get("dependencies"));
-    for (name, value) in tables.into_iter().flatten().chain(of_groups).filter_map(Value::as_table).flatten() {
+    tables.into_iter().flatten().chain(of_groups).filter_map(Value::as_table).collect()
+}
+
+/// Adds the names that a `pyproject.toml` takes from its workspace or from a path.
+pub(super) fn add_local(pyproject: &Table, place: &str, into: &mut BTreeMap<String, String>) {
+    let mut names = BTreeSet::new();
+    for (name, value) in tables_of_places(pyproject).into_iter().flatten() {
         if is_local(value) {
             names.insert(normalize(name));
         }

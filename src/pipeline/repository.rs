@@ -208,7 +208,7 @@ impl<'a> Repository<'a> {
         let folder = &prepared.lab.folder;
         let screening = Screening::open(subject, policy, folder)?;
         let traces = Traces::open(&folder.join("traces"))?;
-        let on_trial = SelfChecks::open(&folder.join("self-checks"))?;
+        let on_trial = SelfChecks::open(&folder.join("self-checks"), screen.compare)?;
         Ok(Work { prepared, screening, traces, on_trial })
     }
 

@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::record::collected::Group;
 use crate::record::evidence::OnTrial;
 use crate::record::id::{InstanceId, hash_parts};
+use crate::record::outcome::Compare;
 use crate::runner::protocol::{ImportAttempt, TraceMode};
 use crate::score::{
     Comparison, Evaluated, File, Masks, Reach, Sabotage, compare, inject, reaches, sabotage, text_of,
@@ -104,6 +105,8 @@ impl Checked {
 pub(crate) struct SelfChecks {
     journal: Journal,
     known: BTreeMap<String, Checked>,
+    /// How much had to agree decides too, and is no part of the folder's name.
+    compare: Compare,
 }
 
 /// A journal row.
@@ -114,20 +117,21 @@ struct Kept {
 }
 
 /// Raised when the same original may be judged otherwise.
-const VERSION: &str = "self-check-2";
+const VERSION: &str = "self-check-3";
 
 impl SelfChecks {
     /// Opens the journal.
     ///
     /// # Errors
     /// IO errors.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
+    pub(crate) fn open(path: &Path, compare: Compare) -> Result<Self> {
         let (journal, rows) = Journal::open::<Kept>(path)?;
-        Ok(SelfChecks { journal, known: rows.into_iter().map(|row| (row.key, row.checked)).collect() })
+        let known = rows.into_iter().map(|row| (row.key, row.checked)).collect();
+        Ok(SelfChecks { journal, known, compare })
     }
 
     fn get(&self, id: &InstanceId) -> Option<&Checked> {
-        self.known.get(&key(id))
+        self.known.get(&self.key(id))
     }
 
     /// Whether an original was tried.
@@ -166,17 +170,17 @@ impl SelfChecks {
         let code = Code::of(lab)?;
         let found = SelfCheck { lab, code: &code, file }.check(originals, progress)?;
         for (original, checked) in originals.iter().zip(found) {
-            let key = key(original.id);
+            let key = self.key(original.id);
             self.journal.append(&Kept { key: key.clone(), checked: checked.clone() })?;
             self.known.insert(key, checked);
         }
         self.journal.sync()
     }
-}
 
-/// What the folder of attempts does not say.
-fn key(id: &InstanceId) -> String {
-    hash_parts(&[VERSION, id.as_str()])
+    /// What the folder of attempts does not say.
+    fn key(&self, id: &InstanceId) -> String {
+        hash_parts(&[VERSION, id.as_str(), self.compare.as_str()])
+    }
 }
 
 /// Tries originals of one repository.

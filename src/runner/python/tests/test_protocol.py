@@ -171,7 +171,7 @@ def test_the_death_of_a_directory_is_answered_for_its_file(start, victim, code):
         "def parent(pid): return int(open('/proc/%d/stat' % pid).read().rpartition(')')[2].split()[1])\n"
         "DIRECTORY = parent(os.getpid())\n\n"
         "def test_tells(): print(DIRECTORY, os.getppid())\n"
-        "def test_kills(): os.kill(DIRECTORY, signal.SIGKILL)\n"
+        "def test_kills():\n    os.kill(DIRECTORY, signal.SIGKILL)\n    signal.pause()\n"  # until the death arrives
     )
     runner = start({"test_a.py": script})
     ready = runner.open("test_a.py")
