@@ -22,6 +22,7 @@ pub use crate::record::limits::{BackendKind, Limits, TierBounds};
 use crate::record::moment::Cutoff;
 use crate::record::outcome::Compare;
 use crate::record::prompt::PromptSettings;
+use crate::record::source::Pinned;
 use crate::subset::{FORMER_TOP, Subset, TOP};
 pub use check::is_host_and_port;
 pub(crate) use check::is_segment;
@@ -154,6 +155,11 @@ pub enum SourceSpec {
         project: String,
         version: String,
         sha256: String,
+    },
+    /// The archive in a dataset that is there, with what the dataset says of it; no configuration names one.
+    Archive {
+        file: PathBuf,
+        pinned: Box<Pinned>,
     },
 }
 

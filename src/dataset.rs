@@ -9,6 +9,7 @@
 //!   traces.parquet                        by first call within an instance
 //!   environments/<owner>__<name>/         what the environment was built from
 //!   trees/<owner>__<name>.tar.zst         the files of the pinned tree
+//!   trees/<owner>__<name>.sha256          their hashes, for `sha256sum --check`
 //!   subsets/<name>.parquet .jsonl          named subsets, rows of `instances`
 //!   witnesses/<instance>.py                machine-made solutions, where they were asked for
 //!   README.md report.html manifest.json

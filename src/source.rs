@@ -9,6 +9,7 @@
 //! pins opens no connection. Each kind of source only fills a directory; this page decides whether that is needed,
 //! and puts the result in place with one rename.
 
+pub(crate) mod archive;
 mod cache;
 mod git;
 mod license;
@@ -75,6 +76,7 @@ pub fn pin(spec: &Repo, cache: &Cache, tools: &dyn IndexTool, progress: &dyn Fn(
         SourceSpec::Pypi { project, version, sha256 } => {
             pypi::pin(&context, &spec.slug, tools, &pypi::Release { project, version, sha256 })
         }
+        SourceSpec::Archive { file, pinned } => archive::pin(&context, &spec.slug, file, pinned),
     }
 }
 

@@ -9,7 +9,7 @@ use super::inputs::Inputs;
 use super::{Arguments, ConfigArguments, Format, table};
 use crate::backend::Isolation;
 use crate::backend::local::Strictness;
-use crate::config::{self, Config};
+use crate::config::{self, Config, SourceSpec};
 use crate::dataset::Dataset;
 use crate::environment::Tools;
 use crate::error::{Error, Result};
@@ -122,8 +122,17 @@ impl Job {
     ) -> Result<Self> {
         let known =
             |name: &str| variables.iter().any(|one| one == name).then(|| std::env::var(name).ok()).flatten();
-        let mut config = config::published::from_published(&dataset.manifest.config, slugs, places, &known)?;
+        let mut archives = BTreeMap::new();
+        for slug in slugs.iter().filter(|slug| !places.contains_key(*slug)) {
+            archives.extend(dataset.archive(slug)?.map(|(file, pinned)| (slug.clone(), (file, pinned))));
+        }
+        let archived = archives.keys().cloned().collect();
+        let published = &dataset.manifest.config;
+        let mut config = config::published::from_published(published, slugs, (places, &archived), &known)?;
         for repo in &mut config.repos {
+            if let Some((file, pinned)) = archives.remove(&repo.slug) {
+                repo.source = SourceSpec::Archive { file, pinned: Box::new(pinned) };
+            }
             repo.python = Some(dataset.environment(&repo.slug)?.python.clone());
             repo.locked = Some(dataset.lock(&repo.slug)?);
         }

@@ -47,6 +47,8 @@ pub(crate) fn run(arguments: &Arguments, asked: &VerifyArguments) -> Result<u8> 
         files: files::check(&dataset.directory, &manifest.files, FILE)?,
         ..Verification::default()
     };
+    let inside = files::inside_trees(&dataset.directory, &manifest.trees, &found.files)?;
+    found.files.extend(inside);
     match asked.restore.open(arguments) {
         Ok(mut restored) => {
             if let Some(size) = asked.sample {

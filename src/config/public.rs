@@ -68,6 +68,7 @@ fn source(source: &SourceSpec) -> Map<String, Value> {
         SourceSpec::Pypi { project, version, sha256 } => {
             json!({ "pypi": format!("{project}=={version}"), "sha256": sha256 })
         }
+        SourceSpec::Archive { pinned, .. } => json!({ "archive": pinned.commit }),
     };
     keys.as_object().cloned().unwrap_or_default()
 }

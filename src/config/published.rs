@@ -12,9 +12,9 @@ use crate::error::{Error, Result};
 use crate::record::id::RepoSlug;
 use crate::redact::REDACTED;
 
-/// Reads the published configuration, which whoever made the dataset wrote, for some of its repositories. `places` says where repositories are: a path,
-/// or a URL of git. Without a place of the user's only `https` and the package index are taken. `variables` gives values
-/// that are not published.
+/// Reads the published configuration, which whoever made the dataset wrote, for some of its repositories. `places` says where
+/// repositories are: a path, or a URL of git; the caller replaces the sources of `archived`. Without either only `https` and
+/// the package index are taken. `variables` gives values that are not published.
 ///
 /// # Errors
 /// Usage errors: a repository or variable that is not published and not given, one that was built in containers, and what
@@ -22,7 +22,7 @@ use crate::redact::REDACTED;
 pub(crate) fn from_published(
     config: &Value,
     slugs: &BTreeSet<RepoSlug>,
-    places: &BTreeMap<RepoSlug, String>,
+    (places, archived): (&BTreeMap<RepoSlug, String>, &BTreeSet<RepoSlug>),
     variables: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Config> {
     let mut document = Table::new();
@@ -39,7 +39,12 @@ pub(crate) fn from_published(
     let mut repos = Vec::new();
     let wanted = |repo: &&Value| slugs.iter().any(|slug| repo["slug"] == slug.as_str());
     for repo in config["repos"].as_array().into_iter().flatten().filter(wanted) {
-        repos.push(repository(repo, places, variables)?);
+        let of_repo = |known: &&RepoSlug| repo["slug"] == known.as_str();
+        let place = match places.iter().find(|(known, _)| of_repo(known)) {
+            Some((_, place)) => Some(Place::Given(place)),
+            None => archived.iter().find(of_repo).map(|_| Place::Archived),
+        };
+        repos.push(repository(repo, place, variables)?);
     }
     document.insert("repo".to_owned(), toml::Value::Array(repos));
     let text = document.to_string();
@@ -73,9 +78,41 @@ fn own((name, value): (&String, &Value)) -> (String, Value) {
     (name.clone(), value.clone())
 }
 
+/// Where a repository is.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Given(&'a str),
+    /// Whatever stands there is replaced.
+    Archived,
+}
+
+impl Place<'_> {
+    /// The keys that say so.
+    fn write(self, table: &mut Table) {
+        let folder = table.remove("subdirectory");
+        for key in ["git", "path", "pypi", "sha256"] {
+            table.remove(key);
+        }
+        let (key, place, unknown) = match self {
+            Place::Given(url) if url.contains("://") || url.contains('@') => {
+                table.extend(folder.map(|folder| ("subdirectory".to_owned(), folder)));
+                ("git", url.to_owned(), "allow_uncommitted")
+            }
+            Place::Given(path) => {
+                let folder = folder.as_ref().and_then(toml::Value::as_str);
+                let below = folder.map(|folder| format!("{}/{folder}", path.trim_end_matches('/')));
+                ("path", below.unwrap_or_else(|| path.to_owned()), "submodules")
+            }
+            Place::Archived => ("path", "/".to_owned(), "submodules"),
+        };
+        table.remove(unknown);
+        table.insert(key.to_owned(), toml::Value::String(place));
+    }
+}
+
 fn repository(
     repo: &Value,
-    places: &BTreeMap<RepoSlug, String>,
+    place: Option<Place<'_>>,
     variables: &dyn Fn(&str) -> Option<String>,
 ) -> Result<toml::Value> {
     let slug = repo["slug"].as_str().unwrap_or_default();
@@ -91,17 +128,8 @@ fn repository(
     if table.get("system_packages").and_then(toml::Value::as_array).is_some_and(Vec::is_empty) {
         table.remove("system_packages");
     }
-    if let Some(place) = places.iter().find(|(known, _)| known.as_str() == slug).map(|(_, place)| place) {
-        let is_url = place.contains("://") || place.contains('@');
-        table.remove(if is_url { "path" } else { "git" });
-        let place = match table.get("subdirectory").and_then(toml::Value::as_str) {
-            Some(folder) if !is_url => format!("{}/{folder}", place.trim_end_matches('/')),
-            _ => place.clone(),
-        };
-        table.insert(if is_url { "git" } else { "path" }.to_owned(), toml::Value::String(place));
-        for key in if is_url { &["allow_uncommitted"][..] } else { &["submodules", "subdirectory"] } {
-            table.remove(*key);
-        }
+    if let Some(place) = place {
+        place.write(&mut table);
     } else {
         let hidden = repo["git"].as_str().is_some_and(|url| !url.starts_with("https://"));
         if hidden || repo["path"].is_string() {
@@ -138,6 +166,8 @@ mod tests {
 python = '3.12'\nenv = {MODE = 'x'}\n
 [[repo]]\nslug = 'a/c'\ngit = 'https://example.org/c.git'\ncommit = '2ac89889f4cc330eabd50f295dcef02828522c69'\n";
 
+    const NOWHERE: (&BTreeMap<RepoSlug, String>, &BTreeSet<RepoSlug>) = (&BTreeMap::new(), &BTreeSet::new());
+
     fn published(text: &str) -> Value {
         let config = config::parse(text, Path::new("/"), &|_, _| None).unwrap();
         config::public::to_public_json(&config)
@@ -151,25 +181,19 @@ python = '3.12'\nenv = {MODE = 'x'}\n
     fn only_what_is_asked_for_has_to_be_there_and_containers_are_refused() {
         let text = TEXT.replace("https://example.org/c.git", "file:///home/me/private.git");
         let first: BTreeSet<RepoSlug> = both().into_iter().take(1).collect();
-        assert_eq!(
-            from_published(&published(&text), &first, &BTreeMap::new(), &|_| None).unwrap().repos.len(),
-            1
-        );
+        assert_eq!(from_published(&published(&text), &first, NOWHERE, &|_| None).unwrap().repos.len(), 1);
         let mut json = published(TEXT);
         json["repos"][1]["git"] = "file:///home/me/private.git".into();
-        assert!(
-            from_published(&json, &both(), &BTreeMap::new(), &|_| None).is_err(),
-            "a place of the user's"
-        );
+        assert!(from_published(&json, &both(), NOWHERE, &|_| None).is_err(), "a place of the user's");
         json["repos"][0]["backend"] = "docker".into();
-        let error = from_published(&json, &first, &BTreeMap::new(), &|_| None).unwrap_err();
+        let error = from_published(&json, &first, NOWHERE, &|_| None).unwrap_err();
         assert!(error.to_string().contains("containers"), "{error}");
     }
 
     #[test]
     fn what_is_published_makes_the_same_environments() {
         let original = config::parse(TEXT, Path::new("/"), &|_, _| None).unwrap();
-        let again = from_published(&published(TEXT), &both(), &BTreeMap::new(), &|_| None).unwrap();
+        let again = from_published(&published(TEXT), &both(), NOWHERE, &|_| None).unwrap();
         assert_eq!(
             (&again.limits, &again.screen, &again.repos),
             (&original.limits, &original.screen, &original.repos)
@@ -182,12 +206,15 @@ python = '3.12'\nenv = {MODE = 'x'}\n
             .replace("https://example.org/c.git", "file:///srv/secret/c.git")
             .replace("MODE = 'x'", "API_TOKEN = 'x'");
         let json = published(&text);
-        let error = from_published(&json, &both(), &BTreeMap::new(), &|_| Some("y".into())).unwrap_err();
+        let error = from_published(&json, &both(), NOWHERE, &|_| Some("y".into())).unwrap_err();
         assert!(error.to_string().contains("a/c"), "{error}");
+        let archived = from_published(&json, &both(), (&BTreeMap::new(), &both()), &|_| Some("y".into()));
+        assert!(matches!(archived.unwrap().repos[0].source, config::SourceSpec::Path { .. }));
         let places = BTreeMap::from([(RepoSlug::new("a/c").unwrap(), "file:///here/c.git".to_owned())]);
-        let error = from_published(&json, &both(), &places, &|_| None).unwrap_err();
+        let error = from_published(&json, &both(), (&places, &BTreeSet::new()), &|_| None).unwrap_err();
         assert!(error.to_string().contains("API_TOKEN"), "{error}");
-        let again = from_published(&json, &both(), &places, &|_| Some("y".into())).unwrap();
+        let again =
+            from_published(&json, &both(), (&places, &BTreeSet::new()), &|_| Some("y".into())).unwrap();
         assert_eq!(again.repos[0].env["API_TOKEN"], "y");
         let config::SourceSpec::Git { url, .. } = &again.repos[1].source else { panic!("is git") };
         assert_eq!(url, "file:///here/c.git");

@@ -128,6 +128,11 @@ fn trees(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> BTreeMap<Stri
     slugs.map(|slug| (slug.to_string(), super::trees::place(slug))).collect()
 }
 
+fn lists(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> Vec<String> {
+    let repositories = assembled.repositories.iter().filter(|_| dataset.passes_code_on);
+    repositories.map(|one| super::trees::list_place(&one.record.pinned.slug)).collect()
+}
+
 fn reproducible(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> Vec<String> {
     let of_subset = |subset: &Subset| {
         ["parquet", "jsonl"].map(|ending| format!("{}/{}.{ending}", super::subsets::FOLDER, subset.name))
@@ -136,6 +141,7 @@ fn reproducible(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> Vec<St
     tables
         .chain(dataset.subsets.iter().flat_map(of_subset))
         .chain(trees(dataset, assembled).into_values())
+        .chain(lists(dataset, assembled))
         .collect()
 }
 
@@ -224,6 +230,7 @@ fn source(repository: &Repository<'_>) -> SourceSummary {
         license: pinned.license.clone(),
         license_source: pinned.license_source.clone(),
         notes: pinned.notes.clone(),
+        tag: pinned.tag.clone(),
     }
 }
 

@@ -17,7 +17,7 @@ use crate::record::id::sha256_hex;
 use crate::record::instance::FailedRepository;
 use crate::record::prompt::PromptSettings;
 use crate::record::rule::RuleUse;
-use crate::record::source::Origin;
+use crate::record::source::{Origin, TagSearch};
 use crate::record::verdict::Dimension;
 use crate::store::write_json;
 
@@ -186,6 +186,9 @@ pub struct SourceSummary {
     pub source: String,
     #[serde(default)]
     pub tree_sha256: String,
+    /// The nearest tag, where the build asks for its version.
+    #[serde(default, skip_serializing_if = "TagSearch::is_not_needed")]
+    pub tag: TagSearch,
 }
 
 /// What a repository's tests run in.

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use super::manifest::{EnvironmentSummary, FILE, Manifest};
 use super::table::{AGAIN, Table};
-use super::{FORMAT_VERSION, OLDEST_FORMAT};
+use super::{FORMAT_VERSION, OLDEST_FORMAT, trees};
 use crate::beneath::Folder;
 use crate::error::{Error, Result};
 use crate::record::id::{RepoSlug, sha256_hex};
 use crate::record::instance::Instance;
 use crate::record::outcome::{CaseResult, Outcome};
+use crate::record::source::Pinned;
 use crate::store::read_json;
 
 /// The folder of a dataset with what each environment was built from.
@@ -141,6 +142,33 @@ impl Dataset {
         let bytes = Folder::open(&self.directory)?.read(&place, LARGEST_LOCK)?;
         String::from_utf8(bytes)
             .map_err(|_| Error::usage(format!("{} is not text", self.directory.join(place).display())))
+    }
+
+    /// The archive of a repository's tree, with what is said of the tree. None where code was not passed on.
+    ///
+    /// # Errors
+    /// The folder cannot be opened.
+    pub(crate) fn archive(&self, slug: &RepoSlug) -> Result<Option<(PathBuf, Pinned)>> {
+        let (place, said) = (trees::place(slug), self.manifest.sources.get(slug.as_str()));
+        let Some(said) = said.filter(|_| self.manifest.trees.contains_key(slug.as_str())) else {
+            return Ok(None);
+        };
+        if !Folder::open(&self.directory)?.has_file(Path::new(&place)) {
+            return Ok(None);
+        }
+        let pinned = Pinned {
+            slug: slug.clone(),
+            origin: said.origin.clone(),
+            commit: said.commit.clone(),
+            pinned_at: said.pinned_at.clone(),
+            tree: PathBuf::new(),
+            tree_sha256: said.tree_sha256.clone(),
+            license: said.license.clone(),
+            license_source: said.license_source.clone(),
+            tag: said.tag.clone(),
+            notes: said.notes.clone(),
+        };
+        Ok(Some((self.directory.join(place), pinned)))
     }
 
     /// Writes the hash of a file that was written anew into the manifest.

@@ -1,10 +1,14 @@
-//! The pinned trees: `trees/<owner>__<name>.tar.zst`, the files that a Dockerfile of the dataset puts at `/testbed`.
+//! The pinned trees: `trees/<owner>__<name>.tar.zst`, the files that a Dockerfile of the dataset puts at `/testbed`, and beside
+//! each its list of files as `sha256sum` writes and checks it.
 //!
 //! The bytes of an archive depend on the tree alone: entries are in the order of their paths, owned by nobody, executable or
 //! not, and carry the time of the pin.
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+use sha2::{Digest, Sha256};
 
 use super::assemble::Assembled;
 use crate::beneath::{Entry, Folder, Kind};
@@ -23,6 +27,53 @@ pub fn place(slug: &RepoSlug) -> String {
     format!("{FOLDER}/{}.tar.zst", slug.file_name())
 }
 
+/// The place of the list of its files.
+pub fn list_place(slug: &RepoSlug) -> String {
+    format!("{FOLDER}/{}.sha256", slug.file_name())
+}
+
+/// The line of a file in a list.
+pub fn line(path: &Path, sha256: &str) -> Vec<u8> {
+    let name = path.as_os_str().as_bytes();
+    let needs_escape = |byte: &u8| matches!(byte, b'\\' | b'\n' | b'\r');
+    let mut line = Vec::new();
+    if name.iter().any(needs_escape) {
+        line.push(b'\\');
+    }
+    line.extend_from_slice(sha256.as_bytes());
+    line.extend_from_slice(b"  ");
+    for byte in name {
+        match byte {
+            b'\\' => line.extend_from_slice(b"\\\\"),
+            b'\n' => line.extend_from_slice(b"\\n"),
+            b'\r' => line.extend_from_slice(b"\\r"),
+            other => line.push(*other),
+        }
+    }
+    line.push(b'\n');
+    line
+}
+
+/// The name in a line of a list, as it is written there.
+pub fn name_in(line: &[u8]) -> &[u8] {
+    let start = line.windows(2).position(|two| two == b"  ").map_or(0, |at| at + 2);
+    line[start..].strip_suffix(b"\n").unwrap_or(&line[start..])
+}
+
+/// A reader that hashes what is read through it.
+struct Hashing<R> {
+    inner: R,
+    hasher: Sha256,
+}
+
+impl<R: Read> Read for Hashing<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.hasher.update(&buffer[..read]);
+        Ok(read)
+    }
+}
+
 /// Writes the tree of every repository.
 ///
 /// # Errors
@@ -37,25 +88,28 @@ pub fn write(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
             |error: std::io::Error| Error::from(error).at(format!("cannot write {}", path.display()));
         let mut packer = zstd::Encoder::new(file, LEVEL).map_err(failed)?;
         packer.include_checksum(true).map_err(failed)?;
-        pack(pinned, &mut packer)?;
+        let list = pack(pinned, &mut packer)?;
         packer.finish().map_err(failed)?.sync_all()?;
+        fs_err::write(folder.join(list_place(&pinned.slug)), list)?;
     }
     Ok(())
 }
 
-/// The files of a tree as an archive.
-fn pack(pinned: &Pinned, out: impl Write) -> Result<()> {
+/// The files of a tree as an archive; gives their list.
+fn pack(pinned: &Pinned, out: impl Write) -> Result<Vec<u8>> {
     let tree = Folder::open(&pinned.tree)?;
     let seconds = Moment::parse(&pinned.pinned_at).map_or(0, Moment::seconds).max(0);
     let failed =
         |error: std::io::Error| Error::from(error).at(format!("cannot archive the tree of {}", pinned.slug));
     let mut archive = tar::Builder::new(out);
+    let mut list = Vec::new();
     for entry in tree.walk()? {
         let mut header = header(&entry, u64::try_from(seconds).unwrap_or_default());
         match &entry.kind {
             Kind::File => {
-                let file = tree.open_file(&entry.path)?;
-                archive.append_data(&mut header, &entry.path, file).map_err(failed)?;
+                let mut file = Hashing { inner: tree.open_file(&entry.path)?, hasher: Sha256::new() };
+                archive.append_data(&mut header, &entry.path, &mut file).map_err(failed)?;
+                list.extend(line(&entry.path, &hex::encode(file.hasher.finalize())));
             }
             Kind::Folder => {
                 archive.append_data(&mut header, &entry.path, std::io::empty()).map_err(failed)?;
@@ -69,7 +123,8 @@ fn pack(pinned: &Pinned, out: impl Write) -> Result<()> {
             }
         }
     }
-    archive.finish().map_err(failed)
+    archive.finish().map_err(failed)?;
+    Ok(list)
 }
 
 fn header(entry: &Entry, seconds: u64) -> tar::Header {
@@ -127,6 +182,25 @@ mod tests {
         std::fs::File::open(other.path().join("a.py")).unwrap().set_modified(past).unwrap();
         assert_eq!(packed(one.path()), packed(other.path()));
         assert_ne!(packed(one.path()), packed(tree(&names, 0o755).path()), "executable is another tree");
+    }
+
+    #[test]
+    fn sha256sum_checks_the_list() {
+        let folder = tree(&["a.py", "src/b c.py", "new\nline", "back\\slash"], 0o644);
+        let slug = RepoSlug::new("a/b").unwrap();
+        let pinned = Pinned { tree: folder.path().to_owned(), ..made_up::pinned(&slug, "c0") };
+        let list = tempfile::NamedTempFile::new().unwrap();
+        fs_err::write(list.path(), pack(&pinned, std::io::sink()).unwrap()).unwrap();
+        let check = || {
+            let mut command = std::process::Command::new("sha256sum");
+            command.args(["--check", "--strict"]).arg(list.path()).current_dir(folder.path());
+            let output = command.output().unwrap();
+            (output.status.success(), String::from_utf8(output.stdout).unwrap())
+        };
+        let (agrees, said) = check();
+        assert!(agrees && said.lines().count() == 4, "{said}");
+        fs_err::write(folder.path().join("back\\slash"), "other").unwrap();
+        assert!(!check().0);
     }
 
     #[test]

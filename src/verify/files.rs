@@ -8,7 +8,13 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::beneath::{Folder, Kind};
+use crate::dataset::trees;
 use crate::error::Result;
+use crate::record::id::RepoSlug;
+use crate::source::archive::each;
+
+/// Largest list of files that is read, in bytes.
+const LARGEST_LIST: u64 = 256 << 20;
 
 /// What is wrong with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -68,8 +74,68 @@ pub(crate) fn check(
     Ok(problems)
 }
 
+/// What was changed inside of the trees that are not as the manifest says, as far as their lists are.
+///
+/// # Errors
+/// The folder cannot be opened, and an interruption.
+pub(crate) fn inside_trees(
+    directory: &Path,
+    trees: &BTreeMap<String, String>,
+    problems: &[FileProblem],
+) -> Result<Vec<FileProblem>> {
+    let folder = Folder::open(directory)?;
+    let differs = |file: &str| problems.iter().any(|problem| problem.file == file);
+    let mut found = Vec::new();
+    for (slug, archive) in trees.iter().filter(|(_, archive)| differs(archive)) {
+        let Ok(slug) = RepoSlug::new(slug) else { continue };
+        let list = trees::list_place(&slug);
+        if differs(&list) {
+            continue;
+        }
+        // A list that is not there, and an archive that is damaged, are told already.
+        if let (Ok(list), Ok(packed)) =
+            (folder.read(Path::new(&list), LARGEST_LIST), folder.open_file(Path::new(archive)))
+        {
+            found.extend(compared(archive, packed, &list).unwrap_or_default());
+            crate::interrupt::check()?;
+        }
+    }
+    Ok(found)
+}
+
+/// An archive against the list of its files.
+fn compared(archive: &str, packed: impl Read, list: &[u8]) -> Result<Vec<FileProblem>> {
+    let mut missing: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+    for line in list.split_inclusive(|byte| *byte == b'\n') {
+        missing.insert(trees::name_in(line).to_owned(), line.to_owned());
+    }
+    let mut problems = Vec::new();
+    let mut note = |name: &[u8], trouble| {
+        problems.push(FileProblem { file: format!("{archive}: {}", String::from_utf8_lossy(name)), trouble });
+    };
+    each(packed, archive, |path, entry| {
+        if entry.header().entry_type() == tar::EntryType::Regular {
+            let line = trees::line(path, &hash(entry)?);
+            let name = trees::name_in(&line);
+            match missing.remove(name) {
+                Some(listed) if listed == line => {}
+                Some(_) => note(name, Trouble::Changed),
+                None => note(name, Trouble::Unlisted),
+            }
+        }
+        Ok(())
+    })?;
+    for name in missing.keys() {
+        note(name, Trouble::Missing);
+    }
+    Ok(problems)
+}
+
 fn sha256(folder: &Folder, path: &Path) -> Result<String> {
-    let mut file = folder.open_file(path)?;
+    hash(&mut folder.open_file(path)?)
+}
+
+fn hash(file: &mut impl Read) -> Result<String> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     loop {
@@ -118,5 +184,31 @@ mod tests {
             hashes.insert(name.to_owned(), hash(name));
         }
         assert_eq!(check(folder.path(), &hashes, "manifest.json").unwrap(), []);
+    }
+
+    #[test]
+    fn what_was_changed_inside_of_an_archive_is_named() {
+        let mut packed = tar::Builder::new(zstd::Encoder::new(Vec::new(), 1).unwrap());
+        for (name, text) in [("a.py", "1"), ("src/b.py", "changed"), ("new.py", "")] {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(text.len() as u64);
+            header.set_mode(0o644);
+            packed.append_data(&mut header, name, text.as_bytes()).unwrap();
+        }
+        let packed = packed.into_inner().unwrap().finish().unwrap();
+        let list: Vec<u8> = [("a.py", "1"), ("gone.py", "2"), ("src/b.py", "2")]
+            .iter()
+            .flat_map(|(name, text)| trees::line(Path::new(name), &sha256_hex(text.as_bytes())))
+            .collect();
+        let found = compared("t.tar.zst", &packed[..], &list).unwrap();
+        let told: Vec<(&str, Trouble)> = found.iter().map(|one| (one.file.as_str(), one.trouble)).collect();
+        assert_eq!(
+            told,
+            [
+                ("t.tar.zst: src/b.py", Trouble::Changed),
+                ("t.tar.zst: new.py", Trouble::Unlisted),
+                ("t.tar.zst: gone.py", Trouble::Missing)
+            ]
+        );
     }
 }
