@@ -59,7 +59,7 @@ impl RestoreArguments {
     /// Opens the dataset.
     ///
     /// # Errors
-    /// Usage errors: not a dataset, no such subset, a repository that was built in containers.
+    /// Usage errors: not a dataset, no such subset.
     pub(crate) fn open(&self, arguments: &Arguments) -> Result<Restored> {
         let dataset = Dataset::open(&self.dataset)?;
         let mut instances = dataset.instances()?;

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use toml::Table;
 
-use super::{BackendKind, Config};
+use super::Config;
 use crate::document::units;
 use crate::error::{Error, Result};
 use crate::record::id::RepoSlug;
@@ -17,8 +17,7 @@ use crate::redact::REDACTED;
 /// the package index are taken. `variables` gives values that are not published.
 ///
 /// # Errors
-/// Usage errors: a repository or variable that is not published and not given, one that was built in containers, and what
-/// is not a configuration.
+/// Usage errors: a repository or variable that is not published and not given, and what is not a configuration.
 pub(crate) fn from_published(
     config: &Value,
     slugs: &BTreeSet<RepoSlug>,
@@ -36,6 +35,7 @@ pub(crate) fn from_published(
         (name.clone(), value)
     });
     document.insert("limits".to_owned(), toml::Value::Table(limits.collect()));
+    document.insert("docker".to_owned(), toml::Value::Table(docker(&config["docker"])));
     let mut repos = Vec::new();
     let wanted = |repo: &&Value| slugs.iter().any(|slug| repo["slug"] == slug.as_str());
     for repo in config["repos"].as_array().into_iter().flatten().filter(wanted) {
@@ -60,6 +60,22 @@ fn integer(value: u64) -> toml::Value {
 
 fn size(bytes: u64) -> toml::Value {
     toml::Value::String(units::format_size(bytes))
+}
+
+/// The section `[docker]`; zero is no limit.
+fn docker(published: &Value) -> Table {
+    let mut table = Table::new();
+    if let Some(base) = published["base"].as_str() {
+        table.insert("base".to_owned(), toml::Value::String(base.to_owned()));
+    }
+    if let Some(bytes) = published["memory"].as_u64().filter(|bytes| *bytes > 0) {
+        table.insert("memory".to_owned(), size(bytes));
+    }
+    if let Some(milli) = published["milli_cpus"].as_u64().filter(|milli| *milli > 0) {
+        let cpus = f64::from(u32::try_from(milli).unwrap_or(u32::MAX)) / 1000.0;
+        table.insert("cpus".to_owned(), toml::Value::Float(cpus));
+    }
+    table
 }
 
 /// A JSON value without its nulls.
@@ -116,12 +132,6 @@ fn repository(
     variables: &dyn Fn(&str) -> Option<String>,
 ) -> Result<toml::Value> {
     let slug = repo["slug"].as_str().unwrap_or_default();
-    if repo["backend"].as_str().is_some_and(|backend| backend != BackendKind::Local.as_str()) {
-        return Err(Error::usage(format!(
-            "{slug} was built in containers, where this gistmill runs no submissions"
-        ))
-        .with_hint("leave it out with --only"));
-    }
     let toml::Value::Table(mut table) = plain(repo)? else {
         return Err(Error::usage("the dataset's configuration has a repository that is not a table"));
     };
@@ -162,8 +172,9 @@ mod tests {
 [dataset]\nname = 'n'\nversion = '1'\n
 [screen]\ncase_timeout = '7s'\n
 [limits]\nfile_size = '3MiB'\nprocesses = 77\n
+[docker]\nbase = 'some/base:1'\nmemory = '2GiB'\ncpus = 1.5\n
 [[repo]]\nslug = 'a/b'\npypi = 'b==1.0'\nsha256 = '0000000000000000000000000000000000000000000000000000000000000000'\n\
-python = '3.12'\nenv = {MODE = 'x'}\n
+python = '3.12'\nenv = {MODE = 'x'}\nbackend = 'docker'\nsystem_packages = ['libpq5']\n
 [[repo]]\nslug = 'a/c'\ngit = 'https://example.org/c.git'\ncommit = '2ac89889f4cc330eabd50f295dcef02828522c69'\n";
 
     const NOWHERE: (&BTreeMap<RepoSlug, String>, &BTreeSet<RepoSlug>) = (&BTreeMap::new(), &BTreeSet::new());
@@ -178,16 +189,13 @@ python = '3.12'\nenv = {MODE = 'x'}\n
     }
 
     #[test]
-    fn only_what_is_asked_for_has_to_be_there_and_containers_are_refused() {
+    fn only_what_is_asked_for_has_to_be_there() {
         let text = TEXT.replace("https://example.org/c.git", "file:///home/me/private.git");
         let first: BTreeSet<RepoSlug> = both().into_iter().take(1).collect();
         assert_eq!(from_published(&published(&text), &first, NOWHERE, &|_| None).unwrap().repos.len(), 1);
         let mut json = published(TEXT);
         json["repos"][1]["git"] = "file:///home/me/private.git".into();
         assert!(from_published(&json, &both(), NOWHERE, &|_| None).is_err(), "a place of the user's");
-        json["repos"][0]["backend"] = "docker".into();
-        let error = from_published(&json, &first, NOWHERE, &|_| None).unwrap_err();
-        assert!(error.to_string().contains("containers"), "{error}");
     }
 
     #[test]
@@ -195,8 +203,8 @@ python = '3.12'\nenv = {MODE = 'x'}\n
         let original = config::parse(TEXT, Path::new("/"), &|_, _| None).unwrap();
         let again = from_published(&published(TEXT), &both(), NOWHERE, &|_| None).unwrap();
         assert_eq!(
-            (&again.limits, &again.screen, &again.repos),
-            (&original.limits, &original.screen, &original.repos)
+            (&again.limits, &again.screen, &again.docker, &again.repos),
+            (&original.limits, &original.screen, &original.docker, &original.repos)
         );
     }
 
