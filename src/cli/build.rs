@@ -100,7 +100,7 @@ impl Job {
         change(&mut config);
         let rules = inputs.rules()?;
         let public = public_config(&config, &rules);
-        let mut job = Job::assemble(arguments, (config, public, rules), &selected.only, selected.isolation)?;
+        let mut job = Job::assemble(arguments, (config, public, rules), &selected.only, selected.isolation.isolation)?;
         tracing::info!("config: {}; rules: {}", inputs.describe_config(), inputs.describe_rules());
         job.request.output.clone_from(&selected.output);
         job.config_name = inputs.config_name();
@@ -199,7 +199,7 @@ pub(super) fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
     let built = job.pipeline().run()?;
     tracing::info!("built: {} repositories, {} failed", built.finished.len(), built.failed.len());
     match arguments.format {
-        Format::Human => table::closing(&built).print(),
+        Format::Human | Format::Csv => table::closing(&built).print(),
         Format::Json => terminal::json(&as_json(&built)),
     }
     if let Some(path) = log::path().filter(|_| !built.failed.is_empty()) {

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::explain::{self, Explained};
 use super::inputs::Inputs;
+use super::preview::{self, Explained};
 use super::unused::LastBuild;
 use super::{Arguments, ConfigArguments, Format, build};
 use crate::backend::Backend;
@@ -51,7 +51,7 @@ pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
     // Who only builds in containers needs no sandbox on this machine.
     let local = |config: &Config| config.repos.iter().any(|repo| repo.backend == BackendKind::Local);
     if config.as_ref().map_or(true, local) {
-        findings.push(finding("sandbox", sandbox(check.config.isolation)));
+        findings.push(finding("sandbox", sandbox(check.config.isolation.isolation)));
     }
     let cache = arguments.cache();
     findings
@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
         let tools = Tools::find(cache);
         findings.extend(machine(tools.as_ref(), config.as_ref().ok()));
         if let (Ok(tools), Ok(config)) = (&tools, &config) {
-            explained = explain::explain(config, &check.config.only, check.explain, (cache, tools));
+            explained = preview::explain(config, &check.config.only, check.explain, (cache, tools));
         }
     }
     findings.extend(explained.iter().map(of_repository));
@@ -207,7 +207,7 @@ fn print(arguments: &Arguments, findings: &[Finding], explained: &[Explained], l
     for finding in findings {
         describe(finding, &mut text);
     }
-    explain::describe(explained, &mut text);
+    preview::describe(explained, &mut text);
     text.print();
 }
 

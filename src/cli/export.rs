@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
             "solutions": solved,
             "judged_by": "pytest",
         })),
-        Format::Human => {
+        Format::Human | Format::Csv => {
             let tasks = collection.tasks.len();
             terminal::say(&format!("{tasks} tasks, {solved} with a solution, in {}", asked.output.display()));
             terminal::say(

@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &Arguments, asked: &ImageArguments) -> Result<u8> {
 fn told(arguments: &Arguments, images: &[image::Image], words: &str) {
     for one in images {
         match arguments.format {
-            Format::Human => terminal::say(&format!("{} {} {words}", one.tag, one.id)),
+            Format::Human | Format::Csv => terminal::say(&format!("{} {} {words}", one.tag, one.id)),
             Format::Json => terminal::json(&json!({"image": one.tag, "image_id": one.id})),
         }
     }
@@ -86,7 +86,7 @@ pub(super) fn clean(arguments: &Arguments) -> Result<u8> {
     let cleaned = docker::clean(&engine)?;
     match arguments.format {
         Format::Json => terminal::json(&json!(cleaned)),
-        Format::Human => {
+        Format::Human | Format::Csv => {
             terminal::say(&format!("removed {} containers", cleaned.containers));
             for name in cleaned.images.iter().chain(&cleaned.volumes) {
                 terminal::say(&format!("removed {name}"));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::{Arguments, Format, explain};
+use super::{Arguments, Format, preview};
 use crate::config::{self, Config};
 use crate::environment::{Preview, Tools};
 use crate::error::{Error, Result};
@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &Arguments, asked: &InitArguments) -> Result<u8> {
     let cache = arguments.cache()?;
     let tools = Tools::find(&cache)?;
     // What cannot be looked at yet can be configured all the same.
-    let found = config.repos.first().map(|repo| explain::look(repo, &cache, &tools));
+    let found = config.repos.first().map(|repo| preview::look(repo, &cache, &tools));
     let text = match &found {
         Some(Ok((pinned, preview))) => format!("{document}{}", comments(pinned, preview)),
         Some(Err(error)) => format!("{document}# {}\n", one_line(&error.to_string())),
@@ -150,7 +150,7 @@ fn comments(pinned: &Pinned, preview: &Preview) -> String {
         "\n# As of {}. What follows was found in the tree and needs no word of configuration:\n",
         pinned.pinned_at
     );
-    for line in explain::lines(preview) {
+    for line in preview::lines(preview) {
         let _ = writeln!(text, "#   {}", one_line(&line));
     }
     for note in &pinned.notes {

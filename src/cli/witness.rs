@@ -63,7 +63,7 @@ fn say(arguments: &Arguments, directory: &Path, made: &BTreeMap<InstanceId, Witn
         Format::Json => terminal::json(&json!({
             "directory": directory, "instances": made.len(), "made": has, "results": counts,
         })),
-        Format::Human => {
+        Format::Human | Format::Csv => {
             terminal::say(&format!("{has} of {} instances have a witness", made.len()));
             for (cause, count) in counts.iter().filter(|(cause, _)| **cause != MADE) {
                 terminal::say(&format!("  {cause}: {count}"));
