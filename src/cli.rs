@@ -217,7 +217,9 @@ fn read(words: impl IntoIterator<Item = std::ffi::OsString>) -> clap::error::Res
     let arguments = Arguments::from_arg_matches(&command.try_get_matches_from_mut(words)?)
         .map_err(|error| error.format(&mut command))?;
     if arguments.format == Format::Csv && !matches!(arguments.command, Command::List(_)) {
-        return Err(command.error(ErrorKind::ArgumentConflict, "--format csv goes with `gistmill list` alone"));
+        return Err(
+            command.error(ErrorKind::ArgumentConflict, "--format csv goes with `gistmill list` alone")
+        );
     }
     Ok(arguments)
 }
@@ -304,13 +306,11 @@ impl Arguments {
         if let Some(directory) = &self.cache_dir {
             return Ok(directory.clone());
         }
-        let folder =
-            absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache"))).ok_or_else(
-                || {
-                    Error::usage("there is no HOME to keep the cache in")
-                        .with_hint("name one with --cache-dir")
-                },
-            )?;
+        let folder = absolute("XDG_CACHE_HOME")
+            .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
+            .ok_or_else(|| {
+                Error::usage("there is no HOME to keep the cache in").with_hint("name one with --cache-dir")
+            })?;
         Ok(folder.join("gistmill"))
     }
 
@@ -345,7 +345,9 @@ mod tests {
             assert_eq!(build.config.config.path(), expected.map(Path::new), "{line}");
         }
         for line in ["replay x a.toml", "replay x --config a.toml"] {
-            let Command::Replay(replay) = read(&format!("gistmill {line}")).unwrap().command else { panic!("{line}") };
+            let Command::Replay(replay) = read(&format!("gistmill {line}")).unwrap().command else {
+                panic!("{line}")
+            };
             assert_eq!(replay.config.path(), Some(Path::new("a.toml")), "{line}");
         }
         assert!(read("gistmill build a.toml --config b.toml").is_err());

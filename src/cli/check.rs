@@ -17,6 +17,7 @@ use crate::error::{Error, Fault, Result};
 use crate::record::source::Pinned;
 use crate::rules::RuleSet;
 use crate::terminal::{self, Text};
+use crate::text::count;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct CheckArguments {
@@ -37,8 +38,8 @@ pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
     let inputs = Inputs::choose(&check.config);
     let rules = inputs.rules();
     let config = inputs.config(&check.config.only);
-    let count = |rules: &RuleSet| format!("{} ({})", rules.rules().len(), inputs.describe_rules());
-    let mut findings = vec![finding("rules", rules.as_ref().map(count).map_err(copy))];
+    let number = |rules: &RuleSet| format!("{} ({})", rules.rules().len(), inputs.describe_rules());
+    let mut findings = vec![finding("rules", rules.as_ref().map(number).map_err(copy))];
     let unused = match (&rules, &config) {
         (Ok(rules), Ok(config)) => Some(LastBuild::read(&check.config.output, config, rules)),
         _ => None,
@@ -69,7 +70,9 @@ pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
         "config",
         config
             .as_ref()
-            .map(|config| format!("{} repositories ({})", config.repos.len(), inputs.describe_config()))
+            .map(|config| {
+                format!("{} ({})", count(config.repos.len(), "repository"), inputs.describe_config())
+            })
             .map_err(copy),
     ));
     findings.extend(config.iter().flat_map(docker));
@@ -131,8 +134,8 @@ fn machine(tools: Result<&Tools, &Error>, config: Option<&Config>) -> Vec<Findin
 /// What the files of a repository say.
 fn of_repository(one: &Explained) -> Finding {
     let words = |(pinned, preview): &(Pinned, Preview)| {
-        let rungs = preview.rungs.len();
-        format!("{}, Python {}, {rungs} ways to install it", pinned.origin.describe(), preview.python)
+        let ways = count(preview.rungs.len(), "way");
+        format!("{}, Python {}, {ways} to install it", pinned.origin.describe(), preview.python)
     };
     finding(one.slug.as_str(), one.result.as_ref().map(words).map_err(copy))
 }

@@ -25,14 +25,19 @@ pub(super) fn run(arguments: &Arguments, asked: &ExplainArguments) -> Result<u8>
         return Ok(0);
     };
     let general = general(name);
-    let found: Vec<&Explanation> = all.iter().filter(|one| one.name == *name || one.name == general).collect();
+    let found: Vec<&Explanation> =
+        all.iter().filter(|one| one.name == *name || one.name == general).collect();
     if found.is_empty() {
         let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
         let hint = match suggest::nearest(name, &names) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "`gistmill explain` lists all; rules of your own give their reason in their file".to_owned(),
+            None => {
+                "`gistmill explain` lists all; rules of your own give their reason in their file".to_owned()
+            }
         };
-        return Err(Error::usage(format!("there is no cause, flag or built-in rule `{name}`")).with_hint(hint));
+        return Err(
+            Error::usage(format!("there is no cause, flag or built-in rule `{name}`")).with_hint(hint)
+        );
     }
     match arguments.format {
         Format::Json => terminal::json(&json!({ "explanations": found })),

@@ -131,7 +131,7 @@ pub(super) fn grouped(command: Command) -> Command {
     }
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{text}`gistmill help COMMAND` says more, with \
-         examples.\n\n{{options}}{{after-help}}"
+         examples.\n\nOptions:\n{{options}}{{after-help}}"
     );
     command.help_template(template).after_help(EXIT_CODES)
 }

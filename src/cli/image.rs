@@ -10,6 +10,7 @@ use super::{Arguments, Format};
 use crate::backend::docker::{self, Engine, image};
 use crate::error::{Error, Result};
 use crate::terminal;
+use crate::text::count;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ImageArguments {
@@ -87,7 +88,7 @@ pub(super) fn clean(arguments: &Arguments) -> Result<u8> {
     match arguments.format {
         Format::Json => terminal::json(&json!(cleaned)),
         Format::Human | Format::Csv => {
-            terminal::say(&format!("removed {} containers", cleaned.containers));
+            terminal::say(&format!("removed {}", count(cleaned.containers, "container")));
             for name in cleaned.images.iter().chain(&cleaned.volumes) {
                 terminal::say(&format!("removed {name}"));
             }

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::record::id::RepoSlug;
 use crate::record::source::Pinned;
 use crate::source;
+use crate::store::write_atomic;
 use crate::terminal::{self, one_line};
 
 #[derive(Debug, clap::Args)]
@@ -37,7 +38,9 @@ pub(super) fn run(arguments: &Arguments, asked: &InitArguments) -> Result<u8> {
     }
     let keys = keys(asked)?;
     let slug = slug(&asked.place);
-    let document = document(&slug, &keys);
+    let schema = schema_beside(&asked.output);
+    let head = schema.as_ref().map(|(name, _)| format!("#:schema ./{name}\n")).unwrap_or_default();
+    let document = format!("{head}{}", document(&slug, &keys));
     let config = parse(&document, &asked.output)?;
     let cache = arguments.cache()?;
     let tools = Tools::find(&cache)?;
@@ -51,8 +54,12 @@ pub(super) fn run(arguments: &Arguments, asked: &InitArguments) -> Result<u8> {
     parse(&text, &asked.output)?;
     let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(&asked.output)?;
     file.write_all(text.as_bytes())?;
+    if let Some((_, path)) = schema.as_ref().filter(|(_, path)| path.symlink_metadata().is_err()) {
+        write_atomic(path, config::SCHEMA.as_bytes())?;
+    }
     if arguments.format == Format::Json {
-        terminal::json(&json!({ "file": asked.output, "slug": slug }));
+        let schema = schema.map(|(_, path)| path);
+        terminal::json(&json!({ "file": asked.output, "slug": slug, "schema": schema }));
     } else {
         terminal::say(&format!(
             "{} has {slug}; next: gistmill build {}",
@@ -64,6 +71,18 @@ pub(super) fn run(arguments: &Arguments, asked: &InitArguments) -> Result<u8> {
         Some(Err(error)) => Err(error.at(&slug)),
         _ => Ok(0),
     }
+}
+
+/// Name and place of the schema that editors check a configuration with: beside it, since a comment names it. None where
+/// the name would need quoting, which the comment does not know.
+fn schema_beside(output: &Path) -> Option<(String, PathBuf)> {
+    let stem = output.file_stem()?.to_str()?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let name = format!("{stem}.schema.json");
+    let folder = output.parent().unwrap_or(Path::new("")).to_owned();
+    // What is written aside and renamed needs a folder with a name.
+    let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
+    stem.chars().all(is_plain).then(|| (name.clone(), folder.join(name)))
 }
 
 fn taken(path: &Path) -> Error {
@@ -191,6 +210,14 @@ mod tests {
         ] {
             assert_eq!(slug(place), expected, "{place}");
         }
+    }
+
+    #[test]
+    fn the_schema_has_the_name_of_the_configuration_or_none() {
+        let name = |path: &str| schema_beside(Path::new(path)).map(|(_, path)| path.display().to_string());
+        assert_eq!(name("repos.toml").as_deref(), Some("./repos.schema.json"));
+        assert_eq!(name("a b/x.y.toml").as_deref(), Some("a b/x.y.schema.json"));
+        assert_eq!(name("a\nb.toml"), None);
     }
 
     #[test]

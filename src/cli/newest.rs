@@ -48,6 +48,13 @@ pub(super) fn default_place(name: &str, version: &str) -> PathBuf {
     Path::new(OUTPUT).join(name).join(version)
 }
 
+/// Whether a dataset that was written just now is found without being named.
+pub(super) fn is_default(directory: &Path) -> bool {
+    let real = |path: &Path| fs_err::canonicalize(path).ok();
+    real(directory)
+        .is_some_and(|directory| real(Path::new(OUTPUT)).is_some_and(|output| directory.starts_with(output)))
+}
+
 /// The newest dataset, and the one before it of the same name.
 ///
 /// # Errors
@@ -71,7 +78,9 @@ fn newest_first(output: &Path) -> Vec<PathBuf> {
     let manifests = walkdir::WalkDir::new(output).min_depth(3).max_depth(3).into_iter().flatten();
     let mut found: Vec<(SystemTime, PathBuf)> = manifests
         .filter(|entry| entry.file_name() == "manifest.json")
-        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path().parent()?.to_owned())))
+        .filter_map(|entry| {
+            Some((entry.metadata().ok()?.modified().ok()?, entry.path().parent()?.to_owned()))
+        })
         .collect();
     found.sort_unstable_by(|a, b| b.cmp(a));
     found.into_iter().map(|(_, directory)| directory).collect()

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::parity::{self, Parity};
 use crate::record::id::RepoSlug;
 use crate::terminal;
+use crate::text::count;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ParityArguments {
@@ -50,11 +51,11 @@ pub(super) fn run(arguments: &Arguments, asked: &ParityArguments) -> Result<u8> 
 fn print(found: &Parity) {
     for (name, side) in [("local", &found.local), ("docker", &found.docker)] {
         terminal::say(&format!(
-            "{name:<6}  Python {}, pytest {}, lock {}: {} groups, {} kept",
+            "{name:<6}  Python {}, pytest {}, lock {}: {}, {} kept",
             side.python,
             side.pytest,
             &side.lock_sha256[..12.min(side.lock_sha256.len())],
-            side.groups,
+            count(side.groups, "group"),
             side.kept
         ));
     }

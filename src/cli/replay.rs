@@ -60,10 +60,8 @@ pub(super) fn run(arguments: &Arguments, replay: &ReplayArguments) -> Result<u8>
             Err(error) => failed = Some(error.at(&repo.slug)),
         }
     }
-    let found: Vec<(&Replay, &Group)> = prepared
-        .iter()
-        .flat_map(|one| one.find(group).into_iter().map(move |group| (one, group)))
-        .collect();
+    let found: Vec<(&Replay, &Group)> =
+        prepared.iter().flat_map(|one| one.find(group).into_iter().map(move |group| (one, group))).collect();
     match found.as_slice() {
         [(one, group)] => show(arguments, replay, one, group),
         [] => Err(failed.unwrap_or_else(|| {
@@ -145,7 +143,8 @@ mod tests {
 
     #[test]
     fn only_the_repository_that_has_the_group_is_looked_into() {
-        let config = crate::config::parse(crate::config::DEFAULT, std::path::Path::new("."), &|_, _| None).unwrap();
+        let config =
+            crate::config::parse(crate::config::DEFAULT, std::path::Path::new("."), &|_, _| None).unwrap();
         let requests = RepoSlug::new("psf/requests").unwrap();
         let slugs = |only: Option<&RepoSlug>, known: Option<&str>| -> Vec<String> {
             selected(&config, only, known).map(|repo| repo.slug.to_string()).collect()

@@ -39,8 +39,12 @@ fn open(page: &Path) -> Result<()> {
     let page = fs_err::canonicalize(page)?;
     let program = std::env::var("BROWSER").ok().filter(|name| !name.is_empty());
     let program = program.unwrap_or_else(|| "xdg-open".to_owned());
-    let started =
-        Command::new(&program).arg(&page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let started = Command::new(&program)
+        .arg(&page)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
     started.map(drop).map_err(|error| {
         Error::machine(format!("cannot start {program}"))
             .with_source(error)

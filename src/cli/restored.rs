@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Arguments, IsolationArguments};
 use super::build::{Job, cores};
+use super::{Arguments, IsolationArguments};
 use crate::config::Repo;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -71,7 +71,8 @@ impl RestoreArguments {
             return Err(Error::usage(format!("the dataset has no instance of {slug} there")));
         }
         let places: BTreeMap<RepoSlug, String> = self.source.iter().cloned().collect();
-        let mut job = Job::of_dataset(arguments, &dataset, &places, &slugs, &self.variable, self.isolation.isolation)?;
+        let mut job =
+            Job::of_dataset(arguments, &dataset, &places, &slugs, &self.variable, self.isolation.isolation)?;
         job.request.jobs = self.jobs.map_or_else(cores, usize::from);
         let golden = dataset.golden()?;
         Ok(Restored { dataset, instances, job, golden })

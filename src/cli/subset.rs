@@ -54,5 +54,6 @@ pub(super) fn run(arguments: &Arguments, subset: &SubsetArguments) -> Result<u8>
 pub(super) fn line(one: &SubsetSummary) -> String {
     let parts: Vec<String> = one.repositories.iter().map(|(slug, size)| format!("{slug} {size}")).collect();
     let of = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
-    terminal::one_line(&format!("subset {}: {}{of}", one.definition.name, count(one.size, "instance"))).into_owned()
+    terminal::one_line(&format!("subset {}: {}{of}", one.definition.name, count(one.size, "instance")))
+        .into_owned()
 }

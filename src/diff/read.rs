@@ -34,7 +34,8 @@ impl Place {
             Some(folder) if folder.as_os_str().is_empty() => Some(PathBuf::from(".")),
             other => other.map(Path::to_owned),
         };
-        let (Some(folder), Some(name)) = (above(path), path.file_stem().and_then(|name| name.to_str())) else {
+        let (Some(folder), Some(name)) = (above(path), path.file_stem().and_then(|name| name.to_str()))
+        else {
             return whole();
         };
         if name == "instances" {
@@ -171,7 +172,10 @@ mod tests {
         let whole = dataset.instances().unwrap().len();
         let path = directory.join(format!("subsets/{name}.parquet"));
         let diff = crate::diff::places(&directory, &path).unwrap();
-        assert_eq!((diff.total.unchanged, diff.total.removed, diff.total.added), (members, whole - members, 0));
+        assert_eq!(
+            (diff.total.unchanged, diff.total.removed, diff.total.added),
+            (members, whole - members, 0)
+        );
         assert!(diff.to.contains(&format!("/{name} ")), "{}", diff.to);
         assert!(crate::diff::places(&directory, &directory.join("subsets/no.parquet")).is_err());
     }

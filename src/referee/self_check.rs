@@ -18,7 +18,8 @@ use crate::error::Result;
 use crate::record::collected::Group;
 use crate::record::evidence::OnTrial;
 use crate::record::flag::{
-    DEPENDENCY_IMPORTS_REPOSITORY, NAMES_REPOSITORY_MODULE, PROBE_INSENSITIVE, READS_TREE_DATA, REFEREE_DIFFERS,
+    DEPENDENCY_IMPORTS_REPOSITORY, NAMES_REPOSITORY_MODULE, PROBE_INSENSITIVE, READS_TREE_DATA,
+    REFEREE_DIFFERS,
 };
 use crate::record::id::{InstanceId, hash_parts};
 use crate::record::outcome::Compare;

@@ -73,7 +73,8 @@ impl Cache {
         let mut shelves = Vec::new();
         for entry in fs_err::read_dir(self.root())? {
             let entry = entry?;
-            if !entry.file_type()?.is_dir() {
+            // A link may put a folder on another disk.
+            if !entry.path().is_dir() {
                 continue;
             }
             let entries = children(&entry.path())?.iter().filter(|path| !is_lock(path)).count();
@@ -197,7 +198,8 @@ mod tests {
         let used = make(&cache, "index/used", 40 * DAY);
         mark_used(&used);
         let found = cache.prunable(30 * DAY).unwrap();
-        let reasons: Vec<(&Path, Reason)> = found.iter().map(|one| (one.path.as_path(), one.reason)).collect();
+        let reasons: Vec<(&Path, Reason)> =
+            found.iter().map(|one| (one.path.as_path(), one.reason)).collect();
         let expected =
             [(&old, Reason::Unused), (&unfinished, Reason::Unfinished), (&damaged, Reason::Damaged)];
         assert_eq!(reasons, expected.map(|(path, reason)| (path.as_path(), reason)));

@@ -63,7 +63,9 @@ impl Cause {
             }
             Cause::NativeCode => "it loads compiled code of the tree",
             Cause::TwinClasses => "it needs two classes of one name",
-            Cause::NoneAgrees => "no text that was tried shows what the original shows; the evidence is the failure",
+            Cause::NoneAgrees => {
+                "no text that was tried shows what the original shows; the evidence is the failure"
+            }
             Cause::GeneratorFails => "the generator cannot read the code",
             Cause::OverBudget => "the generator did not answer in time",
             Cause::NotConfirmed => "what was found does not show the same again",
