@@ -3,18 +3,28 @@
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+#[cfg(test)]
+mod book;
 mod build;
+mod cache;
 mod check;
 mod diff;
 mod explain;
 mod export;
+mod help;
 mod image;
 mod init;
 mod inputs;
+mod list;
+mod manual;
+mod newest;
 mod parity;
+mod preview;
 mod refresh;
 mod replay;
+mod report;
 mod restored;
+mod schema;
 mod score;
 mod show;
 mod subset;
@@ -27,82 +37,145 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::backend::local::Strictness;
 use crate::error::{Error, Fault, Result};
 use crate::log;
 use crate::record::id::RepoSlug;
-use crate::terminal::Text;
+use crate::terminal::{self, Text, Volume};
 
 /// Turns Python repositories into Gistify instances.
 #[derive(Debug, Parser)]
-#[command(name = "gistmill", version, about, after_help = EXIT_CODES)]
+#[command(name = "gistmill", version, about)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
     /// Where sources, environments and attempts are kept between builds
-    #[arg(long, global = true, env = "GISTMILL_CACHE_DIR", value_name = "DIR")]
+    #[arg(long, global = true, env = "GISTMILL_CACHE_DIR", value_name = "DIR", help_heading = help::EVERYWHERE)]
     cache_dir: Option<PathBuf>,
-    /// What to print on stdout; messages go to stderr
-    #[arg(long, global = true, value_enum, default_value = "human")]
+    /// What to print on stdout; messages go to stderr. csv goes with `list`
+    #[arg(long, global = true, value_enum, default_value = "human", help_heading = help::EVERYWHERE)]
     format: Format,
+    /// Nothing on stderr but warnings and errors
+    #[arg(long, short, global = true, conflicts_with = "verbose", help_heading = help::EVERYWHERE)]
+    quiet: bool,
+    /// Every line of the log on stderr as well
+    #[arg(long, short, global = true, help_heading = help::EVERYWHERE)]
+    verbose: bool,
+    /// Write the log to this file, at its end; else builds have one below the cache
+    #[arg(long, global = true, value_name = "FILE", help_heading = help::EVERYWHERE)]
+    log: Option<PathBuf>,
 }
-
-const EXIT_CODES: &str = "Exit codes: 0 done; 1 done, but a repository failed; 2 bad usage or config; \
-3 the machine lacks something; 4 internal error; 130 interrupted, resumable.";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     Human,
     Json,
+    Csv,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Do the whole job; goes on where an earlier run stopped
+    #[command(after_help = help::BUILD)]
     Build(build::BuildArguments),
     /// Report what the machine and the config allow, before anything long starts
+    #[command(after_help = help::CHECK)]
     Check(check::CheckArguments),
     /// Write a commented configuration for one repository, with what was found in it
+    #[command(after_help = help::INIT)]
     Init(init::InitArguments),
     /// Say why a test is in or out, with its evidence
+    #[command(after_help = help::SHOW)]
     Show(show::ShowArguments),
+    /// List the tests of a dataset, with the filters of its page
+    #[command(after_help = help::LIST)]
+    List(list::ListArguments),
+    /// Say what a cause or a flag means, what leads to it, and what can be done
+    #[command(after_help = help::EXPLAIN)]
+    Explain(explain::ExplainArguments),
     /// Run a group once more in a world, and show what differs from the base world
+    #[command(after_help = help::REPLAY)]
     Replay(replay::ReplayArguments),
     /// Screen a repository on both backends, and explain each group whose verdict differs
+    #[command(after_help = help::PARITY)]
     Parity(parity::ParityArguments),
     /// Judge submissions for the instances of a dataset
+    #[command(after_help = help::SCORE)]
     Score(score::ScoreArguments),
     /// Tell whether a dataset is what it says, on this machine: files, environments, outcomes, traces
+    #[command(after_help = help::VERIFY)]
     Verify(verify::VerifyArguments),
     /// Make a solution for each instance of a dataset, as far as a program can
+    #[command(after_help = help::WITNESS)]
     Witness(witness::WitnessArguments),
     /// Write a dataset as the files of a harness: Harbor, SWE-bench, mini-swe-agent, SWE-agent, Inspect, verifiers
+    #[command(after_help = help::EXPORT)]
     Export(export::ExportArguments),
-    /// Compare two versions of a dataset
+    /// Compare two versions of a dataset, or two of its subsets
+    #[command(after_help = help::DIFF)]
     Diff(diff::DiffArguments),
     /// Move the pins of a configuration to what is newest now
+    #[command(after_help = help::REFRESH)]
     Refresh(refresh::RefreshArguments),
-    /// Write named subsets of a dataset that is there, without running anything
+    /// Write named subsets of an existing dataset, without running anything
+    #[command(after_help = help::SUBSET)]
     Subset(subset::SubsetArguments),
+    /// Render the page of a dataset again
+    #[command(after_help = help::REPORT)]
+    Report(report::ReportArguments),
+    /// Say where the cache is and how large, or remove what of it nobody needs
+    #[command(after_help = help::CACHE)]
+    Cache(cache::CacheArguments),
     /// List, save and load the images of environments
+    #[command(after_help = help::IMAGE)]
     Image(image::ImageArguments),
     /// Remove the containers, images and volumes that gistmill made in the Docker engine, and nothing else
+    #[command(after_help = help::CLEAN)]
     Clean,
-    /// Render the dataset's page again
-    Report {
-        /// The dataset directory, `output/<name>/<version>`
-        directory: PathBuf,
-    },
+    /// Print completions for a shell
+    #[command(after_help = help::COMPLETIONS)]
+    Completions(manual::CompletionsArguments),
+    /// Write the manual's pages
+    #[command(after_help = help::MAN)]
+    Man(manual::ManArguments),
+    /// Print a JSON schema, for editors
+    #[command(after_help = help::SCHEMA)]
+    Schema(schema::SchemaArguments),
+}
+
+/// A configuration, by its place or as an option.
+#[derive(Debug, Clone, Default, clap::Args)]
+struct ConfigPlace {
+    /// The configuration; without one ./repos.toml where that exists, else the built-in one (two small repositories)
+    #[arg(value_name = "repos.toml")]
+    place: Option<PathBuf>,
+    /// The same as an option
+    #[arg(long, value_name = "repos.toml", conflicts_with = "place")]
+    config: Option<PathBuf>,
+}
+
+impl ConfigPlace {
+    fn path(&self) -> Option<&Path> {
+        self.place.as_deref().or(self.config.as_deref())
+    }
+}
+
+/// How much of the sandbox must be there.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+struct IsolationArguments {
+    /// `best` runs with what the machine allows of the sandbox and says what is missing, `strict` only with all of it
+    #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
+    isolation: Strictness,
 }
 
 /// Which repositories a command is about.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 struct ConfigArguments {
-    /// The configuration; without one ./repos.toml where that exists, else the built-in one (two small repositories)
-    #[arg(value_name = "repos.toml")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigPlace,
     /// Directory with rule files of your own, which join the built-in ones; without it the folder `filters` beside the
     /// configuration, where that has any
     #[arg(long, alias = "filters", value_name = "DIR")]
@@ -110,9 +183,8 @@ struct ConfigArguments {
     /// Where datasets are written: DIR/<name>/<version>/
     #[arg(long, default_value = "output", value_name = "DIR")]
     output: PathBuf,
-    /// What to do on a machine that does not allow all of the sandbox
-    #[arg(long, value_enum, default_value_t)]
-    isolation: Strictness,
+    #[command(flatten)]
+    isolation: IsolationArguments,
     /// Only this repository; may be given several times
     #[arg(long, value_name = "SLUG", value_parser = parse_slug)]
     only: Vec<RepoSlug>,
@@ -122,33 +194,77 @@ fn parse_slug(text: &str) -> Result<RepoSlug, String> {
     RepoSlug::new(text).map_err(|error| error.to_string())
 }
 
+/// The definition of the command line, with its commands in groups.
+fn command() -> clap::Command {
+    help::grouped(Arguments::command())
+}
+
 /// Runs the program; gives the exit code of the contract.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    if let Err(error) = crate::interrupt::listen() {
-        return fail(&error);
-    }
-    let result = match &arguments.command {
-        Command::Build(build) => build::run(&arguments, build),
-        Command::Check(check) => Ok(check::run(&arguments, check)),
-        Command::Init(asked) => init::run(&arguments, asked),
-        Command::Show(show) => show::run(&arguments, show),
-        Command::Replay(replay) => replay::run(&arguments, replay),
-        Command::Parity(asked) => parity::run(&arguments, asked),
-        Command::Score(asked) => score::run(&arguments, asked),
-        Command::Verify(asked) => verify::run(&arguments, asked),
-        Command::Witness(asked) => witness::run(&arguments, asked),
-        Command::Export(asked) => export::run(&arguments, asked),
-        Command::Diff(versions) => diff::run(&arguments, versions),
-        Command::Refresh(asked) => refresh::run(&arguments, asked),
-        Command::Image(asked) => image::run(&arguments, asked),
-        Command::Clean => image::clean(&arguments),
-        Command::Subset(subset) => subset::run(&arguments, subset),
-        Command::Report { directory } => crate::report::render(directory).map(|()| 0),
+    let arguments = match read(std::env::args_os()) {
+        Ok(arguments) => arguments,
+        Err(error) => return refuse(&error),
     };
-    match result {
+    match start(&arguments).and_then(|()| run(&arguments)) {
         Ok(code) => ExitCode::from(code),
         Err(error) => fail(&error),
+    }
+}
+
+/// Reads the command line.
+fn read(words: impl IntoIterator<Item = std::ffi::OsString>) -> clap::error::Result<Arguments> {
+    let mut command = command();
+    let arguments = Arguments::from_arg_matches(&command.try_get_matches_from_mut(words)?)
+        .map_err(|error| error.format(&mut command))?;
+    if arguments.format == Format::Csv && !matches!(arguments.command, Command::List(_)) {
+        return Err(
+            command.error(ErrorKind::ArgumentConflict, "--format csv goes with `gistmill list` alone")
+        );
+    }
+    Ok(arguments)
+}
+
+/// Help and versions go to stdout and are no failure; a reader that has seen enough of them is none either.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { Fault::Usage.exit_code() } else { 0 })
+}
+
+/// What all commands have in common.
+fn start(arguments: &Arguments) -> Result<()> {
+    crate::interrupt::listen()?;
+    terminal::set_volume(match (arguments.quiet, arguments.verbose) {
+        (true, _) => Volume::Quiet,
+        (_, true) => Volume::Verbose,
+        _ => Volume::Normal,
+    });
+    arguments.log.as_deref().map_or(Ok(()), log::start_at)
+}
+
+fn run(arguments: &Arguments) -> Result<u8> {
+    match &arguments.command {
+        Command::Build(asked) => build::run(arguments, asked),
+        Command::Check(asked) => Ok(check::run(arguments, asked)),
+        Command::Init(asked) => init::run(arguments, asked),
+        Command::Show(asked) => show::run(arguments, asked),
+        Command::List(asked) => list::run(arguments, asked),
+        Command::Explain(asked) => explain::run(arguments, asked),
+        Command::Replay(asked) => replay::run(arguments, asked),
+        Command::Parity(asked) => parity::run(arguments, asked),
+        Command::Score(asked) => score::run(arguments, asked),
+        Command::Verify(asked) => verify::run(arguments, asked),
+        Command::Witness(asked) => witness::run(arguments, asked),
+        Command::Export(asked) => export::run(arguments, asked),
+        Command::Diff(asked) => diff::run(arguments, asked),
+        Command::Refresh(asked) => refresh::run(arguments, asked),
+        Command::Subset(asked) => subset::run(arguments, asked),
+        Command::Report(asked) => report::run(arguments, asked),
+        Command::Cache(asked) => cache::run(arguments, asked),
+        Command::Image(asked) => image::run(arguments, asked),
+        Command::Clean => image::clean(arguments),
+        Command::Completions(asked) => manual::completions(asked),
+        Command::Man(asked) => manual::man(arguments, asked),
+        Command::Schema(asked) => schema::run(asked),
     }
 }
 
@@ -183,32 +299,61 @@ fn describe(error: &Error, log: Option<&Path>) -> Text {
 }
 
 impl Arguments {
-    /// The cache directory: as given, else below `$XDG_CACHE_HOME` or `~/.cache`.
-    fn cache(&self) -> Result<crate::store::Cache> {
+    /// Where the cache is: as given, else below `$XDG_CACHE_HOME` or `~/.cache`.
+    fn cache_place(&self) -> Result<PathBuf> {
         let absolute =
             |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let root = match &self.cache_dir {
-            Some(directory) => directory.clone(),
-            None => absolute("XDG_CACHE_HOME")
-                .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
-                .ok_or_else(|| {
-                    Error::usage("there is no HOME to keep the cache in")
-                        .with_hint("name one with --cache-dir")
-                })?
-                .join("gistmill"),
-        };
-        crate::store::Cache::open(&root)
+        if let Some(directory) = &self.cache_dir {
+            return Ok(directory.clone());
+        }
+        let folder = absolute("XDG_CACHE_HOME")
+            .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
+            .ok_or_else(|| {
+                Error::usage("there is no HOME to keep the cache in").with_hint("name one with --cache-dir")
+            })?;
+        Ok(folder.join("gistmill"))
+    }
+
+    /// Opens the cache, and starts its log where every line of that is wanted.
+    fn cache(&self) -> Result<crate::store::Cache> {
+        let cache = crate::store::Cache::open(&self.cache_place()?)?;
+        if self.verbose {
+            log::start(&cache)?;
+        }
+        Ok(cache)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Arguments::command().debug_assert();
+        command().debug_assert();
+    }
+
+    #[test]
+    fn a_configuration_is_named_in_either_way() {
+        let read = |line: &str| read(line.split_whitespace().map(Into::into));
+        for (line, expected) in [
+            ("gistmill build a.toml", Some("a.toml")),
+            ("gistmill build --config a.toml", Some("a.toml")),
+            ("gistmill build", None),
+        ] {
+            let Command::Build(build) = read(line).unwrap().command else { panic!("{line}") };
+            assert_eq!(build.config.config.path(), expected.map(Path::new), "{line}");
+        }
+        for line in ["replay x a.toml", "replay x --config a.toml"] {
+            let Command::Replay(replay) = read(&format!("gistmill {line}")).unwrap().command else {
+                panic!("{line}")
+            };
+            assert_eq!(replay.config.path(), Some(Path::new("a.toml")), "{line}");
+        }
+        assert!(read("gistmill build a.toml --config b.toml").is_err());
+        let csv = read("gistmill show x --format csv").unwrap_err();
+        assert!(csv.to_string().contains("goes with `gistmill list`"), "{csv}");
+        assert!(read("gistmill list --format csv").is_ok());
     }
 
     #[test]

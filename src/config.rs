@@ -32,6 +32,9 @@ pub use public::to_public_json;
 /// The configuration that works without one: the repository's own `repos.toml`, built in.
 pub const DEFAULT: &str = include_str!("../repos.toml");
 
+/// The JSON schema of the file.
+pub(crate) const SCHEMA: &str = include_str!("config/schema.json");
+
 /// Finds the full hash that a branch, a tag or a short hash stands for now: `(url or folder, reference)`.
 pub type Resolve<'r> = dyn Fn(&str, &str) -> Option<String> + 'r;
 

@@ -162,12 +162,13 @@ impl Golden {
     }
 }
 
-/// Compares two dataset directories.
+/// Compares two datasets, or subsets of them: directories, or files of directories as [`read::Place`] knows them.
 ///
 /// # Errors
-/// When one of them is no dataset of this format.
-pub(crate) fn directories(before: &Path, after: &Path) -> Result<Diff> {
-    Ok(compare(&read::version(before)?, &read::version(after)?))
+/// When one of them is not a dataset of this format.
+pub(crate) fn places(before: &Path, after: &Path) -> Result<Diff> {
+    let read = |path: &Path| read::version(&read::Place::of(path));
+    Ok(compare(&read(before)?, &read(after)?))
 }
 
 /// Compares two versions.

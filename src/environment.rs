@@ -157,12 +157,13 @@ pub fn build(
     // What the configuration sets wins.
     let env: BTreeMap<String, String> = variables.values.into_iter().chain(repo.env.clone()).collect();
     if let Some(built) = finished(&folder, &env)? {
+        store::mark_used(&folder);
         tracing::info!("{}: environment {} is reused", repo.slug, &key[..32]);
         return Ok(built);
     }
     if folder.exists() {
         // Begun and never finished.
-        step::discard(&folder)?;
+        store::discard(&folder)?;
     }
     // Closed to other users of the machine: what a build writes there it could mark to run as who builds.
     std::fs::DirBuilder::new()

@@ -14,7 +14,7 @@ use tracing::Subscriber;
 use crate::error::{Error, Result};
 use crate::redact::redact;
 use crate::store::Cache;
-use crate::terminal::one_line;
+use crate::terminal::{self, Volume, one_line};
 
 /// Files that are kept: the newest ones.
 const KEPT: usize = 20;
@@ -30,12 +30,18 @@ pub(crate) fn start(cache: &Cache) -> Result<()> {
         return Ok(());
     }
     let folder = cache.dir("logs")?;
-    let path = folder.join(name(jiff::Timestamp::now(), std::process::id()));
-    let subscriber = subscriber(&path)?;
-    forget_old(&folder)?;
-    tracing::subscriber::set_global_default(subscriber)
+    start_at(&folder.join(name(jiff::Timestamp::now(), std::process::id())))?;
+    forget_old(&folder)
+}
+
+/// Logs this process from now on to the end of a file.
+///
+/// # Errors
+/// IO errors with action and path.
+pub(crate) fn start_at(path: &Path) -> Result<()> {
+    tracing::subscriber::set_global_default(subscriber(path)?)
         .map_err(|error| Error::internal("the log was started twice").with_source(error))?;
-    let _ = STARTED.set(path);
+    let _ = STARTED.set(path.to_owned());
     tracing::info!("gistmill {} in process {}", env!("CARGO_PKG_VERSION"), std::process::id());
     Ok(())
 }
@@ -89,7 +95,11 @@ impl Write for Line {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let text = redact(text.trim_end_matches('\n'));
-        (&*self.0).write_all(format!("{}\n", one_line(&text)).as_bytes())?;
+        let line = one_line(&text);
+        if terminal::volume() == Volume::Verbose {
+            terminal::note(&line);
+        }
+        (&*self.0).write_all(format!("{line}\n").as_bytes())?;
         Ok(event.len())
     }
 

@@ -13,6 +13,8 @@ mod trial;
 
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use crate::config::Config;
 use crate::dataset::{self, Dataset, DatasetInput, Summary};
 use crate::environment::Tools;
@@ -103,6 +105,24 @@ pub struct Finished {
     pub slug: RepoSlug,
     /// None when the build stopped before the dataset stage.
     pub record: Option<Contribution>,
+    /// What the first stages found, as far as they went.
+    pub found: Found,
+}
+
+/// What is known of a repository before its tests are screened.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Found {
+    /// What the pin is made of, for people.
+    pub source: Option<String>,
+    /// Version of the interpreter, and why this one.
+    pub python: Option<[String; 2]>,
+    /// Name and reason of the plan that was installed.
+    pub plan: Option<[String; 2]>,
+    pub warnings: Vec<String>,
+    pub cases: Option<usize>,
+    pub groups: Option<usize>,
+    /// What could not be collected: name and cause.
+    pub uncollected: Vec<[String; 2]>,
 }
 
 impl Pipeline<'_> {
@@ -118,12 +138,14 @@ impl Pipeline<'_> {
         let _lock = Lock::take(&directory)?;
         self.keep_what_is_not_selected(&directory)?;
         let (mut finished, mut failed) = (Vec::new(), Vec::new());
-        for repo in self.config.repos.iter().filter(|repo| self.selected(&repo.slug)) {
+        let selected: Vec<_> = self.config.repos.iter().filter(|repo| self.selected(&repo.slug)).collect();
+        for (at, repo) in selected.iter().enumerate() {
+            self.progress.repository(at + 1, selected.len(), Stage::Dataset as usize);
             let logged = |(stage, error): &(Stage, Error)| {
                 error.log(format!("{} ({})", repo.slug, stage.as_str()));
             };
             match repository::Repository::new(self, repo).run().inspect_err(logged) {
-                Ok(record) => finished.push(Finished { slug: repo.slug.clone(), record }),
+                Ok((record, found)) => finished.push(Finished { slug: repo.slug.clone(), record, found }),
                 Err((stage, error)) => match error.fault() {
                     Fault::Repository | Fault::Harness => {
                         self.progress.say(&format!(
@@ -143,6 +165,7 @@ impl Pipeline<'_> {
                 },
             }
         }
+        self.progress.all_done();
         crate::interrupt::check()?;
         if self.request.until < Stage::Dataset {
             return Ok(Built { summary: None, failed, finished });

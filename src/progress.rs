@@ -1,11 +1,15 @@
-//! Progress at the terminal: bars with time left where stderr is a terminal, plain lines elsewhere. Always on stderr.
+//! Progress at the terminal: bars with time left where stderr is a terminal, plain lines with the time elsewhere. Always on
+//! stderr.
 
-use std::sync::Mutex;
+mod position;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::terminal::{note, one_line};
+use crate::terminal::{self, Volume, note, one_line};
+use position::Position;
 
 /// Time between two plain lines of one stage.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
@@ -14,20 +18,27 @@ const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Progress {
     bars: Option<MultiProgress>,
+    /// Where in a long build it is, with the bar that says so.
+    position: Mutex<Option<(Position, Option<ProgressBar>)>>,
 }
 
 impl Progress {
-    /// Bars when stderr is a terminal that can show them.
+    /// Bars when stderr is a terminal that can show them, and nothing else is written there.
     pub fn for_terminal() -> Self {
-        let bars =
-            console::user_attended_stderr() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-        Progress { bars: bars.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr())) }
+        let shows = console::user_attended_stderr()
+            && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+            && terminal::volume() == Volume::Normal;
+        Progress::with(shows.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr())))
     }
 
     /// Nothing is shown: for tests.
     #[cfg(test)]
     pub fn hidden() -> Self {
-        Progress { bars: Some(MultiProgress::with_draw_target(ProgressDrawTarget::hidden())) }
+        Progress::with(Some(MultiProgress::with_draw_target(ProgressDrawTarget::hidden())))
+    }
+
+    fn with(bars: Option<MultiProgress>) -> Self {
+        Progress { bars, position: Mutex::new(None) }
     }
 
     /// One line above the bars.
@@ -37,7 +48,48 @@ impl Progress {
             Some(bars) => {
                 let _ = bars.println(one_line(text));
             }
-            None => note(text),
+            None => plain(text),
+        }
+    }
+
+    /// A repository begins, the `number`th (from 1) of so many, each with so many stages.
+    pub fn repository(&self, number: usize, of: usize, stages: usize) {
+        let mut held = self.position();
+        let (position, bar) = held.get_or_insert_with(|| {
+            let bar = self.bars.as_ref().map(|bars| bars.add(overall(of * stages)));
+            (Position::new(of, stages, Instant::now()), bar)
+        });
+        position.begin(number, Instant::now());
+        show(position, bar.as_ref());
+        if let (None, Some(left)) = (bar, position.left(Instant::now())) {
+            plain(&format!("repository {number} of {of}, {left}"));
+        }
+    }
+
+    /// A stage of the repository begins, from 1.
+    pub fn enter(&self, stage: usize) {
+        if let Some((position, bar)) = &mut *self.position() {
+            position.enter(stage);
+            show(position, bar.as_ref());
+        }
+    }
+
+    /// All repositories are done.
+    pub fn all_done(&self) {
+        if let Some((_, Some(bar))) = self.position().take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn position(&self) -> MutexGuard<'_, Option<(Position, Option<ProgressBar>)>> {
+        self.position.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A bar for a stage, above the one of the whole build.
+    fn add(&self, bars: &MultiProgress, bar: ProgressBar) -> ProgressBar {
+        match &*self.position() {
+            Some((_, Some(whole))) => bars.insert_before(whole, bar),
+            _ => bars.add(bar),
         }
     }
 
@@ -45,7 +97,8 @@ impl Progress {
     pub fn stage(&self, name: &str, total: u64) -> Stage {
         tracing::info!("stage {name} started, steps: {total}");
         let bar = self.bars.as_ref().map(|bars| {
-            let bar = bars.add(if total > 0 { ProgressBar::new(total) } else { ProgressBar::new_spinner() });
+            let bar = if total > 0 { ProgressBar::new(total) } else { ProgressBar::new_spinner() };
+            let bar = self.add(bars, bar);
             let template = if total > 0 {
                 "{prefix:.bold} {wide_bar} {pos}/{len} {elapsed_precise} left {eta_precise} {msg}"
             } else {
@@ -60,7 +113,9 @@ impl Progress {
         });
         if bar.is_none() {
             let steps = if total > 0 { format!(" ({total})") } else { String::new() };
-            note(&format!("{name}{steps}"));
+            let place =
+                self.position().as_ref().map(|(position, _)| format!(", {position}")).unwrap_or_default();
+            plain(&format!("{name}{steps}{place}"));
         }
         let now = Instant::now();
         Stage {
@@ -69,6 +124,32 @@ impl Progress {
             bar,
             plain: Mutex::new(Plain { done: 0, started: now, last: now }),
         }
+    }
+}
+
+/// The bar of the whole build.
+fn overall(steps: usize) -> ProgressBar {
+    let bar = ProgressBar::new(steps as u64);
+    if let Ok(style) = ProgressStyle::with_template("{prefix:.bold} {wide_bar} {elapsed_precise} {msg}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_secs(1));
+    bar
+}
+
+fn show(position: &Position, bar: Option<&ProgressBar>) {
+    if let Some(bar) = bar {
+        bar.set_position(position.steps() as u64);
+        bar.set_prefix(position.to_string());
+        bar.set_message(position.left(Instant::now()).unwrap_or_default());
+    }
+}
+
+/// A plain line with the time, which a log that is read later would lack. The log has all of them but the pace.
+fn plain(text: &str) {
+    if terminal::volume() == Volume::Normal {
+        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
+        note(&format!("{now} {text}"));
     }
 }
 
@@ -95,12 +176,12 @@ impl Stage {
             bar.inc(1);
             return;
         }
-        let mut plain = self.plain.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        plain.done += 1;
-        if plain.last.elapsed() >= PLAIN_INTERVAL {
-            plain.last = Instant::now();
-            let left = time_left(plain.started.elapsed(), plain.done, self.total);
-            note(&format!("{}: {}/{}{left}", self.name, plain.done, self.total));
+        let mut state = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
+        state.done += 1;
+        if state.last.elapsed() >= PLAIN_INTERVAL {
+            state.last = Instant::now();
+            let left = time_left(state.started.elapsed(), state.done, self.total);
+            plain(&format!("{}: {}/{}{left}", self.name, state.done, self.total));
         }
     }
 
@@ -109,14 +190,14 @@ impl Stage {
         tracing::info!("stage {}: {text}", self.name);
         match &self.bar {
             Some(bar) => bar.set_message(one_line(text).into_owned()),
-            None => note(&format!("{}: {text}", self.name)),
+            None => plain(&format!("{}: {text}", self.name)),
         }
     }
 }
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        let started = self.plain.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).started;
+        let started = self.plain.get_mut().unwrap_or_else(PoisonError::into_inner).started;
         tracing::info!("stage {} ended after {:.3} s", self.name, started.elapsed().as_secs_f64());
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -9,6 +9,8 @@ pub mod duration;
 pub mod environment;
 pub mod evidence;
 pub mod execution;
+pub mod explanation;
+pub mod flag;
 pub mod host;
 pub mod id;
 pub mod instance;

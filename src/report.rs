@@ -23,7 +23,7 @@ use crate::store::write_atomic;
 use crate::dataset::table::{AGAIN, Table};
 
 /// The page's file.
-const FILE: &str = "report.html";
+pub const FILE: &str = "report.html";
 
 const PAGE: &str = include_str!("report/page.html");
 const STYLE: &str = include_str!("report/page.css");

@@ -58,6 +58,9 @@ pub enum Action {
     Keep(Vec<Cause>),
 }
 
+/// The JSON schema of a rule file.
+pub(crate) const SCHEMA: &str = include_str!("rules/schema.json");
+
 /// One rule.
 #[derive(Debug, Clone, Serialize)]
 pub struct Rule {

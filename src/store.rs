@@ -11,33 +11,43 @@
 //!   index/                                    files of package indexes, by their hash
 //!   wheels/<key>/                             wheels that were built of source distributions
 //!   logs/<UTC time>-<process>.log             what the latest runs did
+//!   .in-use                                   a lock that whoever works with the cache shares
 //! ```
 //!
 //! Every artifact of gistmill's own says what it must be: sealed JSON has the hash of its content, a journal one for
 //! each line, a tree and an environment one over all their files. What is damaged becomes `<name>.damaged-<n>` and is
 //! made again.
 
+mod discard;
 pub mod journal;
 mod lock;
+pub mod prune;
 mod sealed;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 
+pub(crate) use discard::discard;
 pub use lock::Lock;
+pub(crate) use prune::mark_used;
 pub use sealed::{
     DAMAGED, Found, copy_aside, find_sealed, read_sealed, seal, set_aside, unseal, write_sealed,
 };
 
-/// The cache directory of this user.
+/// The file of a cache whose lock says that somebody works with it.
+const IN_USE: &str = ".in-use";
+
+/// The cache directory of this user. While a value lives, nobody prunes it.
 #[derive(Debug, Clone)]
 pub struct Cache {
     root: PathBuf,
+    in_use: Arc<Lock>,
 }
 
 impl Cache {
@@ -54,7 +64,23 @@ impl Cache {
             return Err(Error::usage(format!("the cache {} has a name that is not UTF-8", root.display()))
                 .with_hint("name another folder with --cache-dir"));
         }
-        Ok(Cache { root })
+        let in_use = Lock::wait_shared(&root.join(IN_USE), || {
+            crate::terminal::note("another gistmill prunes the cache; waiting for it");
+        })?;
+        Ok(Cache { root, in_use: Arc::new(in_use) })
+    }
+
+    /// Gives up sharing the cache, and takes it alone; none when somebody else works with it.
+    ///
+    /// # Errors
+    /// When the lock cannot be made.
+    pub fn alone(mut self) -> Result<Option<Self>> {
+        let path = self.root.join(IN_USE);
+        let Some(shared) = Arc::into_inner(self.in_use) else { return Ok(None) };
+        drop(shared);
+        let Some(lock) = Lock::try_file(&path)? else { return Ok(None) };
+        self.in_use = Arc::new(lock);
+        Ok(Some(self))
     }
 
     /// The directory itself.

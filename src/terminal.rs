@@ -7,9 +7,37 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::io::{ErrorKind, Write as _};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use console::Style;
 use serde_json::Value;
+
+/// How much is said on stderr beside warnings and errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Volume {
+    /// Nothing.
+    Quiet,
+    /// What is being done.
+    Normal,
+    /// Every line of the log as well.
+    Verbose,
+}
+
+static VOLUME: AtomicU8 = AtomicU8::new(Volume::Normal as u8);
+
+/// Sets the volume of this process.
+pub(crate) fn set_volume(volume: Volume) {
+    VOLUME.store(volume as u8, Ordering::Relaxed);
+}
+
+/// The volume of this process.
+pub(crate) fn volume() -> Volume {
+    match VOLUME.load(Ordering::Relaxed) {
+        0 => Volume::Quiet,
+        1 => Volume::Normal,
+        _ => Volume::Verbose,
+    }
+}
 
 /// Whether a terminal would do something else with the character than show it.
 pub(crate) fn is_obeyed(c: char) -> bool {
@@ -89,8 +117,15 @@ pub(crate) fn say(text: &str) {
     print(&format!("{}\n", printable(text)));
 }
 
-/// A line on stderr, for people.
+/// A line on stderr, for people who did not ask for quiet.
 pub(crate) fn note(text: &str) {
+    if volume() != Volume::Quiet {
+        warn(text);
+    }
+}
+
+/// A line on stderr that nobody should miss.
+pub(crate) fn warn(text: &str) {
     eprint(&format!("{}\n", one_line(text)));
 }
 

@@ -1,4 +1,4 @@
-//! Excerpts of what programs print. Pure.
+//! Pieces of text: excerpts of what programs print, counts in words. Pure.
 
 /// The last lines of a text.
 pub(crate) fn tail(text: &str, lines: usize) -> String {
@@ -11,6 +11,16 @@ pub(crate) fn last_line(text: &str) -> &str {
     text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
+/// A number with its noun: `1 case`, `2 cases`, `2 repositories`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    let plural = match noun.strip_suffix('y') {
+        _ if number == 1 => noun.to_owned(),
+        Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
+        _ => format!("{noun}s"),
+    };
+    format!("{number} {plural}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -21,5 +31,12 @@ mod tests {
         assert_eq!(tail("a", 2), "a");
         assert_eq!(last_line("a\n b \n\n"), "b");
         assert_eq!(last_line(" \n"), "");
+    }
+
+    #[test]
+    fn a_noun_goes_with_its_number() {
+        let said = [(0, "case"), (1, "case"), (2, "repository"), (1, "repository"), (3, "key")];
+        let said = said.map(|(number, noun)| count(number, noun));
+        assert_eq!(said, ["0 cases", "1 case", "2 repositories", "1 repository", "3 keys"]);
     }
 }

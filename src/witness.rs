@@ -5,7 +5,7 @@
 //! Each text is tried where a submission runs ([`trials`]). The driver alone judges: what was found is a witness when the
 //! referee gives it fidelity three times, once under load ([`confirm`]). What has none says why ([`cause`]).
 
-mod cause;
+pub(crate) mod cause;
 mod confirm;
 mod generator;
 pub(crate) mod kept;

@@ -421,8 +421,10 @@ fn plain(said: &str, bench: &Path) -> String {
         .replace(&place, "<bench>");
     let versions = regex::Regex::new(r"has( \d+\.\d+\.\d+[a-z0-9]*,?)+").expect("a pattern");
     let said = versions.replace_all(&said, "has <versions>");
+    let times = regex::Regex::new(r"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ").expect("a pattern");
+    let said = times.replace_all(&said, "");
     let own = |line: &&str| {
-        !["config: ", "rules: ", "log: ", "warning: missing from full isolation: "]
+        !["config: ", "rules: ", "log: ", "took ", "warning: missing from full isolation: "]
             .iter()
             .any(|start| line.starts_with(start))
     };

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -25,7 +26,7 @@ use crate::terminal::{self, Text};
 #[derive(Debug, clap::Args)]
 pub(super) struct BuildArguments {
     #[command(flatten)]
-    config: ConfigArguments,
+    pub(super) config: ConfigArguments,
     /// Stop after this stage
     #[arg(long, value_enum, default_value = "dataset")]
     until: Stage,
@@ -100,7 +101,8 @@ impl Job {
         change(&mut config);
         let rules = inputs.rules()?;
         let public = public_config(&config, &rules);
-        let mut job = Job::assemble(arguments, (config, public, rules), &selected.only, selected.isolation)?;
+        let mut job =
+            Job::assemble(arguments, (config, public, rules), &selected.only, selected.isolation.isolation)?;
         tracing::info!("config: {}; rules: {}", inputs.describe_config(), inputs.describe_rules());
         job.request.output.clone_from(&selected.output);
         job.config_name = inputs.config_name();
@@ -200,6 +202,7 @@ impl Job {
 }
 
 pub(super) fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
+    let started = Instant::now();
     let mut job = Job::new(arguments, &build.config)?;
     job.request.until = build.until;
     job.request.jobs = build.jobs.map_or_else(cores, usize::from);
@@ -208,13 +211,24 @@ pub(super) fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
     let built = job.pipeline().run()?;
     tracing::info!("built: {} repositories, {} failed", built.finished.len(), built.failed.len());
     match arguments.format {
-        Format::Human => table::closing(&built).print(),
+        Format::Human | Format::Csv => table::closing(&built).print(),
         Format::Json => terminal::json(&as_json(&built)),
     }
+    terminal::note(&format!("took {}", elapsed(started.elapsed())));
     if let Some(path) = log::path().filter(|_| !built.failed.is_empty()) {
         terminal::note(&format!("log: {}", path.display()));
     }
     Ok(u8::from(!built.failed.is_empty()))
+}
+
+/// `1 h 2 min 3 s`, `4.5 s`.
+fn elapsed(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, _) => format!("{:.1} s", time.as_secs_f64()),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, seconds) => format!("{hours} h {minutes} min {seconds} s"),
+    }
 }
 
 /// The config as the manifest shows it, with the rules in force.
@@ -233,6 +247,8 @@ fn as_json(built: &Built) -> serde_json::Value {
         "summary": built.summary,
         "log": log::path(),
         "failed": built.failed,
+        "found": built.finished.iter().map(|finished| (finished.slug.to_string(), json!(finished.found)))
+            .collect::<serde_json::Map<_, _>>(),
         "warnings": built.finished.iter().filter_map(|finished| {
             let warnings = finished.record.as_ref()?.evidence.built.warnings();
             (!warnings.is_empty()).then(|| (finished.slug.to_string(), json!(warnings)))
@@ -242,4 +258,15 @@ fn as_json(built: &Built) -> serde_json::Value {
             Some((finished.slug.to_string(), serde_json::to_value(&record.evidence.parity).ok()?))
         }).collect::<serde_json::Map<_, _>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_said_as_people_say_them() {
+        let said = [4.54, 123.0, 3_723.9].map(|seconds| elapsed(Duration::from_secs_f64(seconds)));
+        assert_eq!(said, ["4.5 s", "2 min 3 s", "1 h 2 min 3 s"]);
+    }
 }

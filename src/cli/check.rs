@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::explain::{self, Explained};
 use super::inputs::Inputs;
+use super::preview::{self, Explained};
 use super::unused::LastBuild;
 use super::{Arguments, ConfigArguments, Format, build};
 use crate::backend::Backend;
@@ -17,6 +17,7 @@ use crate::error::{Error, Fault, Result};
 use crate::record::source::Pinned;
 use crate::rules::RuleSet;
 use crate::terminal::{self, Text};
+use crate::text::count;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct CheckArguments {
@@ -37,8 +38,8 @@ pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
     let inputs = Inputs::choose(&check.config);
     let rules = inputs.rules();
     let config = inputs.config(&check.config.only);
-    let count = |rules: &RuleSet| format!("{} ({})", rules.rules().len(), inputs.describe_rules());
-    let mut findings = vec![finding("rules", rules.as_ref().map(count).map_err(copy))];
+    let number = |rules: &RuleSet| format!("{} ({})", rules.rules().len(), inputs.describe_rules());
+    let mut findings = vec![finding("rules", rules.as_ref().map(number).map_err(copy))];
     let unused = match (&rules, &config) {
         (Ok(rules), Ok(config)) => Some(LastBuild::read(&check.config.output, config, rules)),
         _ => None,
@@ -51,7 +52,7 @@ pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
     // Who only builds in containers needs no sandbox on this machine.
     let local = |config: &Config| config.repos.iter().any(|repo| repo.backend == BackendKind::Local);
     if config.as_ref().map_or(true, local) {
-        findings.push(finding("sandbox", sandbox(check.config.isolation)));
+        findings.push(finding("sandbox", sandbox(check.config.isolation.isolation)));
     }
     let cache = arguments.cache();
     findings
@@ -61,7 +62,7 @@ pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
         let tools = Tools::find(cache);
         findings.extend(machine(tools.as_ref(), config.as_ref().ok()));
         if let (Ok(tools), Ok(config)) = (&tools, &config) {
-            explained = explain::explain(config, &check.config.only, check.explain, (cache, tools));
+            explained = preview::explain(config, &check.config.only, check.explain, (cache, tools));
         }
     }
     findings.extend(explained.iter().map(of_repository));
@@ -69,7 +70,9 @@ pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
         "config",
         config
             .as_ref()
-            .map(|config| format!("{} repositories ({})", config.repos.len(), inputs.describe_config()))
+            .map(|config| {
+                format!("{} ({})", count(config.repos.len(), "repository"), inputs.describe_config())
+            })
             .map_err(copy),
     ));
     findings.extend(config.iter().flat_map(docker));
@@ -131,8 +134,8 @@ fn machine(tools: Result<&Tools, &Error>, config: Option<&Config>) -> Vec<Findin
 /// What the files of a repository say.
 fn of_repository(one: &Explained) -> Finding {
     let words = |(pinned, preview): &(Pinned, Preview)| {
-        let rungs = preview.rungs.len();
-        format!("{}, Python {}, {rungs} ways to install it", pinned.origin.describe(), preview.python)
+        let ways = count(preview.rungs.len(), "way");
+        format!("{}, Python {}, {ways} to install it", pinned.origin.describe(), preview.python)
     };
     finding(one.slug.as_str(), one.result.as_ref().map(words).map_err(copy))
 }
@@ -207,7 +210,7 @@ fn print(arguments: &Arguments, findings: &[Finding], explained: &[Explained], l
     for finding in findings {
         describe(finding, &mut text);
     }
-    explain::describe(explained, &mut text);
+    preview::describe(explained, &mut text);
     text.print();
 }
 

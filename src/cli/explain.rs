@@ -1,107 +1,133 @@
-//! What repositories say of their environments, before anything is installed: for `check` and `init`.
+//! `gistmill explain`: what a cause or a flag means, what leads to it, and what can be done.
 
-use std::fmt::Write as _;
+use serde_json::json;
 
-use crate::config::{BackendKind, Config, Repo, SourceSpec};
-use crate::environment::{self, Preview, Tools};
-use crate::error::Result;
-use crate::record::id::RepoSlug;
-use crate::record::source::Pinned;
-use crate::source::{self, IndexTool, UvIndex};
-use crate::store::Cache;
-use crate::terminal::Text;
+use super::{Arguments, Format};
+use crate::document::suggest;
+use crate::error::{Error, Result};
+use crate::record::explanation::Explanation;
+use crate::record::flag::{self, KEPT_BY};
+use crate::rules::RuleSet;
+use crate::terminal::{self, Text};
+use crate::witness::cause::Cause as WitnessCause;
 
-/// Requirements of a rung that are named; the others are counted.
-const NAMED: usize = 12;
-
-/// The package index, asked through uv, which is looked for only when it is needed.
-struct Index<'a>(&'a Tools);
-
-impl IndexTool for Index<'_> {
-    fn lock_entry(&self, requirement: &str) -> Result<String> {
-        UvIndex { uv: self.0.uv()?.executable }.lock_entry(requirement)
-    }
+#[derive(Debug, clap::Args)]
+pub(super) struct ExplainArguments {
+    /// A cause, a flag or the ID of a built-in rule; without one all of them are listed
+    #[arg(value_name = "CAUSE")]
+    name: Option<String>,
 }
 
-/// What a repository says of itself.
-pub(super) struct Explained {
-    pub slug: RepoSlug,
-    pub result: Result<(Pinned, Preview)>,
-}
-
-/// Looks at the repositories of a configuration: at all of them, or at those alone whose files are on this machine.
-/// Those that are built in containers are left out: their interpreters are those of their images.
-pub(super) fn explain(
-    config: &Config,
-    only: &[RepoSlug],
-    all: bool,
-    (cache, tools): (&Cache, &Tools),
-) -> Vec<Explained> {
-    let is_here = |repo: &&Repo| all || matches!(repo.source, SourceSpec::Path { .. });
-    let is_asked = |repo: &&Repo| only.is_empty() || only.contains(&repo.slug);
-    // An interpreter that is asked for and not there is told once, whatever the files say.
-    let can_run = |repo: &&Repo| {
-        repo.python.as_ref().is_none_or(|asked| {
-            let fits = |version: &str| version == asked || version.starts_with(&format!("{asked}."));
-            tools.interpreters.iter().any(|python| fits(&python.version))
-        })
+pub(super) fn run(arguments: &Arguments, asked: &ExplainArguments) -> Result<u8> {
+    let all = all();
+    let Some(name) = &asked.name else {
+        list(arguments, &all);
+        return Ok(0);
     };
-    let repos = config.repos.iter().filter(|repo| repo.backend == BackendKind::Local).filter(can_run);
-    repos
-        .filter(is_here)
-        .filter(is_asked)
-        .map(|repo| Explained { slug: repo.slug.clone(), result: look(repo, cache, tools) })
-        .collect()
-}
-
-/// One repository, pinned, with its ladder.
-///
-/// # Errors
-/// Those of pinning it; a configuration that asks for what it does not have.
-pub(super) fn look(repo: &Repo, cache: &Cache, tools: &Tools) -> Result<(Pinned, Preview)> {
-    let pinned = source::pin(repo, cache, &Index(tools), &|_| {})?;
-    let preview = environment::preview(&pinned.tree, repo, &tools.interpreters)?;
-    Ok((pinned, preview))
-}
-
-/// The ladder, a line each; every line is a whole one for a terminal or a comment.
-pub(super) fn lines(preview: &Preview) -> Vec<String> {
-    let mut lines = vec![format!("Python {}: {}", preview.python, preview.python_reason)];
-    lines.push(match &preview.backend {
-        Some(backend) => format!("the project at the root is built by {backend}"),
-        None => "the root is no project: it is put on the path".to_owned(),
-    });
-    lines.extend(
-        preview.members.iter().map(|(folder, reason)| format!("{folder} is installed, too: {reason}")),
-    );
-    if !preview.variables.is_empty() {
-        lines.push(format!("the tests run with {} as the tree sets them", preview.variables.join(", ")));
+    let general = general(name);
+    let found: Vec<&Explanation> =
+        all.iter().filter(|one| one.name == *name || one.name == general).collect();
+    if found.is_empty() {
+        let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+        let hint = match suggest::nearest(name, &names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => {
+                "`gistmill explain` lists all; rules of your own give their reason in their file".to_owned()
+            }
+        };
+        return Err(
+            Error::usage(format!("there is no cause, flag or built-in rule `{name}`")).with_hint(hint)
+        );
     }
-    lines.push("tried in this order, until everything can be collected:".to_owned());
-    for (number, rung) in preview.rungs.iter().enumerate() {
-        lines.push(format!("  {}. {}", number + 1, rung.name));
-        lines.push(format!("     because of {}", rung.reason));
-        let mut requirements = rung.requirements.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-        let more = rung.requirements.len().saturating_sub(NAMED);
-        if more > 0 {
-            let _ = write!(requirements, " and {more} more");
+    match arguments.format {
+        Format::Json => terminal::json(&json!({ "explanations": found })),
+        Format::Human | Format::Csv => {
+            let mut text = Text::default();
+            for (number, one) in found.iter().enumerate() {
+                if number > 0 {
+                    text.line("");
+                }
+                describe(one, &mut text);
+            }
+            text.print();
         }
-        lines.push(format!("     {requirements}"));
     }
-    if !preview.on_demand.is_empty() {
-        lines.push(format!("added where skips and failures ask for it: {}", preview.on_demand.join(", ")));
-    }
-    lines.extend(preview.notes.iter().cloned());
-    lines
+    Ok(0)
 }
 
-/// All ladders, for people.
-pub(super) fn describe(explained: &[Explained], text: &mut Text) {
-    for one in explained {
-        let Ok((_, preview)) = &one.result else { continue };
-        text.line(one.slug.as_str());
-        for line in lines(preview) {
-            text.line(&format!("  {line}"));
+/// Everything that can be explained: causes, flags, built-in rules, causes of missing witnesses.
+pub(super) fn all() -> Vec<Explanation> {
+    let mut all = Explanation::causes();
+    all.extend(flag::explanations());
+    all.extend(RuleSet::shipped().rules().iter().map(|rule| Explanation {
+        name: rule.id.clone(),
+        kind: "rule",
+        meaning: format!("a built-in rule with the action `{}` matches", rule.action.as_str()),
+        origin: rule.reason.clone(),
+        remedy: "A rule of your own with this ID takes its place.".to_owned(),
+    }));
+    all.extend(WitnessCause::ALL.into_iter().map(|cause| Explanation {
+        name: cause.as_str().to_owned(),
+        kind: "witness cause",
+        meaning: cause.meaning().to_owned(),
+        origin: "`gistmill witness` found no solution that the referee accepts; the column `witness` says why.".to_owned(),
+        remedy: "The instance may well have a solution that a program does not find.".to_owned(),
+    }));
+    all
+}
+
+/// The name under which a word with a parameter is explained.
+fn general(name: &str) -> String {
+    match name.strip_prefix("rule:") {
+        Some(id) if RuleSet::shipped().rules().iter().any(|rule| rule.id == id) => id.to_owned(),
+        Some(_) => "rule:<id>".to_owned(),
+        None if name.starts_with(KEPT_BY) => format!("{KEPT_BY}<id>"),
+        None => name.to_owned(),
+    }
+}
+
+fn describe(one: &Explanation, text: &mut Text) {
+    text.styled(&console::Style::new().bold(), &one.name);
+    text.line(&format!(" ({}): {}", one.kind, one.meaning));
+    for (title, words) in [("why", &one.origin), ("what to do", &one.remedy)] {
+        text.line(&format!("  {title}: {words}"));
+    }
+}
+
+fn list(arguments: &Arguments, all: &[Explanation]) {
+    if arguments.format == Format::Json {
+        terminal::json(&json!({ "explanations": all }));
+        return;
+    }
+    let width = all.iter().map(|one| one.name.len()).max().unwrap_or_default();
+    let mut text = Text::default();
+    let mut kind = "";
+    for one in all {
+        if one.kind != kind {
+            kind = one.kind;
+            text.styled(&console::Style::new().bold(), &format!("{kind}s"));
+            text.line("");
+        }
+        text.line(&format!("  {:width$}  {}", one.name, one.meaning));
+    }
+    text.print();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_with_a_parameter_are_explained_by_their_kind() {
+        let names: Vec<String> = all().into_iter().map(|one| one.name).collect();
+        for (name, expected) in [
+            ("rule:mine", "rule:<id>"),
+            ("rule:trivial-trace", "trivial-trace"),
+            ("kept-by:mine", "kept-by:<id>"),
+            ("depends-on-clock", "depends-on-clock"),
+        ] {
+            assert_eq!(general(name), expected);
+            assert!(names.iter().any(|name| name == expected), "{expected}");
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use super::newest::DatasetArguments;
 use super::{Arguments, Format};
 use crate::dataset::Dataset;
 use crate::document;
@@ -15,11 +16,12 @@ use crate::family::prompt::Template;
 use crate::record::id::RepoSlug;
 use crate::record::prompt::{Execution, Strategy};
 use crate::terminal;
+use crate::text::count;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ExportArguments {
-    /// The dataset directory, `output/<name>/<version>`
-    dataset: PathBuf,
+    #[command(flatten)]
+    dataset: DatasetArguments,
     /// The harness to write for; may be given several times: one directory serves them all
     #[arg(long, value_enum, required = true, value_name = "HARNESS")]
     to: Vec<Harness>,
@@ -44,7 +46,7 @@ pub(super) struct ExportArguments {
 }
 
 pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> {
-    let dataset = Dataset::open(&asked.dataset)?;
+    let dataset = Dataset::open(&asked.dataset.directory()?)?;
     let prompt = other_prompt(asked, &dataset)?;
     let collection = read::collection(&dataset, &asked.only, prompt.as_ref())?;
     let harnesses: BTreeSet<Harness> = asked.to.iter().copied().collect();
@@ -58,9 +60,13 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
             "solutions": solved,
             "judged_by": "pytest",
         })),
-        Format::Human => {
+        Format::Human | Format::Csv => {
             let tasks = collection.tasks.len();
-            terminal::say(&format!("{tasks} tasks, {solved} with a solution, in {}", asked.output.display()));
+            terminal::say(&format!(
+                "{}, {solved} with a solution, in {}",
+                count(tasks, "task"),
+                asked.output.display()
+            ));
             terminal::say(
                 "judged there: by pytest alone, how each case ends; `gistmill score` judges the rest",
             );

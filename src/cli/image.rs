@@ -10,6 +10,7 @@ use super::{Arguments, Format};
 use crate::backend::docker::{self, Engine, image};
 use crate::error::{Error, Result};
 use crate::terminal;
+use crate::text::count;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ImageArguments {
@@ -61,7 +62,7 @@ pub(super) fn run(arguments: &Arguments, asked: &ImageArguments) -> Result<u8> {
 fn told(arguments: &Arguments, images: &[image::Image], words: &str) {
     for one in images {
         match arguments.format {
-            Format::Human => terminal::say(&format!("{} {} {words}", one.tag, one.id)),
+            Format::Human | Format::Csv => terminal::say(&format!("{} {} {words}", one.tag, one.id)),
             Format::Json => terminal::json(&json!({"image": one.tag, "image_id": one.id})),
         }
     }
@@ -86,8 +87,8 @@ pub(super) fn clean(arguments: &Arguments) -> Result<u8> {
     let cleaned = docker::clean(&engine)?;
     match arguments.format {
         Format::Json => terminal::json(&json!(cleaned)),
-        Format::Human => {
-            terminal::say(&format!("removed {} containers", cleaned.containers));
+        Format::Human | Format::Csv => {
+            terminal::say(&format!("removed {}", count(cleaned.containers, "container")));
             for name in cleaned.images.iter().chain(&cleaned.volumes) {
                 terminal::say(&format!("removed {name}"));
             }

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::{Arguments, Format, explain};
+use super::{Arguments, Format, preview};
 use crate::config::{self, Config};
 use crate::environment::{Preview, Tools};
 use crate::error::{Error, Result};
 use crate::record::id::RepoSlug;
 use crate::record::source::Pinned;
 use crate::source;
+use crate::store::write_atomic;
 use crate::terminal::{self, one_line};
 
 #[derive(Debug, clap::Args)]
@@ -37,12 +38,14 @@ pub(super) fn run(arguments: &Arguments, asked: &InitArguments) -> Result<u8> {
     }
     let keys = keys(asked)?;
     let slug = slug(&asked.place);
-    let document = document(&slug, &keys);
+    let schema = schema_beside(&asked.output);
+    let head = schema.as_ref().map(|(name, _)| format!("#:schema ./{name}\n")).unwrap_or_default();
+    let document = format!("{head}{}", document(&slug, &keys));
     let config = parse(&document, &asked.output)?;
     let cache = arguments.cache()?;
     let tools = Tools::find(&cache)?;
     // What cannot be looked at yet can be configured all the same.
-    let found = config.repos.first().map(|repo| explain::look(repo, &cache, &tools));
+    let found = config.repos.first().map(|repo| preview::look(repo, &cache, &tools));
     let text = match &found {
         Some(Ok((pinned, preview))) => format!("{document}{}", comments(pinned, preview)),
         Some(Err(error)) => format!("{document}# {}\n", one_line(&error.to_string())),
@@ -51,8 +54,12 @@ pub(super) fn run(arguments: &Arguments, asked: &InitArguments) -> Result<u8> {
     parse(&text, &asked.output)?;
     let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(&asked.output)?;
     file.write_all(text.as_bytes())?;
+    if let Some((_, path)) = schema.as_ref().filter(|(_, path)| path.symlink_metadata().is_err()) {
+        write_atomic(path, config::SCHEMA.as_bytes())?;
+    }
     if arguments.format == Format::Json {
-        terminal::json(&json!({ "file": asked.output, "slug": slug }));
+        let schema = schema.map(|(_, path)| path);
+        terminal::json(&json!({ "file": asked.output, "slug": slug, "schema": schema }));
     } else {
         terminal::say(&format!(
             "{} has {slug}; next: gistmill build {}",
@@ -64,6 +71,18 @@ pub(super) fn run(arguments: &Arguments, asked: &InitArguments) -> Result<u8> {
         Some(Err(error)) => Err(error.at(&slug)),
         _ => Ok(0),
     }
+}
+
+/// Name and place of the schema that editors check a configuration with: beside it, since a comment names it. None where
+/// the name would need quoting, which the comment does not know.
+fn schema_beside(output: &Path) -> Option<(String, PathBuf)> {
+    let stem = output.file_stem()?.to_str()?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let name = format!("{stem}.schema.json");
+    let folder = output.parent().unwrap_or(Path::new("")).to_owned();
+    // What is written aside and renamed needs a folder with a name.
+    let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
+    stem.chars().all(is_plain).then(|| (name.clone(), folder.join(name)))
 }
 
 fn taken(path: &Path) -> Error {
@@ -150,7 +169,7 @@ fn comments(pinned: &Pinned, preview: &Preview) -> String {
         "\n# As of {}. What follows was found in the tree and needs no word of configuration:\n",
         pinned.pinned_at
     );
-    for line in explain::lines(preview) {
+    for line in preview::lines(preview) {
         let _ = writeln!(text, "#   {}", one_line(&line));
     }
     for note in &pinned.notes {
@@ -191,6 +210,14 @@ mod tests {
         ] {
             assert_eq!(slug(place), expected, "{place}");
         }
+    }
+
+    #[test]
+    fn the_schema_has_the_name_of_the_configuration_or_none() {
+        let name = |path: &str| schema_beside(Path::new(path)).map(|(_, path)| path.display().to_string());
+        assert_eq!(name("repos.toml").as_deref(), Some("./repos.schema.json"));
+        assert_eq!(name("a b/x.y.toml").as_deref(), Some("a b/x.y.schema.json"));
+        assert_eq!(name("a\nb.toml"), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::ConfigArguments;
+use super::{ConfigArguments, ConfigPlace};
 use crate::config::{self, Config};
 use crate::error::{Error, Result};
 use crate::record::id::RepoSlug;
@@ -26,7 +26,7 @@ pub(super) struct Inputs {
 impl Inputs {
     /// What is named, else what lies in the current folder and beside the configuration, else what is built in.
     pub(super) fn choose(arguments: &ConfigArguments) -> Self {
-        Inputs::choose_in(Path::new("."), arguments.config.as_deref(), arguments.rules.as_deref())
+        Inputs::choose_in(Path::new("."), arguments.config.path(), arguments.rules.as_deref())
     }
 
     fn choose_in(here: &Path, config: Option<&Path>, rules: Option<&Path>) -> Self {
@@ -90,6 +90,19 @@ impl Inputs {
             Some(folder) => RuleSet::shipped().with_folder(folder),
             None => Ok(RuleSet::shipped()),
         }
+    }
+}
+
+/// The configuration that a command changes: the named one, else the one in the current folder.
+///
+/// # Errors
+/// A usage error when there is none.
+pub(super) fn file(named: &ConfigPlace) -> Result<PathBuf> {
+    match named.path() {
+        Some(path) => Ok(path.to_owned()),
+        None if Path::new(CONFIG).is_file() => Ok(PathBuf::from(CONFIG)),
+        None => Err(Error::usage(format!("there is no {CONFIG} here"))
+            .with_hint("name the configuration, or write one with `gistmill init`")),
     }
 }
 

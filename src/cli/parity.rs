@@ -1,36 +1,31 @@
 //! `gistmill parity`: do the local sandbox and containers give the same verdicts?
 
-use std::path::PathBuf;
-
 use super::build::Job;
-use super::{Arguments, ConfigArguments, Format, parse_slug};
-use crate::backend::local::Strictness;
+use super::{Arguments, ConfigArguments, ConfigPlace, Format, IsolationArguments, parse_slug};
 use crate::config::BackendKind;
 use crate::error::{Error, Result};
 use crate::parity::{self, Parity};
 use crate::record::id::RepoSlug;
 use crate::terminal;
+use crate::text::count;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ParityArguments {
     /// The repository
     #[arg(value_name = "SLUG", value_parser = parse_slug)]
     slug: RepoSlug,
-    /// The configuration that has it; base and packages come from it
-    #[arg(long, value_name = "repos.toml")]
-    config: Option<PathBuf>,
-    /// What to do on a machine that does not allow all of the sandbox
-    #[arg(long, value_enum, default_value_t)]
-    isolation: Strictness,
+    #[command(flatten)]
+    config: ConfigPlace,
+    #[command(flatten)]
+    isolation: IsolationArguments,
 }
 
 pub(super) fn run(arguments: &Arguments, asked: &ParityArguments) -> Result<u8> {
     let config = ConfigArguments {
         config: asked.config.clone(),
-        rules: None,
         isolation: asked.isolation,
-        output: PathBuf::from("output"),
         only: vec![asked.slug.clone()],
+        ..ConfigArguments::default()
     };
     let job = |kind| {
         Job::with(arguments, &config, |config| {
@@ -48,7 +43,7 @@ pub(super) fn run(arguments: &Arguments, asked: &ParityArguments) -> Result<u8> 
     let found = parity::compare((&at_local, of_local), (&at_docker, of_docker))?;
     match arguments.format {
         Format::Json => terminal::json(&serde_json::json!(found)),
-        Format::Human => print(&found),
+        Format::Human | Format::Csv => print(&found),
     }
     Ok(u8::from(found.differing.iter().any(|one| !one.explained)))
 }
@@ -56,11 +51,11 @@ pub(super) fn run(arguments: &Arguments, asked: &ParityArguments) -> Result<u8> 
 fn print(found: &Parity) {
     for (name, side) in [("local", &found.local), ("docker", &found.docker)] {
         terminal::say(&format!(
-            "{name:<6}  Python {}, pytest {}, lock {}: {} groups, {} kept",
+            "{name:<6}  Python {}, pytest {}, lock {}: {}, {} kept",
             side.python,
             side.pytest,
             &side.lock_sha256[..12.min(side.lock_sha256.len())],
-            side.groups,
+            count(side.groups, "group"),
             side.kept
         ));
     }

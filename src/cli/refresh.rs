@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::{Arguments, Format};
+use super::inputs;
+use super::{Arguments, ConfigPlace, Format};
 use crate::environment::Tools;
 use crate::error::{Error, Result};
 use crate::record::id::{CommitSha, RepoSlug};
@@ -15,9 +16,8 @@ use crate::terminal;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct RefreshArguments {
-    /// The configuration to bring up to date
-    #[arg(value_name = "repos.toml")]
-    config: PathBuf,
+    #[command(flatten)]
+    config: ConfigPlace,
     /// Only this repository; may be given several times
     #[arg(long, value_name = "SLUG", value_parser = super::parse_slug)]
     only: Vec<RepoSlug>,
@@ -56,14 +56,15 @@ impl Newest for World {
 }
 
 pub(super) fn run(arguments: &Arguments, asked: &RefreshArguments) -> Result<u8> {
-    let config = crate::config::load(&asked.config, &super::inputs::resolve)?;
+    let file = inputs::file(&asked.config)?;
+    let config = crate::config::load(&file, &inputs::resolve)?;
     let known: Vec<&str> = config.repos.iter().map(|repo| repo.slug.as_str()).collect();
-    super::inputs::refuse_unknown(&asked.only, &known)?;
-    let text = crate::document::read_text(&asked.config)?;
+    inputs::refuse_unknown(&asked.only, &known)?;
+    let text = crate::document::read_text(&file)?;
     let only: Vec<String> = asked.only.iter().map(ToString::to_string).collect();
     let world = World { cache: arguments.cache()? };
     let refreshed = refresh(&text, &world, &only, asked.set_version.as_deref())?;
-    let target = asked.output.as_ref().unwrap_or(&asked.config);
+    let target = asked.output.as_ref().unwrap_or(&file);
     if !asked.dry_run && (asked.output.is_some() || refreshed.text != text) {
         check_result(&refreshed.text, target)?;
         let target = std::path::absolute(target)?;
@@ -71,7 +72,9 @@ pub(super) fn run(arguments: &Arguments, asked: &RefreshArguments) -> Result<u8>
     }
     match arguments.format {
         Format::Json => terminal::json(&json!({ "file": target, "changes": refreshed.changes })),
-        Format::Human => refreshed.changes.iter().for_each(|change| terminal::say(&line(change))),
+        Format::Human | Format::Csv => {
+            refreshed.changes.iter().for_each(|change| terminal::say(&line(change)))
+        }
     }
     let moved = refreshed.changes.iter().any(|change| matches!(change.result, Outcome::Moved { .. }));
     if moved && asked.set_version.is_none() {

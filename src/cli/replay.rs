@@ -1,13 +1,12 @@
 //! `gistmill replay`: one group once more in a world, and what it shows there against the base world.
 
-use std::path::PathBuf;
-
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 
 use super::build::Job;
-use super::{Arguments, ConfigArguments, Format, parse_slug};
-use crate::backend::local::Strictness;
+use super::{Arguments, ConfigArguments, ConfigPlace, Format, IsolationArguments, newest, parse_slug};
+use crate::config::{Config, Repo};
+use crate::dataset::query;
 use crate::error::{Error, Result};
 use crate::pipeline::replay::Replay;
 use crate::record::collected::Group;
@@ -19,7 +18,7 @@ use crate::terminal;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ReplayArguments {
-    /// A group id, or a part of one that no other group has
+    /// A group ID, or a part of one that no other group has; or an instance or case ID of the dataset that was built
     #[arg(value_name = "GROUP", value_parser = NonEmptyStringValueParser::new())]
     group: String,
     /// base, everything, dimensions joined by `+` (`time-zone`, `locale+clock`), or `hash-seed-1` and so on
@@ -28,34 +27,32 @@ pub(super) struct ReplayArguments {
     /// How often
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1000))]
     times: u32,
-    /// The configuration of the build
-    #[arg(long, value_name = "repos.toml")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) config: ConfigPlace,
     /// The repository of the group, where the configuration has several
     #[arg(long, value_name = "SLUG", value_parser = parse_slug)]
     only: Option<RepoSlug>,
-    /// What to do on a machine that does not allow all of the sandbox
-    #[arg(long, value_enum, default_value_t)]
-    isolation: Strictness,
+    #[command(flatten)]
+    isolation: IsolationArguments,
 }
 
 pub(super) fn run(arguments: &Arguments, replay: &ReplayArguments) -> Result<u8> {
     let config = ConfigArguments {
         config: replay.config.clone(),
-        rules: None,
         isolation: replay.isolation,
-        output: PathBuf::from("output"),
         only: replay.only.clone().into_iter().collect(),
+        ..ConfigArguments::default()
     };
     let job = Job::new(arguments, &config)?;
+    let known = known(&job.config, &replay.group);
+    let group = known.as_ref().map_or(replay.group.as_str(), |(_, group)| group);
     let pipeline = job.pipeline();
     let mut failed = None;
     let mut prepared = Vec::new();
-    let selected = |repo: &&crate::config::Repo| replay.only.as_ref().is_none_or(|only| *only == repo.slug);
-    for repo in job.config.repos.iter().filter(selected) {
+    for repo in selected(&job.config, replay.only.as_ref(), known.as_ref().map(|(slug, _)| slug.as_str())) {
         match Replay::prepare(&pipeline, repo) {
             Ok(one) => {
-                if let Some(group) = one.exact(&replay.group) {
+                if let Some(group) = one.exact(group) {
                     return show(arguments, replay, &one, group);
                 }
                 prepared.push(one);
@@ -63,10 +60,8 @@ pub(super) fn run(arguments: &Arguments, replay: &ReplayArguments) -> Result<u8>
             Err(error) => failed = Some(error.at(&repo.slug)),
         }
     }
-    let found: Vec<(&Replay, &Group)> = prepared
-        .iter()
-        .flat_map(|one| one.find(&replay.group).into_iter().map(move |group| (one, group)))
-        .collect();
+    let found: Vec<(&Replay, &Group)> =
+        prepared.iter().flat_map(|one| one.find(group).into_iter().map(move |group| (one, group))).collect();
     match found.as_slice() {
         [(one, group)] => show(arguments, replay, one, group),
         [] => Err(failed.unwrap_or_else(|| {
@@ -81,6 +76,30 @@ pub(super) fn run(arguments: &Arguments, replay: &ReplayArguments) -> Result<u8>
                 .with_hint("give the whole id, and the repository with --only"))
         }
     }
+}
+
+/// Repository and group that a dataset of this configuration knows under that name, where it is the only one: other
+/// repositories need not be built to look for it.
+fn known(config: &Config, name: &str) -> Option<(String, String)> {
+    let built = newest::default_place(&config.dataset.name, &config.dataset.version);
+    // Without a dataset, or with one that cannot be read, every repository is looked into.
+    let answer = query::find(&built, name).ok()?;
+    match answer.found.as_slice() {
+        [one] => Some((one.slug.clone(), one.group_id.clone())),
+        _ => None,
+    }
+}
+
+/// Repositories to look into: the one that is asked for, else the one that is known to have the group, else all.
+fn selected<'c>(
+    config: &'c Config,
+    only: Option<&'c RepoSlug>,
+    known: Option<&str>,
+) -> impl Iterator<Item = &'c Repo> {
+    let wanted = only.map(RepoSlug::as_str).or(known).map(str::to_owned);
+    let is_there = config.repos.iter().any(|repo| Some(repo.slug.as_str()) == wanted.as_deref());
+    let wanted = wanted.filter(|_| is_there);
+    config.repos.iter().filter(move |repo| wanted.as_ref().is_none_or(|slug| repo.slug.as_str() == slug))
 }
 
 fn show(arguments: &Arguments, replay: &ReplayArguments, one: &Replay, group: &Group) -> Result<u8> {
@@ -116,4 +135,23 @@ fn print(arguments: &Arguments, replay: &Replay, base: &Attempt, made: &[Attempt
         None => made.first().map(verdict::render).unwrap_or_default(),
     };
     terminal::say(shown.trim_end_matches('\n'));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_repository_that_has_the_group_is_looked_into() {
+        let config =
+            crate::config::parse(crate::config::DEFAULT, std::path::Path::new("."), &|_, _| None).unwrap();
+        let requests = RepoSlug::new("psf/requests").unwrap();
+        let slugs = |only: Option<&RepoSlug>, known: Option<&str>| -> Vec<String> {
+            selected(&config, only, known).map(|repo| repo.slug.to_string()).collect()
+        };
+        assert_eq!(slugs(None, Some("pallets/flask")), ["pallets/flask"]);
+        assert_eq!(slugs(Some(&requests), Some("pallets/flask")), ["psf/requests"], "what is asked for wins");
+        assert_eq!(slugs(None, None).len(), 2);
+        assert_eq!(slugs(None, Some("gone/away")).len(), 2, "the configuration has changed since");
+    }
 }

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Arguments;
 use super::build::{Job, cores};
-use crate::backend::local::Strictness;
+use super::{Arguments, IsolationArguments};
 use crate::config::Repo;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -36,9 +35,8 @@ pub(crate) struct RestoreArguments {
     /// What runs at the same time; all cores by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// What to do on a machine that does not allow all of the sandbox
-    #[arg(long, value_enum, default_value_t)]
-    isolation: Strictness,
+    #[command(flatten)]
+    isolation: IsolationArguments,
 }
 
 fn parse_place(text: &str) -> std::result::Result<(RepoSlug, String), String> {
@@ -73,7 +71,8 @@ impl RestoreArguments {
             return Err(Error::usage(format!("the dataset has no instance of {slug} there")));
         }
         let places: BTreeMap<RepoSlug, String> = self.source.iter().cloned().collect();
-        let mut job = Job::of_dataset(arguments, &dataset, &places, &slugs, &self.variable, self.isolation)?;
+        let mut job =
+            Job::of_dataset(arguments, &dataset, &places, &slugs, &self.variable, self.isolation.isolation)?;
         job.request.jobs = self.jobs.map_or_else(cores, usize::from);
         let golden = dataset.golden()?;
         Ok(Restored { dataset, instances, job, golden })

@@ -142,7 +142,7 @@ fn self_check(arguments: &Arguments, restored: &Restored) -> Result<u8> {
             });
             terminal::json(&json!({ "instances": rows.collect::<Vec<_>>(), "untold": untold }));
         }
-        Format::Human => {
+        Format::Human | Format::Csv => {
             for (instance, checked) in &rows {
                 let flags = checked.flags();
                 if !flags.is_empty() {
@@ -254,7 +254,7 @@ fn report(
     write::all(place, &scores)?;
     match arguments.format {
         Format::Json => terminal::json(&json!({ "directory": place, "runs": reports })),
-        Format::Human => {
+        Format::Human | Format::Csv => {
             for report in &reports {
                 terminal::say(&line(report));
             }

@@ -4,17 +4,19 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use super::newest::DatasetArguments;
 use super::{Arguments, Format};
 use crate::config;
 use crate::dataset::Dataset;
 use crate::dataset::subsets::{self, SubsetSummary};
 use crate::error::Result;
 use crate::terminal;
+use crate::text::count;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct SubsetArguments {
-    /// The dataset directory, `output/<name>/<version>`
-    directory: PathBuf,
+    #[command(flatten)]
+    dataset: DatasetArguments,
     /// The subset to write: `hard`, or the name of a [subset.<name>]; may be given several times; all by default
     #[arg(long, value_name = "NAME")]
     subset: Vec<String>,
@@ -32,13 +34,13 @@ pub(super) fn run(arguments: &Arguments, subset: &SubsetArguments) -> Result<u8>
         None => Vec::new(),
     };
     let wanted = config::named_subsets(&configured, &subset.subset)?;
-    let instances = Dataset::open(&subset.directory)?.instances()?;
+    let instances = Dataset::open(&subset.dataset.directory()?)?.instances()?;
     subsets::write(&subset.output, &wanted, &instances)?;
     let described: Vec<SubsetSummary> =
         wanted.iter().map(|one| SubsetSummary::new(one, &instances)).collect();
     match arguments.format {
         Format::Json => terminal::json(&json!({ "directory": subset.output, "subsets": described })),
-        Format::Human => {
+        Format::Human | Format::Csv => {
             for one in &described {
                 terminal::say(&line(one));
             }
@@ -52,5 +54,6 @@ pub(super) fn run(arguments: &Arguments, subset: &SubsetArguments) -> Result<u8>
 pub(super) fn line(one: &SubsetSummary) -> String {
     let parts: Vec<String> = one.repositories.iter().map(|(slug, size)| format!("{slug} {size}")).collect();
     let of = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
-    terminal::one_line(&format!("subset {}: {} instances{of}", one.definition.name, one.size)).into_owned()
+    terminal::one_line(&format!("subset {}: {}{of}", one.definition.name, count(one.size, "instance")))
+        .into_owned()
 }

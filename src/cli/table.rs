@@ -1,19 +1,28 @@
 //! The closing table. Pure: results in, text out.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use console::{Alignment, Style, pad_str};
 
-use crate::pipeline::Built;
+use super::newest;
+use crate::dataset::Summary;
+use crate::pipeline::{Built, Finished};
 use crate::record::evidence::{GroupEvidence, RepositoryEvidence};
 use crate::record::instance::Contribution;
+use crate::record::verdict::{Cause, Verdict};
+use crate::report;
 use crate::terminal::Text;
+use crate::text::count;
 
 const HEADINGS: [&str; 6] = ["repository", "cases", "groups", "kept", "published", "main causes"];
 /// How many causes a line names.
 const CAUSES: usize = 4;
 
-/// One line a repository, then what failed and where the dataset lies.
+/// What cannot be collected is named up to here.
+const NAMED: usize = 5;
+
+/// One line a repository, then what is wrong, what failed, where the dataset is, and what can be done with it.
 pub(super) fn closing(built: &Built) -> Text {
     let mut rows: Vec<[String; 6]> = vec![HEADINGS.map(str::to_owned)];
     rows.extend(built.finished.iter().filter_map(|finished| Some(row(finished.record.as_ref()?))));
@@ -22,24 +31,12 @@ pub(super) fn closing(built: &Built) -> Text {
         aligned(&rows, &mut text);
     } else if built.summary.is_none() {
         for finished in &built.finished {
-            let _ = writeln!(text, "{}: done as far as was asked for", finished.slug);
+            as_far_as_asked(finished, &mut text);
         }
     }
-    let done = || built.finished.iter().filter_map(|finished| Some(&finished.record.as_ref()?.evidence));
-    for record in done() {
-        let parity = &record.parity;
-        let _ = writeln!(
-            text,
-            "{}: {} groups run cold as well, {} differ from the fork tree",
-            record.pinned.slug,
-            parity.compared,
-            parity.differing.len()
-        );
-    }
-    for record in done() {
-        for line in record.built.warnings() {
-            text.styled(&Style::new().yellow().bold(), "warning");
-            text.line(&format!(" {}: {line}", record.pinned.slug));
+    for record in built.finished.iter().filter_map(|finished| Some(&finished.record.as_ref()?.evidence)) {
+        for line in warnings(record) {
+            warning(&format!("{}: {line}", record.pinned.slug), &mut text);
         }
     }
     for failed in &built.failed {
@@ -53,12 +50,95 @@ pub(super) fn closing(built: &Built) -> Text {
         }
     }
     if let Some(summary) = &built.summary {
-        for subset in &summary.subsets {
-            let _ = writeln!(text, "{}", super::subset::line(subset));
-        }
-        let _ = writeln!(text, "dataset: {}", summary.directory.display());
+        place(summary, &mut text);
     }
     text
+}
+
+fn warning(line: &str, text: &mut Text) {
+    text.styled(&Style::new().yellow().bold(), "warning");
+    text.line(&format!(" {line}"));
+}
+
+/// What a user should know about a repository that went through.
+fn warnings(record: &RepositoryEvidence) -> Vec<String> {
+    let mut lines = record.built.warnings();
+    lines.extend(nothing_kept(&record.groups));
+    if !record.parity.differing.is_empty() {
+        lines.push(format!(
+            "of {} run cold as well, {} show something else than in the fork tree",
+            count(record.parity.compared, "group"),
+            record.parity.differing.len()
+        ));
+    }
+    lines
+}
+
+/// Why nothing is kept: the most frequent cause, with what the first of its groups shows.
+fn nothing_kept(groups: &[GroupEvidence]) -> Option<String> {
+    if groups.iter().any(|group| group.verdict.is_kept()) {
+        return None;
+    }
+    let mut counts: BTreeMap<&Cause, usize> = BTreeMap::new();
+    for cause in groups.iter().filter_map(|group| group.verdict.cause()) {
+        *counts.entry(cause).or_default() += 1;
+    }
+    let Some((main, _)) = counts.iter().max_by_key(|(_, number)| **number) else {
+        return Some("it has no tests".to_owned());
+    };
+    let first = groups.iter().find_map(|group| match &group.verdict {
+        Verdict::Dropped { cause, evidence } if cause == *main => Some((group, cause, evidence)),
+        _ => None,
+    });
+    let (group, cause, evidence) = first?;
+    let id = &group.group.group_id;
+    Some(format!(
+        "none of {} is kept; the first of the main cause, {cause}: {id}: {}",
+        count(groups.len(), "group"),
+        evidence.summary
+    ))
+}
+
+/// What the stages found that were asked for.
+fn as_far_as_asked(finished: &Finished, text: &mut Text) {
+    let Finished { slug, found, .. } = finished;
+    text.line(&format!("{slug}: done as far as was asked for"));
+    let mut line = |words: String| text.line(&format!("  {words}"));
+    if let Some(source) = &found.source {
+        line(format!("source: {source}"));
+    }
+    if let Some([version, reason]) = &found.python {
+        line(format!("Python {version}: {reason}"));
+    }
+    if let Some([name, reason]) = &found.plan {
+        line(format!("installed: {name}, because of {reason}"));
+    }
+    if let (Some(cases), Some(groups)) = (found.cases, found.groups) {
+        line(format!("collected: {} in {}", count(cases, "case"), count(groups, "group")));
+    }
+    for [id, cause] in found.uncollected.iter().take(NAMED) {
+        line(format!("{cause}: {id}"));
+    }
+    let more = found.uncollected.len().saturating_sub(NAMED);
+    if more > 0 {
+        line(format!("and {more} more that cannot be collected"));
+    }
+    for words in &found.warnings {
+        warning(&format!("{slug}: {words}"), text);
+    }
+}
+
+/// Where the dataset and its page are, and what comes next.
+fn place(summary: &Summary, text: &mut Text) {
+    for subset in &summary.subsets {
+        let _ = writeln!(text, "{}", super::subset::line(subset));
+    }
+    let directory = summary.directory.display();
+    let _ = writeln!(text, "dataset: {directory}");
+    let _ = writeln!(text, "page: {}", summary.directory.join(report::FILE).display());
+    let named = newest::is_default(&summary.directory);
+    let option = if named { String::new() } else { format!(" --dataset {directory}") };
+    let _ = writeln!(text, "next: gistmill report{option} --open, or gistmill list{option} --state dropped");
 }
 
 fn row(contribution: &Contribution) -> [String; 6] {
@@ -75,7 +155,7 @@ fn row(contribution: &Contribution) -> [String; 6] {
 }
 
 fn causes(record: &RepositoryEvidence) -> String {
-    let mut counts: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for cause in record.groups.iter().filter_map(|group| group.verdict.cause()) {
         *counts.entry(cause.to_string()).or_default() += 1;
     }
@@ -110,7 +190,7 @@ fn aligned(rows: &[[String; 6]], text: &mut Text) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::Finished;
+    use crate::pipeline::Found;
     use crate::record::environment::{Guess, Undeclared};
     use crate::testing::made_up::MadeUp;
 
@@ -121,7 +201,7 @@ mod tests {
             vec![Guess { distribution: "PyYAML".into(), wanted: "import yaml".into() }];
         record.evidence.built.undeclared = vec![Undeclared { wanted: "import acme".into(), place: None }];
         let slug = record.evidence.pinned.slug.clone();
-        let finished = vec![Finished { slug: slug.clone(), record: Some(record) }];
+        let finished = vec![Finished { slug: slug.clone(), record: Some(record), found: Found::default() }];
         let text = closing(&Built { summary: None, failed: Vec::new(), finished });
         let text = console::strip_ansi_codes(text.as_str());
         for words in
@@ -129,5 +209,48 @@ mod tests {
         {
             assert!(text.contains(&format!("warning {slug}: {words}")), "{text}");
         }
+    }
+
+    #[test]
+    fn a_repository_of_which_nothing_is_kept_says_why() {
+        let mut record = MadeUp::new(&[40]).repositories.remove(0);
+        assert_eq!(nothing_kept(&record.evidence.groups), None, "some are kept");
+        record.evidence.groups.retain(|group| !group.verdict.is_kept());
+        let said = nothing_kept(&record.evidence.groups).unwrap();
+        assert!(said.starts_with("none of ") && said.contains("the first of the main cause, "), "{said}");
+        let first = record.evidence.groups.iter().any(|group| said.contains(&group.group.group_id));
+        assert!(first, "{said}");
+        assert_eq!(nothing_kept(&[]).as_deref(), Some("it has no tests"));
+    }
+
+    #[test]
+    fn an_early_end_says_what_was_found() {
+        let found = Found {
+            python: Some(["3.12.1".into(), "requires-python".into()]),
+            plan: Some([". + group dev".into(), "pyproject.toml".into()]),
+            cases: Some(1),
+            groups: Some(7),
+            uncollected: (0..6).map(|at| [format!("t{at}.py"), "collection-error".into()]).collect(),
+            ..Found::default()
+        };
+        let slug = crate::record::id::RepoSlug::new("a/b").unwrap();
+        let built = Built {
+            summary: None,
+            failed: Vec::new(),
+            finished: vec![Finished { slug, record: None, found }],
+        };
+        let text = closing(&built);
+        let lines: Vec<&str> = text.as_str().lines().collect();
+        assert_eq!(
+            lines[..5],
+            [
+                "a/b: done as far as was asked for",
+                "  Python 3.12.1: requires-python",
+                "  installed: . + group dev, because of pyproject.toml",
+                "  collected: 1 case in 7 groups",
+                "  collection-error: t0.py",
+            ]
+        );
+        assert_eq!(lines.last(), Some(&"  and 1 more that cannot be collected"));
     }
 }

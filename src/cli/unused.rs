@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::rules::RuleSet;
+use crate::text::count;
 
 /// What the last build of a configuration says about the rules that are in force now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -65,7 +66,7 @@ impl LastBuild {
             [] => "none".to_owned(),
             unused => unused.join(", "),
         };
-        let mut parts = vec![format!("{unused} (last build: {place}, {} groups)", self.groups)];
+        let mut parts = vec![format!("{unused} (last build: {place}, {})", count(self.groups, "group"))];
         if !self.unknown.is_empty() {
             parts.push(format!("that build did not have, or did not count, {}", self.unknown.join(", ")));
         }

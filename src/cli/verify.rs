@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments, asked: &VerifyArguments) -> Result<u8> 
     write_json(&asked.output, &found)?;
     match arguments.format {
         Format::Json => terminal::json(&json!(found)),
-        Format::Human => print(&found),
+        Format::Human | Format::Csv => print(&found),
     }
     Ok(u8::from(!found.agrees()))
 }

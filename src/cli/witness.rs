@@ -16,6 +16,7 @@ use crate::record::witness::{MADE, Witness};
 use crate::report;
 use crate::store::Lock;
 use crate::terminal;
+use crate::text::count;
 use crate::witness::kept;
 
 #[derive(Debug, clap::Args)]
@@ -63,8 +64,8 @@ fn say(arguments: &Arguments, directory: &Path, made: &BTreeMap<InstanceId, Witn
         Format::Json => terminal::json(&json!({
             "directory": directory, "instances": made.len(), "made": has, "results": counts,
         })),
-        Format::Human => {
-            terminal::say(&format!("{has} of {} instances have a witness", made.len()));
+        Format::Human | Format::Csv => {
+            terminal::say(&format!("{has} of {} have a witness", count(made.len(), "instance")));
             for (cause, count) in counts.iter().filter(|(cause, _)| **cause != MADE) {
                 terminal::say(&format!("  {cause}: {count}"));
             }

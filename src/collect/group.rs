@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::attempt::normalize::Normalizer;
-use crate::record::collected::{Case, Group, GroupKey, MACHINE_PATH, Uncollected};
+use crate::record::collected::{Case, Group, GroupKey, Uncollected};
+use crate::record::flag::MACHINE_PATH;
 use crate::record::verdict::Cause;
 use crate::runner::protocol::{CollectError, CollectErrorKind, Item, ItemKind};
 use crate::terminal::is_obeyed;

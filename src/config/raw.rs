@@ -349,3 +349,88 @@ fn range(
     section.refuse_unknown(&["min", "max"], |_| None, problems);
     Some(RawRange { measure, at, min: section.number("min", problems), max: section.number("max", problems) })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::config::{self, SCHEMA};
+
+    fn schema() -> Value {
+        serde_json::from_str(SCHEMA).unwrap()
+    }
+
+    /// The keys of each section, as the schema has them.
+    fn properties(name: &str) -> Value {
+        let section = &schema()["properties"][name];
+        match name {
+            "repo" => section["items"]["properties"].clone(),
+            "subset" => section["additionalProperties"]["properties"].clone(),
+            _ => section["properties"].clone(),
+        }
+    }
+
+    #[test]
+    fn the_schema_knows_the_sections_and_keys_that_are_read_and_no_other() {
+        let names = |value: &Value| -> Vec<String> {
+            let mut names: Vec<String> = value.as_object().unwrap().keys().cloned().collect();
+            names.sort_unstable();
+            names
+        };
+        let sorted = |names: &[&str]| -> Vec<String> {
+            let mut names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            names.sort_unstable();
+            names
+        };
+        assert_eq!(names(&schema()["properties"]), sorted(&SECTIONS.map(|(name, ..)| name)));
+        for (name, _, keys) in SECTIONS {
+            let measures: &[&str] = if name == "subset" { &Measure::ALL.map(|(_, name)| name) } else { &[] };
+            assert_eq!(names(&properties(name)), sorted(&[keys, measures].concat()), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_defaults_of_the_schema_are_those_that_are_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let parse = |text: &str| {
+            config::parse(text, folder.path(), &|_, _| None)
+                .unwrap_or_else(|problems| panic!("{problems:?}\n{text}"))
+        };
+        let mut written = String::new();
+        for (name, ..) in SECTIONS.into_iter().filter(|(name, ..)| !matches!(*name, "repo" | "subset")) {
+            written.push_str(&format!("[{name}]\n"));
+            if name == "dataset" {
+                written.push_str("name = 'd'\nversion = '1'\n");
+            }
+            for (key, property) in properties(name).as_object().unwrap() {
+                if let Some(default) = property.get("default") {
+                    written.push_str(&format!("{key} = {default}\n"));
+                }
+            }
+        }
+        let repo = "[[repo]]\nslug = 'a/b'\npath = '.'\n";
+        let plain = format!("[dataset]\nname = 'd'\nversion = '1'\n{repo}");
+        assert_eq!(parse(&format!("{written}{repo}")), parse(&plain));
+        assert!(written.matches(" = ").count() > 20, "{written}");
+    }
+
+    #[test]
+    fn the_schema_lists_the_values_that_are_known() {
+        use crate::record::outcome::Compare;
+        use crate::record::prompt::{Execution, Strategy};
+        let values = |section: &str, key: &str| -> Vec<String> {
+            let mut values: Vec<String> =
+                serde_json::from_value(properties(section)[key]["enum"].clone()).unwrap();
+            values.sort_unstable();
+            values
+        };
+        let known = |mut names: Vec<&str>| -> Vec<String> {
+            names.sort_unstable();
+            names.into_iter().map(str::to_owned).collect()
+        };
+        assert_eq!(values("screen", "compare"), known(Compare::ALL.map(Compare::as_str).to_vec()));
+        assert_eq!(values("prompt", "execution"), known(Execution::ALL.map(Execution::as_str).to_vec()));
+        assert_eq!(values("prompt", "strategy"), known(Strategy::ALL.map(Strategy::as_str).to_vec()));
+    }
+}

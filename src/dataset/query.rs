@@ -1,5 +1,6 @@
-//! Looking a group up in a dataset: what `gistmill show` prints.
+//! Looking groups up in a dataset: what `gistmill show` and `gistmill list` print.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
@@ -8,6 +9,7 @@ use super::Dataset;
 use crate::error::Result;
 use crate::record::verdict::Evidence;
 use crate::terminal::one_line;
+use crate::text::count;
 
 /// A group of a dataset with its verdict.
 #[derive(Debug, Clone, Serialize)]
@@ -25,37 +27,65 @@ pub struct Found {
     pub worlds: Vec<String>,
     pub trace_length: Option<i64>,
     pub unique_files: Option<i64>,
+    /// Of a published one.
+    pub tier: Option<String>,
+    /// The case that was asked for, where that led here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub case: Option<String>,
 }
 
-/// Groups whose instance id or group id is `query`; when there is none, those that contain it.
+/// What a query came to.
+#[derive(Debug)]
+pub struct Answer {
+    pub found: Vec<Found>,
+    /// Names that were probably meant, where nothing was found.
+    pub nearest: Vec<String>,
+}
+
+/// Groups whose instance ID, group ID or case ID is `query`, or all of the repository of that name; when there is none,
+/// those whose IDs contain it.
 ///
 /// # Errors
-/// When the directory is no dataset.
-pub fn find(directory: &Path, query: &str) -> Result<Vec<Found>> {
-    let all = read(directory)?;
-    let exact = |group: &&Found| group.group_id == query || group.instance_id.as_deref() == Some(query);
-    let found: Vec<Found> = all.iter().filter(exact).cloned().collect();
-    if !found.is_empty() {
-        return Ok(found);
-    }
+/// When the directory is not a dataset.
+pub fn find(directory: &Path, query: &str) -> Result<Answer> {
+    let dataset = Dataset::open(directory)?;
+    let all = read(&dataset)?;
+    let exact = |group: &Found| {
+        group.group_id == query || group.slug == query || group.instance_id.as_deref() == Some(query)
+    };
     let part = |group: &Found| {
         group.group_id.contains(query) || group.instance_id.as_deref().is_some_and(|id| id.contains(query))
     };
-    Ok(all.into_iter().filter(part).collect())
+    let mut found: Vec<Found> = all.iter().filter(|group| exact(group)).cloned().collect();
+    if found.is_empty() {
+        found = of_case(&dataset, &all, query)?;
+    }
+    if found.is_empty() {
+        found = all.iter().filter(|group| part(group)).cloned().collect();
+    }
+    let nearest = if found.is_empty() { nearest(&all, query) } else { Vec::new() };
+    Ok(Answer { found, nearest })
 }
 
-fn read(directory: &Path) -> Result<Vec<Found>> {
-    let dataset = Dataset::open(directory)?;
+/// Every group of a dataset, in its order.
+///
+/// # Errors
+/// When the directory is not a dataset.
+pub fn all(directory: &Path) -> Result<Vec<Found>> {
+    read(&Dataset::open(directory)?)
+}
+
+fn read(dataset: &Dataset) -> Result<Vec<Found>> {
     let instances = dataset.table("instances", &["slug", "group_id", "instance_id"])?;
     let ids = instances.whole_texts("instance_id")?;
     let places = instances.whole_texts("slug")?.into_iter().zip(instances.whole_texts("group_id")?);
-    let published: std::collections::BTreeMap<_, _> = places.zip(ids).collect();
+    let published: BTreeMap<_, _> = places.zip(ids).collect();
     let groups = dataset.table("groups", &[])?;
     let (slugs, group_ids) = (groups.whole_texts("slug")?, groups.whole_texts("group_id")?);
     let (kept, causes, evidence) = (groups.flags("kept")?, groups.texts("cause")?, groups.texts("evidence")?);
     let (flags, cases, attempts) =
         (groups.lists("flags")?, groups.whole_numbers("n_cases")?, groups.whole_numbers("attempts")?);
-    let worlds = groups.lists("worlds")?;
+    let (worlds, tiers) = (groups.lists("worlds")?, groups.texts("tier")?);
     let (lengths, files) = (groups.numbers("trace_length")?, groups.numbers("unique_files")?);
     let row = |row: usize| Found {
         slug: slugs[row].to_owned(),
@@ -70,15 +100,64 @@ fn read(directory: &Path) -> Result<Vec<Found>> {
         worlds: worlds[row].clone(),
         trace_length: lengths[row],
         unique_files: files[row],
+        tier: tiers[row].filter(|tier| !tier.is_empty()).map(str::to_owned),
+        case: None,
     };
     Ok((0..groups.rows()).map(row).collect())
+}
+
+/// The groups that have a case of that ID.
+fn of_case(dataset: &Dataset, all: &[Found], query: &str) -> Result<Vec<Found>> {
+    let cases = dataset.table("cases", &["case_id", "slug", "group_id"])?;
+    let (ids, slugs, groups) =
+        (cases.whole_texts("case_id")?, cases.whole_texts("slug")?, cases.whole_texts("group_id")?);
+    let places: Vec<(&str, &str)> =
+        (0..cases.rows()).filter(|at| ids[*at] == query).map(|at| (slugs[at], groups[at])).collect();
+    let asked = all.iter().filter(|group| places.contains(&(group.slug.as_str(), group.group_id.as_str())));
+    Ok(asked.map(|group| Found { case: Some(query.to_owned()), ..group.clone() }).collect())
+}
+
+/// Names that are suggested at most.
+const SUGGESTED: usize = 3;
+/// Longest query for which names are compared: their number times its length is work.
+const LONGEST: usize = 300;
+
+/// The names that are most like what was asked for: whole IDs, repositories, and functions by their own names.
+fn nearest(all: &[Found], query: &str) -> Vec<String> {
+    if query.len() > LONGEST {
+        return Vec::new();
+    }
+    let last = |id: &str| id.rsplit("::").next().unwrap_or(id).to_owned();
+    let (wanted, wanted_last) = (query.to_lowercase(), last(&query.to_lowercase()));
+    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    for group in all.iter().filter(|group| group.group_id.len() <= LONGEST) {
+        let id = group.group_id.to_lowercase();
+        let whole = strsim::osa_distance(&wanted, &id);
+        // A function's name alone is what people type.
+        let alone = strsim::osa_distance(&wanted_last, &last(&id));
+        names.insert(&group.group_id, whole.min(alone));
+        names.insert(&group.slug, strsim::osa_distance(&wanted, &group.slug.to_lowercase()));
+    }
+    let allowed = (query.chars().count() / 3).clamp(1, 8);
+    let mut near: Vec<(usize, &str)> =
+        names.into_iter().filter(|(_, far)| *far <= allowed).map(|(name, far)| (far, name)).collect();
+    near.sort_unstable();
+    near.into_iter().take(SUGGESTED).map(|(_, name)| name.to_owned()).collect()
 }
 
 impl Found {
     /// `published`, `kept`, or the cause.
     pub fn verdict(&self) -> &str {
+        match &self.cause {
+            Some(cause) => cause,
+            None => self.state(),
+        }
+    }
+
+    /// `published`, `kept` (and not in the sample) or `dropped`.
+    pub fn state(&self) -> &'static str {
         match (&self.cause, &self.instance_id) {
-            (Some(cause), _) => cause,
+            (Some(_), _) => "dropped",
             (None, Some(_)) => "published",
             (None, None) => "kept",
         }
@@ -96,18 +175,25 @@ impl Found {
 
     fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("{} {}", self.slug, self.group_id)];
+        lines.extend(self.case.iter().map(|case| format!("  has the case {case}")));
         lines.push(match (&self.cause, &self.instance_id) {
             (Some(cause), _) => format!("  out: {cause}"),
             (None, Some(id)) => format!("  in: published as {id}"),
             (None, None) => "  kept, but not in the sample".to_owned(),
         });
-        lines.push(format!("  {} cases, {} attempts", self.cases, self.attempts));
+        let number = |number: i64| usize::try_from(number).unwrap_or_default();
+        lines.push(format!(
+            "  {}, {}",
+            count(number(self.cases), "case"),
+            count(number(self.attempts), "attempt")
+        ));
         if !self.worlds.is_empty() {
             lines.push(format!("  worlds: {}", self.worlds.join(", ")));
         }
         if let (Some(length), Some(files)) = (self.trace_length, self.unique_files) {
-            lines.push(format!("  trace length {length}, {files} files"));
+            lines.push(format!("  trace length {length}, {}", count(number(files), "file")));
         }
+        lines.extend(self.tier.iter().map(|tier| format!("  tier: {tier}")));
         if !self.flags.is_empty() {
             lines.push(format!("  flags: {}", self.flags.join(", ")));
         }
@@ -117,8 +203,52 @@ impl Found {
                 lines.push(format!("  seen in {}", evidence.seen.join(", ")));
             }
             lines.extend(evidence.excerpt.lines().map(|line| format!("    {line}")));
-            lines.push(format!("  see it again: {}", evidence.command));
+            if !evidence.command.is_empty() {
+                lines.push(format!("  see it again: {}", evidence.command));
+            }
         }
         lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::made_up::MadeUp;
+
+    fn dataset() -> (tempfile::TempDir, std::path::PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("1");
+        crate::testing::write(&directory, &MadeUp::new(&[40]).input()).unwrap();
+        (folder, directory)
+    }
+
+    #[test]
+    fn a_group_is_found_by_each_of_its_names() {
+        let (_folder, directory) = dataset();
+        let all = all(&directory).unwrap();
+        let one = all.iter().find(|group| group.instance_id.is_some()).unwrap();
+        let cases = Dataset::open(&directory).unwrap().table("cases", &["case_id", "group_id"]).unwrap();
+        let (ids, groups) = (cases.whole_texts("case_id").unwrap(), cases.whole_texts("group_id").unwrap());
+        let case = (0..cases.rows()).find(|at| groups[*at] == one.group_id).map(|at| ids[at]).unwrap();
+        for name in [one.group_id.as_str(), one.instance_id.as_deref().unwrap(), case] {
+            let answer = find(&directory, name).unwrap();
+            assert!(answer.found.iter().any(|found| found.group_id == one.group_id), "{name}");
+        }
+        let by_slug = find(&directory, &one.slug).unwrap().found;
+        assert_eq!(by_slug.len(), all.iter().filter(|group| group.slug == one.slug).count());
+    }
+
+    #[test]
+    fn what_is_not_found_brings_the_nearest_names() {
+        let (_folder, directory) = dataset();
+        let all = all(&directory).unwrap();
+        let id = &all[0].group_id;
+        let function = id.rsplit("::").next().unwrap();
+        let slip = format!("{}x{}", &function[..3], &function[3..]);
+        let answer = find(&directory, &slip).unwrap();
+        assert!(answer.found.is_empty());
+        assert!(answer.nearest.contains(id) && answer.nearest.len() <= SUGGESTED, "{slip}: {answer:?}");
+        assert!(find(&directory, "nothing_like_it_at_all").unwrap().nearest.is_empty());
     }
 }

@@ -158,7 +158,7 @@ fn a_dataset_of_format_1_is_still_read() {
     assert_eq!(Dataset::open(&directory).unwrap().instances().unwrap().len(), summary.total.published);
     assert_eq!(chosen(&directory), before, "new ids choose no other instances");
     crate::report::render(&directory).unwrap();
-    let found = query::find(&directory, "test_00001").unwrap();
+    let found = query::find(&directory, "test_00001").unwrap().found;
     assert!(found.iter().any(|one| one.instance_id.is_some()));
 }
 

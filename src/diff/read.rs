@@ -1,12 +1,12 @@
 //! A dataset directory as a [`Version`].
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::{GroupOf, RepositoryOf, Version};
-use crate::dataset::Dataset;
+use crate::dataset::{Dataset, subsets};
 use crate::error::Result;
 use crate::record::id::hash_parts;
 
@@ -14,12 +14,46 @@ use crate::record::id::hash_parts;
 const MEASURES: [&str; 6] =
     ["trace_length", "trace_length_package", "unique_files", "unique_functions", "executed_lines", "n_cases"];
 
+/// What is compared: a dataset, or a subset of one.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    directory: PathBuf,
+    subset: Option<String>,
+}
+
+impl Place {
+    /// `<dataset>`, `<dataset>/instances.parquet` or `<dataset>/subsets/<name>.parquet`, also with `.jsonl`.
+    pub(super) fn of(path: &Path) -> Self {
+        let whole = || Place { directory: path.to_owned(), subset: None };
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        if !matches!(ending, Some("parquet" | "jsonl")) {
+            return whole();
+        }
+        // A file that is named without a folder lies in the current one.
+        let above = |path: &Path| match path.parent() {
+            Some(folder) if folder.as_os_str().is_empty() => Some(PathBuf::from(".")),
+            other => other.map(Path::to_owned),
+        };
+        let (Some(folder), Some(name)) = (above(path), path.file_stem().and_then(|name| name.to_str()))
+        else {
+            return whole();
+        };
+        if name == "instances" {
+            return Place { directory: folder, subset: None };
+        }
+        match (folder.file_name().is_some_and(|name| name == subsets::FOLDER), above(&folder)) {
+            (true, Some(directory)) => Place { directory, subset: Some(name.to_owned()) },
+            _ => whole(),
+        }
+    }
+}
+
 /// Reads what is compared.
 ///
 /// # Errors
-/// When the directory is no dataset of this format.
-pub(super) fn version(directory: &Path) -> Result<Version> {
-    let dataset = Dataset::open(directory)?;
+/// When the directory is not a dataset of this format, or has no such subset.
+pub(super) fn version(place: &Place) -> Result<Version> {
+    let dataset = Dataset::open(&place.directory)?;
     let manifest = &dataset.manifest;
     let mut repositories: BTreeMap<String, RepositoryOf> = manifest
         .sources
@@ -28,30 +62,41 @@ pub(super) fn version(directory: &Path) -> Result<Version> {
             (slug.clone(), RepositoryOf { commit: source.commit.clone(), groups: BTreeMap::new() })
         })
         .collect();
-    for (slug, id, group) in groups(&dataset)? {
-        repositories.entry(slug).or_default().groups.insert(id, group);
+    let members = place.subset.as_deref().map(|name| dataset.members(name)).transpose()?;
+    for (slug, id, mut group) in groups(&dataset)? {
+        if let Some(members) = &members {
+            group.1.published &= members.contains(&group.0);
+        }
+        repositories.entry(slug).or_default().groups.insert(id, group.1);
     }
     for (slug, id, case, hash) in golden(&dataset)? {
         if let Some(group) = repositories.get_mut(&slug).and_then(|one| one.groups.get_mut(&id)) {
             group.golden.insert(case, hash);
         }
     }
+    let name = match &place.subset {
+        Some(subset) => format!("{}/{subset}", manifest.name),
+        None => manifest.name.clone(),
+    };
     Ok(Version {
-        name: manifest.name.clone(),
+        name,
         version: manifest.version.clone(),
         repositories,
         failed: manifest.failed.iter().map(|one| (one.slug.to_string(), one.message.clone())).collect(),
     })
 }
 
-fn groups(dataset: &Dataset) -> Result<Vec<(String, String, GroupOf)>> {
+/// Slug, group, and the instance's ID with what is compared.
+fn groups(dataset: &Dataset) -> Result<Vec<(String, String, (String, GroupOf))>> {
     let table = dataset.table("groups", &[])?;
     let (slugs, ids) = (table.whole_texts("slug")?, table.whole_texts("group_id")?);
+    // Datasets of the first releases lack some columns.
+    let absent = |_| vec![None; table.rows()];
+    let instances = table.texts("instance_id").unwrap_or_else(absent);
     let (published, causes) = (table.flags("published")?, table.texts("cause")?);
     let (evidence, tiers) = (table.texts("evidence")?, table.texts("tier")?);
     let (hard_axes, stable) = (table.lists("hard_axes")?, table.flags("trace_stable")?);
-    // Datasets of the first releases have no such column.
-    let codes = table.texts("code_sha256").unwrap_or_else(|_| vec![None; table.rows()]);
+    let codes = table.texts("code_sha256").unwrap_or_else(absent);
     let measures: Vec<_> = MEASURES
         .into_iter()
         .map(|name| Ok((name, table.numbers(name)?)))
@@ -68,7 +113,7 @@ fn groups(dataset: &Dataset) -> Result<Vec<(String, String, GroupOf)>> {
             hard_axes: hard_axes[at].clone(),
             golden: BTreeMap::new(),
         };
-        (slugs[at].to_owned(), ids[at].to_owned(), group)
+        (slugs[at].to_owned(), ids[at].to_owned(), (instances[at].unwrap_or_default().to_owned(), group))
     };
     Ok((0..table.rows()).map(row).collect())
 }
@@ -94,4 +139,44 @@ fn golden(dataset: &Dataset) -> Result<Vec<(String, String, String, String)>> {
         (slugs[at].to_owned(), ids[at].to_owned(), cases[at].to_owned(), hash_parts(&parts))
     };
     Ok((0..table.rows()).filter(|at| instances[*at].is_some()).map(row).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::made_up::MadeUp;
+
+    #[test]
+    fn a_file_of_a_dataset_leads_to_its_directory() {
+        for (path, directory, subset) in [
+            ("a/1", "a/1", None),
+            ("a/1/instances.parquet", "a/1", None),
+            ("instances.jsonl", ".", None),
+            ("a/1/subsets/top.parquet", "a/1", Some("top")),
+            ("subsets/top.jsonl", ".", Some("top")),
+            ("top.parquet", "top.parquet", None),
+        ] {
+            let expected = Place { directory: directory.into(), subset: subset.map(str::to_owned) };
+            assert_eq!(Place::of(Path::new(path)), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_subset_is_compared_as_if_nothing_else_were_published() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("1");
+        crate::testing::write(&directory, &MadeUp::new(&[40]).input()).unwrap();
+        let dataset = Dataset::open(&directory).unwrap();
+        let name = dataset.manifest.subsets.keys().next().expect("a dataset has subsets").clone();
+        let members = dataset.members(&name).unwrap().len();
+        let whole = dataset.instances().unwrap().len();
+        let path = directory.join(format!("subsets/{name}.parquet"));
+        let diff = crate::diff::places(&directory, &path).unwrap();
+        assert_eq!(
+            (diff.total.unchanged, diff.total.removed, diff.total.added),
+            (members, whole - members, 0)
+        );
+        assert!(diff.to.contains(&format!("/{name} ")), "{}", diff.to);
+        assert!(crate::diff::places(&directory, &directory.join("subsets/no.parquet")).is_err());
+    }
 }

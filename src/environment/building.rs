@@ -411,6 +411,7 @@ fn find_kept(place: &Path) -> Result<Option<WheelFile>> {
     let sha256 = fs_err::read(&path).map(|bytes| crate::record::id::sha256_hex(&bytes));
     let whole = sha256.is_ok_and(|sha256| sha256 == kept.sha256);
     if whole {
+        store::mark_used(place);
         tracing::info!("wheel {} is reused", place.display());
     }
     Ok(whole.then(|| WheelFile { path, sha256: kept.sha256, metadata: kept.metadata.into_bytes() }))

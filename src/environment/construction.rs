@@ -21,7 +21,7 @@ use super::requirements_files::{normalize, parse, pattern};
 use super::run_tree::RunTree;
 use super::tooling::Tooling;
 use super::trials::{Chosen, Site, Trials};
-use super::{Candidate, GateReport, STAGE_VERSION, Tools, own, step, version};
+use super::{Candidate, GateReport, STAGE_VERSION, Tools, own, version};
 use crate::backend::Backend;
 use crate::config;
 use crate::error::{Error, Result};
@@ -74,7 +74,7 @@ pub(super) fn construct(
         let other = other_members(&inputs, &members, &tried.trials).filter(|_| rounds < MEMBER_ROUNDS);
         let Some(other) = other else { break tried };
         members = other;
-        step::discard(&places.tree)?;
+        crate::store::discard(&places.tree)?;
     };
     notes.extend(tried.notes.iter().cloned());
     let Tried { made, own, fallbacks, trials, .. } = &tried;
@@ -317,7 +317,7 @@ fn clean_up(folder: &Path) -> Result<()> {
     for name in ["steps", "wheels", "uv"] {
         let folder = folder.join(name);
         if folder.symlink_metadata().is_ok() {
-            step::discard(&folder)?;
+            crate::store::discard(&folder)?;
         }
     }
     Ok(())

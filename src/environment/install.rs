@@ -15,7 +15,7 @@ use super::building::{Building, Wheel};
 use super::direct::{Direct, Site};
 use super::lock::Lock;
 use super::requirements_files::{normalize, parse};
-use super::step::{self, OUT, Step};
+use super::step::{OUT, Step};
 use super::tooling::Tooling;
 use super::uv::{self, Compile};
 use crate::backend::{Finished, Mount};
@@ -237,7 +237,7 @@ impl Installer {
 
     fn create_venv(&self, target: Target<'_>) -> Attempt<()> {
         if target.host.symlink_metadata().is_ok() {
-            step::discard(target.host)?;
+            crate::store::discard(target.host)?;
         }
         fs_err::create_dir_all(target.host)?;
         let tooling = &self.tooling;

@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 use super::page::Hash;
 use crate::error::Result;
 use crate::interrupt;
+use crate::store::mark_used;
 
 const PART: &str = ".part-";
 /// A file that was being written this long ago is not being written any more.
@@ -68,6 +69,7 @@ impl Store {
                 return None;
             }
             self.remember(sha256);
+            mark_used(&path);
         }
         Some(Stored { path, sha256: sha256.clone() })
     }

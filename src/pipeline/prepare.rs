@@ -20,7 +20,7 @@ use crate::record::source::Pinned;
 use crate::runner::protocol::{AtFault, CollectError, CollectErrorKind};
 use crate::runner::{self, Setting};
 use crate::source;
-use crate::store::{Lock, read_sealed, write_sealed};
+use crate::store::{Lock, mark_used, read_sealed, write_sealed};
 
 use super::{Pipeline, trial};
 use crate::machine::Host;
@@ -217,6 +217,7 @@ impl Preparation<'_> {
         })?;
         let path = folder.join("collected.json");
         let collected = if let Some(collected) = read_sealed::<Collected>(&path)? {
+            mark_used(&folder);
             tracing::info!("{}: collected groups are reused", self.repo.slug);
             collected
         } else {

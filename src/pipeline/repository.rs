@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::prepare::{Preparation, Prepared};
-use super::{Pipeline, Stage};
+use super::{Found, Pipeline, Stage};
 use crate::attempt::lab::Lab;
 use crate::config::{BackendKind, Repo};
 use crate::dataset::assemble;
@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::family::Family;
 use crate::family::sample::{self, Choice};
 use crate::machine;
-use crate::record::collected::{Group, shell_quote};
-use crate::record::environment::Built;
+use crate::record::collected::{Collected, Group, shell_quote};
+use crate::record::environment::{Built, PlanResult};
 use crate::record::evidence::{GroupEvidence, OnTrial, RepositoryEvidence};
 use crate::record::id::InstanceId;
 use crate::record::instance::{Contribution, TestSource};
@@ -41,6 +41,7 @@ pub(crate) struct Repository<'a> {
     pipeline: &'a Pipeline<'a>,
     repo: &'a Repo,
     stage: Stage,
+    found: Found,
 }
 
 /// A repository whose groups were collected, with all that is known about them.
@@ -54,26 +55,34 @@ struct Work<'a> {
 impl<'a> Repository<'a> {
     /// A repository at the start of its way.
     pub(crate) fn new(pipeline: &'a Pipeline<'a>, repo: &'a Repo) -> Self {
-        Repository { pipeline, repo, stage: Stage::Source }
+        Repository { pipeline, repo, stage: Stage::Source, found: Found::default() }
     }
 
     /// Goes all the way (or until the stage that was asked for).
     ///
     /// # Errors
     /// The stage that failed, and why.
-    pub(super) fn run(mut self) -> Result<Option<Contribution>, (Stage, Error)> {
-        self.stages().map_err(|error| (self.stage, error))
+    pub(super) fn run(mut self) -> Result<(Option<Contribution>, Found), (Stage, Error)> {
+        let record = self.stages().map_err(|error| (self.stage, error))?;
+        Ok((record, self.found))
+    }
+
+    fn enter(&mut self, stage: Stage) {
+        self.stage = stage;
+        self.pipeline.progress.enter(stage as usize + 1);
     }
 
     fn stages(&mut self) -> Result<Option<Contribution>> {
         let until = self.pipeline.request.until;
         let preparation = Preparation { pipeline: self.pipeline, repo: self.repo };
         let pinned = preparation.source()?;
+        self.found.source = Some(pinned.origin.describe());
         if until == Stage::Source {
             return Ok(None);
         }
-        self.stage = Stage::Environment;
+        self.enter(Stage::Environment);
         let built = preparation.environment(&pinned)?;
+        self.found.add_environment(&built);
         if until == Stage::Environment {
             return Ok(None);
         }
@@ -84,12 +93,13 @@ impl<'a> Repository<'a> {
     pub(super) fn stages_of_tests(&mut self, pinned: Pinned, built: Built) -> Result<Option<Contribution>> {
         let until = self.pipeline.request.until;
         let preparation = Preparation { pipeline: self.pipeline, repo: self.repo };
-        self.stage = Stage::Collect;
+        self.enter(Stage::Collect);
         let prepared = preparation.collect(pinned, built)?;
+        self.found.add_collected(&prepared.collected);
         if until == Stage::Collect {
             return Ok(None);
         }
-        self.stage = Stage::Screen;
+        self.enter(Stage::Screen);
         let options = self.replay_options();
         let mut work = self.work(&prepared, &options)?;
         work.screening.first()?;
@@ -98,17 +108,17 @@ impl<'a> Repository<'a> {
         }
         let mut lacking = BTreeMap::new();
         let contribution = loop {
-            self.stage = Stage::Trace;
+            self.enter(Stage::Trace);
             self.trace_passing(&mut work)?;
             if until == Stage::Trace {
                 return Ok(None);
             }
-            self.stage = Stage::Select;
+            self.enter(Stage::Select);
             let choice = self.choose(&work, &lacking);
             if until == Stage::Select {
                 return Ok(None);
             }
-            self.stage = Stage::Confirm;
+            self.enter(Stage::Confirm);
             if !self.confirm(&mut work, &choice)? {
                 continue;
             }
@@ -398,6 +408,22 @@ impl<'a> Repository<'a> {
         };
         let tests = tests_of(work, &published, &ids);
         Ok(Contribution { evidence, published, tests, witnesses: BTreeMap::new() })
+    }
+}
+
+impl Found {
+    fn add_environment(&mut self, built: &Built) {
+        self.python = Some([built.python.clone(), built.python_reason.clone()]);
+        let chosen = built.plans.iter().find(|plan| matches!(plan.result, PlanResult::Chosen { .. }));
+        self.plan = chosen.map(|plan| [plan.name.clone(), plan.reason.clone()]);
+        self.warnings = built.warnings();
+    }
+
+    fn add_collected(&mut self, collected: &Collected) {
+        self.cases = Some(collected.node_ids.len());
+        self.groups = Some(collected.groups.len() + collected.uncollected.len());
+        let rows = collected.uncollected.iter();
+        self.uncollected = rows.map(|row| [row.group.group_id.clone(), row.cause.to_string()]).collect();
     }
 }
 

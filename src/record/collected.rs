@@ -73,16 +73,6 @@ pub struct Collected {
     pub notes: Vec<String>,
 }
 
-/// Flag of a group whose node IDs hold a path of the machine.
-pub const MACHINE_PATH: &str = "machine-path-in-id";
-/// Flag of a group whose traced run started threads: what runs in them, and when, is up to the scheduler.
-pub const STARTS_THREADS: &str = "starts-threads";
-
-/// Flag of a kept group whose attempts raise exceptions of other types.
-pub const EXCEPTION_DIFFERS: &str = "exception-differs";
-/// Flag of a kept group whose attempts print something else.
-pub const OUTPUT_DIFFERS: &str = "output-differs";
-
 /// What makes two cases one group.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupKey {

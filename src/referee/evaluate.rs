@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use super::ground::{Code, Ground};
 use super::run::{Place, Seen};
-use super::self_check::PROBE_INSENSITIVE;
 use super::submissions::Submission;
 use crate::attempt::lab::Lab;
 use crate::attempt::normalize::Normalizer;
@@ -17,6 +16,7 @@ use crate::attempt::world::WorldSetting;
 use crate::beneath::Folder;
 use crate::error::{Error, Result};
 use crate::record::collected::Group;
+use crate::record::flag::PROBE_INSENSITIVE;
 use crate::record::id::{InstanceId, hash_parts, sha256_hex};
 use crate::record::instance::Instance;
 use crate::record::outcome::{Attempt, CaseResult, Outcome};

@@ -144,6 +144,7 @@ impl Masked<'_> {
         let folder = cache.dir("masked")?.join(&key[..32]);
         let (done, made) = (folder.join("done"), folder.join("tree"));
         if done.exists() {
+            crate::store::mark_used(&folder);
             return Ok(made);
         }
         if folder.exists() {

@@ -17,6 +17,10 @@ use crate::beneath::Folder;
 use crate::error::Result;
 use crate::record::collected::Group;
 use crate::record::evidence::OnTrial;
+use crate::record::flag::{
+    DEPENDENCY_IMPORTS_REPOSITORY, NAMES_REPOSITORY_MODULE, PROBE_INSENSITIVE, READS_TREE_DATA,
+    REFEREE_DIFFERS,
+};
 use crate::record::id::{InstanceId, hash_parts};
 use crate::record::outcome::Compare;
 use crate::runner::protocol::{ImportAttempt, TraceMode};
@@ -25,17 +29,6 @@ use crate::score::{
 };
 use crate::store::journal::Journal;
 
-/// The test, or what it uses in its file and its conftests, needs a module of the repository itself: a patch by name, a
-/// module as an object.
-pub(crate) const NAMES_REPOSITORY_MODULE: &str = "names-repository-module";
-/// An installed library imports the repository.
-pub(crate) const DEPENDENCY_IMPORTS_REPOSITORY: &str = "dependency-imports-repository";
-/// The original, judged as a submission, does not show what it showed in the build.
-pub(crate) const REFEREE_DIFFERS: &str = "referee-differs";
-/// Files of the tree, other than code, are opened.
-pub(crate) const READS_TREE_DATA: &str = "reads-tree-data";
-/// The original does not fail when its test is made to: a neutralized test cannot be told.
-pub(crate) const PROBE_INSENSITIVE: &str = "probe-insensitive";
 /// Flags of instances that cannot be solved without breaking a rule.
 pub(crate) const UNSOLVABLE: [&str; 3] =
     [NAMES_REPOSITORY_MODULE, DEPENDENCY_IMPORTS_REPOSITORY, REFEREE_DIFFERS];

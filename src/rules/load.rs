@@ -239,6 +239,8 @@ fn known_causes() -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn rendered(files: &[(&str, &str)]) -> Vec<String> {
@@ -354,5 +356,20 @@ call = 'x'
         assert!(
             rendered(&[("a.toml", text)])[0].starts_with("a.toml:5: `causes` does not go with action `flag`")
         );
+    }
+
+    #[test]
+    fn the_schema_knows_the_keys_and_causes_that_are_read_and_no_other() {
+        let schema: serde_json::Value = serde_json::from_str(crate::rules::SCHEMA).unwrap();
+        let rule = &schema["properties"]["rule"]["items"]["properties"];
+        let names = |value: &serde_json::Value| -> BTreeSet<String> {
+            value.as_object().unwrap().keys().cloned().collect()
+        };
+        let known =
+            |names: &[&str]| -> BTreeSet<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+        assert_eq!(names(rule), known(&RULE));
+        assert_eq!(names(&rule["match"]["properties"]), known(&KEYS));
+        assert_eq!(rule["action"]["enum"], serde_json::json!(ACTIONS));
+        assert_eq!(rule["causes"]["items"]["anyOf"][0]["enum"], serde_json::json!(known_causes()));
     }
 }

@@ -2,8 +2,8 @@
 
 use super::FIRST_ROUNDS;
 use crate::attempt::cold;
-use crate::record::collected::{EXCEPTION_DIFFERS, OUTPUT_DIFFERS};
 use crate::record::duration::median;
+use crate::record::flag::{EXCEPTION_DIFFERS, OUTPUT_DIFFERS};
 use crate::record::outcome::{Attempt, CaseResult, Compare, Method};
 use crate::record::verdict::{Cause, Verdict};
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::verdict;
 use crate::record::collected::Group;
+use crate::record::flag::KEPT_BY;
 use crate::record::rule::RuleUse;
 use crate::record::trace::Traced;
 use crate::record::verdict::{Cause, Evidence, Verdict};
@@ -38,7 +39,7 @@ impl RuledVerdict {
 
     /// Ids of the rules that flag it, and `kept-by:<id>` for those that keep it.
     pub(crate) fn flags(&self) -> impl Iterator<Item = String> {
-        let kept_by = self.kept_by.iter().map(|id| format!("kept-by:{id}"));
+        let kept_by = self.kept_by.iter().map(|id| format!("{KEPT_BY}{id}"));
         self.applied.flags.iter().cloned().chain(kept_by)
     }
 }

@@ -107,6 +107,7 @@ impl CacheEntry {
         pinned.slug = slug.clone();
         pinned.tree = self.tree();
         super::verify(&pinned).ok()?;
+        store::mark_used(&self.directory);
         tracing::info!("{slug}: source {} is reused", self.directory.display());
         Some(pinned)
     }

@@ -37,13 +37,25 @@ impl Lock {
     /// # Errors
     /// An interruption while waiting.
     pub fn wait(path: &Path, busy: impl FnOnce()) -> Result<Self> {
-        Self::wait_while(path, busy, interrupt::check)
+        Self::wait_while(|| Self::try_file(path), busy, interrupt::check)
     }
 
-    fn wait_while(path: &Path, busy: impl FnOnce(), go_on: impl Fn() -> Result<()>) -> Result<Self> {
+    /// The same for a lock that is shared with all who take it in this way.
+    ///
+    /// # Errors
+    /// An interruption while waiting.
+    pub fn wait_shared(path: &Path, busy: impl FnOnce()) -> Result<Self> {
+        Self::wait_while(|| Self::try_shared(path), busy, interrupt::check)
+    }
+
+    fn wait_while(
+        take: impl Fn() -> Result<Option<Self>>,
+        busy: impl FnOnce(),
+        go_on: impl Fn() -> Result<()>,
+    ) -> Result<Self> {
         let mut busy = Some(busy);
         loop {
-            if let Some(lock) = Self::try_file(path)? {
+            if let Some(lock) = take()? {
                 return Ok(lock);
             }
             if let Some(busy) = busy.take() {
@@ -59,7 +71,15 @@ impl Lock {
     /// # Errors
     /// When the file cannot be made or locked.
     pub fn try_file(path: &Path) -> Result<Option<Self>> {
-        lock(fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(path)?)
+        lock(open(path)?, std::fs::File::try_lock)
+    }
+
+    /// The lock of a file, made when missing, shared with all who take it in this way; none when a process holds it alone.
+    ///
+    /// # Errors
+    /// When the file cannot be made or locked.
+    pub fn try_shared(path: &Path) -> Result<Option<Self>> {
+        lock(open(path)?, std::fs::File::try_lock_shared)
     }
 
     /// The lock of a folder that exists; none when another process holds it.
@@ -67,13 +87,20 @@ impl Lock {
     /// # Errors
     /// When the folder cannot be opened or locked.
     pub fn try_folder(path: &Path) -> Result<Option<Self>> {
-        lock(fs_err::File::open(path)?)
+        lock(fs_err::File::open(path)?, std::fs::File::try_lock)
     }
 }
 
-fn lock(file: fs_err::File) -> Result<Option<Lock>> {
+fn open(path: &Path) -> Result<fs_err::File> {
+    Ok(fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(path)?)
+}
+
+fn lock(
+    file: fs_err::File,
+    take: impl Fn(&std::fs::File) -> std::result::Result<(), TryLockError>,
+) -> Result<Option<Lock>> {
     let (file, path) = file.into_parts();
-    match file.try_lock() {
+    match take(&file) {
         Ok(()) => Ok(Some(Lock { _file: file })),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => {
@@ -107,7 +134,7 @@ mod tests {
         let (said, asked) = (Cell::new(0), Cell::new(0));
         let waited = |stop_at: u32| {
             Lock::wait_while(
-                &file,
+                || Lock::try_file(&file),
                 || said.set(said.get() + 1),
                 || {
                     asked.set(asked.get() + 1);

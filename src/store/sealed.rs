@@ -99,7 +99,7 @@ fn announce(path: &Path, place: &Path) {
     let name = place.file_name().unwrap_or_default().to_string_lossy();
     let said = format!("{} is damaged: set aside as {name}, and made again", path.display());
     tracing::warn!("{said}");
-    crate::terminal::note(&said);
+    crate::terminal::warn(&said);
 }
 
 /// `<name>.damaged-<n>`, the first that is free.

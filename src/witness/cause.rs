@@ -37,6 +37,42 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
+    /// Every cause, in the order of the documents.
+    pub(crate) const ALL: [Cause; 11] = [
+        Cause::NotTraced,
+        Cause::ReadsTreeFile,
+        Cause::ChildImportsRepository,
+        Cause::ImportsRepository,
+        Cause::NativeCode,
+        Cause::TwinClasses,
+        Cause::NoneAgrees,
+        Cause::GeneratorFails,
+        Cause::OverBudget,
+        Cause::NotConfirmed,
+        Cause::NotFair,
+    ];
+
+    /// What it means, in words.
+    pub(crate) fn meaning(self) -> &'static str {
+        match self {
+            Cause::NotTraced => "the original does not show the same while its lines are traced",
+            Cause::ReadsTreeFile => "it opens files of the tree that lie where the code was",
+            Cause::ChildImportsRepository => "it starts a process that imports the repository",
+            Cause::ImportsRepository => {
+                "it asks for a module by name, such as `mock.patch(\"package.module.f\")` in the test"
+            }
+            Cause::NativeCode => "it loads compiled code of the tree",
+            Cause::TwinClasses => "it needs two classes of one name",
+            Cause::NoneAgrees => {
+                "no text that was tried shows what the original shows; the evidence is the failure"
+            }
+            Cause::GeneratorFails => "the generator cannot read the code",
+            Cause::OverBudget => "the generator did not answer in time",
+            Cause::NotConfirmed => "what was found does not show the same again",
+            Cause::NotFair => "what was found is no fair submission",
+        }
+    }
+
     /// The one spelling.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -179,4 +215,21 @@ mod tests {
         let evidence = NotMade::new(Cause::NoneAgrees, &long).evidence;
         assert!(evidence.chars().count() == EVIDENCE && evidence.ends_with("end"));
     }
+
+    #[test]
+    fn every_cause_is_there_once_and_the_document_has_its_meaning() {
+        let document = include_str!("../../docs/witnesses.md");
+        let mut names = Cause::ALL.map(Cause::as_str);
+        for cause in Cause::ALL {
+            let row = format!("| `{}` | {} |", cause.as_str(), cause.meaning());
+            assert!(document.contains(&row), "{row}");
+            assert_eq!(serde_json::to_value(cause).unwrap(), cause.as_str());
+        }
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
+        assert_eq!(document.matches("\n| `").count(), names.len() + COLUMNS, "no other row");
+    }
+
+    /// Rows of the table of columns in the same document.
+    const COLUMNS: usize = 5;
 }

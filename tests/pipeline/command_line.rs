@@ -88,6 +88,10 @@ fn init_writes_a_configuration_that_check_takes_and_replaces_none() {
     bench.run(&["init", "trees/sets_variables"]).with_code(0);
     let text = std::fs::read_to_string(bench.path().join("repos.toml")).expect("is there");
     assert!(text.contains("slug = \"trees/sets_variables\""), "{text}");
+    assert!(text.starts_with("#:schema ./repos.schema.json\n"), "{text}");
+    let schema = std::fs::read_to_string(bench.path().join("repos.schema.json")).expect("is beside it");
+    let schema: Value = serde_json::from_str(&schema).expect("is JSON");
+    assert_eq!(schema["title"], "gistmill: repos.toml");
     assert!(text.contains("#   [testenv] in tox.ini sets MODE for the tests"), "{text}");
     bench.run(&["check", "repos.toml"]).with_code(0);
     let again = bench.run(&["init", "trees/sets_variables"]).with_code(2);
@@ -161,6 +165,8 @@ fn stages_are_run_up_to_the_one_that_is_asked_for_and_the_next_build_goes_on() {
             "{}",
             ended.stdout
         );
+        let found = ended.stdout.contains("\n  collected: ");
+        assert_eq!(found, stages.iter().skip(2).any(|later| *later == stage), "{stage}: {}", ended.stdout);
         assert!(!bench.dataset().folder.exists(), "`--until {stage}` wrote a dataset");
     }
     let marks_once: Vec<&str> = marks[1..4].to_vec();
@@ -283,7 +289,7 @@ fn named_subsets_come_with_a_build_and_out_of_a_dataset_that_is_there() {
     let refused = bench.build(&["--subset", "lnog"]).with_code(2);
     assert!(refused.stderr.contains("did you mean `long`?"), "{}", refused.stderr);
     let ended = bench.build(&[]).with_code(0);
-    assert!(ended.stdout.contains("subset one: 1 instances: trees/small_and_good 1\n"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("subset one: 1 instance: trees/small_and_good 1\n"), "{}", ended.stdout);
     let dataset = bench.dataset();
     let lengths: Vec<u64> =
         dataset.instances().iter().map(|row| row["trace_length"].as_u64().expect("a number")).collect();

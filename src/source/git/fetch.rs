@@ -114,6 +114,7 @@ fn claim(context: &Context<'_>, remote: &Remote) -> Result<(Lock, PathBuf)> {
     let lock = Lock::wait(&place.with_extension("lock"), || {
         context.say(&format!("another build fetches from {}; waiting for it", remote.shown()));
     })?;
+    crate::store::mark_used(&place);
     Ok((lock, place))
 }
 

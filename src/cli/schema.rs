@@ -1,0 +1,136 @@
+//! `gistmill schema`: what editors check configurations and rule files with.
+
+use clap::ValueEnum;
+
+use crate::config;
+use crate::error::Result;
+use crate::rules;
+use crate::terminal;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct SchemaArguments {
+    /// What it describes
+    #[arg(value_enum)]
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// `repos.toml`
+    Config,
+    /// Rule files
+    Rules,
+}
+
+/// Prints a JSON schema.
+#[expect(clippy::unnecessary_wraps, reason = "every command ends in this way")]
+pub(super) fn run(asked: &SchemaArguments) -> Result<u8> {
+    let text = match asked.kind {
+        Kind::Config => config::SCHEMA,
+        Kind::Rules => rules::SCHEMA,
+    };
+    terminal::say(text.trim_end_matches('\n'));
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::{Path, PathBuf};
+
+    const REPO: &str = "[[repo]]\nslug = 'a/b'\npath = '.'\n";
+    const DATASET: &str = "[dataset]\nname = 'd'\nversion = '1'\n";
+    const RULE: &str = "[[rule]]\nid = 'a-b'\nreason = 'r'\n";
+
+    /// What a validator that knows nothing of gistmill says of files, in their order: none when it finds nothing wrong.
+    fn judged(schema: &str, files: &[PathBuf]) -> Vec<Option<String>> {
+        let python = std::env::var_os("GISTMILL_TEST_PYTHON").expect("GISTMILL_TEST_PYTHON names a Python");
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("schema.json");
+        fs_err::write(&place, schema).unwrap();
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schema/validate.py");
+        let output = std::process::Command::new(python).arg(script).arg(place).args(files).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    fn written(folder: &Path, texts: &[String]) -> Vec<PathBuf> {
+        let place = |(number, text): (usize, &String)| {
+            let path = folder.join(format!("{number}.toml"));
+            fs_err::write(&path, text).unwrap();
+            path
+        };
+        texts.iter().enumerate().map(place).collect()
+    }
+
+    #[test]
+    #[ignore = "needs in GISTMILL_TEST_PYTHON a Python with jsonschema"]
+    fn a_validator_takes_what_gistmill_takes() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let folder = tempfile::tempdir().unwrap();
+        let all = format!(
+            "{DATASET}seed = 3\n[screen]\ncase_timeout = '1m30s'\n[limits]\nmemory = '1.5 GiB'\nprocesses = 99\n\
+             [docker]\ncpus = 0.5\n{REPO}env = {{ A = 'b' }}\nextras = []\nexclude_newer = 2026-01-01\n\
+             [subset.x]\ntrace_length = {{ max = 2.5 }}\ntiers = ['hard']\n"
+        );
+        let parsed = config::parse(&all, root, &|_, _| None);
+        assert!(parsed.is_ok(), "gistmill takes it: {:?}", parsed.err());
+        let mut files = written(folder.path(), &[all]);
+        files.extend(["repos.toml", "examples/gistify.toml"].map(|name| root.join(name)));
+        assert_eq!(judged(config::SCHEMA, &files), vec![None; 3]);
+        let filters = fs_err::read_dir(root.join("filters")).unwrap();
+        let filters: Vec<PathBuf> = filters.map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(judged(rules::SCHEMA, &filters), vec![None; filters.len()]);
+    }
+
+    #[test]
+    #[ignore = "needs in GISTMILL_TEST_PYTHON a Python with jsonschema"]
+    fn a_validator_refuses_what_gistmill_refuses() {
+        let folder = tempfile::tempdir().unwrap();
+        let bad: Vec<String> = [
+            format!("{DATASET}sed = 3\n{REPO}"),
+            format!("{DATASET}seed = -1\n{REPO}"),
+            format!("{DATASET}[screen]\nattempts = 1\n{REPO}"),
+            format!("{DATASET}[screen]\ncase_timeout = 60\n{REPO}"),
+            format!("{DATASET}[screen]\ncompare = 'nothing'\n{REPO}"),
+            format!("{DATASET}[limits]\noutput = '4 gigs'\n{REPO}"),
+            format!("{DATASET}[limits]\nprocesses = 9\n{REPO}"),
+            format!("{DATASET}{REPO}git = 'https://h/a'\n"),
+            format!("{DATASET}[[repo]]\nslug = 'a/b'\ngit = 'https://h/a'\ncommit = 'main'\n"),
+            format!("{DATASET}{REPO}extras = 'test'\n"),
+            format!("{DATASET}{REPO}[subset.top]\nsize = 3\n"),
+            format!("{DATASET}{REPO}[subset.x]\ntrace = {{ min = 1 }}\n"),
+            DATASET.to_owned(),
+            REPO.to_owned(),
+        ]
+        .to_vec();
+        for text in &bad {
+            assert!(
+                config::parse(text, Path::new("."), &|_, _| None).is_err(),
+                "gistmill refuses it: {text}"
+            );
+        }
+        let said = judged(config::SCHEMA, &written(folder.path(), &bad));
+        let taken: Vec<&String> =
+            bad.iter().zip(&said).filter(|(_, said)| said.is_none()).map(|(text, _)| text).collect();
+        assert!(taken.is_empty(), "{taken:#?}");
+        let bad: Vec<String> = [
+            "action = 'keep'\nmatch = { name = 'x' }",
+            "action = 'flag'\nmatch = {}",
+            "action = 'flag'",
+            "action = 'flag'\ncauses = ['fails']\nmatch = { name = 'x' }",
+            "action = 'keep'\ncauses = ['fail']\nmatch = { name = 'x' }",
+            "action = 'flag'\nmatch = { max_duration = 5 }",
+        ]
+        .map(|rest| format!("{RULE}{rest}\n"))
+        .to_vec();
+        for text in &bad {
+            assert!(
+                crate::rules::RuleSet::parse(&[("a.toml", text)]).is_err(),
+                "gistmill refuses it: {text}"
+            );
+        }
+        let said = judged(rules::SCHEMA, &written(folder.path(), &bad));
+        assert!(said.iter().all(Option::is_some), "{said:?}");
+    }
+}

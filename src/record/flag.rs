@@ -1,0 +1,98 @@
+//! Flags of groups: what is special about a test that is kept all the same. Those that rules give bear the rules' ids.
+
+use super::explanation::Explanation;
+
+/// What a flag of the form `kept-by:<id>` begins with.
+pub const KEPT_BY: &str = "kept-by:";
+
+/// Every flag that is not a rule's: constant, spelling, meaning, what leads to it, what can be done.
+macro_rules! flags {
+    ($($name:ident $spelling:literal $meaning:literal $origin:literal $remedy:literal;)+) => {
+        $(#[doc = $meaning] pub const $name: &str = $spelling;)+
+
+        const ALL: &[[&str; 4]] = &[$([$spelling, $meaning, $origin, $remedy],)+];
+    };
+}
+
+flags! {
+    MACHINE_PATH "machine-path-in-id"
+        "a node ID of the group holds a path of the machine"
+        "The ID of a parameter is made from a path, such as that of the checkout or of a temporary directory. `<root>`, \
+         `<venv>` and `<tmp>` stand for them in the dataset."
+        "Give the parameters IDs of their own (`pytest.param(…, id=\"…\")`).";
+    STARTS_THREADS "starts-threads"
+        "the traced run started threads"
+        "What runs in threads, and when, is up to the scheduler: the counts of the trace can differ between builds, as \
+         `trace_stable` says."
+        "Nothing has to be done; whoever compares traces leaves such instances out.";
+    EXCEPTION_DIFFERS "exception-differs"
+        "attempts of the kept group raise exceptions of other types"
+        "`compare = \"outcome\"` in `[screen]` lets them disagree."
+        "Leave `compare` at \"output\" or \"exception\", and such groups are dropped.";
+    OUTPUT_DIFFERS "output-differs"
+        "attempts of the kept group print something else"
+        "`compare = \"exception\"` or \"outcome\" in `[screen]` lets them disagree."
+        "Leave `compare` at \"output\", and such groups are dropped.";
+    NAMES_REPOSITORY_MODULE "names-repository-module"
+        "the test needs a module of the repository by its name"
+        "The test, or what it uses in its file and its conftests, has a module of the repository looked up by name \
+         (`mock.patch(\"package.module.name\")`), or passes a module on as an object."
+        "No submission can solve it by the rules, so it is not published unless `sample_unsolvable = true`.";
+    DEPENDENCY_IMPORTS_REPOSITORY "dependency-imports-repository"
+        "an installed library asks for the repository"
+        "A plugin or another dependency imports the repository while the test runs; with a submission it is not there."
+        "No submission can solve it by the rules, so it is not published unless `sample_unsolvable = true`.";
+    REFEREE_DIFFERS "referee-differs"
+        "the original, judged as a submission, does not show what it showed in the build"
+        "The referee runs the original test from `concise.py` in the whole tree, and sees something else."
+        "No submission can solve it, so it is not published unless `sample_unsolvable = true`. `gistmill score DATASET \
+         --self-check` shows what differs.";
+    READS_TREE_DATA "reads-tree-data"
+        "its cases open files of the tree other than code"
+        "The column `data_files` names them. Files that are opened outside of Python are not seen."
+        "Nothing has to be done: a submission sees the repository's data files, unless it is scored with `--files none`.";
+    PROBE_INSENSITIVE "probe-insensitive"
+        "the original does not fail when its test is made to"
+        "The referee plants a failure in the test to find submissions that neutralize it; here it does not show in the \
+         original."
+        "Nothing has to be done: neutralized tests are not looked for in this instance.";
+}
+
+/// Explanations of all flags that are not rules' ids, with the one of `kept-by:<id>`.
+pub fn explanations() -> Vec<Explanation> {
+    let text = |[name, meaning, origin, remedy]: [&str; 4]| Explanation {
+        name: name.to_owned(),
+        kind: "flag",
+        meaning: meaning.to_owned(),
+        origin: origin.to_owned(),
+        remedy: remedy.to_owned(),
+    };
+    let kept_by = [
+        "kept-by:<id>",
+        "a rule keeps it against its verdict",
+        "A rule with the action `keep` names the cause for which the group would be dropped. What else it depends on was \
+         not looked for.",
+        "Remove the rule, and the group is dropped.",
+    ];
+    ALL.iter().copied().chain([kept_by]).map(text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flag_says_what_leads_to_it_and_what_can_be_done() {
+        let all = explanations();
+        assert!(all.iter().any(|one| one.name == format!("{KEPT_BY}<id>")));
+        for one in &all {
+            for text in [&one.origin, &one.remedy] {
+                assert!(text.ends_with('.') && text.len() > 20 && !text.contains("  "), "{one:?}");
+            }
+        }
+        let mut names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all.len(), "each is there once");
+    }
+}

@@ -1,0 +1,111 @@
+//! What all commands have in common: closed pipes, volume, logs; and the commands that need no dataset.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn gistmill(here: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gistmill"));
+    command.args(arguments).current_dir(here).env_clear();
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", here);
+    command
+}
+
+fn here() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+#[track_caller]
+fn ended(mut command: Command) -> (String, String) {
+    let Output { status, stdout, stderr } = command.output().expect("gistmill starts");
+    let text = |bytes| String::from_utf8(bytes).expect("is UTF-8");
+    let (stdout, stderr) = (text(stdout), text(stderr));
+    assert!(status.success(), "{status}: {stdout}{stderr}");
+    (stdout, stderr)
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_nothing_with_noise() {
+    let here = here();
+    for arguments in
+        [&["--help"][..], &["build", "--help"], &["explain"], &["completions", "bash"], &["schema", "config"]]
+    {
+        let mut command = gistmill(here.path(), arguments);
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("gistmill starts");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.is_empty(), "{arguments:?}: {} {said}", output.status);
+    }
+}
+
+#[test]
+fn a_log_is_written_where_it_is_asked_for_and_shown_to_who_wants_every_line() {
+    let here = here();
+    let log = || std::fs::read_to_string(here.path().join("a.log")).unwrap_or_default();
+    let (_, quiet) = ended(gistmill(here.path(), &["cache", "size", "--log", "a.log", "--quiet"]));
+    assert_eq!(quiet, "");
+    assert_eq!(log().lines().count(), 1, "{}", log());
+    assert!(log().contains(" INFO gistmill "), "{}", log());
+    let (_, loud) = ended(gistmill(here.path(), &["cache", "size", "--log", "a.log", "-v"]));
+    assert!(loud.contains(" INFO gistmill "), "{loud}");
+    assert_eq!(log().lines().count(), 2, "it goes on at the end of the file: {}", log());
+    let (_, plain) = ended(gistmill(here.path(), &["cache", "size"]));
+    assert_eq!(plain, "", "whoever asks for nothing gets the answer alone");
+}
+
+#[test]
+fn a_log_that_cannot_be_written_is_named() {
+    let here = here();
+    let output =
+        gistmill(here.path(), &["explain", "--log", "no/such/a.log"]).output().expect("gistmill starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("no/such/a.log"), "{said}");
+}
+
+#[test]
+fn the_cache_says_where_it_is_without_being_made_and_prunes_what_is_old() {
+    let here = here();
+    let (place, _) = ended(gistmill(here.path(), &["cache", "dir"]));
+    let cache = here.path().join(".cache/gistmill");
+    assert_eq!(place.trim_end(), cache.display().to_string());
+    assert!(!cache.exists());
+    let entry = cache.join("sources/abc");
+    std::fs::create_dir_all(entry.join("tree")).expect("can be made");
+    std::fs::write(entry.join("tree/a.py"), "x = 1\n").expect("can be written");
+    let (would, _) = ended(gistmill(here.path(), &["cache", "prune", "--all", "--dry-run"]));
+    assert!(would.contains("would remove") && would.contains("sources/abc") && entry.exists(), "{would}");
+    let (kept, _) = ended(gistmill(here.path(), &["cache", "prune"]));
+    assert!(kept.contains("removed 0 entries") && entry.exists(), "it is new: {kept}");
+    let (removed, _) = ended(gistmill(here.path(), &["cache", "prune", "--all"]));
+    assert!(removed.contains("removed 1 entry") && !entry.exists(), "{removed}");
+}
+
+#[test]
+fn a_cache_is_not_pruned_while_somebody_works_with_it() {
+    let here = here();
+    let cache = here.path().join(".cache/gistmill");
+    std::fs::create_dir_all(cache.join("sources/abc")).expect("can be made");
+    let lock = std::fs::File::create(cache.join(".in-use")).expect("can be made");
+    lock.try_lock_shared().expect("nobody has it");
+    let output = gistmill(here.path(), &["cache", "prune", "--all"]).output().expect("gistmill starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("another gistmill works with the cache") && cache.join("sources/abc").exists(),
+        "{said}"
+    );
+    drop(lock);
+    ended(gistmill(here.path(), &["cache", "prune", "--all"]));
+    assert!(!cache.join("sources/abc").exists());
+}
+
+#[test]
+fn the_manual_has_a_page_for_each_command() {
+    let here = here();
+    ended(gistmill(here.path(), &["man", "--output", "pages"]));
+    for name in ["gistmill", "gistmill-build", "gistmill-cache-prune"] {
+        let page = std::fs::read_to_string(here.path().join(format!("pages/{name}.1"))).expect("is written");
+        assert!(page.contains(&format!(".TH {name} 1")), "{page}");
+    }
+}
