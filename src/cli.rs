@@ -17,6 +17,7 @@ mod replay;
 mod restored;
 mod score;
 mod show;
+mod spent;
 mod subset;
 mod table;
 mod unused;

@@ -116,6 +116,7 @@ impl Pipeline<'_> {
             self.request.output.join(&self.config.dataset.name).join(&self.config.dataset.version);
         let directory = dataset::swap::real_place(&directory)?;
         let _lock = Lock::take(&directory)?;
+        let _rest = self.progress.ledger().begin("between repositories");
         self.keep_what_is_not_selected(&directory)?;
         let (mut finished, mut failed) = (Vec::new(), Vec::new());
         for repo in self.config.repos.iter().filter(|repo| self.selected(&repo.slug)) {
@@ -163,6 +164,7 @@ impl Pipeline<'_> {
         repositories: &[Contribution],
         failed: &[FailedRepository],
     ) -> Result<Summary> {
+        let _step = self.progress.ledger().begin("dataset");
         let (isolation, capabilities) = self.machine.describe();
         let input = DatasetInput {
             config: self.config,
@@ -175,6 +177,7 @@ impl Pipeline<'_> {
             subsets: &self.request.subsets,
             rules: self.rules.unused(),
             passes_code_on: self.request.passes_code_on,
+            spent: self.progress.spent(),
         };
         publish(directory, &input)
     }

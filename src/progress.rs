@@ -1,10 +1,12 @@
 //! Progress at the terminal: bars with time left where stderr is a terminal, plain lines elsewhere. Always on stderr.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::ledger::Ledger;
+use crate::record::spent::Spent;
 use crate::terminal::{note, one_line};
 
 /// Time between two plain lines of one stage.
@@ -14,6 +16,7 @@ const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Progress {
     bars: Option<MultiProgress>,
+    ledger: Arc<Ledger>,
 }
 
 impl Progress {
@@ -21,13 +24,27 @@ impl Progress {
     pub fn for_terminal() -> Self {
         let bars =
             console::user_attended_stderr() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-        Progress { bars: bars.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr())) }
+        Progress {
+            bars: bars.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr())),
+            ledger: Arc::default(),
+        }
     }
 
     /// Nothing is shown: for tests.
     #[cfg(test)]
     pub fn hidden() -> Self {
-        Progress { bars: Some(MultiProgress::with_draw_target(ProgressDrawTarget::hidden())) }
+        let bars = Some(MultiProgress::with_draw_target(ProgressDrawTarget::hidden()));
+        Progress { bars, ledger: Arc::default() }
+    }
+
+    /// Where time goes: what is no stage, but takes time as well, is entered here.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// What all steps so far have cost.
+    pub fn spent(&self) -> Vec<Spent> {
+        self.ledger.spent()
     }
 
     /// One line above the bars.
@@ -67,6 +84,8 @@ impl Progress {
             name: name.to_owned(),
             total,
             bar,
+            ledger: Arc::clone(&self.ledger),
+            ticket: self.ledger.open(name),
             plain: Mutex::new(Plain { done: 0, started: now, last: now }),
         }
     }
@@ -78,6 +97,8 @@ pub struct Stage {
     name: String,
     total: u64,
     bar: Option<ProgressBar>,
+    ledger: Arc<Ledger>,
+    ticket: u64,
     plain: Mutex<Plain>,
 }
 
@@ -91,6 +112,7 @@ struct Plain {
 impl Stage {
     /// One step is done.
     pub fn step(&self) {
+        self.ledger.count(self.ticket);
         if let Some(bar) = &self.bar {
             bar.inc(1);
             return;
@@ -117,7 +139,15 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         let started = self.plain.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).started;
-        tracing::info!("stage {} ended after {:.3} s", self.name, started.elapsed().as_secs_f64());
+        let spent = self.ledger.close(self.ticket).unwrap_or_default();
+        let seconds = started.elapsed().as_secs_f64();
+        tracing::info!(
+            "stage {} ended after {seconds:.3} s; of all like it: {} made, {:.3} s, {:.3} s of processors",
+            self.name,
+            spent.count,
+            spent.seconds,
+            spent.processor_seconds
+        );
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

@@ -19,6 +19,7 @@ pub mod patch;
 pub mod prompt;
 pub mod rule;
 pub mod source;
+pub mod spent;
 pub mod task;
 pub mod trace;
 pub mod verdict;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::inputs::Inputs;
-use super::{Arguments, ConfigArguments, Format, table};
+use super::{Arguments, ConfigArguments, Format, spent, table};
 use crate::backend::Isolation;
 use crate::backend::local::Strictness;
 use crate::config::{self, Config};
@@ -199,8 +199,15 @@ pub(super) fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
     let built = job.pipeline().run()?;
     tracing::info!("built: {} repositories, {} failed", built.finished.len(), built.failed.len());
     match arguments.format {
-        Format::Human => table::closing(&built).print(),
-        Format::Json => terminal::json(&as_json(&built)),
+        Format::Human => {
+            table::closing(&built).print();
+            spent::summary(&job.progress.spent(), cores()).print();
+        }
+        Format::Json => {
+            let mut value = as_json(&built);
+            value["spent"] = json!(job.progress.spent());
+            terminal::json(&value);
+        }
     }
     if let Some(path) = log::path().filter(|_| !built.failed.is_empty()) {
         terminal::note(&format!("log: {}", path.display()));

@@ -11,6 +11,7 @@ use crate::dataset::assemble;
 use crate::error::{Error, Result};
 use crate::family::Family;
 use crate::family::sample::{self, Choice};
+use crate::ledger::Step;
 use crate::machine;
 use crate::record::collected::{Group, shell_quote};
 use crate::record::environment::Built;
@@ -41,6 +42,8 @@ pub(crate) struct Repository<'a> {
     pipeline: &'a Pipeline<'a>,
     repo: &'a Repo,
     stage: Stage,
+    /// What no step within the stage accounts for.
+    rest: Step<'a>,
 }
 
 /// A repository whose groups were collected, with all that is known about them.
@@ -54,7 +57,17 @@ struct Work<'a> {
 impl<'a> Repository<'a> {
     /// A repository at the start of its way.
     pub(crate) fn new(pipeline: &'a Pipeline<'a>, repo: &'a Repo) -> Self {
-        Repository { pipeline, repo, stage: Stage::Source }
+        let rest = Self::rest(pipeline, repo, Stage::Source);
+        Repository { pipeline, repo, stage: Stage::Source, rest }
+    }
+
+    fn rest(pipeline: &'a Pipeline<'a>, repo: &Repo, stage: Stage) -> Step<'a> {
+        pipeline.progress.ledger().begin(&format!("{} {}, gistmill itself", repo.slug, stage.as_str()))
+    }
+
+    fn enter(&mut self, stage: Stage) {
+        self.stage = stage;
+        self.rest = Self::rest(self.pipeline, self.repo, stage);
     }
 
     /// Goes all the way (or until the stage that was asked for).
@@ -72,7 +85,7 @@ impl<'a> Repository<'a> {
         if until == Stage::Source {
             return Ok(None);
         }
-        self.stage = Stage::Environment;
+        self.enter(Stage::Environment);
         let built = preparation.environment(&pinned)?;
         if until == Stage::Environment {
             return Ok(None);
@@ -84,12 +97,12 @@ impl<'a> Repository<'a> {
     pub(super) fn stages_of_tests(&mut self, pinned: Pinned, built: Built) -> Result<Option<Contribution>> {
         let until = self.pipeline.request.until;
         let preparation = Preparation { pipeline: self.pipeline, repo: self.repo };
-        self.stage = Stage::Collect;
+        self.enter(Stage::Collect);
         let prepared = preparation.collect(pinned, built)?;
         if until == Stage::Collect {
             return Ok(None);
         }
-        self.stage = Stage::Screen;
+        self.enter(Stage::Screen);
         let options = self.replay_options();
         let mut work = self.work(&prepared, &options)?;
         work.screening.first()?;
@@ -98,17 +111,17 @@ impl<'a> Repository<'a> {
         }
         let mut lacking = BTreeMap::new();
         let contribution = loop {
-            self.stage = Stage::Trace;
+            self.enter(Stage::Trace);
             self.trace_passing(&mut work)?;
             if until == Stage::Trace {
                 return Ok(None);
             }
-            self.stage = Stage::Select;
+            self.enter(Stage::Select);
             let choice = self.choose(&work, &lacking);
             if until == Stage::Select {
                 return Ok(None);
             }
-            self.stage = Stage::Confirm;
+            self.enter(Stage::Confirm);
             if !self.confirm(&mut work, &choice)? {
                 continue;
             }

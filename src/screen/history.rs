@@ -39,6 +39,7 @@ impl History {
     /// # Errors
     /// IO errors with action and path.
     pub(crate) fn record(&mut self, group: usize, mut attempt: Attempt) -> Result<()> {
+        attempt.noted_at = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0);
         attempt.number = u32::try_from(self.attempts[group].len()).unwrap_or(u32::MAX);
         self.journal.append(&attempt)?;
         self.attempts[group].push(attempt);

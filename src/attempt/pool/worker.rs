@@ -315,6 +315,7 @@ impl<'a> Worker<'a> {
             raw_output: text.to_owned(),
             pytest_error: None,
             duration_ms: 0.0,
+            processor_ms: 0.0,
             trace: None,
             reached: Reached::default(),
             execution: None,
