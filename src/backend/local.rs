@@ -339,6 +339,10 @@ impl Process for LocalProcess {
         self.group.as_ref().map(JobGroup::out_of_memory)
     }
 
+    fn host_process(&self) -> Option<u32> {
+        Some(self.child.id())
+    }
+
     fn code_inside(&mut self) -> Option<i32> {
         let deadline = Instant::now() + LONGEST_END;
         loop {

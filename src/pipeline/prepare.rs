@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use crate::attempt::lab::Lab;
@@ -241,6 +242,7 @@ impl Preparation<'_> {
             folder,
             timeouts: (screen.case_timeout, screen.group_timeout),
             jobs: self.pipeline.request.jobs,
+            learned: AtomicUsize::default(),
             compare: screen.compare,
         };
         Ok(Prepared { pinned, collected, lab, image, _lock: lock })

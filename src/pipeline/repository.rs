@@ -244,7 +244,7 @@ impl<'a> Repository<'a> {
         let base = prepared.lab.base();
         let history = screening.history();
         traces.measure(
-            &prepared.lab.pool(groups, &base),
+            &prepared.lab.busy_pool(groups, &base),
             &missing,
             &history.durations(),
             |group| {
