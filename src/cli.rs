@@ -11,12 +11,14 @@ mod export;
 mod image;
 mod init;
 mod inputs;
+mod merge;
 mod parity;
 mod refresh;
 mod replay;
 mod restored;
 mod score;
 mod show;
+mod slurm;
 mod spent;
 mod subset;
 mod table;
@@ -63,6 +65,10 @@ enum Format {
 enum Command {
     /// Do the whole job; goes on where an earlier run stopped
     Build(build::BuildArguments),
+    /// Go on where shards ended: say which are missing, select, confirm, write the dataset
+    Merge(merge::MergeArguments),
+    /// Write a build as jobs of a Slurm cluster, and submit them
+    Slurm(slurm::SlurmArguments),
     /// Report what the machine and the config allow, before anything long starts
     Check(check::CheckArguments),
     /// Write a commented configuration for one repository, with what was found in it
@@ -99,7 +105,7 @@ enum Command {
 }
 
 /// Which repositories a command is about.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 struct ConfigArguments {
     /// The configuration; without one ./repos.toml where that exists, else the built-in one (two small repositories)
     #[arg(value_name = "repos.toml")]
@@ -131,6 +137,8 @@ pub fn main() -> ExitCode {
     }
     let result = match &arguments.command {
         Command::Build(build) => build::run(&arguments, build),
+        Command::Merge(asked) => merge::run(&arguments, asked),
+        Command::Slurm(asked) => slurm::run(&arguments, asked),
         Command::Check(check) => Ok(check::run(&arguments, check)),
         Command::Init(asked) => init::run(&arguments, asked),
         Command::Show(show) => show::run(&arguments, show),

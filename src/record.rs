@@ -18,6 +18,7 @@ pub mod outcome;
 pub mod patch;
 pub mod prompt;
 pub mod rule;
+pub mod shard;
 pub mod source;
 pub mod spent;
 pub mod task;

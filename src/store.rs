@@ -32,6 +32,7 @@ use crate::error::{Error, Result};
 pub use lock::Lock;
 pub use sealed::{
     DAMAGED, Found, copy_aside, find_sealed, read_sealed, seal, set_aside, unseal, write_sealed,
+    write_sealed_once,
 };
 
 /// The cache directory of this user.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::prepare::{Preparation, Prepared};
-use super::{Pipeline, Stage};
+use super::{Pipeline, Stage, shards};
 use crate::attempt::lab::Lab;
 use crate::config::{BackendKind, Repo};
 use crate::dataset::assemble;
@@ -19,6 +19,7 @@ use crate::record::evidence::{GroupEvidence, OnTrial, RepositoryEvidence};
 use crate::record::id::InstanceId;
 use crate::record::instance::{Contribution, TestSource};
 use crate::record::outcome::{CaseResult, Method};
+use crate::record::shard::Shard;
 use crate::record::source::Pinned;
 use crate::record::trace::{Traced, is_test_path, test_roots};
 use crate::record::verdict::Verdict;
@@ -105,7 +106,11 @@ impl<'a> Repository<'a> {
         self.enter(Stage::Screen);
         let options = self.replay_options();
         let mut work = self.work(&prepared, &options)?;
-        work.screening.first()?;
+        if let Some(shard) = self.pipeline.request.shards.made() {
+            return self.shard(shard, &mut work).map(|()| None);
+        }
+        self.take_over_shards(&mut work)?;
+        work.screening.first_of_all()?;
         if until == Stage::Screen {
             return Ok(None);
         }
@@ -142,6 +147,31 @@ impl<'a> Repository<'a> {
             return Ok(None);
         }
         Ok(Some(contribution))
+    }
+
+    /// Screens and traces the groups of a shard.
+    fn shard(&mut self, shard: Shard, work: &mut Work<'_>) -> Result<()> {
+        let Prepared { collected, lab, .. } = work.prepared;
+        let groups = shards::groups(shard, &self.repo.slug, collected);
+        work.screening.first(&groups)?;
+        self.enter(Stage::Trace);
+        self.trace_passing(work)?;
+        shards::finish(&lab.folder, shard, collected, groups.len())
+    }
+
+    /// Takes over what shards have made; says which are missing.
+    fn take_over_shards(&self, work: &mut Work<'_>) -> Result<()> {
+        let Prepared { collected, lab, .. } = work.prepared;
+        let missing = shards::take_over(&lab.folder, collected, (&mut work.screening, &mut work.traces))?;
+        if !missing.is_empty() {
+            let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
+            self.pipeline.progress.say(&format!(
+                "{}: of its shards {} missing: what they would have done is done here",
+                self.repo.slug,
+                names.join(", ")
+            ));
+        }
+        Ok(())
     }
 
     /// Witnesses of what is published, where the configuration asks for them.
@@ -182,7 +212,7 @@ impl<'a> Repository<'a> {
         let prepared = Preparation { pipeline: self.pipeline, repo: self.repo }.run()?;
         let options = self.replay_options();
         let mut work = self.work(&prepared, &options)?;
-        work.screening.first()?;
+        work.screening.first_of_all()?;
         let ids = prepared.collected.groups.iter().map(|group| group.group_id.clone());
         let mut verdicts: BTreeMap<String, Verdict> =
             ids.zip(work.screening.verdicts(Depth::First)).collect();
@@ -218,7 +248,7 @@ impl<'a> Repository<'a> {
             compare: screen.compare,
             covered: prepared.lab.capabilities.covered.clone(),
         };
-        let folder = &prepared.lab.folder;
+        let folder = &prepared.journals;
         let screening = Screening::open(subject, policy, folder)?;
         let traces = Traces::open(&folder.join("traces"))?;
         let on_trial = SelfChecks::open(&folder.join("self-checks"), screen.compare)?;
