@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use crate::record::collected::Group;
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method};
 use crate::record::world::World;
-use crate::runner::protocol::{ProcessExit, TraceMode};
+use crate::runner::protocol::{Item, ProcessExit, TraceMode};
 use crate::runner::report::GroupDone;
 use normalize::Normalizer;
 use pool::{Run, Task};
@@ -26,7 +26,11 @@ use pool::{Run, Task};
 /// Cost of a case whose duration is not known yet, in milliseconds.
 const UNKNOWN_CASE_MS: f64 = 20.0;
 
-/// Splits the attempts that are still missing into tasks: one per file, or several for a long file. Pure.
+/// What collecting a case costs whenever its file is opened, in milliseconds.
+const OPENING_CASE_MS: f64 = 0.25;
+
+/// Splits the attempts that are still missing into tasks: one per file, or several for a file
+/// whose attempts take much longer than opening it once more. Pure.
 ///
 /// `wanted` is (group, attempts) in the order of collection; `durations` are known milliseconds per attempt.
 pub fn tasks(
@@ -43,6 +47,10 @@ pub fn tasks(
     };
     let total: f64 = wanted.iter().map(cost).sum();
     let share = (total / (jobs.max(1) * 3) as f64).max(1000.0);
+    let mut opening: BTreeMap<&str, f64> = BTreeMap::new();
+    for group in groups {
+        *opening.entry(group.file.as_str()).or_default() += OPENING_CASE_MS * group.cases.len() as f64;
+    }
     let mut by_file: BTreeMap<&str, Vec<(usize, u32)>> = BTreeMap::new();
     for entry in wanted {
         by_file.entry(groups[entry.0].file.as_str()).or_default().push(*entry);
@@ -50,6 +58,7 @@ pub fn tasks(
     let mut tasks = Vec::new();
     for (file, entries) in by_file {
         let mut task = Task::new(file, round, trace);
+        let share = share.max(opening.get(file).copied().unwrap_or_default());
         for entry in entries {
             if !task.runs.is_empty() && task.cost_ms + cost(&entry) > share {
                 tasks.push(std::mem::replace(&mut task, Task::new(file, round, trace)));
@@ -118,6 +127,8 @@ pub fn attempt_of(
         leftover: done.leftover,
         raw_output: normalizer.output(&raw_output, &[], &mut BTreeMap::new()),
         duration_ms: done.duration_ms,
+        processor_ms: done.processor_ms,
+        noted_at: 0,
     }
 }
 
@@ -140,13 +151,21 @@ pub fn not_collected(
         leftover: 0,
         raw_output: normalizer.output(&crate::text::tail(text, 40), &[], &mut BTreeMap::new()),
         duration_ms: 0.0,
+        processor_ms: 0.0,
+        noted_at: 0,
     }
 }
 
-/// Node ID of the item with this index; a made-up one has none.
-pub fn node_id(items: &[crate::runner::protocol::Item], index: i64) -> String {
-    let item = items.iter().find(|item| i64::try_from(item.index) == Ok(index));
+/// Node ID of the item with this index; a made-up one has none. Items stand at their index: what a group costs does not
+/// grow with the other groups of its file.
+pub fn node_id(items: &[Item], index: i64) -> String {
+    let item = usize::try_from(index).ok().and_then(|index| item_at(items, index));
     item.map_or_else(|| "(an item that a hook made up)".to_owned(), |item| item.node_id.clone())
+}
+
+/// The item with this index.
+fn item_at(items: &[Item], index: usize) -> Option<&Item> {
+    items.get(index).filter(|item| item.index == index)
 }
 
 /// Ends output that is cut: what is not kept is compared by its hash.
@@ -192,5 +211,23 @@ mod tests {
         }
         seen.sort_unstable();
         assert_eq!(seen, wanted);
+    }
+
+    #[test]
+    fn a_file_that_takes_long_to_open_is_opened_less_often() {
+        let mut groups = groups(&["a.py"; 100]);
+        let wanted: Vec<(usize, u32)> = (0..100).map(|group| (group, 1)).collect();
+        let durations = (0..100).map(|group| (group, 100.0)).collect();
+        let count = |groups: &[Group]| tasks(groups, &wanted, &durations, 0, TraceMode::Off, 2).len();
+        assert_eq!(count(&groups), 7);
+        let case = groups[0].cases[0].clone();
+        groups[0].cases = vec![case; 20_000];
+        assert_eq!(count(&groups), 2);
+    }
+
+    #[test]
+    fn an_index_that_is_no_item_s_names_no_item() {
+        assert_eq!(node_id(&[], 0), "(an item that a hook made up)");
+        assert_eq!(node_id(&[], -1), "(an item that a hook made up)");
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod logged;
 pub mod retry;
 pub mod sandbox;
 mod service;
+pub(crate) mod usage;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -210,6 +211,10 @@ pub trait Process: Send + std::fmt::Debug {
     /// How many processes the kernel has ended so far because the job held all the memory that it may, and how much that
     /// is in bytes; none where that is not counted.
     fn out_of_memory(&self) -> Option<(u64, u64)> {
+        None
+    }
+    /// The process of this machine below which all of the job runs; none where there is none.
+    fn host_process(&self) -> Option<u32> {
         None
     }
     /// Exit code of the command in its sandbox (128 and the signal that killed it), as far as it can be told within

@@ -17,6 +17,7 @@ mod init;
 mod inputs;
 mod list;
 mod manual;
+mod merge;
 mod newest;
 mod parity;
 mod preview;
@@ -27,6 +28,8 @@ mod restored;
 mod schema;
 mod score;
 mod show;
+mod slurm;
+mod spent;
 mod subset;
 mod table;
 mod unused;
@@ -81,6 +84,12 @@ enum Command {
     /// Do the whole job; goes on where an earlier run stopped
     #[command(after_help = help::BUILD)]
     Build(build::BuildArguments),
+    /// Go on where shards ended: say which are missing, select, confirm, write the dataset
+    #[command(after_help = help::MERGE)]
+    Merge(merge::MergeArguments),
+    /// Write a build as jobs of a Slurm cluster, and submit them
+    #[command(after_help = help::SLURM)]
+    Slurm(slurm::SlurmArguments),
     /// Report what the machine and the config allow, before anything long starts
     #[command(after_help = help::CHECK)]
     Check(check::CheckArguments),
@@ -172,7 +181,7 @@ struct IsolationArguments {
 }
 
 /// Which repositories a command is about.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Default, Clone, clap::Args)]
 struct ConfigArguments {
     #[command(flatten)]
     config: ConfigPlace,
@@ -244,6 +253,8 @@ fn start(arguments: &Arguments) -> Result<()> {
 fn run(arguments: &Arguments) -> Result<u8> {
     match &arguments.command {
         Command::Build(asked) => build::run(arguments, asked),
+        Command::Merge(asked) => merge::run(arguments, asked),
+        Command::Slurm(asked) => slurm::run(arguments, asked),
         Command::Check(asked) => Ok(check::run(arguments, asked)),
         Command::Init(asked) => init::run(arguments, asked),
         Command::Show(asked) => show::run(arguments, asked),

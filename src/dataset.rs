@@ -51,6 +51,7 @@ use crate::config::Config;
 use crate::error::Result;
 use crate::record::instance::{Contribution, FailedRepository, Instance};
 use crate::record::rule::RuleUse;
+use crate::record::spent::Spent;
 use crate::subset::Subset;
 
 pub use opened::Dataset;
@@ -81,6 +82,8 @@ pub struct DatasetInput<'a> {
     pub rules: BTreeMap<String, RuleUse>,
     /// Whether the dataset holds code of the repositories: their trees, and the sources of the tests.
     pub passes_code_on: bool,
+    /// What the build has cost so far, step by step.
+    pub spent: Vec<Spent>,
 }
 
 /// What was written, for the closing table.

@@ -20,6 +20,7 @@ mod export;
 pub mod family;
 mod index;
 mod interrupt;
+mod ledger;
 mod log;
 pub mod machine;
 mod parity;

@@ -7,6 +7,7 @@
 pub mod prepare;
 pub mod replay;
 pub(crate) mod repository;
+pub mod shards;
 #[cfg(test)]
 mod tests;
 mod trial;
@@ -27,6 +28,7 @@ use crate::report;
 use crate::rules::RuleSet;
 use crate::store::{Cache, Lock};
 use crate::subset::Subset;
+use shards::Shards;
 
 /// Stages of the flow, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -72,6 +74,7 @@ pub struct Request {
     pub subsets: Vec<Subset>,
     /// Whether the dataset holds code of the repositories.
     pub passes_code_on: bool,
+    pub shards: Shards,
 }
 
 /// Everything a build works with.
@@ -135,8 +138,14 @@ impl Pipeline<'_> {
         let directory =
             self.request.output.join(&self.config.dataset.name).join(&self.config.dataset.version);
         let directory = dataset::swap::real_place(&directory)?;
-        let _lock = Lock::take(&directory)?;
-        self.keep_what_is_not_selected(&directory)?;
+        let _rest = self.progress.ledger().begin("between repositories");
+        // A shard writes no dataset.
+        let whole = self.request.shards.made().is_none();
+        let _lock = whole.then(|| Lock::take(&directory)).transpose()?;
+        if whole {
+            self.keep_what_is_not_selected(&directory)?;
+            self.require_shards()?;
+        }
         let (mut finished, mut failed) = (Vec::new(), Vec::new());
         let selected: Vec<_> = self.config.repos.iter().filter(|repo| self.selected(&repo.slug)).collect();
         for (at, repo) in selected.iter().enumerate() {
@@ -167,7 +176,7 @@ impl Pipeline<'_> {
         }
         self.progress.all_done();
         crate::interrupt::check()?;
-        if self.request.until < Stage::Dataset {
+        if self.request.until < Stage::Dataset || !whole {
             return Ok(Built { summary: None, failed, finished });
         }
         let repositories: Vec<Contribution> =
@@ -179,6 +188,22 @@ impl Pipeline<'_> {
         Ok(Built { summary: Some(summary), failed, finished })
     }
 
+    /// Where shards are asked for, nothing is begun before all of them are there.
+    fn require_shards(&self) -> Result<()> {
+        let Shards::Require(of) = self.request.shards else { return Ok(()) };
+        for repo in self.config.repos.iter().filter(|repo| self.selected(&repo.slug)) {
+            match (prepare::Preparation { pipeline: self, repo }).run() {
+                Ok(prepared) => {
+                    shards::require(&prepared.lab.folder, of, &repo.slug, &prepared.collected)?;
+                }
+                // It is told as failed when its turn comes.
+                Err(error) if matches!(error.fault(), Fault::Repository | Fault::Harness) => {}
+                Err(error) => return Err(error.at(repo.slug.to_string())),
+            }
+        }
+        Ok(())
+    }
+
     /// Writes the dataset of what went through.
     fn write(
         &self,
@@ -186,6 +211,7 @@ impl Pipeline<'_> {
         repositories: &[Contribution],
         failed: &[FailedRepository],
     ) -> Result<Summary> {
+        let _step = self.progress.ledger().begin("dataset");
         let (isolation, capabilities) = self.machine.describe();
         let input = DatasetInput {
             config: self.config,
@@ -198,6 +224,7 @@ impl Pipeline<'_> {
             subsets: &self.request.subsets,
             rules: self.rules.unused(),
             passes_code_on: self.request.passes_code_on,
+            spent: self.progress.spent(),
         };
         publish(directory, &input)
     }

@@ -3,11 +3,13 @@
 
 mod position;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::ledger::Ledger;
+use crate::record::spent::Spent;
 use crate::terminal::{self, Volume, note, one_line};
 use position::Position;
 
@@ -20,6 +22,7 @@ pub struct Progress {
     bars: Option<MultiProgress>,
     /// Where in a long build it is, with the bar that says so.
     position: Mutex<Option<(Position, Option<ProgressBar>)>>,
+    ledger: Arc<Ledger>,
 }
 
 impl Progress {
@@ -38,7 +41,17 @@ impl Progress {
     }
 
     fn with(bars: Option<MultiProgress>) -> Self {
-        Progress { bars, position: Mutex::new(None) }
+        Progress { bars, position: Mutex::new(None), ledger: Arc::default() }
+    }
+
+    /// Where time goes: what is no stage, but takes time as well, is entered here.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// What all steps so far have cost.
+    pub fn spent(&self) -> Vec<Spent> {
+        self.ledger.spent()
     }
 
     /// One line above the bars.
@@ -122,6 +135,8 @@ impl Progress {
             name: name.to_owned(),
             total,
             bar,
+            ledger: Arc::clone(&self.ledger),
+            ticket: self.ledger.open(name),
             plain: Mutex::new(Plain { done: 0, started: now, last: now }),
         }
     }
@@ -159,6 +174,8 @@ pub struct Stage {
     name: String,
     total: u64,
     bar: Option<ProgressBar>,
+    ledger: Arc<Ledger>,
+    ticket: u64,
     plain: Mutex<Plain>,
 }
 
@@ -172,6 +189,7 @@ struct Plain {
 impl Stage {
     /// One step is done.
     pub fn step(&self) {
+        self.ledger.count(self.ticket);
         if let Some(bar) = &self.bar {
             bar.inc(1);
             return;
@@ -198,7 +216,15 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         let started = self.plain.get_mut().unwrap_or_else(PoisonError::into_inner).started;
-        tracing::info!("stage {} ended after {:.3} s", self.name, started.elapsed().as_secs_f64());
+        let spent = self.ledger.close(self.ticket).unwrap_or_default();
+        let seconds = started.elapsed().as_secs_f64();
+        tracing::info!(
+            "stage {} ended after {seconds:.3} s; of all like it: {} made, {:.3} s, {:.3} s of processors",
+            self.name,
+            spent.count,
+            spent.seconds,
+            spent.processor_seconds
+        );
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

@@ -219,6 +219,11 @@ impl Runner {
         })
     }
 
+    /// The process of this machine below which it runs; none where there is none.
+    pub fn host_process(&self) -> Option<u32> {
+        self.process.host_process()
+    }
+
     /// Ends the process on top of the stack.
     pub fn close(&mut self) -> Result<()> {
         match self.ask(&Request::Close {}, Duration::from_mins(1))? {

@@ -38,6 +38,7 @@ pub use lock::Lock;
 pub(crate) use prune::mark_used;
 pub use sealed::{
     DAMAGED, Found, copy_aside, find_sealed, read_sealed, seal, set_aside, unseal, write_sealed,
+    write_sealed_once,
 };
 
 /// The file of a cache whose lock says that somebody works with it.

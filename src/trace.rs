@@ -24,10 +24,13 @@ use crate::record::world::World;
 use crate::runner::protocol::TraceMode;
 use crate::runner::report::{GroupTrace, ImportTrace};
 use crate::store;
-use crate::store::journal::Journal;
+use crate::store::journal::{self, Journal};
 
 /// Rounds of the two traced attempts: interpreters of their own.
 const ROUNDS: [(u32, TraceMode); 2] = [(100, TraceMode::Tree), (101, TraceMode::All)];
+
+/// The journal of totals.
+const TOTALS: &str = "totals";
 
 /// One traced attempt as it lies on the disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +69,7 @@ impl Traces {
     /// IO errors with action and path.
     pub fn open(folder: &Path) -> Result<Self> {
         fs_err::create_dir_all(folder)?;
-        let (journal, earlier) = Journal::open::<Traced>(&folder.join("totals"))?;
+        let (journal, earlier) = Journal::open::<Traced>(&folder.join(TOTALS))?;
         // One without the hash of its code was made before there was one: it is concluded again.
         let whole = earlier.into_iter().filter(|traced| traced.code_sha256.is_some());
         let known = whole.map(|traced| (traced.group_id.clone(), traced)).collect();
@@ -76,6 +79,30 @@ impl Traces {
     /// The totals of a group, where it was traced.
     pub fn totals(&self, group_id: &str) -> Option<&Traced> {
         self.known.get(group_id)
+    }
+
+    /// Takes over the traces that were written to another folder, of groups that have none here. Gives how many.
+    ///
+    /// # Errors
+    /// IO errors with action and path.
+    pub fn take_over(&mut self, folder: &Path) -> Result<usize> {
+        let mut taken = 0;
+        for traced in journal::read::<Traced>(&folder.join(TOTALS))? {
+            let name = file_name(&traced.group_id);
+            if self.known.contains_key(&traced.group_id) || !folder.join(&name).exists() {
+                continue;
+            }
+            let calls = fs_err::read(folder.join(&name))?;
+            if decode(&calls).is_none() {
+                continue;
+            }
+            store::write_atomic(&self.folder.join(&name), &calls)?;
+            self.journal.append(&traced)?;
+            self.known.insert(traced.group_id.clone(), traced);
+            taken += 1;
+        }
+        self.journal.sync()?;
+        Ok(taken)
     }
 
     /// Forgets the groups among these whose calls are missing or damaged, so that they are traced again. Gives whether
@@ -226,7 +253,7 @@ impl Traces {
     }
 
     fn path(&self, group_id: &str) -> PathBuf {
-        self.folder.join(format!("{}.json.gz", &hash_parts(&[group_id])[..24]))
+        self.folder.join(file_name(group_id))
     }
 
     fn write(&self, group_id: &str, attempt: &TracedAttempt) -> Result<()> {
@@ -253,6 +280,11 @@ impl Traces {
         }
         Ok(attempt)
     }
+}
+
+/// The file with the calls of a group.
+fn file_name(group_id: &str) -> String {
+    format!("{}.json.gz", &hash_parts(&[group_id])[..24])
 }
 
 /// Largest trace of a group that is read, in bytes.

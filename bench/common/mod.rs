@@ -11,6 +11,7 @@ use gistmill::config::{self, Config};
 use gistmill::environment::Tools;
 use gistmill::machine::Machine;
 use gistmill::pipeline::prepare::{Preparation, Prepared};
+use gistmill::pipeline::shards::Shards;
 use gistmill::pipeline::{Pipeline, Request, Stage};
 use gistmill::progress::Progress;
 use gistmill::record::collected::Group;
@@ -59,6 +60,7 @@ impl Subject {
                 jobs,
                 subsets: Vec::new(),
                 passes_code_on: true,
+                shards: Shards::default(),
             },
             cache,
         })

@@ -112,6 +112,8 @@ impl Cold<'_> {
             leftover: 0,
             raw_output,
             duration_ms,
+            processor_ms: 0.0,
+            noted_at: 0,
         })
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use super::capabilities::Capabilities;
@@ -32,8 +33,10 @@ pub struct Lab {
     pub options: Vec<String>,
     /// Limits of a case and of a group in the base world.
     pub timeouts: (Duration, Duration),
-    /// Attempts at the same time.
+    /// Attempts that may compute at the same time.
     pub jobs: usize,
+    /// How many were made at the same time last while processors were idle.
+    pub learned: AtomicUsize,
     /// How much of what was shown must agree.
     pub compare: Compare,
 }
@@ -84,7 +87,13 @@ impl Lab {
             normalizer: &world.normalizer,
             timeouts: world.timeouts(self.timeouts),
             jobs: self.jobs,
+            learned: None,
         }
+    }
+
+    /// Workers in a world; more of them than may compute while processors are idle, where load is not what is tested.
+    pub fn busy_pool<'a>(&'a self, groups: &'a [Group], world: &'a WorldSetting) -> Pool<'a> {
+        Pool { learned: (!world.loaded).then_some(&self.learned), ..self.pool(groups, world) }
     }
 
     /// Makes the attempts; `each` sees what came of them on the caller's thread.
@@ -98,7 +107,7 @@ impl Lab {
         mut each: impl FnMut(usize, Made) -> Result<()>,
     ) -> Result<()> {
         let world = wanted.world;
-        let pool = self.pool(groups, world);
+        let pool = self.busy_pool(groups, world);
         let tasks = tasks(groups, wanted.groups, wanted.durations, wanted.round, TraceMode::Off, pool.jobs);
         let _contention = world.loaded.then(contention::start).transpose()?;
         let place = (&world.world, wanted.round);

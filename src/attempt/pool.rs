@@ -3,6 +3,7 @@
 //! Workers send [`Event`]s; the caller's thread alone owns the results. What they do about trouble is decided in
 //! [`retry`](super::retry).
 
+mod admission;
 mod file;
 mod queue;
 #[cfg(test)]
@@ -11,8 +12,9 @@ mod worker;
 
 pub use queue::{Run, Task};
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::normalize::Normalizer;
@@ -22,7 +24,8 @@ use crate::record::collected::Group;
 use crate::runner::Setting;
 use crate::runner::protocol::{Item, Reached};
 use crate::runner::report::{GroupDone, ImportTrace};
-use queue::Queue;
+use admission::Admission;
+use queue::Work;
 use worker::Worker;
 
 /// What a worker tells the owner of the results.
@@ -53,7 +56,10 @@ pub struct Pool<'a> {
     pub normalizer: &'a Normalizer,
     /// Limits of a case and of a group.
     pub timeouts: (Duration, Duration),
+    /// Attempts that may compute at the same time.
     pub jobs: usize,
+    /// More attempts than that while processors are idle, where this is given; it keeps how many there were last.
+    pub learned: Option<&'a AtomicUsize>,
 }
 
 impl Pool<'_> {
@@ -65,23 +71,20 @@ impl Pool<'_> {
         if tasks.is_empty() {
             return Ok(());
         }
-        let workers = self.jobs.clamp(1, tasks.len());
-        let mut queue = Queue::default();
-        for task in tasks {
-            queue.push(task);
-        }
-        let queue = Mutex::new(queue);
+        let runs = tasks.iter().map(|task| task.runs.len()).sum::<usize>();
+        let admission = Admission::new(self.jobs.max(1), self.learned);
+        let work = Work::new(tasks);
         let (sender, events) = sync_channel::<Event>(256);
         std::thread::scope(|scope| {
-            for _ in 0..workers {
-                let (sender, queue) = (sender.clone(), &queue);
-                scope.spawn(move || Worker::new(self, queue, sender).work());
+            for number in 0..admission.most().min(runs) {
+                let (sender, shared) = (sender.clone(), (&work, &admission));
+                scope.spawn(move || Worker::new(self, number, shared, sender).work());
             }
             drop(sender);
-            let result = drain(&events, &mut each);
+            let result = drain(&events, &admission, &mut each);
             if result.is_err() {
                 // Workers stop at the next send: nobody listens any more, and nothing is left to do.
-                queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
+                work.clear();
                 drop(events);
             }
             result
@@ -89,8 +92,13 @@ impl Pool<'_> {
     }
 }
 
-fn drain(events: &Receiver<Event>, each: &mut impl FnMut(Event) -> Result<()>) -> Result<()> {
+fn drain(
+    events: &Receiver<Event>,
+    admission: &Admission<'_>,
+    each: &mut impl FnMut(Event) -> Result<()>,
+) -> Result<()> {
     loop {
+        admission.look();
         match events.recv_timeout(Duration::from_millis(100)) {
             Ok(Event::Broken(error)) => return Err(error),
             Ok(event) => each(event)?,

@@ -22,6 +22,8 @@ use crate::error::{Error, ErrorKind, Fault, Result};
 /// How often, and how long after one another, a sandbox is tried again that has met a limit on namespaces.
 const PROBES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long a sandbox may take to end by itself before it is killed.
+const OWN_END: Duration = Duration::from_millis(500);
 /// The kernel's word for "no more namespaces".
 const NO_MORE: &str = "No space left on device";
 
@@ -254,6 +256,15 @@ impl LocalProcess {
         Ok(process)
     }
 
+    /// With its lifeline gone the sandbox ends by itself, and so the processor time of all that was in it is known.
+    fn let_it_end(&mut self) {
+        let (deadline, mut pause) = (Instant::now() + OWN_END, Duration::from_micros(200));
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(5));
+        }
+    }
+
     fn hand_over(&mut self, plan: &Plan) -> Result<()> {
         let text = serde_json::to_vec(plan)
             .map_err(|error| Error::internal("cannot encode a sandbox plan").with_source(error))?;
@@ -328,6 +339,10 @@ impl Process for LocalProcess {
         self.group.as_ref().map(JobGroup::out_of_memory)
     }
 
+    fn host_process(&self) -> Option<u32> {
+        Some(self.child.id())
+    }
+
     fn code_inside(&mut self) -> Option<i32> {
         let deadline = Instant::now() + LONGEST_END;
         loop {
@@ -373,6 +388,7 @@ impl Process for LocalProcess {
     fn end(&mut self) {
         self.serving = None;
         self.requests = None;
+        self.let_it_end();
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

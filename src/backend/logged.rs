@@ -81,6 +81,10 @@ impl Process for Logged {
         self.process.out_of_memory()
     }
 
+    fn host_process(&self) -> Option<u32> {
+        self.process.host_process()
+    }
+
     fn code_inside(&mut self) -> Option<i32> {
         self.entry.code = self.process.code_inside();
         self.entry.code

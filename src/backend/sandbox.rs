@@ -242,6 +242,8 @@ fn supervise(lifeline: BorrowedFd<'_>, reaper: &SignalFd, payload: Pid, most: Op
     let pause = most.map_or(PollTimeout::NONE, |_| PollTimeout::from(COUNT_EVERY));
     let killed = || {
         let _ = kill(Pid::from_raw(-1), Signal::SIGKILL);
+        // The kernel would end them as well, but what they used would be known to nobody.
+        while !matches!(waitpid(None::<Pid>, None), Err(Errno::ECHILD)) {}
         128 + Signal::SIGKILL as i32
     };
     loop {

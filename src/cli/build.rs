@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::inputs::Inputs;
-use super::{Arguments, ConfigArguments, Format, table};
+use super::{Arguments, ConfigArguments, Format, spent, table};
 use crate::backend::Isolation;
 use crate::backend::local::Strictness;
 use crate::config::{self, Config, SourceSpec};
@@ -16,9 +16,11 @@ use crate::environment::Tools;
 use crate::error::{Error, Result};
 use crate::log;
 use crate::machine::Machine;
+use crate::pipeline::shards::Shards;
 use crate::pipeline::{Built, Pipeline, Request, Stage};
 use crate::progress::Progress;
 use crate::record::id::RepoSlug;
+use crate::record::shard::Shard;
 use crate::rules::RuleSet;
 use crate::store::Cache;
 use crate::terminal::{self, Text};
@@ -26,11 +28,22 @@ use crate::terminal::{self, Text};
 #[derive(Debug, clap::Args)]
 pub(super) struct BuildArguments {
     #[command(flatten)]
-    pub(super) config: ConfigArguments,
+    pub config: ConfigArguments,
     /// Stop after this stage
     #[arg(long, value_enum, default_value = "dataset")]
-    until: Stage,
-    /// Attempts at the same time; all cores by default
+    pub until: Stage,
+    #[command(flatten)]
+    pub common: Common,
+    /// Screen and trace part K of N of all groups, as one of many machines that share a cache; `merge` goes on from there
+    #[arg(long, value_name = "K/N", conflicts_with = "until")]
+    pub shard: Option<Shard>,
+}
+
+/// What building and merging have in common.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct Common {
+    /// Attempts that compute at the same time; all cores by default. Where attempts wait for something else, more of
+    /// them are under way
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     /// The named subset to write beside the whole: `hard` or a [subset.<name>]; may be given several times; all by
@@ -166,6 +179,7 @@ impl Job {
                 jobs: cores(),
                 subsets: Vec::new(),
                 passes_code_on: true,
+                shards: Shards::default(),
             },
             config_name: None,
             config,
@@ -202,17 +216,31 @@ impl Job {
 }
 
 pub(super) fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
+    with(arguments, build, build.shard.map_or_else(Shards::default, Shards::Make))
+}
+
+/// A build that does this with shards.
+pub(super) fn with(arguments: &Arguments, build: &BuildArguments, shards: Shards) -> Result<u8> {
     let started = Instant::now();
     let mut job = Job::new(arguments, &build.config)?;
+    let Common { jobs, subset, no_trees } = &build.common;
     job.request.until = build.until;
-    job.request.jobs = build.jobs.map_or_else(cores, usize::from);
-    job.request.passes_code_on = !build.no_trees;
-    job.request.subsets = config::named_subsets(&job.config.subsets, &build.subset)?;
+    job.request.jobs = jobs.map_or_else(cores, usize::from);
+    job.request.passes_code_on = !no_trees;
+    job.request.subsets = config::named_subsets(&job.config.subsets, subset)?;
+    job.request.shards = shards;
     let built = job.pipeline().run()?;
     tracing::info!("built: {} repositories, {} failed", built.finished.len(), built.failed.len());
     match arguments.format {
-        Format::Human | Format::Csv => table::closing(&built).print(),
-        Format::Json => terminal::json(&as_json(&built)),
+        Format::Human | Format::Csv => {
+            table::closing(&built).print();
+            spent::summary(&job.progress.spent(), cores()).print();
+        }
+        Format::Json => {
+            let mut value = as_json(&built);
+            value["spent"] = json!(job.progress.spent());
+            terminal::json(&value);
+        }
     }
     terminal::note(&format!("took {}", elapsed(started.elapsed())));
     if let Some(path) = log::path().filter(|_| !built.failed.is_empty()) {

@@ -12,7 +12,7 @@ const EXIT_CODES: &str = "Exit codes: 0 done; 1 done, but a repository failed; 2
 
 /// Commands in the order in which people meet them.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Build a dataset", &["init", "check", "build", "refresh"]),
+    ("Build a dataset", &["init", "check", "build", "merge", "slurm", "refresh"]),
     ("Look into it", &["show", "list", "explain", "replay", "report", "diff", "subset"]),
     ("Use it", &["export", "score", "verify", "witness"]),
     ("Machine and shell", &["cache", "image", "clean", "parity", "completions", "man", "schema"]),
@@ -26,6 +26,14 @@ Examples:
   gistmill build -q --format json                 for a program
 
 It can be stopped at any time; the same command goes on where it was.";
+pub(super) const MERGE: &str = "\
+Examples:
+  gistmill merge repos.toml                       after `gistmill build --shard K/N repos.toml` on N machines
+  gistmill merge repos.toml --shards 6            six of them, or say which are missing";
+pub(super) const SLURM: &str = "\
+Examples:
+  gistmill slurm repos.toml --shards 16           writes the jobs
+  gistmill slurm repos.toml --shards 16 --submit  and submits them";
 pub(super) const CHECK: &str = "\
 Examples:
   gistmill check

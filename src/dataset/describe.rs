@@ -63,6 +63,7 @@ pub(super) fn manifest(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) ->
         sources: by_slug(assembled, &private, source)?,
         environments: by_slug(assembled, &private, environment)?,
         config: dataset.public_config.clone(),
+        spent: dataset.spent.clone(),
         reproducible: reproducible(dataset, assembled),
         varies: varies(),
         files: BTreeMap::new(),
@@ -158,6 +159,7 @@ fn varies() -> BTreeMap<String, String> {
              in groups.parquet has the flag starts-threads",
         ),
         ("traces.parquet", "the same counts, of the same instances"),
+        ("manifest.json", "spent, and the hashes of the files that differ"),
         ("report.html", "follows groups.parquet"),
         ("manifest.json", "isolation, the hashes of the files above"),
     ];

@@ -18,6 +18,7 @@ use crate::record::instance::FailedRepository;
 use crate::record::prompt::PromptSettings;
 use crate::record::rule::RuleUse;
 use crate::record::source::{Origin, TagSearch};
+use crate::record::spent::Spent;
 use crate::record::verdict::Dimension;
 use crate::store::write_json;
 
@@ -76,6 +77,10 @@ pub struct Manifest {
     /// The configuration as published.
     #[serde(default)]
     pub config: serde_json::Value,
+    /// What this build has cost, step by step, up to the writing of these files: it differs between builds. A build that
+    /// reuses what an earlier one did pays for the rest alone.
+    #[serde(default)]
+    pub spent: Vec<Spent>,
     /// Files whose bytes are the same in every build of the same inputs.
     #[serde(default)]
     pub reproducible: Vec<String>,

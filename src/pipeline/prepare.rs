@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use crate::attempt::lab::Lab;
@@ -20,9 +21,9 @@ use crate::record::source::Pinned;
 use crate::runner::protocol::{AtFault, CollectError, CollectErrorKind};
 use crate::runner::{self, Setting};
 use crate::source;
-use crate::store::{Lock, mark_used, read_sealed, write_sealed};
+use crate::store::{Lock, mark_used, read_sealed, write_sealed_once};
 
-use super::{Pipeline, trial};
+use super::{Pipeline, shards, trial};
 use crate::machine::Host;
 
 /// Raised when attempts made by an older version must not be reused.
@@ -36,7 +37,9 @@ pub struct Prepared {
     pub lab: Lab,
     /// The image that they run in, where they do.
     pub image: Option<ImageName>,
-    /// No other build that shares the cache appends to that folder.
+    /// Where attempts and traces are kept: that folder, or a shard's own.
+    pub journals: PathBuf,
+    /// No other build that shares the cache appends to the journals.
     _lock: Lock,
 }
 
@@ -212,7 +215,10 @@ impl Preparation<'_> {
         let (backend, image) = self.pipeline.machine.tests(&host, &pinned, &built, &progress)?;
         let setting = self.setting(&built)?;
         let normalizer = WorldSetting::base(&setting).normalizer;
-        let lock = Lock::wait(&folder.with_extension("lock"), || {
+        let shard = self.pipeline.request.shards.made();
+        let journals = shard.map_or_else(|| folder.clone(), |shard| shards::folder(&folder, shard));
+        fs_err::create_dir_all(&journals)?;
+        let lock = Lock::wait(&journals.with_extension("lock"), || {
             self.pipeline.progress.say(&self.title("waits for another build that screens it"));
         })?;
         let path = folder.join("collected.json");
@@ -228,9 +234,9 @@ impl Preparation<'_> {
             let (found, pytest) = collect::discover(&*backend, &setting, &wanted, &[])?;
             let mut collected = collect::collected(&found, pytest, &normalizer)?;
             collect::keep_files_of(&Folder::open(&pinned.tree)?, &mut collected);
-            fs_err::create_dir_all(&folder)?;
-            write_sealed(&path, &collected)?;
-            collected
+            // Shards on other machines may collect at the same time: all go by what was written first.
+            write_sealed_once(&path, &collected)?;
+            read_sealed(&path)?.unwrap_or(collected)
         };
         let screen = &self.pipeline.config.screen;
         let lab = Lab {
@@ -242,8 +248,9 @@ impl Preparation<'_> {
             folder,
             timeouts: (screen.case_timeout, screen.group_timeout),
             jobs: self.pipeline.request.jobs,
+            learned: AtomicUsize::default(),
             compare: screen.compare,
         };
-        Ok(Prepared { pinned, collected, lab, image, _lock: lock })
+        Ok(Prepared { pinned, collected, lab, image, journals, _lock: lock })
     }
 }

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::prepare::{Preparation, Prepared};
-use super::{Found, Pipeline, Stage};
+use super::{Found, Pipeline, Stage, shards};
 use crate::attempt::lab::Lab;
 use crate::config::{BackendKind, Repo};
 use crate::dataset::assemble;
 use crate::error::{Error, Result};
 use crate::family::Family;
 use crate::family::sample::{self, Choice};
+use crate::ledger::Step;
 use crate::machine;
 use crate::record::collected::{Collected, Group, shell_quote};
 use crate::record::environment::{Built, PlanResult};
@@ -18,6 +19,7 @@ use crate::record::evidence::{GroupEvidence, OnTrial, RepositoryEvidence};
 use crate::record::id::InstanceId;
 use crate::record::instance::{Contribution, TestSource};
 use crate::record::outcome::{CaseResult, Method};
+use crate::record::shard::Shard;
 use crate::record::source::Pinned;
 use crate::record::trace::{Traced, is_test_path, test_roots};
 use crate::record::verdict::Verdict;
@@ -42,6 +44,8 @@ pub(crate) struct Repository<'a> {
     repo: &'a Repo,
     stage: Stage,
     found: Found,
+    /// What no step within the stage accounts for.
+    rest: Step<'a>,
 }
 
 /// A repository whose groups were collected, with all that is known about them.
@@ -55,7 +59,12 @@ struct Work<'a> {
 impl<'a> Repository<'a> {
     /// A repository at the start of its way.
     pub(crate) fn new(pipeline: &'a Pipeline<'a>, repo: &'a Repo) -> Self {
-        Repository { pipeline, repo, stage: Stage::Source, found: Found::default() }
+        let rest = Self::rest(pipeline, repo, Stage::Source);
+        Repository { pipeline, repo, stage: Stage::Source, found: Found::default(), rest }
+    }
+
+    fn rest(pipeline: &'a Pipeline<'a>, repo: &Repo, stage: Stage) -> Step<'a> {
+        pipeline.progress.ledger().begin(&format!("{} {}, gistmill itself", repo.slug, stage.as_str()))
     }
 
     /// Goes all the way (or until the stage that was asked for).
@@ -69,6 +78,7 @@ impl<'a> Repository<'a> {
 
     fn enter(&mut self, stage: Stage) {
         self.stage = stage;
+        self.rest = Self::rest(self.pipeline, self.repo, stage);
         self.pipeline.progress.enter(stage as usize + 1);
     }
 
@@ -102,7 +112,11 @@ impl<'a> Repository<'a> {
         self.enter(Stage::Screen);
         let options = self.replay_options();
         let mut work = self.work(&prepared, &options)?;
-        work.screening.first()?;
+        if let Some(shard) = self.pipeline.request.shards.made() {
+            return self.shard(shard, &mut work).map(|()| None);
+        }
+        self.take_over_shards(&mut work)?;
+        work.screening.first_of_all()?;
         if until == Stage::Screen {
             return Ok(None);
         }
@@ -139,6 +153,31 @@ impl<'a> Repository<'a> {
             return Ok(None);
         }
         Ok(Some(contribution))
+    }
+
+    /// Screens and traces the groups of a shard.
+    fn shard(&mut self, shard: Shard, work: &mut Work<'_>) -> Result<()> {
+        let Prepared { collected, lab, .. } = work.prepared;
+        let groups = shards::groups(shard, &self.repo.slug, collected);
+        work.screening.first(&groups)?;
+        self.enter(Stage::Trace);
+        self.trace_passing(work)?;
+        shards::finish(&lab.folder, shard, collected, groups.len())
+    }
+
+    /// Takes over what shards have made; says which are missing.
+    fn take_over_shards(&self, work: &mut Work<'_>) -> Result<()> {
+        let Prepared { collected, lab, .. } = work.prepared;
+        let missing = shards::take_over(&lab.folder, collected, (&mut work.screening, &mut work.traces))?;
+        if !missing.is_empty() {
+            let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
+            self.pipeline.progress.say(&format!(
+                "{}: of its shards {} missing: what they would have done is done here",
+                self.repo.slug,
+                names.join(", ")
+            ));
+        }
+        Ok(())
     }
 
     /// Witnesses of what is published, where the configuration asks for them.
@@ -179,7 +218,7 @@ impl<'a> Repository<'a> {
         let prepared = Preparation { pipeline: self.pipeline, repo: self.repo }.run()?;
         let options = self.replay_options();
         let mut work = self.work(&prepared, &options)?;
-        work.screening.first()?;
+        work.screening.first_of_all()?;
         let ids = prepared.collected.groups.iter().map(|group| group.group_id.clone());
         let mut verdicts: BTreeMap<String, Verdict> =
             ids.zip(work.screening.verdicts(Depth::First)).collect();
@@ -215,7 +254,7 @@ impl<'a> Repository<'a> {
             compare: screen.compare,
             covered: prepared.lab.capabilities.covered.clone(),
         };
-        let folder = &prepared.lab.folder;
+        let folder = &prepared.journals;
         let screening = Screening::open(subject, policy, folder)?;
         let traces = Traces::open(&folder.join("traces"))?;
         let on_trial = SelfChecks::open(&folder.join("self-checks"), screen.compare)?;
@@ -241,7 +280,7 @@ impl<'a> Repository<'a> {
         let base = prepared.lab.base();
         let history = screening.history();
         traces.measure(
-            &prepared.lab.pool(groups, &base),
+            &prepared.lab.busy_pool(groups, &base),
             &missing,
             &history.durations(),
             |group| {

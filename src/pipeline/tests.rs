@@ -61,13 +61,41 @@ impl Bench {
             jobs: 2,
             subsets: Vec::new(),
             passes_code_on: true,
+            shards: Shards::default(),
         }
     }
 
     /// Goes from the built environment to what the repository contributes, and writes the dataset.
     fn build(&self, until: Stage) -> Option<Dataset> {
-        let request = self.request(until);
-        let pipeline = Pipeline {
+        self.build_as(&self.request(until))
+    }
+
+    fn shard(&self, shard: &str) {
+        let shards = Shards::Make(shard.parse().unwrap());
+        assert!(self.build_as(&Request { shards, ..self.request(Stage::Dataset) }).is_none());
+    }
+
+    /// What is said of missing shards.
+    fn missing(&self, of: Option<u32>) -> Option<String> {
+        let request = self.request(Stage::Collect);
+        let pipeline = self.pipeline(&request);
+        let preparation = prepare::Preparation { pipeline: &pipeline, repo: &self.repo };
+        let prepared = preparation.collect(self.pinned.clone(), self.built.clone()).unwrap();
+        let required = shards::require(&prepared.lab.folder, of, &self.repo.slug, &prepared.collected);
+        required.err().map(|error| error.to_string())
+    }
+
+    fn build_as(&self, request: &Request) -> Option<Dataset> {
+        let pipeline = self.pipeline(request);
+        let mut repository = Repository::new(&pipeline, &self.repo);
+        let made = repository.stages_of_tests(self.pinned.clone(), self.built.clone()).unwrap()?;
+        let directory = request.output.join("made-up/2026.11");
+        pipeline.write(&directory, &[made], &[]).unwrap();
+        Some(Dataset::open(&directory).unwrap())
+    }
+
+    fn pipeline<'a>(&'a self, request: &'a Request) -> Pipeline<'a> {
+        Pipeline {
             config: &self.config,
             public_config: serde_json::json!({}),
             rules: &self.rules,
@@ -75,14 +103,9 @@ impl Bench {
             machine: &self.machine,
             tools: &self.tools,
             progress: &self.progress,
-            request: &request,
+            request,
             config_name: None,
-        };
-        let mut repository = Repository::new(&pipeline, &self.repo);
-        let made = repository.stages_of_tests(self.pinned.clone(), self.built.clone()).unwrap()?;
-        let directory = request.output.join("made-up/2026.11");
-        pipeline.write(&directory, &[made], &[]).unwrap();
-        Some(Dataset::open(&directory).unwrap())
+        }
     }
 }
 
@@ -137,6 +160,10 @@ fn a_scripted_repository_becomes_a_dataset() {
         assert_eq!((instance.trace_length, instance.attempts), (2, 10), "{}", instance.group_id);
     }
     assert!(dataset.directory.join("report.html").is_file());
+    let spent = &dataset.manifest.spent;
+    let count = |step: &str| spent.iter().find(|one| one.step == step).map(|one| one.count);
+    assert_eq!((count("made/up screen 1/2"), count("made/up cold runs")), (Some(7), Some(5)), "{spent:?}");
+    assert!(count("made/up select, gistmill itself").is_some());
 }
 
 #[test]
@@ -158,10 +185,42 @@ fn a_build_in_steps_makes_the_same_dataset() {
     assert!(reached.is_sorted() && reached[3] > reached[0], "{reached:?}");
     let (whole, steps) = (whole.build(Stage::Dataset).unwrap(), steps.build(Stage::Dataset).unwrap());
     assert_eq!(contents(&whole), contents(&steps));
-    let reproducible = |dataset: &Dataset| {
-        let names = dataset.manifest.reproducible.iter();
-        names.map(|name| (name.clone(), dataset.manifest.files[name].clone())).collect::<BTreeMap<_, _>>()
-    };
     assert!(!reproducible(&whole).is_empty());
     assert_eq!(reproducible(&whole), reproducible(&steps));
+}
+
+/// The hashes of the files whose bytes are the same in every build.
+fn reproducible(dataset: &Dataset) -> BTreeMap<String, String> {
+    let names = dataset.manifest.reproducible.iter();
+    names.map(|name| (name.clone(), dataset.manifest.files[name].clone())).collect()
+}
+
+#[test]
+fn shards_make_the_same_dataset_and_a_missing_one_has_a_name() {
+    let (whole, shards) = (Bench::new(files()), Bench::new(files()));
+    assert!(shards.missing(None).unwrap().contains("no shard of it is finished"));
+    let all = ["3/3", "1/3"];
+    for shard in all {
+        shards.shard(shard);
+    }
+    assert_eq!(shards.missing(None).unwrap(), "made/up: shard 2/3 missing");
+    assert_eq!(shards.missing(Some(2)).unwrap(), "made/up: shards 1/2, 2/2 missing");
+    shards.shard("2/3");
+    let asked = shards.backend.log().len();
+    shards.shard("2/3");
+    assert_eq!((shards.missing(Some(3)), shards.backend.log().len()), (None, asked), "it is done");
+    let (whole, merged) = (whole.build(Stage::Dataset).unwrap(), shards.build(Stage::Dataset).unwrap());
+    assert_eq!(contents(&whole), contents(&merged));
+    assert_eq!(reproducible(&whole), reproducible(&merged));
+    let spent = &merged.manifest.spent;
+    let count = |step: &str| spent.iter().find(|one| one.step == step).map(|one| one.count);
+    assert_eq!(count("made/up screen 1/2"), Some(7), "in the shards alone: {spent:?}");
+}
+
+#[test]
+fn a_build_makes_what_its_shards_lack() {
+    let (whole, shards) = (Bench::new(files()), Bench::new(files()));
+    shards.shard("2/3");
+    let (whole, made) = (whole.build(Stage::Dataset).unwrap(), shards.build(Stage::Dataset).unwrap());
+    assert_eq!((contents(&whole), reproducible(&whole)), (contents(&made), reproducible(&made)));
 }

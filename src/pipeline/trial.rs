@@ -1,6 +1,7 @@
 //! One run of a repository's tests in a candidate environment: which groups pass, and what the others say.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use crate::attempt::pool::{Event, Pool};
@@ -35,6 +36,7 @@ pub(super) fn run(
     let step = groups.len().div_ceil(MOST).max(1);
     let wanted: Vec<(usize, u32)> = (0..groups.len()).step_by(step).map(|at| (at, 1)).collect();
     let options: Vec<String> = found.switched_off.iter().flat_map(|plugin| plugin.options.clone()).collect();
+    let learned = AtomicUsize::default();
     let pool = Pool {
         backend,
         setting: &world.setting,
@@ -43,6 +45,7 @@ pub(super) fn run(
         normalizer: &world.normalizer,
         timeouts: (limits.0.min(LIMIT), limits.1.min(LIMIT)),
         jobs,
+        learned: Some(&learned),
     };
     let (mut passing, mut complaints) = (BTreeSet::new(), Vec::new());
     let tasks = tasks(&groups, &wanted, &BTreeMap::new(), 0, TraceMode::Off, jobs);

@@ -139,6 +139,12 @@ pub struct Attempt {
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub raw_output: String,
     pub duration_ms: f64,
+    /// Processor time of its processes, in milliseconds, as far as it is known.
+    #[serde(default)]
+    pub processor_ms: f64,
+    /// When it was written down, in milliseconds since 1970; 0 where that was not noted.
+    #[serde(default)]
+    pub noted_at: u64,
 }
 
 impl Attempt {

@@ -53,7 +53,7 @@ impl Place<'_> {
             task
         };
         let (groups, normalizer) = (self.groups, &self.world.normalizer);
-        self.lab.pool(groups, self.world).run(
+        self.lab.busy_pool(groups, self.world).run(
             texts.iter().flat_map(|text| (0..repeat).map(|_| task(text))).collect(),
             |event| {
                 match event {

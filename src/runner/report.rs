@@ -27,6 +27,9 @@ pub struct Attempted {
     #[serde(default)]
     pub raw_output: String,
     pub duration_ms: f64,
+    /// Processor time of all its processes.
+    #[serde(default)]
+    pub processor_ms: f64,
 }
 
 /// One attempt of one group.
@@ -40,6 +43,8 @@ pub struct GroupDone {
     /// Text of pytest's own trouble (INTERNALERROR, `pytest.exit`).
     pub pytest_error: Option<String>,
     pub duration_ms: f64,
+    /// Processor time of all its processes.
+    pub processor_ms: f64,
     /// What was traced, or why that cannot be what the tracer wrote.
     pub trace: Option<Result<GroupTrace, String>>,
     /// What the cases reached for.
@@ -153,6 +158,7 @@ impl Attempted {
             raw_output: self.raw_output,
             pytest_error: None,
             duration_ms: self.duration_ms,
+            processor_ms: self.processor_ms,
             trace: None,
             reached: Reached::default(),
             execution: None,
@@ -248,7 +254,15 @@ mod tests {
 
     fn read(report: &str, exit: ProcessExit) -> Result<GroupDone, String> {
         let report = Some(report.to_owned());
-        Attempted { report, exit, leftover: 0, raw_output: String::new(), duration_ms: 1.0 }.read()
+        Attempted {
+            report,
+            exit,
+            leftover: 0,
+            raw_output: String::new(),
+            duration_ms: 1.0,
+            processor_ms: 1.0,
+        }
+        .read()
     }
 
     const CASE: &str = r#"["case",{"index":0,"outcome":"passed","process_ids":[7]}]"#;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::error::Result;
 use crate::record::collected::Group;
 use crate::record::outcome::{Attempt, Method};
-use crate::store::journal::Journal;
+use crate::store::journal::{self, Journal};
 
 /// All attempts of the groups of one repository, by group, appended to a journal as they come.
 #[derive(Debug)]
@@ -39,10 +39,30 @@ impl History {
     /// # Errors
     /// IO errors with action and path.
     pub(crate) fn record(&mut self, group: usize, mut attempt: Attempt) -> Result<()> {
+        if attempt.noted_at == 0 {
+            attempt.noted_at = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0);
+        }
         attempt.number = u32::try_from(self.attempts[group].len()).unwrap_or(u32::MAX);
         self.journal.append(&attempt)?;
         self.attempts[group].push(attempt);
         Ok(())
+    }
+
+    /// Takes over the attempts of another journal, of groups that have none here. Gives how many.
+    ///
+    /// # Errors
+    /// IO errors with action and path.
+    pub(crate) fn take_over(&mut self, path: &std::path::Path) -> Result<usize> {
+        let new: Vec<bool> = self.attempts.iter().map(Vec::is_empty).collect();
+        let mut taken = 0;
+        for attempt in journal::read::<Attempt>(path)? {
+            if let Some(place) = self.places.get(&attempt.group_id).copied().filter(|place| new[*place]) {
+                self.record(place, attempt)?;
+                taken += 1;
+            }
+        }
+        self.sync()?;
+        Ok(taken)
     }
 
     /// All attempts of a group, in the order in which they were made.

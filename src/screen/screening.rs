@@ -25,8 +25,11 @@ use crate::record::outcome::{Attempt, Exit, Method};
 use crate::record::trace::Traced;
 use crate::record::verdict::{Dimension, Verdict};
 use crate::record::world::World;
-use crate::store::journal::Journal;
+use crate::store::journal::{self, Journal};
 
+/// Journals of a screening.
+const ATTEMPTS: &str = "attempts";
+const UNAVAILABLE: &str = "unavailable";
 /// How many clues an evidence has at most.
 const MOST_CLUES: usize = 8;
 
@@ -59,8 +62,8 @@ impl<'a> Screening<'a> {
     /// IO errors with action and path.
     pub(crate) fn open(subject: Subject<'a>, policy: Policy, folder: &Path) -> Result<Self> {
         let groups = &subject.collected.groups;
-        let history = History::open(&folder.join("attempts"), groups)?;
-        let (unavailable_journal, rows) = Journal::open::<Unavailable>(&folder.join("unavailable"))?;
+        let history = History::open(&folder.join(ATTEMPTS), groups)?;
+        let (unavailable_journal, rows) = Journal::open::<Unavailable>(&folder.join(UNAVAILABLE))?;
         let index = |row: &Unavailable| groups.iter().position(|group| group.group_id == row.group_id);
         let unavailable = rows.into_iter().filter_map(|row| Some((index(&row)?, row))).collect();
         let sources = Sources::of(&subject.lab.setting.tree);
@@ -92,16 +95,41 @@ impl<'a> Screening<'a> {
             + self.unavailable.len()
     }
 
-    /// What every group gets: one attempt in each of the first rounds, and what passes goes through the other worlds.
+    /// What every one of these groups gets: one attempt in each of the first rounds, and what passes goes through the other worlds.
     ///
     /// # Errors
     /// Those of [`Lab::make`].
-    pub(crate) fn first(&mut self) -> Result<()> {
-        let all = self.all();
+    pub(crate) fn first(&mut self, groups: &[usize]) -> Result<()> {
         for round in FIRST_ROUNDS {
-            self.attempts(&all, round, 1, &format!("screen {}/2", round + 1))?;
+            self.attempts(groups, round, 1, &format!("screen {}/2", round + 1))?;
         }
-        self.other_worlds(&all, Depth::First)
+        self.other_worlds(groups, Depth::First)
+    }
+
+    /// The same for all groups.
+    ///
+    /// # Errors
+    /// Those of [`Lab::make`].
+    pub(crate) fn first_of_all(&mut self) -> Result<()> {
+        self.first(&self.all())
+    }
+
+    /// Takes over the attempts that another screening of the same groups left in `folder`, of groups that have none here.
+    /// Gives how many.
+    ///
+    /// # Errors
+    /// IO errors with action and path.
+    pub(crate) fn take_over(&mut self, folder: &Path) -> Result<usize> {
+        let groups = self.groups();
+        for row in journal::read::<Unavailable>(&folder.join(UNAVAILABLE))? {
+            let index = groups.iter().position(|group| group.group_id == row.group_id);
+            if let Some(index) = index.filter(|index| !self.unavailable.contains_key(index)) {
+                self.unavailable_journal.append(&row)?;
+                self.unavailable.insert(index, row);
+            }
+        }
+        self.unavailable_journal.sync()?;
+        self.history.take_over(&folder.join(ATTEMPTS))
     }
 
     /// All attempts and worlds that what is to be published needs.

@@ -382,6 +382,8 @@ mod tests {
             leftover: 0,
             raw_output: String::new(),
             duration_ms: 1.0,
+            processor_ms: 0.0,
+            noted_at: 0,
         }
     }
 

@@ -61,6 +61,18 @@ impl Journal {
     }
 }
 
+/// The entries of a journal that nobody writes to any more, up to the first that is not whole; none when there is none.
+///
+/// # Errors
+/// IO errors with action and path.
+pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
+    match fs_err::read(path) {
+        Ok(bytes) => Ok(read_entries(&bytes).0),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Entries up to the first line that is not whole, and the length of what was read.
 fn read_entries<T: DeserializeOwned>(bytes: &[u8]) -> (Vec<T>, usize) {
     let (mut entries, mut whole) = (Vec::new(), 0);

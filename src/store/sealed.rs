@@ -5,6 +5,7 @@
 //! {"sha256":"<of the content's text>","content":…}
 //! ```
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -44,6 +45,23 @@ pub fn unseal<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
 /// Writes a value with its hash: aside, synced, renamed.
 pub fn write_sealed(path: &Path, value: &impl Serialize) -> Result<()> {
     super::write_atomic(path, &seal(value)?)
+}
+
+/// Writes a value with its hash where nothing is yet; what another process wrote first stays.
+///
+/// # Errors
+/// IO errors with action and path.
+pub fn write_sealed_once(path: &Path, value: &impl Serialize) -> Result<()> {
+    let folder = path.parent().ok_or_else(|| Error::internal(format!("{} has no folder", path.display())))?;
+    let cannot = |error: std::io::Error| Error::from(error).at(format!("cannot write {}", path.display()));
+    let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(folder).map_err(cannot)?;
+    file.write_all(&seal(value)?).and_then(|()| file.as_file().sync_all()).map_err(cannot)?;
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    fs_err::set_permissions(file.path(), mode)?;
+    match file.persist_noclobber(path) {
+        Err(error) if error.error.kind() != std::io::ErrorKind::AlreadyExists => Err(cannot(error.error)),
+        _ => Ok(()),
+    }
 }
 
 /// What lies at the place of an artifact.

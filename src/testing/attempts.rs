@@ -48,6 +48,8 @@ pub fn attempt(world: &World, method: Method, round: u32, outcome: Outcome, stdo
         leftover: 0,
         raw_output: String::new(),
         duration_ms: 1.0,
+        processor_ms: 0.0,
+        noted_at: 0,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use super::backend::{FakeBackend, PACKAGE};
@@ -61,6 +62,7 @@ pub fn lab(backend: &FakeBackend, folder: &Path) -> Lab {
         folder: folder.join("screen"),
         timeouts: (Duration::from_secs(1), Duration::from_secs(2)),
         jobs: 1,
+        learned: AtomicUsize::default(),
         compare: crate::record::outcome::Compare::default(),
     }
 }

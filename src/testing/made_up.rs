@@ -69,6 +69,7 @@ impl MadeUp {
             subsets: &self.subsets,
             rules: ["drops", "never"].map(|id| (id.to_owned(), RuleUse::unused("drop"))).into(),
             passes_code_on: true,
+            spent: Vec::new(),
         }
     }
 }
@@ -369,6 +370,8 @@ fn attempt(group: &Group, number: u32, golden: &[CaseResult], random: &mut fastr
         leftover: 0,
         raw_output: String::new(),
         duration_ms: random.f64() * 40.0,
+        processor_ms: 0.0,
+        noted_at: 0,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a made-up repository does when its tests are run: files, groups, and the trouble that they make.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use crate::error::Fault;
 use crate::record::collected::{Case, Group};
@@ -9,6 +10,8 @@ use crate::record::collected::{Case, Group};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
     Passes,
+    /// Passes after a while.
+    Waits(Duration),
     Fails,
     /// Passes and prints this.
     Prints(String),

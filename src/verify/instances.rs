@@ -171,7 +171,7 @@ fn traces(
     let roots = test_roots(groups.iter().map(|group| group.file.as_str()));
     let base = prepared.lab.base();
     traces.measure(
-        &prepared.lab.pool(groups, &base),
+        &prepared.lab.busy_pool(groups, &base),
         wanted,
         &BTreeMap::new(),
         |group| first.get(&group),

@@ -121,6 +121,8 @@ fn attempt(number: u32) -> Attempt {
         leftover: 0,
         raw_output: String::new(),
         duration_ms: 1.5,
+        processor_ms: 0.0,
+        noted_at: 0,
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Event;
+use crate::attempt::item_at;
 use crate::attempt::normalize::Normalizer;
 use crate::error::Result;
 use crate::record::collected::{Group, GroupKey};
@@ -74,7 +75,7 @@ impl OpenFile {
             .iter()
             .copied()
             .filter(|index| {
-                let item = self.items.iter().find(|item| item.index == *index);
+                let item = item_at(&self.items, *index);
                 item.is_some_and(|item| wanted.contains(normalizer.id(&item.node_id).0.as_str()))
             })
             .collect();

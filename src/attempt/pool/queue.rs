@@ -1,7 +1,8 @@
 //! Attempts that wait to be made.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::attempt::retry::Trouble;
 use crate::runner::protocol::TraceMode;
@@ -47,6 +48,18 @@ impl Task {
         }
     }
 
+    /// Takes half of its runs out, as a task of their own.
+    pub(super) fn halve(&mut self) -> Self {
+        let half = self.runs.len() / 2;
+        let runs: Vec<Run> = self.runs.drain(..half).collect();
+        self.cost_ms /= 2.0;
+        Task {
+            runs,
+            cost_ms: self.cost_ms,
+            ..Task { text: self.text.clone(), ..Task::new(&self.file, self.round, self.trace) }
+        }
+    }
+
     pub(super) fn place(&self) -> Place {
         let directory = self.file.rsplit_once('/').map_or("", |(directory, _)| directory);
         (self.trace, directory.to_owned())
@@ -88,6 +101,91 @@ impl Queue {
     /// Forgets all that waits.
     pub(super) fn clear(&mut self) {
         self.by_place.clear();
+    }
+
+    fn is_empty(&self) -> bool {
+        self.by_place.is_empty()
+    }
+}
+
+/// The queue as workers share it: who finds it empty waits for a part of what others still have to do.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    desk: Mutex<Desk>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Desk {
+    queue: Queue,
+    /// Workers that have a task, and may put something back.
+    working: usize,
+    /// Workers that have none and could do some.
+    waiting: usize,
+}
+
+/// A task that is being worked at; dropped when nothing of it is left.
+pub(super) struct Taken<'a>(&'a Work);
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.0.desk().working -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
+/// Longest wait of a worker before it looks again whether there is something to do.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+impl Work {
+    /// All that is to be done.
+    pub(super) fn new(tasks: Vec<Task>) -> Self {
+        let work = Work::default();
+        for task in tasks {
+            work.push(task);
+        }
+        work
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a task.
+    pub(super) fn push(&self, task: Task) {
+        self.desk().queue.push(task);
+        self.changed.notify_one();
+    }
+
+    /// Forgets all that waits.
+    pub(super) fn clear(&self) {
+        self.desk().queue.clear();
+        self.changed.notify_all();
+    }
+
+    /// The next task for a worker that is at `here`; waits while others may still give something away, and while the
+    /// worker is not `wanted`. None when all is done.
+    pub(super) fn take(&self, here: Option<&Place>, wanted: impl Fn() -> bool) -> Option<(Task, Taken<'_>)> {
+        let mut desk = self.desk();
+        loop {
+            if crate::interrupt::requested() || (desk.queue.is_empty() && desk.working == 0) {
+                return None;
+            }
+            let is_wanted = wanted();
+            if is_wanted && let Some(task) = desk.queue.pop(here) {
+                desk.working += 1;
+                return Some((task, Taken(self)));
+            }
+            desk.waiting += usize::from(is_wanted);
+            desk = self.changed.wait_timeout(desk, PATIENCE).unwrap_or_else(PoisonError::into_inner).0;
+            desk.waiting -= usize::from(is_wanted);
+        }
+    }
+
+    /// Whether somebody waits who would find nothing to do.
+    pub(super) fn is_wanted(&self) -> bool {
+        let desk = self.desk();
+        desk.waiting > 0 && desk.queue.is_empty()
     }
 }
 

@@ -157,6 +157,45 @@ fn several_workers_make_every_attempt_once() {
     assert!(came.runners <= 4, "{}", came.runners);
 }
 
+/// So many groups that take a while, after one that does this.
+fn waiting(name: &str, first: FakeGroup, count: usize) -> FakeFile {
+    let wait = |number| FakeGroup::new(&format!("{name}_{number}"), Act::Waits(Duration::from_millis(20)));
+    FakeFile::new(&format!("{name}.py"), std::iter::once(first).chain((0..count).map(wait)))
+}
+
+#[test]
+fn who_has_nothing_to_do_gets_half_of_what_is_left_of_a_long_file() {
+    let mut bench =
+        Bench::new(FakeBackend::new([waiting("test_long", FakeGroup::passing("test_first"), 40)]));
+    bench.lab.jobs = 2;
+    let came = bench.all(1);
+    assert_eq!((came.events.len(), came.runners), (41, 2));
+    let opened = bench.backend.log().iter().filter(|line| *line == "file test_long.py").count();
+    assert!((2..10).contains(&opened), "it is opened {opened} times");
+}
+
+#[test]
+fn over_time_beside_more_attempts_than_may_compute_is_no_verdict() {
+    for (crowded, expected) in [(true, "test_late passed"), (false, "test_late late")] {
+        let late = FakeGroup::passing("test_late").first(1, Act::TimesOut);
+        let others = ["test_a", "test_b", "test_c"]
+            .map(|name| waiting(name, FakeGroup::passing(&format!("{name}_first")), 15));
+        let files = others.into_iter().chain([waiting("test_d", late, 10)]);
+        let bench = Bench::new(FakeBackend::new(files));
+        let (learned, base) = (AtomicUsize::new(4), bench.lab.base());
+        let pool = bench.lab.pool(&bench.groups, &base);
+        let pool = Pool { learned: crowded.then_some(&learned), ..pool };
+        let mut events = Vec::new();
+        pool.run(bench.tasks(0, 1), |event| {
+            events.push(bench.word(&event).1);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(events.len(), bench.groups.len());
+        assert!(events.iter().any(|event| event == expected), "{events:?}");
+    }
+}
+
 #[test]
 fn a_runner_that_does_not_start_is_started_again() {
     for (times, start) in [(1, Start::Fails(Fault::Harness)), (2, Start::Ends)] {

@@ -1,17 +1,22 @@
 //! One worker: it walks its runner through directories and files, makes attempts, and does with trouble what
 //! [`retry`](crate::attempt::retry) decides.
 
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
+use super::admission::Admission;
 use super::file::{OpenFile, Opened};
-use super::queue::{Place, Queue, Run, Task};
+use super::queue::{Place, Run, Task, Work};
 use super::{Event, Pool};
 use crate::attempt::retry::{AfterGroup, AfterImport, AfterRunner, Trouble};
 use crate::error::{Error, Fault, Result};
 use crate::runner::protocol::{Answer, ProcessExit, Reached, Request, SIGKILL};
 use crate::runner::report::GroupDone;
 use crate::runner::{Ran, Runner, milliseconds};
+
+/// What is left of a task is not worth being shared when it takes less than twice as long.
+const WORTH_SHARING: Duration = Duration::from_millis(200);
 
 /// The owner of the results does not listen any more.
 struct Abandoned;
@@ -36,7 +41,9 @@ impl From<Error> for Stop {
 
 pub(super) struct Worker<'a> {
     pool: &'a Pool<'a>,
-    queue: &'a Mutex<Queue>,
+    number: usize,
+    shared: &'a Work,
+    admission: &'a Admission<'a>,
     events: SyncSender<Event>,
     runner: Option<Runner>,
     /// What is open in the runner.
@@ -44,6 +51,15 @@ pub(super) struct Worker<'a> {
     /// The round that the runner serves.
     round: Option<u32>,
     doing: Doing,
+    pace: Pace,
+}
+
+/// What the task at hand has taken so far.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    opening: Duration,
+    opened: Instant,
+    made: u32,
 }
 
 /// What the runner was last asked for.
@@ -58,15 +74,32 @@ enum Doing {
 
 impl<'a> Worker<'a> {
     /// A worker without a runner.
-    pub(super) fn new(pool: &'a Pool<'a>, queue: &'a Mutex<Queue>, events: SyncSender<Event>) -> Self {
-        Worker { pool, queue, events, runner: None, directory: None, round: None, doing: Doing::Nothing }
+    pub(super) fn new(
+        pool: &'a Pool<'a>,
+        number: usize,
+        (shared, admission): (&'a Work, &'a Admission<'a>),
+        events: SyncSender<Event>,
+    ) -> Self {
+        let pace = Pace { opening: Duration::ZERO, opened: Instant::now(), made: 0 };
+        Worker {
+            pool,
+            number,
+            shared,
+            admission,
+            events,
+            runner: None,
+            directory: None,
+            round: None,
+            doing: Doing::Nothing,
+            pace,
+        }
     }
 
     /// Works until nothing is left to do, or nobody listens.
     pub(super) fn work(mut self) {
-        while !crate::interrupt::requested() {
-            let task = self.queue().pop(self.directory.as_ref());
-            let Some(mut task) = task else { return };
+        let (admission, number) = (self.admission, self.number);
+        let wanted = || admission.wants(number);
+        while let Some((mut task, _taken)) = self.shared.take(self.directory.as_ref(), wanted) {
             self.doing = Doing::Nothing;
             let result = match self.execute(&mut task) {
                 Ok(()) => Ok(()),
@@ -77,10 +110,6 @@ impl<'a> Worker<'a> {
                 return;
             }
         }
-    }
-
-    fn queue(&self) -> std::sync::MutexGuard<'a, Queue> {
-        self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     fn tell(&self, event: Event) -> Result<(), Abandoned> {
@@ -115,10 +144,10 @@ impl<'a> Worker<'a> {
         tracing::warn!("a runner broke with {} groups left ({after:?}): {error}", task.runs.len());
         match after {
             AfterRunner::Done => {}
-            AfterRunner::Again => self.queue().push(task),
+            AfterRunner::Again => self.shared.push(task),
             AfterRunner::OneByOne => {
                 for run in &task.runs {
-                    self.queue().push(task.alone(*run, Trouble::default()));
+                    self.shared.push(task.alone(*run, Trouble::default()));
                 }
             }
             AfterRunner::Believe => {
@@ -143,6 +172,8 @@ impl<'a> Worker<'a> {
             self.forget_runner();
             self.round = Some(task.round);
         }
+        let Some(permit) = self.admission.enter() else { return Err(Stop::Abandoned) };
+        let started = Instant::now();
         match self.open_directory(task)? {
             Opened::Ready(()) => {}
             Opened::Refused(text) => return self.refuse(task, &text),
@@ -153,11 +184,12 @@ impl<'a> Worker<'a> {
             Opened::Refused(text) => return self.refuse(task, &text),
             Opened::Ended(text) => return self.import_ended(task, &text),
         };
+        drop(permit);
+        self.pace = Pace { opening: started.elapsed(), opened: Instant::now(), made: 0 };
         task.trouble.opened();
         while let Some(run) = task.runs.last().copied() {
-            if crate::interrupt::requested() {
-                return Err(Stop::Abandoned);
-            }
+            self.share(task);
+            let Some(_permit) = self.admission.enter() else { return Err(Stop::Abandoned) };
             if !self.run(&file, task, run)? {
                 return Ok(());
             }
@@ -166,6 +198,20 @@ impl<'a> Worker<'a> {
             runner.close()?;
         }
         Ok(())
+    }
+
+    /// Gives half of what is left to somebody who has nothing to do, where that takes longer than opening the file again.
+    fn share(&mut self, task: &mut Task) {
+        if task.runs.len() < 2 || !self.shared.is_wanted() {
+            return;
+        }
+        let left = match self.pace.made {
+            0 => Duration::from_secs_f64(task.cost_ms.max(0.0) / 1000.0),
+            made => self.pace.opened.elapsed() / made * u32::try_from(task.runs.len()).unwrap_or(u32::MAX),
+        };
+        if left / 2 > self.pace.opening.max(WORTH_SHARING) {
+            self.shared.push(task.halve());
+        }
     }
 
     fn refuse(&self, task: &mut Task, text: &str) -> Result<(), Stop> {
@@ -179,9 +225,10 @@ impl<'a> Worker<'a> {
 
     fn import_ended(&mut self, task: &mut Task, text: &str) -> Result<(), Stop> {
         self.forget_runner();
+        self.admission.calm_down();
         match task.trouble.import_ended() {
             AfterImport::Again => {
-                self.queue().push(task.clone());
+                self.shared.push(task.clone());
                 Ok(())
             }
             AfterImport::Refuse => self.refuse(task, text),
@@ -200,7 +247,11 @@ impl<'a> Worker<'a> {
         }
         let runner = match &mut self.runner {
             Some(runner) => runner,
-            empty => empty.insert(Runner::start(self.pool.backend, self.pool.setting)?),
+            empty => {
+                let runner = empty.insert(Runner::start(self.pool.backend, self.pool.setting)?);
+                self.admission.runner(runner.host_process());
+                runner
+            }
         };
         let limit = self.pool.timeouts.1;
         let request = Request::OpenDirectory {
@@ -248,8 +299,15 @@ impl<'a> Worker<'a> {
             return Err(Error::internal("no runner is open").into());
         };
         let (events, mut abandoned, mut made, mut killed) = (&self.events, false, 0, 0);
+        let (mut started, mut late) = (Instant::now(), 0);
         self.doing = Doing::Running;
         let ran = runner.run_group(&items, run.repeat, self.pool.timeouts, |done| {
+            let start = std::mem::replace(&mut started, Instant::now());
+            if matches!(done.exit, ProcessExit::TimedOut { .. }) && self.admission.was_crowded(start) {
+                self.admission.calm_down();
+                late += 1;
+                return Ok(());
+            }
             if !task.trouble.counts(&done.exit) {
                 killed += 1;
                 return Ok(());
@@ -270,13 +328,19 @@ impl<'a> Worker<'a> {
         }
         let ran = ran?;
         self.doing = Doing::Nothing;
+        self.pace.made += 1;
         if let Ran::Broke { exit, text, .. } = ran {
+            self.admission.calm_down();
             self.group_broke(task, made, &exit, &text)?;
             return Ok(false);
         }
+        if late > 0 && killed == 0 {
+            // The same again, now that nobody else keeps the processors busy.
+            return Ok(true);
+        }
         if let Some(trouble) = task.trouble.attempts_killed(killed) {
             task.runs.pop();
-            self.queue().push(task.alone(Run { repeat: killed, ..run }, trouble));
+            self.shared.push(task.alone(Run { repeat: killed + late, ..run }, trouble));
         }
         Ok(true)
     }
@@ -293,10 +357,10 @@ impl<'a> Worker<'a> {
         let Some(guilty) = task.runs.pop() else { return Ok(()) };
         let step = task.trouble.group_broke(made);
         if !task.runs.is_empty() {
-            self.queue().push(task.clone());
+            self.shared.push(task.clone());
         }
         match step {
-            AfterGroup::Alone(trouble) => self.queue().push(task.alone(guilty, trouble)),
+            AfterGroup::Alone(trouble) => self.shared.push(task.alone(guilty, trouble)),
             AfterGroup::Believe => {
                 let text = format!("{text}\n(three times in a row, in a fresh runner each time)");
                 self.tell_ended(task, guilty, exit, &text)?;
@@ -315,6 +379,7 @@ impl<'a> Worker<'a> {
             raw_output: text.to_owned(),
             pytest_error: None,
             duration_ms: 0.0,
+            processor_ms: 0.0,
             trace: None,
             reached: Reached::default(),
             execution: None,

@@ -90,7 +90,7 @@ fn the_first_rounds_tell_what_is_steady_from_what_is_not() {
         FakeGroup::passing("test_killed").first(2, Act::Signaled(9)),
     ]);
     let mut screening = bench.screening();
-    screening.first().unwrap();
+    screening.first_of_all().unwrap();
     let expected = [
         "test_steady: kept",
         "test_flaky: nondeterministic-output",
@@ -118,7 +118,7 @@ fn the_first_rounds_tell_what_is_steady_from_what_is_not() {
 fn evidence_names_the_world_and_the_command() {
     let bench = Bench::of([FakeGroup::passing("test_hash").where_differs("PYTHONHASHSEED", Act::Fails)]);
     let mut screening = bench.screening();
-    screening.first().unwrap();
+    screening.first_of_all().unwrap();
     let Verdict::Dropped { evidence, .. } = screening.verdict(0, Depth::First) else { panic!("is dropped") };
     let command = "gistmill replay tests/test_a.py::test_hash --world hash-seed --only made/up";
     assert_eq!(evidence.command, command);
@@ -130,7 +130,7 @@ fn a_file_that_cannot_be_imported_in_another_world_depends_on_it() {
     let file = FakeFile::new("tests/test_a.py", [FakeGroup::passing("test_1"), FakeGroup::passing("test_2")]);
     let bench = Bench::new([file.refused_where("TZ")]);
     let mut screening = bench.screening();
-    screening.first().unwrap();
+    screening.first_of_all().unwrap();
     let expected = ["test_1", "test_2"].map(|name| format!("{name}: depends-on-time-zone"));
     assert_eq!(causes(&screening, Depth::First), expected);
     assert!(!screening.is_unavailable(0), "it is available in the base world");
@@ -148,7 +148,7 @@ fn what_is_to_be_published_gets_all_attempts_and_further_seeds() {
         FakeGroup::passing("test_left"),
     ]);
     let mut screening = bench.screening();
-    screening.first().unwrap();
+    screening.first_of_all().unwrap();
     assert_eq!(causes(&screening, Depth::All), ["test_steady: kept", "test_late: kept", "test_left: kept"]);
     screening.deepen(&[0, 1]).unwrap();
     let expected = ["test_steady: kept", "test_late: nondeterministic-outcome", "test_left: kept"];
@@ -167,7 +167,7 @@ fn what_is_to_be_published_gets_all_attempts_and_further_seeds() {
 fn rounds_share_no_runner() {
     let bench = Bench::of([FakeGroup::passing("test_steady")]);
     let before = bench.backend.runners();
-    bench.screening().first().unwrap();
+    bench.screening().first_of_all().unwrap();
     assert_eq!(bench.backend.runners() - before, 3, "two rounds, and one other world");
 }
 
@@ -180,7 +180,7 @@ fn cold_runs_are_compared_with_the_fork_tree() {
         FakeGroup::new("test_crashes", Act::Signaled(11)),
     ]);
     let mut screening = bench.screening();
-    screening.first().unwrap();
+    screening.first_of_all().unwrap();
     screening.deepen(&[0, 1, 2]).unwrap();
     screening.confirm(&[0, 1, 2, 3]).unwrap();
     let expected = [
@@ -215,7 +215,7 @@ fn what_was_made_is_not_made_again() {
     ]);
     let build = || {
         let mut screening = bench.screening();
-        screening.first().unwrap();
+        screening.first_of_all().unwrap();
         screening.deepen(&[0]).unwrap();
         screening.confirm(&[0]).unwrap();
         (causes(&screening, Depth::All), screening.made())
@@ -229,17 +229,17 @@ fn what_was_made_is_not_made_again() {
 #[test]
 fn a_build_that_was_stopped_goes_on_where_it_was() {
     let whole = Bench::of(["test_1", "test_2", "test_3"].map(FakeGroup::passing));
-    whole.screening().first().unwrap();
+    whole.screening().first_of_all().unwrap();
     let runs = whole.logged("run");
     // The second file breaks every runner three times: once for the file, and there is but one group in it.
     let broken =
         FakeFile::new("b/test_b.py", [FakeGroup::passing("test_3")]).opening(3, Opening::EndsRunner(70));
     let good = FakeFile::new("a/test_a.py", ["test_1", "test_2"].map(FakeGroup::passing));
     let bench = Bench::new([good, broken]);
-    let error = bench.screening().first().unwrap_err();
+    let error = bench.screening().first_of_all().unwrap_err();
     assert_eq!(error.fault(), crate::error::Fault::Harness);
     let mut screening = bench.screening();
-    screening.first().unwrap();
+    screening.first_of_all().unwrap();
     assert_eq!(causes(&screening, Depth::First), ["test_1: kept", "test_2: kept", "test_3: kept"]);
     assert_eq!((screening.made(), bench.logged("run")), (9, runs), "no attempt was lost or made twice");
 }

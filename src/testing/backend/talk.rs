@@ -213,6 +213,9 @@ impl Talk {
                 let group = state.file(&path).groups.iter_mut().find(|group| group.function == function);
                 group.expect("is in the file").next(|variable| self.differs(variable))
             });
+            if let Act::Waits(time) = act {
+                std::thread::sleep(time);
+            }
             let mut told = match act {
                 Act::EndsRunner(code) => return self.end(code),
                 Act::TakesDown(signal) => {

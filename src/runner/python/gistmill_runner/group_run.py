@@ -2,6 +2,7 @@
 
 import hashlib
 import traceback
+from resource import RUSAGE_CHILDREN, getrusage
 from os import _exit, close, fstat, ftruncate, getpid, lseek, pread, setsid
 from time import monotonic_ns, perf_counter_ns
 
@@ -13,6 +14,7 @@ from .server import EXIT_INTERNAL_ERROR, Forked
 from .shared import GroupReport
 
 _sha256 = hashlib.sha256
+_getrusage, _RUSAGE_CHILDREN = getrusage, RUSAGE_CHILDREN
 _format_exc = traceback.format_exc
 _MESSAGE_LIMIT = 4000
 _OUTPUT_LIMIT = 1 << 20
@@ -52,6 +54,7 @@ class GroupRunner:
             self._empty(descriptor)
         spared = set() if children.none_left() else children.living()
         random_state = server.reseed.before_fork()
+        used = _processor_seconds()
         start = monotonic_ns()
         pid = server.fork()
         if pid == 0:
@@ -79,7 +82,7 @@ class GroupRunner:
             children.kill_and_wait(pid)
         leftover = 0 if children.none_left() else children.kill_leftovers(spared)
         duration = (monotonic_ns() - start) / 1e6
-        self._answer(request, late or children.exit_of(status), leftover, duration)
+        self._answer(request, late or children.exit_of(status), leftover, duration, _processor_seconds() - used)
         if server.isolation is not None:
             server.isolation.discard_attempt()
         return False
@@ -89,7 +92,7 @@ class GroupRunner:
         lseek(descriptor, 0, 0)
         ftruncate(descriptor, 0)
 
-    def _answer(self, request, exit, leftover, duration):
+    def _answer(self, request, exit, leftover, duration, used):
         self.server.channel.send(
             request["id"],
             "group_done",
@@ -98,6 +101,7 @@ class GroupRunner:
             leftover=leftover,
             raw_output=self._raw_output(),
             duration_ms=round(duration, 3),
+            processor_ms=round(used * 1000, 3),
         )
 
     def _raw_output(self):
@@ -254,6 +258,12 @@ class GroupRunner:
         if self.connections:
             self.report.append("connections", self.connections)
         self.report.append("end", {"pytest_exit": code, "pytest_error": None if failure is None else failure["text"]})
+
+
+def _processor_seconds():
+    """Processor time of all children that have ended."""
+    usage = _getrusage(_RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def outcome_of(reports):

@@ -101,6 +101,7 @@ class Collecting:
         self.failure = None
         self.describer = None
         self.session = None
+        self.collected = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session):
@@ -275,6 +276,10 @@ class Stages(Collecting):
         if server.isolation is not None:
             server.isolation.enter_attempts()
         runner = GroupRunner(server, config, list(items), self.describer, self.probe)
+        # What a group lets go of, it writes to, and copies the memory that it lies in. So the list is emptied here, and
+        # what pytest forgets after the collection stays known.
+        items.clear()
+        self.collected = vars(session).get("_collection_cache")
         server.serve({"run": runner.run})
         return runner
 

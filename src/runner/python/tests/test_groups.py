@@ -1,6 +1,7 @@
 """What a group attempt reports, held against pytest's own words."""
 
 import json
+import os
 import subprocess
 
 from driver import PYTHON, outcomes
@@ -259,3 +260,40 @@ def test_ids_begin_at_the_root_of_the_tree_in_a_project_inside_a_project(start):
         assert [item["node_id"] for item in ready["items"]] == ["inner/tests/test_a.py::TestA::test_a"]
         done = runner.run(ready, "test_a")
         assert [(case["outcome"], case["stdout"]) for case in done["cases"]] == [("passed", "7\n")], done
+
+
+def test_what_an_attempt_costs_does_not_grow_with_the_other_groups_of_its_file(start):
+    text = "import pytest\n@pytest.mark.parametrize('value', range(%d))\ndef test_other(value): pass\ndef test_small(): pass\n"
+
+    def faults(cases):
+        runner = start({"test_many.py": text % cases})
+        ready = runner.open("test_many.py")
+        before = faults_of_session(runner.process.pid)
+        for _ in range(5):
+            assert outcomes(runner.run(ready, "test_small")) == ["passed"]
+        return (faults_of_session(runner.process.pid) - before) / 5
+
+    few, many = faults(10), faults(10_000)
+    assert many < few + 100, (few, many)
+
+
+def faults_of_session(session):
+    """Minor page faults of all processes of a session and of the children that they have waited for."""
+    total = 0
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open("/proc/%s/stat" % entry) as file:
+                    fields = file.read().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            if int(fields[3]) == session:
+                total += int(fields[7]) + int(fields[8])
+    return total
+
+
+def test_processor_time_of_an_attempt_is_that_of_its_processes(start):
+    runner = start({"test_busy.py": "import time\ndef test_busy():\n    end = time.process_time() + 0.2\n    while time.process_time() < end: pass\ndef test_waits(): time.sleep(0.2)\n"})
+    ready = runner.open("test_busy.py")
+    busy, waiting = runner.run(ready, "test_busy"), runner.run(ready, "test_waits")
+    assert busy["processor_ms"] >= 200 and waiting["duration_ms"] >= 200 > waiting["processor_ms"]

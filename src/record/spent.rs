@@ -1,0 +1,28 @@
+//! What the steps of a build cost.
+
+use serde::{Deserialize, Serialize};
+
+/// One step, all the times that it was taken.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Repository (or what is done for all of them) and what was done.
+    pub step: String,
+    /// Attempts, cold runs or the like that were made; 0 where nothing is counted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub count: u64,
+    /// Wall time in seconds, without that of steps inside it.
+    pub seconds: f64,
+    /// Processor time in seconds, of gistmill and of all processes that ended meanwhile.
+    pub processor_seconds: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Wall and processor seconds of all steps.
+pub fn total(steps: &[Spent]) -> (f64, f64) {
+    let wall = steps.iter().map(|one| one.seconds).sum();
+    (wall, steps.iter().map(|one| one.processor_seconds).sum())
+}
