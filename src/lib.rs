@@ -22,6 +22,7 @@ mod index;
 mod interrupt;
 mod log;
 pub mod machine;
+mod page;
 mod parity;
 pub mod pipeline;
 pub mod progress;
