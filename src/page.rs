@@ -3,20 +3,28 @@
 //! A page is one HTML file that loads nothing. What comes from a dataset stands in it as JSON, and the script puts it on the
 //! page as text, never as markup.
 
+mod dictionary;
+
 use serde::Serialize;
 
 use crate::error::{Error, Result};
 
+pub(crate) use dictionary::Dictionary;
+
 /// Colours, tables, buttons.
 pub(crate) const STYLE: &str = include_str!("page/base.css");
 
-/// Texts and buttons, the state in the address, tables that are searched, filtered and sorted.
+/// Texts and buttons, the state in the address, tables that are searched, filtered and sorted, a dialog for one of their rows.
 pub(crate) const SCRIPT: &str = concat!(
     include_str!("page/base.js"),
     include_str!("page/address.js"),
     include_str!("page/table.js"),
+    include_str!("page/dialog.js"),
     include_str!("page/keys.js")
 );
+
+/// The dialog that the script fills.
+pub(crate) const DIALOG: &str = include_str!("page/dialog.html");
 
 /// The sign as an address that holds it: three bars, the longest below.
 pub(crate) const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E\

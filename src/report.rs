@@ -7,7 +7,6 @@
 
 mod data;
 mod details;
-mod dictionary;
 mod families;
 mod plot;
 mod scatter;
@@ -116,6 +115,7 @@ fn page(manifest: &Manifest, tables: &Tables) -> Result<String> {
     environment.add_filter("number", view::number);
     environment.add_filter("percent", view::percent);
     environment.add_filter("coefficient", view::coefficient);
+    environment.add_filter("plain", view::plain);
     let scatter = scatter::scatter(&tables.instances, &manifest.tiers)?;
     let safe = Value::from_safe_string;
     let lines = witnesses::lines(&tables.instances, &tables.witnesses, &tables.corpora)?;
@@ -126,6 +126,7 @@ fn page(manifest: &Manifest, tables: &Tables) -> Result<String> {
         drawn => safe(scatter.svg.clone()),
         scatter => Value::from(Serde(scatter)),
         icon => safe(page::ICON.to_owned()),
+        dialog => safe(page::DIALOG.to_owned()),
         style => safe([page::STYLE, STYLE].concat()),
         script => safe([page::SCRIPT, SCRIPT].concat()),
         data => safe(page::embedded(&data::columns(manifest, tables)?)?),
@@ -175,7 +176,8 @@ mod tests {
         assert!(!page.contains("<script>alert"), "evidence of a group");
         assert!(!page.contains("<b>bold</b>"), "output of a failed repository");
         assert!(page.contains("&lt;b&gt;bold&lt;&#x2f;b&gt;") || page.contains("&lt;b&gt;bold&lt;/b&gt;"));
-        assert_eq!(page.matches("<script").count(), 2, "the data and the program");
+        assert_eq!(page.matches("<script").count(), 5, "four times data, and the program");
+        assert_eq!(page.matches("</script").count(), 5);
     }
 
     #[test]
@@ -205,8 +207,18 @@ mod tests {
     fn the_page_loads_nothing() {
         let (_folder, directory) = written();
         let page = fs_err::read_to_string(directory.join("report.html")).unwrap();
+        let page = page.replacen("<link rel=\"icon\" href=\"data:image/svg+xml,", "", 1);
         for loader in ["src=", "@import", "url(", "<link", "fetch(", "XMLHttpRequest", "<iframe"] {
             assert!(!page.contains(loader), "{loader}");
+        }
+    }
+
+    #[test]
+    fn the_script_takes_no_text_for_markup() {
+        for sink in
+            ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"]
+        {
+            assert!(!SCRIPT.contains(sink), "{sink}");
         }
     }
 
@@ -240,7 +252,8 @@ mod tests {
         let chromium = chromium();
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let shots = std::env::var_os("GISTMILL_TEST_SCREENSHOTS").map(std::path::PathBuf::from);
-        for (name, sizes) in [("small", vec![40, 9]), ("large", vec![7_000, 2_990, 10])] {
+        let datasets = [("small", vec![40, 9]), ("many", vec![30; 20]), ("large", vec![7_000, 2_990, 10])];
+        for (name, sizes) in datasets {
             let folder = tempfile::tempdir().unwrap();
             let directory = folder.path().join("2026.11");
             crate::testing::write(&directory, &MadeUp::new(&sizes).input()).unwrap();
@@ -250,6 +263,7 @@ mod tests {
                 .args([&directory.join("report.html"), &shots, &chromium])
                 .output()
                 .unwrap();
+            fs_err::copy(directory.join("report.html"), shots.join("report.html")).unwrap();
             let said = String::from_utf8_lossy(&output.stdout);
             assert!(output.status.success(), "{name}: {said}{}", String::from_utf8_lossy(&output.stderr));
             let measured: serde_json::Value = serde_json::from_str(said.trim()).unwrap();

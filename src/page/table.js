@@ -3,7 +3,7 @@
 // the lists to choose from; `text` is what words are searched in; `record` is a row for CSV and JSONL.
 const ROWS = 100;
 const named = new Map(); // tables by name
-function liveTable({ name, noun, size, columns, fields, filters, text, row, record, ids, order }) {
+function liveTable({ name, noun, size, columns, fields, filters, text, row, record, ids }) {
   const section = byId(name), table = section.querySelector("table.live"), body = table.tBodies[0];
   const heads = [...table.tHead.querySelectorAll("[data-sort]")];
   let state = null, shown = [], rendered = 0, timer = 0, texts = null;
@@ -11,11 +11,11 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
   // --- tools
   const search = make("input", { type: "search", placeholder: "search, or tier:hard, files:>9", ariaLabel: "search " + noun + "s" });
   const selects = filters.map((filter) => {
-    const select = make("select", {}, make("option", { value: "" }, "all"), ...filter.values.map(([value, label]) => make("option", { value }, label)));
+    const select = make("select", { ariaLabel: filter.label }, make("option", { value: "" }, "all"), ...filter.values.map(([value, label]) => make("option", { value }, label)));
     select.addEventListener("change", () => change({ [filter.key]: select.value }));
     return select;
   });
-  const sorts = make("select", {}, make("option", { value: "" }, "as written"), ...heads.flatMap((head) => [
+  const sorts = make("select", { ariaLabel: "sort by" }, make("option", { value: "" }, "as written"), ...heads.flatMap((head) => [
     make("option", { value: head.dataset.sort }, head.textContent + " ↑"), make("option", { value: "-" + head.dataset.sort }, head.textContent + " ↓")]));
   sorts.addEventListener("change", () => change({ sort: sorts.value }));
   const reset = make("button", { type: "button" }, "reset");
@@ -116,7 +116,6 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
     body.replaceChildren();
     rendered = 0;
     if (shown.length || !size) render(); else nothing();
-    if (order) order(shown);
   }
   function nothing() {
     const asked = [...state].filter(([key]) => key !== "sort").map(([key, value]) => (key === "q" ? "“" + value + "”" : key + " " + value));

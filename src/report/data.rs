@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::Tables;
-use super::dictionary::Dictionary;
 use super::families::Family;
 use crate::dataset::manifest::Manifest;
 use crate::dataset::table::Table;
 use crate::error::Result;
+use crate::page::Dictionary;
 
 /// Columns of `groups` that the page shows.
 pub(super) const GROUP_COLUMNS: &[&str] = &[

@@ -7,9 +7,9 @@ use std::ops::Range;
 use serde_json::{Value, json};
 
 use super::Tables;
-use super::dictionary::Dictionary;
 use crate::dataset::table::Table;
 use crate::error::Result;
+use crate::page::Dictionary;
 use crate::record::trace::{is_test_path, test_roots};
 
 /// Columns of `traces` that the page shows.

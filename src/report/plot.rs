@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
-/// Ticks between two powers of ten, from few to many.
-const STEPS: [&[f64]; 3] = [&[1.0], &[1.0, 2.0, 5.0], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]];
+/// Ticks between two powers of ten.
+const STEPS: [&[f64]; 4] = [&[1.0], &[1.0, 2.0, 5.0], &[1.0, 2.0, 3.0, 5.0], &[1.0, 2.0, 3.0, 4.0, 5.0, 7.0]];
+/// Most ticks of one distance.
+const MOST_EVEN: i64 = 40;
 
 /// A logarithmic axis from a value to a place in the picture.
 #[derive(Debug, Clone, Copy)]
@@ -34,9 +36,19 @@ impl Axis {
         let fits = |ticks: &Vec<f64>| {
             ticks.windows(2).all(|two| (self.place(two[1]) - self.place(two[0])).abs() >= distance)
         };
-        let all: Vec<Vec<f64>> = STEPS.iter().map(|steps| self.among(steps)).collect();
-        let most = all.iter().rev().find(|ticks| fits(ticks) && ticks.len() > 1).cloned();
-        most.unwrap_or_else(|| self.thinned(&all[1], distance))
+        let steps = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0];
+        let all = STEPS.iter().map(|steps| self.among(steps)).chain(steps.map(|step| self.even(step)));
+        let most = all.filter(|ticks| ticks.len() > 1 && fits(ticks)).max_by_key(Vec::len);
+        most.unwrap_or_else(|| self.thinned(&self.among(STEPS[1]), distance))
+    }
+
+    /// All multiples of a step, where the axis is short enough for them.
+    fn even(&self, step: f64) -> Vec<f64> {
+        let (first, last) = ((self.low.exp() / step).ceil() as i64, (self.high.exp() / step).floor() as i64);
+        if last.saturating_sub(first) > MOST_EVEN {
+            return Vec::new();
+        }
+        (first.max(1)..=last).map(|number| number as f64 * step).collect()
     }
 
     fn among(&self, steps: &[f64]) -> Vec<f64> {
@@ -153,7 +165,8 @@ mod tests {
                 assert!(ticks.iter().all(|tick| tick.fract() == 0.0));
             }
         }
-        assert_eq!(Axis::of(&[3, 17], 380.0, 14.0).ticks(30.0), [5.0, 10.0]);
+        assert_eq!(Axis::of(&[3, 17], 380.0, 14.0).ticks(30.0), [3.0, 4.0, 5.0, 7.0, 10.0]);
+        assert_eq!(Axis::of(&[8, 16], 376.0, 16.0).ticks(28.0), [8.0, 10.0, 12.0, 14.0, 16.0]);
         assert_eq!(
             Axis::of(&[7, 2083], 60.0, 620.0).ticks(40.0),
             [10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0]

@@ -152,7 +152,7 @@ fn marks<'a, 'p>(points: &'p [Point<'a>], axes: &[Axis; 2], cell: f64) -> Vec<Ma
 
 fn grid(svg: &mut String, axes: &[Axis; 2]) {
     let [left, right, top, bottom] = FRAME;
-    for tick in axes[0].ticks(46.0) {
+    for tick in axes[0].ticks(62.0) {
         let (x, text) = (axes[0].place(tick), number_text(tick));
         let _ = write!(
             svg,
@@ -161,7 +161,7 @@ fn grid(svg: &mut String, axes: &[Axis; 2]) {
             bottom + 20.0
         );
     }
-    for tick in axes[1].ticks(26.0) {
+    for tick in axes[1].ticks(28.0) {
         let (y, text) = (axes[1].place(tick), number_text(tick));
         let _ = write!(
             svg,
@@ -185,25 +185,24 @@ fn grid(svg: &mut String, axes: &[Axis; 2]) {
 /// Where tiers begin: an instance is of the higher of the two that its values have.
 fn boundaries(svg: &mut String, axes: &[Axis; 2], values: [&[i64]; 2], from: [[Option<i64>; 2]; 2]) {
     let [left, right, top, bottom] = FRAME;
+    let mut start = left;
     for (lower, from) in ["easy", "medium"].into_iter().zip(from) {
         let x = from[0].map_or(right, |value| between(&axes[0], values[0], value));
         let y = from[1].map_or(top, |value| between(&axes[1], values[1], value));
         let _ = write!(svg, "<path class=\"bound\" d=\"M{x:.1} {bottom}V{y:.1}H{left}\"/>");
-        if x - left > 60.0 && bottom - y > 24.0 {
-            let _ = write!(
-                svg,
-                "<text class=\"region\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{lower}</text>",
-                x - 5.0,
-                y + 15.0
-            );
-        }
+        labelled(svg, x, lower, x - start > 56.0);
+        start = x;
     }
-    let _ = write!(
-        svg,
-        "<text class=\"region\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">hard</text>",
-        right - 3.0,
-        top + 13.0
-    );
+    labelled(svg, right, "hard", right - start > 56.0);
+}
+
+/// The name of a tier on the axis, where no instance is, left of its end.
+fn labelled(svg: &mut String, x: f64, tier: &str, fits: bool) {
+    if fits {
+        let (x, y) = (x - 5.0, FRAME[3] - 5.0);
+        let _ =
+            write!(svg, "<text class=\"region\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"end\">{tier}</text>");
+    }
 }
 
 /// The middle between a value and the next smaller one.
@@ -221,7 +220,7 @@ fn draw(svg: &mut String, mark: &Mark<'_, '_>, axes: &[Axis; 2]) {
     let tier = if ["easy", "medium", "hard"].contains(&first.tier) { first.tier } else { "" };
     let _ = write!(
         svg,
-        "<a href=\"{}\" class=\"mark {tier}\" tabindex=\"-1\" transform=\"translate({x:.1} {y:.1})\"><title>{}</title>",
+        "<a href=\"{}\" class=\"mark {tier}\" tabindex=\"-1\" transform=\"translate({x:.1} {y:.1})\"><title>{}</title><g>",
         target(mark),
         escaped(&title(mark))
     );
@@ -233,7 +232,7 @@ fn draw(svg: &mut String, mark: &Mark<'_, '_>, axes: &[Axis; 2]) {
         let away = radius + if first.top { 5.0 } else { 3.0 };
         let _ = write!(svg, "<text x=\"{away:.1}\" y=\"{:.1}\">{count}</text>", -radius * 0.6);
     }
-    svg.push_str("</a>");
+    svg.push_str("</g></a>");
 }
 
 /// The instance, or the list of those with these values.

@@ -363,7 +363,7 @@ fn witnesses(table: &Table) -> Result<Option<Witnesses>> {
     Ok((tried > 0).then_some(of))
 }
 
-/// A count with thin spaces between thousands.
+/// A count with thin spaces between thousands, at which no line ends.
 pub(super) fn number(value: &minijinja::Value) -> String {
     f64::try_from(value.clone()).map_or_else(|_| value.to_string(), number_text)
 }
@@ -374,7 +374,7 @@ pub(super) fn number_text(value: f64) -> String {
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at) % 3 == 0 {
-            text.push('\u{2009}');
+            text.push('\u{202f}');
         }
         text.push(digit);
     }
@@ -384,6 +384,11 @@ pub(super) fn number_text(value: f64) -> String {
 /// A share in percent with one digit.
 pub(super) fn percent(value: &minijinja::Value) -> String {
     f64::try_from(value.clone()).map_or_else(|_| "–".to_owned(), |share| format!("{:.1} %", share * 100.0))
+}
+
+/// A number as it was configured: `50`, `33.3`.
+pub(super) fn plain(value: &minijinja::Value) -> String {
+    f64::try_from(value.clone()).map_or_else(|_| value.to_string(), |number| number.to_string())
 }
 
 /// A correlation with two digits and a minus that is one.
@@ -399,7 +404,7 @@ mod tests {
     fn thousands_are_set_apart() {
         assert_eq!(
             [7.0, 1234.0, 1_234_567.0].map(number_text),
-            ["7", "1\u{2009}234", "1\u{2009}234\u{2009}567"]
+            ["7", "1\u{202f}234", "1\u{202f}234\u{202f}567"]
         );
     }
 

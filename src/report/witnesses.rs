@@ -6,12 +6,12 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::dictionary::Dictionary;
 use crate::beneath::Folder;
 use crate::dataset::Dataset;
 use crate::dataset::table::Table;
 use crate::dataset::{trees, witnesses};
 use crate::error::{Error, Result};
+use crate::page::Dictionary;
 use crate::referee::ground;
 use crate::score::{Corpus, Existence, File};
 

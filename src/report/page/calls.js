@@ -34,8 +34,8 @@ const ORDERS = {
 function callsView(at) {
   const files = callsOf(at);
   if (!files) return [make("p", {}, "The page holds the traces of the hardest instances only; this one is in traces.parquet.")];
-  const order = make("select", {}, ...Object.keys(ORDERS).map((name) => make("option", { value: name }, name)));
-  const scope = make("select", {}, ...["all files", "package", "tests"].map((name) => make("option", { value: name }, name)));
+  const order = make("select", { ariaLabel: "order" }, ...Object.keys(ORDERS).map((name) => make("option", { value: name }, name)));
+  const scope = make("select", { ariaLabel: "of" }, ...["all files", "package", "tests"].map((name) => make("option", { value: name }, name)));
   const search = make("input", { type: "search", placeholder: "function or file", ariaLabel: "search calls" });
   const table = make("table", { className: "calls" });
   const count = make("output");

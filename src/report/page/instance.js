@@ -1,7 +1,4 @@
 // --- one instance
-const dialog = byId("instance"), view = byId("view");
-let openAt = null; // place of what is open; -1 when there is no such instance
-
 function casesView(at) {
   const { list, more } = data("details").cases[at];
   const output = (name, text) => (text === null ? [] : [make("div", { className: "soft" }, name), make("pre", {}, text)]);
@@ -18,14 +15,14 @@ function factsOf(at) {
   return facts([
     ["instance", [instances.id[at], " ", copyButton("copy", instances.id[at])]],
     ["repository", slugs[instances.slug[at]]],
-    ["tier", [badge("tier", instances.tier[at]), instances.hard[at].length ? " in the top subset by " + instances.hard[at].map(axisName).join(" and ") : ""]],
+    ["tier", [badge("tier", instances.tier[at]), instances.hard[at].length ? ", in the top subset by " + instances.hard[at].map(axisName).join(" and ") : ""]],
     ["golden outcome", outcomes(at)],
     ["trace length", number(instances.length[at]) + " calls into the tree, " + number(details.package[at]) + " outside the tests, " + number(details.total[at])
       + " in all code" + (details.stable[at] ? "" : " (traced attempts disagree)")],
     ["reach", plural(instances.files[at], "file") + ", " + plural(details.functions[at], "function") + ", " + (details.lines[at] === null ? "" : plural(details.lines[at], "line") + "; ")
       + plural(details.imports[at], "call") + " while importing"],
     ["flags", instances.flags[at].join(", ")],
-    ["attempts", [bound ? hinted(agree, bound) : agree, group === null ? "" : strip(group) || ""]],
+    ["attempts", [bound ? hinted(agree, bound) : agree, ...(group === null ? [] : stripped(group))]],
   ]);
 }
 function outcomes(at) {
@@ -41,49 +38,13 @@ function commandsOf(at) {
     ["in another world", command("gistmill replay " + test + " --world everything")],
   ]);
 }
-function show(at) {
-  const heading = make("h2", { id: "instance-name" }, testName(instances.group[at]));
-  view.replaceChildren(heading, factsOf(at), make("h3", {}, "The test"), ...sourceView(at), make("h3", {}, "Cases"), ...casesView(at).filter(Boolean),
-    make("h3", {}, "Commands"), commandsOf(at), make("h3", {}, "Calls by file"), ...callsView(at), ...witnessView(at));
+function instanceView(at) {
+  return [make("h2", { id: "one-name" }, testName(instances.group[at])), factsOf(at), make("h3", {}, "The test"), ...sourceView(at), make("h3", {}, "Cases"), ...casesView(at).filter(Boolean),
+    make("h3", {}, "Commands"), commandsOf(at), make("h3", {}, "Calls by file"), ...callsView(at), ...witnessView(at)];
 }
-function unknown(id) {
-  view.replaceChildren(make("h2", { id: "instance-name" }, "No such instance"),
+viewer({
+  place: (id) => placeOf.get(id), id: (at) => instances.id[at], size: instances.id.length, table: "instances", show: instanceView,
+  unknown: (id) => [make("h2", { id: "one-name" }, "No such instance"),
     make("p", {}, "There is no instance “" + id + "” in " + dataset.name + " " + dataset.version + "."),
-    make("p", {}, make("a", { href: "#instances?q=" + encodeURIComponent(id.split(/[.-]/)[0]) }, "Search the instances")));
-}
-const around = () => {
-  const list = inOrder.includes(openAt) ? inOrder : instances.id.map((_, at) => at);
-  return { list, at: list.indexOf(openAt) };
-};
-function step(by) {
-  const { list, at } = around();
-  if (at >= 0 && list[at + by] !== undefined) address.open(instances.id[list[at + by]]);
-}
-address.opens = (id) => {
-  const at = id === null ? null : placeOf.has(id) ? placeOf.get(id) : -1;
-  if (at === null) {
-    openAt = null;
-    if (dialog.open) dialog.close();
-    return;
-  }
-  if (at !== openAt || at < 0) {
-    openAt = at;
-    at < 0 ? unknown(id) : show(at);
-  }
-  const { list, at: place } = around();
-  byId("position").textContent = place < 0 ? "" : number(place + 1) + " of " + number(list.length);
-  byId("previous").disabled = place <= 0;
-  byId("next").disabled = place < 0 || place === list.length - 1;
-  if (!dialog.open) dialog.showModal();
-  dialog.scrollTop = 0;
-};
-byId("previous").addEventListener("click", () => step(-1));
-byId("next").addEventListener("click", () => step(1));
-byId("close").addEventListener("click", () => dialog.close());
-dialog.addEventListener("close", () => { if (address.now().open !== null) address.go({ ...address.now(), open: null }); });
-dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
-dialog.addEventListener("keydown", (event) => {
-  if (event.target.closest("input, select, textarea") || event.altKey || event.ctrlKey || event.metaKey) return;
-  if (event.key === "ArrowLeft") step(-1);
-  if (event.key === "ArrowRight") step(1);
+    make("p", {}, make("a", { href: "#instances?q=" + encodeURIComponent(id.split(/[.-]/)[0]) }, "Search the instances"))],
 });

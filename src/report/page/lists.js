@@ -14,7 +14,6 @@ const choices = (values) => [...values].sort().map((value) => [value, value]);
 const occurring = (lists) => choices(new Set(lists.flat()));
 
 const instanceLink = (at, content) => make("a", { className: "link", href: "#i=" + encodeURIComponent(instances.id[at]) }, content);
-let inOrder = instances.id.map((_, at) => at); // instances as the table shows them: next and previous follow it
 liveTable({
   name: "instances", noun: "instance", size: instances.id.length,
   text: (at) => [instances.id[at], slugs[instances.slug[at]], instances.group[at], instances.tier[at], ...instances.flags[at],
@@ -45,7 +44,6 @@ liveTable({
     trace_length: instances.length[at], unique_files: instances.files[at], n_cases: instances.cases[at], flags: instances.flags[at],
   }),
   ids: (at) => instances.id[at],
-  order: (shown) => { inOrder = shown; },
 });
 
 // --- groups with their evidence
@@ -85,12 +83,13 @@ function strip(at) {
     return [make("span", {}, world), runs];
   }));
 }
+const stripped = (at) => (strip(at) === null ? [] : [strip(at), make("small", {}, "✓ passed, – skipped or expected to fail, ✗ else; a frame: a cold run of the entry command; round: it shows something else than the first one.")]);
 function evidence(at) {
   const found = data("evidence").evidence[at] || {};
   const place = groups.instance[at];
   const pairs = [
     ["evidence", found.summary], ["seen in", (found.seen || []).join(", ")], ["excerpt", found.excerpt && make("pre", {}, found.excerpt)],
-    ["see it again", found.command && command(found.command)], ["flags", groups.flags[at].join(", ")], ["attempts", strip(at)],
+    ["see it again", found.command && command(found.command)], ["flags", groups.flags[at].join(", ")], ["attempts", strip(at) && stripped(at)],
     ["instance", place !== null && instanceLink(place, instances.id[place])],
     ["state", stateOf(at) === "kept" && "kept, but not in the sample"],
     ["files", filesOf(at).length > 0 && make("details", {}, make("summary", {}, plural(filesOf(at).length, "file")), filesOf(at).join(", "))],

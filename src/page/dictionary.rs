@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Values in the order of their first occurrence.
+use serde::{Serialize, Serializer};
+
+/// Values in the order of their first occurrence; encoded as their list.
 #[derive(Debug)]
-pub(super) struct Dictionary<T> {
-    pub(super) values: Vec<T>,
+pub(crate) struct Dictionary<T> {
+    pub(crate) values: Vec<T>,
     places: HashMap<T, usize>,
 }
 
@@ -16,9 +18,15 @@ impl<T> Default for Dictionary<T> {
     }
 }
 
+impl<T: Serialize> Serialize for Dictionary<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.values.serialize(serializer)
+    }
+}
+
 impl<T: Clone + Eq + Hash> Dictionary<T> {
     /// The number of a value.
-    pub(super) fn place(&mut self, value: T) -> usize {
+    pub(crate) fn place(&mut self, value: T) -> usize {
         *self.places.entry(value).or_insert_with_key(|value| {
             self.values.push(value.clone());
             self.values.len() - 1
