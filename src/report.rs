@@ -1,15 +1,19 @@
 //! The page: what is in the dataset, what is not, and why. Reads only the dataset's own files.
 //!
-//! One HTML file that loads nothing. Funnel, causes, difficulty, environments and a capped table of instances are plain
-//! HTML; the script adds search, sorting, filters, traces and the evidence of every group, out of data that is embedded
-//! as JSON. Rows are rendered as they are scrolled to, so the number of groups costs bytes, not start-up time.
+//! One HTML file that loads nothing. Figures, bars, causes, difficulty, environments and a capped table of instances are plain
+//! HTML; the script adds search, sorting, filters, a view of each instance and the evidence of every group, out of data that is
+//! embedded as JSON. What is only seen when it is asked for is parsed then, and rows are rendered a hundred at a time, so the
+//! number of groups costs bytes, not start-up time.
 
 mod data;
+mod details;
+mod families;
 mod plot;
 mod scatter;
-mod tiers;
 mod view;
+mod witnesses;
 
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use minijinja::value::Serde;
@@ -17,17 +21,26 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 
 use crate::dataset::Dataset;
 use crate::dataset::manifest::Manifest;
-use crate::error::{Error, Fault, Result};
-use crate::store::write_atomic;
-
 use crate::dataset::table::{AGAIN, Table};
+use crate::error::{Error, Fault, Result};
+use crate::page;
+use crate::score::Corpus;
+use crate::store::write_atomic;
 
 /// The page's file.
 pub const FILE: &str = "report.html";
 
 const PAGE: &str = include_str!("report/page.html");
-const STYLE: &str = include_str!("report/page.css");
-const SCRIPT: &str = include_str!("report/page.js");
+const STYLE: &str = include_str!("report/page/page.css");
+const SCRIPT: &str = concat!(
+    include_str!("report/page/lists.js"),
+    include_str!("report/page/calls.js"),
+    include_str!("report/page/witness.js"),
+    include_str!("report/page/instance.js"),
+    include_str!("report/page/start.js")
+);
+/// Bars that are shown at once; further repositories are folded.
+const MOST_BARS: usize = 31;
 
 /// Renders the page of a dataset again, and hashes it.
 ///
@@ -56,20 +69,42 @@ pub fn write(dataset: &Dataset) -> Result<()> {
     write_atomic(&dataset.directory.join(FILE), page.as_bytes())
 }
 
-/// The tables that the page shows.
+/// What the page is made of.
 pub(crate) struct Tables {
     instances: Table,
     groups: Table,
+    cases: Table,
+    attempts: Table,
     traces: Table,
+    /// Ids of the instances of each named subset.
+    subsets: BTreeMap<String, BTreeSet<String>>,
+    witnesses: witnesses::Texts,
+    /// By slug, of repositories with witnesses.
+    corpora: BTreeMap<String, Corpus>,
 }
 
 impl Tables {
     fn read(dataset: &Dataset) -> Result<Self> {
+        let instances = dataset.table("instances", &[])?;
+        let names = dataset.manifest.subsets.keys();
+        let subsets = names.map(|name| Ok((name.clone(), dataset.members(name)?))).collect::<Result<_>>()?;
+        let witnesses = witnesses::texts(dataset, &instances)?;
         Ok(Tables {
-            instances: dataset.table("instances", &[])?,
             groups: dataset.table("groups", data::GROUP_COLUMNS)?,
-            traces: dataset.table("traces", data::TRACE_COLUMNS)?,
+            cases: dataset.table("cases", details::CASE_COLUMNS)?,
+            attempts: dataset.table("attempts", data::ATTEMPT_COLUMNS)?,
+            traces: dataset.table("traces", details::TRACE_COLUMNS)?,
+            corpora: witnesses::corpora(dataset, &instances, &witnesses)?,
+            subsets,
+            witnesses,
+            instances,
         })
+    }
+
+    /// The places of the instances in their table, by slug and group.
+    fn places(&self) -> Result<HashMap<(&str, &str), usize>> {
+        let (slugs, groups) = (self.instances.whole_texts("slug")?, self.instances.whole_texts("group_id")?);
+        Ok(slugs.into_iter().zip(groups).enumerate().map(|(at, key)| (key, at)).collect())
     }
 }
 
@@ -79,15 +114,25 @@ fn page(manifest: &Manifest, tables: &Tables) -> Result<String> {
     environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
     environment.add_filter("number", view::number);
     environment.add_filter("percent", view::percent);
-    let data = data::embedded(tables)?;
+    environment.add_filter("coefficient", view::coefficient);
+    environment.add_filter("plain", view::plain);
+    let scatter = scatter::scatter(&tables.instances, &manifest.tiers)?;
+    let safe = Value::from_safe_string;
+    let lines = witnesses::lines(&tables.instances, &tables.witnesses, &tables.corpora)?;
     let context = context! {
         manifest => Value::from(Serde(manifest)),
         view => Value::from(Serde(view::view(manifest, tables)?)),
-        scatter => Value::from_safe_string(scatter::svg(&tables.instances)?),
-        distributions => tiers::svgs(&tables.instances)?.into_iter().map(Value::from_safe_string).collect::<Vec<_>>(),
-        style => Value::from_safe_string(STYLE.to_owned()),
-        script => Value::from_safe_string(SCRIPT.to_owned()),
-        data => Value::from_safe_string(data::script_safe(&data)?),
+        most_bars => MOST_BARS,
+        drawn => safe(scatter.svg.clone()),
+        scatter => Value::from(Serde(scatter)),
+        icon => safe(page::ICON.to_owned()),
+        dialog => safe(page::DIALOG.to_owned()),
+        style => safe([page::STYLE, STYLE].concat()),
+        script => safe([page::SCRIPT, SCRIPT].concat()),
+        data => safe(page::embedded(&data::columns(manifest, tables)?)?),
+        evidence => safe(page::embedded(&data::evidence(tables)?)?),
+        details => safe(page::embedded(&details::details(tables)?)?),
+        witness_lines => safe(page::embedded(&lines)?),
     };
     environment
         .render_str(PAGE, context)
@@ -131,7 +176,8 @@ mod tests {
         assert!(!page.contains("<script>alert"), "evidence of a group");
         assert!(!page.contains("<b>bold</b>"), "output of a failed repository");
         assert!(page.contains("&lt;b&gt;bold&lt;&#x2f;b&gt;") || page.contains("&lt;b&gt;bold&lt;/b&gt;"));
-        assert_eq!(page.matches("<script").count(), 2, "the data and the program");
+        assert_eq!(page.matches("<script").count(), 5, "four times data, and the program");
+        assert_eq!(page.matches("</script").count(), 5);
     }
 
     #[test]
@@ -161,8 +207,18 @@ mod tests {
     fn the_page_loads_nothing() {
         let (_folder, directory) = written();
         let page = fs_err::read_to_string(directory.join("report.html")).unwrap();
+        let page = page.replacen("<link rel=\"icon\" href=\"data:image/svg+xml,", "", 1);
         for loader in ["src=", "@import", "url(", "<link", "fetch(", "XMLHttpRequest", "<iframe"] {
             assert!(!page.contains(loader), "{loader}");
+        }
+    }
+
+    #[test]
+    fn the_script_takes_no_text_for_markup() {
+        for sink in
+            ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"]
+        {
+            assert!(!SCRIPT.contains(sink), "{sink}");
         }
     }
 
@@ -196,7 +252,8 @@ mod tests {
         let chromium = chromium();
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let shots = std::env::var_os("GISTMILL_TEST_SCREENSHOTS").map(std::path::PathBuf::from);
-        for (name, sizes) in [("small", vec![40, 9]), ("large", vec![7_000, 2_990, 10])] {
+        let datasets = [("small", vec![40, 9]), ("many", vec![30; 20]), ("large", vec![7_000, 2_990, 10])];
+        for (name, sizes) in datasets {
             let folder = tempfile::tempdir().unwrap();
             let directory = folder.path().join("2026.11");
             crate::testing::write(&directory, &MadeUp::new(&sizes).input()).unwrap();
@@ -206,6 +263,7 @@ mod tests {
                 .args([&directory.join("report.html"), &shots, &chromium])
                 .output()
                 .unwrap();
+            fs_err::copy(directory.join("report.html"), shots.join("report.html")).unwrap();
             let said = String::from_utf8_lossy(&output.stdout);
             assert!(output.status.success(), "{name}: {said}{}", String::from_utf8_lossy(&output.stderr));
             let measured: serde_json::Value = serde_json::from_str(said.trim()).unwrap();

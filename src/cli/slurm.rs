@@ -87,7 +87,9 @@ pub(super) fn run(arguments: &Arguments, asked: &SlurmArguments) -> Result<u8> {
         Format::Human | Format::Csv if asked.submit => {
             terminal::say(&format!("submitted: prepare {}, shards {}, merge {}", jobs[0], jobs[1], jobs[2]));
         }
-        Format::Human | Format::Csv => terminal::say(&format!("submit with: {}", folder.join(SUBMIT).display())),
+        Format::Human | Format::Csv => {
+            terminal::say(&format!("submit with: {}", folder.join(SUBMIT).display()))
+        }
     }
     Ok(0)
 }
@@ -217,15 +219,16 @@ fn submit(folder: &Path) -> Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{ConfigPlace, IsolationArguments};
     use super::*;
 
     fn asked() -> SlurmArguments {
         SlurmArguments {
             config: ConfigArguments {
-                config: Some("/home/me/my repos.toml".into()),
+                config: ConfigPlace { place: Some("/home/me/my repos.toml".into()), config: None },
                 rules: None,
                 output: "/data/output".into(),
-                isolation: crate::backend::local::Strictness::Best,
+                isolation: IsolationArguments::default(),
                 only: Vec::new(),
             },
             shards: 6,

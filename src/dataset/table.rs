@@ -78,6 +78,20 @@ impl Table {
         (0..self.rows()).map(|row| self.list(column, cells.get_as_series(row))).collect()
     }
 
+    /// A column of lists of counts.
+    pub fn number_lists(&self, column: &str) -> Result<Vec<Option<Vec<i64>>>> {
+        let cells = self.column(column, Column::list)?;
+        let list = |cell: Option<Series>| {
+            let Some(cell) = cell else { return Ok(None) };
+            let numbers = cell.i64().map_err(|error| {
+                Error::usage(format!("{}.parquet: `{column}` is no list of counts", self.name))
+                    .with_source(error)
+            })?;
+            Ok(Some(numbers.iter().flatten().collect()))
+        };
+        (0..self.rows()).map(|row| list(cells.get_as_series(row))).collect()
+    }
+
     fn list(&self, column: &str, cell: Option<Series>) -> Result<Vec<String>> {
         let Some(cell) = cell else { return Ok(Vec::new()) };
         let texts = cell.str().map_err(|error| {

@@ -202,6 +202,11 @@ impl Installed<'_> {
     }
 }
 
+/// The modules of a tree by its Python files alone, where no environment is at hand.
+pub(crate) fn modules_of(sources: &BTreeSet<String>) -> Modules {
+    module_names(sources, |_| false).into_iter().collect()
+}
+
 /// The dotted names by which files can be imported: from the root, from `src`, and from the folder that pytest puts on the
 /// path for a test file, the first one above it that is no package.
 fn module_names(sources: &BTreeSet<String>, is_installed: impl Fn(&str) -> bool) -> BTreeSet<String> {

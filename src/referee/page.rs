@@ -1,14 +1,17 @@
 //! The page of scores: the tables, every submission, and its file line by line. One HTML file that loads nothing.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::evaluate::Judged;
 use super::tables::{self, Run, Table};
 use super::write::{Scored, spelled};
-use crate::error::{Error, Result};
-use crate::score::{Execution, Existence, Ratio};
+use crate::error::Result;
+use crate::page::{self, Dictionary};
+use crate::score::{self, Execution, Existence, Ratio};
 
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
@@ -58,7 +61,7 @@ pub(crate) fn render(scores: &Scores<'_>) -> Result<(String, Vec<Table>)> {
     for (at, run) in scores.runs.iter().enumerate() {
         for one in run.scored {
             let text = (scores.text)(at, one.instance.instance_id.as_str());
-            let detail = embedded(&detail(one, text))?;
+            let detail = page::embedded(&detail(one, text))?;
             let id = lines.len();
             let _ = writeln!(details, "<script type=\"application/json\" id=\"d{id}\">{detail}</script>");
             lines.push(line(one));
@@ -73,20 +76,15 @@ pub(crate) fn render(scores: &Scores<'_>) -> Result<(String, Vec<Table>)> {
     });
     let title = format!("{} {}", scores.dataset, scores.version);
     let title: String = title.chars().filter(|one| !matches!(one, '<' | '>' | '&')).collect();
-    let page = PAGE
+    let text = PAGE
         .replace("{title}", &title)
-        .replace("{style}", STYLE)
-        .replace("{data}", &embedded(&data)?)
-        .replace("{script}", SCRIPT)
+        .replace("{icon}", page::ICON)
+        .replace("{dialog}", page::DIALOG)
+        .replace("{style}", &[page::STYLE, STYLE].concat())
+        .replace("{data}", &page::embedded(&data)?)
+        .replace("{script}", &[page::SCRIPT, SCRIPT].concat())
         .replace("{details}", &details);
-    Ok((page, tables))
-}
-
-/// JSON that can stand in a script element.
-fn embedded(value: &impl Serialize) -> Result<String> {
-    let text = serde_json::to_string(value)
-        .map_err(|error| Error::internal("cannot encode the page's data").with_source(error))?;
-    Ok(text.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029"))
+    Ok((text, tables))
 }
 
 fn line<'a>(one: &'a Scored<'_>) -> Line<'a> {
@@ -113,20 +111,6 @@ fn line<'a>(one: &'a Scored<'_>) -> Line<'a> {
 fn detail(one: &Scored<'_>, text: Option<&[u8]>) -> Value {
     let (instance, judged) = (one.instance, &one.judged);
     let shown = text.filter(|text| text.len() <= LONGEST_SHOWN).map(String::from_utf8_lossy);
-    let executed = judged.executed_by_line();
-    let lines = judged.submitted_lines().iter().filter(|_| shown.is_some()).map(|line| {
-        let (exists, place) = match &line.existence {
-            Existence::NotCounted => (None, None),
-            Existence::Missing => (Some(false), None),
-            Existence::Found { place } => (Some(true), Some(format!("{}:{}", place.file, place.line))),
-        };
-        let executed = match executed.get(&line.first) {
-            Some(Execution::Executed) => Some(true),
-            Some(Execution::Missed) => Some(false),
-            Some(Execution::NotCounted) | None => None,
-        };
-        json!([line.first, line.last, spelled(&line.line_type), exists, place, executed])
-    });
     let comparison = judged.comparison.as_ref();
     let different = comparison.map(|comparison| {
         let cases = comparison.cases.iter().filter(|case| case.difference.is_some());
@@ -136,7 +120,7 @@ fn detail(one: &Scored<'_>, text: Option<&[u8]>) -> Value {
         "command": instance.entry_command,
         "bytes": text.map(<[u8]>::len),
         "text": shown,
-        "lines": lines.collect::<Vec<_>>(),
+        "lines": shown.as_ref().map(|_| Lines::of(judged)),
         "injection": judged.injection,
         "replacement": judged.replacement,
         "unreadable": judged.unreadable,
@@ -150,16 +134,72 @@ fn detail(one: &Scored<'_>, text: Option<&[u8]>) -> Value {
     })
 }
 
+/// The lines of a file in little space: what repeats once, and numbers as distances.
+#[derive(Debug, Default, Serialize)]
+struct Lines {
+    types: Dictionary<String>,
+    files: Dictionary<String>,
+    /// Five numbers a line: how far its first physical line is behind that of the line before, how many more it has, a code
+    /// (9 × type + 3 × existence + execution, the latter two 0 where they are not counted, 1 for no, 2 for yes), 1 + the file
+    /// it stands in, or 0, and how far its place is from the last one.
+    flat: Vec<i64>,
+}
+
+impl Lines {
+    fn of(judged: &Judged) -> Self {
+        Self::encoded(judged.submitted_lines(), &judged.executed_by_line())
+    }
+
+    fn encoded(submitted: &[score::Line], executed: &BTreeMap<u32, Execution>) -> Self {
+        let mut lines = Lines::default();
+        let (mut first, mut there) = (0, 0);
+        for line in submitted {
+            let kind = lines.types.place(spelled(&line.line_type).unwrap_or_default());
+            let (existence, place) = match &line.existence {
+                Existence::NotCounted => (0, None),
+                Existence::Missing => (1, None),
+                Existence::Found { place } => (2, Some(place)),
+            };
+            let execution = match executed.get(&line.first) {
+                Some(Execution::NotCounted) | None => 0,
+                Some(Execution::Missed) => 1,
+                Some(Execution::Executed) => 2,
+            };
+            let file = place.map_or(0, |place| 1 + lines.files.place(place.file.clone()));
+            let at = place.map_or(there, |place| i64::from(place.line));
+            let (from, to) = (i64::from(line.first), i64::from(line.last));
+            let code = 9 * kind as i64 + 3 * existence + execution;
+            lines.flat.extend([from - first, to - from, code, file as i64, at - there]);
+            (first, there) = (from, at);
+        }
+        lines
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn line(first: u32, last: u32, existence: Existence) -> score::Line {
+        let (line_type, kind) = (score::LineType::Executable, score::LineKind::Statement);
+        score::Line { first, last, line_type, kind, block: Vec::new(), existence }
+    }
+
     #[test]
-    fn a_text_ends_no_script_and_is_read_as_it_was() {
-        let text = "</script><script>alert(1)</script><!-- \u{2028}";
-        let shown = embedded(&text).unwrap();
-        assert!(!shown.contains('<') && !shown.contains('\u{2028}'), "{shown}");
-        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), text);
+    fn lines_are_distances_and_codes() {
+        let place = |file: &str, line| Existence::Found { place: score::Place { file: file.into(), line } };
+        let lines = [
+            line(1, 1, Existence::NotCounted),
+            line(3, 5, place("a.py", 40)),
+            line(6, 6, Existence::Missing),
+            line(7, 7, place("b.py", 38)),
+        ];
+        let executed = [(3, Execution::Executed), (6, Execution::Missed), (7, Execution::NotCounted)].into();
+        let encoded = Lines::encoded(&lines, &executed);
+        let rows: Vec<&[i64]> = encoded.flat.chunks(5).collect();
+        assert_eq!(rows, [[1, 0, 0, 0, 0], [2, 2, 8, 1, 40], [3, 0, 4, 0, 0], [1, 0, 6, 2, -2]]);
+        let value = serde_json::to_value(&encoded).unwrap();
+        assert_eq!((&value["files"], &value["types"]), (&json!(["a.py", "b.py"]), &json!(["executable"])));
     }
 
     #[test]
@@ -167,7 +207,7 @@ mod tests {
         let scores = Scores { dataset: "d<x>", version: "1", runs: Vec::new(), text: &|_, _| None };
         let (page, tables) = render(&scores).unwrap();
         assert!(tables.is_empty());
-        for placeholder in ["{title}", "{style}", "{data}", "{script}", "{details}"] {
+        for placeholder in ["{title}", "{icon}", "{style}", "{data}", "{script}", "{details}", "{dialog}"] {
             assert!(!page.contains(placeholder), "{placeholder}");
         }
         assert!(page.contains("Scores: dx 1") && page.contains("\"version\":\"1\""));

@@ -1,85 +1,80 @@
-//! The data that is embedded for the script: columns of arrays over small dictionaries, to keep the page small.
+//! What the script reads at once: the two long tables, as columns of arrays over small dictionaries; and, read when they are
+//! asked for, the evidence, attempts and files of groups.
 
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
 use super::Tables;
+use super::families::Family;
+use crate::dataset::manifest::Manifest;
 use crate::dataset::table::Table;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::page::Dictionary;
 
 /// Columns of `groups` that the page shows.
 pub(super) const GROUP_COLUMNS: &[&str] = &[
     "slug",
     "group_id",
-    "instance_id",
     "kept",
     "published",
     "cause",
     "flags",
     "evidence",
+    "test_file",
     "n_cases",
     "attempts",
     "trace_length",
     "unique_files",
     "duration_ms",
-    "tier",
+    "files",
 ];
 
-/// Columns of `traces` that the page shows.
-pub(super) const TRACE_COLUMNS: &[&str] = &["instance_id", "file", "function", "line", "calls"];
-
-/// Functions of traces that the page holds in all; the traces of further instances are in `traces.parquet` only.
-const MOST_TRACE_ROWS: usize = 250_000;
+/// Columns of `attempts` that the page shows.
+pub(super) const ATTEMPT_COLUMNS: &[&str] =
+    &["slug", "group_id", "world", "method", "outcome", "exit", "observation"];
 
 /// Characters of an excerpt that the page holds; the whole is in `groups.parquet`.
 const MOST_EXCERPT: usize = 3_000;
+/// Attempts of a group that the page shows.
+const MOST_ATTEMPTS: usize = 200;
 
-/// Texts that occur often, each once.
-#[derive(Debug, Default)]
-struct Dictionary<'a> {
-    texts: Vec<&'a str>,
-    places: HashMap<&'a str, usize>,
+/// The names of a group's states, by number.
+pub(super) const STATES: [&str; 3] = ["published", "kept", "dropped"];
+
+/// The columns of both long tables.
+pub(super) fn columns(manifest: &Manifest, tables: &Tables) -> Result<Value> {
+    let mut slugs = Dictionary::default();
+    let instances = instances(&tables.instances, &mut slugs)?;
+    let groups = groups(tables, &mut slugs)?;
+    Ok(json!({
+        "dataset": { "name": manifest.name, "version": manifest.version },
+        "slugs": slugs.values,
+        "groups": groups,
+        "instances": instances,
+    }))
 }
 
-impl<'a> Dictionary<'a> {
-    fn place(&mut self, text: &'a str) -> usize {
-        *self.places.entry(text).or_insert_with(|| {
-            self.texts.push(text);
-            self.texts.len() - 1
-        })
-    }
-}
-
-/// Everything that the script reads.
-pub(super) fn embedded(tables: &Tables) -> Result<Value> {
-    Ok(json!({ "groups": groups(&tables.groups)?, "instances": instances(tables)? }))
-}
-
-fn groups(table: &Table) -> Result<Value> {
-    let (mut slugs, mut causes) = (Dictionary::default(), Dictionary::default());
+fn groups<'a>(tables: &'a Tables, slugs: &mut Dictionary<&'a str>) -> Result<Value> {
+    let table = &tables.groups;
+    let mut causes = Dictionary::default();
     let (kept, published) = (table.flags("kept")?, table.flags("published")?);
-    let state = |(kept, published)| {
-        if published {
-            "published"
-        } else if kept {
-            "kept"
-        } else {
-            "dropped"
-        }
-    };
-    let slug: Vec<_> = table.whole_texts("slug")?.into_iter().map(|one| slugs.place(one)).collect();
-    let cause: Vec<_> =
-        table.texts("cause")?.into_iter().map(|one| one.map(|one| causes.place(one))).collect();
-    let evidence: Vec<_> = table.texts("evidence")?.into_iter().map(|one| one.map(public_evidence)).collect();
+    let state = |(kept, published): (bool, bool)| if published { 0 } else { 1 + usize::from(!kept) };
+    let (slug, id) = (table.whole_texts("slug")?, table.whole_texts("group_id")?);
+    let cause = table.texts("cause")?.into_iter().map(|one| one.map(|one| causes.place(one)));
+    let cause: Vec<_> = cause.collect();
     let durations =
         table.reals("duration_ms")?.into_iter().map(|one| one.map(|ms| (ms * 10.0).round() / 10.0));
+    let instances = tables.places()?;
+    let instance = slug.iter().copied().zip(id.iter().copied()).map(|key| instances.get(&key).copied());
+    let families: Vec<&str> = causes.values.iter().map(|cause| Family::of(cause).name()).collect();
     Ok(json!({
-        "slugs": slugs.texts,
-        "causes": causes.texts,
-        "slug": slug,
-        "id": table.whole_texts("group_id")?,
-        "instance": table.texts("instance_id")?,
+        "states": STATES,
+        "causes": causes.values,
+        "families": families,
+        "slug": slug.iter().map(|one| slugs.place(one)).collect::<Vec<_>>(),
+        "id": id,
+        "instance": instance.collect::<Vec<_>>(),
         "state": kept.into_iter().zip(published).map(state).collect::<Vec<_>>(),
         "cause": cause,
         "cases": table.whole_numbers("n_cases")?,
@@ -87,9 +82,39 @@ fn groups(table: &Table) -> Result<Value> {
         "length": table.numbers("trace_length")?,
         "files": table.numbers("unique_files")?,
         "ms": durations.collect::<Vec<_>>(),
-        "tier": table.texts("tier")?,
         "flags": table.lists("flags")?,
+    }))
+}
+
+fn instances<'a>(table: &'a Table, slugs: &mut Dictionary<&'a str>) -> Result<Value> {
+    Ok(json!({
+        "id": table.whole_texts("instance_id")?,
+        "slug": table.whole_texts("slug")?.into_iter().map(|one| slugs.place(one)).collect::<Vec<_>>(),
+        "group": table.whole_texts("group_id")?,
+        "tier": table.whole_texts("tier")?,
+        "hard": table.lists("hard_axes")?,
+        "cases": table.whole_numbers("n_cases")?,
+        "length": table.whole_numbers("trace_length")?,
+        "files": table.whole_numbers("unique_files")?,
+        "flags": table.lists("flags")?,
+    }))
+}
+
+/// Evidence, attempts and files of the groups, in the order of the table.
+pub(super) fn evidence(tables: &Tables) -> Result<Value> {
+    let table = &tables.groups;
+    let evidence: Vec<_> = table.texts("evidence")?.into_iter().map(|one| one.map(public_evidence)).collect();
+    let files = table.lists("files")?;
+    let mut names = Dictionary::default();
+    let mut sets = Dictionary::default();
+    let set: Vec<usize> = files
+        .iter()
+        .map(|files| sets.place(files.iter().map(|file| names.place(file.as_str())).collect::<Vec<_>>()))
+        .collect();
+    Ok(json!({
         "evidence": evidence,
+        "files": { "names": names.values, "sets": sets.values, "of": set },
+        "attempts": attempts(tables)?,
     }))
 }
 
@@ -108,105 +133,39 @@ fn public_evidence(text: &str) -> Value {
     value
 }
 
-fn instances(tables: &Tables) -> Result<Value> {
-    let table = &tables.instances;
-    let ids = table.whole_texts("instance_id")?;
-    let hard = table.lists("hard_axes")?;
-    let order: Vec<usize> = {
-        let is_hard = |at: &usize| !hard[*at].is_empty();
-        let (first, then): (Vec<usize>, Vec<usize>) = (0..ids.len()).partition(is_hard);
-        first.into_iter().chain(then).collect()
+/// Strips of attempts over worlds, each different one once: `[world, method, outcome, observation, …]`.
+fn attempts(tables: &Tables) -> Result<Value> {
+    let table = &tables.attempts;
+    let (mut worlds, mut methods, mut outcomes) =
+        (Dictionary::default(), Dictionary::default(), Dictionary::default());
+    let (slug, group) = (table.whole_texts("slug")?, table.whole_texts("group_id")?);
+    let (world, method) = (table.whole_texts("world")?, table.whole_texts("method")?);
+    let (outcome, exit) = (table.texts("outcome")?, table.whole_texts("exit")?);
+    let observation = table.texts("observation")?;
+    let mut of_group: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
+    for at in 0..table.rows() {
+        of_group.entry((slug[at], group[at])).or_default().push(at);
+    }
+    let mut strips = Dictionary::default();
+    let mut strip = |rows: &[usize]| {
+        // What two attempts showed can be compared where both are of one method.
+        let mut seen = Dictionary::default();
+        let attempt = |at: &usize| {
+            [
+                worlds.place(world[*at]),
+                methods.place(method[*at]),
+                outcomes.place(outcome[*at].unwrap_or(exit[*at])),
+                seen.place((method[*at], observation[*at])),
+            ]
+        };
+        strips.place(rows.iter().take(MOST_ATTEMPTS).flat_map(attempt).collect::<Vec<_>>())
     };
-    let traces = traces(&tables.traces, &ids, &order)?;
+    let keys = tables.groups.whole_texts("slug")?.into_iter().zip(tables.groups.whole_texts("group_id")?);
+    let of: Vec<Option<usize>> = keys.map(|key| of_group.get(&key).map(|rows| strip(rows))).collect();
     Ok(json!({
-        "id": ids,
-        "slug": table.whole_texts("slug")?,
-        "group": table.whole_texts("group_id")?,
-        "command": table.whole_texts("entry_command")?,
-        "tier": table.whole_texts("tier")?,
-        "hard": hard,
-        "cases": table.whole_numbers("n_cases")?,
-        "length": table.whole_numbers("trace_length")?,
-        "package": table.whole_numbers("trace_length_package")?,
-        "total": table.whole_numbers("trace_length_total")?,
-        "files": table.whole_numbers("unique_files")?,
-        "functions": table.whole_numbers("unique_functions")?,
-        "lines": table.numbers("executed_lines")?,
-        "imports": table.whole_numbers("import_calls")?,
-        "attempts": table.whole_numbers("attempts")?,
-        "bound": table.reals("flake_bound")?,
-        "worlds": table.lists("worlds")?,
-        "stable": table.flags("trace_stable")?,
-        "trace": { "functions": traces.functions, "files": traces.files.texts, "of": traces.of },
+        "worlds": worlds.values, "methods": methods.values, "outcomes": outcomes.values,
+        "strips": strips.values, "of": of,
     }))
-}
-
-/// Traces over dictionaries of functions (`[file, name, line]`) and files.
-#[derive(Debug, Default)]
-struct Traces<'a> {
-    functions: Vec<Value>,
-    files: Dictionary<'a>,
-    places: HashMap<(&'a str, &'a str, i64), usize>,
-    /// Per instance `[function, calls, …]` in the order of first call; none where the page is full.
-    of: Vec<Option<Vec<i64>>>,
-}
-
-impl<'a> Traces<'a> {
-    fn place(&mut self, file: &'a str, name: &'a str, line: i64) -> i64 {
-        let Traces { functions, files, places, .. } = self;
-        let place = *places.entry((file, name, line)).or_insert_with(|| {
-            functions.push(json!([files.place(file), name, line]));
-            functions.len() - 1
-        });
-        i64::try_from(place).unwrap_or(i64::MAX)
-    }
-}
-
-/// The traces of the instances, which take their share in the given order until the page is full.
-fn traces<'a>(table: &'a Table, ids: &[&str], order: &[usize]) -> Result<Traces<'a>> {
-    let spans = spans(&table.whole_texts("instance_id")?);
-    let (files, names) = (table.whole_texts("file")?, table.whole_texts("function")?);
-    let (lines, calls) = (table.whole_numbers("line")?, table.whole_numbers("calls")?);
-    let mut traces = Traces { of: vec![None; ids.len()], ..Traces::default() };
-    let mut left = MOST_TRACE_ROWS;
-    for at in order {
-        let span = spans.get(ids[*at]).cloned().unwrap_or_default();
-        let Some(rest) = left.checked_sub(span.len()) else { break };
-        left = rest;
-        let mut pair = |row: usize| [traces.place(files[row], names[row], lines[row]), calls[row]];
-        let trace = span.flat_map(&mut pair).collect();
-        traces.of[*at] = Some(trace);
-    }
-    Ok(traces)
-}
-
-/// The rows of each instance: they lie together.
-fn spans(owners: &[&str]) -> HashMap<String, std::ops::Range<usize>> {
-    let mut spans: HashMap<String, std::ops::Range<usize>> = HashMap::new();
-    let mut start = 0;
-    for rows in owners.chunk_by(|a, b| a == b) {
-        spans.insert(rows[0].to_owned(), start..start + rows.len());
-        start += rows.len();
-    }
-    spans
-}
-
-/// JSON that cannot end a script element or be taken for markup.
-pub(super) fn script_safe(value: &Value) -> Result<String> {
-    let text = serde_json::to_string(value)
-        .map_err(|error| Error::internal("cannot encode the data of the page").with_source(error))?;
-    let mut safe = String::with_capacity(text.len() + text.len() / 50);
-    for c in text.chars() {
-        match c {
-            '<' => safe.push_str("\\u003c"),
-            '>' => safe.push_str("\\u003e"),
-            '&' => safe.push_str("\\u0026"),
-            '\u{2028}' => safe.push_str("\\u2028"),
-            '\u{2029}' => safe.push_str("\\u2029"),
-            plain => safe.push(plain),
-        }
-    }
-    Ok(safe)
 }
 
 #[cfg(test)]
@@ -214,18 +173,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn embedded_json_reads_back_and_holds_no_markup() {
-        let value = json!({ "a": "</script><!-- & \u{2028} é", "b": [1, null] });
-        let text = script_safe(&value).unwrap();
-        assert!(!text.contains(['<', '>', '&', '\u{2028}']));
-        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
-    }
-
-    #[test]
     fn a_long_excerpt_is_cut_at_a_character() {
         let long = json!({ "summary": "s", "excerpt": "é".repeat(MOST_EXCERPT + 1) }).to_string();
         let excerpt = public_evidence(&long)["excerpt"].as_str().unwrap().to_owned();
         assert!(excerpt.ends_with("groups.parquet") && excerpt.starts_with('é'));
         assert_eq!(excerpt.matches('é').count(), MOST_EXCERPT);
+    }
+
+    #[test]
+    fn what_is_no_evidence_is_shown_as_it_is() {
+        assert_eq!(public_evidence("{broken"), json!({ "summary": "{broken" }));
     }
 }

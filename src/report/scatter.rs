@@ -1,74 +1,316 @@
-//! Trace length against unique files on log axes, as SVG that takes its colours from the page.
+//! Trace length against unique files on logarithmic axes: tiers as one hue, the top subset as rings, repositories as shapes.
+//!
+//! Instances of equal values are one mark whose area and number say how many; a mark leads to its instance, or to the list
+//! of them.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
-use plotters::prelude::*;
+use serde::Serialize;
 
-use super::plot::{FAINT, INK, PLAIN, TOP, fluid};
+use super::plot::{Axis, address_part, escaped, real, threshold};
+use super::view::number_text;
+use crate::dataset::manifest::Tiers;
 use crate::dataset::table::Table;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
-const SIZE: (u32, u32) = (680, 400);
+const WIDTH: f64 = 640.0;
+const HEIGHT: f64 = 430.0;
+/// Where the axes are: left, right, top, bottom.
+const FRAME: [f64; 4] = [52.0, WIDTH - 16.0, 16.0, HEIGHT - 54.0];
+/// Half the width of a mark of one instance.
+const RADIUS: f64 = 5.0;
+/// Largest half width.
+const LARGEST: f64 = 16.0;
+/// More marks than these are put together in cells.
+const MOST_MARKS: usize = 1_500;
+/// Widths of the cells, the first that gives few enough marks is taken; 0 puts only equal values together.
+const CELLS: [f64; 4] = [0.0, 6.0, 12.0, 24.0];
+/// Tests that the text of a mark names.
+const MOST_NAMED: usize = 4;
+/// Outlines around the origin, of about the area of a circle with radius 1. The last is for all further repositories.
+const SHAPES: [&str; 6] = [
+    "M-1 0a1 1 0 1 0 2 0a1 1 0 1 0-2 0z",
+    "M-.89-.89h1.78v1.78h-1.78z",
+    "M0-1.35L1.17.67H-1.17z",
+    "M0-1.25L1.25 0 0 1.25-1.25 0z",
+    "M0 1.35L1.17-.67H-1.17z",
+    "M-.4-1.2h.8v.8h.8v.8h-.8v.8h-.8v-.8h-.8v-.8h.8z",
+];
 
-/// The plot, or nothing when there is no instance.
-pub(super) fn svg(instances: &Table) -> Result<String> {
-    let lengths = instances.whole_numbers("trace_length")?;
-    let files = instances.whole_numbers("unique_files")?;
-    let hard = instances.lists("hard_axes")?;
-    let points = |wanted: bool| -> BTreeSet<(i64, i64)> {
-        let of_kind = |(_, axes): &(_, &Vec<String>)| axes.is_empty() != wanted;
-        lengths
-            .iter()
-            .copied()
-            .zip(files.iter().copied())
-            .zip(&hard)
-            .filter(of_kind)
-            .map(|one| one.0)
-            .collect()
+/// The picture and what stands below it.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Scatter {
+    /// Empty without instances.
+    pub(super) svg: String,
+    /// Outlines with what they stand for; one repository needs none.
+    legend: Vec<Shape>,
+    /// Whether marks stand for instances of different values.
+    in_cells: bool,
+    /// Trace length and unique files from which an instance is medium, and hard.
+    from: [[Option<i64>; 2]; 2],
+}
+
+#[derive(Debug, Serialize)]
+struct Shape {
+    path: &'static str,
+    text: String,
+}
+
+struct Point<'a> {
+    id: &'a str,
+    group: &'a str,
+    tier: &'a str,
+    length: i64,
+    files: i64,
+    top: bool,
+    shape: usize,
+}
+
+/// Draws the published instances.
+pub(super) fn scatter(instances: &Table, tiers: &Tiers) -> Result<Scatter> {
+    let (points, legend) = points(instances)?;
+    if points.is_empty() {
+        return Ok(Scatter::default());
+    }
+    let lengths: Vec<i64> = points.iter().map(|one| one.length).collect();
+    let files: Vec<i64> = points.iter().map(|one| one.files).collect();
+    let [left, right, top, bottom] = FRAME;
+    let axes = [Axis::of(&lengths, left, right), Axis::of(&files, bottom, top)];
+    let from = [tiers.medium_from, tiers.hard_from]
+        .map(|percent| [threshold(&lengths, percent), threshold(&files, percent)]);
+    let of_cell = |cell: f64| (cell > 0.0, marks(&points, &axes, cell));
+    let few = CELLS.into_iter().map(of_cell).find(|(_, marks)| marks.len() <= MOST_MARKS);
+    let (in_cells, marks) = few.unwrap_or_else(|| of_cell(CELLS[CELLS.len() - 1]));
+    let mut svg = format!(
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" class=\"scatter\" role=\"group\" \
+         aria-label=\"Scatter of trace length against unique files; the table of instances has the same numbers\">"
+    );
+    grid(&mut svg, &axes);
+    boundaries(&mut svg, &axes, [&lengths, &files], from);
+    for mark in &marks {
+        draw(&mut svg, mark, &axes);
+    }
+    svg.push_str("</svg>");
+    Ok(Scatter { svg, legend, in_cells, from })
+}
+
+fn points(table: &Table) -> Result<(Vec<Point<'_>>, Vec<Shape>)> {
+    let (ids, groups) = (table.whole_texts("instance_id")?, table.whole_texts("group_id")?);
+    let (slugs, tiers) = (table.whole_texts("slug")?, table.whole_texts("tier")?);
+    let (lengths, files) = (table.whole_numbers("trace_length")?, table.whole_numbers("unique_files")?);
+    let top = table.lists("hard_axes")?;
+    let (shapes, legend) = shapes(&slugs);
+    let point = |at: usize| Point {
+        id: ids[at],
+        group: groups[at],
+        tier: tiers[at],
+        length: lengths[at].max(1),
+        files: files[at].max(1),
+        top: !top[at].is_empty(),
+        shape: shapes[slugs[at]],
     };
-    let most = |values: &[i64]| values.iter().max().copied();
-    let (Some(longest), Some(widest)) = (most(&lengths), most(&files)) else { return Ok(String::new()) };
-    let mut text = String::new();
-    draw(&mut text, &points(false), &points(true), (real(longest), real(widest)))
-        .map_err(|error| Error::internal(format!("cannot draw the scatter: {error}")))?;
-    Ok(fluid(&text, SIZE, "Scatter of trace length against unique files; the top subset is marked"))
+    Ok(((0..ids.len()).map(point).collect(), legend))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a position in a plot")]
-fn real(number: i64) -> f64 {
-    number as f64
+/// A shape for each of the repositories with most instances, and one for all others together.
+fn shapes<'a>(slugs: &[&'a str]) -> (BTreeMap<&'a str, usize>, Vec<Shape>) {
+    let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
+    for slug in slugs {
+        *sizes.entry(slug).or_default() += 1;
+    }
+    let mut order: Vec<&str> = sizes.keys().copied().collect();
+    order.sort_by_key(|slug| std::cmp::Reverse(sizes[slug]));
+    let own = if order.len() > SHAPES.len() { SHAPES.len() - 1 } else { order.len() };
+    let legend = |(at, slug): (usize, &&str)| Shape { path: SHAPES[at], text: (*slug).to_owned() };
+    let mut legend: Vec<Shape> = order.iter().take(own).enumerate().map(legend).collect();
+    if order.len() > own {
+        legend.push(Shape { path: SHAPES[own], text: format!("{} others", order.len() - own) });
+    }
+    (order.into_iter().enumerate().map(|(at, slug)| (slug, at.min(own))).collect(), legend)
 }
 
-fn draw(
-    text: &mut String,
-    plain: &BTreeSet<(i64, i64)>,
-    hard: &BTreeSet<(i64, i64)>,
-    most: (f64, f64),
-) -> std::result::Result<(), Box<dyn std::error::Error>> {
-    let area = SVGBackend::with_string(text, SIZE).into_drawing_area();
-    let label = ("sans-serif", 15).into_font().color(&INK);
-    let mut chart = ChartBuilder::on(&area)
-        .margin(12)
-        .margin_right(44)
-        .x_label_area_size(46)
-        .y_label_area_size(56)
-        .build_cartesian_2d((0.8..most.0 * 1.4).log_scale(), (0.8..most.1 * 1.4).log_scale())?;
-    let whole = |value: &f64| if *value < 1.0 { String::new() } else { super::view::number_text(*value) };
-    chart
-        .configure_mesh()
-        .x_desc("trace length (calls)")
-        .y_desc("unique files")
-        .x_label_formatter(&whole)
-        .y_label_formatter(&whole)
-        .label_style(label.clone())
-        .axis_desc_style(label)
-        .axis_style(INK)
-        .bold_line_style(FAINT)
-        .light_line_style(TRANSPARENT)
-        .draw()?;
-    let circle = |(x, y): &(i64, i64), style: ShapeStyle| Circle::new((real(*x), real(*y)), 4, style);
-    chart.draw_series(plain.iter().map(|point| circle(point, PLAIN.mix(0.6).filled())))?;
-    chart.draw_series(hard.iter().map(|point| circle(point, TOP.mix(0.8).filled())))?;
-    area.present()?;
-    Ok(())
+struct Mark<'a, 'p> {
+    members: Vec<&'p Point<'a>>,
+}
+
+/// Points of one tier, shape and ring that lie together, those of most instances first, so that the others lie on them.
+fn marks<'a, 'p>(points: &'p [Point<'a>], axes: &[Axis; 2], cell: f64) -> Vec<Mark<'a, 'p>> {
+    let place = |axis: &Axis, value: i64| {
+        if cell > 0.0 { (axis.place(real(value)) / cell).round() as i64 } else { value }
+    };
+    let mut marks: BTreeMap<_, Mark<'a, 'p>> = BTreeMap::new();
+    for point in points {
+        let key =
+            (place(&axes[0], point.length), place(&axes[1], point.files), point.tier, point.shape, point.top);
+        marks.entry(key).or_insert_with(|| Mark { members: Vec::new() }).members.push(point);
+    }
+    let mut marks: Vec<_> = marks.into_values().collect();
+    marks.sort_by_key(|mark| std::cmp::Reverse(mark.members.len()));
+    marks
+}
+
+fn grid(svg: &mut String, axes: &[Axis; 2]) {
+    let [left, right, top, bottom] = FRAME;
+    for tick in axes[0].ticks(62.0) {
+        let (x, text) = (axes[0].place(tick), number_text(tick));
+        let _ = write!(
+            svg,
+            "<path class=\"grid\" d=\"M{x:.1} {top}V{bottom}\"/>\
+             <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{text}</text>",
+            bottom + 20.0
+        );
+    }
+    for tick in axes[1].ticks(28.0) {
+        let (y, text) = (axes[1].place(tick), number_text(tick));
+        let _ = write!(
+            svg,
+            "<path class=\"grid\" d=\"M{left} {y:.1}H{right}\"/>\
+             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{text}</text>",
+            left - 7.0,
+            y + 5.0
+        );
+    }
+    let _ = write!(
+        svg,
+        "<path class=\"axis\" d=\"M{left} {top}V{bottom}H{right}\"/>\
+         <text class=\"name\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">trace length (calls, logarithmic)</text>\
+         <text class=\"name\" transform=\"translate(14 {:.1})rotate(-90)\" text-anchor=\"middle\">unique files</text>",
+        f64::midpoint(left, right),
+        HEIGHT - 8.0,
+        f64::midpoint(top, bottom),
+    );
+}
+
+/// Where tiers begin: an instance is of the higher of the two that its values have.
+fn boundaries(svg: &mut String, axes: &[Axis; 2], values: [&[i64]; 2], from: [[Option<i64>; 2]; 2]) {
+    let [left, right, top, bottom] = FRAME;
+    let mut start = left;
+    for (lower, from) in ["easy", "medium"].into_iter().zip(from) {
+        let x = from[0].map_or(right, |value| between(&axes[0], values[0], value));
+        let y = from[1].map_or(top, |value| between(&axes[1], values[1], value));
+        let _ = write!(svg, "<path class=\"bound\" d=\"M{x:.1} {bottom}V{y:.1}H{left}\"/>");
+        labelled(svg, x, lower, x - start > 56.0);
+        start = x;
+    }
+    labelled(svg, right, "hard", right - start > 56.0);
+}
+
+/// The name of a tier on the axis, where no instance is, left of its end.
+fn labelled(svg: &mut String, x: f64, tier: &str, fits: bool) {
+    if fits {
+        let (x, y) = (x - 5.0, FRAME[3] - 5.0);
+        let _ =
+            write!(svg, "<text class=\"region\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"end\">{tier}</text>");
+    }
+}
+
+/// The middle between a value and the next smaller one.
+fn between(axis: &Axis, values: &[i64], value: i64) -> f64 {
+    let below = values.iter().copied().filter(|one| *one < value).max();
+    let above = axis.place(real(value));
+    below.map_or(above, |below| f64::midpoint(axis.place(real(below)), above))
+}
+
+fn draw(svg: &mut String, mark: &Mark<'_, '_>, axes: &[Axis; 2]) {
+    let first = mark.members[0];
+    let count = mark.members.len();
+    let radius = (RADIUS * (count as f64).sqrt()).min(LARGEST);
+    let (x, y) = (axes[0].place(real(first.length)), axes[1].place(real(first.files)));
+    let tier = if ["easy", "medium", "hard"].contains(&first.tier) { first.tier } else { "" };
+    let _ = write!(
+        svg,
+        "<a href=\"{}\" class=\"mark {tier}\" tabindex=\"-1\" transform=\"translate({x:.1} {y:.1})\"><title>{}</title><g>",
+        target(mark),
+        escaped(&title(mark))
+    );
+    if first.top {
+        let _ = write!(svg, "<circle class=\"ring\" r=\"{:.1}\"/>", radius * 1.15 + 3.0);
+    }
+    let _ = write!(svg, "<path transform=\"scale({radius:.1})\" d=\"{}\"/>", SHAPES[first.shape]);
+    if count > 1 {
+        let away = radius + if first.top { 5.0 } else { 3.0 };
+        let _ = write!(svg, "<text x=\"{away:.1}\" y=\"{:.1}\">{count}</text>", -radius * 0.6);
+    }
+    svg.push_str("</g></a>");
+}
+
+/// The instance, or the list of those with these values.
+fn target(mark: &Mark<'_, '_>) -> String {
+    let members = &mark.members;
+    if let [only] = members[..] {
+        return format!("#i={}", address_part(only.id));
+    }
+    let range = |of: fn(&Point<'_>) -> i64| {
+        let (least, most) =
+            (members.iter().map(|one| of(one)).min(), members.iter().map(|one| of(one)).max());
+        format!("{}..{}", least.unwrap_or_default(), most.unwrap_or_default())
+    };
+    let query = format!("length:{} files:{}", range(|one| one.length), range(|one| one.files));
+    format!("#instances?q={}", address_part(&query))
+}
+
+fn title(mark: &Mark<'_, '_>) -> String {
+    let first = mark.members[0];
+    let mut text: String =
+        mark.members.iter().take(MOST_NAMED).map(|one| format!("{}\n", one.group)).collect();
+    if mark.members.len() > MOST_NAMED {
+        let _ = writeln!(text, "and {} more", mark.members.len() - MOST_NAMED);
+    }
+    let top = if first.top { ", top subset" } else { "" };
+    let _ = write!(
+        text,
+        "{} calls, {} files; {}{top}",
+        number_text(real(first.length)),
+        number_text(real(first.files)),
+        first.tier
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(id: &'static str, length: i64, files: i64) -> Point<'static> {
+        Point { id, group: "tests/a.py::<b>", tier: "easy", length, files, top: false, shape: 0 }
+    }
+
+    fn drawn(points: &[Point<'_>], cell: f64) -> (usize, String) {
+        let axes = [Axis::of(&[1, 1000], 0.0, 100.0), Axis::of(&[1, 20], 100.0, 0.0)];
+        let marks = marks(points, &axes, cell);
+        let mut svg = String::new();
+        for mark in &marks {
+            draw(&mut svg, mark, &axes);
+        }
+        (marks.len(), svg)
+    }
+
+    #[test]
+    fn a_mark_leads_to_its_instance_or_to_the_list_of_those_that_coincide() {
+        let (marks, svg) = drawn(&[point("a", 7, 3), point("b", 7, 3), point("c&", 90, 3)], 0.0);
+        assert_eq!(marks, 2);
+        assert!(
+            svg.contains("href=\"#instances?q=length%3A7..7%20files%3A3..3\"") && svg.contains(">2</text>")
+        );
+        assert!(svg.contains("href=\"#i=c%26\"") && !svg.contains("<b>"), "{svg}");
+    }
+
+    #[test]
+    fn cells_put_neighbours_together() {
+        let points: Vec<_> = (1..=1000).map(|length| point("a", length, 2)).collect();
+        assert_eq!(drawn(&points, 0.0).0, 1000);
+        assert!(drawn(&points, 10.0).0 < 13);
+    }
+
+    #[test]
+    fn repositories_share_the_last_shape_where_there_are_too_many() {
+        let names: Vec<String> = (0..9).map(|at| format!("made/up{at}")).collect();
+        let slugs: Vec<&str> = names.iter().map(String::as_str).chain(["made/up8"]).collect();
+        let (of, legend) = shapes(&slugs);
+        assert_eq!(of["made/up8"], 0, "the one with most instances");
+        assert_eq!(of.values().filter(|shape| **shape == 5).count(), 4);
+        assert_eq!((legend.len(), legend[5].text.as_str()), (6, "4 others"));
+        assert_eq!(shapes(&slugs[..6]).1.len(), 6, "six have their own");
+    }
 }

@@ -1,46 +1,117 @@
-//! What the page says without a script: causes by repository, tiers, the first instances. Pure over the tables.
+//! What the page says without a script: figures, bars, causes, sets of instances, the first instances. Pure over the tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use super::Tables;
+use super::families::Family;
+use super::plot::{self, address_part};
 use crate::dataset::counts::Counts;
 use crate::dataset::manifest::Manifest;
 use crate::dataset::table::Table;
 use crate::error::Result;
 use crate::record::verdict::Cause;
+use crate::score::{Correlation, spearman};
 
 /// Instances in the plain table; the script shows them all.
-const MOST_INSTANCES: usize = 300;
+const MOST_INSTANCES: usize = 100;
+/// Repositories that a cause names.
+const MOST_NAMED: usize = 3;
+const TIERS: [&str; 3] = ["easy", "medium", "hard"];
 
 /// The parts of the page that are computed from more than one value.
 #[derive(Debug, Serialize)]
 pub(super) struct View {
-    slugs: Vec<String>,
+    /// The newest pin, `2026-11-23`; none without sources.
+    date: Option<String>,
+    /// All repositories together first, where there are several.
+    bars: Vec<Bar>,
+    /// Families that occur.
+    families: Vec<Legend>,
     causes: Vec<CauseRow>,
-    tiers: Vec<TierRow>,
+    histograms: Vec<Histogram>,
+    sets: Vec<SetRow>,
     instances: Vec<InstanceRow>,
     instances_total: usize,
+    witnesses: Option<Witnesses>,
     parity_compared: usize,
     parity_differing: usize,
 }
 
-/// A cause with its number of groups per repository.
+/// A repository from groups to instances.
+#[derive(Debug, Serialize)]
+struct Bar {
+    slug: String,
+    /// The address of its groups.
+    groups_at: String,
+    groups: usize,
+    kept: usize,
+    published: usize,
+    parts: Vec<Part>,
+}
+
+/// A part of a bar.
+#[derive(Debug, Serialize)]
+struct Part {
+    class: &'static str,
+    label: &'static str,
+    count: usize,
+    /// Of the bar, in percent.
+    width: f64,
+    href: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Legend {
+    class: &'static str,
+    label: &'static str,
+    count: usize,
+}
+
+/// A cause with its number of groups.
 #[derive(Debug, Serialize)]
 struct CauseRow {
     cause: String,
     meaning: String,
+    family: &'static str,
+    href: String,
     total: usize,
-    /// In the order of [`View::slugs`].
-    numbers: Vec<usize>,
+    /// Of the most frequent cause, in percent.
+    width: f64,
+    /// The repositories with most of them: slug, number, address.
+    most: Vec<(String, usize, String)>,
+    more: usize,
 }
 
-/// Quantiles of one tier.
+/// A distribution over bins, tier by tier.
 #[derive(Debug, Serialize)]
-struct TierRow {
-    tier: &'static str,
+struct Histogram {
+    name: &'static str,
+    /// Whether each bin is one number.
+    single: bool,
+    rows: Vec<BinRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct BinRow {
+    label: String,
+    total: usize,
+    /// Tier, number, and width in percent of the largest bin.
+    parts: Vec<(&'static str, usize, f64)>,
+}
+
+/// Quantiles of a set of instances.
+#[derive(Debug, Serialize)]
+struct SetRow {
+    name: String,
+    /// The tier that it is.
+    tier: Option<&'static str>,
+    /// What it is, or where its rows are.
+    note: String,
     size: usize,
+    tiers: [usize; 3],
+    repositories: usize,
     length: Option<[i64; 3]>,
     files: Option<[i64; 3]>,
 }
@@ -57,36 +128,120 @@ struct InstanceRow {
     files: i64,
 }
 
+/// How many witnesses there are, and how their length goes with difficulty.
+#[derive(Debug, Serialize)]
+struct Witnesses {
+    made: usize,
+    tried: usize,
+    length: Option<Correlation>,
+    files: Option<Correlation>,
+}
+
 /// Computes the view.
 pub(super) fn view(manifest: &Manifest, tables: &Tables) -> Result<View> {
-    let repositories = &manifest.counts.repositories;
+    let counts = &manifest.counts;
     let parity = &manifest.parity;
+    let newest = manifest.sources.values().map(|source| source.pinned_at.as_str()).max();
     Ok(View {
-        slugs: repositories.keys().cloned().collect(),
-        causes: causes(repositories),
-        tiers: tiers(&tables.instances)?,
+        date: newest.map(|moment| moment.chars().take(10).collect()),
+        bars: bars(&counts.total, &counts.repositories),
+        families: families(&counts.total),
+        causes: causes(&counts.repositories),
+        histograms: histograms(&tables.instances)?,
+        sets: sets(manifest, tables)?,
         instances: instances(&tables.instances)?,
         instances_total: tables.instances.rows(),
+        witnesses: witnesses(&tables.instances)?,
         parity_compared: parity.values().map(|one| one.compared).sum(),
         parity_differing: parity.values().map(|one| one.differing.len()).sum(),
     })
 }
 
+fn bars(total: &Counts, repositories: &BTreeMap<String, Counts>) -> Vec<Bar> {
+    let all = (repositories.len() > 1).then(|| bar(None, total));
+    all.into_iter().chain(repositories.iter().map(|(slug, counts)| bar(Some(slug), counts))).collect()
+}
+
+fn bar(slug: Option<&str>, counts: &Counts) -> Bar {
+    let at = |filter: &str| {
+        let own = slug.map_or_else(String::new, |slug| format!("&repository={}", address_part(slug)));
+        format!("#groups?{}", format!("{filter}{own}").trim_start_matches('&'))
+    };
+    let states = [("published", counts.published), ("kept", counts.kept.saturating_sub(counts.published))];
+    let label = |state: &str| if state == "kept" { "kept, not in the sample" } else { "published" };
+    let kept = states.map(|(state, count)| (state, label(state), count, at(&format!("state={state}"))));
+    let dropped = by_family(counts).into_iter().map(|(family, count)| {
+        (family.name(), family.label(), count, at(&format!("family={}", family.name())))
+    });
+    let part = |(class, label, count, href): (&'static str, &'static str, usize, String)| Part {
+        class,
+        label,
+        count,
+        width: share(count, counts.groups),
+        href,
+    };
+    Bar {
+        slug: slug.map_or_else(|| "all repositories".to_owned(), str::to_owned),
+        groups_at: at(""),
+        groups: counts.groups,
+        kept: counts.kept,
+        published: counts.published,
+        parts: kept.into_iter().chain(dropped).filter(|one| one.2 > 0).map(part).collect(),
+    }
+}
+
+fn by_family(counts: &Counts) -> BTreeMap<Family, usize> {
+    let mut numbers = BTreeMap::new();
+    for (cause, number) in &counts.dropped {
+        *numbers.entry(Family::of(cause)).or_default() += number;
+    }
+    numbers
+}
+
+fn families(total: &Counts) -> Vec<Legend> {
+    let numbers = by_family(total);
+    let legend = |family: Family| Legend {
+        class: family.name(),
+        label: family.label(),
+        count: numbers.get(&family).copied().unwrap_or(0),
+    };
+    Family::ALL.into_iter().map(legend).filter(|one| one.count > 0).collect()
+}
+
+/// In percent, to a thousandth.
+fn share(part: usize, whole: usize) -> f64 {
+    (part as f64 * 100_000.0 / whole.max(1) as f64).round() / 1000.0
+}
+
 fn causes(repositories: &BTreeMap<String, Counts>) -> Vec<CauseRow> {
-    let mut rows: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (at, counts) in repositories.values().enumerate() {
+    let mut rows: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
+    for (slug, counts) in repositories {
         for (cause, number) in &counts.dropped {
-            rows.entry(cause).or_insert_with(|| vec![0; repositories.len()])[at] = *number;
+            rows.entry(cause).or_default().push((slug, *number));
         }
     }
-    let row = |(cause, numbers): (&str, Vec<usize>)| CauseRow {
-        cause: cause.to_owned(),
-        meaning: meaning(cause),
-        total: numbers.iter().sum(),
-        numbers,
+    let row = |(cause, mut numbers): (&str, Vec<(&str, usize)>)| {
+        numbers.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
+        let href = format!("#groups?cause={}", address_part(cause));
+        let most = numbers.iter().take(MOST_NAMED);
+        let place = |slug: &str| format!("{href}&repository={}", address_part(slug));
+        CauseRow {
+            cause: cause.to_owned(),
+            meaning: meaning(cause),
+            family: Family::of(cause).name(),
+            total: numbers.iter().map(|one| one.1).sum(),
+            width: 0.0,
+            most: most.map(|(slug, number)| ((*slug).to_owned(), *number, place(slug))).collect(),
+            more: numbers.len().saturating_sub(MOST_NAMED),
+            href,
+        }
     };
     let mut rows: Vec<CauseRow> = rows.into_iter().map(row).collect();
     rows.sort_by(|a, b| b.total.cmp(&a.total).then_with(|| a.cause.cmp(&b.cause)));
+    let most = rows.first().map_or(0, |row| row.total);
+    for row in &mut rows {
+        row.width = share(row.total, most);
+    }
     rows
 }
 
@@ -95,19 +250,71 @@ fn meaning(cause: &str) -> String {
     Cause::try_from(cause.to_owned()).map(|cause| cause.meaning()).unwrap_or_default()
 }
 
-fn tiers(table: &Table) -> Result<Vec<TierRow>> {
-    let tier_of = table.whole_texts("tier")?;
+fn histograms(instances: &Table) -> Result<Vec<Histogram>> {
+    let tiers = instances.whole_texts("tier")?;
+    if tiers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let axes = [("trace_length", "trace length"), ("unique_files", "unique files")];
+    let of = |(column, name)| Ok(histogram(&instances.whole_numbers(column)?, &tiers, name));
+    axes.into_iter().map(of).collect()
+}
+
+fn histogram(values: &[i64], tiers: &[&str], name: &'static str) -> Histogram {
+    let bins = plot::bins(values);
+    let count = |bin: &plot::Bin, tier: &str| {
+        values.iter().zip(tiers).filter(|(value, one)| **one == tier && bin.holds(**value)).count()
+    };
+    let numbers: Vec<[usize; 3]> = bins.iter().map(|bin| TIERS.map(|tier| count(bin, tier))).collect();
+    let most = numbers.iter().map(|bin| bin.iter().sum()).max().unwrap_or(0);
+    let row = |(bin, numbers): (&plot::Bin, &[usize; 3])| BinRow {
+        label: bin.label(),
+        total: numbers.iter().sum(),
+        parts: TIERS
+            .into_iter()
+            .zip(*numbers)
+            .filter(|one| one.1 > 0)
+            .map(|(tier, count)| (tier, count, share(count, most)))
+            .collect(),
+    };
+    Histogram {
+        name,
+        single: bins.iter().all(|bin| bin.from == bin.to),
+        rows: bins.iter().zip(&numbers).map(row).collect(),
+    }
+}
+
+/// All instances, the tiers, and the named subsets.
+fn sets(manifest: &Manifest, tables: &Tables) -> Result<Vec<SetRow>> {
+    let table = &tables.instances;
+    let (ids, slugs, tiers) =
+        (table.whole_texts("instance_id")?, table.whole_texts("slug")?, table.whole_texts("tier")?);
     let (lengths, files) = (table.whole_numbers("trace_length")?, table.whole_numbers("unique_files")?);
-    let of_tier = |tier: &str, values: &[i64]| -> Vec<i64> {
-        tier_of.iter().zip(values).filter(|(one, _)| **one == tier).map(|(_, value)| *value).collect()
+    let row = |name: &str, tier: Option<&'static str>, note: String, is_member: &dyn Fn(usize) -> bool| {
+        let members: Vec<usize> = (0..ids.len()).filter(|at| is_member(*at)).collect();
+        let of = |values: &[i64]| quantiles(members.iter().map(|at| values[*at]).collect());
+        SetRow {
+            name: name.to_owned(),
+            tier,
+            note,
+            size: members.len(),
+            tiers: TIERS.map(|tier| members.iter().filter(|at| tiers[**at] == tier).count()),
+            repositories: members.iter().map(|at| slugs[*at]).collect::<BTreeSet<_>>().len(),
+            length: of(&lengths),
+            files: of(&files),
+        }
     };
-    let row = |tier: &'static str| TierRow {
-        tier,
-        size: tier_of.iter().filter(|one| **one == tier).count(),
-        length: quantiles(of_tier(tier, &lengths)),
-        files: quantiles(of_tier(tier, &files)),
+    let from = |tier| match tier {
+        "hard" => format!("from rank {}", manifest.tiers.hard_from),
+        "medium" => format!("from rank {}", manifest.tiers.medium_from),
+        _ => String::new(),
     };
-    Ok(["easy", "medium", "hard"].map(row).into())
+    let mut rows = vec![row("all instances", None, String::new(), &|_| true)];
+    rows.extend(TIERS.map(|tier| row(tier, Some(tier), from(tier), &|at| tiers[at] == tier)));
+    for (name, members) in &tables.subsets {
+        rows.push(row(name, None, format!("subsets/{name}.parquet"), &|at| members.contains(ids[at])));
+    }
+    Ok(rows)
 }
 
 /// Smallest, (lower) median and largest value.
@@ -129,7 +336,7 @@ fn instances(table: &Table) -> Result<Vec<InstanceRow>> {
         slug: slug[at].to_owned(),
         group: group[at].to_owned(),
         tier: tier[at].to_owned(),
-        hard: hard[at].join(", "),
+        hard: hard[at].join(", ").replace('_', " "),
         cases: cases[at],
         length: length[at],
         files: files[at],
@@ -137,7 +344,26 @@ fn instances(table: &Table) -> Result<Vec<InstanceRow>> {
     Ok((0..id.len().min(MOST_INSTANCES)).map(row).collect())
 }
 
-/// A count with thin spaces between thousands.
+/// None where witnesses were never asked for.
+fn witnesses(table: &Table) -> Result<Option<Witnesses>> {
+    let tried = table.texts("witness")?.into_iter().flatten().count();
+    let lines = table.numbers("witness_lines")?;
+    let against = |column: &str| -> Result<Option<Correlation>> {
+        let values = table.whole_numbers(column)?;
+        let pairs =
+            lines.iter().zip(values).filter_map(|(lines, value)| Some(((*lines)? as f64, value as f64)));
+        Ok(spearman(&pairs.collect::<Vec<_>>()))
+    };
+    let of = Witnesses {
+        made: lines.iter().flatten().count(),
+        tried,
+        length: against("trace_length")?,
+        files: against("unique_files")?,
+    };
+    Ok((tried > 0).then_some(of))
+}
+
+/// A count with thin spaces between thousands, at which no line ends.
 pub(super) fn number(value: &minijinja::Value) -> String {
     f64::try_from(value.clone()).map_or_else(|_| value.to_string(), number_text)
 }
@@ -148,7 +374,7 @@ pub(super) fn number_text(value: f64) -> String {
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at) % 3 == 0 {
-            text.push('\u{2009}');
+            text.push('\u{202f}');
         }
         text.push(digit);
     }
@@ -160,6 +386,16 @@ pub(super) fn percent(value: &minijinja::Value) -> String {
     f64::try_from(value.clone()).map_or_else(|_| "–".to_owned(), |share| format!("{:.1} %", share * 100.0))
 }
 
+/// A number as it was configured: `50`, `33.3`.
+pub(super) fn plain(value: &minijinja::Value) -> String {
+    f64::try_from(value.clone()).map_or_else(|_| value.to_string(), |number| number.to_string())
+}
+
+/// A correlation with two digits and a minus that is one.
+pub(super) fn coefficient(value: &minijinja::Value) -> String {
+    f64::try_from(value.clone()).map_or_else(|_| "–".to_owned(), |r| format!("{r:.2}").replace('-', "−"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,7 +404,7 @@ mod tests {
     fn thousands_are_set_apart() {
         assert_eq!(
             [7.0, 1234.0, 1_234_567.0].map(number_text),
-            ["7", "1\u{2009}234", "1\u{2009}234\u{2009}567"]
+            ["7", "1\u{202f}234", "1\u{202f}234\u{202f}567"]
         );
     }
 
@@ -187,5 +423,35 @@ mod tests {
     fn quantiles_are_smallest_median_largest() {
         assert_eq!(quantiles(vec![9, 1, 5]), Some([1, 5, 9]));
         assert_eq!(quantiles(vec![]), None);
+    }
+
+    #[test]
+    fn every_instance_is_in_one_bin_of_its_tier() {
+        let histogram =
+            histogram(&[1, 1, 2, 9, 10, 1000], &["easy", "hard", "easy", "medium", "medium", "hard"], "x");
+        let row = |label: &str| &histogram.rows.iter().find(|row| row.label == label).unwrap().parts;
+        assert_eq!(row("1"), &[("easy", 1, 50.0), ("hard", 1, 50.0)]);
+        assert_eq!(row("10–19"), &[("medium", 1, 50.0)]);
+        assert_eq!(histogram.rows.iter().map(|row| row.total).sum::<usize>(), 6);
+        assert!(!histogram.single);
+    }
+
+    #[test]
+    fn a_bar_is_its_groups_and_leads_to_them() {
+        let dropped = [("fails", 2), ("rule:x", 1), ("depends-on-clock", 3), ("needs-network", 1)];
+        let counts = Counts {
+            groups: 20,
+            kept: 13,
+            published: 5,
+            dropped: dropped.map(|(cause, number)| (cause.to_owned(), number)).into(),
+            ..Counts::default()
+        };
+        let bar = bar(Some("a/b"), &counts);
+        let parts: Vec<_> = bar.parts.iter().map(|part| (part.class, part.count)).collect();
+        let expected = [("published", 5), ("kept", 8), ("environment", 4), ("not-runnable", 2), ("rule", 1)];
+        assert_eq!(parts, expected);
+        assert!((bar.parts.iter().map(|part| part.width).sum::<f64>() - 100.0).abs() < 0.01);
+        assert_eq!(bar.parts[2].href, "#groups?family=environment&repository=a%2Fb");
+        assert_eq!(bar.groups_at, "#groups?repository=a%2Fb");
     }
 }

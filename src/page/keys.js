@@ -1,0 +1,3 @@
+document.addEventListener("click", (event) => address.follow(event));
+addEventListener("hashchange", () => address.apply(true));
+addEventListener("popstate", () => address.apply(false));

@@ -1,0 +1,143 @@
+// --- a table that is searched, filtered and sorted over indices, a hundred rows at a time
+// `columns` says by the key of a head what a row is sorted by; `fields` what `key:value` in a search looks at; `filters` are
+// the lists to choose from; `text` is what words are searched in; `record` is a row for CSV and JSONL.
+const ROWS = 100;
+const named = new Map(); // tables by name
+function liveTable({ name, noun, size, columns, fields, filters, text, row, record, ids }) {
+  const section = byId(name), table = section.querySelector("table.live"), body = table.tBodies[0];
+  const heads = [...table.tHead.querySelectorAll("[data-sort]")];
+  let state = null, shown = [], rendered = 0, timer = 0, texts = null;
+
+  // --- tools
+  const search = make("input", { type: "search", placeholder: "search, or tier:hard, files:>9", ariaLabel: "search " + noun + "s" });
+  const selects = filters.map((filter) => {
+    const select = make("select", { ariaLabel: filter.label }, make("option", { value: "" }, "all"), ...filter.values.map(([value, label]) => make("option", { value }, label)));
+    select.addEventListener("change", () => change({ [filter.key]: select.value }));
+    return select;
+  });
+  const sorts = make("select", { ariaLabel: "sort by" }, make("option", { value: "" }, "as written"), ...heads.flatMap((head) => [
+    make("option", { value: head.dataset.sort }, head.textContent + " ↑"), make("option", { value: "-" + head.dataset.sort }, head.textContent + " ↓")]));
+  sorts.addEventListener("change", () => change({ sort: sorts.value }));
+  const reset = make("button", { type: "button" }, "reset");
+  const clear = () => address.set(name, new URLSearchParams());
+  reset.addEventListener("click", clear);
+  const count = make("output", { ariaLive: "polite" });
+  const save = (label, type, ending, content) => {
+    const button = make("button", { type: "button" }, label);
+    button.addEventListener("click", () => download(noun + "s." + ending, type, content(shown.map(record))));
+    return button;
+  };
+  const tools = section.querySelector(".tools");
+  tools.append(
+    make("div", { className: "filters", role: "search", ariaLabel: noun + "s" }, search,
+      ...filters.map((filter, at) => make("label", {}, filter.label, selects[at])), make("label", { className: "sorts" }, "sort by", sorts), reset),
+    make("div", { className: "found" }, count, copyButton("copy ids", () => shown.map(ids).join("\n")),
+      save("CSV", "text/csv", "csv", csv), save("JSONL", "application/jsonl", "jsonl", (records) => records.map((record) => JSON.stringify(record) + "\n").join(""))));
+  const more = make("button", { type: "button", className: "more" });
+  more.addEventListener("click", () => {
+    const first = rendered;
+    render();
+    body.rows[first] && body.querySelectorAll(":scope > tr:not(.detail)")[first].querySelector("button, a").focus();
+  });
+  table.after(more);
+  tools.hidden = table.hidden = false;
+  for (const head of heads) {
+    const button = make("button", { type: "button" }, ...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const key = head.dataset.sort, falls = head.classList.contains("n");
+      const [first, then] = falls ? ["-" + key, key] : [key, "-" + key];
+      change({ sort: state.get("sort") === first ? then : first });
+    });
+  }
+
+  // --- what is asked for
+  function change(values, options) {
+    const next = new URLSearchParams(state);
+    for (const [key, value] of Object.entries(values)) value ? next.set(key, value) : next.delete(key);
+    address.set(name, next, options);
+  }
+  search.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => change({ q: search.value }, { replaces: true }), 80);
+  });
+  // `length:7`, `length:>7`, `length:7..9` of numbers, a part of everything else.
+  function field(key, value) {
+    const of = fields[key];
+    const range = /^(\d+)\.\.(\d+)$/.exec(value), bound = /^([<>]=?)(\d+)$/.exec(value);
+    if (range) return (at) => of(at) !== null && of(at) >= +range[1] && of(at) <= +range[2];
+    if (bound) {
+      const holds = { "<": (x, y) => x < y, "<=": (x, y) => x <= y, ">": (x, y) => x > y, ">=": (x, y) => x >= y }[bound[1]];
+      return (at) => of(at) !== null && holds(of(at), +bound[2]);
+    }
+    return (at) => (typeof of(at) === "number" ? String(of(at)) === value : String(of(at) || "").toLowerCase().includes(value));
+  }
+  function tests() {
+    const words = (state.get("q") || "").toLowerCase().split(/\s+/).filter(Boolean).map((word) => {
+      const end = word.indexOf(":");
+      if (end > 0 && Object.hasOwn(fields, word.slice(0, end))) return field(word.slice(0, end), word.slice(end + 1));
+      texts = texts || Array.from({ length: size }, (_, at) => text(at).toLowerCase());
+      return (at) => texts[at].includes(word);
+    });
+    const chosen = filters.filter((filter) => state.get(filter.key)).map((filter) => {
+      const value = state.get(filter.key);
+      return (at) => filter.test(at, value);
+    });
+    return [...chosen, ...words];
+  }
+  function sorted() {
+    const sort = state.get("sort") || "", down = sort.startsWith("-"), key = sort.replace(/^-/, "");
+    for (const head of heads) {
+      if (head.dataset.sort === key) head.setAttribute("aria-sort", down ? "descending" : "ascending"); else head.removeAttribute("aria-sort");
+    }
+    if (!Object.hasOwn(columns, key)) return;
+    const values = columns[key];
+    shown.sort((a, b) => {
+      const [x, y] = [values(a), values(b)];
+      if (x === y) return a - b;
+      if (x === null || x === undefined) return 1; // unknown values last, whichever way
+      if (y === null || y === undefined) return -1;
+      return (x < y ? -1 : 1) * (down ? -1 : 1);
+    });
+  }
+  function show(parameters) {
+    const spelled = parameters.toString();
+    if (state && spelled === state.toString()) return;
+    state = parameters;
+    if (document.activeElement !== search) search.value = state.get("q") || "";
+    filters.forEach((filter, at) => { selects[at].value = state.get(filter.key) || ""; });
+    sorts.value = state.get("sort") || "";
+    reset.disabled = spelled === "";
+    const all = tests();
+    shown = [];
+    for (let at = 0; at < size; at++) if (all.every((test) => test(at))) shown.push(at);
+    sorted();
+    count.textContent = number(shown.length) + " of " + plural(size, noun);
+    body.replaceChildren();
+    rendered = 0;
+    if (shown.length || !size) render(); else nothing();
+  }
+  function nothing() {
+    const asked = [...state].filter(([key]) => key !== "sort").map(([key, value]) => (key === "q" ? "“" + value + "”" : key + " " + value));
+    const button = make("button", { type: "button" }, "Clear filters");
+    button.addEventListener("click", () => { clear(); search.focus(); });
+    body.append(make("tr", { className: "nothing" }, make("td", { colSpan: heads.length }, "No " + noun + " matches " + asked.join(", ") + ". ", button)));
+    more.hidden = true;
+  }
+  function render() {
+    const next = shown.slice(rendered, rendered + ROWS);
+    rendered += next.length;
+    body.append(...next.map((at) => row(at)));
+    const left = shown.length - rendered;
+    more.hidden = left === 0;
+    more.textContent = "Show " + Math.min(ROWS, left) + " more of " + number(left);
+  }
+  address.tables.set(name, show);
+  named.set(name, { shown: () => shown });
+}
+// A cell that says on a phone what it is.
+const cell = (value, kind, label) => {
+  const node = make("td", { className: kind || "" }, ...(Array.isArray(value) ? value : [value]));
+  if (label) node.dataset.label = label;
+  return node;
+};

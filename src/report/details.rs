@@ -1,0 +1,184 @@
+//! What a view of one instance shows, read by the script when the first one is opened: the test's source, its cases, the
+//! numbers, the calls.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use serde_json::{Value, json};
+
+use super::Tables;
+use crate::dataset::table::Table;
+use crate::error::Result;
+use crate::page::Dictionary;
+use crate::record::trace::{is_test_path, test_roots};
+
+/// Columns of `traces` that the page shows.
+pub(super) const TRACE_COLUMNS: &[&str] = &["instance_id", "file", "function", "line", "calls", "lines"];
+/// Columns of `cases` that the page shows.
+pub(super) const CASE_COLUMNS: &[&str] =
+    &["case_id", "instance_id", "outcome", "exception", "stdout", "stderr"];
+
+/// Functions of traces that the page holds in all; the traces of further instances are in `traces.parquet` only.
+const MOST_TRACE_ROWS: usize = 250_000;
+/// Cases of an instance that the page holds; all are in `cases.parquet`.
+const MOST_CASES: usize = 100;
+/// Characters of a case's output, or of an exception.
+const MOST_OUTPUT: usize = 600;
+/// Characters of a test's source.
+const MOST_SOURCE: usize = 20_000;
+
+/// Details of all instances, in the order of the table.
+pub(super) fn details(tables: &Tables) -> Result<Value> {
+    let table = &tables.instances;
+    let sources = table.texts("test_source")?.into_iter().map(|one| one.map(|text| cut(text, MOST_SOURCE)));
+    Ok(json!({
+        "command": table.whole_texts("entry_command")?,
+        "file": table.whole_texts("test_file")?,
+        "source": sources.collect::<Vec<_>>(),
+        "first": table.numbers("test_line_start")?,
+        "package": table.whole_numbers("trace_length_package")?,
+        "total": table.whole_numbers("trace_length_total")?,
+        "functions": table.whole_numbers("unique_functions")?,
+        "lines": table.numbers("executed_lines")?,
+        "imports": table.whole_numbers("import_calls")?,
+        "attempts": table.whole_numbers("attempts")?,
+        "bound": table.reals("flake_bound")?,
+        "stable": table.flags("trace_stable")?,
+        "witness": table.texts("witness")?,
+        "witness_lines": table.numbers("witness_lines")?,
+        "witness_existence": table.reals("witness_line_existence")?,
+        "witness_execution": table.reals("witness_line_execution")?,
+        "cases": cases(tables)?,
+        "trace": traces(tables)?,
+    }))
+}
+
+/// The first characters of a text, and a sign where there are more.
+fn cut(text: &str, most: usize) -> String {
+    text.char_indices().nth(most).map_or_else(|| text.to_owned(), |(at, _)| format!("{} …", &text[..at]))
+}
+
+/// `[name, outcome, exception, stdout, stderr]` of each case, where the name is what follows the test's, and how many more
+/// there are.
+fn cases(tables: &Tables) -> Result<Value> {
+    let table = &tables.cases;
+    let (ids, outcomes) = (table.whole_texts("case_id")?, table.texts("outcome")?);
+    let (exceptions, stdout, stderr) =
+        (table.texts("exception")?, table.texts("stdout")?, table.texts("stderr")?);
+    let mut of: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (at, instance) in table.texts("instance_id")?.into_iter().enumerate() {
+        of.entry(instance.unwrap_or_default()).or_default().push(at);
+    }
+    let (instances, groups) =
+        (tables.instances.whole_texts("instance_id")?, tables.instances.whole_texts("group_id")?);
+    let short = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(|text| cut(text, MOST_OUTPUT));
+    let list = |(instance, group): (&str, &str)| {
+        let rows = of.get(instance).map(Vec::as_slice).unwrap_or_default();
+        let case = |at: &usize| {
+            let name = ids[*at].strip_prefix(group).unwrap_or(ids[*at]);
+            json!([name, outcomes[*at], short(exceptions[*at]), short(stdout[*at]), short(stderr[*at])])
+        };
+        let shown: Vec<Value> = rows.iter().take(MOST_CASES).map(case).collect();
+        json!({ "list": shown, "more": rows.len().saturating_sub(MOST_CASES) })
+    };
+    Ok(instances.into_iter().zip(groups).map(list).collect())
+}
+
+/// Traces over dictionaries of functions (`[file, name, line]`), files (`[path, whether of the tests]`) and executed lines.
+#[derive(Debug, Default)]
+struct Traces<'a> {
+    files: Dictionary<(&'a str, bool)>,
+    functions: Dictionary<(usize, &'a str, i64)>,
+    /// `[distance from the end of the run before, length − 1, …]`, from the function's line on.
+    lines: Dictionary<Vec<i64>>,
+}
+
+/// The traces of the instances, the hardest first, until the page is full.
+fn traces(tables: &Tables) -> Result<Value> {
+    let table = &tables.traces;
+    let ids = tables.instances.whole_texts("instance_id")?;
+    let slugs = tables.instances.whole_texts("slug")?;
+    let roots = roots(&tables.groups)?;
+    let owners = table.whole_texts("instance_id")?;
+    let spans = spans(&owners);
+    let (files, names) = (table.whole_texts("file")?, table.whole_texts("function")?);
+    let (lines, calls) = (table.whole_numbers("line")?, table.whole_numbers("calls")?);
+    let executed = table.number_lists("lines")?;
+    let mut traces = Traces::default();
+    let mut of: Vec<Option<Vec<i64>>> = vec![None; ids.len()];
+    let mut left = MOST_TRACE_ROWS;
+    for at in hardest_first(&tables.instances)? {
+        let span = spans.get(ids[at]).cloned().unwrap_or_default();
+        let Some(rest) = left.checked_sub(span.len()) else { break };
+        left = rest;
+        let own = roots.get(slugs[at]).map(Vec::as_slice).unwrap_or_default();
+        let row = |row: usize| {
+            let file = traces.files.place((files[row], is_test_path(files[row], own)));
+            let function = traces.functions.place((file, names[row], lines[row]));
+            let ran = executed[row].as_deref().map(|ran| traces.lines.place(runs(lines[row], ran)));
+            [function as i64, calls[row], ran.map_or(-1, |place| place as i64)]
+        };
+        of[at] = Some(span.flat_map(row).collect());
+    }
+    Ok(json!({
+        "files": traces.files.values, "functions": traces.functions.values,
+        "lines": traces.lines.values, "of": of,
+    }))
+}
+
+fn hardest_first(instances: &Table) -> Result<Vec<usize>> {
+    let hard = instances.lists("hard_axes")?;
+    let (first, then): (Vec<usize>, Vec<usize>) = (0..instances.rows()).partition(|at| !hard[*at].is_empty());
+    Ok(first.into_iter().chain(then).collect())
+}
+
+/// The test roots of each repository, by slug.
+fn roots(groups: &Table) -> Result<BTreeMap<&str, Vec<String>>> {
+    let mut files: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (slug, file) in groups.whole_texts("slug")?.into_iter().zip(groups.whole_texts("test_file")?) {
+        files.entry(slug).or_default().push(file);
+    }
+    Ok(files.into_iter().map(|(slug, files)| (slug, test_roots(files))).collect())
+}
+
+/// Runs of neighbouring numbers, from a first line on: how far behind the one before a run begins, and how many follow its
+/// first number.
+fn runs(first: i64, lines: &[i64]) -> Vec<i64> {
+    let mut runs = Vec::new();
+    let mut last = first;
+    for chunk in lines.chunk_by(|one, next| next.checked_sub(*one) == Some(1)) {
+        let length = chunk.len() as i64 - 1;
+        runs.extend([chunk[0].saturating_sub(last), length]);
+        last = chunk[0].saturating_add(length);
+    }
+    runs
+}
+
+/// The rows of each instance: they lie together.
+fn spans<'a>(owners: &[&'a str]) -> HashMap<&'a str, Range<usize>> {
+    let mut spans = HashMap::new();
+    let mut start = 0;
+    for rows in owners.chunk_by(|a, b| a == b) {
+        spans.insert(rows[0], start..start + rows.len());
+        start += rows.len();
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_distances_and_lengths() {
+        assert_eq!(runs(10, &[12, 13, 14, 20]), [2, 2, 6, 0]);
+        assert_eq!(runs(5, &[]), [0_i64; 0]);
+        assert_eq!(runs(i64::MAX, &[i64::MIN, i64::MAX]).len(), 4, "nothing overflows");
+    }
+
+    #[test]
+    fn long_output_is_cut_at_a_character() {
+        assert_eq!(cut("ééé", 2), "éé …");
+        assert_eq!(cut("éé", 2), "éé");
+    }
+}

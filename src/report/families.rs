@@ -1,0 +1,94 @@
+//! Causes by family: what one colour of the page stands for.
+
+use serde::Serialize;
+
+use crate::record::verdict::Cause;
+
+/// A family of causes, in the order in which the page lists them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Family {
+    Environment,
+    Nondeterministic,
+    NotRunnable,
+    NoCode,
+    Rule,
+    /// Causes of a later version.
+    Other,
+}
+
+impl Family {
+    pub(super) const ALL: [Family; 6] = [
+        Family::Environment,
+        Family::Nondeterministic,
+        Family::NotRunnable,
+        Family::NoCode,
+        Family::Rule,
+        Family::Other,
+    ];
+
+    /// The family of a cause as the dataset spells it.
+    pub(super) fn of(cause: &str) -> Self {
+        let Ok(cause) = Cause::try_from(cause.to_owned()) else { return Family::Other };
+        match cause {
+            Cause::DependsOn(_) | Cause::NeedsNetwork => Family::Environment,
+            Cause::NondeterministicOutcome | Cause::NondeterministicOutput => Family::Nondeterministic,
+            Cause::CollectionError
+            | Cause::UnsupportedItem
+            | Cause::Fails
+            | Cause::Errors
+            | Cause::Skipped
+            | Cause::XFails
+            | Cause::TimesOut
+            | Cause::Crashes => Family::NotRunnable,
+            Cause::NoRepositoryCode => Family::NoCode,
+            Cause::Rule(_) => Family::Rule,
+        }
+    }
+
+    /// As it stands in addresses and classes of the page.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Family::Environment => "environment",
+            Family::Nondeterministic => "nondeterministic",
+            Family::NotRunnable => "not-runnable",
+            Family::NoCode => "no-code",
+            Family::Rule => "rule",
+            Family::Other => "other",
+        }
+    }
+
+    /// For people.
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Family::Environment => "depends on the environment",
+            Family::Nondeterministic => "nondeterministic",
+            Family::NotRunnable => "does not run or pass",
+            Family::NoCode => "runs no repository code",
+            Family::Rule => "dropped by a rule",
+            Family::Other => "other",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_has_a_family_and_an_unknown_one_is_other() {
+        for cause in Cause::named() {
+            assert_ne!(Family::of(&cause.to_string()), Family::Other, "{cause}");
+        }
+        assert_eq!(Family::of("depends-on-clock"), Family::Environment);
+        assert_eq!(Family::of("rule:slow-tests"), Family::Rule);
+        assert_eq!(Family::of("of-a-later-version"), Family::Other);
+    }
+
+    #[test]
+    fn a_name_is_spelled_as_it_is_encoded() {
+        for family in Family::ALL {
+            assert_eq!(serde_json::to_value(family).unwrap(), family.name());
+        }
+    }
+}

@@ -1,0 +1,100 @@
+// --- an instance's calls, file by file, and the lines that ran
+// Runs `[distance, length − 1, …]` from a function's line on, as numbers `[first, last]`.
+function runsOf(line, place) {
+  if (place < 0) return [];
+  const flat = data("details").trace.lines[place], runs = [];
+  for (let i = 0, at = line; i < flat.length; i += 2) {
+    runs.push([at + flat[i], at + flat[i] + flat[i + 1]]);
+    at += flat[i] + flat[i + 1];
+  }
+  return runs;
+}
+const rangeText = (runs) => runs.map(([first, last]) => (first === last ? first : first + "–" + last)).join(", ");
+
+// `[{ path, tests, calls, order, functions: [{ name, line, calls, order, runs }] }]`, or null where the page has no trace.
+function callsOf(at) {
+  const { files, functions, of } = data("details").trace;
+  if (!of[at]) return null;
+  const found = new Map();
+  for (let i = 0; i < of[at].length; i += 3) {
+    const [file, name, line] = functions[of[at][i]], calls = of[at][i + 1];
+    if (!found.has(file)) found.set(file, { path: files[file][0], tests: files[file][1], calls: 0, order: i, functions: [] });
+    const entry = found.get(file);
+    entry.calls += calls;
+    entry.functions.push({ name, line, calls, order: i, runs: runsOf(line, of[at][i + 2]) });
+  }
+  return [...found.values()];
+}
+
+const ORDERS = {
+  "first call": (a, b) => a.order - b.order,
+  calls: (a, b) => b.calls - a.calls || a.order - b.order,
+  name: (a, b) => ((a.path || a.name) < (b.path || b.name) ? -1 : 1),
+};
+function callsView(at) {
+  const files = callsOf(at);
+  if (!files) return [make("p", {}, "The page holds the traces of the hardest instances only; this one is in traces.parquet.")];
+  const order = make("select", { ariaLabel: "order" }, ...Object.keys(ORDERS).map((name) => make("option", { value: name }, name)));
+  const scope = make("select", { ariaLabel: "of" }, ...["all files", "package", "tests"].map((name) => make("option", { value: name }, name)));
+  const search = make("input", { type: "search", placeholder: "function or file", ariaLabel: "search calls" });
+  const table = make("table", { className: "calls" });
+  const count = make("output");
+  const update = () => {
+    const word = search.value.toLowerCase();
+    const shown = files.filter((file) => scope.value === "all files" || file.tests === (scope.value === "tests")).map((file) => {
+      const all = file.path.toLowerCase().includes(word);
+      return { ...file, functions: file.functions.filter((one) => all || one.name.toLowerCase().includes(word)) };
+    }).filter((file) => file.functions.length).sort(ORDERS[order.value]);
+    const total = files.reduce((sum, file) => sum + file.calls, 0);
+    const rows = shown.reduce((sum, file) => sum + file.functions.length, 0);
+    count.textContent = plural(rows, "function") + " in " + plural(shown.length, "file");
+    const head = make("tr", {}, ...[["function", ""], ["executed lines", ""], ["calls", "n"], ["share", ""]].map(([name, kind]) => make("th", { scope: "col", className: kind }, name)));
+    const columns = make("colgroup", {}, make("col"), make("col", { className: "lines" }), make("col"), make("col"));
+    [null, "30%", "6.5rem", "18%"].forEach((width, i) => { if (width) columns.children[i].style.width = width; });
+    table.replaceChildren(make("caption", { className: "quiet" }, "Calls by file and function"), columns, make("thead", {}, head),
+      ...shown.map((file) => fileRows(file, total, word !== "" || rows <= 40)));
+  };
+  for (const node of [order, scope, search]) node.addEventListener("input", update);
+  update();
+  return [
+    make("p", { className: "soft" }, "What was called and how often, in the order of the first call. The dataset does not record which function called which."),
+    make("div", { className: "filters" }, search, make("label", {}, "order", order), make("label", {}, "of", scope), count), table,
+  ];
+}
+const meter = (part, whole) => {
+  const bar = make("div", { className: "meter" });
+  bar.style.width = Math.max(0.5, 100 * part / Math.max(1, whole)) + "%";
+  return make("td", {}, bar);
+};
+function fileRows(file, total, open) {
+  const toggle = make("button", { type: "button", className: "link" }, ...breakable(file.path));
+  const body = make("tbody", {}, make("tr", {}, make("th", { scope: "row", className: "name" }, toggle, file.tests ? make("small", {}, " tests") : null),
+    make("td", { className: "lines" }), make("td", { className: "n" }, number(file.calls)), meter(file.calls, total)));
+  const inner = file.functions.sort(ORDERS["first call"]).map((one) => make("tr", { className: "inner" },
+    make("td", { className: "name" }, ...breakable(one.name), make("small", {}, " line " + one.line)), make("td", { className: "lines" }, rangeText(one.runs)),
+    make("td", { className: "n" }, number(one.calls)), meter(one.calls, total)));
+  const show = (wanted) => {
+    toggle.ariaExpanded = String(wanted);
+    if (wanted) body.append(...inner); else inner.forEach((row) => row.remove());
+  };
+  toggle.addEventListener("click", () => show(toggle.ariaExpanded !== "true"));
+  show(open);
+  return body;
+}
+
+// The test's source; lines that ran are marked.
+function sourceView(at) {
+  const details = data("details"), text = details.source[at];
+  if (text === null) return [make("p", { className: "soft" }, "The dataset has no source of this test.")];
+  const first = details.first[at] || 1, ran = new Set();
+  for (const file of callsOf(at) || []) {
+    if (file.path !== details.file[at]) continue;
+    for (const one of file.functions) for (const [from, to] of one.runs) for (let line = from; line <= to; line++) ran.add(line);
+  }
+  const rows = text.split(/\r\n|\r|\n/).map((line, i) => make("tr", { className: ran.has(first + i) ? "ran" : "" },
+    make("td", { className: "n" }, String(first + i), ran.has(first + i) ? make("span", { className: "quiet" }, " ran") : null), make("td", {}, line)));
+  return [
+    make("p", { className: "soft" }, details.file[at] + ", from line " + first + (ran.size ? "; a bar marks the lines that ran." : ".")),
+    make("table", { className: "code" }, make("caption", { className: "quiet" }, "The test's source"), make("tbody", {}, ...rows)),
+  ];
+}
