@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{command, explain};
+use crate::config;
 use crate::dataset::dictionary;
 use crate::record::explanation::Explanation;
-use crate::{config, rules};
+use crate::rules;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -266,8 +267,10 @@ fn kind(property: &Value) -> String {
         return kinds.iter().map(kind).collect::<Vec<_>>().join(" or ");
     }
     match property["type"].as_str() {
+        Some("array") if property["items"].get("type").is_none() => "list of strings".to_owned(),
         Some("array") => format!("list of {}s", kind(&property["items"])),
-        Some("object") if property.get("properties").is_some() => "`{ min, max }`".to_owned(),
+        Some("object") if property["properties"].get("min").is_some() => "`{ min, max }`".to_owned(),
+        Some("object") if property.get("properties").is_some() => "table".to_owned(),
         Some("object") => "table of strings".to_owned(),
         Some(other) => other.to_owned(),
         None => "time or date".to_owned(),

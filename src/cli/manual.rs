@@ -47,7 +47,7 @@ pub(super) fn man(arguments: &Arguments, asked: &ManArguments) -> Result<u8> {
     match arguments.format {
         Format::Json => terminal::json(&json!({ "files": written })),
         Format::Human | Format::Csv => {
-            terminal::say(&format!("{} in {}", count(written.len(), "page"), asked.output.display()))
+            terminal::say(&format!("{} in {}", count(written.len(), "page"), asked.output.display()));
         }
     }
     Ok(0)

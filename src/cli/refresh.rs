@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &Arguments, asked: &RefreshArguments) -> Result<u8>
     match arguments.format {
         Format::Json => terminal::json(&json!({ "file": target, "changes": refreshed.changes })),
         Format::Human | Format::Csv => {
-            refreshed.changes.iter().for_each(|change| terminal::say(&line(change)))
+            refreshed.changes.iter().for_each(|change| terminal::say(&line(change)));
         }
     }
     let moved = refreshed.changes.iter().any(|change| matches!(change.result, Outcome::Moved { .. }));

@@ -352,6 +352,8 @@ fn range(
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use serde_json::Value;
 
     use super::*;
@@ -399,13 +401,13 @@ mod tests {
         };
         let mut written = String::new();
         for (name, ..) in SECTIONS.into_iter().filter(|(name, ..)| !matches!(*name, "repo" | "subset")) {
-            written.push_str(&format!("[{name}]\n"));
+            let _ = writeln!(written, "[{name}]");
             if name == "dataset" {
                 written.push_str("name = 'd'\nversion = '1'\n");
             }
             for (key, property) in properties(name).as_object().unwrap() {
                 if let Some(default) = property.get("default") {
-                    written.push_str(&format!("{key} = {default}\n"));
+                    let _ = writeln!(written, "{key} = {default}");
                 }
             }
         }

@@ -63,11 +63,11 @@ pub(super) fn version(place: &Place) -> Result<Version> {
         })
         .collect();
     let members = place.subset.as_deref().map(|name| dataset.members(name)).transpose()?;
-    for (slug, id, mut group) in groups(&dataset)? {
+    for Row { slug, id, instance, mut group } in groups(&dataset)? {
         if let Some(members) = &members {
-            group.1.published &= members.contains(&group.0);
+            group.published &= members.contains(&instance);
         }
-        repositories.entry(slug).or_default().groups.insert(id, group.1);
+        repositories.entry(slug).or_default().groups.insert(id, group);
     }
     for (slug, id, case, hash) in golden(&dataset)? {
         if let Some(group) = repositories.get_mut(&slug).and_then(|one| one.groups.get_mut(&id)) {
@@ -86,8 +86,16 @@ pub(super) fn version(place: &Place) -> Result<Version> {
     })
 }
 
-/// Slug, group, and the instance's ID with what is compared.
-fn groups(dataset: &Dataset) -> Result<Vec<(String, String, (String, GroupOf))>> {
+/// A group in its place.
+struct Row {
+    slug: String,
+    id: String,
+    /// Empty where the dataset does not say it.
+    instance: String,
+    group: GroupOf,
+}
+
+fn groups(dataset: &Dataset) -> Result<Vec<Row>> {
     let table = dataset.table("groups", &[])?;
     let (slugs, ids) = (table.whole_texts("slug")?, table.whole_texts("group_id")?);
     // Datasets of the first releases lack some columns.
@@ -113,7 +121,8 @@ fn groups(dataset: &Dataset) -> Result<Vec<(String, String, (String, GroupOf))>>
             hard_axes: hard_axes[at].clone(),
             golden: BTreeMap::new(),
         };
-        (slugs[at].to_owned(), ids[at].to_owned(), (instances[at].unwrap_or_default().to_owned(), group))
+        let instance = instances[at].unwrap_or_default().to_owned();
+        Row { slug: slugs[at].to_owned(), id: ids[at].to_owned(), instance, group }
     };
     Ok((0..table.rows()).map(row).collect())
 }

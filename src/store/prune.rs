@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use crate::store::Lock;
 
-    const DAY: Duration = Duration::from_secs(86_400);
+    const DAY: Duration = Duration::from_hours(24);
 
     fn cache() -> (tempfile::TempDir, Cache) {
         let folder = tempfile::tempdir().unwrap();
@@ -204,7 +204,9 @@ mod tests {
             [(&old, Reason::Unused), (&unfinished, Reason::Unfinished), (&damaged, Reason::Damaged)];
         assert_eq!(reasons, expected.map(|(path, reason)| (path.as_path(), reason)));
         assert!(found.iter().all(|one| one.bytes >= 5000), "{found:?}");
-        found.iter().for_each(|one| remove(one).unwrap());
+        for one in &found {
+            remove(one).unwrap();
+        }
         assert!([&old, &damaged, &unfinished].iter().all(|path| !path.exists()));
         assert!([&new, &tool, &lock, &used].iter().all(|path| path.exists()));
     }
