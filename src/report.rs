@@ -101,9 +101,9 @@ impl Tables {
         })
     }
 
-    /// The places of the instances in their table, by slug and group.
-    fn places(&self) -> Result<HashMap<(&str, &str), usize>> {
-        let (slugs, groups) = (self.instances.whole_texts("slug")?, self.instances.whole_texts("group_id")?);
+    /// The places of the groups in their table, by slug and group id.
+    fn group_places(&self) -> Result<HashMap<(&str, &str), usize>> {
+        let (slugs, groups) = (self.groups.whole_texts("slug")?, self.groups.whole_texts("group_id")?);
         Ok(slugs.into_iter().zip(groups).enumerate().map(|(at, key)| (key, at)).collect())
     }
 }
