@@ -152,7 +152,7 @@ fn varies() -> BTreeMap<String, String> {
              in groups.parquet has the flag starts-threads",
         ),
         ("traces.parquet", "the same counts, of the same instances"),
-        ("report.html", "follows groups.parquet"),
+        ("report.html", "follows these tables"),
         ("manifest.json", "isolation, the hashes of the files above"),
     ];
     varies.map(|(file, why)| (file.to_owned(), why.to_owned())).into()

@@ -179,7 +179,7 @@ fn cells<'a, 'p>(points: &'p [Point<'a>], axes: &[Axis; 2]) -> Vec<Mark<'a, 'p>>
     let mark = |((x, y, _, _), members): ((i64, i64, _, _), Vec<&'p Point<'a>>)| Mark {
         x: x as f64 * CELL,
         y: y as f64 * CELL,
-        radius: (CELL / 2.0 * (members.len() as f64 / most).sqrt()).max(1.5),
+        radius: (CELL / 2.0 * (members.len() as f64 / most).sqrt()).max(2.2),
         shape: 0,
         numbered: false,
         members,

@@ -52,7 +52,7 @@ function callsView(at) {
     const columns = make("colgroup", {}, make("col"), make("col", { className: "lines" }), make("col"), make("col"));
     [null, "30%", "6.5rem", "18%"].forEach((width, i) => { if (width) columns.children[i].style.width = width; });
     table.replaceChildren(make("caption", { className: "quiet" }, "Calls by file and function"), columns, make("thead", {}, head),
-      ...shown.map((file) => fileRows(file, total, word !== "" || rows <= 40)));
+      ...shown.map((file) => fileRows(file, total, word !== "" || rows <= 60)));
   };
   for (const node of [order, scope, search]) node.addEventListener("input", update);
   update();
