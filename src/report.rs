@@ -101,9 +101,9 @@ impl Tables {
         })
     }
 
-    /// The places of the instances in their table, by slug and group.
-    fn places(&self) -> Result<HashMap<(&str, &str), usize>> {
-        let (slugs, groups) = (self.instances.whole_texts("slug")?, self.instances.whole_texts("group_id")?);
+    /// The places of the groups in their table, by slug and group id.
+    fn group_places(&self) -> Result<HashMap<(&str, &str), usize>> {
+        let (slugs, groups) = (self.groups.whole_texts("slug")?, self.groups.whole_texts("group_id")?);
         Ok(slugs.into_iter().zip(groups).enumerate().map(|(at, key)| (key, at)).collect())
     }
 }
@@ -237,39 +237,67 @@ mod tests {
         assert_eq!(render(folder.path()).unwrap_err().fault(), crate::error::Fault::Usage);
     }
 
-    fn chromium() -> std::path::PathBuf {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders: Vec<_> = std::env::split_paths(&path).collect();
-        let names = ["chromium", "chromium-browser", "google-chrome"].into_iter();
-        let mut programs = names.flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-        programs.find(|program| program.is_file()).expect("chromium or google-chrome is on PATH")
-    }
-
     #[test]
     #[ignore = "needs Chromium, and in GISTMILL_TEST_PYTHON a Python with playwright"]
     fn a_browser_finds_nothing_wrong_and_ten_thousand_groups_are_usable() {
-        let python = std::env::var_os("GISTMILL_TEST_PYTHON").expect("GISTMILL_TEST_PYTHON names a Python");
-        let chromium = chromium();
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let shots = std::env::var_os("GISTMILL_TEST_SCREENSHOTS").map(std::path::PathBuf::from);
         let datasets = [("small", vec![40, 9]), ("many", vec![30; 20]), ("large", vec![7_000, 2_990, 10])];
         for (name, sizes) in datasets {
             let folder = tempfile::tempdir().unwrap();
             let directory = folder.path().join("2026.11");
             crate::testing::write(&directory, &MadeUp::new(&sizes).input()).unwrap();
-            let shots = shots.as_ref().map_or_else(|| folder.path().join("shots"), |shots| shots.join(name));
-            let output = std::process::Command::new(&python)
-                .arg(root.join("tests/page/check_page.py"))
-                .args([&directory.join("report.html"), &shots, &chromium])
-                .output()
-                .unwrap();
-            fs_err::copy(directory.join("report.html"), shots.join("report.html")).unwrap();
-            let said = String::from_utf8_lossy(&output.stdout);
-            assert!(output.status.success(), "{name}: {said}{}", String::from_utf8_lossy(&output.stderr));
-            let measured: serde_json::Value = serde_json::from_str(said.trim()).unwrap();
-            println!("{name}: {measured}");
+            let measured =
+                crate::testing::browser::check("check_page.py", &directory.join("report.html"), name);
             assert!(measured["bytes"].as_u64().unwrap() < 20_000_000, "{measured}");
             assert!(measured["interactive_ms"].as_u64().unwrap() < 60_000, "{measured}");
         }
+    }
+
+    /// The first instance has a witness out of the tree and a line of its own, the second one none.
+    fn with_witnesses(directory: &Path) -> Vec<String> {
+        use crate::record::witness::{MADE, Witness, WitnessColumns};
+        let dataset = Dataset::open(directory).unwrap();
+        let ids: Vec<_> = dataset.instances().unwrap().into_iter().map(|one| one.instance_id).collect();
+        let columns = |witness: &str, lines| WitnessColumns {
+            witness: Some(witness.into()),
+            witness_lines: lines,
+            ..WitnessColumns::default()
+        };
+        let text = "def test(): pass\nmine = '</script>'\n";
+        let made = Witness { columns: columns(MADE, Some(2)), text: Some(text.into()), evidence: None };
+        let none =
+            Witness { columns: columns("imports-repository", None), text: None, evidence: Some("e".into()) };
+        crate::dataset::witnesses::add(&dataset, &[(ids[0].clone(), made), (ids[1].clone(), none)].into())
+            .unwrap();
+        ids.into_iter().map(|id| id.to_string()).collect()
+    }
+
+    #[test]
+    fn witnesses_are_shown_with_the_places_of_their_lines() {
+        let (_folder, directory) = written();
+        with_witnesses(&directory);
+        render(&directory).unwrap();
+        let page = fs_err::read_to_string(directory.join("report.html")).unwrap();
+        assert!(page.contains("For 1 of 2 instances a program found a solution"));
+        let start = page.split("id=\"witness-lines\">").nth(1).unwrap();
+        let lines: serde_json::Value =
+            serde_json::from_str(start.split("</script>").next().unwrap()).unwrap();
+        assert_eq!(lines["of"][0], serde_json::json!([0, 2]));
+        assert_eq!(lines["of"][1], serde_json::Value::Null);
+        assert_eq!(lines["text"], serde_json::json!(["def test(): pass", "mine = '</script>'"]));
+        let file = lines["file"][0].as_u64().unwrap() as usize;
+        assert!(lines["files"][file].as_str().unwrap().starts_with("tests/test_"), "{lines}");
+        assert_eq!((&lines["line"][0], &lines["file"][1]), (&serde_json::json!(1), &serde_json::json!(-3)));
+    }
+
+    #[test]
+    fn a_damaged_tree_is_an_error_that_names_it() {
+        let (_folder, directory) = written();
+        with_witnesses(&directory);
+        for entry in fs_err::read_dir(directory.join("trees")).unwrap() {
+            fs_err::write(entry.unwrap().path(), "no archive").unwrap();
+        }
+        let error = render(&directory).unwrap_err();
+        assert_eq!(error.fault(), Fault::Usage);
+        assert!(error.to_string().contains(".tar.zst"), "{error}");
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod attempts;
 pub mod backend;
+pub mod browser;
 pub mod lab;
 pub mod made_up;
 pub mod script;

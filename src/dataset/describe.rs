@@ -159,9 +159,8 @@ fn varies() -> BTreeMap<String, String> {
              in groups.parquet has the flag starts-threads",
         ),
         ("traces.parquet", "the same counts, of the same instances"),
-        ("manifest.json", "spent, and the hashes of the files that differ"),
-        ("report.html", "follows groups.parquet"),
-        ("manifest.json", "isolation, the hashes of the files above"),
+        ("report.html", "follows these tables"),
+        ("manifest.json", "isolation, spent, the hashes of the files above"),
     ];
     varies.map(|(file, why)| (file.to_owned(), why.to_owned())).into()
 }

@@ -212,4 +212,55 @@ mod tests {
         }
         assert!(page.contains("Scores: dx 1") && page.contains("\"version\":\"1\""));
     }
+
+    const TEXT: &str = "import os\n\n\ndef f(x):\n    y = (x +\n         1)\n    return y\n\n\n\
+        def test_a():\n    assert f(1) == 2, '</script><script>alert(1)</script>'\n";
+
+    fn judged(at: usize) -> Judged {
+        let files = [score::File { path: "src/a.py", text: "def f(x):\n    y = (x +\n         1)\n" }];
+        let corpus = score::Corpus::of(&files, score::Modules::default());
+        let mut judged = Judged::empty(Some(TEXT.as_bytes()));
+        judged.existence = corpus.line_existence(TEXT).ok();
+        let ran = [(4, Execution::Executed), (5, Execution::Executed), (7, Execution::Missed)];
+        judged.executed = ran
+            .map(|(first, execution)| score::ExecutedLine {
+                first,
+                last: first,
+                kind: score::LineKind::Statement,
+                execution,
+            })
+            .into();
+        judged.verdict.fidelity = [Some(true), Some(false), None][at % 3];
+        judged.verdict.class = (at % 3 == 1).then_some(score::ErrorClass::Violation);
+        judged.row.fidelity = judged.verdict.fidelity;
+        judged.row.class = judged.verdict.class;
+        judged.row.existence = Some(Ratio { part: 2, whole: 5 });
+        judged.attempts = (3, 3);
+        judged.output = "<b>said</b>".into();
+        judged
+    }
+
+    #[test]
+    #[ignore = "needs Chromium, and in GISTMILL_TEST_PYTHON a Python with playwright"]
+    fn a_browser_finds_nothing_wrong_with_the_page_of_scores() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("2026.11");
+        let made_up = crate::testing::made_up::MadeUp::new(&[40, 9]);
+        crate::testing::write(&directory, &made_up.input()).unwrap();
+        let instances = crate::dataset::Dataset::open(&directory).unwrap().instances().unwrap();
+        let (meta, names) = (json!({ "model": "<b>m</b>" }), ["one", "two"]);
+        let scored = |run: &'static str| -> Vec<Scored<'_>> {
+            let one =
+                |(at, instance)| Scored { instance, run, meta: &meta, run_meta: &meta, judged: judged(at) };
+            instances.iter().enumerate().map(one).collect()
+        };
+        let scored = names.map(scored);
+        let runs = names.iter().zip(&scored).map(|(name, scored)| Run { name, meta: &meta, scored });
+        let text = |_: usize, _: &str| Some(TEXT.as_bytes());
+        let scores = Scores { dataset: "made-up", version: "1", runs: runs.collect(), text: &text };
+        let page = folder.path().join("report.html");
+        fs_err::write(&page, render(&scores).unwrap().0).unwrap();
+        let measured = crate::testing::browser::check("check_scores.py", &page, "scores");
+        assert_eq!(measured["submissions"].as_u64().unwrap() as usize, 2 * instances.len());
+    }
 }

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::Tables;
 use super::families::Family;
 use crate::dataset::manifest::Manifest;
-use crate::dataset::table::Table;
 use crate::error::Result;
 use crate::page::Dictionary;
 
@@ -45,7 +44,7 @@ pub(super) const STATES: [&str; 3] = ["published", "kept", "dropped"];
 /// The columns of both long tables.
 pub(super) fn columns(manifest: &Manifest, tables: &Tables) -> Result<Value> {
     let mut slugs = Dictionary::default();
-    let instances = instances(&tables.instances, &mut slugs)?;
+    let instances = instances(tables, &mut slugs)?;
     let groups = groups(tables, &mut slugs)?;
     Ok(json!({
         "dataset": { "name": manifest.name, "version": manifest.version },
@@ -65,8 +64,6 @@ fn groups<'a>(tables: &'a Tables, slugs: &mut Dictionary<&'a str>) -> Result<Val
     let cause: Vec<_> = cause.collect();
     let durations =
         table.reals("duration_ms")?.into_iter().map(|one| one.map(|ms| (ms * 10.0).round() / 10.0));
-    let instances = tables.places()?;
-    let instance = slug.iter().copied().zip(id.iter().copied()).map(|key| instances.get(&key).copied());
     let families: Vec<&str> = causes.values.iter().map(|cause| Family::of(cause).name()).collect();
     Ok(json!({
         "states": STATES,
@@ -74,7 +71,6 @@ fn groups<'a>(tables: &'a Tables, slugs: &mut Dictionary<&'a str>) -> Result<Val
         "families": families,
         "slug": slug.iter().map(|one| slugs.place(one)).collect::<Vec<_>>(),
         "id": id,
-        "instance": instance.collect::<Vec<_>>(),
         "state": kept.into_iter().zip(published).map(state).collect::<Vec<_>>(),
         "cause": cause,
         "cases": table.whole_numbers("n_cases")?,
@@ -86,11 +82,15 @@ fn groups<'a>(tables: &'a Tables, slugs: &mut Dictionary<&'a str>) -> Result<Val
     }))
 }
 
-fn instances<'a>(table: &'a Table, slugs: &mut Dictionary<&'a str>) -> Result<Value> {
+fn instances<'a>(tables: &'a Tables, slugs: &mut Dictionary<&'a str>) -> Result<Value> {
+    let table = &tables.instances;
+    let groups = tables.group_places()?;
+    let (slug, group) = (table.whole_texts("slug")?, table.whole_texts("group_id")?);
+    let place = slug.iter().copied().zip(group).map(|key| groups.get(&key).copied());
     Ok(json!({
         "id": table.whole_texts("instance_id")?,
-        "slug": table.whole_texts("slug")?.into_iter().map(|one| slugs.place(one)).collect::<Vec<_>>(),
-        "group": table.whole_texts("group_id")?,
+        "slug": slug.iter().map(|one| slugs.place(one)).collect::<Vec<_>>(),
+        "place": place.collect::<Vec<_>>(),
         "tier": table.whole_texts("tier")?,
         "hard": table.lists("hard_axes")?,
         "cases": table.whole_numbers("n_cases")?,

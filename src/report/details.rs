@@ -30,10 +30,13 @@ const MOST_SOURCE: usize = 20_000;
 /// Details of all instances, in the order of the table.
 pub(super) fn details(tables: &Tables) -> Result<Value> {
     let table = &tables.instances;
+    let rates = |column: &str| -> Result<Vec<Option<f64>>> {
+        let rounded = |rate: f64| (rate * 10_000.0).round() / 10_000.0;
+        Ok(table.reals(column)?.into_iter().map(|one| one.map(rounded)).collect())
+    };
     let sources = table.texts("test_source")?.into_iter().map(|one| one.map(|text| cut(text, MOST_SOURCE)));
     Ok(json!({
-        "command": table.whole_texts("entry_command")?,
-        "file": table.whole_texts("test_file")?,
+        "command": commands(table)?,
         "source": sources.collect::<Vec<_>>(),
         "first": table.numbers("test_line_start")?,
         "package": table.whole_numbers("trace_length_package")?,
@@ -42,15 +45,24 @@ pub(super) fn details(tables: &Tables) -> Result<Value> {
         "lines": table.numbers("executed_lines")?,
         "imports": table.whole_numbers("import_calls")?,
         "attempts": table.whole_numbers("attempts")?,
-        "bound": table.reals("flake_bound")?,
+        "bound": rates("flake_bound")?,
         "stable": table.flags("trace_stable")?,
         "witness": table.texts("witness")?,
         "witness_lines": table.numbers("witness_lines")?,
-        "witness_existence": table.reals("witness_line_existence")?,
-        "witness_execution": table.reals("witness_line_execution")?,
+        "witness_existence": rates("witness_line_existence")?,
+        "witness_execution": rates("witness_line_execution")?,
         "cases": cases(tables)?,
         "trace": traces(tables)?,
     }))
+}
+
+/// The entry commands over a dictionary, in which a NUL stands for the group: most differ in nothing else.
+fn commands(instances: &Table) -> Result<Value> {
+    let mut texts = Dictionary::default();
+    let pairs = instances.whole_texts("entry_command")?.into_iter().zip(instances.whole_texts("group_id")?);
+    let of: Vec<usize> =
+        pairs.map(|(command, group)| texts.place(command.replacen(group, "\0", 1))).collect();
+    Ok(json!({ "texts": texts, "of": of }))
 }
 
 /// The first characters of a text, and a sign where there are more.
@@ -58,8 +70,8 @@ fn cut(text: &str, most: usize) -> String {
     text.char_indices().nth(most).map_or_else(|| text.to_owned(), |(at, _)| format!("{} …", &text[..at]))
 }
 
-/// `[name, outcome, exception, stdout, stderr]` of each case, where the name is what follows the test's, and how many more
-/// there are.
+/// `[name, outcome, exception, stdout, stderr]` of each case, where the name is what follows the test's and what is missing at
+/// the end is null; and by the place of an instance how many more it has.
 fn cases(tables: &Tables) -> Result<Value> {
     let table = &tables.cases;
     let (ids, outcomes) = (table.whole_texts("case_id")?, table.texts("outcome")?);
@@ -72,16 +84,24 @@ fn cases(tables: &Tables) -> Result<Value> {
     let (instances, groups) =
         (tables.instances.whole_texts("instance_id")?, tables.instances.whole_texts("group_id")?);
     let short = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(|text| cut(text, MOST_OUTPUT));
-    let list = |(instance, group): (&str, &str)| {
+    let mut more: BTreeMap<usize, usize> = BTreeMap::new();
+    let list = |(place, (instance, group)): (usize, (&str, &str))| {
         let rows = of.get(instance).map(Vec::as_slice).unwrap_or_default();
         let case = |at: &usize| {
             let name = ids[*at].strip_prefix(group).unwrap_or(ids[*at]);
-            json!([name, outcomes[*at], short(exceptions[*at]), short(stdout[*at]), short(stderr[*at])])
+            let mut case = vec![Some(name.to_owned()), outcomes[*at].map(str::to_owned)];
+            case.extend([&exceptions, &stdout, &stderr].map(|column| short(column[*at])));
+            let known = case.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+            case.truncate(known);
+            case
         };
-        let shown: Vec<Value> = rows.iter().take(MOST_CASES).map(case).collect();
-        json!({ "list": shown, "more": rows.len().saturating_sub(MOST_CASES) })
+        if rows.len() > MOST_CASES {
+            more.insert(place, rows.len() - MOST_CASES);
+        }
+        rows.iter().take(MOST_CASES).map(case).collect::<Vec<_>>()
     };
-    Ok(instances.into_iter().zip(groups).map(list).collect())
+    let lists: Vec<_> = instances.into_iter().zip(groups).enumerate().map(list).collect();
+    Ok(json!({ "of": lists, "more": more }))
 }
 
 /// Traces over dictionaries of functions (`[file, name, line]`), files (`[path, whether of the tests]`) and executed lines.

@@ -22,10 +22,10 @@ const FRAME: [f64; 4] = [52.0, WIDTH - 16.0, 16.0, HEIGHT - 54.0];
 const RADIUS: f64 = 5.0;
 /// Largest half width.
 const LARGEST: f64 = 16.0;
-/// More marks than these are put together in cells.
-const MOST_MARKS: usize = 1_500;
-/// Widths of the cells, the first that gives few enough marks is taken; 0 puts only equal values together.
-const CELLS: [f64; 4] = [0.0, 6.0, 12.0, 24.0];
+/// More marks than these are too many to tell apart: instances are then put together in cells.
+const MOST_MARKS: usize = 450;
+/// Width of a cell.
+const CELL: f64 = 15.0;
 /// Tests that the text of a mark names.
 const MOST_NAMED: usize = 4;
 /// Outlines around the origin, of about the area of a circle with radius 1. The last is for all further repositories.
@@ -47,8 +47,6 @@ pub(super) struct Scatter {
     legend: Vec<Shape>,
     /// Whether marks stand for instances of different values.
     in_cells: bool,
-    /// Trace length and unique files from which an instance is medium, and hard.
-    from: [[Option<i64>; 2]; 2],
 }
 
 #[derive(Debug, Serialize)]
@@ -79,9 +77,11 @@ pub(super) fn scatter(instances: &Table, tiers: &Tiers) -> Result<Scatter> {
     let axes = [Axis::of(&lengths, left, right), Axis::of(&files, bottom, top)];
     let from = [tiers.medium_from, tiers.hard_from]
         .map(|percent| [threshold(&lengths, percent), threshold(&files, percent)]);
-    let of_cell = |cell: f64| (cell > 0.0, marks(&points, &axes, cell));
-    let few = CELLS.into_iter().map(of_cell).find(|(_, marks)| marks.len() <= MOST_MARKS);
-    let (in_cells, marks) = few.unwrap_or_else(|| of_cell(CELLS[CELLS.len() - 1]));
+    let mut marks = single(&points, &axes);
+    let in_cells = marks.len() > MOST_MARKS;
+    if in_cells {
+        marks = cells(&points, &axes);
+    }
     let mut svg = format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" class=\"scatter\" role=\"group\" \
          aria-label=\"Scatter of trace length against unique files; the table of instances has the same numbers\">"
@@ -89,10 +89,11 @@ pub(super) fn scatter(instances: &Table, tiers: &Tiers) -> Result<Scatter> {
     grid(&mut svg, &axes);
     boundaries(&mut svg, &axes, [&lengths, &files], from);
     for mark in &marks {
-        draw(&mut svg, mark, &axes);
+        draw(&mut svg, mark);
     }
     svg.push_str("</svg>");
-    Ok(Scatter { svg, legend, in_cells, from })
+    let legend = if in_cells { Vec::new() } else { legend };
+    Ok(Scatter { svg, legend, in_cells })
 }
 
 fn points(table: &Table) -> Result<(Vec<Point<'_>>, Vec<Shape>)> {
@@ -132,22 +133,58 @@ fn shapes<'a>(slugs: &[&'a str]) -> (BTreeMap<&'a str, usize>, Vec<Shape>) {
 
 struct Mark<'a, 'p> {
     members: Vec<&'p Point<'a>>,
+    x: f64,
+    y: f64,
+    radius: f64,
+    shape: usize,
+    /// Whether it says how many it stands for.
+    numbered: bool,
 }
 
-/// Points of one tier, shape and ring that lie together, those of most instances first, so that the others lie on them.
-fn marks<'a, 'p>(points: &'p [Point<'a>], axes: &[Axis; 2], cell: f64) -> Vec<Mark<'a, 'p>> {
-    let place = |axis: &Axis, value: i64| {
-        if cell > 0.0 { (axis.place(real(value)) / cell).round() as i64 } else { value }
-    };
-    let mut marks: BTreeMap<_, Mark<'a, 'p>> = BTreeMap::new();
+/// Points by a key, those of most instances first, so that the others lie on them.
+fn together<'a, 'p, K: Ord>(
+    points: &'p [Point<'a>],
+    key: impl Fn(&'p Point<'a>) -> K,
+) -> Vec<(K, Vec<&'p Point<'a>>)> {
+    let mut found: BTreeMap<K, Vec<&'p Point<'a>>> = BTreeMap::new();
     for point in points {
-        let key =
-            (place(&axes[0], point.length), place(&axes[1], point.files), point.tier, point.shape, point.top);
-        marks.entry(key).or_insert_with(|| Mark { members: Vec::new() }).members.push(point);
+        found.entry(key(point)).or_default().push(point);
     }
-    let mut marks: Vec<_> = marks.into_values().collect();
-    marks.sort_by_key(|mark| std::cmp::Reverse(mark.members.len()));
-    marks
+    let mut found: Vec<_> = found.into_iter().collect();
+    found.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
+    found
+}
+
+/// A mark for the instances of one repository that have equal values; its area is their number.
+fn single<'a, 'p>(points: &'p [Point<'a>], axes: &[Axis; 2]) -> Vec<Mark<'a, 'p>> {
+    let found = together(points, |one| (one.length, one.files, one.tier, one.shape, one.top));
+    let mark =
+        |((length, files, _, shape, _), members): ((i64, i64, _, usize, _), Vec<&'p Point<'a>>)| Mark {
+            x: axes[0].place(real(length)),
+            y: axes[1].place(real(files)),
+            radius: (RADIUS * (members.len() as f64).sqrt()).min(LARGEST),
+            shape,
+            numbered: members.len() > 1,
+            members,
+        };
+    found.into_iter().map(mark).collect()
+}
+
+/// A mark for the instances of one tier in one cell; its area is their share of those of the fullest cell.
+fn cells<'a, 'p>(points: &'p [Point<'a>], axes: &[Axis; 2]) -> Vec<Mark<'a, 'p>> {
+    let cell = |axis: &Axis, value: i64| (axis.place(real(value)) / CELL).round() as i64;
+    let found =
+        together(points, |one| (cell(&axes[0], one.length), cell(&axes[1], one.files), one.tier, one.top));
+    let most = found.first().map_or(1, |(_, members)| members.len()) as f64;
+    let mark = |((x, y, _, _), members): ((i64, i64, _, _), Vec<&'p Point<'a>>)| Mark {
+        x: x as f64 * CELL,
+        y: y as f64 * CELL,
+        radius: (CELL / 2.0 * (members.len() as f64 / most).sqrt()).max(2.2),
+        shape: 0,
+        numbered: false,
+        members,
+    };
+    found.into_iter().map(mark).collect()
 }
 
 fn grid(svg: &mut String, axes: &[Axis; 2]) {
@@ -212,11 +249,9 @@ fn between(axis: &Axis, values: &[i64], value: i64) -> f64 {
     below.map_or(above, |below| f64::midpoint(axis.place(real(below)), above))
 }
 
-fn draw(svg: &mut String, mark: &Mark<'_, '_>, axes: &[Axis; 2]) {
+fn draw(svg: &mut String, mark: &Mark<'_, '_>) {
+    let Mark { x, y, radius, .. } = mark;
     let first = mark.members[0];
-    let count = mark.members.len();
-    let radius = (RADIUS * (count as f64).sqrt()).min(LARGEST);
-    let (x, y) = (axes[0].place(real(first.length)), axes[1].place(real(first.files)));
     let tier = if ["easy", "medium", "hard"].contains(&first.tier) { first.tier } else { "" };
     let _ = write!(
         svg,
@@ -227,9 +262,9 @@ fn draw(svg: &mut String, mark: &Mark<'_, '_>, axes: &[Axis; 2]) {
     if first.top {
         let _ = write!(svg, "<circle class=\"ring\" r=\"{:.1}\"/>", radius * 1.15 + 3.0);
     }
-    let _ = write!(svg, "<path transform=\"scale({radius:.1})\" d=\"{}\"/>", SHAPES[first.shape]);
-    if count > 1 {
-        let away = radius + if first.top { 5.0 } else { 3.0 };
+    let _ = write!(svg, "<path transform=\"scale({radius:.1})\" d=\"{}\"/>", SHAPES[mark.shape]);
+    if mark.numbered {
+        let (count, away) = (mark.members.len(), radius + if first.top { 5.0 } else { 3.0 });
         let _ = write!(svg, "<text x=\"{away:.1}\" y=\"{:.1}\">{count}</text>", -radius * 0.6);
     }
     svg.push_str("</g></a>");
@@ -241,13 +276,15 @@ fn target(mark: &Mark<'_, '_>) -> String {
     if let [only] = members[..] {
         return format!("#i={}", address_part(only.id));
     }
-    let range = |of: fn(&Point<'_>) -> i64| {
-        let (least, most) =
-            (members.iter().map(|one| of(one)).min(), members.iter().map(|one| of(one)).max());
-        format!("{}..{}", least.unwrap_or_default(), most.unwrap_or_default())
-    };
-    let query = format!("length:{} files:{}", range(|one| one.length), range(|one| one.files));
+    let (lengths, files) = (range(members, |one| one.length), range(members, |one| one.files));
+    let query = format!("length:{}..{} files:{}..{}", lengths.0, lengths.1, files.0, files.1);
     format!("#instances?q={}", address_part(&query))
+}
+
+/// The least and the most of a value.
+fn range(members: &[&Point<'_>], of: fn(&Point<'_>) -> i64) -> (i64, i64) {
+    let values = || members.iter().map(|one| of(one));
+    (values().min().unwrap_or_default(), values().max().unwrap_or_default())
 }
 
 fn title(mark: &Mark<'_, '_>) -> String {
@@ -258,13 +295,13 @@ fn title(mark: &Mark<'_, '_>) -> String {
         let _ = writeln!(text, "and {} more", mark.members.len() - MOST_NAMED);
     }
     let top = if first.top { ", top subset" } else { "" };
-    let _ = write!(
-        text,
-        "{} calls, {} files; {}{top}",
-        number_text(real(first.length)),
-        number_text(real(first.files)),
-        first.tier
-    );
+    let values = |of: fn(&Point<'_>) -> i64| {
+        let (least, most) = range(&mark.members, of);
+        let text = |value| number_text(real(value));
+        if least == most { text(least) } else { format!("{}–{}", text(least), text(most)) }
+    };
+    let (calls, files) = (values(|one| one.length), values(|one| one.files));
+    let _ = write!(text, "{calls} calls, {files} files; {}{top}", first.tier);
     text
 }
 
@@ -276,20 +313,17 @@ mod tests {
         Point { id, group: "tests/a.py::<b>", tier: "easy", length, files, top: false, shape: 0 }
     }
 
-    fn drawn(points: &[Point<'_>], cell: f64) -> (usize, String) {
-        let axes = [Axis::of(&[1, 1000], 0.0, 100.0), Axis::of(&[1, 20], 100.0, 0.0)];
-        let marks = marks(points, &axes, cell);
-        let mut svg = String::new();
-        for mark in &marks {
-            draw(&mut svg, mark, &axes);
-        }
-        (marks.len(), svg)
+    fn axes() -> [Axis; 2] {
+        [Axis::of(&[1, 1000], 0.0, 600.0), Axis::of(&[1, 20], 400.0, 0.0)]
     }
 
     #[test]
     fn a_mark_leads_to_its_instance_or_to_the_list_of_those_that_coincide() {
-        let (marks, svg) = drawn(&[point("a", 7, 3), point("b", 7, 3), point("c&", 90, 3)], 0.0);
-        assert_eq!(marks, 2);
+        let points = [point("a", 7, 3), point("b", 7, 3), point("c&", 90, 3)];
+        let marks = single(&points, &axes());
+        assert_eq!(marks.len(), 2);
+        let mut svg = String::new();
+        marks.iter().for_each(|mark| draw(&mut svg, mark));
         assert!(
             svg.contains("href=\"#instances?q=length%3A7..7%20files%3A3..3\"") && svg.contains(">2</text>")
         );
@@ -299,8 +333,11 @@ mod tests {
     #[test]
     fn cells_put_neighbours_together() {
         let points: Vec<_> = (1..=1000).map(|length| point("a", length, 2)).collect();
-        assert_eq!(drawn(&points, 0.0).0, 1000);
-        assert!(drawn(&points, 10.0).0 < 13);
+        assert_eq!(single(&points, &axes()).len(), 1000);
+        let marks = cells(&points, &axes());
+        assert!(marks.len() < 45, "{}", marks.len());
+        assert_eq!(marks.iter().map(|mark| mark.members.len()).sum::<usize>(), 1000);
+        assert!(marks.iter().all(|mark| mark.radius <= CELL / 2.0));
     }
 
     #[test]

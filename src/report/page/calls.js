@@ -52,7 +52,7 @@ function callsView(at) {
     const columns = make("colgroup", {}, make("col"), make("col", { className: "lines" }), make("col"), make("col"));
     [null, "30%", "6.5rem", "18%"].forEach((width, i) => { if (width) columns.children[i].style.width = width; });
     table.replaceChildren(make("caption", { className: "quiet" }, "Calls by file and function"), columns, make("thead", {}, head),
-      ...shown.map((file) => fileRows(file, total, word !== "" || rows <= 40)));
+      ...shown.map((file) => fileRows(file, total, word !== "" || rows <= 60)));
   };
   for (const node of [order, scope, search]) node.addEventListener("input", update);
   update();
@@ -86,15 +86,15 @@ function fileRows(file, total, open) {
 function sourceView(at) {
   const details = data("details"), text = details.source[at];
   if (text === null) return [make("p", { className: "soft" }, "The dataset has no source of this test.")];
-  const first = details.first[at] || 1, ran = new Set();
+  const first = details.first[at] || 1, own = instances.group[at].split("::")[0], ran = new Set();
   for (const file of callsOf(at) || []) {
-    if (file.path !== details.file[at]) continue;
+    if (file.path !== own) continue;
     for (const one of file.functions) for (const [from, to] of one.runs) for (let line = from; line <= to; line++) ran.add(line);
   }
   const rows = text.split(/\r\n|\r|\n/).map((line, i) => make("tr", { className: ran.has(first + i) ? "ran" : "" },
     make("td", { className: "n" }, String(first + i), ran.has(first + i) ? make("span", { className: "quiet" }, " ran") : null), make("td", {}, line)));
   return [
-    make("p", { className: "soft" }, details.file[at] + ", from line " + first + (ran.size ? "; a bar marks the lines that ran." : ".")),
+    make("p", { className: "soft" }, own + ", from line " + first + (ran.size ? "; a bar marks the lines that ran." : ".")),
     make("table", { className: "code" }, make("caption", { className: "quiet" }, "The test's source"), make("tbody", {}, ...rows)),
   ];
 }

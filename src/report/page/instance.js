@@ -1,8 +1,10 @@
 // --- one instance
+const commandOf = (at) => data("details").command.texts[data("details").command.of[at]].replace("\u0000", () => instances.group[at]);
+const casesOf = (at) => ({ list: data("details").cases.of[at], more: data("details").cases.more[at] || 0 });
 function casesView(at) {
-  const { list, more } = data("details").cases[at];
+  const { list, more } = casesOf(at);
   const output = (name, text) => (text === null ? [] : [make("div", { className: "soft" }, name), make("pre", {}, text)]);
-  const rows = list.map(([name, outcome, exception, stdout, stderr]) => make("tr", {}, make("th", { scope: "row" }, ...(name ? breakable(name) : ["the only case"])),
+  const rows = list.map(([name, outcome = null, exception = null, stdout = null, stderr = null]) => make("tr", {}, make("th", { scope: "row" }, ...(name ? breakable(name) : ["the only case"])),
     make("td", {}, outcome || "–"), make("td", {}, ...(exception ? [exception] : []), ...output("stdout", stdout), ...output("stderr", stderr))));
   const heads = ["case", "outcome", "exception and output"].map((name) => make("th", { scope: "col" }, name));
   return [make("table", { className: "cases" }, make("caption", { className: "quiet" }, "What the original showed"), make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows)),
@@ -26,7 +28,7 @@ function factsOf(at) {
   ]);
 }
 function outcomes(at) {
-  const { list, more } = data("details").cases[at], counts = new Map();
+  const { list, more } = casesOf(at), counts = new Map();
   for (const one of list) counts.set(one[1] || "unknown", (counts.get(one[1] || "unknown") || 0) + 1);
   const all = [...counts].map(([outcome, count]) => number(count) + " " + outcome).join(", ");
   return plural(list.length + more, "case") + ": " + all + (more ? " and " + number(more) + " more" : "");
@@ -34,7 +36,7 @@ function outcomes(at) {
 function commandsOf(at) {
   const test = quoted(instances.group[at]);
   return facts([
-    ["run it", command(data("details").command[at])], ["what is known", command("gistmill show " + test)],
+    ["run it", command(commandOf(at))], ["what is known", command("gistmill show " + test)],
     ["in another world", command("gistmill replay " + test + " --world everything")],
   ]);
 }

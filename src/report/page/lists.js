@@ -4,8 +4,10 @@ const TIERS = { easy: 0, medium: 1, hard: 2 };
 const badge = (kind, text) => make("span", { className: kind + " " + text }, text);
 const axisName = (axis) => axis.replace(/_/g, " ");
 const placeOf = new Map(instances.id.map((id, at) => [id, at]));
-const groupOf = new Array(instances.id.length).fill(null); // place in `groups` by place in `instances`
-groups.instance.forEach((place, at) => { if (place !== null) groupOf[place] = at; });
+const groupOf = instances.place; // place in `groups` by place in `instances`
+instances.group = groupOf.map((place) => (place === null ? "" : groups.id[place]));
+groups.instance = new Array(groups.id.length).fill(null);
+groupOf.forEach((place, at) => { if (place !== null) groups.instance[place] = at; });
 const filesOf = (group) => {
   const { names, sets, of } = data("evidence").files;
   return group === null ? [] : sets[of[group]].map((file) => names[file]);

@@ -1,0 +1,90 @@
+"""Opens a page of scores in headless Chromium and uses it as a reader would.
+
+usage: check_scores.py REPORT.html SCREENSHOT_DIR CHROMIUM   needs: pip install playwright axe-playwright-python (no browser of its own)
+
+Prints one JSON object with what was measured; exits with an assertion's message when something is not as it should be.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from browser import DESK, PHONE, Page, check_axe, check_contrast, check_width, count, wait_for_count
+from playwright.sync_api import sync_playwright
+
+
+def outcome(one):
+    return "lost" if one["fidelity"] is None else "right" if one["fidelity"] else one["class"]
+
+
+def check_list(page, submissions):
+    section, size = page.locator("#submissions"), len(submissions)
+    assert count(section) == [size, size]
+    section.get_by_label("outcome", exact=True).select_option("right")
+    wait_for_count(section, sum(outcome(one) == "right" for one in submissions))
+    assert "outcome=right" in page.evaluate("location.hash")
+    section.get_by_role("button", name="reset", exact=True).click()
+    section.locator("input[type=search]").fill("tier:hard")
+    wait_for_count(section, sum(one["tier"] == "hard" for one in submissions))
+    section.get_by_role("button", name="reset", exact=True).click()
+    wait_for_count(section, size)
+
+
+def check_submission(page, submissions):
+    """A file is shown line by line, with what each line is and where it stands."""
+    dialog = page.locator("#one")
+    page.locator("#submissions tbody a").first.click()
+    dialog.wait_for(state="visible")
+    detail = json.loads(page.locator("#d0").text_content())
+    lines = detail["text"].splitlines()
+    rows = dialog.locator("table.code tbody tr")
+    assert rows.count() == len(lines)
+    assert dialog.locator("td.source").all_inner_texts() == lines, "the text as it was submitted"
+    flat, files = detail["lines"]["flat"], detail["lines"]["files"]
+    first = there = 0
+    for ahead, _, code, file, step in zip(*[iter(flat)] * 5):
+        first, there = first + ahead, there + step
+        cells = rows.nth(first - 1).locator("td").all_inner_texts()
+        assert cells[3] == (f"{files[file - 1]}:{there}" if file else ""), cells
+        assert cells[2] == ", ".join(filter(None, (["", "new", "in the original"][code // 3 % 3], ["", "did not run", "ran"][code % 3]))), cells
+    assert any(code // 3 % 3 == 1 for code in flat[2::5]) and any(code % 3 == 1 for code in flat[2::5]), "lines of every kind"
+    check_axe(page, "a submission", "#one")
+    page.locator("#next").click()
+    expected = f"{submissions[1]['run']}/{submissions[1]['instance']}"
+    assert page.evaluate("address.now().open") == expected
+    page.evaluate("location.hash = '#i=nobody'")
+    page.until("document.getElementById('view').innerText.includes('no submission “nobody” among')")
+    page.page.keyboard.press("Escape")
+    page.until("address.now().open === null")
+
+
+def main(report, folder, chromium):
+    folder.mkdir(parents=True, exist_ok=True)
+    url = report.resolve().as_uri()
+    measured = {"bytes": report.stat().st_size}
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        for name, scheme, size in (("light", "light", DESK), ("dark", "dark", DESK), ("phone", "light", PHONE)):
+            page = Page(browser, url, color_scheme=scheme, viewport=size)
+            page.until("document.documentElement.dataset.ready === 'yes'")
+            submissions = json.loads(page.locator("#data").text_content())["submissions"]
+            measured["submissions"] = len(submissions)
+            check_contrast(page, name)
+            check_width(page, name)
+            page.page.screenshot(path=folder / f"{name}.png")
+            check_list(page, submissions)
+            check_axe(page, name)
+            if size is DESK:
+                check_submission(page, submissions)
+            page.locator("#submissions tbody a").first.click()
+            page.page.screenshot(path=folder / f"{name}-submission.png")
+            check_width(page, name + " with a submission")
+            page.close()
+        browser.close()
+    print(json.dumps(measured))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
