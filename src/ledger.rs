@@ -1,6 +1,8 @@
-//! Where the time of a run goes: every moment between the first and the last step belongs to exactly one of them.
+//! Where the time of a run goes: every moment between the first and the last step belongs to exactly one of them. What
+//! other threads do meanwhile stands beside.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use nix::sys::resource::{Usage, UsageWho, getrusage};
@@ -13,6 +15,8 @@ use crate::record::spent::Spent;
 pub struct Ledger {
     book: Mutex<Book>,
     clock: fn() -> Reading,
+    /// The thread whose steps follow one another.
+    owner: ThreadId,
 }
 
 /// Wall and processor time since some moment.
@@ -28,6 +32,8 @@ struct Book {
     rows: Vec<Spent>,
     /// Places of the rows that are open, the innermost last, each with what tells it from others of its name.
     open: Vec<(u64, usize)>,
+    /// The same of other threads, with when they began.
+    beside: Vec<(u64, usize, Duration)>,
     next: u64,
     last: Reading,
 }
@@ -41,7 +47,7 @@ pub struct Step<'a> {
 
 impl Default for Ledger {
     fn default() -> Self {
-        Ledger { book: Mutex::default(), clock: now }
+        Ledger { book: Mutex::default(), clock: now, owner: std::thread::current().id() }
     }
 }
 
@@ -56,14 +62,19 @@ impl Ledger {
         let now = (self.clock)();
         let mut book = self.book();
         book.charge(now);
-        let known = book.rows.iter().position(|row| row.step == name);
+        let beside = std::thread::current().id() != self.owner;
+        let known = book.rows.iter().position(|row| row.step == name && row.beside == beside);
         let place = known.unwrap_or_else(|| {
-            book.rows.push(Spent { step: name.to_owned(), ..Spent::default() });
+            book.rows.push(Spent { step: name.to_owned(), beside, ..Spent::default() });
             book.rows.len() - 1
         });
         let ticket = book.next;
         book.next += 1;
-        book.open.push((ticket, place));
+        if beside {
+            book.beside.push((ticket, place, now.wall));
+        } else {
+            book.open.push((ticket, place));
+        }
         ticket
     }
 
@@ -72,6 +83,12 @@ impl Ledger {
         let now = (self.clock)();
         let mut book = self.book();
         book.charge(now);
+        if let Some(at) = book.beside.iter().position(|(one, ..)| *one == ticket) {
+            let (_, place, began) = book.beside.remove(at);
+            let row = book.rows.get_mut(place)?;
+            row.seconds += now.wall.saturating_sub(began).as_secs_f64();
+            return Some(row.clone());
+        }
         let at = book.open.iter().position(|(one, _)| *one == ticket)?;
         let (_, place) = book.open.remove(at);
         book.rows.get(place).cloned()
@@ -80,7 +97,8 @@ impl Ledger {
     /// Counts something that was done in a step.
     pub fn count(&self, ticket: u64) {
         let mut book = self.book();
-        let place = book.open.iter().find(|(one, _)| *one == ticket).map(|(_, place)| *place);
+        let beside = book.beside.iter().map(|(one, place, _)| (*one, *place));
+        let place = book.open.iter().copied().chain(beside).find(|(one, _)| *one == ticket).map(|(_, at)| at);
         if let Some(row) = place.and_then(|place| book.rows.get_mut(place)) {
             row.count += 1;
         }
@@ -146,7 +164,7 @@ mod tests {
 
     #[test]
     fn every_moment_belongs_to_the_innermost_step() {
-        let ledger = Ledger { book: Mutex::default(), clock: ticking };
+        let ledger = Ledger { clock: ticking, ..Ledger::default() };
         let outer = ledger.begin("screen");
         for _ in 0..2 {
             let inner = ledger.open("round");
@@ -162,6 +180,25 @@ mod tests {
             .collect();
         let row = |step: &str, count, seconds: f64| (step.to_owned(), count, seconds, seconds / 2.0);
         assert_eq!(rows, [row("screen", 0, 3.0), row("round", 2, 2.0), row("write", 0, 1.0)]);
+    }
+
+    #[test]
+    fn what_another_thread_does_stands_beside() {
+        let ledger = Ledger::default();
+        let outer = ledger.begin("screen");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _step = ledger.begin("environment");
+                std::thread::sleep(Duration::from_millis(30));
+            });
+        });
+        drop(outer);
+        let spent = ledger.spent();
+        let [screen, environment] = spent.as_slice() else { panic!("{spent:?}") };
+        assert!(!screen.beside && environment.beside && environment.seconds >= 0.03, "{spent:?}");
+        assert!(screen.seconds >= environment.seconds && environment.processor_seconds == 0.0);
+        let (whole, _) = crate::record::spent::total(&spent);
+        assert!((whole - screen.seconds).abs() < 1e-9);
     }
 
     #[test]

@@ -13,10 +13,11 @@ mod tests;
 mod trial;
 
 use std::path::{Path, PathBuf};
+use std::thread::ScopedJoinHandle;
 
 use serde::Serialize;
 
-use crate::config::Config;
+use crate::config::{Config, Repo};
 use crate::dataset::{self, Dataset, DatasetInput, Summary};
 use crate::environment::Tools;
 use crate::error::{Error, Fault, Result};
@@ -146,35 +147,7 @@ impl Pipeline<'_> {
             self.keep_what_is_not_selected(&directory)?;
             self.require_shards()?;
         }
-        let (mut finished, mut failed) = (Vec::new(), Vec::new());
-        let selected: Vec<_> = self.config.repos.iter().filter(|repo| self.selected(&repo.slug)).collect();
-        for (at, repo) in selected.iter().enumerate() {
-            self.progress.repository(at + 1, selected.len(), Stage::Dataset as usize);
-            let logged = |(stage, error): &(Stage, Error)| {
-                error.log(format!("{} ({})", repo.slug, stage.as_str()));
-            };
-            match repository::Repository::new(self, repo).run().inspect_err(logged) {
-                Ok((record, found)) => finished.push(Finished { slug: repo.slug.clone(), record, found }),
-                Err((stage, error)) => match error.fault() {
-                    Fault::Repository | Fault::Harness => {
-                        self.progress.say(&format!(
-                            "{}: failed in stage {}: {error}",
-                            repo.slug,
-                            stage.as_str()
-                        ));
-                        failed.push(FailedRepository {
-                            slug: repo.slug.clone(),
-                            stage: stage.as_str().to_owned(),
-                            message: error.to_string(),
-                            detail: error.detail().map(str::to_owned),
-                            hint: error.hint().map(str::to_owned),
-                        });
-                    }
-                    _ => return Err(error.at(format!("{} ({})", repo.slug, stage.as_str()))),
-                },
-            }
-        }
-        self.progress.all_done();
+        let (mut finished, failed) = self.repositories()?;
         crate::interrupt::check()?;
         if self.request.until < Stage::Dataset || !whole {
             return Ok(Built { summary: None, failed, finished });
@@ -186,6 +159,61 @@ impl Pipeline<'_> {
             finished.record = Some(record);
         }
         Ok(Built { summary: Some(summary), failed, finished })
+    }
+
+    /// Every repository's way. While one is screened, source and environment of the next are made.
+    fn repositories(&self) -> Result<(Vec<Finished>, Vec<FailedRepository>)> {
+        let (mut finished, mut failed) = (Vec::new(), Vec::new());
+        let selected: Vec<_> = self.config.repos.iter().filter(|repo| self.selected(&repo.slug)).collect();
+        // Who asks for a single attempt at a time wants no more of the machine.
+        let looks_ahead = self.request.until > Stage::Environment && self.request.jobs > 1;
+        std::thread::scope(|scope| {
+            let mut ahead = None;
+            for (at, repo) in selected.iter().enumerate() {
+                let prepared = ahead.take().and_then(|thread: ScopedJoinHandle<'_, _>| thread.join().ok());
+                let next = selected.get(at + 1).copied().filter(|_| looks_ahead);
+                self.progress.repository(at + 1, selected.len(), Stage::Dataset as usize);
+                let mut repository = repository::Repository::new(self, repo).prepared(prepared);
+                if let Some(next) = next {
+                    repository.source_and_environment();
+                    ahead = Some(scope.spawn(move || repository::Repository::ahead(self, next)));
+                }
+                match self.outcome(repo, repository)? {
+                    Ok(done) => finished.push(done),
+                    Err(one) => failed.push(one),
+                }
+            }
+            self.progress.all_done();
+            Ok(())
+        })
+        .map(|()| (finished, failed))
+    }
+
+    /// What one repository came to.
+    ///
+    /// # Errors
+    /// What concerns more than that repository.
+    fn outcome(
+        &self,
+        repo: &Repo,
+        repository: repository::Repository<'_>,
+    ) -> Result<std::result::Result<Finished, FailedRepository>> {
+        let (stage, error) = match repository.run() {
+            Ok((record, found)) => return Ok(Ok(Finished { slug: repo.slug.clone(), record, found })),
+            Err(trouble) => trouble,
+        };
+        error.log(format!("{} ({})", repo.slug, stage.as_str()));
+        if !matches!(error.fault(), Fault::Repository | Fault::Harness) {
+            return Err(error.at(format!("{} ({})", repo.slug, stage.as_str())));
+        }
+        self.progress.say(&format!("{}: failed in stage {}: {error}", repo.slug, stage.as_str()));
+        Ok(Err(FailedRepository {
+            slug: repo.slug.clone(),
+            stage: stage.as_str().to_owned(),
+            message: error.to_string(),
+            detail: error.detail().map(str::to_owned),
+            hint: error.hint().map(str::to_owned),
+        }))
     }
 
     /// Where shards are asked for, nothing is begun before all of them are there.

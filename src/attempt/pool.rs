@@ -28,6 +28,9 @@ use admission::Admission;
 use queue::Work;
 use worker::Worker;
 
+/// Groups to run for each runner, where there are more runners than may compute.
+const RUNS_OF_A_RUNNER: usize = 8;
+
 /// What a worker tells the owner of the results.
 #[derive(Debug)]
 pub enum Event {
@@ -76,7 +79,9 @@ impl Pool<'_> {
         let work = Work::new(tasks);
         let (sender, events) = sync_channel::<Event>(256);
         std::thread::scope(|scope| {
-            for number in 0..admission.most().min(runs) {
+            // A runner that makes but a few attempts costs more than it saves.
+            let more = admission.most().min(runs / RUNS_OF_A_RUNNER);
+            for number in 0..self.jobs.clamp(1, runs.max(1)).max(more) {
                 let (sender, shared) = (sender.clone(), (&work, &admission));
                 scope.spawn(move || Worker::new(self, number, shared, sender).work());
             }

@@ -23,18 +23,20 @@ pub(super) fn summary(steps: &[Spent], processors: usize) -> Text {
     let mut sorted: Vec<&Spent> = steps.iter().collect();
     sorted.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.step.cmp(&b.step)));
     let (told, small): (Vec<&Spent>, Vec<&Spent>) =
-        sorted.into_iter().partition(|one| one.seconds >= TOLD * seconds);
+        sorted.into_iter().partition(|one| one.beside || one.seconds >= TOLD * seconds);
     let small_ones = Spent {
         step: format!("{} smaller steps", small.len()),
         count: 0,
+        beside: false,
         seconds: small.iter().map(|one| one.seconds).sum(),
         processor_seconds: small.iter().map(|one| one.processor_seconds).sum(),
     };
     let rest = (!small.is_empty()).then_some(&small_ones);
     for one in told.into_iter().chain(rest) {
         let count = if one.count > 0 { format!(", {}", one.count) } else { String::new() };
+        let beside = if one.beside { ", beside others" } else { "" };
         text.line(&format!(
-            "  {:>8.1} s  {:>8.1} s of processors  {}{count}",
+            "  {:>8.1} s  {:>8.1} s of processors  {}{count}{beside}",
             one.seconds, one.processor_seconds, one.step
         ));
     }
@@ -51,6 +53,7 @@ mod tests {
             step: step.to_owned(),
             count: 3,
             seconds,
+            beside: false,
             processor_seconds,
         };
         let steps = [step("a", 0.5, 0.25), step("b screen", 99.0, 98.0), step("c", 0.5, 0.75)];

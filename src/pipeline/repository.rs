@@ -44,9 +44,14 @@ pub(crate) struct Repository<'a> {
     repo: &'a Repo,
     stage: Stage,
     found: Found,
+    /// What was prepared while another repository was screened, or why it could not be.
+    ahead: Option<Ahead>,
     /// What no step within the stage accounts for.
     rest: Step<'a>,
 }
+
+/// Source and environment, or the stage that failed and why.
+pub(super) type Ahead = Result<(Pinned, Built), (Stage, Error)>;
 
 /// A repository whose groups were collected, with all that is known about them.
 struct Work<'a> {
@@ -60,7 +65,28 @@ impl<'a> Repository<'a> {
     /// A repository at the start of its way.
     pub(crate) fn new(pipeline: &'a Pipeline<'a>, repo: &'a Repo) -> Self {
         let rest = Self::rest(pipeline, repo, Stage::Source);
-        Repository { pipeline, repo, stage: Stage::Source, found: Found::default(), rest }
+        Repository { pipeline, repo, stage: Stage::Source, found: Found::default(), ahead: None, rest }
+    }
+
+    /// The same with what was prepared ahead.
+    pub(super) fn prepared(self, ahead: Option<Ahead>) -> Self {
+        Repository { ahead, ..self }
+    }
+
+    /// Makes source and environment now, where they were not made ahead.
+    pub(super) fn source_and_environment(&mut self) {
+        if self.ahead.is_none() {
+            let ahead = Self::ahead(self.pipeline, self.repo);
+            self.ahead = Some(ahead);
+        }
+    }
+
+    /// Source and environment, on a thread beside another repository.
+    pub(super) fn ahead(pipeline: &Pipeline<'_>, repo: &Repo) -> Ahead {
+        let preparation = Preparation { pipeline, repo };
+        let pinned = preparation.source().map_err(|error| (Stage::Source, error))?;
+        let built = preparation.environment(&pinned).map_err(|error| (Stage::Environment, error))?;
+        Ok((pinned, built))
     }
 
     fn rest(pipeline: &'a Pipeline<'a>, repo: &Repo, stage: Stage) -> Step<'a> {
@@ -84,6 +110,18 @@ impl<'a> Repository<'a> {
 
     fn stages(&mut self) -> Result<Option<Contribution>> {
         let until = self.pipeline.request.until;
+        match self.ahead.take() {
+            Some(Ok((pinned, built))) => {
+                self.found.source = Some(pinned.origin.describe());
+                self.found.add_environment(&built);
+                return self.stages_of_tests(pinned, built);
+            }
+            Some(Err((stage, error))) => {
+                self.stage = stage;
+                return Err(error);
+            }
+            None => {}
+        }
         let preparation = Preparation { pipeline: self.pipeline, repo: self.repo };
         let pinned = preparation.source()?;
         self.found.source = Some(pinned.origin.describe());

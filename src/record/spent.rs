@@ -12,6 +12,9 @@ pub struct Spent {
     pub count: u64,
     /// Wall time in seconds, without that of steps inside it.
     pub seconds: f64,
+    /// Whether it was done beside other steps: its time is no part of the whole then, and its processor time is in theirs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub beside: bool,
     /// Processor time in seconds, of gistmill and of all processes that ended meanwhile.
     pub processor_seconds: f64,
 }
@@ -21,8 +24,8 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Wall and processor seconds of all steps.
+/// Wall and processor seconds of all steps that follow one another.
 pub fn total(steps: &[Spent]) -> (f64, f64) {
-    let wall = steps.iter().map(|one| one.seconds).sum();
+    let wall = steps.iter().filter(|one| !one.beside).map(|one| one.seconds).sum();
     (wall, steps.iter().map(|one| one.processor_seconds).sum())
 }
