@@ -10,6 +10,7 @@ mod details;
 mod families;
 mod plot;
 mod scatter;
+mod sets;
 mod view;
 mod witnesses;
 

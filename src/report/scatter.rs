@@ -189,12 +189,15 @@ fn cells<'a, 'p>(points: &'p [Point<'a>], axes: &[Axis; 2]) -> Vec<Mark<'a, 'p>>
 
 fn grid(svg: &mut String, axes: &[Axis; 2]) {
     let [left, right, top, bottom] = FRAME;
-    for tick in axes[0].ticks(62.0) {
+    // On a phone, where numbers are larger, only those that lie wider apart are shown.
+    let wide = axes[0].ticks(62.0);
+    for tick in axes[0].ticks(46.0) {
         let (x, text) = (axes[0].place(tick), number_text(tick));
+        let class = if wide.contains(&tick) { "" } else { " class=\"minor\"" };
         let _ = write!(
             svg,
             "<path class=\"grid\" d=\"M{x:.1} {top}V{bottom}\"/>\
-             <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{text}</text>",
+             <text{class} x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{text}</text>",
             bottom + 20.0
         );
     }

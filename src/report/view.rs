@@ -1,12 +1,13 @@
 //! What the page says without a script: figures, bars, causes, sets of instances, the first instances. Pure over the tables.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use super::Tables;
 use super::families::Family;
-use super::plot::{self, address_part};
+use super::plot::address_part;
+use super::sets::{Histogram, SetRow, histograms, sets};
 use crate::dataset::counts::Counts;
 use crate::dataset::manifest::Manifest;
 use crate::dataset::table::Table;
@@ -18,7 +19,6 @@ use crate::score::{Correlation, spearman};
 const MOST_INSTANCES: usize = 100;
 /// Repositories that a cause names.
 const MOST_NAMED: usize = 3;
-const TIERS: [&str; 3] = ["easy", "medium", "hard"];
 
 /// The parts of the page that are computed from more than one value.
 #[derive(Debug, Serialize)]
@@ -82,38 +82,6 @@ struct CauseRow {
     /// The repositories with most of them: slug, number, address.
     most: Vec<(String, usize, String)>,
     more: usize,
-}
-
-/// A distribution over bins, tier by tier.
-#[derive(Debug, Serialize)]
-struct Histogram {
-    name: &'static str,
-    /// Whether each bin is one number.
-    single: bool,
-    rows: Vec<BinRow>,
-}
-
-#[derive(Debug, Serialize)]
-struct BinRow {
-    label: String,
-    total: usize,
-    /// Tier, number, and width in percent of the largest bin.
-    parts: Vec<(&'static str, usize, f64)>,
-}
-
-/// Quantiles of a set of instances.
-#[derive(Debug, Serialize)]
-struct SetRow {
-    name: String,
-    /// The tier that it is.
-    tier: Option<&'static str>,
-    /// What it is, or where its rows are.
-    note: String,
-    size: usize,
-    tiers: [usize; 3],
-    repositories: usize,
-    length: Option<[i64; 3]>,
-    files: Option<[i64; 3]>,
 }
 
 #[derive(Debug, Serialize)]
@@ -209,7 +177,7 @@ fn families(total: &Counts) -> Vec<Legend> {
 }
 
 /// In percent, to a thousandth.
-fn share(part: usize, whole: usize) -> f64 {
+pub(super) fn share(part: usize, whole: usize) -> f64 {
     (part as f64 * 100_000.0 / whole.max(1) as f64).round() / 1000.0
 }
 
@@ -248,79 +216,6 @@ fn causes(repositories: &BTreeMap<String, Counts>) -> Vec<CauseRow> {
 /// A cause in words; none for one of a later version.
 fn meaning(cause: &str) -> String {
     Cause::try_from(cause.to_owned()).map(|cause| cause.meaning()).unwrap_or_default()
-}
-
-fn histograms(instances: &Table) -> Result<Vec<Histogram>> {
-    let tiers = instances.whole_texts("tier")?;
-    if tiers.is_empty() {
-        return Ok(Vec::new());
-    }
-    let axes = [("trace_length", "trace length"), ("unique_files", "unique files")];
-    let of = |(column, name)| Ok(histogram(&instances.whole_numbers(column)?, &tiers, name));
-    axes.into_iter().map(of).collect()
-}
-
-fn histogram(values: &[i64], tiers: &[&str], name: &'static str) -> Histogram {
-    let bins = plot::bins(values);
-    let count = |bin: &plot::Bin, tier: &str| {
-        values.iter().zip(tiers).filter(|(value, one)| **one == tier && bin.holds(**value)).count()
-    };
-    let numbers: Vec<[usize; 3]> = bins.iter().map(|bin| TIERS.map(|tier| count(bin, tier))).collect();
-    let most = numbers.iter().map(|bin| bin.iter().sum()).max().unwrap_or(0);
-    let row = |(bin, numbers): (&plot::Bin, &[usize; 3])| BinRow {
-        label: bin.label(),
-        total: numbers.iter().sum(),
-        parts: TIERS
-            .into_iter()
-            .zip(*numbers)
-            .filter(|one| one.1 > 0)
-            .map(|(tier, count)| (tier, count, share(count, most)))
-            .collect(),
-    };
-    Histogram {
-        name,
-        single: bins.iter().all(|bin| bin.from == bin.to),
-        rows: bins.iter().zip(&numbers).map(row).collect(),
-    }
-}
-
-/// All instances, the tiers, and the named subsets.
-fn sets(manifest: &Manifest, tables: &Tables) -> Result<Vec<SetRow>> {
-    let table = &tables.instances;
-    let (ids, slugs, tiers) =
-        (table.whole_texts("instance_id")?, table.whole_texts("slug")?, table.whole_texts("tier")?);
-    let (lengths, files) = (table.whole_numbers("trace_length")?, table.whole_numbers("unique_files")?);
-    let row = |name: &str, tier: Option<&'static str>, note: String, is_member: &dyn Fn(usize) -> bool| {
-        let members: Vec<usize> = (0..ids.len()).filter(|at| is_member(*at)).collect();
-        let of = |values: &[i64]| quantiles(members.iter().map(|at| values[*at]).collect());
-        SetRow {
-            name: name.to_owned(),
-            tier,
-            note,
-            size: members.len(),
-            tiers: TIERS.map(|tier| members.iter().filter(|at| tiers[**at] == tier).count()),
-            repositories: members.iter().map(|at| slugs[*at]).collect::<BTreeSet<_>>().len(),
-            length: of(&lengths),
-            files: of(&files),
-        }
-    };
-    let from = |tier| match tier {
-        "hard" => format!("from rank {}", manifest.tiers.hard_from),
-        "medium" => format!("from rank {}", manifest.tiers.medium_from),
-        _ => String::new(),
-    };
-    let mut rows = vec![row("all instances", None, String::new(), &|_| true)];
-    rows.extend(TIERS.map(|tier| row(tier, Some(tier), from(tier), &|at| tiers[at] == tier)));
-    for (name, members) in &tables.subsets {
-        rows.push(row(name, None, format!("subsets/{name}.parquet"), &|at| members.contains(ids[at])));
-    }
-    Ok(rows)
-}
-
-/// Smallest, (lower) median and largest value.
-fn quantiles(mut values: Vec<i64>) -> Option<[i64; 3]> {
-    values.sort_unstable();
-    Some([*values.first()?, values[(values.len() - 1) / 2], *values.last()?])
 }
 
 fn instances(table: &Table) -> Result<Vec<InstanceRow>> {
@@ -417,23 +312,6 @@ mod tests {
             meaning("depends-on-test-file-location"),
             "differs only when this does: test file location"
         );
-    }
-
-    #[test]
-    fn quantiles_are_smallest_median_largest() {
-        assert_eq!(quantiles(vec![9, 1, 5]), Some([1, 5, 9]));
-        assert_eq!(quantiles(vec![]), None);
-    }
-
-    #[test]
-    fn every_instance_is_in_one_bin_of_its_tier() {
-        let histogram =
-            histogram(&[1, 1, 2, 9, 10, 1000], &["easy", "hard", "easy", "medium", "medium", "hard"], "x");
-        let row = |label: &str| &histogram.rows.iter().find(|row| row.label == label).unwrap().parts;
-        assert_eq!(row("1"), &[("easy", 1, 50.0), ("hard", 1, 50.0)]);
-        assert_eq!(row("10–19"), &[("medium", 1, 50.0)]);
-        assert_eq!(histogram.rows.iter().map(|row| row.total).sum::<usize>(), 6);
-        assert!(!histogram.single);
     }
 
     #[test]

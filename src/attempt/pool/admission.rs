@@ -243,7 +243,7 @@ mod tests {
         }
         runner.kill().unwrap();
         runner.wait().unwrap();
-        (0..).take_while(|worker| admission.wants(*worker)).count()
+        (0..100).take_while(|worker| admission.wants(*worker)).count()
     }
 
     #[test]
