@@ -32,8 +32,8 @@ Examples:
   gistmill merge repos.toml --shards 6            six of them, or say which are missing";
 pub(super) const SLURM: &str = "\
 Examples:
-  gistmill slurm repos.toml --shards 16           writes the jobs
-  gistmill slurm repos.toml --shards 16 --submit  and submits them";
+  gistmill slurm repos.toml --shards 16            writes the jobs
+  gistmill slurm repos.toml --shards 16 --submit   and submits them";
 pub(super) const CHECK: &str = "\
 Examples:
   gistmill check

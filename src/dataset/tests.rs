@@ -125,6 +125,10 @@ fn as_format_1(directory: &Path) {
         "expected",
         "FAIL_TO_PASS",
         "PASS_TO_PASS",
+        "witness",
+        "witness_lines",
+        "witness_line_existence",
+        "witness_line_execution",
     ];
     let lines = fs_err::read_to_string(directory.join("instances.jsonl")).unwrap();
     let older: Vec<String> = lines
