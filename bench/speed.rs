@@ -31,7 +31,7 @@ fn main() -> Result<(), AnyError> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = named.map_or_else(|| root.join("bench/flask.toml"), PathBuf::from);
     let mut rows = vec![("what".to_owned(), "now".to_owned(), "before".to_owned(), "ratio".to_owned())];
-    let (attempt, cold) = attempt_against_cold(&config, processors)?;
+    let (attempt, cold) = attempt_against_cold(processors)?;
     rows.push(row("attempt, and cold run, ms", attempt, Some(cold)));
     let rounds: usize = std::env::var("GISTMILL_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let older = std::env::var_os("GISTMILL_OLDER").map(PathBuf::from);
@@ -74,8 +74,8 @@ fn with_attempts(config: &str) -> String {
 }
 
 /// Medians of milliseconds per attempt and per cold run, measured alternately.
-fn attempt_against_cold(config: &Path, jobs: usize) -> Result<(f64, f64), AnyError> {
-    let subject = Subject::open(config, &folder().join("cache"), jobs)?;
+fn attempt_against_cold(jobs: usize) -> Result<(f64, f64), AnyError> {
+    let subject = Subject::from_arguments(jobs)?;
     let prepared = subject.prepare()?;
     let some = sample(&prepared.collected.groups, COLD_SAMPLE);
     fork(&prepared, TraceMode::Off)?;

@@ -32,6 +32,11 @@ impl<T: Clone + Eq + Hash> Dictionary<T> {
             self.values.len() - 1
         })
     }
+
+    /// The same, for lists that hold negative numbers as well.
+    pub(crate) fn number(&mut self, value: T) -> i64 {
+        i64::try_from(self.place(value)).unwrap_or(i64::MAX)
+    }
 }
 
 #[cfg(test)]

@@ -154,7 +154,7 @@ impl Lines {
         let mut lines = Lines::default();
         let (mut first, mut there) = (0, 0);
         for line in submitted {
-            let kind = lines.types.place(spelled(&line.line_type).unwrap_or_default());
+            let kind = lines.types.number(spelled(&line.line_type).unwrap_or_default());
             let (existence, place) = match &line.existence {
                 Existence::NotCounted => (0, None),
                 Existence::Missing => (1, None),
@@ -165,11 +165,11 @@ impl Lines {
                 Some(Execution::Missed) => 1,
                 Some(Execution::Executed) => 2,
             };
-            let file = place.map_or(0, |place| 1 + lines.files.place(place.file.clone()));
+            let file = place.map_or(0, |place| 1 + lines.files.number(place.file.clone()));
             let at = place.map_or(there, |place| i64::from(place.line));
             let (from, to) = (i64::from(line.first), i64::from(line.last));
-            let code = 9 * kind as i64 + 3 * existence + execution;
-            lines.flat.extend([from - first, to - from, code, file as i64, at - there]);
+            let code = 9 * kind + 3 * existence + execution;
+            lines.flat.extend([from - first, to - from, code, file, at - there]);
             (first, there) = (from, at);
         }
         lines

@@ -134,9 +134,9 @@ fn traces(tables: &Tables) -> Result<Value> {
         let own = roots.get(slugs[at]).map(Vec::as_slice).unwrap_or_default();
         let row = |row: usize| {
             let file = traces.files.place((files[row], is_test_path(files[row], own)));
-            let function = traces.functions.place((file, names[row], lines[row]));
-            let ran = executed[row].as_deref().map(|ran| traces.lines.place(runs(lines[row], ran)));
-            [function as i64, calls[row], ran.map_or(-1, |place| place as i64)]
+            let function = traces.functions.number((file, names[row], lines[row]));
+            let ran = executed[row].as_deref().map(|ran| traces.lines.number(runs(lines[row], ran)));
+            [function, calls[row], ran.unwrap_or(-1)]
         };
         of[at] = Some(span.flat_map(row).collect());
     }
@@ -167,9 +167,9 @@ fn runs(first: i64, lines: &[i64]) -> Vec<i64> {
     let mut runs = Vec::new();
     let mut last = first;
     for chunk in lines.chunk_by(|one, next| next.checked_sub(*one) == Some(1)) {
-        let length = chunk.len() as i64 - 1;
-        runs.extend([chunk[0].saturating_sub(last), length]);
-        last = chunk[0].saturating_add(length);
+        let end = chunk[chunk.len() - 1];
+        runs.extend([chunk[0].saturating_sub(last), end - chunk[0]]);
+        last = end;
     }
     runs
 }

@@ -292,8 +292,10 @@ fn range(members: &[&Point<'_>], of: fn(&Point<'_>) -> i64) -> (i64, i64) {
 
 fn title(mark: &Mark<'_, '_>) -> String {
     let first = mark.members[0];
-    let mut text: String =
-        mark.members.iter().take(MOST_NAMED).map(|one| format!("{}\n", one.group)).collect();
+    let mut text = String::new();
+    for one in mark.members.iter().take(MOST_NAMED) {
+        let _ = writeln!(text, "{}", one.group);
+    }
     if mark.members.len() > MOST_NAMED {
         let _ = writeln!(text, "and {} more", mark.members.len() - MOST_NAMED);
     }
@@ -326,7 +328,9 @@ mod tests {
         let marks = single(&points, &axes());
         assert_eq!(marks.len(), 2);
         let mut svg = String::new();
-        marks.iter().for_each(|mark| draw(&mut svg, mark));
+        for mark in &marks {
+            draw(&mut svg, mark);
+        }
         assert!(
             svg.contains("href=\"#instances?q=length%3A7..7%20files%3A3..3\"") && svg.contains(">2</text>")
         );

@@ -30,7 +30,7 @@ enum Origin {
     /// It stands in no file.
     New,
     /// It stands in this file, by number, at this line.
-    In(usize, u32),
+    In(i64, u32),
 }
 
 /// The texts of the witnesses, by instance.
@@ -96,7 +96,7 @@ pub(super) fn lines(instances: &Table, texts: &Texts, corpora: &BTreeMap<String,
         Origin::Unknown => [-1, 0],
         Origin::Continued => [-2, 0],
         Origin::New => [-3, 0],
-        Origin::In(file, line) => [file as i64, i64::from(line)],
+        Origin::In(file, line) => [file, i64::from(line)],
     };
     let origins: Vec<[i64; 2]> = lines.values.iter().map(origin).collect();
     Ok(json!({
@@ -120,7 +120,7 @@ fn origins(text: &str, corpus: Option<&Corpus>, files: &mut Dictionary<String>) 
         let origin = match line.existence {
             Existence::NotCounted => Origin::Unknown,
             Existence::Missing => Origin::New,
-            Existence::Found { place } => Origin::In(files.place(place.file), place.line),
+            Existence::Found { place } => Origin::In(files.number(place.file), place.line),
         };
         for number in line.first..=line.last {
             let at = (number as usize).saturating_sub(1);
