@@ -60,6 +60,15 @@ impl Table {
         })
     }
 
+    /// What `read` finds in a column, and nothing in every row where the dataset is of a version without it.
+    pub(crate) fn if_there<'a, T: Clone>(
+        &'a self,
+        column: &str,
+        read: impl Fn(&'a Self, &str) -> Result<Vec<Option<T>>>,
+    ) -> Result<Vec<Option<T>>> {
+        if self.frame.column(column).is_ok() { read(self, column) } else { Ok(vec![None; self.rows()]) }
+    }
+
     /// A text column.
     pub fn texts(&self, column: &str) -> Result<Vec<Option<&str>>> {
         Ok(self.column(column, Column::str)?.iter().collect())

@@ -32,13 +32,16 @@ pub(super) fn details(tables: &Tables) -> Result<Value> {
     let table = &tables.instances;
     let rates = |column: &str| -> Result<Vec<Option<f64>>> {
         let rounded = |rate: f64| (rate * 10_000.0).round() / 10_000.0;
-        Ok(table.reals(column)?.into_iter().map(|one| one.map(rounded)).collect())
+        Ok(table.if_there(column, Table::reals)?.into_iter().map(|one| one.map(rounded)).collect())
     };
-    let sources = table.texts("test_source")?.into_iter().map(|one| one.map(|text| cut(text, MOST_SOURCE)));
+    let sources = table
+        .if_there("test_source", Table::texts)?
+        .into_iter()
+        .map(|one| one.map(|text| cut(text, MOST_SOURCE)));
     Ok(json!({
         "command": commands(table)?,
         "source": sources.collect::<Vec<_>>(),
-        "first": table.numbers("test_line_start")?,
+        "first": table.if_there("test_line_start", Table::numbers)?,
         "package": table.whole_numbers("trace_length_package")?,
         "total": table.whole_numbers("trace_length_total")?,
         "functions": table.whole_numbers("unique_functions")?,
@@ -47,8 +50,8 @@ pub(super) fn details(tables: &Tables) -> Result<Value> {
         "attempts": table.whole_numbers("attempts")?,
         "bound": rates("flake_bound")?,
         "stable": table.flags("trace_stable")?,
-        "witness": table.texts("witness")?,
-        "witness_lines": table.numbers("witness_lines")?,
+        "witness": table.if_there("witness", Table::texts)?,
+        "witness_lines": table.if_there("witness_lines", Table::numbers)?,
         "witness_existence": rates("witness_line_existence")?,
         "witness_execution": rates("witness_line_execution")?,
         "cases": cases(tables)?,

@@ -241,8 +241,8 @@ fn instances(table: &Table) -> Result<Vec<InstanceRow>> {
 
 /// None where witnesses were never asked for.
 fn witnesses(table: &Table) -> Result<Option<Witnesses>> {
-    let tried = table.texts("witness")?.into_iter().flatten().count();
-    let lines = table.numbers("witness_lines")?;
+    let tried = table.if_there("witness", Table::texts)?.into_iter().flatten().count();
+    let lines = table.if_there("witness_lines", Table::numbers)?;
     let against = |column: &str| -> Result<Option<Correlation>> {
         let values = table.whole_numbers(column)?;
         let pairs =

@@ -38,7 +38,7 @@ pub(super) type Texts = BTreeMap<String, String>;
 
 /// Reads the witnesses that a dataset has.
 pub(super) fn texts(dataset: &Dataset, instances: &Table) -> Result<Texts> {
-    let lines = instances.numbers("witness_lines")?;
+    let lines = instances.if_there("witness_lines", Table::numbers)?;
     if lines.iter().flatten().next().is_none() {
         return Ok(Texts::new());
     }
