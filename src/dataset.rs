@@ -136,9 +136,21 @@ impl Staged {
     /// IO errors; the directory is then as it was.
     pub fn finish(mut self) -> Result<Summary> {
         self.dataset.manifest.add_files(self.staging.path())?;
+        self.keep_what_was_spent();
         self.dataset.manifest.save(self.staging.path())?;
         self.staging.swap_in()?;
         Ok(self.summary)
+    }
+
+    /// A build that finds everything as it was tells what it cost when it was made.
+    fn keep_what_was_spent(&mut self) {
+        // One that cannot be read is replaced.
+        let Ok(Some(former)) = Dataset::find(&self.summary.directory) else { return };
+        let again =
+            manifest::Manifest { spent: former.manifest.spent.clone(), ..self.dataset.manifest.clone() };
+        if serde_json::to_value(&again).ok() == serde_json::to_value(&former.manifest).ok() {
+            self.dataset.manifest = again;
+        }
     }
 }
 

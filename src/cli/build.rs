@@ -23,7 +23,7 @@ use crate::record::id::RepoSlug;
 use crate::record::shard::Shard;
 use crate::rules::RuleSet;
 use crate::store::Cache;
-use crate::terminal::{self, Text};
+use crate::terminal::{self, Text, Volume};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct BuildArguments {
@@ -234,7 +234,9 @@ pub(super) fn with(arguments: &Arguments, build: &BuildArguments, shards: Shards
     match arguments.format {
         Format::Human | Format::Csv => {
             table::closing(&built).print();
-            spent::summary(&job.progress.spent(), cores()).print();
+            if terminal::volume() != Volume::Quiet {
+                spent::summary(&job.progress.spent(), cores()).eprint();
+            }
         }
         Format::Json => {
             let mut value = as_json(&built);

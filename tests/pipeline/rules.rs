@@ -162,5 +162,5 @@ fn without_a_config_here_the_built_in_one_is_used_and_that_is_said() {
     assert!(ended.stderr.contains("config: ./repos.toml, because none was named"), "{}", ended.stderr);
     assert!(ended.stderr.contains("it has trees/small_and_good"), "{}", ended.stderr);
     let said = bench.run(&["check"]).with_code(0).stdout;
-    assert!(said.contains("config: 1 repositories (./repos.toml, because none was named)"), "{said}");
+    assert!(said.contains("config: 1 repository (./repos.toml, because none was named)"), "{said}");
 }
