@@ -1,6 +1,8 @@
 //! Reading a folder in which foreign code may have written: no link is ever followed, nothing outside the folder is
 //! reached, nothing but regular files is opened, and all that is read is bounded.
 
+pub(crate) mod archive;
+
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};

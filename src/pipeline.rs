@@ -161,21 +161,19 @@ impl Pipeline<'_> {
         Ok(Built { summary: Some(summary), failed, finished })
     }
 
-    /// Every repository's way. While one is screened, source and environment of the next are made.
+    /// Every repository's way. While one is screened, the source of the next is fetched: nothing that would disturb.
     fn repositories(&self) -> Result<(Vec<Finished>, Vec<FailedRepository>)> {
         let (mut finished, mut failed) = (Vec::new(), Vec::new());
         let selected: Vec<_> = self.config.repos.iter().filter(|repo| self.selected(&repo.slug)).collect();
-        // Who asks for a single attempt at a time wants no more of the machine.
-        let looks_ahead = self.request.until > Stage::Environment && self.request.jobs > 1;
+        let looks_ahead = self.request.until > Stage::Environment;
         std::thread::scope(|scope| {
             let mut ahead = None;
             for (at, repo) in selected.iter().enumerate() {
                 let prepared = ahead.take().and_then(|thread: ScopedJoinHandle<'_, _>| thread.join().ok());
                 let next = selected.get(at + 1).copied().filter(|_| looks_ahead);
                 self.progress.repository(at + 1, selected.len(), Stage::Dataset as usize);
-                let mut repository = repository::Repository::new(self, repo).prepared(prepared);
+                let repository = repository::Repository::new(self, repo).prepared(prepared);
                 if let Some(next) = next {
-                    repository.source_and_environment();
                     ahead = Some(scope.spawn(move || repository::Repository::ahead(self, next)));
                 }
                 match self.outcome(repo, repository)? {

@@ -9,7 +9,7 @@
 //! pins opens no connection. Each kind of source only fills a directory; this page decides whether that is needed,
 //! and puts the result in place with one rename.
 
-pub(crate) mod archive;
+mod archive;
 mod cache;
 mod git;
 mod license;

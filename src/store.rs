@@ -41,6 +41,9 @@ pub use sealed::{
     write_sealed_once,
 };
 
+/// The file by which programs that make backups know a cache, <https://bford.info/cachedir/>.
+const TAG: &str = "CACHEDIR.TAG";
+const TAG_TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# This is the cache of gistmill.\n";
 /// The file of a cache whose lock says that somebody works with it.
 const IN_USE: &str = ".in-use";
 
@@ -65,10 +68,18 @@ impl Cache {
             return Err(Error::usage(format!("the cache {} has a name that is not UTF-8", root.display()))
                 .with_hint("name another folder with --cache-dir"));
         }
+        if fs_err::read_dir(&root)?.next().is_none() {
+            fs_err::write(root.join(TAG), TAG_TEXT)?;
+        }
         let in_use = Lock::wait_shared(&root.join(IN_USE), || {
             crate::terminal::note("another gistmill prunes the cache; waiting for it");
         })?;
         Ok(Cache { root, in_use: Arc::new(in_use) })
+    }
+
+    /// Whether gistmill made the folder: one that held something before is not wholly its own.
+    pub fn is_own(&self) -> bool {
+        fs_err::read_to_string(self.root.join(TAG)).is_ok_and(|text| text == TAG_TEXT)
     }
 
     /// Gives up sharing the cache, and takes it alone; none when somebody else works with it.

@@ -224,7 +224,11 @@ fn relocated(base: &Setting, root: &Path, folder: &Path) -> Result<Vec<Mount>> {
         if let Some(parent) = copy.parent() {
             fs_err::create_dir_all(parent)?;
         }
-        crate::store::write_atomic(&copy, text.replace(old.as_ref(), new.as_ref()).as_bytes())?;
+        let text = text.replace(old.as_ref(), new.as_ref());
+        // Another shard may have it mounted.
+        if fs_err::read(&copy).ok().as_deref() != Some(text.as_bytes()) {
+            crate::store::write_atomic(&copy, text.as_bytes())?;
+        }
         mounts.push(Mount::ReadOnly { host: copy, inside: base.places.venv.join(relative) });
     }
     Ok(mounts)

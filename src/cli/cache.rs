@@ -78,6 +78,12 @@ fn size(arguments: &Arguments) -> Result<()> {
 fn prune(arguments: &Arguments, asked: &PruneArguments) -> Result<()> {
     let cache = arguments.cache()?;
     let place = cache.root().to_owned();
+    if !cache.is_own() {
+        return Err(Error::usage(format!("{} was not made by gistmill as a cache", place.display()))
+            .with_hint(
+                "it has no CACHEDIR.TAG of gistmill's: nothing in it is removed; look into it yourself",
+            ));
+    }
     let alone = cache.alone()?.ok_or_else(|| {
         Error::usage(format!("another gistmill works with the cache {}", place.display()))
             .with_hint("prune it when that has ended")

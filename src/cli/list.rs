@@ -126,9 +126,12 @@ fn csv(group: &Found) -> String {
     cells.map(|cell| quoted(&cell)).join(",")
 }
 
-/// A cell as RFC 4180 writes it, on one line.
+/// A cell as RFC 4180 writes it, on one line. What a table calculator would take for a formula gets a quotation mark.
 fn quoted(cell: &str) -> String {
-    let cell = terminal::one_line(cell);
+    let mut cell = terminal::one_line(cell);
+    if cell.starts_with(['=', '+', '-', '@']) && cell.parse::<f64>().is_err() {
+        cell = format!("'{cell}").into();
+    }
     if cell.contains([',', '"']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.into_owned() }
 }
 

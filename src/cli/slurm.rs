@@ -125,6 +125,8 @@ fn line(command: &Command, subcommand: &str, more: &str) -> String {
     format!("{} {more}", words.map(word).collect::<Vec<_>>().join(" "))
 }
 
+/// A repository that failed keeps no other from being screened.
+const PREPARED: &str = " || [ $? = 1 ]\n";
 const SUBMIT: &str = "submit.sh";
 
 fn scripts(asked: &SlurmArguments, folder: &Path, command: &Command) -> [Script; 4] {
@@ -137,7 +139,7 @@ fn scripts(asked: &SlurmArguments, folder: &Path, command: &Command) -> [Script;
     let merge = line(command, "merge", &format!("{jobs} --shards {}", asked.shards));
     let prepare = line(command, "build", &format!("{jobs} --until collect"));
     [
-        Script { name: "prepare.sh", text: format!("{}exec {prepare}\n", head("prepare", &[])) },
+        Script { name: "prepare.sh", text: format!("{}{PREPARED}", head("prepare", &[]) + &prepare) },
         Script {
             name: "shard.sh",
             text: head("shard-%a", &[format!("--array={array}"), signal.clone()]) + &restarting(&shard),
@@ -282,7 +284,15 @@ mod tests {
         while !folder.path().join("ready").exists() {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        // Signals 10 and 15 are caught.
+        let caught = |status: &str| {
+            let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or_default();
+            u64::from_str_radix(mask.trim(), 16).unwrap_or_default() & (1 << 9 | 1 << 14)
+                == (1 << 9 | 1 << 14)
+        };
+        while !caught(&fs_err::read_to_string(format!("/proc/{}/status", child.id())).unwrap()) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
         let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
         assert!(sent.success());
         let code = child.wait().unwrap().code().unwrap();

@@ -8,6 +8,7 @@ use console::{Alignment, Style, pad_str};
 use super::newest;
 use crate::dataset::Summary;
 use crate::pipeline::{Built, Finished};
+use crate::record::collected::shell_quote;
 use crate::record::evidence::{GroupEvidence, RepositoryEvidence};
 use crate::record::instance::Contribution;
 use crate::record::verdict::{Cause, Verdict};
@@ -137,7 +138,8 @@ fn place(summary: &Summary, text: &mut Text) {
     let _ = writeln!(text, "dataset: {directory}");
     let _ = writeln!(text, "page: {}", summary.directory.join(report::FILE).display());
     let named = newest::is_default(&summary.directory);
-    let option = if named { String::new() } else { format!(" --dataset {directory}") };
+    let option =
+        if named { String::new() } else { format!(" --dataset {}", shell_quote(&directory.to_string())) };
     let _ = writeln!(text, "next: gistmill report{option} --open, or gistmill list{option} --state dropped");
 }
 

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::Dataset;
 use super::assemble::Assembled;
-use super::table::AGAIN;
+use crate::beneath::archive::each;
 use crate::beneath::{Entry, Folder, Kind};
 use crate::error::{Error, Result};
 use crate::record::id::RepoSlug;
@@ -131,8 +131,6 @@ fn pack(pinned: &Pinned, out: impl Write) -> Result<Vec<u8>> {
 
 /// Largest Python file that is read from an archive, in bytes; larger ones are left out.
 const LARGEST_SOURCE: u64 = 2 << 20;
-/// Bytes of an archive that are unpacked at most: it may come from anywhere.
-const LARGEST_TREE: u64 = 1 << 30;
 /// Bytes of Python files that are read of one archive at most.
 const MOST_SOURCE: u64 = 256 << 20;
 
@@ -144,29 +142,21 @@ const MOST_SOURCE: u64 = 256 << 20;
 pub(crate) fn python_files(dataset: &Dataset, slug: &str) -> Result<Option<Vec<(String, String)>>> {
     let Some(place) = dataset.manifest.trees.get(slug) else { return Ok(None) };
     let file = Folder::open(&dataset.directory)?.open_file(Path::new(place))?;
-    unpacked(file).map(Some).map_err(|error| {
-        Error::usage(format!("cannot read {}", dataset.directory.join(place).display()))
-            .with_source(error)
-            .with_hint(AGAIN)
-    })
+    unpacked(file, &dataset.directory.join(place).display().to_string()).map(Some)
 }
 
-fn unpacked(archive: impl Read) -> std::io::Result<Vec<(String, String)>> {
-    let mut archive = tar::Archive::new(zstd::Decoder::new(archive)?.take(LARGEST_TREE));
+fn unpacked(archive: impl Read, name: &str) -> Result<Vec<(String, String)>> {
     let (mut files, mut left) = (Vec::new(), MOST_SOURCE);
-    for entry in archive.entries()? {
-        let mut entry = entry?;
-        let Some(path) = entry.path()?.to_str().map(str::to_owned) else { continue };
-        let is_source = entry.header().entry_type().is_file() && path.ends_with(".py");
-        if !is_source || entry.size() > LARGEST_SOURCE {
-            continue;
+    each(archive, name, |member, content| {
+        let Some(path) = member.path.to_str().filter(|path| path.ends_with(".py")) else { return Ok(()) };
+        if *member.kind == Kind::File && member.size <= LARGEST_SOURCE && member.size <= left {
+            left -= member.size;
+            let mut bytes = Vec::new();
+            content.take(LARGEST_SOURCE).read_to_end(&mut bytes)?;
+            files.push((path.to_owned(), String::from_utf8_lossy(&bytes).into_owned()));
         }
-        let Some(rest) = left.checked_sub(entry.size()) else { break };
-        left = rest;
-        let mut bytes = Vec::new();
-        entry.by_ref().take(LARGEST_SOURCE).read_to_end(&mut bytes)?;
-        files.push((path, String::from_utf8_lossy(&bytes).into_owned()));
-    }
+        Ok(())
+    })?;
     Ok(files)
 }
 
@@ -250,9 +240,9 @@ mod tests {
     fn python_files_are_read_from_an_archive_and_a_damaged_one_is_an_error() {
         let tree = tree(&["a.py", "b.txt", "c/d.py"], 0o644);
         let bytes = zstd::encode_all(packed(tree.path()).as_slice(), LEVEL).unwrap();
-        let paths: Vec<_> = unpacked(bytes.as_slice()).unwrap().into_iter().map(|one| one.0).collect();
+        let paths: Vec<_> = unpacked(bytes.as_slice(), "a").unwrap().into_iter().map(|one| one.0).collect();
         assert_eq!(paths, ["a.py", "c/d.py"]);
-        assert!(unpacked(&bytes[..bytes.len() / 2]).is_err());
+        assert!(unpacked(&bytes[..bytes.len() / 2], "a").is_err());
     }
 
     #[test]

@@ -44,14 +44,14 @@ pub(crate) struct Repository<'a> {
     repo: &'a Repo,
     stage: Stage,
     found: Found,
-    /// What was prepared while another repository was screened, or why it could not be.
+    /// What was fetched while another repository was screened.
     ahead: Option<Ahead>,
     /// What no step within the stage accounts for.
     rest: Step<'a>,
 }
 
-/// Source and environment, or the stage that failed and why.
-pub(super) type Ahead = Result<(Pinned, Built), (Stage, Error)>;
+/// The source of a repository, or why it cannot be had.
+pub(super) type Ahead = Result<Pinned>;
 
 /// A repository whose groups were collected, with all that is known about them.
 struct Work<'a> {
@@ -68,25 +68,14 @@ impl<'a> Repository<'a> {
         Repository { pipeline, repo, stage: Stage::Source, found: Found::default(), ahead: None, rest }
     }
 
-    /// The same with what was prepared ahead.
+    /// The same with what was fetched ahead.
     pub(super) fn prepared(self, ahead: Option<Ahead>) -> Self {
         Repository { ahead, ..self }
     }
 
-    /// Makes source and environment now, where they were not made ahead.
-    pub(super) fn source_and_environment(&mut self) {
-        if self.ahead.is_none() {
-            let ahead = Self::ahead(self.pipeline, self.repo);
-            self.ahead = Some(ahead);
-        }
-    }
-
-    /// Source and environment, on a thread beside another repository.
+    /// The source, on a thread beside another repository. Nothing of it runs.
     pub(super) fn ahead(pipeline: &Pipeline<'_>, repo: &Repo) -> Ahead {
-        let preparation = Preparation { pipeline, repo };
-        let pinned = preparation.source().map_err(|error| (Stage::Source, error))?;
-        let built = preparation.environment(&pinned).map_err(|error| (Stage::Environment, error))?;
-        Ok((pinned, built))
+        Preparation { pipeline, repo }.source()
     }
 
     fn rest(pipeline: &'a Pipeline<'a>, repo: &Repo, stage: Stage) -> Step<'a> {
@@ -110,20 +99,8 @@ impl<'a> Repository<'a> {
 
     fn stages(&mut self) -> Result<Option<Contribution>> {
         let until = self.pipeline.request.until;
-        match self.ahead.take() {
-            Some(Ok((pinned, built))) => {
-                self.found.source = Some(pinned.origin.describe());
-                self.found.add_environment(&built);
-                return self.stages_of_tests(pinned, built);
-            }
-            Some(Err((stage, error))) => {
-                self.stage = stage;
-                return Err(error);
-            }
-            None => {}
-        }
         let preparation = Preparation { pipeline: self.pipeline, repo: self.repo };
-        let pinned = preparation.source()?;
+        let pinned = self.ahead.take().unwrap_or_else(|| preparation.source())?;
         self.found.source = Some(pinned.origin.describe());
         if until == Stage::Source {
             return Ok(None);
@@ -161,7 +138,8 @@ impl<'a> Repository<'a> {
         let mut lacking = BTreeMap::new();
         let contribution = loop {
             self.enter(Stage::Trace);
-            self.trace_passing(&mut work)?;
+            let all: Vec<usize> = (0..prepared.collected.groups.len()).collect();
+            self.trace_passing(&mut work, &all)?;
             if until == Stage::Trace {
                 return Ok(None);
             }
@@ -199,7 +177,7 @@ impl<'a> Repository<'a> {
         let groups = shards::groups(shard, &self.repo.slug, collected);
         work.screening.first(&groups)?;
         self.enter(Stage::Trace);
-        self.trace_passing(work)?;
+        self.trace_passing(work, &groups)?;
         shards::finish(&lab.folder, shard, collected, groups.len())
     }
 
@@ -299,12 +277,14 @@ impl<'a> Repository<'a> {
         Ok(Work { prepared, screening, traces, on_trial })
     }
 
-    /// Traces what passes, with rules and without.
-    fn trace_passing(&self, work: &mut Work<'_>) -> Result<()> {
+    /// Traces what passes of these groups, with rules and without.
+    fn trace_passing(&self, work: &mut Work<'_>, among: &[usize]) -> Result<()> {
         let first = work.screening.verdicts(Depth::First);
         let ruled = self.ruled(work, first.clone());
         let groups = &work.prepared.collected.groups;
-        let missing: Vec<usize> = (0..groups.len())
+        let missing: Vec<usize> = among
+            .iter()
+            .copied()
             .filter(|at| first[*at].is_kept() || ruled[*at].verdict.is_kept())
             .filter(|at| work.traces.totals(&groups[*at].group_id).is_none())
             .collect();

@@ -64,7 +64,12 @@ pub(super) fn corpora(
     let needed = ids.into_iter().zip(slugs).filter(|(id, _)| texts.contains_key(*id));
     let mut corpora = BTreeMap::new();
     for slug in needed.map(|one| one.1).collect::<BTreeSet<_>>() {
-        let Some(files) = trees::python_files(dataset, slug)? else { continue };
+        // The page tells of witnesses without their places rather than not at all.
+        let files = trees::python_files(dataset, slug).unwrap_or_else(|error| {
+            error.log(format!("the tree of {slug} for the page"));
+            None
+        });
+        let Some(files) = files else { continue };
         let modules = ground::modules_of(&files.iter().map(|one| one.0.clone()).collect());
         let files: Vec<File<'_>> = files.iter().map(|(path, text)| File { path, text }).collect();
         corpora.insert(slug.to_owned(), Corpus::of(&files, modules));

@@ -48,15 +48,25 @@ impl History {
         Ok(())
     }
 
-    /// Takes over the attempts of another journal, of groups that have none here. Gives how many.
+    /// Takes over the attempts of another journal, of groups that have none here but those that were taken over before. Gives
+    /// how many.
     ///
     /// # Errors
     /// IO errors with action and path.
     pub(crate) fn take_over(&mut self, path: &std::path::Path) -> Result<usize> {
-        let new: Vec<bool> = self.attempts.iter().map(Vec::is_empty).collect();
-        let mut taken = 0;
+        let mut theirs: BTreeMap<usize, Vec<Attempt>> = BTreeMap::new();
         for attempt in journal::read::<Attempt>(path)? {
-            if let Some(place) = self.places.get(&attempt.group_id).copied().filter(|place| new[*place]) {
+            if let Some(place) = self.places.get(&attempt.group_id) {
+                theirs.entry(*place).or_default().push(attempt);
+            }
+        }
+        let mut taken = 0;
+        for (place, mut attempts) in theirs {
+            let here = &self.attempts[place];
+            if !attempts.starts_with(here) {
+                continue;
+            }
+            for attempt in attempts.drain(here.len()..).collect::<Vec<_>>() {
                 self.record(place, attempt)?;
                 taken += 1;
             }

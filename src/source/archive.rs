@@ -1,21 +1,16 @@
 //! Trees that a dataset holds itself, as `.tar.zst`. Whoever made the dataset wrote the archive.
 
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::path::{Path, PathBuf};
-
-use tar::{Archive, Entry, EntryType};
+use std::path::Path;
 
 use super::tree::{self, Kind};
 use super::{Content, Context, Request};
+use crate::beneath;
+use crate::beneath::archive::each;
 use crate::error::{Error, Result};
-use crate::interrupt;
 use crate::record::id::RepoSlug;
 use crate::record::moment::Moment;
 use crate::record::source::Pinned;
-
-/// Most bytes that an archive may come to.
-pub(crate) const LARGEST: u64 = 16 << 30;
 
 /// Pins the tree in an archive; `of_dataset` is what the dataset says of it.
 pub(super) fn pin(
@@ -41,7 +36,9 @@ pub(super) fn pin(
         let pinned_at = Moment::parse(&of_dataset.pinned_at).map_or(0, Moment::seconds);
         Ok(Content { commit: of_dataset.commit.clone(), pinned_at, notes: of_dataset.notes.clone() })
     })?;
-    pinned.tag.clone_from(&of_dataset.tag);
+    // Another dataset may have brought the same files as another commit.
+    let (slug, tree) = (pinned.slug, pinned.tree);
+    pinned = Pinned { slug, tree, ..of_dataset.clone() };
     Ok(pinned)
 }
 
@@ -49,26 +46,24 @@ pub(super) fn pin(
 fn unpack(file: &Path, target: &Path) -> Result<()> {
     let name = file.display().to_string();
     let mut links = BTreeMap::new();
-    each(fs_err::File::open(file)?, &name, |path, entry| {
-        let path = tree::checked(path).map_err(|error| error.at(&name))?;
+    each(fs_err::File::open(file)?, &name, |member, content| {
+        let path = tree::checked(member.path).map_err(|error| error.at(&name))?;
         if let Some(parent) = path.parent() {
             tree::make_directory(target, parent)?;
         }
-        match entry.header().entry_type() {
-            EntryType::Directory => tree::make_directory(target, path),
+        match member.kind {
+            beneath::Kind::Folder => tree::make_directory(target, path),
             // Made last, so that nothing can be written through them.
-            EntryType::Symlink => {
-                let to = entry.link_name().map_err(|error| damaged(&name, error))?;
-                let to = to.ok_or_else(|| refused(&name, path))?.into_owned();
-                links.insert(path.to_owned(), to);
+            beneath::Kind::Link(to) => {
+                links.insert(path.to_owned(), to.clone());
                 Ok(())
             }
-            EntryType::Regular => {
-                let mode = entry.header().mode().map_err(|error| damaged(&name, error))?;
-                tree::write_file(&target.join(path), entry, Kind::of_mode(mode))
-                    .map_err(|error| error.at(&name))
-            }
-            _ => Err(refused(&name, path)),
+            beneath::Kind::File => tree::write_file(&target.join(path), content, Kind::of_mode(member.mode))
+                .map_err(|error| error.at(&name)),
+            beneath::Kind::Other => Err(Error::repository(format!(
+                "{name} holds `{}`, which is neither file, link nor folder",
+                path.display()
+            ))),
         }
     })?;
     for (path, to) in links {
@@ -77,39 +72,10 @@ fn unpack(file: &Path, target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Goes through the entries of a packed archive; `name` is what it is called in errors.
-///
-/// # Errors
-/// When it is damaged or comes to more than [`LARGEST`] bytes, an interruption, and those of `visit`.
-pub(crate) fn each<R: Read>(
-    packed: R,
-    name: &str,
-    mut visit: impl FnMut(
-        &Path,
-        &mut Entry<'_, std::io::Take<zstd::Decoder<'static, std::io::BufReader<R>>>>,
-    ) -> Result<()>,
-) -> Result<()> {
-    let unpacked = zstd::Decoder::new(packed).map_err(|error| damaged(name, error))?.take(LARGEST);
-    let mut archive = Archive::new(unpacked);
-    for entry in archive.entries().map_err(|error| damaged(name, error))? {
-        interrupt::check()?;
-        let mut entry = entry.map_err(|error| damaged(name, error))?;
-        let path: PathBuf = entry.path().map_err(|error| damaged(name, error))?.into_owned();
-        visit(&path, &mut entry)?;
-    }
-    Ok(())
-}
-
-fn damaged(name: &str, error: std::io::Error) -> Error {
-    Error::repository(format!("cannot unpack {name}")).with_source(error)
-}
-
-fn refused(name: &str, path: &Path) -> Error {
-    Error::repository(format!("{name} holds `{}`, which is neither file, link nor folder", path.display()))
-}
-
 #[cfg(test)]
 mod tests {
+    use tar::EntryType;
+
     use super::*;
 
     fn packed(entries: &[(&str, EntryType, &str)]) -> tempfile::NamedTempFile {

@@ -92,7 +92,7 @@ impl Lock {
 }
 
 fn open(path: &Path) -> Result<fs_err::File> {
-    Ok(fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(path)?)
+    Ok(fs_err::OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?)
 }
 
 fn lock(

@@ -7,11 +7,11 @@ use std::path::Path;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use crate::beneath::archive::each;
 use crate::beneath::{Folder, Kind};
 use crate::dataset::trees;
 use crate::error::Result;
 use crate::record::id::RepoSlug;
-use crate::source::archive::each;
 
 /// Largest list of files that is read, in bytes.
 const LARGEST_LIST: u64 = 256 << 20;
@@ -113,9 +113,9 @@ fn compared(archive: &str, packed: impl Read, list: &[u8]) -> Result<Vec<FilePro
     let mut note = |name: &[u8], trouble| {
         problems.push(FileProblem { file: format!("{archive}: {}", String::from_utf8_lossy(name)), trouble });
     };
-    each(packed, archive, |path, entry| {
-        if entry.header().entry_type() == tar::EntryType::Regular {
-            let line = trees::line(path, &hash(entry)?);
+    each(packed, archive, |member, content| {
+        if *member.kind == Kind::File {
+            let line = trees::line(member.path, &hash(content)?);
             let name = trees::name_in(&line);
             match missing.remove(name) {
                 Some(listed) if listed == line => {}
@@ -135,7 +135,7 @@ fn sha256(folder: &Folder, path: &Path) -> Result<String> {
     hash(&mut folder.open_file(path)?)
 }
 
-fn hash(file: &mut impl Read) -> Result<String> {
+fn hash(file: &mut (impl Read + ?Sized)) -> Result<String> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     loop {

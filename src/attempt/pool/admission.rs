@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::backend::usage;
 
 /// Attempts under way for each one that may compute, at most.
-const MOST_FOR_EACH: usize = 8;
+const MOST_FOR_EACH: usize = 4;
 /// Time between two looks at the processes.
 const LOOK: Duration = Duration::from_millis(100);
 /// Looks after which is decided.
@@ -62,6 +62,7 @@ struct Seen {
 impl<'a> Admission<'a> {
     /// So many `jobs`; more of them while processors are idle where `learned` is given.
     pub(super) fn new(jobs: usize, learned: Option<&'a AtomicUsize>) -> Self {
+        let learned = learned.filter(|_| usage::can_look());
         let most = if learned.is_some() { jobs * MOST_FOR_EACH } else { jobs };
         let before = learned.map_or(0, |learned| learned.load(Ordering::Relaxed));
         let state = State {

@@ -159,7 +159,7 @@ fn several_workers_make_every_attempt_once() {
 
 /// So many groups that take a while, after one that does this.
 fn waiting(name: &str, first: FakeGroup, count: usize) -> FakeFile {
-    let wait = |number| FakeGroup::new(&format!("{name}_{number}"), Act::Waits(Duration::from_millis(20)));
+    let wait = |number| FakeGroup::new(&format!("{name}_{number}"), Act::Waits(Duration::from_millis(40)));
     FakeFile::new(&format!("{name}.py"), std::iter::once(first).chain((0..count).map(wait)))
 }
 

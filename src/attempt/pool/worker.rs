@@ -126,6 +126,8 @@ impl<'a> Worker<'a> {
         let asked = self.doing != Doing::Nothing;
         let signal = self.runner.as_mut().filter(|_| asked).and_then(Runner::ended_by);
         self.forget_runner();
+        // Perhaps for want of memory.
+        self.admission.calm_down();
         if error.fault() == Fault::Interrupted {
             self.tell(Event::Broken(error))?;
             return Err(Abandoned);
@@ -309,6 +311,9 @@ impl<'a> Worker<'a> {
                 return Ok(());
             }
             if !task.trouble.counts(&done.exit) {
+                if self.admission.was_crowded(start) {
+                    self.admission.calm_down();
+                }
                 killed += 1;
                 return Ok(());
             }
