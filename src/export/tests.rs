@@ -82,6 +82,7 @@ fn other_tasks_and_what_is_no_export_are_left_alone() {
     let other = OtherPrompt {
         template: Template::new("another prompt".to_owned()).unwrap(),
         settings: PromptSettings::default(),
+        tools: BTreeSet::new(),
     };
     let other = collection(&bench.dataset, &[], Some(&other)).unwrap();
     let write = |directory: &Path| {
