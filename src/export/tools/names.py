@@ -144,7 +144,7 @@ def definitions(task, asked):
     if not exact and others:
         say("nothing is defined as %s; as %s:" % (asked.name, name[-1]))
         exact = others
-    return answer(exact, asked, unread, "definition")
+    return answer(exact, asked, unread, "definition of")
 
 
 def references(task, asked):
@@ -159,15 +159,16 @@ def references(task, asked):
                 lines["%s:%d  %s  %s" % (module.path, number, where, module.line(number))] = None
             else:
                 unknown += 1
-    code = answer(list(lines), asked, unread, "reference")
+    code = answer(list(lines), asked, unread, "reference to")
     if unknown:
         what = count(unknown, "use") + " of another %s, or of an object whose class cannot be told" % name[-1]
         say("%s: gistify references %s" % (what, name[-1]))
     return code
 
 
-def answer(lines, asked, unread, noun):
-    say("%s of %s" % (count(len(lines), noun), asked.name))
+def answer(lines, asked, unread, what):
+    noun, preposition = what.split()
+    say("%s %s %s" % (count(len(lines), noun), preposition, asked.name))
     show(lines, asked.limit)
     for text in unread[:MOST_NAMED]:
         say("left out: " + text)
