@@ -42,7 +42,7 @@ COPY task.json /opt/gistify/
 /// The images with tools of a collection.
 #[derive(Debug)]
 pub(crate) struct Tools {
-    tools: BTreeSet<Tool>,
+    which: BTreeSet<Tool>,
     /// The image with the commands, by repository.
     pub(super) images: BTreeMap<RepoSlug, String>,
     pub(super) tasks: BTreeMap<InstanceId, TaskImage>,
@@ -92,12 +92,12 @@ impl Tools {
             let name = image_of_task(&task.slug, &parts);
             of.insert(task.id.clone(), TaskImage { name, slug: task.slug.clone(), known });
         }
-        Ok(Tools { tools: tools.clone(), images, tasks: of })
+        Ok(Tools { which: tools.clone(), images, tasks: of })
     }
 
     /// What they are called.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.tools.iter().map(|tool| tool.as_str())
+        self.which.iter().map(|tool| tool.as_str())
     }
 
     /// What the images are built from.

@@ -87,7 +87,7 @@ def run(task, _asked):
             task["check"], cwd=task["workdir"], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise Refused("%s cannot be started: %s" % (task["check"][0], error))
     try:
         output, in_time = follow(process, task["seconds"])
