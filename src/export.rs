@@ -8,6 +8,7 @@
 //!   README.md export.json                what it is, how to run and how it is judged
 //!   images/build.sh                      builds the image of each environment
 //!   images/<owner>__<name>/              Dockerfile, locks, tree.tar.gz
+//!   images/tools/ images/tasks/          with tools: commands for agents, and what they know of each task
 //!   tasks/<instance_id>/                 a Harbor task; Inspect and verifiers run these as well
 //!   registry.json                        the tasks as a Harbor dataset
 //!   data/test-00000-of-00001.parquet     the columns that SWE-bench's evaluation and mini-swe-agent read
@@ -22,6 +23,7 @@ pub(crate) mod read;
 mod readme;
 mod swe_agent;
 mod swe_bench;
+mod tools;
 pub(crate) mod write;
 
 #[cfg(test)]
@@ -34,6 +36,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Result;
 use crate::record::id::RepoSlug;
 use crate::record::task::Task;
+use tools::Tools;
 
 /// A harness to export to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
@@ -72,6 +75,8 @@ pub(crate) struct Collection {
     pub(crate) tasks: Vec<Task>,
     /// What the tasks run in, by slug.
     pub(crate) environments: BTreeMap<RepoSlug, Environment>,
+    /// The images with tools, where they were asked for.
+    pub(crate) tools: Option<Tools>,
 }
 
 /// What the tasks of one repository run in.
@@ -90,6 +95,9 @@ pub(crate) struct Environment {
 impl Collection {
     /// The image of a task.
     fn image<'a>(&'a self, task: &'a Task) -> &'a str {
+        if let Some(task) = self.tools.as_ref().and_then(|tools| tools.tasks.get(&task.id)) {
+            return &task.name;
+        }
         self.environments.get(&task.slug).map_or("", |environment| &environment.image)
     }
 }

@@ -15,7 +15,7 @@ pub mod prompt;
 pub mod sample;
 pub mod tier;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::attempt::world::PROBE;
@@ -24,7 +24,7 @@ use crate::record::collected::shell_quote;
 use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::instance::{Expected, Instance};
 use crate::record::patch::Patch;
-use crate::record::prompt::PromptSettings;
+use crate::record::prompt::{PromptSettings, Tool};
 use crate::record::task::{CODE_ENDINGS, JudgedCase, Task};
 use crate::record::trace::Traced;
 use prompt::Template;
@@ -99,7 +99,7 @@ impl Family {
         format!("{}{test}", self.submission())
     }
 
-    /// What an agent is told about an instance.
+    /// What an agent is told about an instance, in an image that holds these tools.
     ///
     /// # Errors
     /// Those of [`Template::render`].
@@ -107,9 +107,10 @@ impl Family {
         self,
         template: &Template,
         settings: &PromptSettings,
+        tools: &BTreeSet<Tool>,
         instance: &Instance,
     ) -> Result<String> {
-        template.render(settings, instance, self.submission(), &self.check_command(instance))
+        template.render(settings, tools, instance, self.submission(), &self.check_command(instance))
     }
 
     /// What an agent is given.

@@ -14,7 +14,7 @@ use crate::export::read::{self, OtherPrompt};
 use crate::export::{Harness, write};
 use crate::family::prompt::Template;
 use crate::record::id::RepoSlug;
-use crate::record::prompt::{Execution, Strategy};
+use crate::record::prompt::{Execution, Strategy, Tool};
 use crate::terminal;
 use crate::text::count;
 
@@ -43,6 +43,9 @@ pub(super) struct ExportArguments {
     /// Another prompt: a template of your own, with the slots of the built-in one
     #[arg(long, value_name = "FILE")]
     prompt: Option<PathBuf>,
+    /// Put commands for the agent into the images, all of them or `--tools=trace,search`, and name them in the prompt
+    #[arg(long, value_enum, value_name = "TOOLS", num_args = 0.., require_equals = true, value_delimiter = ',')]
+    tools: Option<Vec<Tool>>,
 }
 
 pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> {
@@ -83,6 +86,7 @@ fn other_prompt(asked: &ExportArguments, dataset: &Dataset) -> Result<Option<Oth
     let is_asked = asked.execution.is_some()
         || asked.strategy.is_some()
         || asked.test_in_prompt
+        || asked.tools.is_some()
         || asked.prompt.is_some();
     if !is_asked {
         return Ok(None);
@@ -95,5 +99,10 @@ fn other_prompt(asked: &ExportArguments, dataset: &Dataset) -> Result<Option<Oth
         Some(path) => Template::new(document::read_text(path)?)?,
         None => Template::built_in()?,
     };
-    Ok(Some(OtherPrompt { template, settings }))
+    let tools = match asked.tools.as_deref() {
+        None => BTreeSet::new(),
+        Some([]) => Tool::ALL.into(),
+        Some(some) => some.iter().copied().collect(),
+    };
+    Ok(Some(OtherPrompt { template, settings, tools }))
 }

@@ -59,7 +59,7 @@ impl<'a> Assembled<'a> {
                 repository.groups.iter().filter(|one| repository.published.contains(&one.instance_id))
             {
                 let mut instance = repository.instance(group)?;
-                instance.prompt = FAMILY.prompt(&template, settings, &instance)?;
+                instance.prompt = FAMILY.prompt(&template, settings, &BTreeSet::new(), &instance)?;
                 if !dataset.passes_code_on {
                     instance.test_source = None;
                 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use std::collections::BTreeMap;
 
-use super::{Collection, Environment, File, Files, script};
+use super::{Collection, Environment, File, Files, Tools, script};
 use crate::record::collected::shell_quote;
 use crate::record::id::RepoSlug;
 
@@ -22,7 +22,10 @@ pub(super) fn files(collection: &Collection) -> Files {
             files.insert(format!("{}/{name}", folder(slug)), File { bytes, executable: false });
         }
     }
-    files.insert("images/build.sh".to_owned(), script(build(&collection.environments)));
+    files.extend(collection.tools.iter().flat_map(Tools::files));
+    let mut build = build(&collection.environments);
+    build.extend(collection.tools.iter().map(|tools| build_tools(collection, tools)));
+    files.insert("images/build.sh".to_owned(), script(build));
     files
 }
 
@@ -43,6 +46,26 @@ fn dockerfile(bytes: &[u8], environment: &Environment) -> Vec<u8> {
         let _ = writeln!(text, "ENV {name}=\"{value}\"");
     }
     text.into_bytes()
+}
+
+/// The images with tools, each on top of another.
+fn build_tools(collection: &Collection, tools: &Tools) -> String {
+    let mut text = String::new();
+    let mut add = |base: &str, image: &str, rest: &str| {
+        let (base, image) = (shell_quote(base), shell_quote(image));
+        let _ = writeln!(
+            text,
+            "docker image inspect {image} >/dev/null 2>&1 || docker build \"$@\" --build-arg BASE={base} -t {image} {rest}"
+        );
+    };
+    for (slug, image) in &tools.images {
+        add(&collection.environments[slug].image, image, "tools");
+    }
+    for (id, task) in &tools.tasks {
+        let folder = shell_quote(&format!("tasks/{id}"));
+        add(&tools.images[&task.slug], &task.name, &format!("-f tasks/Dockerfile {folder}"));
+    }
+    text
 }
 
 fn build(environments: &BTreeMap<RepoSlug, Environment>) -> String {

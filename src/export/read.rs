@@ -1,12 +1,12 @@
 //! What is exported, read from a dataset. Nothing in it is believed: names are checked, files are read beneath it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Collection, Environment};
+use super::{Collection, Environment, Tools};
 use crate::beneath::Folder;
 use crate::config::is_segment;
 use crate::dataset::{Dataset, trees};
@@ -16,7 +16,7 @@ use crate::family::prompt::Template;
 use crate::family::{Family, Running};
 use crate::record::id::{RepoSlug, hash_parts};
 use crate::record::instance::Instance;
-use crate::record::prompt::PromptSettings;
+use crate::record::prompt::{PromptSettings, Tool};
 use crate::redact::REDACTED;
 
 /// The family of the instances.
@@ -36,6 +36,8 @@ const LIMIT: Duration = Duration::from_mins(5);
 pub(crate) struct OtherPrompt {
     pub(crate) template: Template,
     pub(crate) settings: PromptSettings,
+    /// What the images hold beside their trees.
+    pub(crate) tools: BTreeSet<Tool>,
 }
 
 /// The instances of these repositories (of all when none is named) as tasks.
@@ -67,7 +69,7 @@ pub(crate) fn collection(
     let (mut tasks, mut environments) = (Vec::new(), BTreeMap::new());
     for instance in &mut instances {
         if let Some(other) = prompt {
-            instance.prompt = FAMILY.prompt(&other.template, &other.settings, instance)?;
+            instance.prompt = FAMILY.prompt(&other.template, &other.settings, &other.tools, instance)?;
         }
         if instance.prompt.is_empty() {
             return Err(Error::usage(format!("{}: the dataset has no prompts", dataset.directory.display()))
@@ -85,7 +87,17 @@ pub(crate) fn collection(
         };
         tasks.push(FAMILY.task(instance, running)?);
     }
-    Ok(Collection { name: manifest.name.clone(), version: manifest.version.clone(), tasks, environments })
+    let tools = prompt.filter(|other| !other.tools.is_empty()).map(|other| {
+        let wanted = (&other.tools, other.settings.execution);
+        Tools::new(dataset, wanted, (&instances, &tasks), &environments)
+    });
+    Ok(Collection {
+        name: manifest.name.clone(),
+        version: manifest.version.clone(),
+        tasks,
+        environments,
+        tools: tools.transpose()?,
+    })
 }
 
 fn environment(dataset: &Dataset, folder: &Folder, instance: &Instance) -> Result<Environment> {
@@ -119,7 +131,7 @@ fn checked_image(image: &str) -> Result<String> {
 }
 
 /// The name of an image that is built from an export. Parts of it are letters and digits, with single separators between.
-fn image(slug: &RepoSlug, key: &[&str]) -> String {
+pub(super) fn image(slug: &RepoSlug, key: &[&str]) -> String {
     let name = slug.as_str().to_lowercase();
     let parts: Vec<&str> =
         name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty()).collect();

@@ -28,6 +28,7 @@ pub(super) fn render(collection: &Collection, harnesses: &BTreeSet<Harness>) -> 
         submission => collection.tasks.first().map(|task| task.submission.clone()),
         images => environments.values().map(|one| one.image.clone()).collect::<Vec<_>>(),
         unbuildable => unbuildable,
+        tools => collection.tools.as_ref().map(|tools| tools.names().collect::<Vec<_>>()),
         harbor => has(&[Harness::Harbor, Harness::Inspect, Harness::Verifiers]),
         swe_bench => has(&[Harness::SweBench, Harness::MiniSweAgent]),
         mini => has(&[Harness::MiniSweAgent]),

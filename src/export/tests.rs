@@ -8,10 +8,10 @@ use polars::prelude::*;
 use serde_json::Value;
 
 use super::read::{OtherPrompt, collection};
-use super::{Harness, write};
+use super::{Collection, Harness, write};
 use crate::dataset::{Dataset, DatasetInput};
 use crate::family::prompt::Template;
-use crate::record::prompt::PromptSettings;
+use crate::record::prompt::{Execution, PromptSettings, Tool};
 use crate::testing::made_up::MadeUp;
 
 const ALL: [Harness; 6] = [
@@ -82,6 +82,7 @@ fn other_tasks_and_what_is_no_export_are_left_alone() {
     let other = OtherPrompt {
         template: Template::new("another prompt".to_owned()).unwrap(),
         settings: PromptSettings::default(),
+        tools: BTreeSet::new(),
     };
     let other = collection(&bench.dataset, &[], Some(&other)).unwrap();
     let write = |directory: &Path| {
@@ -205,6 +206,104 @@ fn a_dataset_without_code_says_that_its_images_cannot_be_built() {
     assert!(text("README.md").contains("came without the repositories' code"));
     assert!(!text("images/build.sh").contains("docker build \"$@\""));
     assert!(!folder.path().join("out/images/made__up0/tree.tar.gz").exists());
+}
+
+impl Bench {
+    /// An export with tools, or without.
+    fn with(&self, out: &Path, tools: &[Tool], execution: Execution) -> crate::error::Result<Collection> {
+        let other = OtherPrompt {
+            template: Template::built_in().unwrap(),
+            settings: PromptSettings { execution, ..PromptSettings::default() },
+            tools: tools.iter().copied().collect(),
+        };
+        let collection = collection(&self.dataset, &[], Some(&other))?;
+        write::write(out, &self.dataset.directory, &collection, &ALL.into())?;
+        Ok(collection)
+    }
+
+    /// Solutions for all, and the words in them.
+    fn solve(&self) -> &'static str {
+        let witnesses = self.dataset.directory.join("witnesses");
+        fs_err::create_dir_all(&witnesses).unwrap();
+        for instance in self.dataset.instances().unwrap() {
+            fs_err::write(witnesses.join(format!("{}.py", instance.instance_id)), "solved = 'indeed'\n")
+                .unwrap();
+        }
+        "solved = 'indeed'"
+    }
+}
+
+#[test]
+fn tools_are_in_images_of_their_own_with_the_trace_of_one_task_and_no_solution() {
+    let bench = Bench::new();
+    let solution = bench.solve();
+    let out = bench.out();
+    let collection = bench.with(&out, &Tool::ALL, Execution::Bash).unwrap();
+    let build = bench.text("images/build.sh");
+    let mut images = BTreeSet::new();
+    for (task, instance) in collection.tasks.iter().zip(bench.dataset.instances().unwrap()) {
+        let image = collection.image(task);
+        images.insert(image.to_owned());
+        assert!(build.contains(&format!("-t {image} -f tasks/Dockerfile tasks/{}\n", task.id)), "{build}");
+        let dockerfile = bench.text(&format!("tasks/{}/environment/Dockerfile", task.id));
+        assert!(dockerfile.starts_with(&format!("FROM {image}\n")), "{dockerfile}");
+        assert!(bench.text("swe-agent.jsonl").contains(&format!("\"image_name\":\"{image}\"")), "{image}");
+        let known: Value =
+            serde_json::from_str(&bench.text(&format!("images/tasks/{}/task.json", task.id))).unwrap();
+        assert_eq!(known["check"], serde_json::json!(["python", "-m", "pytest", task.test]));
+        assert_eq!(known["tools"], serde_json::json!(["edit", "trace", "search"]));
+        let calls = known["trace"].as_array().unwrap();
+        assert_eq!(calls.len(), instance.unique_functions as usize);
+        assert_eq!(calls[0]["function"], instance.test_function.as_str());
+        let sum: u64 = calls.iter().map(|call| call["calls"].as_u64().unwrap()).sum();
+        assert_eq!(sum, instance.trace_length);
+        assert!(calls.iter().all(|call| call.get("lines").is_none()));
+        assert!(task.instruction.contains("`gistify trace`"), "{}", task.instruction);
+    }
+    assert_eq!(images.len(), collection.tasks.len(), "one each");
+    let seen =
+        names(&out).into_iter().filter(|name| name.starts_with("images/") || name.contains("/environment/"));
+    for name in seen.filter(|name| !name.ends_with(".gz")) {
+        assert!(!bench.text(&name).contains(solution), "{name}");
+    }
+    let program = names(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/export/tools"));
+    for name in program.iter().filter(|name| !name.contains('/')) {
+        assert!(out.join("images/tools").join(name).is_file(), "{name}");
+    }
+    assert!(bench.text("README.md").contains("with the tools edit, trace, search"));
+}
+
+#[test]
+fn without_tools_an_export_is_as_it_was_and_with_others_it_is_another() {
+    let bench = Bench::new();
+    let plain = bench.with(&bench.out(), &[], Execution::Bash).unwrap();
+    assert!(
+        !names(&bench.out()).iter().any(|name| name.contains("gistify") || name.starts_with("images/tasks"))
+    );
+    assert!(
+        !bench.text("README.md").contains("gistify --help")
+            && !bench.text("images/build.sh").contains("tools")
+    );
+    let error = bench.with(&bench.out(), &[Tool::Search], Execution::Bash).unwrap_err();
+    assert!(error.to_string().contains("and not these"), "{error}");
+    let other = bench.folder.path().join("other");
+    let search = bench.with(&other, &[Tool::Search], Execution::None).unwrap();
+    assert_eq!(plain.environments, search.environments, "images of environments stay");
+    assert_ne!(plain.image(&plain.tasks[0]), search.image(&search.tasks[0]));
+    let place = format!("images/tasks/{}/task.json", search.tasks[0].id);
+    let known: Value = serde_json::from_str(&fs_err::read_to_string(other.join(place)).unwrap()).unwrap();
+    assert_eq!((&known["trace"], &known["import_files"]), (&Value::Array(vec![]), &Value::Array(vec![])));
+    assert_eq!((&known["execution"], &known["tools"]), (&"none".into(), &serde_json::json!(["search"])));
+}
+
+#[test]
+fn a_dataset_without_traces_has_no_tool_for_them() {
+    let bench = Bench::new();
+    fs_err::remove_file(bench.dataset.directory.join("traces.parquet")).unwrap();
+    let out = bench.out();
+    let error = bench.with(&out, &[Tool::Trace], Execution::Bash).unwrap_err();
+    assert!(error.to_string().contains("traces.parquet"), "{error}");
+    bench.with(&out, &[Tool::Edit, Tool::Search], Execution::Bash).unwrap();
 }
 
 /// A judge beside a task, a tree and submissions.

@@ -24,7 +24,7 @@ struct Header {
     dataset: String,
     version: String,
     tasks: usize,
-    /// Hash over ids and prompts.
+    /// Hash over ids and prompts, and images with tools.
     sha256: String,
     harnesses: BTreeSet<Harness>,
     /// What decides about a reward.
@@ -79,8 +79,11 @@ pub(crate) fn write(
 }
 
 fn header(collection: &Collection, harnesses: &BTreeSet<Harness>) -> Header {
-    let parts: Vec<&str> =
+    let mut parts: Vec<&str> =
         collection.tasks.iter().flat_map(|task| [task.id.as_str(), &task.instruction]).collect();
+    if collection.tools.is_some() {
+        parts.extend(collection.tasks.iter().map(|task| collection.image(task)));
+    }
     Header {
         dataset: collection.name.clone(),
         version: collection.version.clone(),

@@ -9,13 +9,13 @@ use minijinja::{Environment, UndefinedBehavior, context};
 use crate::error::{Error, Result};
 use crate::record::id::sha256_hex;
 use crate::record::instance::Instance;
-use crate::record::prompt::PromptSettings;
+use crate::record::prompt::{PromptSettings, Tool};
 
 const BUILT_IN: &str = include_str!("prompt.md");
 /// The template's name in messages.
 const NAME: &str = "prompt";
 /// What a template can ask for.
-const SLOTS: [&str; 11] = [
+const SLOTS: [&str; 12] = [
     "repository",
     "working_dir",
     "file",
@@ -27,6 +27,7 @@ const SLOTS: [&str; 11] = [
     "fence",
     "execution",
     "strategy",
+    "tools",
 ];
 
 /// A template whose slots are all known.
@@ -80,13 +81,14 @@ impl Template {
         sha256_hex(self.text.as_bytes())
     }
 
-    /// The prompt of an instance. `check` runs what the agent writes to `file`.
+    /// The prompt of an instance whose image holds these tools. `check` runs what the agent writes to `file`.
     ///
     /// # Errors
     /// A usage error: the template cannot be filled.
     pub fn render(
         &self,
         settings: &PromptSettings,
+        tools: &BTreeSet<Tool>,
         instance: &Instance,
         file: &str,
         check: &str,
@@ -105,6 +107,7 @@ impl Template {
             fence => fence(source),
             execution => settings.execution.as_str(),
             strategy => settings.strategy.as_str(),
+            tools => tools.iter().map(|tool| tool.as_str()).collect::<Vec<_>>(),
         });
         rendered.map_err(|error| cannot_be_used(&error))
     }
@@ -133,7 +136,7 @@ mod tests {
 
     fn render(template: &Template, settings: PromptSettings) -> String {
         let check = "python -m pytest concise.py::TestMade::test_00001";
-        template.render(&settings, &instance(), "concise.py", check).unwrap()
+        template.render(&settings, &BTreeSet::new(), &instance(), "concise.py", check).unwrap()
     }
 
     fn prompt(settings: PromptSettings) -> String {
@@ -171,13 +174,32 @@ mod tests {
     }
 
     #[test]
+    fn a_prompt_names_the_commands_of_the_tools_that_there_are_and_no_others() {
+        let template = Template::built_in().unwrap();
+        let all = ["write", "replace", "run", "trace", "definitions", "references"];
+        let named = |execution, tools: &[Tool]| {
+            let settings = PromptSettings { execution, ..PromptSettings::default() };
+            let tools = tools.iter().copied().collect();
+            let text = template.render(&settings, &tools, &instance(), "concise.py", "x").unwrap();
+            assert!(!text.contains("\n\n\n") && !text.contains("{%"), "{text}");
+            assert_eq!(text.contains("## Commands"), !tools.is_empty(), "{text}");
+            all.into_iter().filter(|one| text.contains(&format!("`gistify {one}"))).collect::<Vec<_>>()
+        };
+        assert_eq!(named(Execution::Bash, &Tool::ALL), all);
+        assert_eq!(named(Execution::Bash, &[]), [""; 0]);
+        assert_eq!(named(Execution::Bash, &[Tool::Trace]), ["trace"]);
+        assert_eq!(named(Execution::Bash, &[Tool::Search]), ["definitions", "references"]);
+        assert_eq!(named(Execution::None, &[Tool::Edit]), ["write", "replace"]);
+    }
+
+    #[test]
     fn the_test_stands_in_the_prompt_only_where_it_is_asked_for_and_ends_its_fence_nowhere() {
         let mut one = instance();
         one.test_source = Some("def test():\n    '''\n```` end\n'''".to_owned());
         let template = Template::built_in().unwrap();
         let render = |test_in_prompt| {
             let settings = PromptSettings { test_in_prompt, ..PromptSettings::default() };
-            template.render(&settings, &one, "concise.py", "x").unwrap()
+            template.render(&settings, &BTreeSet::new(), &one, "concise.py", "x").unwrap()
         };
         assert!(!render(false).contains("def test()"));
         assert!(

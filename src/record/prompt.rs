@@ -56,6 +56,32 @@ impl Strategy {
     }
 }
 
+/// What an agent's image holds beside the tree: the tools that the Gistify paper compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tool {
+    /// Writes the file and runs its test.
+    Edit,
+    /// The functions that the test calls.
+    Trace,
+    /// Definitions and references in the repository.
+    Search,
+}
+
+impl Tool {
+    /// Every value.
+    pub const ALL: [Tool; 3] = [Tool::Edit, Tool::Trace, Tool::Search];
+
+    /// The one spelling of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Tool::Edit => "edit",
+            Tool::Trace => "trace",
+            Tool::Search => "search",
+        }
+    }
+}
+
 /// One setting: `[prompt]` of the configuration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -74,6 +100,9 @@ mod tests {
     fn a_setting_is_written_as_it_is_called() {
         let written = |value: serde_json::Value| value.as_str().unwrap().to_owned();
         for one in Execution::ALL {
+            assert_eq!(written(serde_json::to_value(one).unwrap()), one.as_str());
+        }
+        for one in Tool::ALL {
             assert_eq!(written(serde_json::to_value(one).unwrap()), one.as_str());
         }
         for one in Strategy::ALL {
