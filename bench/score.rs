@@ -53,7 +53,7 @@ fn gistmill(subject: &Subject, command: &str, dataset: &Path, more: &[PathBuf]) 
             SourceSpec::Path { path, .. } => {
                 gistmill.arg("--source").arg(format!("{}={}", repo.slug, path.display()))
             }
-            SourceSpec::Pypi { .. } => &mut gistmill,
+            SourceSpec::Pypi { .. } | SourceSpec::Archive { .. } => &mut gistmill,
         };
     }
     if command == "score" {

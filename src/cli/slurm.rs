@@ -88,7 +88,7 @@ pub(super) fn run(arguments: &Arguments, asked: &SlurmArguments) -> Result<u8> {
             terminal::say(&format!("submitted: prepare {}, shards {}, merge {}", jobs[0], jobs[1], jobs[2]));
         }
         Format::Human | Format::Csv => {
-            terminal::say(&format!("submit with: {}", folder.join(SUBMIT).display()))
+            terminal::say(&format!("submit with: {}", folder.join(SUBMIT).display()));
         }
     }
     Ok(0)
