@@ -10,7 +10,6 @@ use tar::EntryType;
 
 use super::Kind;
 use crate::error::{Error, Result};
-use crate::interrupt;
 
 /// Most bytes that an archive may come to.
 pub(crate) const LARGEST: u64 = 16 << 30;
@@ -30,7 +29,7 @@ pub(crate) struct Member<'a> {
 /// Shows each entry, with its content, to `visit`; `name` is what the archive is called in errors.
 ///
 /// # Errors
-/// When it is damaged, or comes to more than its bounds; an interruption, and the errors of `visit`.
+/// When it is damaged, or comes to more than its bounds, and the errors of `visit`.
 pub(crate) fn each(
     packed: impl Read,
     name: &str,
@@ -44,7 +43,6 @@ pub(crate) fn each(
     let (mut path, mut target) = (None, None);
     // Raw: otherwise long names are read whole, whatever they claim to be.
     for (number, entry) in archive.entries().map_err(damaged)?.raw(true).enumerate() {
-        interrupt::check()?;
         if number >= MOST_ENTRIES {
             return Err(refused("holds more than a million entries"));
         }

@@ -47,6 +47,7 @@ fn unpack(file: &Path, target: &Path) -> Result<()> {
     let name = file.display().to_string();
     let mut links = BTreeMap::new();
     each(fs_err::File::open(file)?, &name, |member, content| {
+        crate::interrupt::check()?;
         let path = tree::checked(member.path).map_err(|error| error.at(&name))?;
         if let Some(parent) = path.parent() {
             tree::make_directory(target, parent)?;
