@@ -234,7 +234,7 @@ pub(super) fn with(arguments: &Arguments, build: &BuildArguments, shards: Shards
     match arguments.format {
         Format::Human | Format::Csv => {
             table::closing(&built).print();
-            if terminal::volume() != Volume::Quiet {
+            if terminal::volume() != Volume::Quiet && !built.finished.is_empty() {
                 spent::summary(&job.progress.spent(), cores()).eprint();
             }
         }

@@ -8,11 +8,14 @@ use crate::terminal::Text;
 /// Steps that took less than this share of all are told together.
 const TOLD: f64 = 0.01;
 
+/// Seconds of a build of which nothing needs to be told.
+const SHORTEST: f64 = 1.0;
+
 /// The dearest steps first, the small ones in one line, and how busy `processors` were.
 pub(super) fn summary(steps: &[Spent], processors: usize) -> Text {
     let mut text = Text::default();
     let (seconds, processor_seconds) = total(steps);
-    if seconds <= 0.0 {
+    if seconds < SHORTEST {
         return text;
     }
     let busy = 100.0 * processor_seconds / (seconds * processors.max(1) as f64);
