@@ -169,12 +169,14 @@ impl Pipeline<'_> {
         std::thread::scope(|scope| {
             let mut ahead = None;
             for (at, repo) in selected.iter().enumerate() {
-                let prepared = ahead.take().and_then(|thread: ScopedJoinHandle<'_, _>| thread.join().ok());
+                let source = ahead.take().and_then(|thread: ScopedJoinHandle<'_, _>| thread.join().ok());
                 let next = selected.get(at + 1).copied().filter(|_| looks_ahead);
                 self.progress.repository(at + 1, selected.len(), Stage::Dataset as usize);
-                let repository = repository::Repository::new(self, repo).prepared(prepared);
+                let repository = repository::Repository::new(self, repo).with_source(source);
                 if let Some(next) = next {
-                    ahead = Some(scope.spawn(move || repository::Repository::ahead(self, next)));
+                    ahead = Some(
+                        scope.spawn(move || prepare::Preparation { pipeline: self, repo: next }.source()),
+                    );
                 }
                 match self.outcome(repo, repository)? {
                     Ok(done) => finished.push(done),

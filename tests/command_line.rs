@@ -63,6 +63,12 @@ fn a_log_that_cannot_be_written_is_named() {
     assert!(!output.status.success() && said.contains("no/such/a.log"), "{said}");
 }
 
+/// The cache as the first command that needs it makes it.
+fn made(home: &Path, cache: &Path) {
+    ended(gistmill(home, &["cache", "size"]));
+    assert!(cache.join("CACHEDIR.TAG").exists());
+}
+
 #[test]
 fn the_cache_says_where_it_is_without_being_made_and_prunes_what_is_old() {
     let here = here();
@@ -71,6 +77,7 @@ fn the_cache_says_where_it_is_without_being_made_and_prunes_what_is_old() {
     assert_eq!(place.trim_end(), cache.display().to_string());
     assert!(!cache.exists());
     let entry = cache.join("sources/abc");
+    made(here.path(), &cache);
     std::fs::create_dir_all(entry.join("tree")).expect("can be made");
     std::fs::write(entry.join("tree/a.py"), "x = 1\n").expect("can be written");
     let (would, _) = ended(gistmill(here.path(), &["cache", "prune", "--all", "--dry-run"]));
@@ -85,6 +92,7 @@ fn the_cache_says_where_it_is_without_being_made_and_prunes_what_is_old() {
 fn a_cache_is_not_pruned_while_somebody_works_with_it() {
     let here = here();
     let cache = here.path().join(".cache/gistmill");
+    made(here.path(), &cache);
     std::fs::create_dir_all(cache.join("sources/abc")).expect("can be made");
     let lock = std::fs::File::create(cache.join(".in-use")).expect("can be made");
     lock.try_lock_shared().expect("nobody has it");

@@ -81,7 +81,8 @@ fn prune(arguments: &Arguments, asked: &PruneArguments) -> Result<()> {
     if !cache.is_own() {
         return Err(Error::usage(format!("{} was not made by gistmill as a cache", place.display()))
             .with_hint(
-                "it has no CACHEDIR.TAG of gistmill's: nothing in it is removed; look into it yourself",
+                "it has no CACHEDIR.TAG of gistmill's (those of older versions have none): remove it yourself, or name another \
+                 folder with --cache-dir",
             ));
     }
     let alone = cache.alone()?.ok_or_else(|| {

@@ -7,21 +7,12 @@ use crate::environment::{self, Preview, Tools};
 use crate::error::Result;
 use crate::record::id::RepoSlug;
 use crate::record::source::Pinned;
-use crate::source::{self, IndexTool, UvIndex};
+use crate::source;
 use crate::store::Cache;
 use crate::terminal::Text;
 
 /// Requirements of a rung that are named; the others are counted.
 const NAMED: usize = 12;
-
-/// The package index, asked through uv, which is looked for only when it is needed.
-struct Index<'a>(&'a Tools);
-
-impl IndexTool for Index<'_> {
-    fn lock_entry(&self, requirement: &str) -> Result<String> {
-        UvIndex { uv: self.0.uv()?.executable }.lock_entry(requirement)
-    }
-}
 
 /// What a repository says of itself.
 pub(super) struct Explained {
@@ -59,7 +50,7 @@ pub(super) fn explain(
 /// # Errors
 /// Those of pinning it; a configuration that asks for what it does not have.
 pub(super) fn look(repo: &Repo, cache: &Cache, tools: &Tools) -> Result<(Pinned, Preview)> {
-    let pinned = source::pin(repo, cache, &Index(tools), &|_| {})?;
+    let pinned = source::pin(repo, cache, tools, &|_| {})?;
     let preview = environment::preview(&pinned.tree, repo, &tools.interpreters)?;
     Ok((pinned, preview))
 }

@@ -125,8 +125,6 @@ fn line(command: &Command, subcommand: &str, more: &str) -> String {
     format!("{} {more}", words.map(word).collect::<Vec<_>>().join(" "))
 }
 
-/// A repository that failed keeps no other from being screened.
-const PREPARED: &str = " || [ $? = 1 ]\n";
 const SUBMIT: &str = "submit.sh";
 
 fn scripts(asked: &SlurmArguments, folder: &Path, command: &Command) -> [Script; 4] {
@@ -137,9 +135,10 @@ fn scripts(asked: &SlurmArguments, folder: &Path, command: &Command) -> [Script;
     let signal = format!("--signal=B:USR1@{NOTICE}");
     let shard = line(command, "build", &format!("{jobs} --shard \"$SLURM_ARRAY_TASK_ID/{}\"", asked.shards));
     let merge = line(command, "merge", &format!("{jobs} --shards {}", asked.shards));
-    let prepare = line(command, "build", &format!("{jobs} --until collect"));
+    // A repository that failed (1) keeps no other from being screened.
+    let prepare = line(command, "build", &format!("{jobs} --until collect || [ $? = 1 ]"));
     [
-        Script { name: "prepare.sh", text: format!("{}{PREPARED}", head("prepare", &[]) + &prepare) },
+        Script { name: "prepare.sh", text: format!("{}{prepare}\n", head("prepare", &[])) },
         Script {
             name: "shard.sh",
             text: head("shard-%a", &[format!("--array={array}"), signal.clone()]) + &restarting(&shard),

@@ -9,16 +9,6 @@ use crate::error::{Error, Result};
 /// The way out when a table is not whole.
 pub const AGAIN: &str = "build the dataset again: what is in the cache is not run again";
 
-/// Columns of instances that older datasets do not have.
-const AFTER_FORMAT_1: [(&str, DataType); 6] = [
-    ("test_source", DataType::String),
-    ("test_line_start", DataType::Int64),
-    ("witness", DataType::String),
-    ("witness_lines", DataType::Int64),
-    ("witness_line_existence", DataType::Float64),
-    ("witness_line_execution", DataType::Float64),
-];
-
 /// A table that [`crate::dataset`] wrote.
 #[derive(Debug)]
 pub struct Table {
@@ -36,14 +26,6 @@ impl Table {
             ParquetReader::new(file.into_file()).with_columns(columns).finish().map_err(|error| {
                 Error::machine(format!("cannot read {}", path.display())).with_source(error).with_hint(AGAIN)
             })?;
-        for (column, kind) in AFTER_FORMAT_1.iter().filter(|_| name == "instances") {
-            if frame.column(column).is_err() {
-                let empty = Column::full_null((*column).into(), frame.height(), kind);
-                frame.with_column(empty).map_err(|error| {
-                    Error::internal(format!("cannot read {}", path.display())).with_source(error)
-                })?;
-            }
-        }
         frame.rechunk_mut();
         Ok(Table { name, frame })
     }

@@ -9,6 +9,7 @@ use super::uv::{self, Uv};
 use crate::backend::docker::image::Downloads;
 use crate::error::Result;
 use crate::index::{Index, Settings};
+use crate::source::{IndexTool, UvIndex};
 use crate::store::Cache;
 
 /// The image that environments stand on, where they are built in containers.
@@ -35,6 +36,13 @@ pub struct Tools {
     uv: Mutex<Option<Uv>>,
     /// None on this machine itself.
     pub(super) base_image: Option<BaseImage>,
+}
+
+/// The package index is asked through uv, which is looked for (or installed) only when it is needed.
+impl IndexTool for Tools {
+    fn lock_entry(&self, requirement: &str) -> Result<String> {
+        UvIndex { uv: self.uv()?.executable }.lock_entry(requirement)
+    }
 }
 
 impl Tools {

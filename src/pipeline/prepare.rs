@@ -49,15 +49,6 @@ pub struct Preparation<'a> {
     pub repo: &'a Repo,
 }
 
-/// The package index, asked through uv; uv is looked for (or installed) only when it is needed.
-struct Index<'a>(&'a environment::Tools);
-
-impl source::IndexTool for Index<'_> {
-    fn lock_entry(&self, requirement: &str) -> Result<String> {
-        source::UvIndex { uv: self.0.uv()?.executable }.lock_entry(requirement)
-    }
-}
-
 impl Preparation<'_> {
     /// All three stages.
     ///
@@ -79,8 +70,8 @@ impl Preparation<'_> {
     /// See [`source::pin`].
     pub fn source(&self) -> Result<Pinned> {
         let stage = self.pipeline.progress.stage(&self.title("source"), 0);
-        let index = Index(self.pipeline.tools);
-        source::pin(self.repo, self.pipeline.cache, &index, &|text| stage.message(text))
+        let Pipeline { cache, tools, .. } = self.pipeline;
+        source::pin(self.repo, cache, *tools, &|text| stage.message(text))
     }
 
     /// The built environment.

@@ -45,13 +45,10 @@ pub(crate) struct Repository<'a> {
     stage: Stage,
     found: Found,
     /// What was fetched while another repository was screened.
-    ahead: Option<Ahead>,
+    ahead: Option<Result<Pinned>>,
     /// What no step within the stage accounts for.
     rest: Step<'a>,
 }
-
-/// The source of a repository, or why it cannot be had.
-pub(super) type Ahead = Result<Pinned>;
 
 /// A repository whose groups were collected, with all that is known about them.
 struct Work<'a> {
@@ -68,14 +65,9 @@ impl<'a> Repository<'a> {
         Repository { pipeline, repo, stage: Stage::Source, found: Found::default(), ahead: None, rest }
     }
 
-    /// The same with what was fetched ahead.
-    pub(super) fn prepared(self, ahead: Option<Ahead>) -> Self {
+    /// The same with its source, or why that cannot be had.
+    pub(super) fn with_source(self, ahead: Option<Result<Pinned>>) -> Self {
         Repository { ahead, ..self }
-    }
-
-    /// The source, on a thread beside another repository. Nothing of it runs.
-    pub(super) fn ahead(pipeline: &Pipeline<'_>, repo: &Repo) -> Ahead {
-        Preparation { pipeline, repo }.source()
     }
 
     fn rest(pipeline: &'a Pipeline<'a>, repo: &Repo, stage: Stage) -> Step<'a> {

@@ -4,7 +4,7 @@
 //! screens/<key>/shards/K-of-N/{attempts, unavailable, traces/, done.json}
 //! ```
 //!
-//! A shard screens and traces its own groups and writes to its own folder alone; `done.json` is written last. The build
+//! A shard screens and traces its own groups and keeps its journals in its own folder; `done.json` is written last. The build
 //! that goes on with selecting takes over what finished shards left: a row counts where the build has none of its own,
 //! so taking over again changes nothing.
 

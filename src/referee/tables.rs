@@ -210,7 +210,7 @@ fn parts(runs: &[Run<'_>]) -> Table {
             add(1, instance.slug.to_string());
             add(2, instance.tier.as_str().to_owned());
             if !instance.hard_axes.is_empty() {
-                add(3, "subset hard".to_owned());
+                add(3, "subset top".to_owned());
             }
         }
         for ((_, name), part) in parts {
@@ -230,7 +230,7 @@ fn parts(runs: &[Run<'_>]) -> Table {
     Table {
         id: "parts",
         title: "Each run, whole and in parts",
-        note: "By repository, tier and hard subset. The interval is Wilson's at 95 %.",
+        note: "By repository, tier and the subset `top`. The interval is Wilson's at 95 %.",
         columns: names(&[
             "run",
             "part",
@@ -406,10 +406,10 @@ fn hard(runs: &[Run<'_>]) -> Table {
     });
     Table {
         id: "hard",
-        title: "The hard subset",
+        title: "The subset top",
         note: "Against what would be expected if it were no harder than its repositories: their fidelities, weighted by \
                how many of the subset each has.",
-        columns: names(&["model", "fidelity, hard", "95 %", "weighted baseline"]),
+        columns: names(&["model", "fidelity, top", "95 %", "weighted baseline"]),
         rows: rows.collect(),
     }
 }

@@ -36,6 +36,7 @@ const FILES: &[(&str, &str)] = python_files![
     "shared.py",
     "stages.py",
     "tracer.py",
+    "tree_files.py",
     "watch.py",
 ];
 

@@ -1,5 +1,6 @@
 """What the checks of the pages share: a page with what it complained about, axe, contrast."""
 
+import sys
 import time
 from pathlib import Path
 
@@ -134,3 +135,10 @@ def wait_for_count(section, expected):
 def column(section, number):
     cells = section.locator(f"tbody tr:not(.detail) td:nth-child({number})").all_inner_texts()
     return [cell.replace("\u202f", "") for cell in cells]
+
+
+def run(check, usage):
+    """What each check is as a program: page, folder of screenshots, name."""
+    if len(sys.argv) != 4:
+        sys.exit(usage)
+    check(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])

@@ -8,11 +8,11 @@ Prints one JSON object with what was measured; exits with an assertion's message
 import csv
 import io
 import json
-import sys
 from pathlib import Path
 
 from browser import (
-    DESK, PHONE, TABLET, Page, check_axe, check_contrast, check_width, column, contrast, count, luminances, wait_for_count,
+    DESK, PHONE, TABLET, Page, check_axe, check_contrast, check_width, column, contrast, count, luminances, run,
+    wait_for_count,
 )
 from playwright.sync_api import sync_playwright
 
@@ -324,6 +324,4 @@ def main(report, folder, chromium):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
-        sys.exit(__doc__)
-    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
+    run(main, __doc__)

@@ -6,10 +6,9 @@ Prints one JSON object with what was measured; exits with an assertion's message
 """
 
 import json
-import sys
 from pathlib import Path
 
-from browser import DESK, PHONE, Page, check_axe, check_contrast, check_width, count, wait_for_count
+from browser import DESK, PHONE, Page, check_axe, check_contrast, check_width, count, run, wait_for_count
 from playwright.sync_api import sync_playwright
 
 
@@ -85,6 +84,4 @@ def main(report, folder, chromium):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
-        sys.exit(__doc__)
-    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
+    run(main, __doc__)

@@ -9,7 +9,8 @@ import sys
 import threading
 from itertools import count
 
-_realpath = os.path.realpath
+from .tree_files import TreeFiles
+
 # What pytest itself reads, beside its cache in a hidden folder.
 _CONFIGURATION = frozenset("pytest.ini .pytest.ini pytest.toml .pytest.toml pyproject.toml tox.ini setup.cfg".split())
 # How much of what a group opens and starts is kept.
@@ -22,10 +23,8 @@ class Execution:
     kind = "execution"
 
     def __init__(self, root):
-        self.root = _realpath(root) + os.sep
-        self.prefix = _realpath(sys.prefix) + os.sep
         self.known = set(sys.modules)
-        self.files = {}
+        self.files = TreeFiles(root)
         self.lines = {}
         self.started = {}
         self.opened = {}
@@ -33,17 +32,6 @@ class Execution:
         self.order = count()
         sys.addaudithook(self._audit)
         (_start_monitoring if hasattr(sys, "monitoring") else _start_tracing)(self)
-
-    def file_of(self, name):
-        """The file of this name relative to the root, or None outside the tree."""
-        try:
-            return self.files[name]
-        except KeyError:
-            pass
-        path = _realpath(name)
-        inside = path.startswith(self.root) and not path.startswith(self.prefix) and not name.startswith("<")
-        file = self.files[name] = path[len(self.root) :] if inside else None
-        return file
 
     def line_runs(self, file, line):
         """A line of a file of the tree runs."""
@@ -60,12 +48,12 @@ class Execution:
             name = os.fsdecode(arguments[0])
             if len(self.opened) < _MOST and not name.endswith(".py") and "__pycache__" not in name:
                 try:
-                    path = os.path.abspath(name)
+                    file = self.files.inside(os.path.abspath(name))
                 except OSError:
                     return
-                inside = path.startswith(self.root) and not path.startswith(self.prefix)
-                file = path[len(self.root) :]
-                if inside and file not in _CONFIGURATION and not any(part.startswith(".") for part in file.split("/")[:-1]):
+                if file is None or file in _CONFIGURATION:
+                    return
+                if not any(part.startswith(".") for part in file.split("/")[:-1]):
                     self.opened[file] = None
         elif event == "subprocess.Popen" and len(self.spawned) < _MOST:
             self.spawned.append(str(arguments[0]))
@@ -81,7 +69,7 @@ class Execution:
         modules, others = {}, []
         for name, module in list(sys.modules.items()):
             file = getattr(module, "__file__", None)
-            file = self.file_of(file) if isinstance(file, str) else None
+            file = self.files[file] if isinstance(file, str) else None
             if file is not None:
                 modules[name] = file
             elif name not in self.known:
@@ -109,14 +97,14 @@ def _start_monitoring(execution):
     monitoring.use_tool_id(tool, "gistmill")
 
     def starts(code, offset):
-        file = execution.file_of(code.co_filename)
+        file = execution.files[code.co_filename]
         if file is not None:
             execution.function_starts(file, code)
             monitoring.set_local_events(tool, code, events.LINE)
         return disable
 
     def runs(code, line):
-        execution.line_runs(execution.file_of(code.co_filename), line)
+        execution.line_runs(execution.files[code.co_filename], line)
         return disable
 
     monitoring.register_callback(tool, events.PY_START, starts)
@@ -128,7 +116,7 @@ def _start_tracing(execution):
     """Python 3.8 to 3.11."""
 
     def trace(frame, event, argument):
-        file = execution.file_of(frame.f_code.co_filename) if event == "call" else None
+        file = execution.files[frame.f_code.co_filename] if event == "call" else None
         if file is None:
             return None
         execution.function_starts(file, frame.f_code)

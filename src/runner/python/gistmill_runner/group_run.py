@@ -171,7 +171,7 @@ class GroupRunner:
         if tracer.kind == "trace":
             from .followed import Children
 
-            self.followed = Children(tracer.root)
+            self.followed = Children(tracer.files.root)
         tracer.start_group()
 
     def _write_trace(self):

@@ -14,10 +14,11 @@ import threading
 from itertools import count as _count
 from threading import get_ident as _get_ident
 
+from .tree_files import TreeFiles
+
 _OPTIMIZED = 0x1
 _GENERATOR_LIKE = 0x20 | 0x80 | 0x200
 _RESUME = opcode.opmap.get("RESUME")
-_realpath = os.path.realpath
 _THREAD_STARTS = threading.Thread.start.__code__
 _RUNNER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -56,10 +57,8 @@ class Tracer:
     kind = "trace"
 
     def __init__(self, root, mode):
-        self.root = _realpath(root) + os.sep
-        self.prefix = _realpath(sys.prefix) + os.sep
         self.all = mode == "all"
-        self.files = {}
+        self.files = TreeFiles(root)
         self._clear()
         self.engine = (_Monitoring if hasattr(sys, "monitoring") else _Profile)(self)
         self.engine.start()
@@ -72,25 +71,13 @@ class Tracer:
         self.total = _count()
         self.advance = {}
 
-    def file_of(self, code):
-        """The file of a code object relative to the root, or None outside the tree."""
-        name = code.co_filename
-        try:
-            return self.files[name]
-        except KeyError:
-            pass
-        path = _realpath(name)
-        inside = path.startswith(self.root) and not path.startswith(self.prefix) and not name.startswith("<")
-        file = self.files[name] = path[len(self.root) :] if inside else None
-        return file
-
     def is_own(self, code):
         """Whether the code is the runner's."""
         return code.co_filename.startswith(_RUNNER)
 
     def first_seen(self, code):
         """Take note of a code object that runs for the first time. Returns its `Function` if it is one of the tree."""
-        file = self.file_of(code)
+        file = self.files[code.co_filename]
         if file is None:
             return None
         if code.co_flags & _OPTIMIZED:
@@ -141,7 +128,7 @@ class Tracer:
 
     def _bodies(self):
         """Module and class bodies with the lines that ran, in the order in which they began."""
-        names = _QualifiedNames(self.root)
+        names = _QualifiedNames(self.files.root)
         return [
             {
                 "file": body.file,
@@ -154,7 +141,7 @@ class Tracer:
 
     def _functions(self):
         described = []
-        names = _QualifiedNames(self.root)
+        names = _QualifiedNames(self.files.root)
         for function in list(self.functions.values()):
             code, calls = function.code, function.calls()
             if calls == 0:
@@ -348,7 +335,7 @@ class _Profile:
         tracer = self.tracer
 
         def trace(frame, event, argument):
-            if event != "call" or tracer.file_of(frame.f_code) is None:
+            if event != "call" or tracer.files[frame.f_code.co_filename] is None:
                 return None
 
             def trace_lines(frame, event, argument):
