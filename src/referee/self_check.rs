@@ -4,13 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::evaluate::{LARGEST_TEST, Original, messages, module_of, normalized_again, sabotage_of};
 use super::ground::{CONFIGURATION, Code};
-use super::run::{Place, Seen};
+use super::run::{Place, Seen, Text};
 use crate::attempt::lab::Lab;
 use crate::attempt::world::WorldSetting;
 use crate::beneath::Folder;
@@ -206,9 +205,9 @@ impl SelfCheck<'_> {
         for original in originals {
             evaluated.push(self.evaluated(&tree, original)?);
         }
-        let all = |text: &dyn Fn(&Evaluated) -> Option<String>| -> Vec<(usize, Arc<str>)> {
+        let all = |text: &dyn Fn(&Evaluated) -> Option<String>| -> Vec<Text> {
             let texts = evaluated.iter().enumerate();
-            texts.filter_map(|(at, (it, _))| Some((at, Arc::from(text(it.as_ref()?)?)))).collect()
+            texts.filter_map(|(at, (it, _))| Some(Text::new(at, text(it.as_ref()?)?))).collect()
         };
         let mut seen = BTreeMap::new();
         place.run(&all(&|it| Some(it.text.clone())), 1, TraceMode::Off, |at, shown| {

@@ -31,6 +31,7 @@ const FILES: &[(&str, &str)] = python_files![
     "phases.py",
     "probe.py",
     "protocol.py",
+    "replay.py",
     "reseed.py",
     "server.py",
     "shared.py",
