@@ -27,6 +27,8 @@ const FAILURE_LINES: usize = 80;
 pub(super) struct Searched {
     pub(super) found: std::result::Result<Box<Generated>, NotMade>,
     pub(super) trials: u32,
+    /// Whether chance decides which lines of the original run.
+    pub(super) varies: bool,
 }
 
 /// Searches for witnesses of instances of one repository.
@@ -96,13 +98,14 @@ impl Searcher<'_> {
         let execution = match traced {
             Ok(execution) => execution,
             Err(why) => {
-                return Ok(Searched { found: Err(NotMade::new(Cause::NotTraced, why)), trials: 0 });
+                let found = Err(NotMade::new(Cause::NotTraced, why));
+                return Ok(Searched { found, trials: 0, varies: false });
             }
         };
         trials.prepare(&execution.others)?;
         let case = Case::new(self, original)?;
         let mut asked = Vec::new();
-        let mut made = 0;
+        let (mut made, varies) = (0, execution.varies());
         let mut step = generator.ask(&case.begin(execution))?;
         loop {
             match step {
@@ -117,11 +120,11 @@ impl Searcher<'_> {
                     } else {
                         Err(cause::of_search(execution, &generated, &asked))
                     };
-                    return Ok(Searched { found, trials: made });
+                    return Ok(Searched { found, trials: made, varies });
                 }
                 Step::Broke(why) => {
                     let found = Err(NotMade::new(Cause::OverBudget, &why));
-                    return Ok(Searched { found, trials: made });
+                    return Ok(Searched { found, trials: made, varies });
                 }
             }
         }

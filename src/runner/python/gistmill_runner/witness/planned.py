@@ -40,6 +40,7 @@ def every(lines):
 #   annotations  annotations without a value in classes
 #   effects      all statements of a module that ran for their effect
 #   places       `__file__` is where the code was
-Options = namedtuple("Options", "stubs guards texts annotations effects places")
-LEAST = Options(0, False, False, False, False, False)
-MOST = Options(2, True, True, True, True, False)
+#   paths        texts that name the tree's modules name the witness
+Options = namedtuple("Options", "stubs guards texts annotations effects places paths")
+LEAST = Options(0, False, False, False, False, False, False)
+MOST = Options(2, True, True, True, True, False, False)
