@@ -62,6 +62,9 @@ impl Searcher<'_> {
                         let at = next.fetch_add(1, Ordering::Relaxed);
                         let Some(original) = originals.get(at) else { return };
                         let searched = self.one(original, &traced[at], &mut generator, &mut trials);
+                        if let Ok(one) = &searched {
+                            tracing::info!("{}: searched with {} trials", original.id, one.trials);
+                        }
                         let stops = searched.is_err();
                         let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                         done[at] = Some(searched);
