@@ -105,7 +105,10 @@ impl Searcher<'_> {
                 return Ok(Searched { found, trials: 0, varies: false });
             }
         };
-        trials.prepare(&execution.others)?;
+        // Projects put modules of others under names of their own into `sys.modules`.
+        let modules = &self.ground.code.modules;
+        let others: Vec<String> = execution.others.iter().filter(|one| !modules.owns(one)).cloned().collect();
+        trials.prepare(&others)?;
         let case = Case::new(self, original)?;
         let mut asked = Vec::new();
         let (mut made, varies) = (0, execution.varies());

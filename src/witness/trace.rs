@@ -89,11 +89,11 @@ impl Tracing<'_, '_> {
         }
     }
 
-    /// Joins what one run says with what others said; one that shows something else settles it.
+    /// Joins what one run says with what others said. A run that shows something else than the original says nothing.
     fn add(&mut self, group: usize, one: Traced) {
         match (&mut self.traced[group], one) {
-            (Some(Err(_)), _) => {}
             (Some(Ok(known)), Ok(one)) => known.join(one),
+            (Some(_), Err(_)) => {}
             (place, one) => *place = Some(one),
         }
     }

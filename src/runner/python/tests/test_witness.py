@@ -106,6 +106,16 @@ def test_an_import_under_another_name_is_renamed_or_assigned(start):
     assert "glue = join\n" in text and "import collections as c\n" in text
 
 
+def test_a_name_that_several_imports_bind_can_get_another_one(start):
+    files = {
+        "compat.py": "try:\n    import no_such_module as json\nexcept ImportError:\n    import json\n",
+        "models.py": "from compat import json as complex_json\ndef dump():\n    return complex_json.dumps([1])\n",
+        "test_it.py": "import json, models\ndef test_it():\n    assert json.loads(models.dump()) == [1]\n",
+    }
+    text = witness(start, files)
+    assert "    import json as complex_json\n" in text and text.startswith("import json\n"), text
+
+
 def test_the_same_trace_gives_the_same_text(start):
     texts = {make(start, PACKAGE, "tests/test_box.py", "test_add").text for _ in range(2)}
     assert len(texts) == 1

@@ -82,7 +82,7 @@ class Closure:
                     elif line.kind == "effect":
                         needed.update({self.stands_for(line.detail)} - {("alias", line.detail.name)})
                     elif line.kind == "import":
-                        needed.update(meaning for _, meaning in line.detail)
+                        needed.update(meaning for _, meaning, symbol in line.detail if symbol is None)
             needed.update(reference.meaning for reference in references if not reference.weak)
             done = needed == self.needed and named == self.planner.named
             self.needed, self.planner.named = needed, named

@@ -188,8 +188,10 @@ class Planner:
         externals, lines = [], []
         for binding in self.program.imported(module, statement):
             if binding.kind == "external":
-                if place != MODULE or binding.target in self.wanted or self._is_wanted(module, binding.name):
-                    externals.append((binding.alias, binding.target))
+                symbol = ("symbol", module.name, binding.name)
+                symbol = symbol if place == MODULE and symbol in self.wanted else None
+                if place != MODULE or symbol or binding.target in self.wanted:
+                    externals.append((binding.alias, binding.target, symbol))
             elif place == MODULE:
                 if (module.name, binding.name) in self.references.assigned and self._is_wanted(module, binding.name):
                     lines.append(Line(module, "assigned", statement, detail=binding))

@@ -7,7 +7,8 @@ class Line:
     """A logical line that a witness has, with its suite where it has one.
 
     Its text is `prefix` and the span of the source, or `text` where it is given; `nodes` are what it refers by.
-    `detail` belongs to the kind: names of an "import", the binding of an "assigned" import.
+    `detail` belongs to the kind: of an "import" its names, each with what it means and, where other statements bind it as
+    well, the symbol that it binds; of an "assigned" import the binding.
     """
 
     __slots__ = ("module", "kind", "statement", "span", "prefix", "text", "suite", "nodes", "detail")

@@ -161,13 +161,16 @@ class Rendering:
 
     def _import_texts(self, line, depth):
         names = []
-        for alias, meaning in line.detail:
-            if depth == 0 and meaning in self.imported:
-                continue
+        for alias, meaning, symbol in line.detail:
             bound = meaning[4] if meaning[1] == "from" else meaning[3]
-            chosen = self.final.get(meaning, bound) if depth == 0 else bound
-            if depth == 0 and (meaning[1] == "from" or alias.asname or "." not in alias.name):
-                self.imported.add(meaning)
+            if symbol is not None or depth:
+                chosen = self.final.get(symbol, bound)
+            elif meaning in self.imported:
+                continue
+            else:
+                chosen = self.final.get(meaning, bound)
+                if meaning[1] == "from" or alias.asname or "." not in alias.name:
+                    self.imported.add(meaning)
             if chosen != bound and alias.name != "*":
                 names.append("%s as %s" % (alias.name, chosen))
             else:
