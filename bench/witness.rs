@@ -3,6 +3,9 @@
 //! `cargo bench --profile dev --bench witness [-- CONFIG]` builds the dataset of a config (without one,
 //! bench/flask.toml), forgets all witnesses and makes them, one instance at a time. Processes of a sandbox are not all
 //! waited for, so their times are read from `/proc` while they live; the busy ones of the loaded run are left out.
+//!
+//! Printed are the mean of everything, and the median of what a search takes until the next one ends. Originals are traced
+//! and witnesses judged for many instances together: that is in the mean alone.
 
 #[allow(dead_code, reason = "of what the benchmarks share, this one needs a part")]
 mod common;
@@ -18,6 +21,8 @@ use common::{AnyError, Subject, folder, milliseconds};
 const LOOK: Duration = Duration::from_millis(50);
 /// What the busy processes of a loaded run are started with.
 const BUSY: &str = "__busy";
+/// What the log says at the end of each search.
+const SEARCHED: &str = ": searched with ";
 
 fn main() -> Result<(), AnyError> {
     let subject = Subject::from_arguments(1)?;
@@ -25,16 +30,21 @@ fn main() -> Result<(), AnyError> {
     let dataset = &subject.config.dataset;
     let place = folder().join("output").join(&dataset.name).join(&dataset.version);
     forget(subject.cache.root())?;
+    let log = folder().join("witness.log");
+    let _ = fs_err::remove_file(&log);
     let started = Instant::now();
     let mut making = Command::new(env!("CARGO_BIN_EXE_gistmill"))
         .args(["witness", "--jobs", "1", "--cache-dir"])
         .arg(subject.cache.root())
         .arg(&place)
+        .arg("--log")
+        .arg(&log)
         .stdout(Stdio::null())
         .spawn()?;
     // By process: what it and all that it has waited for have used.
     let mut used: BTreeMap<u32, u64> = BTreeMap::new();
     let own = making.id();
+    let mut at_ends: Vec<u64> = Vec::new();
     while making.try_wait()?.is_none() {
         let driver = ticks(own, false).unwrap_or_default();
         used.entry(own).and_modify(|most| *most = driver.max(*most)).or_insert(driver);
@@ -42,20 +52,26 @@ fn main() -> Result<(), AnyError> {
             let now = family(child);
             used.entry(child).and_modify(|most| *most = now.max(*most)).or_insert(now);
         }
+        let ended = fs_err::read_to_string(&log).unwrap_or_default().matches(SEARCHED).count();
+        at_ends.resize(ended.max(at_ends.len()), used.values().sum());
         std::thread::sleep(LOOK);
     }
     let seconds = used.values().sum::<u64>() as f64 / ticks_per_second();
+    let mut searches: Vec<u64> = at_ends.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+    searches.sort_unstable();
+    let search = searches.get(searches.len() / 2).copied().unwrap_or_default() as f64 / ticks_per_second();
     let mut trials = trials(subject.cache.root())?;
     trials.sort_unstable();
     let count = trials.len().max(1) as f64;
     println!(
-        "{:>10} {:>14} {:>14} {:>14} {:>14}",
-        "instances", "CPU s each", "wall s each", "trials median", "trials most"
+        "{:>10} {:>14} {:>20} {:>14} {:>14} {:>14}",
+        "instances", "CPU s each", "search CPU s median", "wall s each", "trials median", "trials most"
     );
     println!(
-        "{:>10} {:>14.2} {:>14.2} {:>14} {:>14}",
+        "{:>10} {:>14.2} {:>20.2} {:>14.2} {:>14} {:>14}",
         trials.len(),
         seconds / count,
+        search,
         milliseconds(started) / 1000.0 / count,
         trials.get(trials.len() / 2).copied().unwrap_or_default(),
         trials.last().copied().unwrap_or_default()

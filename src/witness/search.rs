@@ -27,6 +27,8 @@ const FAILURE_LINES: usize = 80;
 pub(super) struct Searched {
     pub(super) found: std::result::Result<Box<Generated>, NotMade>,
     pub(super) trials: u32,
+    /// Whether chance decides which lines of the original run.
+    pub(super) varies: bool,
 }
 
 /// Searches for witnesses of instances of one repository.
@@ -60,6 +62,9 @@ impl Searcher<'_> {
                         let at = next.fetch_add(1, Ordering::Relaxed);
                         let Some(original) = originals.get(at) else { return };
                         let searched = self.one(original, &traced[at], &mut generator, &mut trials);
+                        if let Ok(one) = &searched {
+                            tracing::info!("{}: searched with {} trials", original.id, one.trials);
+                        }
                         let stops = searched.is_err();
                         let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                         done[at] = Some(searched);
@@ -96,13 +101,17 @@ impl Searcher<'_> {
         let execution = match traced {
             Ok(execution) => execution,
             Err(why) => {
-                return Ok(Searched { found: Err(NotMade::new(Cause::NotTraced, why)), trials: 0 });
+                let found = Err(NotMade::new(Cause::NotTraced, why));
+                return Ok(Searched { found, trials: 0, varies: false });
             }
         };
-        trials.prepare(&execution.others)?;
+        // Projects put modules of others under names of their own into `sys.modules`.
+        let modules = &self.ground.code.modules;
+        let others: Vec<String> = execution.others.iter().filter(|one| !modules.owns(one)).cloned().collect();
+        trials.prepare(&others)?;
         let case = Case::new(self, original)?;
         let mut asked = Vec::new();
-        let mut made = 0;
+        let (mut made, varies) = (0, execution.varies());
         let mut step = generator.ask(&case.begin(execution))?;
         loop {
             match step {
@@ -117,11 +126,11 @@ impl Searcher<'_> {
                     } else {
                         Err(cause::of_search(execution, &generated, &asked))
                     };
-                    return Ok(Searched { found, trials: made });
+                    return Ok(Searched { found, trials: made, varies });
                 }
                 Step::Broke(why) => {
                     let found = Err(NotMade::new(Cause::OverBudget, &why));
-                    return Ok(Searched { found, trials: made });
+                    return Ok(Searched { found, trials: made, varies });
                 }
             }
         }

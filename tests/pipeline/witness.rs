@@ -16,6 +16,27 @@ def test_lies_in_tally():
     assert tally.Tally() and tally.__file__.endswith('tally.py')
 ";
 
+/// A test that takes either side of a branch by chance.
+const ROLLS_A_DIE: &str = "\
+import random
+
+from die import face, total
+
+
+def test_rolls():
+    assert total([face(random.random())]) in (1, 6)
+";
+const DIE: &str = "\
+def face(number):
+    if number < 0.5:
+        return 1
+    return 6
+
+
+def total(faces):
+    return sum(faces)
+";
+
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(folder).expect("is a folder").flatten();
     let named = entries.filter(|entry| entry.path().is_file()).map(|entry| {
@@ -96,4 +117,21 @@ fn a_build_publishes_only_what_has_a_witness_where_that_is_required() {
     bench.write_config(&config.replace("make = true", "required = true"));
     let refused = bench.build(&[]).with_code(2);
     assert!(refused.stderr.contains("required asks for witnesses that are not made"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_witness_has_every_line_that_runs_by_chance() {
+    let bench = Bench::new();
+    bench.configure("[screen]\nattempts = 2\n[witness]\nmake = true", &[SMALL]);
+    let tree = bench.path().join("trees").join(SMALL);
+    std::fs::write(tree.join("die.py"), DIE).expect("can be written");
+    std::fs::write(tree.join("tests/test_die.py"), ROLLS_A_DIE).expect("can be written");
+    bench.build(&[]).with_code(0);
+    let place = bench.path().join("output/trees/1");
+    let instances = rows(&place.join("instances.jsonl"));
+    let rolls = instances.iter().find(|row| row["test_function"] == "test_rolls").expect("is published");
+    assert_eq!(rolls["witness"], "made");
+    let id = rolls["instance_id"].as_str().expect("has an id");
+    let text = std::fs::read_to_string(place.join(format!("witnesses/{id}.py"))).expect("is written");
+    assert!(text.contains("        return 1\n    return 6\n"), "{text}");
 }

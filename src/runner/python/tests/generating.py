@@ -1,5 +1,7 @@
 """Makes witnesses of small trees as the driver does: traces in the tree, generates, and tries in a tree without it."""
 
+import re
+
 from driver import outcomes
 
 SUBMISSION = "concise.py"
@@ -29,6 +31,11 @@ def observation(done):
 def make(start, files, file, function, classes=(), data=()):
     """The witness of a group; `data` are files that stay where it is tried."""
     execution, expected = executed(start, files, file, function)
+    return search(start, files, execution, expected, file, function, classes, data)
+
+
+def search(start, files, execution, expected, file, function, classes=(), data=()):
+    """The witness of a group of which this ran."""
     generator, trials = start(files), start({SUBMISSION: "", **dict(data)})
     assert generator.ask("open_generator")["type"] == "generator_ready"
     ready = trials.ask("open_directory", file=SUBMISSION, options=[], trace="lines", preload=execution["others"])
@@ -57,5 +64,8 @@ def trial(runner, text, function, expected):
         failure = "\n".join(case["message"] or "" for case in done["cases"])
         ran = done["execution"]["files"].get(SUBMISSION, ran)
     assert runner.ask("close")["type"] == "closed"
+    asked = re.findall(r"No module named '(tiny[\w.]*)'", failure)
+    if asked:
+        failure = "it asks for %s\n%s" % (asked[0], failure)
     lines = [line for line, _ in ran["lines"]]
     return {"agrees": agrees, "failure": failure, "lines": lines, "started": ran["started"]}

@@ -1,7 +1,7 @@
 """Witnesses of small trees: what they keep, what they leave out, and how names and order come out."""
 
 import pytest
-from generating import SUBMISSION, executed, make
+from generating import SUBMISSION, executed, make, search
 
 PACKAGE = {
     "tiny/__init__.py": "from .core import Box, join\nfrom . import core\n",
@@ -104,6 +104,16 @@ def test_add():
 def test_an_import_under_another_name_is_renamed_or_assigned(start):
     text = witness(start, PACKAGE, "test_join", "tests/test_box.py")
     assert "glue = join\n" in text and "import collections as c\n" in text
+
+
+def test_a_name_that_several_imports_bind_can_get_another_one(start):
+    files = {
+        "compat.py": "try:\n    import no_such_module as json\nexcept ImportError:\n    import json\n",
+        "models.py": "from compat import json as complex_json\ndef dump():\n    return complex_json.dumps([1])\n",
+        "test_it.py": "import json, models\ndef test_it():\n    assert json.loads(models.dump()) == [1]\n",
+    }
+    text = witness(start, files)
+    assert "    import json as complex_json\n" in text and text.startswith("import json\n"), text
 
 
 def test_the_same_trace_gives_the_same_text(start):
@@ -230,6 +240,19 @@ def test_a_generator_stays_one(start):
     assert "yield" in witness(start, files)
 
 
+def test_a_generator_that_never_yielded_keeps_what_its_yield_stands_in(start):
+    files = {
+        "a.py": (
+            "def numbers(names):\n    names = list(names)\n    for one in names:\n        if one:\n            print(one)\n"
+            "            for part in one:\n                yield part\n    return None\n"
+        ),
+        "test_it.py": "import a\ndef test_it():\n    assert list(a.numbers(['', ''])) == []\n",
+    }
+    text = witness(start, files)
+    kept = "    for one in names:\n        if one:\n            for part in one:\n                yield part\n    return None\n"
+    assert kept in text, text
+
+
 def test_a_test_of_a_class_is_alone_in_it(start):
     files = {
         "a.py": "def f():\n    return 1\n",
@@ -288,3 +311,53 @@ def test_functions_that_run_in_threads_and_at_import_are_seen(start):
     }
     text = witness(start, files)
     assert "def work():\n    GOT.append(1)\n" in text and text.count("run()\n") == 2
+
+
+def test_code_that_imports_from_the_tree_imports_from_the_witness(start):
+    files = {
+        "tiny/__init__.py": "",
+        "tiny/runtime.py": "exported = ['greet', 'Thing']\nclass Thing:\n    pass\ndef greet():\n    return 'hello'\n",
+        "tiny/compile.py": (
+            "from .runtime import exported\n"
+            "def run():\n"
+            "    space = {}\n"
+            "    exec('from tiny.runtime import ' + ', '.join(exported) + '\\nresult = greet()', space)\n"
+            "    return space['result']\n"
+        ),
+        "test_it.py": "from tiny.compile import run\ndef test_it():\n    assert run() == 'hello'\n",
+    }
+    text = witness(start, files)
+    assert "exec('from concise import ' + ', '.join(exported) + " in text
+    assert "def greet():\n    return 'hello'\n" in text and "class Thing:\n    pass\n" in text
+
+
+def test_a_text_with_the_path_of_something_leads_to_the_witness_where_it_is_asked_for(start):
+    files = {
+        "tiny/__init__.py": "import importlib\ndef load(path):\n    return getattr(importlib.import_module(path.rpartition('.')[0]), path.rpartition('.')[2])\n",
+        "tiny/plugin.py": "def act():\n    return 'done'\nNAME = 'tiny.plugin'\n",
+        "test_it.py": "import tiny\nPLUGIN = 'tiny.plugin.act'\ndef test_it():\n    assert tiny.load(PLUGIN)() == 'done'\n",
+    }
+    text = witness(start, files)
+    assert "PLUGIN = 'concise.act'\n" in text and "def act():\n    return 'done'\n" in text and "NAME" not in text
+
+
+def test_texts_stay_as_they_are_where_nothing_asks_for_modules(start):
+    files = {
+        "tiny/__init__.py": "def name():\n    return 'tiny.name'\n",
+        "test_it.py": "import tiny\ndef test_it():\n    print(tiny.name())\n",
+    }
+    assert "return 'tiny.name'\n" in witness(start, files)
+
+
+def test_lines_that_run_by_chance_stay(start):
+    files = {
+        "a.py": "def pick(value):\n    if value:\n        return 1\n    return 2\n",
+        "test_it.py": "import a\ndef test_it():\n    a.pick(True)\n",
+    }
+    assert "return 2" not in witness(start, files)
+    execution, expected = executed(start, files, "test_it.py", "test_it")
+    ran = execution["files"]["a.py"]
+    ran["lines"].append([4, 99])
+    ran["varying"] = {"lines": [3, 4], "started": []}
+    made = search(start, files, execution, expected, "test_it.py", "test_it")
+    assert "    if value:\n        return 1\n    return 2\n" in made.text

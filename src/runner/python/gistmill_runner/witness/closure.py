@@ -37,7 +37,7 @@ class Closure:
         self.asked = (list(classes) + [function])[0]
         self.options = options
         self.lazy = any(one.source.has_future_annotations for one in program.modules)
-        self.finder = References(program, self.lazy, assigned, options.places)
+        self.finder = References(program, self.lazy, assigned, options.places, options.paths)
         self.planner = Planner(program, self.finder, options, decisions, test)
         self.pinned = set()
         self.needed = self._roots() | set(decisions.extra) | set(aliases)
@@ -82,7 +82,7 @@ class Closure:
                     elif line.kind == "effect":
                         needed.update({self.stands_for(line.detail)} - {("alias", line.detail.name)})
                     elif line.kind == "import":
-                        needed.update(meaning for _, meaning in line.detail)
+                        needed.update(meaning for _, meaning, symbol in line.detail if symbol is None)
             needed.update(reference.meaning for reference in references if not reference.weak)
             done = needed == self.needed and named == self.planner.named
             self.needed, self.planner.named = needed, named
@@ -91,6 +91,7 @@ class Closure:
                 break
         self.tops = sorted(tops, key=lambda top: (top[0], top[1][0].module.name, top[1][0].statement.lineno))
         self.references = references
+        self.pinned |= {reference.meaning for reference in references if reference.kind == "listed"}
 
     def stands_for(self, binding):
         """What an imported name of the tree is in the witness: the symbol, or an alias for a module."""

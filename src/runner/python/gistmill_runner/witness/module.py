@@ -12,15 +12,16 @@ class Module:
     """A source under the name that it was imported by, with what of it ran.
 
     `lines` gives the order in which each line first ran; `started` the functions that started, by first line and name.
-    What is protected stays whatever ran: the test function.
+    What is protected stays whatever ran: the test function. `varying` are lines and functions that run by chance.
     """
 
-    def __init__(self, name, source, scopes, lines, started):
+    def __init__(self, name, source, scopes, lines, started, varying=((), ())):
         self.name = name
         self.source = source
         self.scopes = scopes
         self.lines = lines
         self.started = started
+        self.varying_lines, self.varying_functions = map(frozenset, varying)
         self.protected = set()
         self.protected_functions = set()
         self.is_package = source.path.rpartition("/")[2] == "__init__.py"
@@ -42,9 +43,10 @@ class Module:
 
     def narrow(self, lines, started):
         """Forget what ran of the original and not of a witness. Returns what it was, for `restore`."""
-        before = self.lines, self.started
-        self.lines = {line: order for line, order in self.lines.items() if line in lines or line in self.protected}
-        self.started = {one for one in self.started if one in started or one in self.protected_functions}
+        before = self.lines, set(self.started)
+        lines = lines | self.protected | self.varying_lines
+        self.lines = {line: order for line, order in self.lines.items() if line in lines}
+        self.started &= started | self.protected_functions | self.varying_functions
         self._ran.clear()
         return before
 
@@ -80,6 +82,13 @@ class Module:
         """When a statement first ran."""
         lines = range(first_line(statement), statement.end_lineno + 1)
         return min((self.lines[line] for line in lines if line in self.lines), default=_NEVER)
+
+    def listed_names(self):
+        """The texts in its lists of texts: names that generated code imports are kept in such lists."""
+        values = (one.value for one in self.source.tree.body if isinstance(one, ast.Assign) and self.ran(one))
+        lists = (value for value in values if isinstance(value, (ast.List, ast.Tuple, ast.Set)))
+        items = (item for value in lists for item in value.elts)
+        return {item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)}
 
     def is_protected(self, statement):
         """Whether a statement belongs to the test function."""

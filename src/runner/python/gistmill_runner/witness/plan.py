@@ -46,6 +46,7 @@ class Planner:
         self.named = set()
         self.units = {}
         self.named_by_class = set()
+        self.forced = set()
         self.plans = {
             ast.ClassDef: self._class,
             ast.If: self._if,
@@ -63,6 +64,7 @@ class Planner:
         """(order of first execution, lines) of every statement of the modules that is wanted, unordered."""
         self.units = {}
         self.named_by_class = set()
+        self.forced = set()
         found = []
         for module in self.program.modules:
             for statement in module.source.tree.body:
@@ -140,7 +142,7 @@ class Planner:
         return bool(owner.decorator_list) or bool(_WITH_FIELDS.intersection(names))
 
     def _simple(self, module, statement, place):
-        if not module.ran(statement) and not self._is_kept(module, statement):
+        if not self._ran(module, statement) and not self._is_kept(module, statement):
             return []
         if place == CLASS:
             self._unit(module, statement, "attribute")
@@ -186,8 +188,10 @@ class Planner:
         externals, lines = [], []
         for binding in self.program.imported(module, statement):
             if binding.kind == "external":
-                if place != MODULE or binding.target in self.wanted or self._is_wanted(module, binding.name):
-                    externals.append((binding.alias, binding.target))
+                symbol = ("symbol", module.name, binding.name)
+                symbol = symbol if place == MODULE and symbol in self.wanted else None
+                if place != MODULE or symbol or binding.target in self.wanted:
+                    externals.append((binding.alias, binding.target, symbol))
             elif place == MODULE:
                 if (module.name, binding.name) in self.references.assigned and self._is_wanted(module, binding.name):
                     lines.append(Line(module, "assigned", statement, detail=binding))
@@ -218,8 +222,7 @@ class Planner:
             return []
         nodes = [statement.args] + ([statement.returns] if statement.returns else [])
         if module.did_start(statement):
-            suite = self._suite(module, statement.body, FUNCTION)
-            self._keep_generator(module, statement, suite)
+            suite = self._generator(module, statement, self._suite(module, statement.body, FUNCTION))
             self._unit(module, statement, "function")
             if all(line.kind == "declaration" for line in suite) and is_text(statement.body[0]):
                 suite = [self._whole(module, statement.body[0], "text")]
@@ -241,14 +244,25 @@ class Planner:
         is_named = level == 1 and (is_special or method.name in self.named)
         return is_kept or method.name in self.decisions.kept_names or level >= 2 or is_named
 
-    def _keep_generator(self, module, function, suite):
-        """A function that has a `yield` keeps one."""
+    def _generator(self, module, function, suite):
+        """The suite of a function; where it has a `yield` and none is in what ran, one stays, with what it stands in."""
         found = next((one for one in map(yields, function.body) if one is not None), None)
         if found is None:
-            return
+            return suite
         inner = (line for line in every(suite) if line.kind not in ("function", "class", "decorator"))
-        if not any(yields(node) is not None for line in inner for node in line.nodes):
-            suite.append(self._whole(module, module.source.statement_of(found)))
+        if any(yields(node) is not None for line in inner for node in line.nodes):
+            return suite
+        place = module.source.statement_of(found)
+        while place is not function:
+            self.forced.add(place)
+            place = module.source.parents[place]
+        return self._suite(module, function.body, FUNCTION)
+
+    def _ran(self, module, statement):
+        return module.ran(statement) or statement in self.forced
+
+    def _any_ran(self, module, statements):
+        return module.any_ran(statements) or any(one in self.forced for one in statements)
 
     def _class(self, module, statement, place):
         if not module.ran(statement) or (place == MODULE and not self._is_wanted(module, statement.name)):
@@ -289,11 +303,11 @@ class Planner:
         return True
 
     def _if(self, module, statement, place):
-        if not module.ran(statement):
+        if not self._ran(module, statement):
             return []
         on_one_line = statement.body[0].lineno == statement.lineno
-        body_ran = on_one_line or module.any_ran(statement.body)
-        else_ran = module.any_ran(statement.orelse)
+        body_ran = on_one_line or self._any_ran(module, statement.body)
+        else_ran = self._any_ran(module, statement.orelse)
         body = self._suite(module, statement.body, place) if body_ran else []
         other = self._suite(module, statement.orelse, place) if else_ran else []
         if place == MODULE and not body and not other:
@@ -319,13 +333,13 @@ class Planner:
         return [Line(module, "else", statement, text="else:", suite=other)]
 
     def _loop(self, module, statement, place):
-        if not module.ran(statement):
+        if not self._ran(module, statement):
             return []
         is_while = isinstance(statement, ast.While)
         test = statement.test if is_while else statement.iter
         on_one_line = statement.body[0].lineno == statement.lineno
-        ran = on_one_line or module.any_ran(statement.body)
-        other = self._suite(module, statement.orelse, place) if module.any_ran(statement.orelse) else []
+        ran = on_one_line or self._any_ran(module, statement.body)
+        other = self._suite(module, statement.orelse, place) if self._any_ran(module, statement.orelse) else []
         body = self._suite(module, statement.body, place) if ran else []
         names = bound_names(statement)
         if place == MODULE and not body and not any(self._is_wanted(module, name) for name in names):
@@ -340,7 +354,7 @@ class Planner:
         return lines + ([Line(module, "else", statement, text="else:", suite=other)] if other else [])
 
     def _with(self, module, statement, place):
-        if not module.ran(statement):
+        if not self._ran(module, statement):
             return []
         body = self._suite(module, statement.body, place)
         if place == MODULE and not body and not any(self._is_wanted(module, name) for name in bound_names(statement)):
@@ -349,12 +363,12 @@ class Planner:
         return [self._header(module, statement, statement.body[0], "with", nodes, body)]
 
     def _try(self, module, statement, place):
-        if not module.any_line_ran(statement.lineno, statement.end_lineno):
+        if not module.any_line_ran(statement.lineno, statement.end_lineno) and statement not in self.forced:
             return []
         body = self._suite(module, statement.body, place)
         handlers = [(one, self._suite(module, one.body, place)) for one in statement.handlers if self._was_caught(module, one)]
-        other = self._suite(module, statement.orelse, place) if module.any_ran(statement.orelse) else []
-        final = self._suite(module, statement.finalbody, place) if module.any_ran(statement.finalbody) else []
+        other = self._suite(module, statement.orelse, place) if self._any_ran(module, statement.orelse) else []
+        final = self._suite(module, statement.finalbody, place) if self._any_ran(module, statement.finalbody) else []
         if place == MODULE and not body and not other and not any(suite for _, suite in handlers):
             return []
         if not handlers and not final:
@@ -370,17 +384,16 @@ class Planner:
                 lines.append(Line(module, text, statement, text=text, suite=suite))
         return lines
 
-    @staticmethod
-    def _was_caught(module, handler):
+    def _was_caught(self, module, handler):
         on_one_line = handler.body[0].lineno == handler.lineno
-        return module.any_ran(handler.body) or (on_one_line and handler.lineno in module.lines)
+        return self._any_ran(module, handler.body) or (on_one_line and handler.lineno in module.lines)
 
     def _match(self, module, statement, place):
-        if not module.ran(statement):
+        if not self._ran(module, statement):
             return []
         source, cases = module.source, []
         for case in statement.cases:
-            if not module.any_ran(case.body):
+            if not self._any_ran(module, case.body):
                 continue
             start = source.text.rfind("case", 0, source.start(case.pattern))
             nodes = [case.pattern] + ([case.guard] if case.guard else [])

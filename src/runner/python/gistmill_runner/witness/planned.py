@@ -7,7 +7,8 @@ class Line:
     """A logical line that a witness has, with its suite where it has one.
 
     Its text is `prefix` and the span of the source, or `text` where it is given; `nodes` are what it refers by.
-    `detail` belongs to the kind: names of an "import", the binding of an "assigned" import.
+    `detail` belongs to the kind: of an "import" its names, each with what it means and, where other statements bind it as
+    well, the symbol that it binds; of an "assigned" import the binding.
     """
 
     __slots__ = ("module", "kind", "statement", "span", "prefix", "text", "suite", "nodes", "detail")
@@ -40,6 +41,7 @@ def every(lines):
 #   annotations  annotations without a value in classes
 #   effects      all statements of a module that ran for their effect
 #   places       `__file__` is where the code was
-Options = namedtuple("Options", "stubs guards texts annotations effects places")
-LEAST = Options(0, False, False, False, False, False)
-MOST = Options(2, True, True, True, True, False)
+#   paths        texts that name the tree's modules name the witness
+Options = namedtuple("Options", "stubs guards texts annotations effects places paths")
+LEAST = Options(0, False, False, False, False, False, False)
+MOST = Options(2, True, True, True, True, False, False)

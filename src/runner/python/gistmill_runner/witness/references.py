@@ -1,6 +1,7 @@
 """What the nodes of a syntax tree refer to."""
 
 import ast
+import re
 
 from .source import IMPORTS, remembered
 
@@ -10,6 +11,11 @@ _BY_NAME = frozenset(("setattr", "delattr", "patch", "object", "getattr", "hasat
 
 # What a place is made with.
 PATHS = ("external", "import", "os", "os")
+# The witness itself, where a text names the module that it imports from.
+WITNESS = ("witness",)
+# A text that is code which imports from a module, or a part of such code.
+IMPORTED_FROM = re.compile(r"\bfrom\s+([\w.]+)\s+import\b\s*\(?([\w\s,]*)")
+_PATH = re.compile(r"\w+(\.\w+)+")
 
 
 class Everything:
@@ -23,8 +29,9 @@ class Reference:
     """One reference.
 
     `kind` is "place" (`__file__`), "name" (a name), "chain" (`package.module.name`, of which `span` covers all), "module" (a module as a value),
-    "dotted" (a text with a dotted path; `parts` has the text and what follows the name in it), or "attribute" (a text that
-    names an attribute of a module).
+    "dotted" (a text with a dotted path; `parts` has the text and what follows the name in it), "attribute" (a text that
+    names an attribute of a module), "origin" (a text that imports from a module; `parts` has the module's name in it), or
+    "listed" (a name that such a text may import).
     `hidden` are the names that scopes around it hide. A `weak` one is not evaluated: it stands in an annotation.
     """
 
@@ -59,12 +66,14 @@ def chain(node):
 class References:
     """Finds references, given what names mean.
 
-    `lazy` says that annotations are not evaluated, `places` that `__file__` is a reference.
+    `lazy` says that annotations are not evaluated, `places` that `__file__` is a reference, `texts` that every text is one
+    which names something of the tree by its path, or holds code that imports from the tree.
     """
 
-    def __init__(self, program, lazy, assigned, places=False):
+    def __init__(self, program, lazy, assigned, places=False, texts=False):
         self.program = program
         self.places = places
+        self.texts = texts
         self.lazy = lazy
         self.assigned = frozenset(assigned)
         self._known = {}
@@ -97,6 +106,9 @@ class References:
                 pass
             elif isinstance(node, ast.Name):
                 self._name(module, node, found)
+            elif isinstance(node, ast.Constant):
+                if self.texts and isinstance(node.value, str) and node.lineno not in module.protected:
+                    self._text(module, node, found)
             else:
                 if isinstance(node, ast.Call):
                     self._texts(module, node, found)
@@ -188,6 +200,20 @@ class References:
             meaning = self.resolve(owner, call.args[1].value) if owner else ("unknown",)
             if meaning[0] in ("symbol", "external"):
                 found.append(Reference(meaning, module, call.args[1], None, frozenset(), "attribute"))
+
+    def _text(self, module, node, found):
+        """A text that stands anywhere."""
+        if _PATH.fullmatch(node.value):
+            self._dotted(module, node, found)
+        for name, imported in IMPORTED_FROM.findall(node.value):
+            origin = self.program.by_name.get(name)
+            if origin is None:
+                continue
+            found.append(Reference(WITNESS, module, node, module.source.span(node), frozenset(), "origin", name))
+            for one in sorted(set(re.findall(r"\w+", imported)) | origin.listed_names()):
+                meaning = self.resolve(origin.name, one)
+                if meaning[0] in ("symbol", "external"):
+                    found.append(Reference(meaning, module, node, None, frozenset(), "listed"))
 
     def _dotted(self, module, node, found):
         parts = node.value.split(".")

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections import defaultdict
 
 from .planned import every
-from .references import PATHS
+from .references import IMPORTED_FROM, PATHS, WITNESS
 from .source import DEFINITIONS
 
 INDENT = "    "
@@ -16,7 +16,7 @@ class Rendering:
 
     def __init__(self, closure, naming, submission):
         self.closure = closure
-        self.final = naming.final
+        self.final = {**naming.final, WITNESS: submission}
         self.naming = naming
         self.own_name = submission
         self.imported = set()
@@ -82,7 +82,7 @@ class Rendering:
 
     def _is_at(self, reference):
         """Whether the node stands where the parser says: before 3.12 it does not know it inside f-strings."""
-        if reference.kind == "dotted":
+        if reference.kind in ("dotted", "origin"):
             return True
         start = reference.span[0]
         return reference.module.source.text.startswith(reference.name, start)
@@ -101,7 +101,16 @@ class Rendering:
             start, end = reference.span
             whole, rest = reference.parts
             return reference.module.source.text[start:end].replace(whole, ".".join([self.own_name, chosen] + rest))
+        if reference.kind == "origin":
+            start, end = reference.span
+            of_origin = lambda found: found[1] == reference.parts  # noqa: E731
+            text = reference.module.source.text[start:end]
+            return IMPORTED_FROM.sub(lambda found: self._from_witness(found) if of_origin(found) else found[0], text)
         return chosen if chosen != name else None
+
+    def _from_witness(self, found):
+        whole, place = found[0], found.start(1) - found.start()
+        return whole[:place] + self.own_name + whole[place + len(found[1]) :]
 
     def _edit_definition(self, line, edits):
         """A definition that has another name in the witness."""
@@ -152,13 +161,16 @@ class Rendering:
 
     def _import_texts(self, line, depth):
         names = []
-        for alias, meaning in line.detail:
-            if depth == 0 and meaning in self.imported:
-                continue
+        for alias, meaning, symbol in line.detail:
             bound = meaning[4] if meaning[1] == "from" else meaning[3]
-            chosen = self.final.get(meaning, bound) if depth == 0 else bound
-            if depth == 0 and (meaning[1] == "from" or alias.asname or "." not in alias.name):
-                self.imported.add(meaning)
+            if symbol is not None or depth:
+                chosen = self.final.get(symbol, bound)
+            elif meaning in self.imported:
+                continue
+            else:
+                chosen = self.final.get(meaning, bound)
+                if meaning[1] == "from" or alias.asname or "." not in alias.name:
+                    self.imported.add(meaning)
             if chosen != bound and alias.name != "*":
                 names.append("%s as %s" % (alias.name, chosen))
             else:

@@ -14,6 +14,8 @@ from .repair import missing_attributes, missing_names, repaired
 from .rendering import Rendering
 from .source import FUNCTIONS, bound_names, names_of
 
+# What the driver says of a text that asks for modules of the tree.
+ASKED = "it asks for "
 # Trials that all of a search may take.
 TRIALS = 60
 _REPAIRS = 8
@@ -57,6 +59,7 @@ class Search:
         self.submission = submission
         self.decisions = Decisions()
         self.places = places
+        self.paths = False
         self.options = LEAST
         self.text = None
         self.files = []
@@ -123,6 +126,9 @@ class Search:
                 self._accept(text)
                 return trial
             self.failure = trial.failure
+            if ASKED in trial.failure and not options.paths:
+                self.paths, options = True, options._replace(paths=True)
+                continue
             decisions = repaired(self.decisions, trial.failure, self.closure)
             if decisions is None:
                 return None
@@ -131,10 +137,10 @@ class Search:
 
     def _pass(self):
         for level, options in _LEVELS:
-            options = options._replace(places=self.places)
-            trial = yield from self._passing(options)
+            trial = yield from self._passing(options._replace(places=self.places, paths=self.paths))
             if trial is not None:
-                self.level, self.options = level, options
+                self.level = level
+                self.options = options._replace(places=self.places, paths=self.paths)
                 return
             self.failures.append((level, self.failure))
 

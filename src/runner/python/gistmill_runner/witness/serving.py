@@ -112,7 +112,9 @@ class Generator:
                 source = Source(path, file.read(_LARGEST))
             self.parsed[path] = source, Scopes(source.tree)
         source, scopes = self.parsed[path]
-        return Module(name, source, scopes, dict(ran["lines"]), {tuple(one) for one in ran["started"]})
+        varying = ran.get("varying", {"lines": (), "started": ()})
+        varying = varying["lines"], {tuple(one) for one in varying["started"]}
+        return Module(name, source, scopes, dict(ran["lines"]), {tuple(one) for one in ran["started"]}, varying)
 
 
 def open_generator(server, request):
