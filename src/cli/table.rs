@@ -247,7 +247,8 @@ mod tests {
         traced.traced.as_mut().unwrap().complete = false;
         let id = traced.group.group_id.clone();
         let said = warnings(&record.evidence).join("\n");
-        let words = format!("1 kept group could not be traced to the end, and cannot be published; the first: {id}");
+        let words =
+            format!("1 kept group could not be traced to the end, and cannot be published; the first: {id}");
         assert!(said.contains(&words), "{said}");
     }
 

@@ -202,7 +202,8 @@ mod tests {
         let tree = tree(&[("pyproject.toml", PYPROJECT), ("tests/test_a.py", "")]);
         let told = |tests: &[&str]| {
             let tests = Some(tests.iter().map(|name| (*name).to_owned()).collect());
-            preview(tree.path(), &config::Repo { tests, ..repo(&[]) }, &[python()]).map_err(|error| error.to_string())
+            preview(tree.path(), &config::Repo { tests, ..repo(&[]) }, &[python()])
+                .map_err(|error| error.to_string())
         };
         for fine in [&["tests", "tests/test_a.py::test_x"][..], &["--pyargs", "pkg.tests"]] {
             assert!(told(fine).is_ok(), "{fine:?}");
