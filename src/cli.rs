@@ -143,7 +143,7 @@ enum Command {
     Image(image::ImageArguments),
     /// Remove the containers, images and volumes that gistmill made in the Docker engine, and nothing else
     #[command(after_help = help::CLEAN)]
-    Clean,
+    Clean(image::CleanArguments),
     /// Print completions for a shell
     #[command(after_help = help::COMPLETIONS)]
     Completions(manual::CompletionsArguments),
@@ -272,7 +272,7 @@ fn run(arguments: &Arguments) -> Result<u8> {
         Command::Report(asked) => report::run(arguments, asked),
         Command::Cache(asked) => cache::run(arguments, asked),
         Command::Image(asked) => image::run(arguments, asked),
-        Command::Clean => image::clean(arguments),
+        Command::Clean(asked) => image::clean(arguments, asked),
         Command::Completions(asked) => manual::completions(asked),
         Command::Man(asked) => manual::man(arguments, asked),
         Command::Schema(asked) => schema::run(asked),

@@ -237,11 +237,20 @@ pub struct Cleaned {
     pub volumes: Vec<String>,
 }
 
+/// What [`clean`] does with what it finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cleaning {
+    Remove,
+    /// Only tells it.
+    Tell,
+}
+
 /// Removes every container, image and volume that carries gistmill's label, and nothing else.
 ///
 /// # Errors
 /// The engine's.
-pub fn clean(engine: &Engine) -> Result<Cleaned> {
+pub fn clean(engine: &Engine, cleaning: Cleaning) -> Result<Cleaned> {
+    let removes = cleaning == Cleaning::Remove;
     use bollard::query_parameters::{
         ListContainersOptionsBuilder, ListVolumesOptionsBuilder, RemoveVolumeOptions,
     };
@@ -250,7 +259,9 @@ pub fn clean(engine: &Engine) -> Result<Cleaned> {
     let mut cleaned = Cleaned::default();
     for container in engine.ask("listing containers", engine.client().list_containers(Some(options)))? {
         if let Some(id) = container.id {
-            engine.remove_container(&id);
+            if removes {
+                engine.remove_container(&id);
+            }
             cleaned.containers += 1;
         }
     }
@@ -258,15 +269,17 @@ pub fn clean(engine: &Engine) -> Result<Cleaned> {
     let mut images = image::list(engine)?;
     images.sort_by_key(|one| one.kind != "image");
     for one in images {
-        if image::remove(engine, &one.tag)? {
+        if !removes || image::remove(engine, &one.tag)? {
             cleaned.images.push(one.tag);
         }
     }
     let options = ListVolumesOptionsBuilder::default().filters(&filters).build();
     let volumes = engine.ask("listing volumes", engine.client().list_volumes(Some(options)))?;
     for volume in volumes.volumes.unwrap_or_default() {
-        let removed = engine.client().remove_volume(&volume.name, None::<RemoveVolumeOptions>);
-        engine.ask("removing a volume", removed)?;
+        if removes {
+            let removed = engine.client().remove_volume(&volume.name, None::<RemoveVolumeOptions>);
+            engine.ask("removing a volume", removed)?;
+        }
         cleaned.volumes.push(volume.name);
     }
     Ok(cleaned)

@@ -162,13 +162,19 @@ impl LocalBackend {
         Err(Error::machine("this machine does not allow the sandbox that repositories run in")
             .with_kind(kind)
             .with_detail(refused.trim().to_owned())
-            .with_hint(
+            .with_hint(format!(
                 "gistmill needs user, mount, process and network namespaces: allow unprivileged user namespaces \
                  (sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0) or, in a \
-                 container, start it with --privileged",
-            ))
+                 container, start it with {CONTAINER_OPTIONS} (with --security-opt apparmor=unconfined as well where \
+                 the machine has AppArmor)"
+            )))
     }
 }
+
+/// What a container needs to be started with, so that the sandbox can be made in it: system calls for namespaces, and a
+/// `/proc` of which nothing is covered, else the kernel lets nobody mount another one. No privileges are needed.
+pub(crate) const CONTAINER_OPTIONS: &str =
+    "--security-opt seccomp=unconfined --security-opt systempaths=unconfined";
 
 /// What is in force without some parts.
 fn isolation(without: &[Part], bounded: bool) -> Isolation {
@@ -316,10 +322,10 @@ fn spawn(helper: &Path, inherited: Option<RawFd>) -> Result<Child> {
 
 fn no_loopback() -> Error {
     Error::machine("this machine gives jobs no network namespace, and dependencies are fetched through the loopback of one")
-        .with_hint(
+        .with_hint(format!(
             "allow network namespaces (sysctl user.max_net_namespaces above 0; in a container, start it with \
-             --privileged), or run in containers with backend = \"docker\"",
-        )
+             {CONTAINER_OPTIONS}), or run in containers with backend = \"docker\""
+        ))
 }
 
 impl Process for LocalProcess {

@@ -206,6 +206,12 @@ fn every_link_leads_somewhere_and_every_page_is_in_the_summary() {
 }
 
 #[test]
+fn the_book_starts_containers_as_the_program_says() {
+    let options = crate::backend::local::CONTAINER_OPTIONS;
+    assert!(read(&root().join("docs/ci.md")).contains(&format!("docker run {options} ")), "{options}");
+}
+
+#[test]
 fn the_readme_is_short_and_says_the_two_commands() {
     let readme = read(&root().join("README.md"));
     assert!(readme.lines().count() <= 120, "{} lines", readme.lines().count());

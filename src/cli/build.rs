@@ -46,7 +46,7 @@ pub(super) struct Common {
     /// them are under way
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// The named subset to write beside the whole: `hard` or a [subset.<name>]; may be given several times; all by
+    /// The named subset to write beside the whole: `top` or a [subset.<name>]; may be given several times; all by
     /// default
     #[arg(long, value_name = "NAME")]
     subset: Vec<String>,

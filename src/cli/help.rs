@@ -110,6 +110,7 @@ Examples:
   gistmill image load project.tar.gz";
 pub(super) const CLEAN: &str = "\
 Examples:
+  gistmill clean --dry-run
   gistmill clean";
 pub(super) const COMPLETIONS: &str = "\
 Examples:

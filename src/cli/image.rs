@@ -7,7 +7,7 @@ use indicatif::HumanBytes;
 use serde_json::json;
 
 use super::{Arguments, Format};
-use crate::backend::docker::{self, Engine, image};
+use crate::backend::docker::{self, Cleaning, Engine, image};
 use crate::error::{Error, Result};
 use crate::terminal;
 use crate::text::count;
@@ -81,16 +81,24 @@ fn list(arguments: &Arguments, engine: &Engine) -> Result<()> {
     Ok(())
 }
 
+#[derive(Debug, clap::Args)]
+pub(super) struct CleanArguments {
+    /// Say what would be removed, and remove nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
 /// `gistmill clean`
-pub(super) fn clean(arguments: &Arguments) -> Result<u8> {
-    let engine = Engine::connect()?;
-    let cleaned = docker::clean(&engine)?;
+pub(super) fn clean(arguments: &Arguments, asked: &CleanArguments) -> Result<u8> {
+    let (cleaning, did) =
+        if asked.dry_run { (Cleaning::Tell, "would remove") } else { (Cleaning::Remove, "removed") };
+    let cleaned = docker::clean(&Engine::connect()?, cleaning)?;
     match arguments.format {
         Format::Json => terminal::json(&json!(cleaned)),
         Format::Human | Format::Csv => {
-            terminal::say(&format!("removed {}", count(cleaned.containers, "container")));
+            terminal::say(&format!("{did} {}", count(cleaned.containers, "container")));
             for name in cleaned.images.iter().chain(&cleaned.volumes) {
-                terminal::say(&format!("removed {name}"));
+                terminal::say(&format!("{did} {name}"));
             }
         }
     }

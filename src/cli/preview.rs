@@ -38,11 +38,32 @@ pub(super) fn explain(
         })
     };
     let repos = config.repos.iter().filter(|repo| repo.backend == BackendKind::Local).filter(can_run);
-    repos
-        .filter(is_here)
-        .filter(is_asked)
-        .map(|repo| Explained { slug: repo.slug.clone(), result: look(repo, cache, tools) })
-        .collect()
+    let mut explained = Vec::new();
+    for repo in repos.filter(is_here).filter(is_asked) {
+        let results = with_what_else(look(repo, cache, tools), repo, cache, tools);
+        explained.extend(results.into_iter().map(|result| Explained { slug: repo.slug.clone(), result }));
+    }
+    explained
+}
+
+/// What was found; where changes of a work tree stand in the way, also what else is wrong with it.
+fn with_what_else(
+    first: Result<(Pinned, Preview)>,
+    repo: &Repo,
+    cache: &Cache,
+    tools: &Tools,
+) -> Vec<Result<(Pinned, Preview)>> {
+    let mut repo = repo.clone();
+    let is_refused = match &mut repo.source {
+        SourceSpec::Path { allow_uncommitted, .. } => {
+            first.is_err() && !std::mem::replace(allow_uncommitted, true)
+        }
+        _ => false,
+    };
+    let told = first.as_ref().err().map(ToString::to_string);
+    let further = is_refused.then(|| look(&repo, cache, tools).err()).flatten();
+    let further = further.filter(|error| Some(error.to_string()) != told);
+    std::iter::once(first).chain(further.map(Err)).collect()
 }
 
 /// One repository, pinned, with its ladder.

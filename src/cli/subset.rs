@@ -17,10 +17,10 @@ use crate::text::count;
 pub(super) struct SubsetArguments {
     #[command(flatten)]
     dataset: DatasetArguments,
-    /// The subset to write: `hard`, or the name of a [subset.<name>]; may be given several times; all by default
+    /// The subset to write: `top`, or the name of a [subset.<name>]; may be given several times; all by default
     #[arg(long, value_name = "NAME")]
     subset: Vec<String>,
-    /// The configuration whose [subset.<name>] sections to use; without one there is only `hard`
+    /// The configuration whose [subset.<name>] sections to use; without one there is only `top`
     #[arg(long, value_name = "repos.toml")]
     config: Option<PathBuf>,
     /// Where <name>.parquet and <name>.jsonl are written

@@ -65,6 +65,7 @@ fn warning(line: &str, text: &mut Text) {
 fn warnings(record: &RepositoryEvidence) -> Vec<String> {
     let mut lines = record.built.warnings();
     lines.extend(nothing_kept(&record.groups));
+    lines.extend(not_traced(&record.groups));
     if !record.parity.differing.is_empty() {
         lines.push(format!(
             "of {} run cold as well, {} show something else than in the fork tree",
@@ -97,6 +98,19 @@ fn nothing_kept(groups: &[GroupEvidence]) -> Option<String> {
         "none of {} is kept; the first of the main cause, {cause}: {id}: {}",
         count(groups.len(), "group"),
         evidence.summary
+    ))
+}
+
+/// Kept groups that cannot be published, because how hard they are is not known.
+fn not_traced(groups: &[GroupEvidence]) -> Option<String> {
+    let is_lost = |group: &&GroupEvidence| {
+        group.verdict.is_kept() && group.traced.as_ref().is_some_and(|traced| !traced.complete)
+    };
+    let lost: Vec<&str> = groups.iter().filter(is_lost).map(|group| group.group.group_id.as_str()).collect();
+    let first = lost.first()?;
+    Some(format!(
+        "{} could not be traced to the end, and cannot be published; the first: {first}",
+        count(lost.len(), "kept group")
     ))
 }
 
@@ -223,6 +237,19 @@ mod tests {
         let first = record.evidence.groups.iter().any(|group| said.contains(&group.group.group_id));
         assert!(first, "{said}");
         assert_eq!(nothing_kept(&[]).as_deref(), Some("it has no tests"));
+    }
+
+    #[test]
+    fn what_is_kept_and_cannot_be_traced_is_a_warning() {
+        let mut record = MadeUp::new(&[10]).repositories.remove(0);
+        assert_eq!(not_traced(&record.evidence.groups), None);
+        let traced = record.evidence.groups.iter_mut().find(|one| one.verdict.is_kept()).unwrap();
+        traced.traced.as_mut().unwrap().complete = false;
+        let id = traced.group.group_id.clone();
+        let said = warnings(&record.evidence).join("\n");
+        let words =
+            format!("1 kept group could not be traced to the end, and cannot be published; the first: {id}");
+        assert!(said.contains(&words), "{said}");
     }
 
     #[test]

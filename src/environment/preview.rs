@@ -14,7 +14,7 @@ use super::recipe::Fallbacks;
 use super::variables::{self, Variables};
 use super::{own, sources};
 use crate::config;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Everything that is known of a tree before it is built.
 #[derive(Debug)]
@@ -98,6 +98,7 @@ pub fn preview(tree: &Path, repo: &config::Repo, machine: &[Interpreter]) -> Res
             known.project.extras.entry(super::requirements_files::normalize(extra)).or_default();
         }
     }
+    has_tests(tree, repo)?;
     let choice = known.python(repo, machine)?;
     let fallbacks = Fallbacks::new(&known.files, &known.project, repo, &known.members)?;
     let plans = fallbacks.all();
@@ -116,6 +117,22 @@ pub fn preview(tree: &Path, repo: &config::Repo, machine: &[Interpreter]) -> Res
         on_demand: fallbacks.on_demand(),
         notes: known.variables.notes,
     })
+}
+
+/// Whether the tree has the files and folders that `tests` names. Among options of pytest nothing is taken for a path.
+fn has_tests(tree: &Path, repo: &config::Repo) -> Result<()> {
+    let named = repo.tests.as_deref().unwrap_or_default();
+    if named.iter().any(|argument| argument.starts_with('-')) {
+        return Ok(());
+    }
+    let path = |argument: &String| argument.split("::").next().unwrap_or_default().to_owned();
+    let missing: Vec<String> =
+        named.iter().map(path).filter(|path| tree.join(path).symlink_metadata().is_err()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Error::repository(format!("the tree has no {}", missing.join(", ")))
+        .with_hint("`tests` names files and folders relative to the root of the tree"))
 }
 
 /// Whether only building the tree tells its extras.
@@ -178,6 +195,20 @@ mod tests {
         assert_eq!(preview.variables, ["MODE"]);
         assert_eq!(preview.members.keys().collect::<Vec<_>>(), ["libs/a"]);
         assert_eq!(preview.backend.as_deref(), Some("setuptools.build_meta:__legacy__"));
+    }
+
+    #[test]
+    fn tests_that_the_tree_does_not_have_are_an_error_but_among_options() {
+        let tree = tree(&[("pyproject.toml", PYPROJECT), ("tests/test_a.py", "")]);
+        let told = |tests: &[&str]| {
+            let tests = Some(tests.iter().map(|name| (*name).to_owned()).collect());
+            preview(tree.path(), &config::Repo { tests, ..repo(&[]) }, &[python()])
+                .map_err(|error| error.to_string())
+        };
+        for fine in [&["tests", "tests/test_a.py::test_x"][..], &["--pyargs", "pkg.tests"]] {
+            assert!(told(fine).is_ok(), "{fine:?}");
+        }
+        assert_eq!(told(&["tests", "test/unit"]).unwrap_err(), "the tree has no test/unit");
     }
 
     #[test]

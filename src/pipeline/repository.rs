@@ -30,7 +30,7 @@ use crate::rules::{Applied, Subject as RuleSubject};
 use crate::score::TestName;
 use crate::screen::considered::Depth;
 use crate::screen::decide::Policy;
-use crate::screen::ruling::{RuledVerdict, after_trace, rule_use};
+use crate::screen::ruling::{RuledVerdict, after_trace, rule_use, whole_totals};
 use crate::screen::{Screening, Subject, golden, verdict};
 use crate::trace::Traces;
 use crate::witness::kept;
@@ -374,7 +374,7 @@ impl<'a> Repository<'a> {
 
     fn rules_on(&self, work: &Work<'_>, index: usize, traced: Option<&Traced>) -> Applied {
         let group = &work.prepared.collected.groups[index];
-        let totals = traced.map(|traced| &traced.totals);
+        let totals = whole_totals(traced);
         let milliseconds = golden::duration_ms(work.screening.history().of(index));
         let rules = self.pipeline.rules;
         let file = rules.read_code().then(|| work.screening.sources.get(&group.file)).flatten();

@@ -167,6 +167,20 @@ fn a_scripted_repository_becomes_a_dataset() {
 }
 
 #[test]
+fn a_trace_that_did_not_come_to_its_end_is_no_short_one_to_a_rule() {
+    let text = "[[rule]]\nid = 'short'\nreason = 'r'\naction = 'drop'\nmatch = {max_trace_length = 2}\n";
+    let groups = [
+        FakeGroup::new("test_endless_when_traced", Act::TimesOut).first(3, Act::Passes),
+        FakeGroup::passing("test_short"),
+    ];
+    let mut bench = Bench::new([FakeFile::new("tests/test_a.py", groups)]);
+    bench.rules = RuleSet::parse(&[("a.toml", text)]).unwrap();
+    let dataset = bench.build(Stage::Dataset).unwrap();
+    assert_eq!(contents(&dataset), (vec![], [("rule:short".to_owned(), 1)].into()));
+    assert_eq!(dataset.manifest.counts.total.kept, 1, "it is kept, and not published");
+}
+
+#[test]
 fn what_was_done_is_not_done_again() {
     let bench = Bench::new(files());
     let first = bench.build(Stage::Dataset).unwrap();

@@ -26,7 +26,7 @@ macro_rules! causes {
                 match self {
                     $(Cause::$variant => $meaning.to_owned(),)+
                     Cause::DependsOn(dimension) => {
-                        format!("differs only when this does: {}", dimension.as_str().replace('-', " "))
+                        format!("differs only when the {} does", dimension.as_str().replace('-', " "))
                     }
                     Cause::Rule(id) => format!("dropped by the rule {id}"),
                 }
@@ -58,7 +58,7 @@ causes! {
     NondeterministicOutcome "nondeterministic-outcome" "outcomes differ between attempts in one world";
     NondeterministicOutput "nondeterministic-output"
         "exception type or output differs between attempts in one world";
-    NoRepositoryCode "no-repository-code" "runs no function of the repository outside the tests";
+    NoRepositoryCode "no-repository-code" "runs no Python function of the repository outside the tests";
 }
 
 /// A dimension of a world that a test can depend on.

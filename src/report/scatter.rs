@@ -24,6 +24,8 @@ const RADIUS: f64 = 5.0;
 const LARGEST: f64 = 16.0;
 /// More marks than these are too many to tell apart: instances are then put together in cells.
 const MOST_MARKS: usize = 450;
+/// Up to here marks may lie on each other.
+const FEW_MARKS: usize = 100;
 /// Width of a cell.
 const CELL: f64 = 15.0;
 /// Tests that the text of a mark names.
@@ -77,11 +79,7 @@ pub(super) fn scatter(instances: &Table, tiers: &Tiers) -> Result<Scatter> {
     let axes = [Axis::of(&lengths, left, right), Axis::of(&files, bottom, top)];
     let from = [tiers.medium_from, tiers.hard_from]
         .map(|percent| [threshold(&lengths, percent), threshold(&files, percent)]);
-    let mut marks = single(&points, &axes);
-    let in_cells = marks.len() > MOST_MARKS;
-    if in_cells {
-        marks = cells(&points, &axes);
-    }
+    let (marks, in_cells) = marks(&points, &axes);
     let mut svg = format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" class=\"scatter\" role=\"group\" \
          aria-label=\"Scatter of trace length against unique files; the table of instances has the same numbers\">"
@@ -153,6 +151,13 @@ fn together<'a, 'p, K: Ord>(
     let mut found: Vec<_> = found.into_iter().collect();
     found.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
     found
+}
+
+/// The marks, and whether each stands for a cell: where there are too many, or most of many lie on each other.
+fn marks<'a, 'p>(points: &'p [Point<'a>], axes: &[Axis; 2]) -> (Vec<Mark<'a, 'p>>, bool) {
+    let (single, cells) = (single(points, axes), cells(points, axes));
+    let is_crowded = single.len() > FEW_MARKS && 2 * single.len() > 3 * cells.len();
+    if single.len() > MOST_MARKS || is_crowded { (cells, true) } else { (single, false) }
 }
 
 /// A mark for the instances of one repository that have equal values; its area is their number.
@@ -345,6 +350,18 @@ mod tests {
         assert!(marks.len() < 45, "{}", marks.len());
         assert_eq!(marks.iter().map(|mark| mark.members.len()).sum::<usize>(), 1000);
         assert!(marks.iter().all(|mark| mark.radius <= CELL / 2.0));
+    }
+
+    #[test]
+    fn cells_take_the_place_of_marks_that_lie_on_each_other() {
+        let points = |number: i64, step: i64, files: i64| -> Vec<Point<'static>> {
+            (0..number).map(|at| point("a", 1 + at * step, 1 + at % files)).collect()
+        };
+        let in_cells = |points: &[Point<'static>]| marks(points, &axes()).1;
+        assert!(!in_cells(&points(90, 1, 1)), "few");
+        assert!(in_cells(&points(300, 1, 1)), "many on one line");
+        assert!(!in_cells(&points(120, 8, 20)), "many, far apart");
+        assert!(in_cells(&points(500, 2, 20)), "too many");
     }
 
     #[test]

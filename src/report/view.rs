@@ -308,10 +308,7 @@ mod tests {
         assert_eq!(meaning("fails"), "fails in a test body in every base attempt");
         assert_eq!(meaning("rule:slow-tests"), "dropped by the rule slow-tests");
         assert_eq!(meaning("of-a-later-version"), "");
-        assert_eq!(
-            meaning("depends-on-test-file-location"),
-            "differs only when this does: test file location"
-        );
+        assert_eq!(meaning("depends-on-test-file-location"), "differs only when the test file location does");
     }
 
     #[test]

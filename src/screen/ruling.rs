@@ -6,7 +6,7 @@ use super::verdict;
 use crate::record::collected::Group;
 use crate::record::flag::KEPT_BY;
 use crate::record::rule::RuleUse;
-use crate::record::trace::Traced;
+use crate::record::trace::{Totals, Traced};
 use crate::record::verdict::{Cause, Evidence, Verdict};
 use crate::rules::{Applied, Decision};
 
@@ -55,6 +55,11 @@ pub(crate) fn after_trace(group: &Group, verdict: Verdict, traced: Option<&Trace
     }
 }
 
+/// The numbers of a trace that rules may go by: none where it did not come to its end.
+pub(crate) fn whole_totals(traced: Option<&Traced>) -> Option<&Totals> {
+    traced.filter(|traced| traced.complete).map(|traced| &traced.totals)
+}
+
 /// How often each rule matched and decided.
 pub(crate) fn rule_use(
     mut rules: BTreeMap<String, RuleUse>,
@@ -74,7 +79,6 @@ pub(crate) fn rule_use(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::trace::Totals;
     use crate::rules::{RuleSet, Subject};
     use crate::testing::attempts::group;
 

@@ -105,7 +105,7 @@ pub(crate) fn depends(
 /// The verdict of a group that calls nothing of the repository outside its tests.
 pub(crate) fn no_repository_code(group: &Group, calls_in_tests: u64) -> Verdict {
     let summary = format!(
-        "passes, but runs no function of the repository outside the tests ({calls_in_tests} calls into test code)"
+        "passes, but runs no Python function of the repository outside the tests ({calls_in_tests} calls into test code)"
     );
     dropped(group, Cause::NoRepositoryCode, &summary, &[], String::new())
 }

@@ -140,7 +140,7 @@ pub const EVERY_VERDICT: [Expected; 65] = [
     dropped(
         "tests/test_outcomes.py::test_calls_only_the_standard_library",
         "no-repository-code",
-        &["no function of the repository"],
+        &["no Python function of the repository"],
     ),
     // Neighbours of the above.
     kept("tests/test_ends.py::test_before"),

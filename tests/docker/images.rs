@@ -39,6 +39,8 @@ pub fn an_image_keeps_the_contract() {
 
 fn contract(bench: &Bench) {
     let (tag, id) = image(bench);
+    let told = bench.run(&["clean", "--dry-run"]).with_code(0);
+    assert!(told.stdout.contains(&format!("would remove {tag}")), "{}", told.stdout);
     assert_eq!(docker(&["inspect", "--format", "{{.Id}}", &tag]), id);
     let run = |user: &str, words: &[&str]| {
         let start = ["run", "--rm", "--network", "none", "--user", user, &tag];

@@ -52,6 +52,12 @@ fn check_reports_config_and_machine_problems_together() {
     assert!(good("sandbox") && good("cache") && good("pythons") && good("rules"), "{}", ended.stdout);
 }
 
+/// Makes a directory a repository whose files are not committed.
+fn dirty_repository(directory: &std::path::Path) {
+    let ended = std::process::Command::new("git").args(["init", "--quiet"]).current_dir(directory).status();
+    assert!(ended.expect("git is there").success());
+}
+
 #[test]
 fn check_knows_what_a_local_tree_declares_and_explains_its_environment() {
     let bench = Bench::new();
@@ -66,6 +72,12 @@ fn check_knows_what_a_local_tree_declares_and_explains_its_environment() {
         "{}",
         ended.stdout
     );
+    dirty_repository(&bench.path().join("trees/workspace"));
+    let ended = bench.run(&["check", "repos.toml"]).with_code(1);
+    for words in ["has uncommitted changes", "the tree has no extra `tset`"] {
+        assert!(ended.stdout.contains(words), "`{words}` is not in\n{}", ended.stdout);
+    }
+    std::fs::remove_dir_all(bench.path().join("trees/workspace/.git")).expect("was made");
     bench.write_config(&config);
     let ended = bench.run(&["check", "repos.toml", "--explain"]).with_code(0);
     for line in [
