@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::ground::{Code, Ground};
-use super::run::{Place, Seen, Text, shared_imports};
+use super::run::{Place, Seen, Trial, shared_imports};
 use super::submissions::Submission;
 use crate::attempt::lab::Lab;
 use crate::attempt::normalize::Normalizer;
@@ -423,9 +423,9 @@ impl Case<'_> {
     }
 }
 
-fn texts(cases: &[Case<'_>], text: impl Fn(&Case<'_>) -> Option<String>) -> Vec<Text> {
+fn texts(cases: &[Case<'_>], text: impl Fn(&Case<'_>) -> Option<String>) -> Vec<Trial> {
     let text = |(at, case): (usize, &Case<'_>)| {
-        Some(Text { imports: Arc::clone(&case.imports), ..Text::new(at, text(case)?) })
+        Some(Trial { imports: Arc::clone(&case.imports), ..Trial::new(at, text(case)?) })
     };
     cases.iter().enumerate().filter_map(text).collect()
 }

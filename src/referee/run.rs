@@ -27,7 +27,7 @@ pub(super) struct Seen {
 }
 
 /// A text in the place of a test file.
-pub(super) struct Text {
+pub(super) struct Trial {
     /// The index of its group.
     pub(super) group: usize,
     pub(super) text: Arc<str>,
@@ -35,10 +35,10 @@ pub(super) struct Text {
     pub(super) imports: Arc<[String]>,
 }
 
-impl Text {
+impl Trial {
     /// One that shares nothing.
     pub(super) fn new(group: usize, text: String) -> Self {
-        Text { group, text: text.into(), imports: Arc::default() }
+        Trial { group, text: text.into(), imports: Arc::default() }
     }
 }
 
@@ -74,12 +74,12 @@ impl Place<'_> {
     /// An interruption, and the harness's when it stays broken.
     pub(super) fn run(
         &self,
-        texts: &[Text],
+        texts: &[Trial],
         repeat: u32,
         trace: TraceMode,
         mut each: impl FnMut(usize, Seen),
     ) -> Result<()> {
-        let task = |text: &Text| {
+        let task = |text: &Trial| {
             let mut task = Task::new(&self.groups[text.group].file, 0, trace);
             task.text = Some(Arc::clone(&text.text));
             task.preload = Arc::clone(&text.imports);

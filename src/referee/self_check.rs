@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::evaluate::{LARGEST_TEST, Original, messages, module_of, normalized_again, sabotage_of};
 use super::ground::{CONFIGURATION, Code};
-use super::run::{Place, Seen, Text};
+use super::run::{Place, Seen, Trial};
 use crate::attempt::lab::Lab;
 use crate::attempt::world::WorldSetting;
 use crate::beneath::Folder;
@@ -205,9 +205,9 @@ impl SelfCheck<'_> {
         for original in originals {
             evaluated.push(self.evaluated(&tree, original)?);
         }
-        let all = |text: &dyn Fn(&Evaluated) -> Option<String>| -> Vec<Text> {
+        let all = |text: &dyn Fn(&Evaluated) -> Option<String>| -> Vec<Trial> {
             let texts = evaluated.iter().enumerate();
-            texts.filter_map(|(at, (it, _))| Some(Text::new(at, text(it.as_ref()?)?))).collect()
+            texts.filter_map(|(at, (it, _))| Some(Trial::new(at, text(it.as_ref()?)?))).collect()
         };
         let mut seen = BTreeMap::new();
         place.run(&all(&|it| Some(it.text.clone())), 1, TraceMode::Off, |at, shown| {
