@@ -126,8 +126,9 @@ fn has_tests(tree: &Path, repo: &config::Repo) -> Result<()> {
         return Ok(());
     }
     let path = |argument: &String| argument.split("::").next().unwrap_or_default().to_owned();
-    let missing: Vec<String> =
-        named.iter().map(path).filter(|path| tree.join(path).symlink_metadata().is_err()).collect();
+    let is_missing =
+        |path: &String| Path::new(path).is_absolute() || tree.join(path).symlink_metadata().is_err();
+    let missing: Vec<String> = named.iter().map(path).filter(is_missing).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -209,6 +210,11 @@ mod tests {
             assert!(told(fine).is_ok(), "{fine:?}");
         }
         assert_eq!(told(&["tests", "test/unit"]).unwrap_err(), "the tree has no test/unit");
+        assert_eq!(
+            told(&["/etc/passwd"]).unwrap_err(),
+            "the tree has no /etc/passwd",
+            "the host's is none of it"
+        );
     }
 
     #[test]

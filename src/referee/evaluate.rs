@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::ground::{Code, Ground};
-use super::run::{Place, Seen, Trial, shared_imports};
+use super::run::{Place, Seen};
 use super::submissions::Submission;
 use crate::attempt::lab::Lab;
 use crate::attempt::normalize::Normalizer;
@@ -171,8 +171,6 @@ struct Case<'a> {
     judged: Judged,
     /// The text to run. None where there is none, or where findings alone decide.
     evaluated: Option<Evaluated>,
-    /// What it imports, where others import the same. All its runs have it or none, so that no text can tell them apart.
-    imports: Arc<[String]>,
     /// None where nothing was run.
     seen: Option<Compared>,
     traced: Option<Traced>,
@@ -191,6 +189,8 @@ struct Traced {
     lines: Option<BTreeSet<u32>>,
     same: bool,
 }
+
+type Texts = Vec<(usize, Arc<str>)>;
 
 impl Referee<'_> {
     /// Judges all of them; `progress` is called when one has made its first runs.
@@ -242,11 +242,6 @@ impl Referee<'_> {
         let mut cases = Vec::with_capacity(submissions.len());
         for (original, submission) in submissions {
             cases.push(self.read(&tree, original, submission)?);
-        }
-        let of_cases = cases.iter().map(|case| Some(&*case.evaluated.as_ref()?.text));
-        let shared = shared_imports(of_cases, &self.ground.code.modules);
-        for (case, imports) in cases.iter_mut().zip(shared) {
-            case.imports = imports;
         }
         let of_case = |case: &Case<'_>| Group { file: self.policy.file.to_owned(), ..case.original.group() };
         let groups: Vec<Group> = cases.iter().map(of_case).collect();
@@ -314,7 +309,6 @@ impl Referee<'_> {
             test_module: module_of(original.file, &self.ground.code.modules),
             judged,
             evaluated: evaluated.filter(|_| !decided),
-            imports: Arc::default(),
             seen: None,
             traced: None,
         })
@@ -423,11 +417,8 @@ impl Case<'_> {
     }
 }
 
-fn texts(cases: &[Case<'_>], text: impl Fn(&Case<'_>) -> Option<String>) -> Vec<Trial> {
-    let text = |(at, case): (usize, &Case<'_>)| {
-        Some(Trial { imports: Arc::clone(&case.imports), ..Trial::new(at, text(case)?) })
-    };
-    cases.iter().enumerate().filter_map(text).collect()
+fn texts(cases: &[Case<'_>], text: impl Fn(&Case<'_>) -> Option<String>) -> Texts {
+    cases.iter().enumerate().filter_map(|(at, case)| Some((at, Arc::from(text(case)?)))).collect()
 }
 
 /// What the first cases that differ were to show, what they showed, and what they say.

@@ -1,6 +1,6 @@
 //! Texts in the place of test files: what their runs showed.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::attempt::lab::Lab;
@@ -13,7 +13,6 @@ use crate::record::outcome::Attempt;
 use crate::record::world::World;
 use crate::runner::protocol::{Reached, TraceMode};
 use crate::runner::report::{GroupTrace, ImportTrace};
-use crate::score::{Modules, imports};
 
 /// What one run showed.
 pub(super) struct Seen {
@@ -26,39 +25,6 @@ pub(super) struct Seen {
     pub(super) lines: Option<BTreeSet<u32>>,
 }
 
-/// A text in the place of a test file.
-pub(super) struct Trial {
-    /// The index of its group.
-    pub(super) group: usize,
-    pub(super) text: Arc<str>,
-    /// The modules that it imports, where it shares them with others.
-    pub(super) imports: Arc<[String]>,
-}
-
-impl Trial {
-    /// One that shares nothing.
-    pub(super) fn new(group: usize, text: String) -> Self {
-        Trial { group, text: text.into(), imports: Arc::default() }
-    }
-}
-
-/// How many texts have to import the same for it to be imported ahead: that has its price, too.
-const SHARED: usize = 8;
-
-/// For each of many texts, the modules that it imports, where several others import them in the same order; else none.
-pub(super) fn shared_imports<'t>(
-    texts: impl Iterator<Item = Option<&'t str>>,
-    modules: &Modules,
-) -> Vec<Arc<[String]>> {
-    let of_text = |text: Option<&str>| text.and_then(|text| imports(text, modules).ok()).unwrap_or_default();
-    let all: Vec<Arc<[String]>> = texts.map(|text| of_text(text).into()).collect();
-    let mut how_many: HashMap<Arc<[String]>, usize> = HashMap::new();
-    for one in &all {
-        *how_many.entry(Arc::clone(one)).or_default() += 1;
-    }
-    all.into_iter().map(|one| if how_many[&one] < SHARED { Arc::default() } else { one }).collect()
-}
-
 /// A place where texts are run, and one group for each of them.
 pub(super) struct Place<'a> {
     pub(super) lab: &'a Lab,
@@ -68,22 +34,22 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Runs each of `texts` `repeat` times, each time imported anew; `each` gets the index of its group, and what was seen.
+    /// Runs each of `texts`, given with the index of its group, `repeat` times, each time imported anew; `each` gets what
+    /// was seen.
     ///
     /// # Errors
     /// An interruption, and the harness's when it stays broken.
     pub(super) fn run(
         &self,
-        texts: &[Trial],
+        texts: &[(usize, Arc<str>)],
         repeat: u32,
         trace: TraceMode,
         mut each: impl FnMut(usize, Seen),
     ) -> Result<()> {
-        let task = |text: &Trial| {
-            let mut task = Task::new(&self.groups[text.group].file, 0, trace);
-            task.text = Some(Arc::clone(&text.text));
-            task.preload = Arc::clone(&text.imports);
-            task.runs.push(PoolRun { group: text.group, repeat: 1 });
+        let task = |(at, text): &(usize, Arc<str>)| {
+            let mut task = Task::new(&self.groups[*at].file, 0, trace);
+            task.text = Some(Arc::clone(text));
+            task.runs.push(PoolRun { group: *at, repeat: 1 });
             task
         };
         let (groups, normalizer) = (self.groups, &self.world.normalizer);
@@ -144,24 +110,4 @@ fn lines_of(
         lines.extend(executed?.iter().copied());
     }
     Some(lines)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn imports_are_shared_where_enough_texts_have_the_same() {
-        let modules = Modules::default();
-        let mut texts = vec![Some("import json\nimport os\n"); SHARED];
-        let others = [None, Some("import os\nimport json\n"), Some("x ="), Some("import json, os\nx = 1\n")];
-        texts.extend(others);
-        let shared = shared_imports(texts.into_iter(), &modules);
-        let is_shared: Vec<bool> = shared.iter().map(|one| !one.is_empty()).collect();
-        let mut expected = vec![true; SHARED];
-        expected.extend([false, false, false, true]);
-        assert_eq!(is_shared, expected);
-        let full = shared.iter().filter(|one| !one.is_empty());
-        assert!(full.into_iter().all(|one| **one == ["json", "os"]));
-    }
 }

@@ -4,12 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::evaluate::{LARGEST_TEST, Original, messages, module_of, normalized_again, sabotage_of};
 use super::ground::{CONFIGURATION, Code};
-use super::run::{Place, Seen, Trial};
+use super::run::{Place, Seen};
 use crate::attempt::lab::Lab;
 use crate::attempt::world::WorldSetting;
 use crate::beneath::Folder;
@@ -205,9 +206,9 @@ impl SelfCheck<'_> {
         for original in originals {
             evaluated.push(self.evaluated(&tree, original)?);
         }
-        let all = |text: &dyn Fn(&Evaluated) -> Option<String>| -> Vec<Trial> {
+        let all = |text: &dyn Fn(&Evaluated) -> Option<String>| -> Vec<(usize, Arc<str>)> {
             let texts = evaluated.iter().enumerate();
-            texts.filter_map(|(at, (it, _))| Some(Trial::new(at, text(it.as_ref()?)?))).collect()
+            texts.filter_map(|(at, (it, _))| Some((at, Arc::from(text(it.as_ref()?)?)))).collect()
         };
         let mut seen = BTreeMap::new();
         place.run(&all(&|it| Some(it.text.clone())), 1, TraceMode::Off, |at, shown| {

@@ -31,7 +31,6 @@ const FILES: &[(&str, &str)] = python_files![
     "phases.py",
     "probe.py",
     "protocol.py",
-    "replay.py",
     "reseed.py",
     "server.py",
     "shared.py",

@@ -39,7 +39,7 @@ pub enum Request {
         file: String,
         options: Vec<String>,
         trace: TraceMode,
-        /// Modules to import once for all files that import them in this order.
+        /// Modules to import before any file, so that its forks need not.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         preload: Vec<String>,
         timeout_ms: u64,

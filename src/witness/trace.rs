@@ -20,7 +20,7 @@ pub(super) type Traced = std::result::Result<Execution, String>;
 
 /// Runs of every group: a second and third one show whether chance decides which lines run.
 const RUNS: u32 = 3;
-/// Further runs of a group for which it does: a branch that is taken in a tenth of the runs is seen in 9 of 10 cases.
+/// Further runs of a group for which it does: they see a branch that is taken in a tenth of the runs in 9 of 10 cases.
 const FURTHER_RUNS: u32 = 20;
 
 /// Traces the groups, those whose lines vary more often; one result each, in their order.

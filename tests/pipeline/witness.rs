@@ -17,25 +17,28 @@ def test_lies_in_tally():
 ";
 
 /// A test that takes either side of a branch by chance.
-const ROLLS_A_DIE: &str = "\
+/// Coins that are tossed: all of three runs agree about ten of them once in a million times.
+const COINS: usize = 10;
+const TOSSES: &str = "\
 import random
 
-from die import face, total
+from coins import heads
 
 
-def test_rolls():
-    assert total([face(random.random())]) in (1, 6)
+def test_tosses():
+    assert 0 <= heads([random.random() for _ in range(10)]) <= 10
 ";
-const DIE: &str = "\
-def face(number):
-    if number < 0.5:
-        return 1
-    return 6
 
-
-def total(faces):
-    return sum(faces)
-";
+/// A function with two lines for each coin, of which one runs.
+fn heads() -> String {
+    let coin = |number| {
+        format!(
+            "    if tosses[{number}] < 0.5:\n        found += 1\n    else:\n        tosses[{number}] = 0\n"
+        )
+    };
+    let coins: Vec<String> = (0..COINS).map(coin).collect();
+    format!("def heads(tosses):\n    found = 0\n{}    return found\n", coins.concat())
+}
 
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(folder).expect("is a folder").flatten();
@@ -124,14 +127,14 @@ fn a_witness_has_every_line_that_runs_by_chance() {
     let bench = Bench::new();
     bench.configure("[screen]\nattempts = 2\n[witness]\nmake = true", &[SMALL]);
     let tree = bench.path().join("trees").join(SMALL);
-    std::fs::write(tree.join("die.py"), DIE).expect("can be written");
-    std::fs::write(tree.join("tests/test_die.py"), ROLLS_A_DIE).expect("can be written");
+    std::fs::write(tree.join("coins.py"), heads()).expect("can be written");
+    std::fs::write(tree.join("tests/test_coins.py"), TOSSES).expect("can be written");
     bench.build(&[]).with_code(0);
     let place = bench.path().join("output/trees/1");
     let instances = rows(&place.join("instances.jsonl"));
-    let rolls = instances.iter().find(|row| row["test_function"] == "test_rolls").expect("is published");
-    assert_eq!(rolls["witness"], "made");
-    let id = rolls["instance_id"].as_str().expect("has an id");
+    let tosses = instances.iter().find(|row| row["test_function"] == "test_tosses").expect("is published");
+    assert_eq!(tosses["witness"], "made");
+    let id = tosses["instance_id"].as_str().expect("has an id");
     let text = std::fs::read_to_string(place.join(format!("witnesses/{id}.py"))).expect("is written");
-    assert!(text.contains("        return 1\n    return 6\n"), "{text}");
+    assert!(text.contains(&heads()), "{text}");
 }

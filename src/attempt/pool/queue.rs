@@ -13,8 +13,6 @@ pub struct Task {
     pub file: String,
     /// What the file says, where it is not what the tree has.
     pub text: Option<Arc<str>>,
-    /// Modules that are imported once for all texts that begin with these.
-    pub preload: Arc<[String]>,
     pub round: u32,
     pub trace: TraceMode,
     pub runs: Vec<Run>,
@@ -30,20 +28,24 @@ pub struct Run {
     pub repeat: u32,
 }
 
-/// A directory, what is counted in it and imported ahead: what a runner has open.
-pub(super) type Place = (TraceMode, String, Arc<[String]>);
+/// A directory and what is counted in it: what a runner has open.
+pub(super) type Place = (TraceMode, String);
 
 impl Task {
     /// A task without runs.
     pub fn new(file: &str, round: u32, trace: TraceMode) -> Self {
         let (file, trouble) = (file.to_owned(), Trouble::default());
-        let preload = Arc::default();
-        Task { file, text: None, preload, round, trace, runs: Vec::new(), cost_ms: 0.0, trouble }
+        Task { file, text: None, round, trace, runs: Vec::new(), cost_ms: 0.0, trouble }
     }
 
     /// A run of it by itself.
     pub(super) fn alone(&self, run: Run, trouble: Trouble) -> Self {
-        Task { runs: vec![run], trouble, cost_ms: 0.0, ..self.clone() }
+        Task {
+            runs: vec![run],
+            trouble,
+            text: self.text.clone(),
+            ..Task::new(&self.file, self.round, self.trace)
+        }
     }
 
     /// Takes half of its runs out, as a task of their own.
@@ -51,12 +53,16 @@ impl Task {
         let half = self.runs.len() / 2;
         let runs: Vec<Run> = self.runs.drain(..half).collect();
         self.cost_ms /= 2.0;
-        Task { runs, trouble: Trouble::default(), ..self.clone() }
+        Task {
+            runs,
+            cost_ms: self.cost_ms,
+            ..Task { text: self.text.clone(), ..Task::new(&self.file, self.round, self.trace) }
+        }
     }
 
     pub(super) fn place(&self) -> Place {
         let directory = self.file.rsplit_once('/').map_or("", |(directory, _)| directory);
-        (self.trace, directory.to_owned(), Arc::clone(&self.preload))
+        (self.trace, directory.to_owned())
     }
 }
 
@@ -193,27 +199,10 @@ mod tests {
         for (file, cost_ms) in [("a/x.py", 5.0), ("a/y.py", 9.0), ("b/z.py", 100.0)] {
             queue.push(Task { cost_ms, ..Task::new(file, 0, TraceMode::Off) });
         }
-        let here = (TraceMode::Off, "a".to_owned(), Arc::default());
+        let here = (TraceMode::Off, "a".to_owned());
         let order: Vec<String> =
             std::iter::from_fn(|| queue.pop(Some(&here)).map(|task| task.file)).collect();
         assert_eq!(order, ["a/y.py", "a/x.py", "b/z.py"]);
-    }
-
-    #[test]
-    fn what_imports_something_else_ahead_is_another_place() {
-        let mut queue = Queue::default();
-        let preload: Arc<[String]> = Arc::from(["json".to_owned()]);
-        let ahead = Task { preload: Arc::clone(&preload), ..Task::new("x.py", 0, TraceMode::Off) };
-        let mut runs = Task { runs: vec![Run { group: 0, repeat: 1 }; 4], cost_ms: 8.0, ..ahead };
-        for part in [runs.halve(), runs.alone(runs.runs[0], Trouble::default())] {
-            assert_eq!(part.preload, preload, "what is taken out of it stays in its place");
-            queue.push(part);
-        }
-        queue.push(Task { cost_ms: 1000.0, ..Task::new("x.py", 0, TraceMode::Off) });
-        let here = (TraceMode::Off, String::new(), preload);
-        let order: Vec<usize> =
-            std::iter::from_fn(|| queue.pop(Some(&here)).map(|task| task.runs.len())).collect();
-        assert_eq!(order, [2, 1, 0]);
     }
 
     #[test]

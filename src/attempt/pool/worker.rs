@@ -260,7 +260,7 @@ impl<'a> Worker<'a> {
             file: task.file.clone(),
             options: self.pool.options.to_vec(),
             trace: task.trace,
-            preload: task.preload.to_vec(),
+            preload: Vec::new(),
             timeout_ms: milliseconds(limit),
         };
         self.doing = Doing::Importing;

@@ -6,6 +6,7 @@ of its group. What hooks and plugins do therefore happens in the order of the en
 """
 
 import gc
+import importlib
 import io
 import os
 import pathlib
@@ -17,7 +18,6 @@ from . import collect, interpreter
 from .group_run import GroupRunner
 from .probe import Probe
 from .protocol import printable
-from .replay import Replay
 from .server import Forked
 from .watch import FileWatcher, ImportWatcher
 
@@ -149,17 +149,12 @@ class Collecting:
         self.server.finish()
 
 
-class Preloading:
-    """Serves the directory where pytest is about to collect: the imports that are made there raise what pytest's settings
-    of warnings say, as they do in a file."""
-
-    def __init__(self, stages):
-        self.stages = stages
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection(self, session):
-        stages = self.stages
-        stages.server.guarded(stages.request, stages.serve_directory, session)
+def preload(name):
+    """Import a module that files of the directory are going to import; what it raises is for them to meet."""
+    try:
+        importlib.import_module(name)
+    except BaseException:
+        pass
 
 
 class Stages(Collecting):
@@ -198,8 +193,6 @@ class Stages(Collecting):
         super().pytest_sessionstart(session)
         if self.probe is not None or self.elsewhere:
             self.describer = collect.Describer(self.root, self.probe)
-        if self.preloaded:
-            session.config.pluginmanager.register(Preloading(self))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_ignore_collect(self, collection_path):
@@ -215,15 +208,14 @@ class Stages(Collecting):
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection(self, session):
-        if not self.preloaded:
-            self.server.guarded(self.request, self.serve_directory, session)
+        self.server.guarded(self.request, self.serve_directory, session)
         yield
 
     def serve_directory(self, session):
         """Answer `open_file` requests; returns in the fork that is to collect a file."""
         self.stage = "collect"
-        if self.preloaded:
-            Replay(self.preloaded, self.server.watcher)
+        for name in self.preloaded:
+            preload(name)
         self.server.channel.send(self.request, "directory_ready")
         self.server.answered()
         gc.collect()
