@@ -87,6 +87,11 @@ impl Table {
         (0..self.rows()).map(|row| self.list(column, cells.get_as_series(row))).collect()
     }
 
+    /// A column of lists of texts, empty in every row where the dataset is of a version without it.
+    pub(crate) fn lists_if_there(&self, column: &str) -> Result<Vec<Vec<String>>> {
+        if self.frame.column(column).is_ok() { self.lists(column) } else { Ok(vec![Vec::new(); self.rows()]) }
+    }
+
     /// A column of lists of counts.
     pub fn number_lists(&self, column: &str) -> Result<Vec<Option<Vec<i64>>>> {
         let cells = self.column(column, Column::list)?;
@@ -107,5 +112,20 @@ impl Table {
             Error::usage(format!("{}.parquet: `{column}` is no list of texts", self.name)).with_source(error)
         })?;
         Ok(texts.iter().flatten().map(str::to_owned).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_that_older_datasets_do_not_have_is_empty_in_every_row() {
+        let frame = polars::df!("slug" => ["a/b", "c/d"]).expect("is a frame");
+        let table = Table { name: "instances", frame };
+        assert_eq!(table.lists_if_there("flags").unwrap(), vec![Vec::<String>::new(); 2]);
+        assert_eq!(table.if_there("witness", Table::texts).unwrap(), [None, None]);
+        assert!(table.lists("flags").unwrap_err().to_string().contains("no column `flags`"));
+        assert_eq!(table.whole_texts("slug").unwrap(), ["a/b", "c/d"]);
     }
 }

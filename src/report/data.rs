@@ -96,7 +96,7 @@ fn instances<'a>(tables: &'a Tables, slugs: &mut Dictionary<&'a str>) -> Result<
         "cases": table.whole_numbers("n_cases")?,
         "length": table.whole_numbers("trace_length")?,
         "files": table.whole_numbers("unique_files")?,
-        "flags": table.lists("flags")?,
+        "flags": table.lists_if_there("flags")?,
     }))
 }
 
