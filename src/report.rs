@@ -94,7 +94,7 @@ impl Tables {
             groups: dataset.table("groups", data::GROUP_COLUMNS)?,
             cases: dataset.table("cases", details::CASE_COLUMNS)?,
             attempts: dataset.table("attempts", data::ATTEMPT_COLUMNS)?,
-            traces: dataset.table("traces", details::TRACE_COLUMNS)?,
+            traces: dataset.table("traces", &[])?,
             corpora: witnesses::corpora(dataset, &instances, &witnesses)?,
             subsets,
             witnesses,

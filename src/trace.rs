@@ -368,7 +368,15 @@ mod tests {
     use super::*;
 
     fn function(name: &str, line: u32, calls: u64) -> FunctionCalls {
-        FunctionCalls { file: "a.py".into(), function: name.into(), line, calls, order: 0, lines: None }
+        FunctionCalls {
+            file: "a.py".into(),
+            function: name.into(),
+            line,
+            calls,
+            order: 0,
+            lines: None,
+            callers: None,
+        }
     }
 
     #[test]

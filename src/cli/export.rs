@@ -22,8 +22,8 @@ use crate::text::count;
 pub(super) struct ExportArguments {
     #[command(flatten)]
     dataset: DatasetArguments,
-    /// The harness to write for; may be given several times: one directory serves them all
-    #[arg(long, value_enum, required = true, value_name = "HARNESS")]
+    /// The harness to write for, or several with commas between: one directory serves them all
+    #[arg(long, value_enum, required = true, value_name = "HARNESS", value_delimiter = ',')]
     to: Vec<Harness>,
     /// Where to write; may hold an export of the same instances
     #[arg(long, value_name = "DIR")]

@@ -153,6 +153,10 @@ pub const TRACES: &[Entry] = &[
     ("calls", "how often it was called"),
     ("order", "its place in the order of first calls"),
     ("lines", "lines of it that were executed; null where that was not measured"),
+    (
+        "callers",
+        "functions of the tree that called it, directly or through other code, by their `order`; empty where only modules and pytest did, null in older traces",
+    ),
 ];
 
 /// All tables, in the order of the card.

@@ -259,7 +259,8 @@ fn method(row: &AttemptRow<'_>) -> &'static str {
     }
 }
 
-/// Columns of `traces`: `order` is the place in the order of first calls, `lines` are the executed lines.
+/// Columns of `traces`: `order` is the place in the order of first calls, `lines` are the executed lines,
+/// `callers` places in that order.
 pub fn traces<'a>() -> Vec<ColumnOf<TraceRow<'a>>> {
     vec![
         text("instance_id", |row| Some(row.instance.instance_id.as_str())),
@@ -269,5 +270,6 @@ pub fn traces<'a>() -> Vec<ColumnOf<TraceRow<'a>>> {
         number("calls", |row| Some(row.function.calls)),
         number("order", |row| Some(row.function.order.into())),
         numbers("lines", |row| row.function.lines.as_deref()),
+        numbers("callers", |row| row.function.callers.as_deref()),
     ]
 }

@@ -175,6 +175,7 @@ fn read_calls(dataset: &Dataset) -> Result<Calls> {
             calls: u64::try_from(calls[row]).map_err(|_| refused("fewer calls than none"))?,
             order: u32::try_from(orders[row]).map_err(|_| refused("an order that no trace has"))?,
             lines: None,
+            callers: None,
         });
     }
     for calls in all.values_mut() {

@@ -274,7 +274,15 @@ def not_here():
     }
 
     fn call(file: &str, function: &str, line: u32) -> FunctionCalls {
-        FunctionCalls { file: file.into(), function: function.into(), line, calls: 1, order: 0, lines: None }
+        FunctionCalls {
+            file: file.into(),
+            function: function.into(),
+            line,
+            calls: 1,
+            order: 0,
+            lines: None,
+            callers: None,
+        }
     }
 
     #[test]

@@ -21,6 +21,10 @@ pub struct FunctionCalls {
     pub order: u32,
     /// Executed lines, sorted; none where the interpreter cannot tell.
     pub lines: Option<Vec<u32>>,
+    /// Functions of the tree that called it, directly or through code outside the tree: their places in the order of first
+    /// calls, sorted. None in traces that were made before they were recorded.
+    #[serde(default)]
+    pub callers: Option<Vec<u32>>,
 }
 
 /// What the calls of a traced run add up to. Kept apart from the calls themselves, which are many.
@@ -37,8 +41,8 @@ pub struct Totals {
     pub executed_lines: Option<u64>,
 }
 
-/// Whether a tracer can have written these: in the order of their first calls, in files of the tree, not more calls than
-/// there can be.
+/// Whether a tracer can have written these: in the order of their first calls, in files of the tree, called by each other,
+/// not more calls than there can be.
 ///
 /// # Errors
 /// What it cannot have written, in words.
@@ -48,6 +52,15 @@ pub fn check_calls(functions: &[FunctionCalls]) -> Result<(), String> {
         check_path(&function.file)?;
         if u32::try_from(order) != Ok(function.order) {
             return Err(format!("function {order} is number {} in the order of first calls", function.order));
+        }
+        let callers = function.callers.as_deref().unwrap_or_default();
+        if callers.last().is_some_and(|last| *last as usize >= functions.len())
+            || !callers.is_sorted_by(|one, next| one < next)
+        {
+            return Err(format!(
+                "function {order} is called by {callers:?}, of {} functions",
+                functions.len()
+            ));
         }
         calls = calls.saturating_add(function.calls);
         if calls > MOST_CALLS {
@@ -196,7 +209,15 @@ mod tests {
     use super::*;
 
     fn call(file: &str, function: &str, calls: u64, lines: Option<Vec<u32>>) -> FunctionCalls {
-        FunctionCalls { file: file.into(), function: function.into(), line: 1, calls, order: 0, lines }
+        FunctionCalls {
+            file: file.into(),
+            function: function.into(),
+            line: 1,
+            calls,
+            order: 0,
+            lines,
+            callers: None,
+        }
     }
 
     #[test]
@@ -224,6 +245,22 @@ mod tests {
         assert!(check_calls(&functions).is_err());
         let body = ExecutedBody { file: "../a.py".into(), name: "<module>".into(), line: 1, lines: None };
         assert!(check_bodies(&[body]).is_err());
+    }
+
+    #[test]
+    fn callers_are_functions_of_the_trace() {
+        let called_by = |callers: &[u32]| {
+            let mut functions = [call("a.py", "f", 1, None), call("b.py", "g", 1, None)];
+            functions[1].order = 1;
+            functions[0].callers = Some(callers.to_vec());
+            check_calls(&functions)
+        };
+        for callers in [vec![], vec![0], vec![1], vec![0, 1]] {
+            assert_eq!(called_by(&callers), Ok(()));
+        }
+        for callers in [vec![2], vec![u32::MAX], vec![1, 0], vec![0, 0], vec![7, 1]] {
+            assert!(called_by(&callers).is_err(), "{callers:?}");
+        }
     }
 
     #[test]

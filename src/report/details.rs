@@ -12,9 +12,7 @@ use crate::error::Result;
 use crate::page::Dictionary;
 use crate::record::trace::{is_test_path, test_roots};
 
-/// Columns of `traces` that the page shows.
-pub(super) const TRACE_COLUMNS: &[&str] = &["instance_id", "file", "function", "line", "calls", "lines"];
-/// Columns of `cases` that the page shows.
+// Columns of `cases` that the page shows.
 pub(super) const CASE_COLUMNS: &[&str] =
     &["case_id", "instance_id", "outcome", "exception", "stdout", "stderr"];
 
@@ -114,6 +112,8 @@ struct Traces<'a> {
     functions: Dictionary<(usize, &'a str, i64)>,
     /// `[distance from the end of the run before, length − 1, …]`, from the function's line on.
     lines: Dictionary<Vec<i64>>,
+    /// Rows of the instance's own list, one after the other.
+    callers: Dictionary<Vec<i64>>,
 }
 
 /// The traces of the instances, the hardest first, until the page is full.
@@ -126,7 +126,7 @@ fn traces(tables: &Tables) -> Result<Value> {
     let spans = spans(&owners);
     let (files, names) = (table.whole_texts("file")?, table.whole_texts("function")?);
     let (lines, calls) = (table.whole_numbers("line")?, table.whole_numbers("calls")?);
-    let executed = table.number_lists("lines")?;
+    let (executed, callers) = (table.number_lists("lines")?, table.if_there("callers", Table::number_lists)?);
     let mut traces = Traces::default();
     let mut of: Vec<Option<Vec<i64>>> = vec![None; ids.len()];
     let mut left = MOST_TRACE_ROWS;
@@ -139,13 +139,14 @@ fn traces(tables: &Tables) -> Result<Value> {
             let file = traces.files.place((files[row], is_test_path(files[row], own)));
             let function = traces.functions.number((file, names[row], lines[row]));
             let ran = executed[row].as_deref().map(|ran| traces.lines.number(runs(lines[row], ran)));
-            [function, calls[row], ran.unwrap_or(-1)]
+            let callers = callers[row].clone().map(|callers| traces.callers.number(callers));
+            [function, calls[row], ran.unwrap_or(-1), callers.unwrap_or(-1)]
         };
         of[at] = Some(span.flat_map(row).collect());
     }
     Ok(json!({
         "files": traces.files.values, "functions": traces.functions.values,
-        "lines": traces.lines.values, "of": of,
+        "lines": traces.lines.values, "callers": traces.callers.values, "of": of,
     }))
 }
 

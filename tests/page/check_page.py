@@ -136,6 +136,26 @@ def check_saving(page, instances):
     section.get_by_role("button", name="reset", exact=True).click()
 
 
+def check_tree_of_calls(dialog, trace, at):
+    """Each function stands below its callers, and those that nothing of the tree called on top."""
+    rows = [trace["of"][at][i : i + 4] for i in range(0, len(trace["of"][at]), 4)]
+    names = [trace["functions"][row[0]][1] for row in rows]
+    callers = [set(trace["callers"][row[3]]) - {i} for i, row in enumerate(rows)]
+    tops = [i for i, one in enumerate(callers) if not one]
+    seen = dialog.locator("ul.tree > li")
+    assert seen.count() == len(tops) > 0 and len(tops) < len(rows)
+    for place, top in enumerate(tops):
+        below = [i for i, one in enumerate(callers) if top in one]
+        inner = seen.nth(place).locator("> details")
+        assert inner.count() == (1 if below else 0)
+        if below:
+            if inner.get_attribute("open") is None:
+                inner.locator("> summary").click()
+            inner.locator("> ul > li").first.wait_for()
+            shown = inner.locator("> ul > li > code, > ul > li > details > summary > code").all_inner_texts()
+            assert [one.replace("\u200b", "") for one in shown] == [names[i] for i in below]
+
+
 def check_view(page, instances, details, url):
     """The view of one instance says what the data says; next, previous, unknown ids."""
     section, dialog = page.locator("#instances"), page.locator("#one")
@@ -150,8 +170,8 @@ def check_view(page, instances, details, url):
     assert f"{instances['cases'][at]} case" in text and "gistmill replay" in text
     trace, functions = details["trace"]["of"][at], details["trace"]["functions"]
     assert trace, "the hardest instances have their traces"
-    assert sum(trace[1::3]) == instances["length"][at]
-    files = {functions[function][0] for function in trace[::3]}
+    assert sum(trace[1::4]) == instances["length"][at]
+    files = {functions[function][0] for function in trace[::4]}
     calls = dialog.locator("table.calls").first
     assert calls.locator("tbody").count() == len(files) == instances["files"][at]
     assert dialog.locator(".runs .run").count() >= details["attempts"][at], "a square for each attempt"
@@ -162,6 +182,7 @@ def check_view(page, instances, details, url):
     scope.select_option("tests")
     tests = {file for file in files if details["trace"]["files"][file][1]}
     assert calls.locator("tbody").count() == len(tests)
+    check_tree_of_calls(dialog, details["trace"], at)
     check_axe(page, "a view of an instance", "#one")
 
     order = [instances["id"].index(one) for one in page.evaluate("named.get('instances').shown().map((at) => instances.id[at])")]

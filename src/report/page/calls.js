@@ -16,7 +16,7 @@ function callsOf(at) {
   const { files, functions, of } = data("details").trace;
   if (!of[at]) return null;
   const found = new Map();
-  for (let i = 0; i < of[at].length; i += 3) {
+  for (let i = 0; i < of[at].length; i += 4) {
     const [file, name, line] = functions[of[at][i]], calls = of[at][i + 1];
     if (!found.has(file)) found.set(file, { path: files[file][0], tests: files[file][1], calls: 0, order: i, functions: [] });
     const entry = found.get(file);
@@ -57,9 +57,45 @@ function callsView(at) {
   for (const node of [order, scope, search]) node.addEventListener("input", update);
   update();
   return [
-    make("p", { className: "soft" }, "What was called and how often, in the order of the first call. The dataset does not record which function called which."),
+    make("p", { className: "soft" }, "What was called and how often, in the order of the first call."),
     make("div", { className: "filters" }, search, make("label", {}, "order", order), make("label", {}, "of", scope), count), table,
+    make("h3", {}, "Callers and callees"), ...callTree(at),
   ];
+}
+
+// Functions below those that called them, opened on demand. Those that only pytest or a module called are on top, and the
+// first of each circle that nothing else leads to.
+function callTree(at) {
+  const { files, functions, callers, of } = data("details").trace, rows = of[at], size = rows.length / 4;
+  if (rows[3] < 0) return [make("p", { className: "soft" }, "The dataset is of a version that did not record which function called which.")];
+  const callees = Array.from({ length: size }, () => []), called = new Set(), reached = new Set(), tops = [];
+  for (let one = 0; one < size; one++) for (const from of callers[rows[4 * one + 3]] || []) {
+    if (from === one || from >= size) continue;
+    callees[from].push(one);
+    called.add(one);
+  }
+  const reach = (top) => {
+    tops.push(top);
+    for (const left = [top]; left.length;) {
+      const one = left.pop();
+      if (!reached.has(one)) { reached.add(one); left.push(...callees[one]); }
+    }
+  };
+  for (let one = 0; one < size; one++) if (!called.has(one)) reach(one);
+  for (let one = 0; one < size; one++) if (!reached.has(one)) reach(one);
+  const node = (one, above) => {
+    const [file, name, line] = functions[rows[4 * one]], below = callees[one].filter((it) => !above.includes(it));
+    const again = (callers[rows[4 * one + 3]] || []).includes(one) ? ", calls itself" : "";
+    const text = [make("code", {}, ...breakable(name)), make("small", {}, " " + files[file][0] + ":" + line + ", " + plural(rows[4 * one + 1], "call") + again)];
+    if (!below.length) return make("li", {}, ...text);
+    const inner = make("details", {}, make("summary", {}, ...text));
+    inner.addEventListener("toggle", () => inner.append(make("ul", {}, ...below.map((it) => node(it, [...above, one])))), { once: true });
+    return make("li", {}, inner);
+  };
+  const list = make("ul", { className: "tree" }, ...tops.map((top) => node(top, [])));
+  const all = size <= 60 ? list.querySelectorAll("details") : [];
+  all.forEach((one) => { one.open = true; });
+  return [make("p", { className: "soft" }, "Each function below what called it, directly or through code outside the repository. Calls are all calls of a function, whoever made them."), list];
 }
 const meter = (part, whole) => {
   const bar = make("div", { className: "meter" });

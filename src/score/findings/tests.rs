@@ -122,6 +122,8 @@ fn leftovers_are_flagged() {
         &["import unittest as u\nclass Case(u.TestCase):\n  def test_a(self): pass\n"],
     );
     nothing(&[
+        "import pytest\n@pytest.fixture\ndef test_apps(): pass\n",
+        "from pytest import fixture\n@fixture(scope='module')\ndef test_apps(): pass\n",
         "class Flask:\n  def test_client(self): pass\n",
         "class Box:\n  class TestX:\n    def test_y(self): pass\n",
     ]);

@@ -101,11 +101,16 @@ impl<'a> Walk<'_, 'a> {
         below.is_some_and(|at| self.scenery.modules.owns(&parts[at + 1..].join(".")))
     }
 
+    fn is_fixture(&self, function: &StmtFunctionDef) -> bool {
+        let mut made_by = function.decorator_list.iter().map(|it| self.names.resolve(&it.expression));
+        made_by.any(|name| matches!(&*name, "pytest.fixture" | "pytest_asyncio.fixture"))
+    }
+
     fn function(&mut self, function: &'a StmtFunctionDef) {
         let name = function.name.as_str();
         let asked = &self.scenery.test;
         let is_asked = name == asked.function && self.classes.iter().eq(asked.classes.iter());
-        if name.starts_with("test") && self.has_tests && !is_asked {
+        if name.starts_with("test") && self.has_tests && !is_asked && !self.is_fixture(function) {
             let all: Vec<&str> = self.classes.iter().copied().chain([name]).collect();
             self.add(FindingKind::LeftoverTest, function.name.start(), all.join("::"));
         }

@@ -11,6 +11,7 @@ import atexit
 import fcntl
 import json
 import os
+import subprocess
 import sys
 
 import _posixsubprocess
@@ -72,7 +73,7 @@ def _intercept(root, memory):
                 os.set_inheritable(memory, False)
 
     _posixsubprocess.fork_exec = fork_exec
-    subprocess = sys.modules.get("subprocess")
+    subprocess._USE_POSIX_SPAWN = False  # the other way to start a child
     if hasattr(subprocess, "_fork_exec"):
         subprocess._fork_exec = fork_exec
 

@@ -1,16 +1,20 @@
 """Counts calls of Python functions whose file lies in the tree, and the lines that they execute.
 
 A *function* is a code object, by identity: two equal functions in two files are two. Module and class bodies are not
-functions: they are not counted, but their lines are known as well. A generator or coroutine counts once, when its body first runs. From Python 3.12 on the counting is done
-with ``sys.monitoring``, which sees all threads and leaves ``sys.settrace`` and ``sys.setprofile`` to the tests; before,
-with ``sys.setprofile`` (and for lines, in mode ``all``, ``sys.settrace``), which a test may take away: the summary
-then says ``"complete": false``.
+functions: they are not counted, but their lines are known as well. A generator or coroutine counts once, when its body
+first runs. From Python 3.12 on the counting is done with ``sys.monitoring``, which sees all threads and leaves
+``sys.settrace`` and ``sys.setprofile`` to the tests; before, with ``sys.setprofile`` (and for lines, in mode ``all``,
+``sys.settrace``), which a test may take away: the summary then says ``"complete": false``.
+
+The *caller* of a function is the nearest function of the tree below it on the stack, whatever lies between; there is none
+where a module or class body is nearer, or pytest alone is below.
 """
 
 import opcode
 import os
 import sys
 import threading
+from collections import defaultdict
 from itertools import count as _count
 from threading import get_ident as _get_ident
 
@@ -19,6 +23,7 @@ from .tree_files import TreeFiles
 _OPTIMIZED = 0x1
 _GENERATOR_LIKE = 0x20 | 0x80 | 0x200
 _RESUME = opcode.opmap.get("RESUME")
+_DEEPEST = 200  # frames among which a caller is looked for
 _THREAD_STARTS = threading.Thread.start.__code__
 _RUNNER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -70,6 +75,21 @@ class Tracer:
         self.threads = set()
         self.total = _count()
         self.advance = {}
+        self.callers = defaultdict(set)
+
+    def note_caller(self, key, frame):
+        """Take note of what called the function `key`; `frame` is the one below it."""
+        functions, bodies = self.functions, self.bodies
+        for _ in range(_DEEPEST):
+            if frame is None:
+                return
+            caller = id(frame.f_code)
+            if caller in functions:
+                self.callers[key].add(caller)
+                return
+            if caller in bodies:
+                return
+            frame = frame.f_back
 
     def is_own(self, code):
         """Whether the code is the runner's."""
@@ -142,10 +162,11 @@ class Tracer:
     def _functions(self):
         described = []
         names = _QualifiedNames(self.files.root)
-        for function in list(self.functions.values()):
-            code, calls = function.code, function.calls()
-            if calls == 0:
-                continue
+        called = [(function, calls) for function in list(self.functions.values()) for calls in [function.calls()] if calls]
+        orders = {id(function.code): order for order, (function, _) in enumerate(called)}
+        for function, calls in called:
+            code = function.code
+            callers = (orders.get(caller) for caller in self.callers[id(code)])
             described.append(
                 {
                     "file": function.file,
@@ -154,6 +175,7 @@ class Tracer:
                     "calls": calls,
                     "order": len(described),
                     "lines": sorted(function.lines) if self.engine.sees_lines else None,
+                    "callers": None if self.all else sorted(order for order in callers if order is not None),
                 }
             )
         return described
@@ -196,6 +218,7 @@ class _Monitoring:
         advance, seen_thread, first_seen = tracer.advance, tracer.threads.add, tracer.first_seen
         outside, is_own, count = tracer.outside, tracer.is_own, tracer.total.__next__
         bodies = tracer.bodies
+        note_caller, frame_at = tracer.note_caller, sys._getframe
         set_local_events, line = monitoring.set_local_events, monitoring.events.LINE
         disable = monitoring.DISABLE
 
@@ -211,6 +234,7 @@ class _Monitoring:
                 known = function.counter.__next__
             seen_thread(_get_ident())
             known()
+            note_caller(id(code), frame_at(1).f_back)
 
         def anything_starts(code, offset):
             if not code.co_flags & _OPTIMIZED:
@@ -298,7 +322,7 @@ class _Profile:
         tracer, begins = self.tracer, self._begins
         advance, seen_thread, first_seen = tracer.advance, tracer.threads.add, tracer.first_seen
         outside, is_own, count, count_all = tracer.outside, tracer.is_own, tracer.total.__next__, tracer.all
-        functions = tracer.functions
+        functions, note_caller = tracer.functions, tracer.note_caller
 
         def profile(frame, event, argument):
             code = frame.f_code
@@ -326,6 +350,8 @@ class _Profile:
                 known = function.counter.__next__
             if count_all:
                 count()
+            else:
+                note_caller(key, frame.f_back)
             seen_thread(_get_ident())
             known()
 

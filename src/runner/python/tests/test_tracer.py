@@ -145,6 +145,73 @@ def test_functions_of_the_tree_are_counted(start, python, mode):
     assert outcomes(runner.run(ready, "test_traces_itself")) == ["passed"]
 
 
+CALLING = '''
+import functools
+import threading
+
+def top():
+    return sorted([2, 1], key=lambda one: inner(one)), functools.reduce(added, [1, 2]), inner(3)
+
+def inner(one): return one
+
+def added(one, other): return one + other
+
+def again(n): return n and again(n - 1)
+
+def numbers():
+    yield inner(0)
+
+def through_a_thread():
+    thread = threading.Thread(target=inner, args=(1,))
+    thread.start()
+    thread.join()
+
+def late():
+    import lately
+'''
+CALLS = '''
+import lib
+import pytest
+
+@pytest.fixture
+def given():
+    return lib.inner(7)
+
+def test_calls(given):
+    lib.top()
+    lib.again(2)
+    list(lib.numbers())
+    lib.through_a_thread()
+    lib.late()
+'''
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_callers_in_the_tree_are_known(start, python):
+    tree = {"lib.py": CALLING, "lately.py": "import lib\nlib.added(1, 2)\n", "test_t.py": CALLS}
+    runner = start(tree, python=python)
+    ready = runner.open("test_t.py", trace="tree")
+    for _ in range(2):
+        functions = runner.run(ready, "test_calls")["trace"]["functions"]
+        names = [function["function"] for function in functions]
+        callers = {function["function"]: [names[order] for order in function["callers"]] for function in functions}
+        assert callers == {
+            "given": [],
+            "inner": ["given", "top", "top.<locals>.<lambda>", "numbers"],  # a thread's first function has no caller
+            "test_calls": [],
+            "top": ["test_calls"],
+            "top.<locals>.<lambda>": ["top"],
+            "added": ["top"],  # and the body of a module
+            "again": ["test_calls", "again"],
+            "numbers": ["test_calls"],
+            "through_a_thread": ["test_calls"],
+            "late": ["test_calls"],
+        }
+    runner = start(tree, python=python)
+    functions = runner.run(runner.open("test_t.py", trace="all"), "test_calls")["trace"]["functions"]
+    assert {function["callers"] for function in functions} == {None}
+
+
 @pytest.mark.parametrize("python", PYTHONS)
 def test_a_group_that_starts_threads_is_known(start, python):
     tree = {
@@ -174,6 +241,7 @@ def test_children():
     assert run("-c", code).stdout == "[] None []\\n"  # 4 calls, and 2 while lib is imported
     assert run("-c", code, env={"PYTHONPATH": "/x:/y"}).stdout == "[] /x:/y []\\n"  # 6
     run("child.py", close_fds=False, cwd=os.getcwd())  # itself, 2 at import, 5, and 6 of its own child
+    subprocess.run([sys.executable, "-c", code], check=True, close_fds=False)  # 6
     assert run("-I", "-c", "import os; print(sorted(k for k in os.environ if 'GIST' in k))").stdout == "[]\\n"  # not followed
     subprocess.run(["sh", "-c", "true"], check=True)
     lib.factorial(1)
@@ -202,7 +270,7 @@ def test_child_interpreters_are_followed(start, python, mode):
     ready = runner.open("test_t.py", trace=mode)
     done = runner.run(ready, "test_children")
     assert outcomes(done) == ["passed"], done["cases"]
-    assert done["trace"]["child_calls"] == 6 + 6 + (1 + 2 + 5 + 6)
+    assert done["trace"]["child_calls"] == 6 + 6 + (1 + 2 + 5 + 6) + 6
     own = {f["function"]: f["calls"] for f in done["trace"]["functions"]}
     assert own["factorial"] == 1
     assert runner.run(ready, "test_none")["trace"]["child_calls"] == 0
