@@ -88,13 +88,11 @@ function callTree(at) {
     const again = (callers[rows[4 * one + 3]] || []).includes(one) ? ", calls itself" : "";
     const text = [make("code", {}, ...breakable(name)), make("small", {}, " " + files[file][0] + ":" + line + ", " + plural(rows[4 * one + 1], "call") + again)];
     if (!below.length) return make("li", {}, ...text);
-    const inner = make("details", {}, make("summary", {}, ...text));
+    const inner = make("details", { open: size <= 60 && above.length < 3 }, make("summary", {}, ...text));
     inner.addEventListener("toggle", () => inner.append(make("ul", {}, ...below.map((it) => node(it, [...above, one])))), { once: true });
     return make("li", {}, inner);
   };
   const list = make("ul", { className: "tree" }, ...tops.map((top) => node(top, [])));
-  const all = size <= 60 ? list.querySelectorAll("details") : [];
-  all.forEach((one) => { one.open = true; });
   return [make("p", { className: "soft" }, "Each function below what called it, directly or through code outside the repository. Calls are all calls of a function, whoever made them."), list];
 }
 const meter = (part, whole) => {
