@@ -1,5 +1,6 @@
 //! `gistmill try`: the tests of one repository once, before there is a configuration.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
@@ -44,6 +45,7 @@ pub(super) fn run(arguments: &Arguments, asked: &TryArguments) -> Result<u8> {
     let next = format!("gistmill init {}", asked.place.words());
     if arguments.format == Format::Json {
         let mut value = json!(once);
+        value["verdicts"] = json!(once.verdicts.iter().cloned().collect::<BTreeMap<_, _>>());
         value["slug"] = json!(repo.slug);
         value["next"] = json!(next);
         terminal::json(&value);
@@ -62,7 +64,8 @@ fn describe(slug: &RepoSlug, once: &Once, next: &str) -> Text {
     text.line("");
     table::found(slug, &once.found, &mut text);
     let all = once.found.groups.unwrap_or(once.tried);
-    text.styled(&bold, "\nrun once in the base world");
+    text.line("");
+    text.styled(&bold, "run once in the base world");
     text.line(&match once.tried == all {
         true => format!(": {}", count(all, "group")),
         false => format!(": {} of {all} groups, evenly spread over the files (--limit)", once.tried),
@@ -70,7 +73,8 @@ fn describe(slug: &RepoSlug, once: &Once, next: &str) -> Text {
     let rows: Vec<[String; 3]> = once.verdicts.iter().map(|row| verdict(row, once.tried)).collect();
     aligned(&rows, &mut text);
     if !once.reasons.is_empty() {
-        text.styled(&bold, "\nwhy not");
+        text.line("");
+        text.styled(&bold, "why not");
         text.line("");
         let row = |one: &once::Reason| {
             [one.cause.clone(), one.groups.to_string(), format!("{}\n{}", one.text, one.first)]
