@@ -10,7 +10,7 @@ use super::{Found, Pipeline};
 use crate::attempt::lab::{Made, Wanted};
 use crate::config::Repo;
 use crate::error::Result;
-use crate::record::outcome::{Attempt, Compare};
+use crate::record::outcome::{Attempt, Compare, Exit};
 use crate::record::verdict::{Cause, Verdict};
 use crate::screen::verdict;
 
@@ -107,7 +107,7 @@ fn why(verdict: Verdict, attempt: &Attempt) -> Option<(Cause, String)> {
         (Cause::Fails | Cause::Errors | Cause::Skipped | Cause::XFails, Some(case)) => {
             error_line(&case.message)
         }
-        (Cause::CollectionError, _) => error_line(&attempt.raw_output),
+        (Cause::CollectionError, _) if attempt.exit == Exit::NotCollected => error_line(&attempt.raw_output),
         _ => String::new(),
     };
     Some((cause, if line.is_empty() { evidence.summary } else { line }))
@@ -161,6 +161,9 @@ fn reasons(came: Vec<Came>) -> Vec<Reason> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::outcome::{Method, Outcome, TimeScope};
+    use crate::record::world::World;
+    use crate::testing::attempts::{attempt, group};
 
     #[test]
     fn some_of_many_are_spread_over_all() {
@@ -189,6 +192,27 @@ mod tests {
             assert_eq!(error_line(text), expected, "{text}");
         }
         assert_eq!(error_line(&"é".repeat(LONGEST + 1)).chars().count(), LONGEST + 1);
+    }
+
+    #[test]
+    fn what_does_not_pass_says_why() {
+        let base = attempt(&World::Base, Method::Fork, 0, Outcome::Failed, "");
+        let why = |attempt: Attempt| {
+            why(verdict::judge(&group(), &[&attempt], false, Compare::Outcome), &attempt)
+                .map(|(_, text)| text)
+        };
+        let mut fails = base.clone();
+        fails.cases[0].message = "E   assert 1 == 2".to_owned();
+        assert_eq!(why(fails).as_deref(), Some("assert 1 == 2"));
+        let ended = |exit: Exit| Attempt { exit, raw_output: "E   KeyError: 1".to_owned(), ..base.clone() };
+        assert_eq!(why(ended(Exit::NotCollected)).as_deref(), Some("KeyError: 1"));
+        assert_eq!(
+            why(ended(Exit::Signaled { signal: 11 })).as_deref(),
+            Some("the process was killed by signal 11")
+        );
+        let late = ended(Exit::TimedOut { scope: TimeScope::Case, case: None });
+        assert_eq!(why(late).as_deref(), Some("over 10 s"));
+        assert_eq!(why(attempt(&World::Base, Method::Fork, 0, Outcome::Passed, "")), None);
     }
 
     #[test]
