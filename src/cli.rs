@@ -20,6 +20,7 @@ mod manual;
 mod merge;
 mod newest;
 mod parity;
+mod place;
 mod preview;
 mod refresh;
 mod replay;
@@ -32,16 +33,18 @@ mod slurm;
 mod spent;
 mod subset;
 mod table;
+mod try_out;
 mod unused;
 mod verify;
 mod witness;
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::backend::local::Strictness;
 use crate::error::{Error, Fault, Result};
@@ -67,6 +70,9 @@ struct Arguments {
     /// Every line of the log on stderr as well
     #[arg(long, short, global = true, help_heading = help::EVERYWHERE)]
     verbose: bool,
+    /// Whether stdout and stderr are coloured; auto: on terminals, as `NO_COLOR`, `CLICOLOR` and `CLICOLOR_FORCE` say
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN", help_heading = help::EVERYWHERE)]
+    color: ColorChoice,
     /// Write the log to this file, at its end; else builds have one below the cache
     #[arg(long, global = true, value_name = "FILE", help_heading = help::EVERYWHERE)]
     log: Option<PathBuf>,
@@ -96,6 +102,9 @@ enum Command {
     /// Write a commented configuration for one repository, with what was found in it
     #[command(after_help = help::INIT)]
     Init(init::InitArguments),
+    /// Run the tests of one repository once, without a configuration: what becomes of them, and why
+    #[command(name = "try", after_help = help::TRY)]
+    Try(try_out::TryArguments),
     /// Say why a test is in or out, with its evidence
     #[command(after_help = help::SHOW)]
     Show(show::ShowArguments),
@@ -210,7 +219,9 @@ fn command() -> clap::Command {
 
 /// Runs the program; gives the exit code of the contract.
 pub fn main() -> ExitCode {
-    let arguments = match read(std::env::args_os()) {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    terminal::set_color(color(&words));
+    let arguments = match read(words) {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),
     };
@@ -220,9 +231,23 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// What `--color` says, before anything else is read: help and errors of the command line follow it as well. A word that it
+/// does not know is told when all is read.
+fn color(words: &[OsString]) -> ColorChoice {
+    let words = words.iter().take_while(|word| *word != "--").filter_map(|word| word.to_str());
+    let mut words = words.skip_while(|word| *word != "--color" && !word.starts_with("--color="));
+    let value = match words.next().map(|word| word.split_once('=')) {
+        Some(Some((_, value))) => Some(value),
+        Some(None) => words.next(),
+        None => None,
+    };
+    value.and_then(|value| ColorChoice::from_str(value, false).ok()).unwrap_or_default()
+}
+
 /// Reads the command line.
-fn read(words: impl IntoIterator<Item = std::ffi::OsString>) -> clap::error::Result<Arguments> {
-    let mut command = command();
+fn read(words: impl IntoIterator<Item = OsString>) -> clap::error::Result<Arguments> {
+    let words: Vec<OsString> = words.into_iter().collect();
+    let mut command = command().color(color(&words));
     let arguments = Arguments::from_arg_matches(&command.try_get_matches_from_mut(words)?)
         .map_err(|error| error.format(&mut command))?;
     if arguments.format == Format::Csv && !matches!(arguments.command, Command::List(_)) {
@@ -257,6 +282,7 @@ fn run(arguments: &Arguments) -> Result<u8> {
         Command::Slurm(asked) => slurm::run(arguments, asked),
         Command::Check(asked) => Ok(check::run(arguments, asked)),
         Command::Init(asked) => init::run(arguments, asked),
+        Command::Try(asked) => try_out::run(arguments, asked),
         Command::Show(asked) => show::run(arguments, asked),
         Command::List(asked) => list::run(arguments, asked),
         Command::Explain(asked) => explain::run(arguments, asked),
@@ -365,6 +391,21 @@ mod tests {
         let csv = read("gistmill show x --format csv").unwrap_err();
         assert!(csv.to_string().contains("goes with `gistmill list`"), "{csv}");
         assert!(read("gistmill list --format csv").is_ok());
+    }
+
+    #[test]
+    fn the_choice_of_colours_is_known_before_the_rest_is_read() {
+        for (line, expected) in [
+            ("gistmill check", ColorChoice::Auto),
+            ("gistmill --color always check", ColorChoice::Always),
+            ("gistmill biuld --color=never", ColorChoice::Never),
+            ("gistmill check --color sometimes", ColorChoice::Auto),
+            ("gistmill check --color", ColorChoice::Auto),
+            ("gistmill show -- --color=always", ColorChoice::Auto),
+        ] {
+            let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
+            assert_eq!(color(&words), expected, "{line}");
+        }
     }
 
     #[test]

@@ -89,6 +89,20 @@ pub fn checkout(url: &str, reference: Option<&str>, cache: &Cache, target: &Path
     git::checkout(&Context { cache, progress: &|_| {} }, url, reference.unwrap_or("HEAD"), target)
 }
 
+/// The address of a repository without its login and what a token may be in; none for what lies on this machine.
+pub fn without_login(address: &str) -> Option<String> {
+    match location::Location::parse(address) {
+        Ok(location::Location::Remote(remote)) => Some(remote.shown()),
+        _ => None,
+    }
+}
+
+/// Where the clone that a directory is, or lies in, came from, as [`without_login`] gives it, and whether the directory is
+/// the whole of it. None outside of clones, for those of local folders, and for those that cannot be read.
+pub fn came_from(directory: &Path) -> Option<(String, bool)> {
+    path::came_from(directory)
+}
+
 /// The hash over all files and links below a directory: path, kind and content.
 ///
 /// # Errors

@@ -9,6 +9,7 @@ use std::fmt::{self, Write as _};
 use std::io::{ErrorKind, Write as _};
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use clap::ColorChoice;
 use console::Style;
 use serde_json::Value;
 
@@ -36,6 +37,14 @@ pub(crate) fn volume() -> Volume {
         0 => Volume::Quiet,
         1 => Volume::Normal,
         _ => Volume::Verbose,
+    }
+}
+
+/// Sets whether this process colours what it prints; `Auto` leaves that to the environment and the terminal.
+pub(crate) fn set_color(choice: ColorChoice) {
+    if choice != ColorChoice::Auto {
+        console::set_colors_enabled(choice == ColorChoice::Always);
+        console::set_colors_enabled_stderr(choice == ColorChoice::Always);
     }
 }
 

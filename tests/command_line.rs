@@ -39,6 +39,31 @@ fn a_reader_that_has_seen_enough_ends_nothing_with_noise() {
     }
 }
 
+/// What is printed in a pipe, where the environment says something else than the option.
+fn printed(here: &Path, arguments: &[&str], variable: &str) -> String {
+    let output = gistmill(here, arguments).env(variable, "1").output().expect("gistmill starts");
+    let text = |bytes| String::from_utf8(bytes).expect("is UTF-8");
+    text(output.stdout) + &text(output.stderr)
+}
+
+#[test]
+fn colours_are_there_as_the_option_says_whatever_the_environment_does() {
+    let here = here();
+    // An answer on stdout, an error on stderr, an error of the command line, and help.
+    for line in ["explain fails", "show x", "biuld", "help build"] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let coloured = |color: &[&str], variable: &str| {
+            let text = printed(here.path(), &[color, &words].concat(), variable);
+            assert!(!text.is_empty(), "{line}");
+            text.contains('\u{1b}')
+        };
+        assert!(coloured(&["--color", "always"], "NO_COLOR"), "{line}");
+        assert!(!coloured(&["--color=never"], "CLICOLOR_FORCE"), "{line}");
+        assert!(!coloured(&["--color", "auto"], "NO_COLOR"), "{line}");
+        assert!(coloured(&[], "CLICOLOR_FORCE"), "{line}");
+    }
+}
+
 #[test]
 fn a_log_is_written_where_it_is_asked_for_and_shown_to_who_wants_every_line() {
     let here = here();

@@ -122,6 +122,16 @@ impl Job {
         Ok(job)
     }
 
+    /// What works with a configuration that no file has.
+    ///
+    /// # Errors
+    /// A machine that lacks something.
+    pub(super) fn of_config(arguments: &Arguments, config: Config, isolation: Strictness) -> Result<Self> {
+        let rules = RuleSet::shipped();
+        let public = public_config(&config, &rules);
+        Job::assemble(arguments, (config, public, rules), &[], isolation)
+    }
+
     /// What works in the environments of a dataset; only those of `slugs`. The values of `variables` come from the
     /// environment of this command.
     ///
@@ -252,7 +262,7 @@ pub(super) fn with(arguments: &Arguments, build: &BuildArguments, shards: Shards
 }
 
 /// `1 h 2 min 3 s`, `4.5 s`.
-fn elapsed(time: Duration) -> String {
+pub(super) fn elapsed(time: Duration) -> String {
     let seconds = time.as_secs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, _) => format!("{:.1} s", time.as_secs_f64()),

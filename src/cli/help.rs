@@ -12,7 +12,7 @@ const EXIT_CODES: &str = "Exit codes: 0 done; 1 done, but a repository failed; 2
 
 /// Commands in the order in which people meet them.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Build a dataset", &["init", "check", "build", "merge", "slurm", "refresh"]),
+    ("Build a dataset", &["try", "init", "check", "build", "merge", "slurm", "refresh"]),
     ("Look into it", &["show", "list", "explain", "replay", "report", "diff", "subset"]),
     ("Use it", &["export", "score", "verify", "witness"]),
     ("Machine and shell", &["cache", "image", "clean", "parity", "completions", "man", "schema"]),
@@ -42,6 +42,10 @@ pub(super) const INIT: &str = "\
 Examples:
   gistmill init ../project
   gistmill init https://example.org/me/project --branch main";
+pub(super) const TRY: &str = "\
+Examples:
+  gistmill try ../project
+  gistmill try https://example.org/me/project --limit 50";
 pub(super) const SHOW: &str = "\
 Examples:
   gistmill show test_login                        one line for each test that has it in its name

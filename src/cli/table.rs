@@ -7,9 +7,10 @@ use console::{Alignment, Style, pad_str};
 
 use super::newest;
 use crate::dataset::Summary;
-use crate::pipeline::{Built, Finished};
+use crate::pipeline::{Built, Finished, Found};
 use crate::record::collected::shell_quote;
 use crate::record::evidence::{GroupEvidence, RepositoryEvidence};
+use crate::record::id::RepoSlug;
 use crate::record::instance::Contribution;
 use crate::record::verdict::{Cause, Verdict};
 use crate::report;
@@ -116,8 +117,12 @@ fn not_traced(groups: &[GroupEvidence]) -> Option<String> {
 
 /// What the stages found that were asked for.
 fn as_far_as_asked(finished: &Finished, text: &mut Text) {
-    let Finished { slug, found, .. } = finished;
-    text.line(&format!("{slug}: done as far as was asked for"));
+    text.line(&format!("{}: done as far as was asked for", finished.slug));
+    found(&finished.slug, &finished.found, text);
+}
+
+/// What is known of a repository before its tests are screened.
+pub(super) fn found(slug: &RepoSlug, found: &Found, text: &mut Text) {
     let mut line = |words: String| text.line(&format!("  {words}"));
     if let Some(source) = &found.source {
         line(format!("source: {source}"));
@@ -206,7 +211,6 @@ fn aligned(rows: &[[String; 6]], text: &mut Text) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::Found;
     use crate::record::environment::{Guess, Undeclared};
     use crate::testing::made_up::MadeUp;
 

@@ -13,11 +13,26 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
   const selects = filters.map((filter) => {
     const select = make("select", { ariaLabel: filter.label }, make("option", { value: "" }, "all"), ...filter.values.map(([value, label]) => make("option", { value }, label)));
     select.addEventListener("change", () => change({ [filter.key]: select.value }));
+    // How many rows a value has is counted when somebody is about to choose.
+    select.addEventListener("focus", () => filter.values.forEach(([value, label], at) => {
+      let rows = 0;
+      for (let row = 0; row < size; row++) if (filter.test(row, value)) rows++;
+      select.options[at + 1].textContent = label + " (" + number(rows) + ")";
+    }), { once: true });
     return select;
   });
   const sorts = make("select", { ariaLabel: "sort by" }, make("option", { value: "" }, "as written"), ...heads.flatMap((head) => [
     make("option", { value: head.dataset.sort }, head.textContent + " ↑"), make("option", { value: "-" + head.dataset.sort }, head.textContent + " ↓")]));
   sorts.addEventListener("change", () => change({ sort: sorts.value }));
+  // Names stay. What is left out is a rule of style, which rows to come and paper follow as well.
+  const boxes = new Map(heads.slice(1).map((head) => [head.dataset.sort, make("input", { type: "checkbox", ariaLabel: "column " + head.textContent })]));
+  const without = () => [...boxes.keys()].filter((key) => !boxes.get(key).checked);
+  const width = () => heads.length - without().length;
+  const hiding = make("style");
+  document.head.append(hiding);
+  for (const box of boxes.values()) box.addEventListener("change", () => change({ without: without().join(" ") }));
+  const chooser = make("details", { className: "columns" }, make("summary", {}, "columns"),
+    ...heads.slice(1).map((head) => make("label", {}, boxes.get(head.dataset.sort), head.textContent)));
   const reset = make("button", { type: "button" }, "reset");
   const clear = () => address.set(name, new URLSearchParams());
   reset.addEventListener("click", clear);
@@ -30,7 +45,7 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
   const tools = section.querySelector(".tools");
   tools.append(
     make("div", { className: "filters", role: "search", ariaLabel: noun + "s" }, search,
-      ...filters.map((filter, at) => make("label", {}, filter.label, selects[at])), make("label", { className: "sorts" }, "sort by", sorts), reset),
+      ...filters.map((filter, at) => make("label", {}, filter.label, selects[at])), make("label", { className: "sorts" }, "sort by", sorts), reset, chooser),
     make("div", { className: "found" }, count, copyButton("copy ids", () => shown.map(ids).join("\n")),
       save("CSV", "text/csv", "csv", csv), save("JSONL", "application/jsonl", "jsonl", (records) => records.map((record) => JSON.stringify(record) + "\n").join(""))));
   const more = make("button", { type: "button", className: "more" });
@@ -108,6 +123,11 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
     filters.forEach((filter, at) => { selects[at].value = state.get(filter.key) || ""; });
     sorts.value = state.get("sort") || "";
     reset.disabled = spelled === "";
+    const left = (state.get("without") || "").split(" ");
+    for (const [key, box] of boxes) box.checked = !left.includes(key);
+    const places = heads.flatMap((head, at) => (at && !boxes.get(head.dataset.sort).checked ? [`:nth-child(${at + 1})`] : []));
+    const cells = ["colgroup", "* > tr"].map((rows) => `#${name} table.live > ${rows} > :is(${places.join()})`);
+    hiding.textContent = places.length ? cells.join() + " { display: none }" : "";
     const all = tests();
     shown = [];
     for (let at = 0; at < size; at++) if (all.every((test) => test(at))) shown.push(at);
@@ -118,10 +138,10 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
     if (shown.length || !size) render(); else nothing();
   }
   function nothing() {
-    const asked = [...state].filter(([key]) => key !== "sort").map(([key, value]) => (key === "q" ? "“" + value + "”" : key + " " + value));
+    const asked = [...state].filter(([key]) => !["sort", "without"].includes(key)).map(([key, value]) => (key === "q" ? "“" + value + "”" : key + " " + value));
     const button = make("button", { type: "button" }, "Clear filters");
     button.addEventListener("click", () => { clear(); search.focus(); });
-    body.append(make("tr", { className: "nothing" }, make("td", { colSpan: heads.length }, "No " + noun + " matches " + asked.join(", ") + ". ", button)));
+    body.append(make("tr", { className: "nothing" }, make("td", { colSpan: width() }, "No " + noun + " matches " + asked.join(", ") + ". ", button)));
     more.hidden = true;
   }
   function render() {
@@ -133,7 +153,7 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
     more.textContent = "Show " + Math.min(ROWS, left) + " more of " + number(left);
   }
   address.tables.set(name, show);
-  named.set(name, { shown: () => shown });
+  named.set(name, { shown: () => shown, width });
 }
 // A cell that says on a phone what it is.
 const cell = (value, kind, label) => {

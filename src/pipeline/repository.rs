@@ -461,14 +461,16 @@ impl<'a> Repository<'a> {
 }
 
 impl Found {
-    fn add_environment(&mut self, built: &Built) {
+    /// What the environment says of itself.
+    pub(super) fn add_environment(&mut self, built: &Built) {
         self.python = Some([built.python.clone(), built.python_reason.clone()]);
         let chosen = built.plans.iter().find(|plan| matches!(plan.result, PlanResult::Chosen { .. }));
         self.plan = chosen.map(|plan| [plan.name.clone(), plan.reason.clone()]);
         self.warnings = built.warnings();
     }
 
-    fn add_collected(&mut self, collected: &Collected) {
+    /// What pytest collects.
+    pub(super) fn add_collected(&mut self, collected: &Collected) {
         self.cases = Some(collected.node_ids.len());
         self.groups = Some(collected.groups.len() + collected.uncollected.len());
         let rows = collected.uncollected.iter();

@@ -69,6 +69,15 @@ pub(super) fn pin(
     }
 }
 
+/// See [`super::came_from`].
+pub(super) fn came_from(directory: &Path) -> Option<(String, bool)> {
+    let clone = LocalClone::find(&directory.canonicalize().ok()?).ok()??;
+    match clone.location() {
+        Location::Remote(remote) => Some((remote.shown(), clone.below.as_os_str().is_empty())),
+        Location::Local(_) => None,
+    }
+}
+
 fn uncommitted(directory: &Path, changes: &[String]) -> Error {
     Error::repository(format!("{} has uncommitted changes: {}", directory.display(), few(changes)))
         .with_hint("commit or stash them, or take them as they are with `allow_uncommitted = true`")

@@ -84,9 +84,48 @@ def check_tools(page, instances):
     wait_for_count(section, instances["tier"].count("easy"))
     section.get_by_role("button", name="reset", exact=True).click()
     wait_for_count(section, size)
-    section.get_by_label("top by").select_option("either")
+    section.get_by_label("top by", exact=True).select_option("either")
     wait_for_count(section, sum(bool(axes) for axes in instances["hard"]))
     section.get_by_role("button", name="reset", exact=True).click()
+
+
+def check_columns(page, folder):
+    """Columns are chosen by keyboard; the choice is in the address, outlives a reload, and paper has it as well."""
+    section = page.locator("#groups")
+    heads = section.locator("table.live thead th")
+    visible = lambda: [head.get_attribute("data-sort") for head in heads.all() if head.is_visible()]
+    everything = visible()
+    names = heads.first.bounding_box()["width"]
+    section.locator(".columns summary").press("Enter")
+    boxes = section.locator(".columns input")
+    assert boxes.count() == len(everything) - 1, "the names stay"
+    assert all(box.is_checked() for box in boxes.all())
+    for label in ("ms", "cause"):
+        box = section.locator(".columns").get_by_label("column " + label, exact=True)
+        box.press("Space")
+        assert not box.is_checked() and box.evaluate("(box) => box === document.activeElement")
+    left = [key for key in everything if key not in ("ms", "cause")]
+    assert visible() == left, visible()
+    assert section.locator("tbody tr:not(.detail)").first.locator("td:visible").count() == len(left)
+    assert heads.first.bounding_box()["width"] > names, "names have what is free"
+    wide = heads.first.bounding_box()["width"]
+    toggle = section.locator("tbody button").first
+    toggle.click()
+    assert int(section.locator("tr.detail td").first.get_attribute("colspan")) == len(left)
+    assert abs(heads.first.bounding_box()["width"] - wide) < 1, "evidence adds no column"
+    toggle.click()
+    check_axe(page, "a choice of columns", "#groups")
+    page.page.screenshot(path=folder / "columns.png")
+    assert "without=cause+ms" in page.evaluate("location.hash"), page.evaluate("location.hash")
+    page.page.reload()
+    ready(page)
+    assert visible() == left
+    page.page.emulate_media(media="print")
+    assert visible() == left and not section.locator(".columns").is_visible()
+    page.page.emulate_media(media="screen")
+    assert len([head for head in page.locator("#instances table.live thead th").all() if head.is_visible()]) == 7, "each table has its own"
+    section.get_by_role("button", name="reset", exact=True).click()
+    assert visible() == everything
 
 
 def check_search(page, instances, groups, evidence):
@@ -243,6 +282,9 @@ def check_groups(page, groups, evidence):
     more = section.locator("tr.detail").first.inner_text()
     found = evidence["evidence"][groups["id"].index(toggle.inner_text())]
     assert found["summary"] in more and found.get("command", "") in more
+    lines = found.get("excerpt", "").splitlines()
+    added = [line for line in lines if line.startswith("+")] if any(line.startswith("@@ ") for line in lines) else []
+    assert section.locator("tr.detail .plus").count() == len(added)
     toggle.click()
     assert section.locator("tr.detail").count() == 0
     section.get_by_role("button", name="reset", exact=True).click()
@@ -252,6 +294,13 @@ def check_groups(page, groups, evidence):
     part.click()
     wait_for_count(section, sum(cause is not None and groups["families"][cause] == family for cause in groups["cause"]))
     section.get_by_role("button", name="reset", exact=True).click()
+    page.locator("#overview .legend a").first.click()
+    wait_for_count(section, groups["state"].count(0))
+    section.get_by_role("button", name="reset", exact=True).click()
+    states = section.get_by_label("state", exact=True)
+    states.focus()
+    said = [text.replace("\u202f", "") for text in states.locator("option").all_text_contents()]
+    assert said[1:] == [f"{name} ({groups['state'].count(at)})" for at, name in enumerate(groups["states"])], said
     section.get_by_label("state", exact=True).select_option("published")
     wait_for_count(section, groups["state"].count(0))
     section.get_by_label("state", exact=True).select_option("")
@@ -340,6 +389,7 @@ def main(report, folder, chromium):
                 check_scatter(page, instances)
                 if size == "desk":
                     check_groups(page, groups, evidence)
+                    check_columns(page, folder)
                 check_width(page, name)
             page.locator("#groups tbody button").first.click()
             if name == "desk-light" or measured["groups"] < 1000:

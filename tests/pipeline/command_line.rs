@@ -99,7 +99,7 @@ fn init_writes_a_configuration_that_check_takes_and_replaces_none() {
     bench.tree("sets_variables");
     bench.run(&["init", "trees/sets_variables"]).with_code(0);
     let text = std::fs::read_to_string(bench.path().join("repos.toml")).expect("is there");
-    assert!(text.contains("slug = \"trees/sets_variables\""), "{text}");
+    assert!(text.contains("slug = \"local/sets_variables\""), "{text}");
     assert!(text.starts_with("#:schema ./repos.schema.json\n"), "{text}");
     let schema = std::fs::read_to_string(bench.path().join("repos.schema.json")).expect("is beside it");
     let schema: Value = serde_json::from_str(&schema).expect("is JSON");
@@ -112,6 +112,63 @@ fn init_writes_a_configuration_that_check_takes_and_replaces_none() {
     bench.run(&["init", "trees/sets_variables", "--output", "elsewhere/repos.toml"]).with_code(0);
     bench.run(&["check", "elsewhere/repos.toml"]).with_code(0);
     let nowhere = bench.run(&["init", "no/such/folder", "--output", "other.toml"]).with_code(2);
+    assert!(nowhere.stderr.contains("neither a directory nor the URL"), "{}", nowhere.stderr);
+}
+
+#[test]
+fn a_configuration_that_init_writes_names_the_repository_as_its_remote_does() {
+    let bench = Bench::new();
+    let tree = bench.tree("sets_variables");
+    let git = |arguments: &[&str]| {
+        let ended = std::process::Command::new("git").args(arguments).current_dir(&tree).status();
+        assert!(ended.expect("git is there").success());
+    };
+    git(&["init", "--quiet"]);
+    git(&["remote", "add", "origin", "https://ann:secret@git.example.org/acme/shop.git"]);
+    // What is not committed is told, and the configuration is there all the same.
+    let ended = bench.run(&["init", "trees/sets_variables"]).with_code(1);
+    assert!(ended.stderr.contains("uncommitted changes"), "{}", ended.stderr);
+    let text = std::fs::read_to_string(bench.path().join("repos.toml")).expect("is there");
+    assert!(text.contains("name = \"shop\"") && text.contains("slug = \"acme/shop\""), "{text}");
+    assert!(!text.contains("secret"), "{text}");
+}
+
+#[test]
+fn try_runs_the_groups_once_says_why_and_writes_nothing() {
+    let bench = Bench::new();
+    bench.tree(SMALL);
+    let place = format!("trees/{SMALL}");
+    let ended = bench.run(&["try", &place]).with_code(0);
+    for part in [
+        "local/small_and_good\n",
+        "  installed: . + pytest, because of ",
+        "  collected: 6 cases in 4 groups\n",
+        "run once in the base world: 4 groups\n  passes  3  75.0 %\n  fails   1  25.0 %\n",
+        "  fails  1  AssertionError: assert 1 == 2\n            tests/test_tally.py::test_is_wrong\n",
+        "next: gistmill init trees/small_and_good, then gistmill build",
+    ] {
+        assert!(ended.stdout.contains(part), "`{part}` is not in\n{}", ended.stdout);
+    }
+    let some = bench.run(&["try", &place, "--limit", "2", "--format", "json"]).with_code(0);
+    let json: Value = serde_json::from_str(&some.stdout).expect("one JSON object");
+    assert_eq!((&json["groups"], &json["tried"]), (&4.into(), &2.into()), "{json:#}");
+    assert_eq!(json["verdicts"]["passes"], 2, "the first and the third: {json:#}");
+    assert_eq!(json["slug"], "local/small_and_good");
+    for name in ["repos.toml", "output"] {
+        assert!(!bench.path().join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn try_takes_what_is_not_committed_and_refuses_what_has_no_tests() {
+    let bench = Bench::new();
+    dirty_repository(&bench.tree(SMALL));
+    let ended = bench.run(&["try", &format!("trees/{SMALL}"), "--limit", "1"]).with_code(0);
+    assert!(ended.stdout.contains("run once in the base world: 1 of 4 groups"), "{}", ended.stdout);
+    bench.tree("without_tests");
+    let ended = bench.run(&["try", "trees/without_tests"]).with_code(1);
+    assert!(ended.stderr.contains("error: local/without_tests: "), "{}", ended.stderr);
+    let nowhere = bench.run(&["try", "no/such/folder"]).with_code(2);
     assert!(nowhere.stderr.contains("neither a directory nor the URL"), "{}", nowhere.stderr);
 }
 

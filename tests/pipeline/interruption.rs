@@ -97,6 +97,20 @@ fn a_clock_that_jumps_years_ahead_and_back_between_builds_changes_nothing() {
 }
 
 #[test]
+fn ctrl_c_ends_a_try_at_once() {
+    let bench = Bench::new();
+    bench.tree(TREE);
+    let mut running = Running::start(bench.gistmill(&["try", &format!("trees/{TREE}")]));
+    running.wait_for("groups once");
+    std::thread::sleep(Duration::from_millis(300));
+    let descendants = Descendants::of(running.id());
+    running.signal(Signal::SIGINT);
+    let ended = running.wait_at_most(LONGEST_END).with_code(130);
+    assert!(!ended.stdout.contains("run once"), "{}", ended.stdout);
+    descendants.assert_end_within(LONGEST_END);
+}
+
+#[test]
 fn ctrl_c_ends_a_build_at_once_and_the_next_one_goes_on() {
     let bench = slow_bench();
     for stage in ["screen 1/2", "cold runs"] {

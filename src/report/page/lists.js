@@ -86,17 +86,25 @@ function strip(at) {
   }));
 }
 const stripped = (at) => (strip(at) === null ? [] : [strip(at), make("small", {}, "✓ passed, – skipped or expected to fail, ✗ else; a frame: a cold run of the entry command; round: it shows something else than the first one.")]);
+// In colour: what a difference adds and takes away, and the lines that pytest marks as the error.
+function excerpt(text) {
+  const isDifference = /^@@ /m.test(text);
+  return make("pre", {}, ...text.split(/(?<=\n)/).map((line) => {
+    const kind = /^E\s/.test(line) ? "minus" : isDifference ? { "+": "plus", "-": "minus" }[line[0]] : null;
+    return kind ? make("span", { className: kind }, line) : line;
+  }));
+}
 function evidence(at) {
   const found = data("evidence").evidence[at] || {};
   const place = groups.instance[at];
   const pairs = [
-    ["evidence", found.summary], ["seen in", (found.seen || []).join(", ")], ["excerpt", found.excerpt && make("pre", {}, found.excerpt)],
+    ["evidence", found.summary], ["seen in", (found.seen || []).join(", ")], ["excerpt", found.excerpt && excerpt(found.excerpt)],
     ["see it again", found.command && command(found.command)], ["flags", groups.flags[at].join(", ")], ["attempts", strip(at) && stripped(at)],
     ["instance", place !== null && instanceLink(place, instances.id[place])],
     ["state", stateOf(at) === "kept" && "kept, but not in the sample"],
     ["files", filesOf(at).length > 0 && make("details", {}, make("summary", {}, plural(filesOf(at).length, "file")), filesOf(at).join(", "))],
   ].filter(([, value]) => value);
-  return make("tr", { className: "detail" }, make("td", { colSpan: 9 }, facts(pairs)));
+  return make("tr", { className: "detail" }, make("td", { colSpan: named.get("groups").width() }, facts(pairs)));
 }
 function groupRow(at) {
   const toggle = make("button", { type: "button", className: "link" }, testName(groups.id[at]));
