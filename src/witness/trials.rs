@@ -34,12 +34,14 @@ pub(super) struct Trials<'a> {
     file: &'a str,
     runner: Option<Runner>,
     preload: Vec<String>,
+    /// False once a runner has ended by importing these.
+    imports_ahead: bool,
 }
 
 impl<'a> Trials<'a> {
     pub(super) fn new(lab: &'a Lab, ground: &'a Ground, file: &'a str) -> Self {
         let world = WorldSetting::base(&ground.setting);
-        Trials { lab, world, file, runner: None, preload: Vec::new() }
+        Trials { lab, world, file, runner: None, preload: Vec::new(), imports_ahead: true }
     }
 
     /// Makes ready for texts that import these modules.
@@ -47,43 +49,64 @@ impl<'a> Trials<'a> {
     /// # Errors
     /// An interruption.
     pub(super) fn prepare(&mut self, preload: &[String]) -> Result<()> {
-        if let Some(runner) = self.runner.as_mut().filter(|_| self.preload != preload)
+        if self.preload == preload {
+            return Ok(());
+        }
+        preload.clone_into(&mut self.preload);
+        self.imports_ahead = true;
+        if let Some(runner) = self.runner.as_mut()
             && runner.close().and_then(|()| open(runner, self.lab, self.file, preload)).is_err()
         {
             self.runner = None;
             crate::interrupt::check()?;
         }
-        preload.clone_into(&mut self.preload);
         Ok(())
     }
 
-    /// Runs a text.
+    /// Runs a text. One that ends the runner each time has failed.
     ///
     /// # Errors
-    /// An interruption, and the harness's when it stays broken.
+    /// An interruption, and the harness's when no runner opens.
     pub(super) fn run(&mut self, group: &Group, text: &str) -> Result<Tried> {
         let mut broke = 0;
         loop {
-            match self.once(group, text) {
+            let opened = self.opened();
+            let did_open = opened.is_ok();
+            match opened.and_then(|runner| self.once(runner, group, text)) {
                 Err(error) if error.fault() == Fault::Harness && broke < RETRIES => {
                     tracing::warn!("a trial is made again: {error}");
-                    self.runner = None;
                     broke += 1;
+                }
+                Err(error) if error.fault() == Fault::Harness && did_open => {
+                    return Ok(self.not_collected(group, error.to_string(), Vec::new()));
                 }
                 other => return other,
             }
         }
     }
 
-    fn once(&mut self, group: &Group, text: &str) -> Result<Tried> {
-        if self.runner.is_none() {
-            let mut runner = Runner::start(&*self.lab.backend, &self.world.setting)?;
-            open(&mut runner, self.lab, self.file, &self.preload)?;
-            self.runner = Some(runner);
+    /// A runner that is open. Where it ends by what it imports ahead, nothing is imported ahead.
+    fn opened(&mut self) -> Result<Runner> {
+        if let Some(runner) = self.runner.take() {
+            return Ok(runner);
         }
-        let Some(mut runner) = self.runner.take() else {
-            return Err(Error::internal("no runner is open"));
-        };
+        if self.imports_ahead {
+            let mut runner = Runner::start(&*self.lab.backend, &self.world.setting)?;
+            match open(&mut runner, self.lab, self.file, &self.preload) {
+                Ok(()) => return Ok(runner),
+                Err(error) if error.fault() == Fault::Harness => {
+                    tracing::warn!("nothing is imported ahead of trials: {error}");
+                    self.imports_ahead = false;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let mut runner = Runner::start(&*self.lab.backend, &self.world.setting)?;
+        open(&mut runner, self.lab, self.file, &[])?;
+        Ok(runner)
+    }
+
+    fn once(&mut self, mut runner: Runner, group: &Group, text: &str) -> Result<Tried> {
         let limit = self.lab.timeouts.1;
         let (file, text) = (self.file.to_owned(), Some(text.to_owned()));
         let request = Request::OpenFile { file, text, timeout_ms: milliseconds(limit) };

@@ -40,6 +40,34 @@ fn heads() -> String {
     format!("def heads(tosses):\n    found = 0\n{}    return found\n", coins.concat())
 }
 
+/// A test that leaves a module behind whose import ends the process; in the original it was never imported.
+const LEAVES_A_MODULE: &str = "\
+import sys
+import types
+
+import tally
+
+
+def test_leaves_a_module():
+    sys.modules['ends_all'] = types.ModuleType('ends_all')
+    assert tally.Tally()
+";
+const ENDS_ALL: &str = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n";
+
+/// A ZIP archive of one file that is not compressed. Its checksum is left out: Python does not look at it.
+fn archive_of(name: &str, content: &str) -> Vec<u8> {
+    let short = |number: usize| u16::try_from(number).expect("is small").to_le_bytes();
+    let long = |number: usize| u32::try_from(number).expect("is small").to_le_bytes();
+    let about =
+        [&[20, 0, 0, 0, 0, 0, 0, 0, 0x21, 0, 0, 0, 0, 0], &long(content.len())[..], &long(content.len())];
+    let about = [&about.concat(), &short(name.len())[..], &[0, 0]].concat();
+    let file = [b"PK\x03\x04", &about[..], name.as_bytes(), content.as_bytes()].concat();
+    let listed = [b"PK\x01\x02\x14\0", &about[..], &[0; 14], name.as_bytes()].concat();
+    let end =
+        [&b"PK\x05\x06\0\0\0\0\x01\0\x01\0"[..], &long(listed.len()), &long(file.len()), &[0, 0]].concat();
+    [file, listed, end].concat()
+}
+
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(folder).expect("is a folder").flatten();
     let named = entries.filter(|entry| entry.path().is_file()).map(|entry| {
@@ -137,4 +165,21 @@ fn a_witness_has_every_line_that_runs_by_chance() {
     let id = tosses["instance_id"].as_str().expect("has an id");
     let text = std::fs::read_to_string(place.join(format!("witnesses/{id}.py"))).expect("is written");
     assert!(text.contains(&heads()), "{text}");
+}
+
+#[test]
+fn a_module_that_ends_what_imports_it_ahead_stops_no_other_search() {
+    let bench = Bench::new();
+    bench.configure("[screen]\nattempts = 2\n[witness]\nmake = true", &[SMALL]);
+    let tree = bench.path().join("trees").join(SMALL);
+    std::fs::write(tree.join("tests/test_leaves.py"), LEAVES_A_MODULE).expect("can be written");
+    // No name of an archive: it stays where submissions are tried.
+    std::fs::write(tree.join("parts.dat"), archive_of("ends_all.py", ENDS_ALL)).expect("can be written");
+    std::fs::write(tree.join("pytest.ini"), "[pytest]\npythonpath = parts.dat\n").expect("can be written");
+    bench.build(&[]).with_code(0);
+    let instances = rows(&bench.path().join("output/trees/1/instances.jsonl"));
+    assert_eq!(instances.len(), 4);
+    for instance in &instances {
+        assert_eq!(instance["witness"], "made", "{instance}");
+    }
 }

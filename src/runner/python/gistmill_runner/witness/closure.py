@@ -107,12 +107,12 @@ def is_fixture(module, function):
 
 @remembered
 def names_in(node):
-    """Names, attributes and texts that a node mentions."""
+    """Names that a node reads, attributes and texts in it."""
     found = set()
     for one in ast.walk(node):
         if isinstance(one, ast.Attribute):
             found.add(one.attr)
-        elif isinstance(one, ast.Name):
+        elif isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Store):
             found.add(one.id)
         elif isinstance(one, ast.Constant) and isinstance(one.value, str):
             found.add(one.value)

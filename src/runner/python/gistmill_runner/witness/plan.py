@@ -322,12 +322,13 @@ class Planner:
         return [line] + self._else(module, statement, other)
 
     def _else(self, module, statement, other):
-        """The other side of an `if`: a chained `elif` where it was one and still is."""
+        """The other side of an `if`: the next `elif` of the chain that is left, if any."""
         if not other:
             return []
-        first = statement.orelse[0]
-        chained = isinstance(first, ast.If) and module.source.text.startswith("elif", module.source.start(first))
-        if chained and other[0].kind == "if" and other[0].statement is first:
+        chain, source = [statement], module.source
+        while len(chain[-1].orelse) == 1 and source.text.startswith("elif", source.start(chain[-1].orelse[0])):
+            chain.append(chain[-1].orelse[0])
+        if other[0].kind == "if" and other[0].statement in chain:
             other[0].prefix = "elif"
             return other
         return [Line(module, "else", statement, text="else:", suite=other)]

@@ -8,13 +8,14 @@ from .source import IMPORTS, remembered
 # Calls whose text arguments name things by their dotted path, or an attribute of a module.
 _BY_NAME = frozenset(("setattr", "delattr", "patch", "object", "getattr", "hasattr", "import_module", "import_string"))
 
-
+_MARKERS = frozenset(("ClassVar", "InitVar", "KW_ONLY"))
 # What a place is made with.
 PATHS = ("external", "import", "os", "os")
 # The witness itself, where a text names the module that it imports from.
 WITNESS = ("witness",)
 # A text that is code which imports from a module, or a part of such code.
-IMPORTED_FROM = re.compile(r"\bfrom\s+([\w.]+)\s+import\b\s*\(?([\w\s,]*)")
+# Written down, a line may begin right behind the `n` of its escape.
+IMPORTED_FROM = re.compile(r"(?:\b|(?<=\\n))from\s+([\w.]+)\s+import\b[ \t]*(\([\w\s,]*|[\w, \t]*)")
 _PATH = re.compile(r"\w+(\.\w+)+")
 
 
@@ -30,12 +31,11 @@ class Reference:
 
     `kind` is "place" (`__file__`), "name" (a name), "chain" (`package.module.name`, of which `span` covers all), "module" (a module as a value),
     "dotted" (a text with a dotted path; `parts` has the text and what follows the name in it), "attribute" (a text that
-    names an attribute of a module), "origin" (a text that imports from a module; `parts` has the module's name in it), or
-    "listed" (a name that such a text may import).
-    `hidden` are the names that scopes around it hide. A `weak` one is not evaluated: it stands in an annotation.
+    names an attribute of a module), "origin" (a text that imports from modules), or "listed" (a name that such a text may import).
+    `hidden` are the names that scopes around it hide. A `weak` one is not evaluated: it stands in this `annotation`.
     """
 
-    __slots__ = ("meaning", "module", "node", "span", "hidden", "kind", "weak", "parts")
+    __slots__ = ("meaning", "module", "node", "span", "hidden", "kind", "annotation", "parts")
 
     def __init__(self, meaning, module, node, span, hidden, kind, parts=None):
         self.meaning = meaning
@@ -44,8 +44,13 @@ class Reference:
         self.span = span
         self.hidden = hidden
         self.kind = kind
-        self.weak = False
+        self.annotation = None
         self.parts = parts
+
+    @property
+    def weak(self):
+        """Whether it is not evaluated."""
+        return self.annotation is not None
 
     @property
     def name(self):
@@ -61,6 +66,15 @@ def chain(node):
         attributes.append(node)
         node = node.value
     return (node, attributes[::-1]) if isinstance(node, ast.Name) else None
+
+
+def marker_of(annotation):
+    """The name by which a dataclass knows that an annotation makes no field: it is looked up even where annotations are
+    texts.
+    """
+    head = chain(annotation.value if isinstance(annotation, ast.Subscript) else annotation)
+    last = (head[1] or [None])[-1] if head else None
+    return head[0] if head and getattr(last, "attr", head[0].id) in _MARKERS else None
 
 
 class References:
@@ -87,19 +101,19 @@ class References:
         known = self._known.get(root)
         if known is None:
             known = []
-            if self.lazy and root in module.scopes.annotations:
-                self._collect(module, root, known, True)
-            else:
-                self._collect(module, root, known, False)
+            self._collect(module, root, known, root if self._is_unevaluated(module, root) else None)
             self._known[root] = known
         return known
 
-    def _collect(self, module, root, found, weak):
-        stack = [root]
+    def _is_unevaluated(self, module, node):
+        return (self.lazy and node in module.scopes.annotations) or node in module.scopes.unevaluated
+
+    def _collect(self, module, root, found, annotation):
+        stack, marker = [root], marker_of(annotation)
         while stack:
             node = stack.pop()
-            if not weak and self.lazy and node in module.scopes.annotations:
-                self._collect(module, node, found, True)
+            if annotation is None and self._is_unevaluated(module, node):
+                self._collect(module, node, found, node)
                 continue
             before = len(found)
             if isinstance(node, ast.Attribute) and self._chain(module, node, found):
@@ -114,7 +128,7 @@ class References:
                     self._texts(module, node, found)
                 stack.extend(ast.iter_child_nodes(node))
             for reference in found[before:]:
-                reference.weak = weak
+                reference.annotation = None if reference.node is marker else annotation
 
     def _chain(self, module, node, found):
         parts = chain(node)
@@ -209,7 +223,7 @@ class References:
             origin = self.program.by_name.get(name)
             if origin is None:
                 continue
-            found.append(Reference(WITNESS, module, node, module.source.span(node), frozenset(), "origin", name))
+            found.append(Reference(WITNESS, module, node, module.source.span(node), frozenset(), "origin"))
             for one in sorted(set(re.findall(r"\w+", imported)) | origin.listed_names()):
                 meaning = self.resolve(origin.name, one)
                 if meaning[0] in ("symbol", "external"):

@@ -65,20 +65,42 @@ class Rendering:
 
     def _edits(self):
         """Per module, sorted (start, end, text) of what stands otherwise in the witness."""
-        edits = defaultdict(dict)
+        edits, annotations = defaultdict(dict), defaultdict(list)
         for reference in self.closure.references:
+            if reference.weak and reference.kind in ("name", "chain", "module"):
+                annotations[reference.annotation].append(reference)
+                continue
             chosen = self.final.get(reference.meaning)
             if chosen is None or reference.span is None:
                 continue
             text = self._edited(reference, chosen)
             if text is not None and self._is_at(reference):
                 edits[reference.module.name][reference.span] = text
+        for references in annotations.values():
+            self._edit_annotation(references, edits)
         for _, lines in self.closure.tops:
             self._edit_definition(lines[-1], edits)
         for name, module in ((one.name, one) for one in self.closure.program.modules):
             for span in module.source.comments:
                 edits[name][span] = ""
         return {name: sorted((start, end, text) for (start, end), text in of.items()) for name, of in edits.items()}
+
+    def _edit_annotation(self, references, edits):
+        """An annotation that is not evaluated loses the names of modules. It stays as it is where that would change more:
+        where what it names is not there, or has become another name that no failure asked for.
+        """
+        asked, chosen = self.closure.planner.decisions.kept_names, {}
+        for reference in references:
+            if reference.span is None or not self._is_at(reference):
+                continue
+            start, end = reference.span
+            name = reference.module.source.text[start:end].rpartition(".")[2].strip()
+            final = self.final.get(reference.meaning, name)
+            if reference.kind == "module" or (final != name and name not in asked):
+                return
+            if reference.kind == "chain" or final != name:
+                chosen[reference.span] = final
+        edits[references[0].module.name].update(chosen)
 
     def _is_at(self, reference):
         """Whether the node stands where the parser says: before 3.12 it does not know it inside f-strings."""
@@ -103,13 +125,13 @@ class Rendering:
             return reference.module.source.text[start:end].replace(whole, ".".join([self.own_name, chosen] + rest))
         if reference.kind == "origin":
             start, end = reference.span
-            of_origin = lambda found: found[1] == reference.parts  # noqa: E731
-            text = reference.module.source.text[start:end]
-            return IMPORTED_FROM.sub(lambda found: self._from_witness(found) if of_origin(found) else found[0], text)
+            return IMPORTED_FROM.sub(self._from_witness, reference.module.source.text[start:end])
         return chosen if chosen != name else None
 
     def _from_witness(self, found):
         whole, place = found[0], found.start(1) - found.start()
+        if found[1] not in self.closure.program.by_name:
+            return whole
         return whole[:place] + self.own_name + whole[place + len(found[1]) :]
 
     def _edit_definition(self, line, edits):

@@ -29,12 +29,13 @@ class Scope:
 
 class Scopes:
     """The scopes of a syntax tree: `of` names them by name node, `of_class` by class; `annotations` holds the nodes
-    inside annotations.
+    inside annotations, `unevaluated` the annotations of local variables, which nothing evaluates.
     """
 
     def __init__(self, tree):
         self.of = {}
         self.annotations = set()
+        self.unevaluated = set()
         self.of_class = {}
         self.module = Scope("module", None)
         self._body(tree.body, self.module)
@@ -116,6 +117,8 @@ class Scopes:
         elif isinstance(node, ast.AnnAssign):
             self._visit(node.target, scope)
             self._annotation(node.annotation, scope)
+            if scope.kind == "function":
+                self.unevaluated.add(node.annotation)
             if node.value:
                 self._visit(node.value, scope)
         elif isinstance(node, ast.Name):

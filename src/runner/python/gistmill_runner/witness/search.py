@@ -14,7 +14,7 @@ from .repair import missing_attributes, missing_names, repaired
 from .rendering import Rendering
 from .source import FUNCTIONS, bound_names, names_of
 
-# What the driver says of a text that asks for modules of the tree.
+# How the driver begins what it says of a text that asks for modules of the tree.
 ASKED = "it asks for "
 # Trials that all of a search may take.
 TRIALS = 60
@@ -126,7 +126,7 @@ class Search:
                 self._accept(text)
                 return trial
             self.failure = trial.failure
-            if ASKED in trial.failure and not options.paths:
+            if trial.failure.startswith(ASKED) and not options.paths:
                 self.paths, options = True, options._replace(paths=True)
                 continue
             decisions = repaired(self.decisions, trial.failure, self.closure)

@@ -1,0 +1,136 @@
+"""What of the source's text stands in a witness: branches, annotations, attributes and texts that name modules."""
+
+from generating import make
+
+
+def witness(start, files):
+    """The text of a witness of `test_it`, without blank lines."""
+    made = make(start, files, "test_it.py", "test_it")
+    assert made.text is not None, made.said["failures"]
+    return "\n".join(line for line in made.text.split("\n") if line.strip()) + "\n"
+
+
+CHAIN = """\
+def pick(x):
+    if x == 1:
+        return "one"
+    elif x == 2:
+        return "two"
+    elif x == 3:
+        return "three"
+    else:
+        if x == 4:
+            return "four"
+        elif x == 5:
+            return "five"
+        x += 1
+    return x
+"""
+
+
+def test_a_chain_stays_one_without_the_conditions_that_never_held(start):
+    test = "import a\ndef test_it():\n    assert [a.pick(x) for x in (1, 3)] == ['one', 'three']\n"
+    text = witness(start, {"a.py": CHAIN, "test_it.py": test})
+    assert '        return "one"\n    elif x == 3:\n        return "three"\n' in text, text
+
+
+def test_an_elif_below_an_else_does_not_join_the_chain_above(start):
+    test = "import a\ndef test_it():\n    assert [a.pick(x) for x in (1, 5, 6)] == ['one', 'five', 7]\n"
+    text = witness(start, {"a.py": CHAIN, "test_it.py": test})
+    assert '    else:\n        if x == 5:\n            return "five"\n        x += 1\n' in text, text
+
+
+NODES = {
+    "nodes.py": "class Call:\n    pass\nclass Filter:\n    pass\nclass Template:\n    pass\n",
+    "runtime.py": "class Template:\n    pass\n",
+}
+
+
+def test_an_annotation_that_is_not_evaluated_loses_all_modules_or_none(start):
+    files = {
+        **NODES,
+        "a.py": (
+            "from __future__ import annotations\nimport nodes\nimport runtime\nRUNS = runtime.Template\n"
+            "def kind(node: nodes.Call | nodes.Filter):\n    return isinstance(node, nodes.Filter)\n"
+            "def source(of: nodes.Template | nodes.Call) -> str | runtime.Template:\n    return nodes.Template, RUNS\n"
+        ),
+        "test_it.py": "import a, nodes\ndef test_it():\n    assert a.kind(nodes.Filter()) and a.source(0)\n",
+    }
+    text = witness(start, files)
+    assert "def kind(node: nodes.Call | nodes.Filter):\n    return isinstance(node, Filter)\n" in text, text
+    assert "class Call" not in text and "def source(of: nodes.Template | nodes.Call) -> str | Template:\n" in text, text
+    assert "    return _nodes_Template, RUNS\n" in text, text
+
+
+def test_an_annotation_that_is_asked_for_is_evaluated(start):
+    files = {
+        **NODES,
+        "a.py": (
+            "from __future__ import annotations\nimport typing\nfrom nodes import Call as Node\n"
+            "def kind(node: Node):\n    return 1\ndef hint():\n    return typing.get_type_hints(kind)['node'].__name__\n"
+        ),
+        "test_it.py": "import a\ndef test_it():\n    print(a.hint())\n    assert a.kind(0)\n",
+    }
+    text = witness(start, files)
+    assert "class Call:\n" in text and ("def kind(node: Call):\n" in text or "Node = Call\n" in text), text
+
+
+def test_annotations_of_local_variables_need_nothing(start):
+    files = {
+        "nodes.py": "class Call:\n    pass\nclass Filter:\n    pass\nclass Key:\n    pass\n",
+        "a.py": (
+            "import nodes\nclass Box:\n    kind: nodes.Key = None\n"
+            "    def fill(self):\n        found: nodes.Call = 1\n        self.of: nodes.Filter = found\n        return self.of\n"
+        ),
+        "test_it.py": "import a\ndef test_it():\n    assert a.Box.kind is None\n    assert a.Box().fill() == 1\n",
+    }
+    text = witness(start, files)
+    assert "class Call" not in text and "class Filter" not in text and "class Key:\n" in text, text
+
+
+def test_a_dataclass_knows_its_class_variables(start):
+    files = {
+        "a.py": (
+            "from __future__ import annotations\nimport dataclasses\nimport typing as t\n"
+            "@dataclasses.dataclass\nclass Box:\n    size: int\n    most: t.ClassVar[int] = 3\n"
+        ),
+        "test_it.py": "import a\ndef test_it():\n    assert str(a.Box(1)).endswith('Box(size=1)')\n    assert a.Box.most == 3\n",
+    }
+    made = make(start, files, "test_it.py", "test_it")
+    assert made.text is not None and "import typing as t\n" in made.text and made.said["level"] == "least"
+
+
+def test_class_attributes_that_nothing_reads_go(start):
+    files = {
+        "a.py": "class Box:\n    limit = 3\n    idle = 4\n    __slots__ = ()\n    def of(self):\n        return self.limit\n",
+        "test_it.py": "import a\ndef test_it():\n    assert a.Box().of() == 3\n",
+    }
+    text = witness(start, files)
+    assert "    limit = 3\n" in text and "__slots__" in text and "idle" not in text, text
+
+
+def test_code_that_imports_from_several_modules_imports_all_from_the_witness(start):
+    files = {
+        "tiny/__init__.py": "",
+        "tiny/one.py": "def first():\n    return 1\n",
+        "tiny/two.py": "def second():\n    return 2\n",
+        "tiny/compile.py": (
+            "CODE = 'from tiny.one import first\\nfrom tiny.two import second\\nfrom os import sep\\nresult = first() + second()'\n"
+            "def run():\n    space = {}\n    exec(CODE, space)\n    return space['result']\n"
+        ),
+        "test_it.py": "from tiny.compile import run\ndef test_it():\n    assert run() == 3\n",
+    }
+    text = witness(start, files)
+    assert "'from concise import first\\nfrom concise import second\\nfrom os import sep\\n" in text, text
+
+
+def test_only_what_the_driver_says_of_modules_changes_texts(start):
+    files = {
+        "tiny/__init__.py": "def real():\n    return 'tiny.real'\ndef pick(name):\n    return globals()[name]()\n",
+        "test_it.py": (
+            "import tiny\ndef test_it():\n    try:\n        tiny.pick('real')\n"
+            "    except KeyError:\n        raise NameError(\"name 'real' is not defined: it asks for tiny\")\n"
+        ),
+    }
+    made = make(start, files, "test_it.py", "test_it")
+    assert made.text is not None and "return 'tiny.real'\n" in made.text, made.text
