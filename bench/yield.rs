@@ -1,10 +1,10 @@
 //! What becomes of repositories: how far each one gets, what of it passes, and what is lost to what.
 //!
-//! `cargo bench --profile dev --bench yield -- LIST [--json FILE] [--jobs N]`. A line of LIST is a directory, or the URL
-//! of a git repository with a commit after a blank; empty lines and lines that start with `#` are left out. Each repository
-//! is installed and collected without a word of configuration, and its groups are run once in the base world. Sources,
-//! environments and collections are kept below the target directory. FILE has, beyond the table, the plans that were tried
-//! and what each group that was lost said.
+//! `cargo bench --profile dev --bench yield -- LIST [--json FILE] [--jobs N] [--most N]`. A line of LIST is a directory,
+//! or the URL of a git repository with a commit after a blank; empty lines and lines that start with `#` are left out. Each
+//! repository is installed and collected without a word of configuration, and its groups, or as many of them as `--most`
+//! says, evenly spread, are run once in the base world. Sources, environments and collections are kept below the target
+//! directory. FILE has, beyond the table, the plans that were tried and what each group that was lost said.
 
 #[expect(dead_code, reason = "the other benchmarks need more of it")]
 mod common;
@@ -29,6 +29,8 @@ struct Yield {
     reached: String,
     cases: usize,
     groups: usize,
+    /// Groups that were run.
+    run: usize,
     /// Groups that pass or are skipped in the base world.
     passing: usize,
     skipped: usize,
@@ -52,9 +54,9 @@ struct Lost {
 }
 
 impl Yield {
-    /// Percent of the groups, those of files that cannot be collected counted as one each.
+    /// Percent of the groups that were run; a file that cannot be collected counts as one more.
     fn share(&self) -> f64 {
-        let all = (self.groups + self.uncollected).max(1);
+        let all = (self.run + self.uncollected).max(1);
         100.0 * (self.passing + self.skipped) as f64 / all as f64
     }
 }
@@ -66,19 +68,18 @@ fn main() -> Result<(), AnyError> {
         arguments.iter().position(|argument| argument == name).and_then(|at| arguments.get(at + 1))
     };
     let json = after("--json");
-    let jobs = match after("--jobs") {
-        Some(number) => number.parse()?,
-        None => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-    };
+    let number = |name: &str, otherwise: usize| after(name).map_or(Ok(otherwise), |text| text.parse());
+    let jobs = number("--jobs", std::thread::available_parallelism().map_or(1, std::num::NonZero::get))?;
+    let most = number("--most", usize::MAX)?;
     let text = fs_err::read_to_string(list)?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let mut all = Vec::new();
     println!(
-        "{:<44} {:<12} {:>6} {:>6} {:>6} {:>6} {:>5} {:>7}  lost to",
-        "source", "reached", "cases", "groups", "pass", "skip", "%", "s"
+        "{:<44} {:<12} {:>6} {:>6} {:>6} {:>6} {:>6} {:>5} {:>7}  lost to",
+        "source", "reached", "cases", "groups", "run", "pass", "skip", "%", "s"
     );
     for line in lines {
-        let one = measure(line, jobs);
+        let one = measure(line, jobs, most);
         println!("{}", row(&one));
         all.push(one);
         if let Some(path) = json {
@@ -95,10 +96,11 @@ fn row(one: &Yield) -> String {
     lost.extend(one.error.iter().filter_map(|error| error.lines().next()).map(str::to_owned));
     let name: String = one.source.chars().rev().take(44).collect::<Vec<char>>().into_iter().rev().collect();
     format!(
-        "{name:<44} {:<12} {:>6} {:>6} {:>6} {:>6} {:>5.1} {:>7.1}  {}",
+        "{name:<44} {:<12} {:>6} {:>6} {:>6} {:>6} {:>6} {:>5.1} {:>7.1}  {}",
         one.reached,
         one.cases,
         one.groups,
+        one.run,
         one.passing,
         one.skipped,
         one.share(),
@@ -119,17 +121,18 @@ fn summary(all: &[Yield]) -> String {
 }
 
 /// One source, as far as it gets.
-fn measure(line: &str, jobs: usize) -> Yield {
+fn measure(line: &str, jobs: usize, most: usize) -> Yield {
     let started = Instant::now();
     let mut one = Yield { source: line.to_owned(), reached: "nothing".to_owned(), ..Yield::default() };
-    if let Err(error) = go(line, jobs, &mut one) {
-        one.error = Some(error.to_string());
+    if let Err(error) = go(line, jobs, most, &mut one) {
+        let detail = error.downcast_ref::<gistmill::error::Error>().and_then(|error| error.detail());
+        one.error = Some(format!("{error}\n{}", end(detail.unwrap_or_default())));
     }
     one.seconds = started.elapsed().as_secs_f64();
     one
 }
 
-fn go(line: &str, jobs: usize, one: &mut Yield) -> Result<(), AnyError> {
+fn go(line: &str, jobs: usize, most: usize, one: &mut Yield) -> Result<(), AnyError> {
     let config = tempfile::tempdir()?;
     let file = config.path().join("repos.toml");
     fs_err::write(&file, configuration(line)?)?;
@@ -144,7 +147,7 @@ fn go(line: &str, jobs: usize, one: &mut Yield) -> Result<(), AnyError> {
     one.plans.clone_from(&built.plans);
     let prepared = preparation.collect(pinned, built)?;
     "collect".clone_into(&mut one.reached);
-    run(&prepared, one)?;
+    run(&prepared, most, one)?;
     "base".clone_into(&mut one.reached);
     Ok(())
 }
@@ -166,14 +169,16 @@ fn configuration(line: &str) -> Result<String, AnyError> {
     ))
 }
 
-/// Every group once in the base world.
-fn run(prepared: &Prepared, one: &mut Yield) -> Result<(), AnyError> {
+/// Groups once in the base world.
+fn run(prepared: &Prepared, most: usize, one: &mut Yield) -> Result<(), AnyError> {
     let groups = &prepared.collected.groups;
     one.groups = groups.len();
     one.cases = groups.iter().map(|group| group.cases.len()).sum();
     let lab = &prepared.lab;
     let (world, durations) = (lab.base(), BTreeMap::new());
-    let wanted: Vec<(usize, u32)> = (0..groups.len()).map(|at| (at, 1)).collect();
+    let wanted: Vec<(usize, u32)> =
+        (0..groups.len()).step_by(groups.len().div_ceil(most).max(1)).map(|at| (at, 1)).collect();
+    one.run = wanted.len();
     let wanted = Wanted { world: &world, round: 0, groups: &wanted, durations: &durations };
     let mut losses: BTreeMap<String, usize> = BTreeMap::new();
     lab.make(groups, &wanted, |_, made| {
