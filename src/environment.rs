@@ -63,11 +63,12 @@ use crate::config;
 use crate::error::{Error, Result};
 use crate::record::environment::{Built, SwitchedOff};
 use crate::record::id::hash_parts;
+use crate::record::moment::{Cutoff, Moment};
 use crate::record::source::{NearestTag, Pinned};
 use crate::store::{self, Cache, Found, Lock};
 
 /// Changes whenever the same inputs may give another environment.
-const STAGE_VERSION: &str = "4";
+const STAGE_VERSION: &str = "5";
 
 /// An installed plan, ready to be collected by the gate.
 #[derive(Debug, Clone, Copy)]
@@ -105,6 +106,8 @@ pub struct GateReport {
     pub collection_errors: usize,
     /// Import names that collection could not find.
     pub missing_modules: Vec<String>,
+    /// Whether files of tests use Django, and nothing sets it up ([`missing::wants_django`]).
+    pub wants_django: bool,
     /// pytest could not even start (usage error, broken conftest): its words.
     pub failure: Option<String>,
     /// Files of the tree that have tests.
@@ -129,6 +132,15 @@ impl GateReport {
     }
 }
 
+/// The newest upload that may be installed for a tree: what the configuration says, else the moment of the pin.
+///
+/// # Errors
+/// A pin without a time.
+pub fn newest(pinned: &Pinned, repo: &config::Repo) -> Result<Moment> {
+    let moment = repo.exclude_newer.as_ref().map(Cutoff::moment).or_else(|| Moment::parse(&pinned.pinned_at));
+    moment.ok_or_else(|| Error::internal(format!("`{}` is not an RFC 3339 time", pinned.pinned_at)))
+}
+
 /// Builds the environment of a tree, or finds the one that an earlier run built.
 ///
 /// # Errors
@@ -144,7 +156,7 @@ pub fn build(
     progress: &dyn Fn(&str),
 ) -> Result<Built> {
     let known = preview::Known::of(&pinned.tree, repo)?;
-    let choice = known.python(repo, &tools.interpreters)?;
+    let choice = known.python(repo, newest(pinned, repo)?, &tools.interpreters)?;
     let preview::Known { files, project, members, variables } = known;
     let tag = pinned.tag.found().filter(|_| project.version.is_none() && version::asks(&files, &project));
     let key = input_key(pinned, tag, repo, &choice.interpreter, tools);

@@ -72,7 +72,8 @@ fn with_what_else(
 /// Those of pinning it; a configuration that asks for what it does not have.
 pub(super) fn look(repo: &Repo, cache: &Cache, tools: &Tools) -> Result<(Pinned, Preview)> {
     let pinned = source::pin(repo, cache, tools, &|_| {})?;
-    let preview = environment::preview(&pinned.tree, repo, &tools.interpreters)?;
+    let preview =
+        environment::preview(&pinned.tree, repo, environment::newest(&pinned, repo)?, &tools.interpreters)?;
     Ok((pinned, preview))
 }
 

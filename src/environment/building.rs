@@ -117,6 +117,8 @@ pub(super) struct Build<'a> {
     pub installer: &'a Installer,
     pub source: Source<'a>,
     pub system: &'a BuildSystem,
+    /// Distributions of the tree that it is built with.
+    pub own: &'a [Wheel],
     /// Variables for the hooks, e.g. a version that git would have told.
     pub variables: &'a BTreeMap<String, String>,
 }
@@ -147,10 +149,10 @@ impl Build<'_> {
         let lock = if wanted.requirements.is_empty() {
             Lock::default()
         } else {
-            self.installer.resolve("resolving the build requirements", wanted, &[])?
+            self.installer.resolve("resolving the build requirements", wanted, self.own)?
         };
         let target = Target { host: venv, inside: Path::new(BUILD), path: None };
-        self.installer.install("installing the build requirements", &lock, &[], target)?;
+        self.installer.install("installing the build requirements", &lock, self.own, target)?;
         Ok(lock)
     }
 
@@ -352,7 +354,8 @@ impl Building {
         let installer = Installer::of_dependency(tooling.clone(), sdist.building.clone());
         let source = Source::Archive { file: &sdist.path, filename: &sdist.filename };
         let variables = BTreeMap::new();
-        let built = Build { installer: &installer, source, system: &system, variables: &variables }.run()?;
+        let built = Build { installer: &installer, source, system: &system, own: &[], variables: &variables }
+            .run()?;
         keep(&place, &built.wheel)
     }
 
@@ -368,7 +371,7 @@ impl Building {
         let system = build_system(text.as_deref())?;
         let installer = Installer::of_dependency(self.tooling.clone(), vec![name.to_owned()]);
         let source = Source::Folder(folder);
-        Ok(Build { installer: &installer, source, system: &system, variables }.run()?.wheel)
+        Ok(Build { installer: &installer, source, system: &system, own: &[], variables }.run()?.wheel)
     }
 
     /// What the source distribution says of its build; unpacked where it can do no harm.

@@ -9,7 +9,7 @@ use regex::Regex;
 use super::building::Wheel;
 use super::declarations::Files;
 use super::dockerfile::Image;
-use super::install::Installer;
+use super::install::{Failure, Installer};
 use super::lock::Lock;
 use super::members::{self, Member};
 use super::missing;
@@ -24,10 +24,9 @@ use super::trials::{Chosen, Site, Trials};
 use super::{Candidate, GateReport, STAGE_VERSION, Tools, own, version};
 use crate::backend::Backend;
 use crate::config;
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::record::environment::{Built, Undeclared, missed};
 use crate::record::id::hash_parts;
-use crate::record::moment::{Cutoff, Moment};
 use crate::record::source::Pinned;
 use crate::redact::Hosts;
 
@@ -68,9 +67,12 @@ pub(super) fn construct(
     let places =
         Places { venv: folder.join("venv"), tree: folder.join("tree"), root: source_root(&inputs, "") };
     let mut rounds = 0;
+    let mut unbuilt = None;
     let tried = loop {
-        let tried = Tried::with(&mut inputs, &installer, &members, &places, &build_variables)?;
+        let tried = Tried::with(&mut inputs, &installer, &members, &places, &build_variables)
+            .map_err(|error| first(&unbuilt, error))?;
         rounds += 1;
+        unbuilt = unbuilt.or_else(|| tried.made.failure.clone());
         let other = other_members(&inputs, &members, &tried.trials).filter(|_| rounds < MEMBER_ROUNDS);
         let Some(other) = other else { break tried };
         members = other;
@@ -79,7 +81,10 @@ pub(super) fn construct(
     notes.extend(tried.notes.iter().cloned());
     let Tried { made, own, fallbacks, trials, .. } = &tried;
     let site = places.site(&inputs, &installer, own, made);
-    let chosen = trials.best()?;
+    let chosen = trials.best().map_err(|error| first(&unbuilt, error))?;
+    if let Some(failure) = unbuilt {
+        notes.push(do_without(failure, chosen.report)?);
+    }
     let undeclared = undeclared(chosen.report, &inputs.files, &mut notes)?;
     trials.install(&site, &chosen)?;
 
@@ -145,8 +150,10 @@ impl Tried {
     ) -> Result<Self> {
         let mut notes = Vec::new();
         let made = RunTree::make(inputs, installer, members, &places.tree, variables, &mut notes)?;
-        if let Some(own) = &made.wheel {
-            name_as_built(&mut inputs.project, own);
+        match &made.wheel {
+            Some(own) => name_as_built(&mut inputs.project, own),
+            // From now on it is what a tree without a project at its root is.
+            None => inputs.project.build = None,
         }
         let installed: Vec<Member> = made.members.iter().map(|(member, _)| member.clone()).collect();
         let fallbacks = Fallbacks::new(&inputs.files, &inputs.project, inputs.repo, &installed)?;
@@ -235,6 +242,28 @@ impl Finished<'_> {
     }
 }
 
+/// The failure of the project at the root, where there is one: what follows from it is not the first thing to tell.
+fn first(unbuilt: &Option<Failure>, error: Error) -> Error {
+    match unbuilt {
+        Some(failure) if error.fault() == Fault::Repository => failure.clone().into_error(),
+        _ => error,
+    }
+}
+
+/// The note of a project at the root that cannot be built, and that most files of tests do without.
+///
+/// # Errors
+/// That failure, where they do not: then it is what has to be mended.
+fn do_without(failure: Failure, report: &GateReport) -> Result<String> {
+    if report.files.len() <= report.collection_errors {
+        return Err(failure.into_error());
+    }
+    Ok(format!(
+        "the project at the root cannot be built: what it declares is installed, and its code is put on the path: {}",
+        crate::text::last_line(&failure.output)
+    ))
+}
+
 /// Variables that tell the builds the tree's version, where one of them would ask git.
 fn told_version(
     inputs: &Inputs<'_>,
@@ -302,7 +331,7 @@ fn tooling(inputs: &Inputs<'_>, folder: &Path) -> Result<Tooling> {
         uv: tools.uv()?,
         python: inputs.choice.interpreter.clone(),
         index: tools.index()?,
-        exclude_newer: exclude_newer(inputs.pinned, inputs.repo)?,
+        exclude_newer: super::newest(inputs.pinned, inputs.repo)?,
         refused: inputs.project.own_distributions.clone(),
         hosts: Hosts::of(&tools.variables),
         folder: folder.to_owned(),
@@ -343,17 +372,12 @@ pub(super) fn source_root(inputs: &Inputs<'_>, folder: &str) -> PathBuf {
 fn other_members(inputs: &Inputs<'_>, members: &[Member], trials: &Trials) -> Option<Vec<Member>> {
     let (undeclared, unknown) = trials.lacking(&inputs.files.survey);
     let places = undeclared.iter().filter_map(|one| Some((one.place.clone()?, one.wanted.clone())));
-    let declared = unknown.iter().filter_map(|name| {
-        let place = inputs.project.own_distributions.get(name)?;
-        Some((place.rsplit_once('/')?.0.to_owned(), name.clone()))
-    });
+    let declared = unknown.iter().filter_map(|name| Some((place_of(inputs, name)?, name.clone())));
     let mut more: Vec<Member> = members.to_vec();
     for (place, wanted) in places.chain(declared) {
-        let Some(folder) = members::around(&inputs.files, &place) else { continue };
-        // What lies among tests or samples may take from a folder what nobody else does.
-        if !own::is_aside(folder) && more.iter().all(|member| member.folder != folder) {
-            more.extend(Member::read(&inputs.files, folder, &format!("the tests need `{wanted}`")));
-        }
+        let member = member_at(inputs, &place, &format!("the tests need `{wanted}`"));
+        more.extend(member.filter(|one| members.iter().all(|member| member.folder != one.folder)));
+        more.dedup_by(|one, other| one.folder == other.folder);
     }
     if more.len() > members.len() {
         return Some(more);
@@ -361,10 +385,25 @@ fn other_members(inputs: &Inputs<'_>, members: &[Member], trials: &Trials) -> Op
     (trials.best().is_err() && !members.is_empty()).then(Vec::new)
 }
 
-/// The newest upload to install.
-fn exclude_newer(pinned: &Pinned, repo: &config::Repo) -> Result<Moment> {
-    let moment = repo.exclude_newer.as_ref().map(Cutoff::moment).or_else(|| Moment::parse(&pinned.pinned_at));
-    moment.ok_or_else(|| Error::internal(format!("`{}` is not an RFC 3339 time", pinned.pinned_at)))
+/// Where the tree declares a distribution of its own.
+fn place_of(inputs: &Inputs<'_>, name: &str) -> Option<String> {
+    let place = inputs.project.own_distributions.get(name)?;
+    Some(place.rsplit_once('/')?.0.to_owned())
+}
+
+/// The project around a place of the tree. What lies among tests or samples may take from a folder what nobody else does.
+fn member_at(inputs: &Inputs<'_>, place: &str, reason: &str) -> Option<Member> {
+    let folder = members::around(&inputs.files, place).filter(|folder| !own::is_aside(folder))?;
+    Member::read(&inputs.files, folder, reason)
+}
+
+/// The project of the tree that provides what the one at its root is built with.
+pub(super) fn builder(inputs: &Inputs<'_>, name: &str) -> Option<Member> {
+    member_at(
+        inputs,
+        &place_of(inputs, &normalize(name))?,
+        &format!("the project at the root is built with `{name}`"),
+    )
 }
 
 /// Content address: the same key means the same environment, whichever plans were tried before.

@@ -33,7 +33,16 @@ impl Files {
     /// outside of the tree.
     pub fn read(tree: &Path) -> Result<Self> {
         let mut files = Files { survey: survey::survey(tree)?, ..Files::default() };
-        for name in ["pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "noxfile.py", "PKG-INFO"] {
+        for name in [
+            "pyproject.toml",
+            "setup.cfg",
+            "setup.py",
+            "tox.ini",
+            "pytest.ini",
+            "noxfile.py",
+            "manage.py",
+            "PKG-INFO",
+        ] {
             files.load(tree, name)?;
         }
         for folder in ["", "requirements", "tests", "test", "ci"] {

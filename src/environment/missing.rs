@@ -39,7 +39,18 @@ pub fn find(report: &GateReport, survey: &Survey) -> Findings {
     if let Some(text) = &report.failure {
         add_refusal(text, survey, &mut findings);
     }
+    if report.wants_django && !survey.is_cut {
+        findings.guess("pytest-django", "tests of Django that nothing sets up".to_owned());
+    }
     findings
+}
+
+/// Whether a file of tests could not be imported because nothing has set Django up: its project runs its tests by
+/// `manage.py test`, which does so; pytest-django does it for pytest.
+pub fn wants_django(text: &str) -> bool {
+    ["AppRegistryNotReady", "ImproperlyConfigured"]
+        .iter()
+        .any(|name| text.contains(&format!("django.core.exceptions.{name}: ")))
 }
 
 /// What is still missing after a collection, guessed at or not.

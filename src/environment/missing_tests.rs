@@ -133,3 +133,16 @@ fn what_is_still_missing_is_told_whether_it_was_guessed_or_not() {
     assert!(hint.contains("`import acme`, `import yaml`") && hint.contains("requirements = ["), "{hint}");
     assert!(refuse(&[]).is_ok());
 }
+
+#[test]
+fn tests_of_django_that_nothing_sets_up_want_its_plugin() {
+    let said = "E   django.core.exceptions.AppRegistryNotReady: Apps aren't loaded yet.";
+    assert!(wants_django(said));
+    assert!(wants_django("django.core.exceptions.ImproperlyConfigured: Requested setting INSTALLED_APPS"));
+    assert!(!wants_django("E   acme.AppRegistryNotReady: no"));
+    let report = GateReport { wants_django: true, ..GateReport::default() };
+    let (guesses, _) = wanted(&find(&report, &Survey::default()));
+    assert_eq!(guesses, ["pytest-django for `tests of Django that nothing sets up`"]);
+    let cut = Survey { is_cut: true, ..Survey::default() };
+    assert!(find(&report, &cut).guesses.is_empty());
+}

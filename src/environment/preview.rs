@@ -15,6 +15,7 @@ use super::variables::{self, Variables};
 use super::{own, sources};
 use crate::config;
 use crate::error::{Error, Result};
+use crate::record::moment::Moment;
 
 /// Everything that is known of a tree before it is built.
 #[derive(Debug)]
@@ -55,8 +56,13 @@ impl Known {
     ///
     /// # Errors
     /// See [`python::choose`].
-    pub(super) fn python(&self, repo: &config::Repo, machine: &[Interpreter]) -> Result<Choice> {
-        python::choose(repo.python.as_deref(), &self.project, machine)
+    pub(super) fn python(
+        &self,
+        repo: &config::Repo,
+        newest: Moment,
+        machine: &[Interpreter],
+    ) -> Result<Choice> {
+        python::choose(repo.python.as_deref(), &self.project, newest, machine)
     }
 }
 
@@ -87,11 +93,12 @@ pub struct Rung {
     pub requirements: Vec<String>,
 }
 
-/// What would be tried for a tree. Extras that only building the tree tells are not known to it.
+/// What would be tried for a tree where nothing newer than `newest` is installed. Extras that only building the tree tells
+/// are not known to it.
 ///
 /// # Errors
 /// A configuration that asks for what the tree does not have; declarations that cannot be read; no interpreter.
-pub fn preview(tree: &Path, repo: &config::Repo, machine: &[Interpreter]) -> Result<Preview> {
+pub fn preview(tree: &Path, repo: &config::Repo, newest: Moment, machine: &[Interpreter]) -> Result<Preview> {
     let mut known = Known::of(tree, repo)?;
     if has_computed_extras(&known) {
         for extra in repo.extras.iter().flatten() {
@@ -99,7 +106,7 @@ pub fn preview(tree: &Path, repo: &config::Repo, machine: &[Interpreter]) -> Res
         }
     }
     has_tests(tree, repo)?;
-    let choice = known.python(repo, machine)?;
+    let choice = known.python(repo, newest, machine)?;
     let fallbacks = Fallbacks::new(&known.files, &known.project, repo, &known.members)?;
     let plans = fallbacks.all();
     let rung = |plan: &super::recipe::InstallPlan| Rung {
@@ -159,6 +166,10 @@ mod tests {
         tree
     }
 
+    fn today() -> Moment {
+        Moment::parse_end("2026-11-01").unwrap()
+    }
+
     fn python() -> Interpreter {
         Interpreter {
             executable: "/opt/python/bin/python3.12".into(),
@@ -189,7 +200,7 @@ mod tests {
             ("libs/a/setup.py", "setup(name='a')"),
             ("requirements-test.txt", "-e ./libs/a\n"),
         ]);
-        let preview = preview(tree.path(), &repo(&[]), &[python()]).unwrap();
+        let preview = preview(tree.path(), &repo(&[]), today(), &[python()]).unwrap();
         let names: Vec<&str> = preview.rungs.iter().map(|rung| rung.name.as_str()).collect();
         assert_eq!(names, [". + group test", ". + group test + group dev"]);
         assert_eq!(preview.on_demand, ["extra stats"]);
@@ -203,7 +214,7 @@ mod tests {
         let tree = tree(&[("pyproject.toml", PYPROJECT), ("tests/test_a.py", "")]);
         let told = |tests: &[&str]| {
             let tests = Some(tests.iter().map(|name| (*name).to_owned()).collect());
-            preview(tree.path(), &config::Repo { tests, ..repo(&[]) }, &[python()])
+            preview(tree.path(), &config::Repo { tests, ..repo(&[]) }, today(), &[python()])
                 .map_err(|error| error.to_string())
         };
         for fine in [&["tests", "tests/test_a.py::test_x"][..], &["--pyargs", "pkg.tests"]] {
@@ -220,9 +231,9 @@ mod tests {
     #[test]
     fn an_extra_that_the_tree_does_not_have_is_an_error_unless_only_building_tells() {
         let wrong = tree(&[("pyproject.toml", PYPROJECT)]);
-        let error = preview(wrong.path(), &repo(&["tset"]), &[python()]).unwrap_err();
+        let error = preview(wrong.path(), &repo(&["tset"]), today(), &[python()]).unwrap_err();
         assert!(error.to_string().contains("no extra `tset`"), "{error}");
         let computed = tree(&[("setup.py", "setup(name='x', extras_require=extras())")]);
-        assert!(preview(computed.path(), &repo(&["tset"]), &[python()]).is_ok());
+        assert!(preview(computed.path(), &repo(&["tset"]), today(), &[python()]).is_ok());
     }
 }

@@ -158,7 +158,23 @@ impl Project {
         }
     }
 
+    /// Whether the tool that the tree is managed with is told that there is nothing to build, only dependencies.
+    fn is_virtual(&self) -> bool {
+        const SAYS: [(&str, &str, bool); 4] = [
+            ("uv", "package", false),
+            ("poetry", "package-mode", false),
+            ("pdm", "distribution", false),
+            ("rye", "virtual", true),
+        ];
+        SAYS.iter().any(|(name, key, value)| {
+            tool(&self.pyproject, name).and_then(|table| table.get(*key)?.as_bool()) == Some(*value)
+        })
+    }
+
     fn build_system(&self, files: &Files) -> Option<BuildSystem> {
+        if self.is_virtual() {
+            return None;
+        }
         let table = self.pyproject.get("build-system").and_then(Value::as_table);
         let has_setup = files.get("setup.py").is_some() || self.setup_cfg.has("metadata");
         if let Some(table) = table {
@@ -252,6 +268,22 @@ mod tests {
         assert_eq!(project.classifiers, ["3.10"]);
         assert_eq!(project.extras["x-y"], ["z"]);
         assert_eq!(project.build.unwrap().backend, LEGACY_BACKEND);
+    }
+
+    #[test]
+    fn what_its_tool_says_is_no_package_is_not_built() {
+        let build =
+            |rest: &str| project(&[("pyproject.toml", &format!("[project]\nname = 'a'\n{rest}"))]).build;
+        for text in [
+            "[tool.uv]\npackage = false\n",
+            "[tool.poetry]\npackage-mode = false\n[build-system]\nrequires = ['poetry-core']\n",
+            "[tool.pdm]\ndistribution = false\n",
+            "[tool.rye]\nvirtual = true\n",
+        ] {
+            assert_eq!(build(text), None, "{text}");
+        }
+        assert!(build("[tool.uv]\npackage = true\n").is_some());
+        assert!(build("[tool.uv]\nmanaged = false\n").is_some());
     }
 
     #[test]

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::project::Project;
 use crate::backend::{Backend, Job, retry};
 use crate::error::{Error, Result};
+use crate::record::moment::Moment;
 use crate::store::{read_sealed, write_sealed};
 
 /// The oldest interpreter that the runner works on.
@@ -25,6 +26,21 @@ const OLDEST: (u64, u64) = (3, 8);
 
 /// Preferred minor versions: 3.12 has `sys.monitoring` and what most wheels are built for.
 const PREFERRED: [u64; 8] = [12, 13, 11, 10, 9, 8, 14, 15];
+
+/// When Python 3.8 and its successors came out (PEPs 569, 596, 619, 664, 693, 719, 745, 790).
+const RELEASED: [&str; 8] = [
+    "2019-10-14",
+    "2020-10-05",
+    "2021-10-04",
+    "2022-10-24",
+    "2023-10-02",
+    "2024-10-07",
+    "2025-10-07",
+    "2026-10-01",
+];
+
+/// So long after a release most of what is installed works with it.
+const YOUNG_SECONDS: i64 = 90 * 24 * 60 * 60;
 
 /// One interpreter, as it describes itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +62,18 @@ impl Interpreter {
         Version::from_str(&self.version).unwrap_or_else(|_| Version::new([0]))
     }
 
+    /// The `12` of `3.12`.
+    fn minor_number(&self) -> u64 {
+        self.parsed().release().get(1).copied().unwrap_or_default()
+    }
+
+    /// Whether it had been out for long enough at that moment.
+    fn was_usable_at(&self, moment: Moment) -> bool {
+        let released = self.minor_number().checked_sub(OLDEST.1).and_then(|at| usize::try_from(at).ok());
+        let released = released.and_then(|at| Moment::parse_end(RELEASED.get(at)?));
+        released.is_some_and(|released| released.seconds() + YOUNG_SECONDS <= moment.seconds())
+    }
+
     /// `3.12`.
     pub fn minor(&self) -> String {
         self.version.split('.').take(2).collect::<Vec<_>>().join(".")
@@ -59,18 +87,22 @@ pub struct Choice {
     pub reason: String,
 }
 
-/// Chooses for a project: the config's request, else what the project allows and the machine has.
+/// Chooses for a project: the config's request, else what the project allows, the machine has, and what is installed,
+/// which is nothing newer than `newest`, knew of.
 ///
 /// # Errors
 /// Nothing on the machine fits; the message names what was asked for and what there is.
-pub fn choose(request: Option<&str>, project: &Project, machine: &[Interpreter]) -> Result<Choice> {
+pub fn choose(
+    request: Option<&str>,
+    project: &Project,
+    newest: Moment,
+    machine: &[Interpreter],
+) -> Result<Choice> {
     let usable = machine.iter().filter(|python| {
-        let release = python.parsed();
-        let minor = release.release().get(1).copied().unwrap_or_default();
         python.implementation == "cpython"
             && !python.free_threaded
-            && release.release().first() == Some(&OLDEST.0)
-            && minor >= OLDEST.1
+            && python.parsed().release().first() == Some(&OLDEST.0)
+            && python.minor_number() >= OLDEST.1
     });
     let usable: Vec<&Interpreter> = usable.collect();
     if let Some(request) = request {
@@ -98,12 +130,12 @@ pub fn choose(request: Option<&str>, project: &Project, machine: &[Interpreter])
         .collect();
     let classified: Vec<&Interpreter> =
         allowed.iter().copied().filter(|python| project.classifiers.contains(&python.minor())).collect();
-    let (pool, by_classifier) = if classified.is_empty() { (&allowed, false) } else { (&classified, true) };
+    let (pool, by_classifier) = if classified.is_empty() { (allowed, false) } else { (classified, true) };
+    let (pool, young) = of_their_time(pool, newest);
     let rank = |python: &Interpreter| {
-        let release = python.parsed();
-        let minor = release.release().get(1).copied().unwrap_or_default();
+        let minor = python.minor_number();
         let place = PREFERRED.iter().position(|preferred| *preferred == minor).unwrap_or(PREFERRED.len());
-        (std::cmp::Reverse(place), release)
+        (std::cmp::Reverse(place), python.parsed())
     };
     let asked = match (&specifiers, &project.requires_python) {
         (Some(_), Some(text)) => format!("requires-python {text}"),
@@ -114,12 +146,29 @@ pub fn choose(request: Option<&str>, project: &Project, machine: &[Interpreter])
     pool.iter().max_by_key(|python| rank(python)).map_or_else(
         || Err(none_fits(&format!("the tree has {asked}"), machine)),
         |python| {
-            let reason = format!(
+            let mut reason = format!(
                 "{asked} and the machine allow it; 3.12 is preferred, then 3.13, 3.11, 3.10, 3.9, 3.8"
             );
+            if let Some(young) = young {
+                reason = format!("{reason}; {young} came out too late for what the tree is installed with");
+            }
             Ok(Choice { interpreter: (*python).clone(), reason })
         },
     )
+}
+
+/// Those that had been out for a while at a moment, and the minor versions that had not; where none had, the oldest, which
+/// is the nearest to what there was.
+fn of_their_time(pool: Vec<&Interpreter>, newest: Moment) -> (Vec<&Interpreter>, Option<String>) {
+    let (mut usable, mut young): (Vec<&Interpreter>, Vec<&Interpreter>) =
+        pool.into_iter().partition(|python| python.was_usable_at(newest));
+    if usable.is_empty() {
+        let oldest = young.iter().map(|python| python.minor_number()).min();
+        (usable, young) = young.into_iter().partition(|python| Some(python.minor_number()) == oldest);
+    }
+    let numbers: BTreeSet<u64> = young.iter().map(|python| python.minor_number()).collect();
+    let names: Vec<String> = numbers.into_iter().map(|minor| format!("3.{minor}")).collect();
+    (usable, Some(names.join(", ")).filter(|names| !names.is_empty()))
 }
 
 fn none_fits(asked: &str, machine: &[Interpreter]) -> Error {
@@ -314,8 +363,12 @@ mod tests {
         }
     }
 
+    fn at(moment: &str) -> Moment {
+        Moment::parse_end(moment).unwrap()
+    }
+
     fn chosen(request: Option<&str>, project: &Project, versions: &[&str]) -> String {
-        choose(request, project, &machine(versions)).unwrap().interpreter.version
+        choose(request, project, at("2026-11-01"), &machine(versions)).unwrap().interpreter.version
     }
 
     const ALL: [&str; 8] = ["3.7.16", "3.8.18", "3.10.13", "3.11.7", "3.12.1", "3.12.3", "3.13.0", "3.14.0"];
@@ -330,15 +383,42 @@ mod tests {
     }
 
     #[test]
+    fn what_came_out_after_the_tree_is_not_chosen_where_anything_else_is_allowed() {
+        let chosen = |moment: &str, project: &Project, versions: &[&str]| {
+            choose(None, project, at(moment), &machine(versions)).unwrap()
+        };
+        let free = project(None, &[]);
+        let choice = chosen("2020-08-04", &free, &ALL);
+        assert_eq!(choice.interpreter.version, "3.8.18");
+        assert!(
+            choice.reason.contains("3.10, 3.11, 3.12, 3.13, 3.14 came out too late"),
+            "{}",
+            choice.reason
+        );
+        // Out for two months, and for four.
+        assert_eq!(chosen("2023-12-01", &free, &ALL).interpreter.version, "3.11.7");
+        assert_eq!(chosen("2024-02-01", &free, &ALL).interpreter.version, "3.12.3");
+        assert_eq!(chosen("2017-01-01", &free, &ALL).interpreter.version, "3.8.18");
+        assert_eq!(chosen("2017-01-01", &project(Some(">=3.11"), &[]), &ALL).interpreter.version, "3.11.7");
+        assert_eq!(
+            chosen("2021-01-01", &project(None, &["3.6", "3.10"]), &ALL).interpreter.version,
+            "3.10.13"
+        );
+        assert!(!chosen("2026-11-01", &free, &["3.12.1"]).reason.contains("too late"));
+    }
+
+    #[test]
     fn the_configuration_wins_and_a_patch_version_is_exact() {
         assert_eq!(chosen(Some("3.12.1"), &project(Some(">=3.13"), &[]), &ALL), "3.12.1");
         assert_eq!(chosen(Some("3.12"), &project(None, &[]), &ALL), "3.12.3");
-        assert!(choose(Some("3.1"), &project(None, &[]), &machine(&ALL)).is_err());
+        assert!(choose(Some("3.1"), &project(None, &[]), at("2026-11-01"), &machine(&ALL)).is_err());
     }
 
     #[test]
     fn refusal_names_what_was_asked_and_what_there_is() {
-        let error = choose(None, &project(Some(">=3.15"), &[]), &machine(&["3.12.1", "3.9.18"])).unwrap_err();
+        let nothing =
+            choose(None, &project(Some(">=3.15"), &[]), at("2026-11-01"), &machine(&["3.12.1", "3.9.18"]));
+        let error = nothing.unwrap_err();
         let text = error.to_string();
         assert!(text.contains(">=3.15") && text.contains("3.9.18, 3.12.1"), "{text}");
         assert!(error.hint().is_some());

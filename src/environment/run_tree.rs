@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::building::{Build, Source, Wheel};
-use super::construction::Inputs;
-use super::install::{Attempt, Installer, StepError};
+use super::construction::{self, Inputs};
+use super::install::{Attempt, Failure, Installer, StepError};
 use super::lock::Lock;
 use super::members::Member;
 use super::project::BuildSystem;
@@ -21,6 +21,8 @@ const NAMED: usize = 20;
 pub(super) struct RunTree {
     /// The distribution of the project at the root; none where there is none.
     pub wheel: Option<Wheel>,
+    /// Why that project could not be built.
+    pub failure: Option<Failure>,
     /// Those of the members that could be built.
     pub members: Vec<(Member, Wheel)>,
     /// What the wheels were built with.
@@ -33,10 +35,10 @@ pub(super) struct RunTree {
 
 impl RunTree {
     /// Builds the pinned tree and its members, and makes the one that tests run in. A member that cannot be built is left
-    /// out with a note.
+    /// out with a note; the project at the root is left out as well, and its failure is kept.
     ///
     /// # Errors
-    /// The repository's, when the build of the project at its root fails.
+    /// What no other build could do better about.
     pub(super) fn make(
         inputs: &Inputs<'_>,
         installer: &Installer,
@@ -48,53 +50,55 @@ impl RunTree {
         let pinned = inputs.pinned;
         tree::copy(&pinned.tree, tree)?;
         let before = tree::list(tree)?;
-        let (mut wheel, mut lock, mut added) = (None, Lock::default(), Vec::new());
-        let mut build = |folder: &str, system: &BuildSystem, notes: &mut Vec<String>| -> Attempt<_> {
-            let source_root = super::construction::source_root(inputs, folder);
-            let source = Source::Tree { pinned: &pinned.tree, folder, source_root: &source_root };
-            let built = Build { installer, source, system, variables }.run()?;
-            if let Some((_step, left)) = &built.left {
-                take_over(left, &before, tree, &mut added, notes)?;
-            }
-            Ok((built.wheel, built.lock))
-        };
+        let mut site = Builds { inputs, installer, variables, tree, before: &before, added: Vec::new() };
+        let (mut wheel, mut failure, mut lock) = (None, None, Lock::default());
+        let mut members = members.to_vec();
+        let mut with = Vec::new();
         if let Some(system) = &inputs.project.build {
             (inputs.progress)("building the tree");
-            let built = build("", system, notes)?;
-            if built.0.method == "path" {
-                notes.push(
-                    "the build backend makes no editable wheels; the source root is put on the path"
-                        .to_owned(),
-                );
+            let mut built = site.build("", system, &[], notes);
+            if let Err(StepError::Recoverable(trouble)) = &built {
+                // What it is built with may be another project of the tree.
+                let builders = trouble.unknown.iter().filter_map(|name| construction::builder(inputs, name));
+                let builders: Vec<Member> = builders.collect();
+                for builder in &builders {
+                    with.extend(site.member(builder, notes)?);
+                }
+                if !with.is_empty() {
+                    members.retain(|one| builders.iter().all(|builder| builder.folder != one.folder));
+                    let wheels: Vec<Wheel> = with.iter().map(|(_, (wheel, _))| wheel.clone()).collect();
+                    built = site.build("", system, &wheels, notes);
+                }
             }
-            (wheel, lock) = (Some(built.0), built.1);
+            match built {
+                Ok((own, with)) => {
+                    let words =
+                        "the build backend makes no editable wheels; the source root is put on the path";
+                    notes.extend((own.method == "path").then(|| words.to_owned()));
+                    (wheel, lock) = (Some(own), with);
+                }
+                Err(StepError::Fatal(error)) => return Err(error),
+                Err(StepError::Recoverable(trouble)) => failure = Some(trouble),
+            }
         } else {
             notes.push("the tree is no installable project; its root is put on the path".to_owned());
         }
-        let mut made = Vec::new();
-        for member in members {
-            let Some(system) = &member.project.build else { continue };
-            (inputs.progress)(&format!("building {}", member.folder));
-            match build(&member.folder, system, notes) {
-                Ok((wheel, with)) => {
-                    notes.push(format!("{} is installed, too: {}", member.folder, member.reason));
-                    lock = lock.and(&with);
-                    made.push((Member { name: Some(wheel.name.clone()), ..member.clone() }, wheel));
-                }
-                Err(StepError::Fatal(error)) => return Err(error),
-                Err(StepError::Recoverable(failure)) => {
-                    let words = crate::text::last_line(&failure.output);
-                    notes.push(format!("{} cannot be built and is left out: {words}", member.folder));
-                }
-            }
+        for member in &members {
+            with.extend(site.member(member, notes)?);
         }
+        let mut made = Vec::new();
+        for (member, (wheel, with)) in with {
+            lock = lock.and(&with);
+            made.push((Member { name: Some(wheel.name.clone()), ..member }, wheel));
+        }
+        let added = site.added;
         let mut excluded: Vec<String> = tree::EXCLUDED.map(str::to_owned).into();
         let lines = tree::excluded(added.iter().map(PathBuf::as_path), &before);
         excluded.extend(lines.into_iter().filter(|line| !line.ends_with(".egg-info/")));
         let seconds = tree::seconds(&pinned.pinned_at)
             .ok_or_else(|| Error::internal(format!("`{}` is not an RFC 3339 time", pinned.pinned_at)))?;
         tree::commit(tree, &before, seconds, &excluded)?;
-        Ok(RunTree { wheel, members: made, lock, added, excluded })
+        Ok(RunTree { wheel, failure, members: made, lock, added, excluded })
     }
 
     /// The tree must be the pinned one, with what the build added and nothing else.
@@ -117,6 +121,60 @@ impl RunTree {
                 "the tree is no longer what was pinned: {} is not as it should be",
                 path.display()
             ))),
+        }
+    }
+}
+
+/// The builds of one tree.
+struct Builds<'a> {
+    inputs: &'a Inputs<'a>,
+    installer: &'a Installer,
+    variables: &'a BTreeMap<String, String>,
+    /// The tree that tests run in, and what it was before them.
+    tree: &'a Path,
+    before: &'a tree::Listing,
+    /// What they added to it.
+    added: Vec<PathBuf>,
+}
+
+impl Builds<'_> {
+    /// The project in a folder, `own` distributions of the tree at hand, with what it was built with.
+    fn build(
+        &mut self,
+        folder: &str,
+        system: &BuildSystem,
+        own: &[Wheel],
+        notes: &mut Vec<String>,
+    ) -> Attempt<(Wheel, Lock)> {
+        let source_root = construction::source_root(self.inputs, folder);
+        let source = Source::Tree { pinned: &self.inputs.pinned.tree, folder, source_root: &source_root };
+        let Builds { installer, variables, .. } = *self;
+        let built = Build { installer, source, system, own, variables }.run()?;
+        if let Some((_step, left)) = &built.left {
+            take_over(left, self.before, self.tree, &mut self.added, notes)?;
+        }
+        Ok((built.wheel, built.lock))
+    }
+
+    /// A project below the root; none, with a note, where it cannot be built.
+    fn member(
+        &mut self,
+        member: &Member,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<(Member, (Wheel, Lock))>> {
+        let Some(system) = &member.project.build else { return Ok(None) };
+        (self.inputs.progress)(&format!("building {}", member.folder));
+        match self.build(&member.folder, system, &[], notes) {
+            Ok(built) => {
+                notes.push(format!("{} is installed, too: {}", member.folder, member.reason));
+                Ok(Some((member.clone(), built)))
+            }
+            Err(StepError::Fatal(error)) => Err(error),
+            Err(StepError::Recoverable(failure)) => {
+                let words = crate::text::last_line(&failure.output);
+                notes.push(format!("{} cannot be built and is left out: {words}", member.folder));
+                Ok(None)
+            }
         }
     }
 }

@@ -106,7 +106,7 @@ impl Tooling {
         if let Some(trouble) = self.disk_trouble(stage, &text, job.service.is_none()) {
             return Err(StepError::Fatal(trouble.with_detail(output)));
         }
-        let hint = if job.service.is_some() { uv::hint(&text) } else { HOOK_HINT };
+        let hint = if job.service.is_some() { uv::hint(&text) } else { hook_hint(&text) };
         let unknown = uv::unknown_distributions(&text);
         Err(StepError::Recoverable(Failure { stage: stage.to_owned(), output, hint, unknown }))
     }
@@ -129,3 +129,31 @@ const SHARED_MEMORY: u64 = 256 << 20;
 const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 const HOOK_HINT: &str =
     "the tree's own build failed offline in the sandbox; see its output, and try another `python`";
+
+/// The way out of a build that failed for want of what no wheel brings.
+fn hook_hint(output: &str) -> &'static str {
+    const RUST: [&str; 4] = ["puccinialin", "Rust toolchain", "cargo metadata", "rustc"];
+    const C: [&str; 4] = ["fatal error: ", "cannot find -l", "command 'gcc' failed", "Unknown compiler(s)"];
+    let says = |words: &[&str]| words.iter().any(|word| output.contains(word));
+    if says(&RUST) {
+        "the build compiles Rust, and has no network to fetch a toolchain or crates from: it works only where the tree holds \
+         its crates (`cargo vendor`), on a base image with cargo (`backend = \"docker\"`, `system_packages`)"
+    } else if says(&C) {
+        "the build lacks a compiler, a header or a library, which its output names: install its package on this machine, or \
+         set `backend = \"docker\"` with `system_packages`"
+    } else {
+        HOOK_HINT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_that_lacks_a_compiler_says_which() {
+        assert!(hook_hint("ModuleNotFoundError: puccinialin").contains("Rust"));
+        assert!(hook_hint("x.c:1:10: fatal error: hdf5.h: No such file or directory").contains("header"));
+        assert_eq!(hook_hint("ValueError: no version"), HOOK_HINT);
+    }
+}

@@ -1,4 +1,5 @@
-//! Environment variables that a tree's own automation gives to its tests: tox's `set_env` and hatch's `env-vars`. Pure.
+//! Environment variables that a tree's own automation gives to its tests: tox's `set_env`, hatch's `env-vars`, and the
+//! settings that a Django site's `manage.py` names. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -46,7 +47,28 @@ pub fn read(files: &Files, project: &Project) -> Variables {
         let variables = hatch.and_then(|envs| envs.get(name)).and_then(|env| env.get("env-vars"));
         found.add_table(variables, &format!("[tool.hatch.envs.{name}] in pyproject.toml"));
     }
+    if let Some(settings) = django_settings(files) {
+        found.add(SETTINGS, settings, "manage.py");
+    }
     found
+}
+
+const SETTINGS: &str = "DJANGO_SETTINGS_MODULE";
+
+/// The settings that `manage.py` names, where nothing tells them to pytest: whoever uses pytest-django has said in his own
+/// way how Django is set up.
+fn django_settings(files: &Files) -> Option<&str> {
+    static NAMED: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r#"["']DJANGO_SETTINGS_MODULE["']\s*[,\]]\s*=?\s*["']([\w.]+)["']"#));
+    let tells = |path: &str| {
+        let text = files.get(path).unwrap_or_default();
+        path != "manage.py"
+            && [SETTINGS, "pytest-django", "pytest_django"].iter().any(|word| text.contains(word))
+    };
+    if files.paths().any(tells) {
+        return None;
+    }
+    Some(NAMED.captures(files.get("manage.py")?)?.get(1)?.as_str())
 }
 
 impl Variables {
@@ -126,6 +148,19 @@ mod tests {
             ]
         );
         assert!(found.notes.contains(&"[testenv] in tox.ini sets MODE for the tests".to_owned()));
+    }
+
+    #[test]
+    fn a_site_that_says_nothing_of_pytest_has_the_settings_of_its_manage_py() {
+        let manage = "os.environ.setdefault('DJANGO_SETTINGS_MODULE', 'shop.settings')\n";
+        let settings = |texts: &[(&str, &str)]| found(texts).values.get(SETTINGS).cloned();
+        assert_eq!(settings(&[("manage.py", manage)]).as_deref(), Some("shop.settings"));
+        let assigned = "os.environ[\"DJANGO_SETTINGS_MODULE\"] = \"shop.test\"\n";
+        assert_eq!(settings(&[("manage.py", assigned)]).as_deref(), Some("shop.test"));
+        assert_eq!(settings(&[("manage.py", manage), ("requirements.txt", "pytest-django\n")]), None);
+        let told = "[pytest]\nDJANGO_SETTINGS_MODULE = shop.test\n";
+        assert_eq!(settings(&[("manage.py", manage), ("pytest.ini", told)]), None);
+        assert_eq!(settings(&[("manage.py", "import sys\n")]), None);
     }
 
     #[test]
