@@ -66,9 +66,10 @@ fn describe(slug: &RepoSlug, once: &Once, next: &str) -> Text {
     let all = once.found.groups.unwrap_or(once.tried);
     text.line("");
     text.styled(&bold, "run once in the base world");
-    text.line(&match once.tried == all {
-        true => format!(": {}", count(all, "group")),
-        false => format!(": {} of {all} groups, evenly spread over the files (--limit)", once.tried),
+    text.line(&if once.tried == all {
+        format!(": {}", count(all, "group"))
+    } else {
+        format!(": {} of {all} groups, evenly spread over the files (--limit)", once.tried)
     });
     let rows: Vec<[String; 3]> = once.verdicts.iter().map(|row| verdict(row, once.tried)).collect();
     aligned(&rows, &mut text);
