@@ -68,7 +68,10 @@ class Execution:
         """All that ran, by file, with the modules that were imported."""
         modules, others = {}, []
         for name, module in list(sys.modules.items()):
-            file = getattr(module, "__file__", None)
+            try:
+                file = getattr(module, "__file__", None)
+            except Exception:  # What a test puts there can be anything: a weak reference to what is gone.
+                file = None
             file = self.files[file] if isinstance(file, str) else None
             if file is not None:
                 modules[name] = file

@@ -134,3 +134,15 @@ def test_only_what_the_driver_says_of_modules_changes_texts(start):
     }
     made = make(start, files, "test_it.py", "test_it")
     assert made.text is not None and "return 'tiny.real'\n" in made.text, made.text
+
+
+def test_anything_may_stand_where_modules_do(start):
+    files = {
+        "a.py": (
+            "import sys, types, weakref\nclass Loud:\n    def __getattr__(self, name):\n        raise RuntimeError(name)\n"
+            "def put():\n    sys.modules['gone'] = weakref.proxy(types.ModuleType('gone'))\n    sys.modules['loud'] = Loud()\n"
+            "    return 1\n"
+        ),
+        "test_it.py": "import a\ndef test_it():\n    assert a.put() == 1\n",
+    }
+    assert "weakref.proxy" in witness(start, files)
