@@ -65,6 +65,7 @@ impl Project {
             })?,
             None => Table::new(),
         };
+        let pyproject = with_hatch(pyproject, files.get("hatch.toml").unwrap_or_default());
         let setup_cfg = Ini::parse(files.get("setup.cfg").unwrap_or_default());
         let mut project = Project { pyproject, setup_cfg, ..Project::default() };
         project.read_standard();
@@ -196,6 +197,19 @@ impl Project {
     }
 }
 
+/// The document with `hatch.toml`, which is `[tool.hatch]` in a file of its own, and stands before it.
+fn with_hatch(mut pyproject: Table, hatch: &str) -> Table {
+    let Some(hatch) = hatch.parse::<Table>().ok().filter(|hatch| !hatch.is_empty()) else { return pyproject };
+    let tools = pyproject.entry("tool").or_insert_with(|| Value::Table(Table::new()));
+    if let Some(tools) = tools.as_table_mut() {
+        let whole = tools.entry("hatch").or_insert_with(|| Value::Table(Table::new()));
+        if let Some(whole) = whole.as_table_mut() {
+            whole.extend(hatch);
+        }
+    }
+    pyproject
+}
+
 /// The name that a `setup.py` gives to `setup()`: a literal, or a variable that is one.
 pub fn setup_py_name(setup: &str) -> Option<String> {
     static GIVEN: LazyLock<Regex> = LazyLock::new(|| {
@@ -268,6 +282,16 @@ mod tests {
         assert_eq!(project.classifiers, ["3.10"]);
         assert_eq!(project.extras["x-y"], ["z"]);
         assert_eq!(project.build.unwrap().backend, LEGACY_BACKEND);
+    }
+
+    #[test]
+    fn hatch_may_have_a_file_of_its_own() {
+        let envs =
+            "[envs.hatch-test]\nextra-dependencies = ['pytest-mock']\n[envs.hatch-test.env-vars]\nA = 'b'\n";
+        let text = "[project]\nname = 'a'\n[tool.hatch.envs.hatch-test]\nextra-dependencies = ['other']\n";
+        let project = project(&[("hatch.toml", envs), ("pyproject.toml", text)]);
+        assert_eq!(project.groups["hatch-test"].lines.requirements, ["pytest-mock"]);
+        assert!(with_hatch(Table::new(), "no TOML [").is_empty());
     }
 
     #[test]

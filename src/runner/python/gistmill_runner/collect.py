@@ -33,7 +33,8 @@ class Describer:
 
     def file(self, node):
         """The file of a node relative to the working directory, or an empty string."""
-        path = str(getattr(node, "path", "") or "")
+        # Until pytest 7 a node had only the other one.
+        path = str(getattr(node, "path", None) or getattr(node, "fspath", None) or "")
         if path not in self._files:
             known = self._probe.original if self._probe is not None and path == str(self._probe.path) else path
             self._files[path] = os.path.relpath(str(known), self._here) if path else ""
@@ -140,8 +141,9 @@ def cause_of(exception):
     """The exception that pytest wrapped into one of its own collection errors."""
     from _pytest.nodes import Collector
 
-    if isinstance(exception, Collector.CollectError) and exception.__cause__ is not None:
-        return exception.__cause__
+    if isinstance(exception, Collector.CollectError):
+        # Until pytest 7 it was raised without `from`.
+        return exception.__cause__ or exception.__context__ or exception
     return exception
 
 

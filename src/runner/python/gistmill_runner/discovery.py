@@ -211,7 +211,7 @@ class _Empty(types.ModuleType):
 def _from_file(error, collector):
     """The exception with the part of its traceback that begins in the collector's file."""
     frame = error.__traceback__
-    while frame is not None and frame.tb_frame.f_code.co_filename != str(collector.path):
+    while frame is not None and frame.tb_frame.f_code.co_filename != str(getattr(collector, "path", None) or collector.fspath):
         frame = frame.tb_next
     return error if frame is None else error.with_traceback(frame)
 
