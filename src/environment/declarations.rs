@@ -41,6 +41,7 @@ impl Files {
             "pytest.ini",
             "noxfile.py",
             "manage.py",
+            "runtests.py",
             "PKG-INFO",
         ] {
             files.load(tree, name)?;
