@@ -39,6 +39,7 @@ impl Files {
             "setup.py",
             "tox.ini",
             "pytest.ini",
+            "hatch.toml",
             "noxfile.py",
             "manage.py",
             "runtests.py",
