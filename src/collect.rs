@@ -28,8 +28,9 @@ pub struct Wanted<'a> {
     pub limit: Duration,
 }
 
-/// Collects everything; files that the entry command would collect otherwise, by themselves ([`parts`]). What is `known`
-/// to end the process, or to hang, is not imported again.
+/// Collects everything; files that the entry command would collect otherwise, by themselves ([`parts`]), and where pytest
+/// finds nothing at all, files that bear the names of unittest's. What is `known` to end the process, or to hang, is not
+/// imported again.
 ///
 /// # Errors
 /// A repository error when pytest cannot be configured (conftest, options), or what runs between the files does not come
@@ -41,7 +42,14 @@ pub fn discover(
     known: &[AtFault],
 ) -> Result<(Discovered, String)> {
     let (mut found, pytest) = discover_part(backend, setting, wanted, known)?;
-    let parts = parts::apart(&Folder::open(&setting.tree)?, &found);
+    let tree = Folder::open(&setting.tree)?;
+    if wanted.tests.is_empty() && found.items.is_empty() && found.errors.is_empty() {
+        let files = parts::named_for_unittest(&tree)?;
+        if !files.is_empty() {
+            (found, _) = discover_part(backend, setting, &Wanted { tests: &files, ..*wanted }, known)?;
+        }
+    }
+    let parts = parts::apart(&tree, &found);
     let files: BTreeSet<&str> = found.items.iter().map(|item| item.file.as_str()).collect();
     let is_all = |part: &[String]| found.errors.is_empty() && part.len() == files.len();
     if let [part] = parts.as_slice()

@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::beneath::Folder;
+use crate::beneath::{Folder, Kind};
+use crate::error::Result;
 use crate::runner::protocol::{CollectError, CollectErrorKind, Discovered};
 
 /// Larger files configure nothing that a person wrote.
@@ -48,6 +49,23 @@ pub(super) fn apart(tree: &Folder, found: &Discovered) -> Vec<Vec<String>> {
         }
     }
     parts.into_values().take(MOST).map(|files| files.into_iter().collect()).collect()
+}
+
+/// Files of tests by the names that unittest and Django look for, `test*.py`: where they are called `tests.py`, pytest looks
+/// for none of them by itself, but takes each that it is given.
+///
+/// # Errors
+/// A tree that cannot be read.
+pub(super) fn named_for_unittest(tree: &Folder) -> Result<Vec<String>> {
+    let files = tree.walk()?.into_iter().filter(|entry| entry.kind == Kind::File);
+    let paths = files.filter_map(|entry| entry.path.to_str().map(str::to_owned));
+    Ok(paths.filter(|path| is_named_for_unittest(path)).take(MOST).collect())
+}
+
+fn is_named_for_unittest(path: &str) -> bool {
+    let (folder, name) = split(path);
+    let is_aside = |part: &str| part.starts_with('.') || matches!(part, "node_modules" | "site-packages");
+    name.starts_with("test") && name.ends_with(".py") && !folder.split('/').any(is_aside)
 }
 
 /// Puts what collecting these files by themselves showed in the place of what was found before.
@@ -141,6 +159,25 @@ fn split(path: &str) -> (&str, &str) {
 mod tests {
     use super::*;
     use crate::runner::protocol::{Item, ItemKind};
+
+    #[test]
+    fn what_unittest_looks_for_is_found_but_not_in_folders_that_are_aside() {
+        let scratch = tempfile::tempdir().unwrap();
+        for path in [
+            "tests.py",
+            "app/test_a.py",
+            "app/tests.txt",
+            "app/atest.py",
+            ".git/test_x.py",
+            "node_modules/a/tests.py",
+        ] {
+            let path = scratch.path().join(path);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, "").unwrap();
+        }
+        let tree = Folder::open(scratch.path()).unwrap();
+        assert_eq!(named_for_unittest(&tree).unwrap(), ["app/test_a.py", "tests.py"]);
+    }
 
     fn item(file: &str) -> Item {
         Item {

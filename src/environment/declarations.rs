@@ -39,8 +39,10 @@ impl Files {
             "setup.py",
             "tox.ini",
             "pytest.ini",
+            "hatch.toml",
             "noxfile.py",
             "manage.py",
+            "runtests.py",
             "PKG-INFO",
         ] {
             files.load(tree, name)?;

@@ -1,5 +1,5 @@
 //! Environment variables that a tree's own automation gives to its tests: tox's `set_env`, hatch's `env-vars`, and the
-//! settings that a Django site's `manage.py` names. Pure.
+//! settings that the script of a Django project names which runs its tests. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -47,28 +47,33 @@ pub fn read(files: &Files, project: &Project) -> Variables {
         let variables = hatch.and_then(|envs| envs.get(name)).and_then(|env| env.get("env-vars"));
         found.add_table(variables, &format!("[tool.hatch.envs.{name}] in pyproject.toml"));
     }
-    if let Some(settings) = django_settings(files) {
-        found.add(SETTINGS, settings, "manage.py");
+    if let Some((settings, script)) = django_settings(files) {
+        found.add(SETTINGS, settings, script);
     }
     found
 }
 
 const SETTINGS: &str = "DJANGO_SETTINGS_MODULE";
 
-/// The settings that `manage.py` names, where nothing tells them to pytest: whoever uses pytest-django has said in his own
-/// way how Django is set up.
-fn django_settings(files: &Files) -> Option<&str> {
+/// Scripts that run the tests of a Django project.
+const SCRIPTS: [&str; 2] = ["manage.py", "runtests.py"];
+
+/// The settings that such a script names, and the script, where nothing tells them to pytest: whoever uses pytest-django has
+/// said in his own way how Django is set up.
+fn django_settings(files: &Files) -> Option<(&str, &'static str)> {
     static NAMED: LazyLock<Regex> =
         LazyLock::new(|| pattern(r#"["']DJANGO_SETTINGS_MODULE["']\s*[,\]]\s*=?\s*["']([\w.]+)["']"#));
     let tells = |path: &str| {
         let text = files.get(path).unwrap_or_default();
-        path != "manage.py"
+        !SCRIPTS.contains(&path)
             && [SETTINGS, "pytest-django", "pytest_django"].iter().any(|word| text.contains(word))
     };
     if files.paths().any(tells) {
         return None;
     }
-    Some(NAMED.captures(files.get("manage.py")?)?.get(1)?.as_str())
+    SCRIPTS
+        .into_iter()
+        .find_map(|script| Some((NAMED.captures(files.get(script)?)?.get(1)?.as_str(), script)))
 }
 
 impl Variables {
@@ -157,6 +162,7 @@ mod tests {
         assert_eq!(settings(&[("manage.py", manage)]).as_deref(), Some("shop.settings"));
         let assigned = "os.environ[\"DJANGO_SETTINGS_MODULE\"] = \"shop.test\"\n";
         assert_eq!(settings(&[("manage.py", assigned)]).as_deref(), Some("shop.test"));
+        assert_eq!(settings(&[("runtests.py", assigned)]).as_deref(), Some("shop.test"));
         assert_eq!(settings(&[("manage.py", manage), ("requirements.txt", "pytest-django\n")]), None);
         let told = "[pytest]\nDJANGO_SETTINGS_MODULE = shop.test\n";
         assert_eq!(settings(&[("manage.py", manage), ("pytest.ini", told)]), None);

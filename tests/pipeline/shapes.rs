@@ -9,7 +9,7 @@ use crate::common::dataset::text;
 /// A tree, the groups of it that are kept, and those that are not, each with its cause.
 type Shape = (&'static str, &'static [&'static str], &'static [(&'static str, &'static str)]);
 
-const SHAPES: [Shape; 12] = [
+const SHAPES: [Shape; 13] = [
     // A uv workspace whose root needs its members, one of which configures pytest for itself.
     (
         "workspace",
@@ -42,6 +42,8 @@ const SHAPES: [Shape; 12] = [
     ("django_site", &["tests/test_stock.py::test_counts_customers"], &[]),
     // A site that knows nothing of pytest: its tests are run by its manage.py.
     ("django_by_manage_py", &["shop/tests/test_customers.py::Customers::test_are_counted"], &[]),
+    // Tests in a file that unittest finds by its name, and pytest does not.
+    ("tests_py", &["tests.py::Sums::test_sum"], &[]),
     // What the project at the root is built with is another one below it.
     ("own_backend", &["tests/test_thing.py::test_is_installed"], &[]),
     // A project at the root that no backend builds: it says nothing of which of its two packages it is.

@@ -1,0 +1,2 @@
+def add(one, other):
+    return one + other

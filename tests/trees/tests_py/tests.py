@@ -1,0 +1,8 @@
+import unittest
+
+import sums
+
+
+class Sums(unittest.TestCase):
+    def test_sum(self):
+        self.assertEqual(sums.add(1, 2), 3)
