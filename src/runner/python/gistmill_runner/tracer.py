@@ -166,7 +166,8 @@ class Tracer:
         orders = {id(function.code): order for order, (function, _) in enumerate(called)}
         for function, calls in called:
             code = function.code
-            callers = (orders.get(caller) for caller in self.callers[id(code)])
+            # A copy: a thread that still runs may find another one.
+            callers = [orders.get(caller) for caller in list(self.callers.get(id(code), ()))]
             described.append(
                 {
                     "file": function.file,
