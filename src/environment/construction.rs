@@ -70,7 +70,7 @@ pub(super) fn construct(
     let mut unbuilt = None;
     let tried = loop {
         let tried = Tried::with(&mut inputs, &installer, &members, &places, &build_variables)
-            .map_err(|error| first(&unbuilt, error))?;
+            .map_err(|error| first(unbuilt.as_ref(), error))?;
         rounds += 1;
         unbuilt = unbuilt.or_else(|| tried.made.failure.clone());
         let other = other_members(&inputs, &members, &tried.trials).filter(|_| rounds < MEMBER_ROUNDS);
@@ -81,7 +81,7 @@ pub(super) fn construct(
     notes.extend(tried.notes.iter().cloned());
     let Tried { made, own, fallbacks, trials, .. } = &tried;
     let site = places.site(&inputs, &installer, own, made);
-    let chosen = trials.best().map_err(|error| first(&unbuilt, error))?;
+    let chosen = trials.best().map_err(|error| first(unbuilt.as_ref(), error))?;
     if let Some(failure) = unbuilt {
         notes.push(do_without(failure, chosen.report)?);
     }
@@ -243,7 +243,7 @@ impl Finished<'_> {
 }
 
 /// The failure of the project at the root, where there is one: what follows from it is not the first thing to tell.
-fn first(unbuilt: &Option<Failure>, error: Error) -> Error {
+fn first(unbuilt: Option<&Failure>, error: Error) -> Error {
     match unbuilt {
         Some(failure) if error.fault() == Fault::Repository => failure.clone().into_error(),
         _ => error,

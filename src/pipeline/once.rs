@@ -118,7 +118,7 @@ fn why(verdict: Verdict, attempt: &Attempt) -> Option<(Cause, String)> {
 fn error_line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let is_marked = |line: &&str| line.starts_with("E ");
-    let line = match lines.iter().rposition(|line| is_marked(line)) {
+    let line = match lines.iter().rposition(&is_marked) {
         Some(end) => {
             let start = lines[..end].iter().rposition(|line| !is_marked(line)).map_or(0, |at| at + 1);
             let is_place = lines[start][1..].trim_start().starts_with("File \"");
