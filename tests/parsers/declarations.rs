@@ -12,6 +12,7 @@ use gistmill::environment::python::{self, Interpreter};
 use gistmill::environment::recipe::{Fallbacks, Outcome};
 use gistmill::environment::survey::Survey;
 use gistmill::environment::{GateReport, missing, own, requirements_files, tox};
+use gistmill::record::moment::Moment;
 use proptest::prelude::*;
 
 use crate::{fuzz, text};
@@ -139,7 +140,8 @@ fn machine() -> Vec<Interpreter> {
 /// Everything that is derived from the files of a tree.
 fn derive(files: &Files) {
     let Ok(project) = Project::parse(files) else { return };
-    let _ = python::choose(None, &project, &machine());
+    let newest = Moment::parse_end("2026-11-01").expect("a day");
+    let _ = python::choose(None, &project, newest, &machine());
     for (name, place) in own::distributions(files, &project, &[]) {
         assert_eq!(name, requirements_files::normalize(&name), "{place}");
     }
