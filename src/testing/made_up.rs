@@ -384,7 +384,7 @@ fn traced(group: &Group, random: &mut fastrand::Rng) -> Traced {
         calls: if at == 0 { 1 } else { random.u64(1..=9) * spread },
         order: at,
         lines: at.is_multiple_of(2).then(|| vec![10 + at, 11 + at]),
-        callers: Some(if at == 0 { Vec::new() } else { vec![random.u32(0..at)] }),
+        callers: Some(at.checked_sub(1).into_iter().collect()),
     };
     let functions: Vec<_> = (0..random.u32(2..14)).map(|at| calls(at, random)).collect();
     let total_calls = functions.iter().map(|one| one.calls).sum::<u64>() + 100;
