@@ -1,0 +1,5 @@
+from django.contrib.auth.models import User
+
+
+def count():
+    return User.objects.count()
