@@ -46,8 +46,6 @@ const SHAPES: [Shape; 13] = [
     ("tests_py", &["tests.py::Sums::test_sum"], &[]),
     // What the project at the root is built with is another one below it.
     ("own_backend", &["tests/test_thing.py::test_is_installed"], &[]),
-    // A project at the root that no backend builds: it says nothing of which of its two packages it is.
-    ("two_packages_at_the_root", &["tests/test_web.py::test_page"], &[]),
     // Plugins that distribute, shuffle, trace and report, and kinds of tests that are not functions of pytest's own.
     (
         "other_runners",

@@ -1,5 +1,0 @@
-import six
-
-
-def name(text):
-    return six.ensure_str(text)
