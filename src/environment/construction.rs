@@ -24,7 +24,7 @@ use super::trials::{Chosen, Site, Trials};
 use super::{Candidate, GateReport, STAGE_VERSION, Tools, own, version};
 use crate::backend::Backend;
 use crate::config;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::record::environment::{Built, Undeclared, missed};
 use crate::record::id::hash_parts;
 use crate::record::source::Pinned;
