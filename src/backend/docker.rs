@@ -19,6 +19,7 @@ mod process;
 mod relay;
 mod unpack;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -327,16 +328,29 @@ pub fn keep_budget(
     let mut images: Vec<image::Listed> =
         image::list(engine)?.into_iter().filter(|one| one.kind == "image").collect();
     images.sort_by_key(|one| used(&one.tag).unwrap_or(one.created));
-    let mut total: u64 = images.iter().filter_map(|one| one.own_bytes).sum();
     let mut evicted = Vec::new();
+    // An image is there until its last tag is gone.
+    let mut tags: BTreeMap<String, usize> = BTreeMap::new();
+    let mut total = 0;
+    for one in &images {
+        let tags = tags.entry(one.id.clone()).or_default();
+        *tags += 1;
+        total += one.own_bytes.filter(|_| *tags == 1).unwrap_or_default();
+    }
+    let is_needed = |one: &image::Listed| needed.contains(&one.tag);
+    let kept: BTreeSet<String> =
+        images.iter().filter(|one| is_needed(one)).map(|one| one.id.clone()).collect();
     for one in images {
         if total <= budget {
             break;
         }
-        if needed.contains(&one.tag) || !image::remove(engine, &one.tag)? {
+        if kept.contains(&one.id) || !image::remove(engine, &one.tag)? {
             continue;
         }
-        total -= one.own_bytes.unwrap_or_default().min(total);
+        if let Some(tags) = tags.get_mut(&one.id) {
+            *tags -= 1;
+            total -= one.own_bytes.filter(|_| *tags == 0).unwrap_or_default();
+        }
         evicted.push(one.tag);
     }
     Ok(evicted)

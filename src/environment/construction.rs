@@ -346,8 +346,9 @@ fn other_members(inputs: &Inputs<'_>, members: &[Member], trials: &Trials) -> Op
     let mut more: Vec<Member> = members.to_vec();
     for (place, wanted) in places.chain(declared) {
         let member = member_at(inputs, &place, &format!("the tests need `{wanted}`"));
-        more.extend(member.filter(|one| members.iter().all(|member| member.folder != one.folder)));
-        more.dedup_by(|one, other| one.folder == other.folder);
+        let is_new = |one: &Member| more.iter().all(|member| member.folder != one.folder);
+        let member = member.filter(is_new);
+        more.extend(member);
     }
     if more.len() > members.len() {
         return Some(more);

@@ -39,8 +39,14 @@ pub fn an_image_keeps_the_contract() {
 
 fn contract(bench: &Bench) {
     let (tag, id) = image(bench);
+    // Trees with the same files share an image.
+    let second = format!("gistmill/also-{}", tag.trim_start_matches("gistmill/"));
+    docker(&["tag", &tag, &second]);
     let told = bench.run(&["clean", "--dry-run"]).with_code(0);
-    assert!(told.stdout.contains(&format!("would remove {tag}")), "{}", told.stdout);
+    docker(&["rmi", &second]);
+    for name in [&tag, &second] {
+        assert!(told.stdout.contains(&format!("would remove {name}\n")), "{}", told.stdout);
+    }
     assert_eq!(docker(&["inspect", "--format", "{{.Id}}", &tag]), id);
     let run = |user: &str, words: &[&str]| {
         let start = ["run", "--rm", "--network", "none", "--user", user, &tag];

@@ -386,7 +386,7 @@ pub fn load_file(engine: &Engine, path: &Path) -> Result<Vec<Image>> {
     Ok(images)
 }
 
-/// An image that gistmill made, as a list shows it.
+/// A tag of an image that gistmill made, as a list shows it: trees with the same files share an image.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Listed {
     pub tag: String,
@@ -401,7 +401,7 @@ pub struct Listed {
     pub created: i64,
 }
 
-/// All images that gistmill made.
+/// All tags of the images that gistmill made.
 ///
 /// # Errors
 /// The engine's.
@@ -411,13 +411,17 @@ pub fn list(engine: &Engine) -> Result<Vec<Listed>> {
     let found = engine.ask("listing images", engine.client().list_images(Some(options)))?;
     let mut images: Vec<Listed> = found
         .into_iter()
-        .map(|one| Listed {
-            tag: one.repo_tags.first().cloned().unwrap_or_else(|| one.id.clone()),
-            kind: one.labels.get(LABEL).cloned().unwrap_or_default(),
-            own_bytes: one.labels.get(BYTES).and_then(|text| text.parse().ok()),
-            bytes: u64::try_from(one.size).unwrap_or_default(),
-            created: one.created,
-            id: one.id,
+        .flat_map(|one| {
+            let listed = |tag: &String| Listed {
+                tag: tag.clone(),
+                kind: one.labels.get(LABEL).cloned().unwrap_or_default(),
+                own_bytes: one.labels.get(BYTES).and_then(|text| text.parse().ok()),
+                bytes: u64::try_from(one.size).unwrap_or_default(),
+                created: one.created,
+                id: one.id.clone(),
+            };
+            let tags = if one.repo_tags.is_empty() { std::slice::from_ref(&one.id) } else { &one.repo_tags };
+            tags.iter().map(listed).collect::<Vec<Listed>>()
         })
         .collect();
     images.sort_by(|a, b| a.tag.cmp(&b.tag));
