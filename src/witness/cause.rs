@@ -106,8 +106,11 @@ impl NotMade {
     }
 }
 
-/// Why a search ended without a text that agrees. `asked` are modules of the repository that the last texts asked for.
-pub(crate) fn of_search(execution: &Execution, generated: &Generated, asked: &[String]) -> NotMade {
+/// How a failure begins whose text asked for modules of the repository.
+pub(super) const ASKS_FOR: &str = "it asks for ";
+
+/// Why a search ended without a text that agrees.
+pub(crate) fn of_search(execution: &Execution, generated: &Generated) -> NotMade {
     // The first level's: further ones keep more, and fail by what they keep.
     let (level, failure) = generated.failures.first().cloned().unwrap_or_default();
     if level == "generator" {
@@ -123,8 +126,8 @@ pub(crate) fn of_search(execution: &Execution, generated: &Generated, asked: &[S
         return with(Cause::NativeCode, &format!("loads {}", native.join(", ")));
     }
     // What a child asks for is not seen here.
-    if !asked.is_empty() {
-        return with(Cause::ImportsRepository, &format!("asks for {}", asked.join(", ")));
+    if let Some(asked) = failure.strip_prefix(ASKS_FOR).and_then(|rest| rest.lines().next()) {
+        return with(Cause::ImportsRepository, &format!("asks for {asked}"));
     }
     let missing = missing_module(&failure);
     if let Some(module) = missing.as_ref().filter(|_| !execution.spawned.is_empty()) {
@@ -166,7 +169,7 @@ mod tests {
 
     fn of(execution: &Execution, failure: &str) -> Cause {
         let failures = vec![("least".to_owned(), failure.to_owned())];
-        of_search(execution, &Generated { failures, ..Generated::default() }, &[]).cause
+        of_search(execution, &Generated { failures, ..Generated::default() }).cause
     }
 
     #[test]
@@ -192,21 +195,22 @@ mod tests {
             Generated { twins: vec!["Foo".into()], failures, ..Generated::default() }
         };
         let generated = failing(&format!("{} test_it[Foo]: missing", "x".repeat(9000)));
-        let twins = of_search(&Execution::default(), &generated, &[]);
+        let twins = of_search(&Execution::default(), &generated);
         assert_eq!(twins.cause, Cause::TwinClasses);
         assert!(twins.evidence.starts_with("two classes: Foo\n"), "{}", twins.evidence);
-        let other = of_search(&Execution::default(), &failing("KeyError: 1"), &[]);
+        let other = of_search(&Execution::default(), &failing("KeyError: 1"));
         assert_eq!(other.cause, Cause::NoneAgrees, "the failure is about something else");
-        let asked = of_search(&Execution::default(), &generated, &["tiny.core".to_owned()]);
+        let asked = failing("it asks for tiny.core (from /testbed/concise.py)\ntest_it[Foo]: missing");
+        let asked = of_search(&Execution::default(), &asked);
         assert_eq!(asked.cause, Cause::ImportsRepository);
-        assert!(asked.evidence.contains("tiny.core"), "{}", asked.evidence);
+        assert!(asked.evidence.starts_with("asks for tiny.core "), "{}", asked.evidence);
     }
 
     #[test]
     fn trouble_of_the_generator_is_named_as_such() {
         let failures = vec![("generator".to_owned(), "RecursionError".to_owned())];
         let generated = Generated { failures, ..Generated::default() };
-        assert_eq!(of_search(&Execution::default(), &generated, &[]).cause, Cause::GeneratorFails);
+        assert_eq!(of_search(&Execution::default(), &generated).cause, Cause::GeneratorFails);
     }
 
     #[test]

@@ -110,21 +110,20 @@ impl Searcher<'_> {
         let others: Vec<String> = execution.others.iter().filter(|one| !modules.owns(one)).cloned().collect();
         trials.prepare(&others)?;
         let case = Case::new(self, original)?;
-        let mut asked = Vec::new();
         let (mut made, varies) = (0, execution.varies());
         let mut step = generator.ask(&case.begin(execution))?;
         loop {
             match step {
                 Step::Candidate(text) => {
                     made += 1;
-                    let trial = case.trial(&text, trials, &mut asked)?;
+                    let trial = case.trial(&text, trials)?;
                     step = generator.ask(&Request::Tried(trial))?;
                 }
                 Step::Ended(generated) => {
                     let found = if generated.text.is_some() {
                         Ok(generated)
                     } else {
-                        Err(cause::of_search(execution, &generated, &asked))
+                        Err(cause::of_search(execution, &generated))
                     };
                     return Ok(Searched { found, trials: made, varies });
                 }
@@ -174,9 +173,8 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Tries a text as the referee would, with the original test in it. `asked` gets modules of the repository that it
-    /// asked for, if it did.
-    fn trial(&self, text: &str, trials: &mut Trials<'_>, asked: &mut Vec<String>) -> Result<Trial> {
+    /// Tries a text as the referee would, with the original test in it.
+    fn trial(&self, text: &str, trials: &mut Trials<'_>) -> Result<Trial> {
         let file = File { path: self.original.file, text: &self.source };
         let modules = &self.searcher.ground.code.modules;
         let evaluated = match inject(text, file, &self.test, modules) {
@@ -188,8 +186,7 @@ impl<'a> Case<'a> {
         let own: BTreeSet<&str> =
             own.map(|one| one.module.as_str()).filter(|module| modules.owns(module)).collect();
         let all = tried.imports.iter().filter(|one| modules.owns(&one.module));
-        let all: BTreeSet<String> = all.map(|one| format!("{} (from {})", one.module, one.file)).collect();
-        *asked = all.into_iter().collect();
+        let asked: BTreeSet<String> = all.map(|one| format!("{} (from {})", one.module, one.file)).collect();
         let ground = self.searcher.ground;
         let masks = Masks { modules, files: &ground.code.sources, test_module: &self.test_module };
         let compared = compare(
@@ -200,7 +197,7 @@ impl<'a> Case<'a> {
             self.searcher.lab.compare,
         );
         let agrees = compared.agrees() && own.is_empty();
-        let failure = if agrees { String::new() } else { failure(&tried, &compared, asked) };
+        let failure = if agrees { String::new() } else { failure(&tried, &compared, &asked) };
         let (lines, started) = ran(&tried, &evaluated);
         Ok(Trial { agrees, failure, lines, started })
     }
@@ -216,10 +213,11 @@ fn ran(tried: &Tried, evaluated: &Evaluated) -> (Vec<u32>, Vec<(u32, String)>) {
 }
 
 /// Why a text does not show the same, in pytest's words where it has some.
-fn failure(tried: &Tried, compared: &Comparison, asked: &[String]) -> String {
+fn failure(tried: &Tried, compared: &Comparison, asked: &BTreeSet<String>) -> String {
     let mut parts = Vec::new();
     if !asked.is_empty() {
-        parts.push(format!("it asks for {}", asked.join(", ")));
+        let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
+        parts.push(format!("{}{}", cause::ASKS_FOR, asked.join(", ")));
     }
     parts.extend(tried.attempt.cases.iter().map(|case| case.message.clone()));
     parts.push(tried.text.clone());

@@ -13,19 +13,18 @@ _HOOKS = ("setup_", "teardown_", "pytest_generate")
 
 
 class Decisions:
-    """What trials have shown: statements that stay (`kept`) or go (`dropped`), names of methods that stay, and symbols
-    that are needed though no planned line names them.
+    """What trials have shown: statements that go, names of methods that stay, and symbols that are needed though no
+    planned line names them.
     """
 
-    def __init__(self, kept=(), dropped=(), kept_names=(), extra=()):
-        self.kept = set(kept)
+    def __init__(self, dropped=(), kept_names=(), extra=()):
         self.dropped = set(dropped)
         self.kept_names = set(kept_names)
         self.extra = set(extra)
 
     def copy(self):
         """The same, to be changed."""
-        return Decisions(self.kept, self.dropped, self.kept_names, self.extra)
+        return Decisions(self.dropped, self.kept_names, self.extra)
 
 
 class Closure:
@@ -82,7 +81,7 @@ class Closure:
                     elif line.kind == "effect":
                         needed.update({self.stands_for(line.detail)} - {("alias", line.detail.name)})
                     elif line.kind == "import":
-                        needed.update(meaning for _, meaning, symbol in line.detail if symbol is None)
+                        needed.update(meaning for _, meaning, named in line.detail if named is None)
             needed.update(reference.meaning for reference in references if not reference.weak)
             done = needed == self.needed and named == self.planner.named
             self.needed, self.planner.named = needed, named

@@ -1,8 +1,8 @@
 """A module of the tree: its source, and what of it ran."""
 
-from .source import DEFINITIONS, FUNCTIONS, first_line
-
 import ast
+
+from .source import DEFINITIONS, FUNCTIONS, IMPORTS, first_line, suites
 
 # After everything that ran.
 _NEVER = 1 << 60
@@ -12,7 +12,8 @@ class Module:
     """A source under the name that it was imported by, with what of it ran.
 
     `lines` gives the order in which each line first ran; `started` the functions that started, by first line and name.
-    What is protected stays whatever ran: the test function. `varying` are lines and functions that run by chance.
+    What is protected stays whatever ran: the test function. `varying` are lines and functions that run by chance. `failed`
+    has the imports that failed, by the `try` of the module that caught it.
     """
 
     def __init__(self, name, source, scopes, lines, started, varying=((), ())):
@@ -27,6 +28,19 @@ class Module:
         self.is_package = source.path.rpartition("/")[2] == "__init__.py"
         self.package = name if self.is_package else name.rpartition(".")[0]
         self._ran = {}
+        self.failed = dict(self._failed_imports())
+
+    def _failed_imports(self):
+        stack = [self.source.tree.body]
+        while stack:
+            for statement in stack.pop():
+                if isinstance(statement, (ast.If, ast.Try)):
+                    stack.extend(suites(statement))
+                if isinstance(statement, ast.Try):
+                    caught = [one for one in statement.handlers if self.any_ran(one.body)]
+                    last = ([None] + [one for one in statement.body if self.ran(one)])[-1]
+                    if caught and isinstance(last, IMPORTS) and not any(one.name for one in caught):
+                        yield statement, last
 
     def protect(self, function):
         """Count all of a definition as executed: it is the test that the witness is for."""

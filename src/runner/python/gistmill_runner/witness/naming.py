@@ -5,7 +5,7 @@ from collections import defaultdict
 
 from .planned import every
 from .program import BUILTINS
-from .source import DEFINITIONS
+from .source import DEFINITIONS, names_of
 
 
 class Naming:
@@ -47,6 +47,8 @@ class Naming:
             name = own_name(meaning)
             if name is not None:
                 rivals[name].append(meaning)
+        for name in self._builtins(BUILTINS.intersection(rivals)):
+            rivals[name].append(("builtin", name))
         taken = set(rivals)
         for name, meanings in sorted(rivals.items()):
             meanings.sort(key=lambda one: self._rank(one, name, taken))
@@ -55,13 +57,23 @@ class Naming:
                 self.final[meaning] = self._other_name(meaning, name, taken)
                 taken.add(self.final[meaning])
 
+    def _builtins(self, names):
+        """Those of the names that stand for a builtin in some module."""
+        found = set()
+        for _, lines in self.closure.tops if names else ():
+            for line in every(lines):
+                used = (node for top in line.nodes for node in names_of(top) if node.id in names - found)
+                meanings = (self.closure.finder.meaning(line.module, node) for node in used)
+                found.update(one[0][1] for one in meanings if one is not None and one[0][0] == "builtin")
+        return found
+
     def _rank(self, meaning, name, taken):
-        """Who keeps a name: what pytest looks for, then the class that is defined last, then what goes by no other name,
-        then what is used most. Classes that come before keep their own name as well, see `keeps_own_name`.
+        """Who keeps a name: what pytest looks for, then a builtin, then the class that is defined last, then what goes by
+        no other name, then what is used most. Classes that come before keep their own name as well, see `keeps_own_name`.
         """
         has_other = any(other != name and other not in taken for other in self.others[meaning])
         last = -self.places.get(meaning, -1)
-        return (meaning not in self.closure.pinned, last, has_other, -self.weights[meaning], meaning)
+        return (meaning not in self.closure.pinned, meaning[0] != "builtin", last, has_other, -self.weights[meaning], meaning)
 
     def keeps_own_name(self, meaning):
         """Whether a class can be defined under its own name before another one takes it: what asks for the name of a

@@ -22,17 +22,6 @@ def unit_of(module, statement):
     return (module.name, statement.lineno, statement.col_offset)
 
 
-class Unit:
-    """A part of a plan that can be left out: its kind, its name and the name of what it is part of."""
-
-    __slots__ = ("kind", "name", "owner")
-
-    def __init__(self, kind, name, owner):
-        self.kind = kind
-        self.name = name
-        self.owner = owner
-
-
 class Planner:
     """Plans statements. `wanted` holds the symbols that are needed, `named` all names that planned lines mention."""
 
@@ -88,15 +77,11 @@ class Planner:
     def _suite(self, module, statements, place):
         return [line for index, one in enumerate(statements) for line in self.plan(module, one, place, index)]
 
-    def _is_kept(self, module, statement):
-        return unit_of(module, statement) in self.decisions.kept
-
     def _is_wanted(self, module, name):
         return ("symbol", module.name, name) in self.wanted
 
     def _unit(self, module, statement, kind):
-        owner = module.source.parents.get(statement)
-        self.units[unit_of(module, statement)] = Unit(kind, getattr(statement, "name", ""), getattr(owner, "name", ""))
+        self.units[unit_of(module, statement)] = kind
 
     @staticmethod
     def _whole(module, statement, kind="simple"):
@@ -119,7 +104,7 @@ class Planner:
         is_docstring = place != MODULE and index == 0
         if is_docstring and module.is_protected(statement):
             return [self._whole(module, statement, "text")]
-        if is_docstring and (self.options.texts or self._is_kept(module, statement)):
+        if is_docstring and self.options.most:
             self._unit(module, statement, "text")
             return [self._whole(module, statement, "text")]
         return []
@@ -127,7 +112,7 @@ class Planner:
     def _annotation(self, module, statement, place):
         if place != CLASS:
             return []
-        if self.options.annotations or self._is_kept(module, statement) or self._makes_field(module, statement):
+        if self.options.most or self._makes_field(module, statement):
             self._unit(module, statement, "annotation")
             return [self._whole(module, statement)]
         return []
@@ -142,7 +127,7 @@ class Planner:
         return bool(owner.decorator_list) or bool(_WITH_FIELDS.intersection(names))
 
     def _simple(self, module, statement, place):
-        if not self._ran(module, statement) and not self._is_kept(module, statement):
+        if not self._ran(module, statement):
             return []
         if place == CLASS:
             self._unit(module, statement, "attribute")
@@ -164,7 +149,7 @@ class Planner:
 
     def _acts_on_wanted(self, module, statement):
         """Whether a statement that binds nothing touches something of the tree that is wanted, looking one call deep."""
-        if self.options.effects or self._is_kept(module, statement):
+        if self.options.most:
             return True
         touched = lambda node: any(  # noqa: E731
             not reference.weak and reference.meaning[0] == "symbol" and reference.meaning in self.wanted
@@ -189,9 +174,10 @@ class Planner:
         for binding in self.program.imported(module, statement):
             if binding.kind == "external":
                 symbol = ("symbol", module.name, binding.name)
-                symbol = symbol if place == MODULE and symbol in self.wanted else None
-                if place != MODULE or symbol or binding.target in self.wanted:
-                    externals.append((binding.alias, binding.target, symbol))
+                if place != MODULE:
+                    externals.append((binding.alias, binding.target, None))
+                elif symbol in self.wanted or binding.target in self.wanted:
+                    externals.append((binding.alias, binding.target, symbol if symbol in self.wanted else binding.target))
             elif place == MODULE:
                 if (module.name, binding.name) in self.references.assigned and self._is_wanted(module, binding.name):
                     lines.append(Line(module, "assigned", statement, detail=binding))
@@ -223,26 +209,22 @@ class Planner:
         nodes = [statement.args] + ([statement.returns] if statement.returns else [])
         if module.did_start(statement):
             suite = self._generator(module, statement, self._suite(module, statement.body, FUNCTION))
-            self._unit(module, statement, "function")
             if all(line.kind == "declaration" for line in suite) and is_text(statement.body[0]):
                 suite = [self._whole(module, statement.body[0], "text")]
         else:
             if place == CLASS and not self._keeps_uncalled(module, statement):
                 return []
             suite = [self._whole(module, statement.body[0], "text")] if is_text(statement.body[0]) else []
-            self._unit(module, statement, "stub")
         header = self._header(module, statement, statement.body[0], "function", nodes, suite)
         return self._decorators(module, statement) + [header]
 
     def _keeps_uncalled(self, module, method):
         """Whether a method stays that was not called."""
-        is_kept = self._is_kept(module, method) or unit_of(module, method) in self.named_by_class
-        if not is_kept and module is self.test and method.name.startswith("test"):
+        if unit_of(module, method) in self.named_by_class:
+            return True
+        if module is self.test and method.name.startswith("test"):
             return False
-        is_special = method.name.startswith("__") and method.name.endswith("__")
-        level = self.options.stubs
-        is_named = level == 1 and (is_special or method.name in self.named)
-        return is_kept or method.name in self.decisions.kept_names or level >= 2 or is_named
+        return self.options.most or method.name in self.decisions.kept_names
 
     def _generator(self, module, function, suite):
         """The suite of a function; where it has a `yield` and none is in what ran, one stays, with what it stands in."""
@@ -297,10 +279,7 @@ class Planner:
 
     def _keeps_guard(self, module, statement, test):
         """Whether a test whose suite never ran stays for what evaluating it does."""
-        if is_pure(test) or not (self.options.guards or self._is_kept(module, statement) or has_effect(test)):
-            return False
-        self._unit(module, statement, "guard")
-        return True
+        return not is_pure(test) and (self.options.most or has_effect(test))
 
     def _if(self, module, statement, place):
         if not self._ran(module, statement):
@@ -346,7 +325,7 @@ class Planner:
         if place == MODULE and not body and not any(self._is_wanted(module, name) for name in names):
             return other
         emptied = ran and not body and isinstance(statement, ast.For) and place != MODULE and not on_one_line
-        if emptied and not self._is_kept(module, statement) and not self.options.guards and not has_effect(test):
+        if emptied and not self.options.most and not has_effect(test):
             return other
         if not ran and not self._keeps_guard(module, statement, test):
             return other
@@ -366,7 +345,8 @@ class Planner:
     def _try(self, module, statement, place):
         if not module.any_line_ran(statement.lineno, statement.end_lineno) and statement not in self.forced:
             return []
-        body = self._suite(module, statement.body, place)
+        failed = module.failed.get(statement)
+        body = self._suite(module, [one for one in statement.body if one is not failed], place)
         handlers = [(one, self._suite(module, one.body, place)) for one in statement.handlers if self._was_caught(module, one)]
         other = self._suite(module, statement.orelse, place) if self._any_ran(module, statement.orelse) else []
         final = self._suite(module, statement.finalbody, place) if self._any_ran(module, statement.finalbody) else []
@@ -374,6 +354,8 @@ class Planner:
             return []
         if not handlers and not final:
             return body + other
+        if failed:
+            return body + [line for _, suite in handlers for line in suite] + final
         if other and not handlers:
             body, other = body + other, []
         lines = [Line(module, "try", statement, text="try:", suite=body)]

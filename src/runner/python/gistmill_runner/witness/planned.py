@@ -7,8 +7,8 @@ class Line:
     """A logical line that a witness has, with its suite where it has one.
 
     Its text is `prefix` and the span of the source, or `text` where it is given; `nodes` are what it refers by.
-    `detail` belongs to the kind: of an "import" its names, each with what it means and, where other statements bind it as
-    well, the symbol that it binds; of an "assigned" import the binding.
+    `detail` belongs to the kind: of an "import" its names, each with what it means and whose name it
+    binds (the symbol where other statements bind it as well, else what it means; None in a function); of an "assigned" import the binding.
     """
 
     __slots__ = ("module", "kind", "statement", "span", "prefix", "text", "suite", "nodes", "detail")
@@ -34,14 +34,9 @@ def every(lines):
         stack.extend(reversed(line.suite or ()))
 
 
-# What of the lines that did not run stays:
-#   stubs        methods that were not called: 0 none, 1 those that kept code names, 2 all
-#   guards       conditions and loops that were never taken and whose test may have an effect
-#   texts        docstrings
-#   annotations  annotations without a value in classes
-#   effects      all statements of a module that ran for their effect
-#   places       `__file__` is where the code was
-#   paths        texts that name the tree's modules name the witness
-Options = namedtuple("Options", "stubs guards texts annotations effects places paths")
-LEAST = Options(0, False, False, False, False, False, False)
-MOST = Options(2, True, True, True, True, False, False)
+# How a text is made:
+#   most    what did not run stays too: methods that were not called, conditions and loops that were never taken and whose
+#           test may have an effect, docstrings, annotations, and all statements of a module that ran for their effect
+#   places  `__file__` is where the code was
+#   paths   texts that name the tree's modules name the witness
+Options = namedtuple("Options", "most places paths")

@@ -115,13 +115,13 @@ class Program:
 
     def _bindings_of(self, module):
         """Bindings of the module's names by the statements that ran."""
-        found = defaultdict(list)
+        found, failed = defaultdict(list), set(module.failed.values())
         stack = [module.source.tree.body]
         while stack:
             for statement in stack.pop():
                 if not isinstance(statement, DEFINITIONS):
                     stack.extend(suites(statement))
-                if not module.ran(statement):
+                if not module.ran(statement) or statement in failed:
                     continue
                 if isinstance(statement, IMPORTS):
                     for one in self.imported(module, statement):

@@ -183,16 +183,14 @@ class Rendering:
 
     def _import_texts(self, line, depth):
         names = []
-        for alias, meaning, symbol in line.detail:
+        for alias, meaning, named in line.detail:
             bound = meaning[4] if meaning[1] == "from" else meaning[3]
-            if symbol is not None or depth:
-                chosen = self.final.get(symbol, bound)
-            elif meaning in self.imported:
-                continue
-            else:
-                chosen = self.final.get(meaning, bound)
+            if named == meaning and not depth:
+                if meaning in self.imported:
+                    continue
                 if meaning[1] == "from" or alias.asname or "." not in alias.name:
                     self.imported.add(meaning)
+            chosen = self.final.get(named, bound)
             if chosen != bound and alias.name != "*":
                 names.append("%s as %s" % (alias.name, chosen))
             else:

@@ -17,18 +17,15 @@ _PATTERNS = [
 ]
 _ABSTRACT = re.compile(r"abstract methods? ([^\n]*)")
 _QUOTED = re.compile(r"'(\w+)'")
-_LACKS = re.compile(r"'(\w+)' object has no attribute '(\w+)'")
+# Where a decorator asks for one of several methods.
+_ANY_OF = {"must define at least one ordering operation": ("__lt__", "__le__", "__gt__", "__ge__")}
 
 
 def missing_names(failure):
     """Names that a failure says are not there."""
     found = {name for part in _ABSTRACT.findall(failure) for name in _QUOTED.findall(part)}
+    found.update(name for text, names in _ANY_OF.items() if text in failure for name in names)
     return found.union(*(pattern.findall(failure) for pattern in _PATTERNS))
-
-
-def missing_attributes(failure):
-    """(class, attribute) of objects that a failure says have no such attribute."""
-    return set(_LACKS.findall(failure))
 
 
 def repaired(decisions, failure, closure):
@@ -38,9 +35,6 @@ def repaired(decisions, failure, closure):
         if name not in decided.kept_names:
             decided.kept_names.add(name)
             new = True
-        again = {unit for unit in decided.dropped if unit in closure.planner.units and closure.planner.units[unit].name == name}
-        new = new or bool(again)
-        decided.dropped -= again
         for module in closure.program.modules:
             if name in closure.program.bindings[module.name]:
                 meaning = closure.finder.resolve(module.name, name)

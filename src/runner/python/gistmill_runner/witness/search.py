@@ -9,8 +9,8 @@ import ast
 from .closure import Closure, Decisions
 from .naming import Naming
 from .narrowing import narrow, widen
-from .planned import LEAST, MOST
-from .repair import missing_attributes, missing_names, repaired
+from .planned import Options
+from .repair import repaired
 from .rendering import Rendering
 from .source import FUNCTIONS, bound_names, names_of
 
@@ -20,15 +20,7 @@ ASKED = "it asks for "
 TRIALS = 60
 _REPAIRS = 8
 # Trials for parts that may be superfluous, by their kinds.
-_PRUNED = ((("stub",), 6), (("effect", "text", "annotation"), 3), (("guard",), 4), (("attribute",), 4))
-_LEVELS = (
-    ("least", LEAST),
-    ("stubs", LEAST._replace(stubs=1, guards=True)),
-    ("most", MOST),
-)
-_RELAXED = (
-    ("places", False), ("texts", False), ("effects", False), ("annotations", False), ("guards", False), ("stubs", 0), ("stubs", 1),
-)  # fmt: skip
+_PRUNED = ((("effect", "text", "annotation"), 3), (("attribute",), 4))
 
 
 class Trial:
@@ -58,9 +50,7 @@ class Search:
         self.function = function
         self.submission = submission
         self.decisions = Decisions()
-        self.places = places
-        self.paths = False
-        self.options = LEAST
+        self.options = Options(False, places, False)
         self.text = None
         self.files = []
         self.level = None
@@ -73,7 +63,6 @@ class Search:
         try:
             yield from self._pass()
             if self.text is not None:
-                yield from self._relax()
                 yield from self._narrow(2)
                 yield from self._prune()
                 yield from self._narrow(1)
@@ -83,12 +72,12 @@ class Search:
 
     # Texts and trials.
 
-    def _make(self, decisions=None, options=None):
+    def _make(self, decisions=None):
         """The text under these decisions; `closure` and `rendering` are those of the last one made."""
         assigned, aliases = frozenset(), frozenset()
         for _ in range(8):
             self.closure = Closure(
-                self.program, self.test, self.classes, self.function, options or self.options,
+                self.program, self.test, self.classes, self.function, self.options,
                 decisions or self.decisions, assigned, aliases,
             )  # fmt: skip
             naming = Naming(self.closure)
@@ -117,17 +106,17 @@ class Search:
             self.seen[text] = yield text
         return self.seen[text]
 
-    def _passing(self, options):
+    def _passing(self):
         """Tries, and repairs what the message names, until it passes; the trial that passed, or None."""
         for _ in range(_REPAIRS):
-            text = self._make(options=options)
+            text = self._make()
             trial = yield from self._try(text)
             if trial.agrees:
                 self._accept(text)
                 return trial
             self.failure = trial.failure
-            if trial.failure.startswith(ASKED) and not options.paths:
-                self.paths, options = True, options._replace(paths=True)
+            if trial.failure.startswith(ASKED) and not self.options.paths:
+                self.options = self.options._replace(paths=True)
                 continue
             decisions = repaired(self.decisions, trial.failure, self.closure)
             if decisions is None:
@@ -136,27 +125,15 @@ class Search:
         return None
 
     def _pass(self):
-        for level, options in _LEVELS:
-            trial = yield from self._passing(options._replace(places=self.places, paths=self.paths))
+        for level in ("least", "most"):
+            self.options = self.options._replace(most=level == "most")
+            trial = yield from self._passing()
             if trial is not None:
                 self.level = level
-                self.options = options._replace(places=self.places, paths=self.paths)
                 return
             self.failures.append((level, self.failure))
 
     # Making it smaller.
-
-    def _relax(self):
-        """Options of the level that are not needed."""
-        for name, value in _RELAXED:
-            current = getattr(self.options, name)
-            if current == value or (name == "stubs" and current <= value):
-                continue
-            options = self.options._replace(**{name: value})
-            text = self._make(options=options)
-            if text == self.text or (yield from self._try(text)).agrees:
-                self.options = options
-                self._accept(text)
 
     def _narrow(self, times):
         """Made again from what the witness itself ran."""
@@ -166,7 +143,7 @@ class Search:
             if not trial.agrees:
                 return
             self._accept(text)
-            decisions = self.decisions
+            before = self.decisions, self.options
             undo = narrow(self.closure, self.rendering, trial.lines, {line for line, _ in trial.started})
             if undo is None:
                 return
@@ -174,10 +151,10 @@ class Search:
             if self._make() == text:
                 self._accept(text)
                 return
-            if (yield from self._passing(self.options)) is None:
+            if (yield from self._passing()) is None:
                 widen(undo)
                 self.program.refresh()
-                self.decisions = decisions
+                self.decisions, self.options = before
                 self._accept(self._make())
                 return
 
@@ -185,19 +162,14 @@ class Search:
         """Parts that are not needed, by halves, as many trials as their kind is worth."""
         self._make()
         for kinds, most in _PRUNED:
-            units = dict(self.closure.planner.units)
-            wanted = [unit for unit in sorted(units) if units[unit].kind in kinds and unit not in self.decisions.dropped]
-            if "guard" in kinds and not self.options.guards:
-                continue
-            if "stub" in kinds:
-                # Other stubs are there because what ran names them.
-                wanted = [unit for unit in wanted if units[unit].owner and unit not in self.closure.planner.named_by_class]
+            units = self.closure.planner.units
+            wanted = [unit for unit in sorted(units) if units[unit] in kinds and unit not in self.decisions.dropped]
             if "attribute" in kinds:
                 wanted = [unit for unit in wanted if self._is_idle(unit)]
-            yield from self._prune_units(wanted, units, most)
+            yield from self._prune_units(wanted, most)
 
-    def _prune_units(self, wanted, units, most):
-        queue, first, excluded = [wanted], self.trials, 4
+    def _prune_units(self, wanted, most):
+        queue, first = [wanted], self.trials
         while queue and self.trials - first < most:
             part = queue.pop(0)
             if not part:
@@ -209,20 +181,8 @@ class Search:
             if trial.agrees:
                 self.decisions = decisions
                 self._accept(text)
-                continue
-            excluded -= 1
-            missed = self._missed(part, units, trial.failure) if excluded >= 0 else ()
-            if missed:
-                queue.insert(0, [unit for unit in part if unit not in missed])
             elif len(part) > 1:
                 queue += [part[: len(part) // 2], part[len(part) // 2 :]]
-
-    @staticmethod
-    def _missed(part, units, failure):
-        """Those of the units that a failure names."""
-        attributes, names = missing_attributes(failure), missing_names(failure)
-        exact = {unit for unit in part if (units[unit].owner, units[unit].name) in attributes}
-        return exact or {unit for unit in part if units[unit].name in names}
 
     def _is_idle(self, unit):
         """Whether kept code names nothing that a class attribute binds, or it stands for a function that never started."""
