@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::referee::evaluate::{Judged, Original, Policy, Referee};
 use crate::referee::submissions::Submission;
 use crate::runner::protocol::Generated;
-use crate::score::{Existence, Finding, Line, Ratio};
+use crate::score::{Detail, Existence, Finding, Line, Ratio};
 
 /// Further runs of what chance has a part in.
 const VARYING_RUNS: u32 = 8;
@@ -72,7 +72,12 @@ fn conclusion(
         });
         let detail = detail.unwrap_or_else(|| judged.output.clone());
         let evidence = format!("{:?} {:?} {:?}\n{detail}", verdict.class, verdict.detail, verdict.violations);
-        let cause = if verdict.behaves == Some(true) { Cause::NotFair } else { Cause::NotConfirmed };
+        let cause = match verdict.detail {
+            // The test itself does.
+            Some(Detail::ImportStatement) => Cause::ImportsRepository,
+            _ if verdict.behaves == Some(true) => Cause::NotFair,
+            _ => Cause::NotConfirmed,
+        };
         return Err(NotMade::new(cause, &evidence));
     }
     let made_up = made_up_findings(judged);

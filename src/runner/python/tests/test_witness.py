@@ -153,11 +153,21 @@ def test_two_things_of_one_name_get_two_names(start):
     assert text.count("def f():") == 1 and ("def _a_f():" in text or "def _b_f():" in text)
 
 
+def test_what_the_test_itself_uses_keeps_its_name(start):
+    files = {
+        "low.py": "def is_new(one):\n    return bool(one)\n\n\ndef both():\n    return is_new(1), is_new(2), is_new(3)\n",
+        "high.py": "import low\ndef is_new(one):\n    return low.is_new(one[0])\n",
+        "test_it.py": "import high, low\ndef test_it():\n    assert high.is_new([1]) and all(low.both())\n",
+    }
+    text = witness(start, files)
+    assert "assert is_new([1])" in text and "return _low_is_new(one[0])" in text, text
+
+
 def test_a_builtin_keeps_its_name(start):
     files = {
-        "a.py": "from operator import add as sum\ndef len(x):\n    return sum(1, x)\n",
+        "a.py": "from operator import add as sum\ndef len(x):\n    return sum(1, x)\ndef more(x):\n    return len(x)\n",
         "b.py": "def both(texts):\n    return sum([len(one) for one in texts])\n",
-        "test_it.py": "import a, b\ndef test_it():\n    assert a.len(1) == 2 and b.both(['ab', 'c']) == 3\n",
+        "test_it.py": "import a, b\ndef test_it():\n    assert a.more(1) == 2 and b.both(['ab', 'c']) == 3\n",
     }
     text = witness(start, files)
     assert "import add as _operator_sum\n" in text and "def _a_len(x):\n    return _operator_sum(1, x)" in text, text

@@ -28,11 +28,13 @@ class Naming:
         self._see_conflicts()
 
     def _weigh(self):
-        """How much each meaning is used, and under which other names."""
-        self.weights, self.others = defaultdict(int), defaultdict(set)
+        """How much each meaning is used, under which other names, and whether the test function itself uses it."""
+        self.weights, self.others, self.tested = defaultdict(int), defaultdict(set), set()
         for reference in self.closure.references:
             if reference.kind in ("name", "chain"):
                 self.weights[reference.meaning] += 1
+                if reference.module.is_protected(reference.node):
+                    self.tested.add(reference.meaning)
                 if reference.kind == "name":
                     self.others[reference.meaning].add(reference.name)
         for _, lines in self.closure.tops:
@@ -68,12 +70,14 @@ class Naming:
         return found
 
     def _rank(self, meaning, name, taken):
-        """Who keeps a name: what pytest looks for, then a builtin, then the class that is defined last, then what goes by
-        no other name, then what is used most. Classes that come before keep their own name as well, see `keeps_own_name`.
+        """Who keeps a name: what pytest looks for, then what the test uses (a referee puts the original test in, which
+        says `f` for `module.f`), then a builtin, then the class that is defined last, then what goes by no other name,
+        then what is used most. Classes that come before keep their own name as well, see `keeps_own_name`.
         """
         has_other = any(other != name and other not in taken for other in self.others[meaning])
         last = -self.places.get(meaning, -1)
-        return (meaning not in self.closure.pinned, meaning[0] != "builtin", last, has_other, -self.weights[meaning], meaning)
+        found_by_name = meaning not in self.closure.pinned, meaning not in self.tested, meaning[0] != "builtin"
+        return found_by_name + (last, has_other, -self.weights[meaning], meaning)
 
     def keeps_own_name(self, meaning):
         """Whether a class can be defined under its own name before another one takes it: what asks for the name of a
