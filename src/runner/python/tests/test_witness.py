@@ -174,6 +174,15 @@ def test_a_builtin_keeps_its_name(start):
     assert "return sum([len(one) for one in texts])" in text, text
 
 
+def test_a_name_that_a_module_makes_of_a_builtin_stays(start):
+    files = {
+        "compat.py": "plain = str\nstr = str\nboth = (str, bytes)\n",
+        "a.py": "def text(one):\n    return str(one)\n",
+        "test_it.py": "import a, compat\ndef test_it():\n    assert isinstance(a.text(1), compat.both) and compat.plain\n",
+    }
+    assert "plain = str\nstr = str\nboth = (str, bytes)\n" in witness(start, files)
+
+
 def test_an_import_in_a_try_gets_another_name_too(start):
     shadowed = "try:\n    from operator import add as sum\n    HAS = True\nexcept ImportError:\n    HAS = False\n"
     files = {

@@ -49,7 +49,8 @@ class Naming:
             name = own_name(meaning)
             if name is not None:
                 rivals[name].append(meaning)
-        for name in self._builtins(BUILTINS.intersection(rivals)):
+        hidden = {name for name in BUILTINS.intersection(rivals) if not any(map(self._is_from_builtin, rivals[name]))}
+        for name in self._builtins(hidden):
             rivals[name].append(("builtin", name))
         taken = set(rivals)
         for name, meanings in sorted(rivals.items()):
@@ -58,6 +59,12 @@ class Naming:
             for meaning in meanings[1:]:
                 self.final[meaning] = self._other_name(meaning, name, taken)
                 taken.add(self.final[meaning])
+
+    def _is_from_builtin(self, meaning):
+        """Whether a module makes a name of its own of a builtin, as `str = str` does."""
+        bindings = self.closure.program.bindings.get(meaning[1], {}).get(meaning[-1], ()) if meaning[0] == "symbol" else ()
+        reads = (node for one in bindings if one.kind == "assignment" for node in names_of(one.statement))
+        return any(node.id == meaning[-1] and isinstance(node.ctx, ast.Load) for node in reads)
 
     def _builtins(self, names):
         """Those of the names that stand for a builtin in some module."""
