@@ -210,13 +210,19 @@ impl Export<'_> {
             self.notes.push(format!("submodule `{name}` left out (submodules = false)"));
             return tree::make_directory(self.target, &place.written);
         }
-        let child = self.open_submodule(part, id, place).map_err(|error| {
+        let failed = |error: Error| {
             let known = error.hint().map(str::to_owned);
             let hint = "`submodules = false` leaves all submodules out";
             error
                 .at(format!("submodule `{name}` at {id}"))
                 .with_hint(known.map_or(hint.to_owned(), |known| format!("{known}; {hint}")))
-        })?;
+        };
+        let module = modules::find(&part.repository, &part.commit, &place.inside).map_err(failed)?;
+        let Some(module) = module else {
+            self.notes.push(format!("submodule `{name}` is empty: .gitmodules has no address for it"));
+            return tree::make_directory(self.target, &place.written);
+        };
+        let child = self.open_submodule(part, &module, id, place.depth).map_err(failed)?;
         let commit = find_commit(&child.repository, &child.location, &child.commit)?;
         let tree = commit.tree().map_err(|error| child.missing("its tree", &error))?;
         let below =
@@ -224,14 +230,13 @@ impl Export<'_> {
         self.tree(&child, &tree, &below)
     }
 
-    fn open_submodule(&self, part: &Part, id: Oid, place: &TreeCursor) -> Result<Part> {
-        if place.depth >= DEEPEST {
+    fn open_submodule(&self, part: &Part, module: &modules::Module, id: Oid, depth: usize) -> Result<Part> {
+        if depth >= DEEPEST {
             return Err(Error::repository("submodules are nested too deep"));
         }
-        let module = modules::find(&part.repository, &part.commit, &place.inside)?;
-        let location = modules::locate(&part.location, &module)?;
+        let location = modules::locate(&part.location, module)?;
         let commit = id.to_string();
-        let repository = match modules::open_beside(&part.location, &part.repository, &module, id) {
+        let repository = match modules::open_beside(&part.location, &part.repository, module, id) {
             Some(repository) => repository,
             None => open_with(self.context, &location, &commit)?,
         };

@@ -17,21 +17,17 @@ pub(super) struct Module {
     pub url: String,
 }
 
-/// The submodule that `.gitmodules` of a commit has for a path.
+/// The submodule that `.gitmodules` of a commit has for a path; none where it gives no address.
 ///
 /// # Errors
-/// When there is none, or the file cannot be read.
-pub(super) fn find(repository: &Repository, commit: &str, path: &Path) -> Result<Module> {
+/// When the file cannot be read.
+pub(super) fn find(repository: &Repository, commit: &str, path: &Path) -> Result<Option<Module>> {
     let location = Location::Local(repository.path().to_owned());
     let tree = find_commit(repository, &location, commit)?.tree().ok();
     let entry = tree.and_then(|tree| tree.get_name(".gitmodules").map(|entry| entry.id()));
-    let blob = entry.and_then(|id| repository.find_blob(id).ok());
-    let text = blob.ok_or_else(|| Error::repository("the commit has no .gitmodules"))?;
-    parse(text.content())?
-        .into_iter()
-        .find(|(module_path, _)| Path::new(module_path) == path)
-        .map(|(_, module)| module)
-        .ok_or_else(|| Error::repository(".gitmodules has no address for it"))
+    let Some(text) = entry.and_then(|id| repository.find_blob(id).ok()) else { return Ok(None) };
+    let mut modules = parse(text.content())?.into_iter();
+    Ok(modules.find(|(module_path, _)| Path::new(module_path) == path).map(|(_, module)| module))
 }
 
 /// All submodules of a `.gitmodules` file with their paths. Git's own reader decides, so quoting and comments are
