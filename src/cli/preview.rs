@@ -93,7 +93,7 @@ pub(super) fn lines(preview: &Preview) -> Vec<String> {
     lines.push("tried in this order, until everything can be collected:".to_owned());
     for (number, rung) in preview.rungs.iter().enumerate() {
         lines.push(format!("  {}. {}", number + 1, rung.name));
-        lines.push(format!("     because of {}", rung.reason));
+        lines.push(format!("     {}", rung.reason));
         let mut requirements = rung.requirements.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
         let more = rung.requirements.len().saturating_sub(NAMED);
         if more > 0 {

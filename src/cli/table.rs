@@ -131,7 +131,7 @@ pub(super) fn found(slug: &RepoSlug, found: &Found, text: &mut Text) {
         line(format!("Python {version}: {reason}"));
     }
     if let Some([name, reason]) = &found.plan {
-        line(format!("installed: {name}, because of {reason}"));
+        line(format!("installed: {name} ({reason})"));
     }
     if let (Some(cases), Some(groups)) = (found.cases, found.groups) {
         line(format!("collected: {} in {}", count(cases, "case"), count(groups, "group")));
@@ -279,7 +279,7 @@ mod tests {
             [
                 "a/b: done as far as was asked for",
                 "  Python 3.12.1: requires-python",
-                "  installed: . + group dev, because of pyproject.toml",
+                "  installed: . + group dev (pyproject.toml)",
                 "  collected: 1 case in 7 groups",
                 "  collection-error: t0.py",
             ]

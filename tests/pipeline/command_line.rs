@@ -83,7 +83,7 @@ fn check_knows_what_a_local_tree_declares_and_explains_its_environment() {
     for line in [
         "packages/beta is installed, too: a member of the workspace",
         "1. . + requirements.txt + pytest",
-        "because of requirements.txt is what the tree runs with",
+        "     requirements.txt is what the tree runs with",
     ] {
         assert!(ended.stdout.contains(line), "`{line}` is not in\n{}", ended.stdout);
     }
@@ -141,7 +141,7 @@ fn try_runs_the_groups_once_says_why_and_writes_nothing() {
     let ended = bench.run(&["try", &place]).with_code(0);
     for part in [
         "local/small_and_good\n",
-        "  installed: . + pytest, because of ",
+        "  installed: . + pytest (",
         "  collected: 6 cases in 4 groups\n",
         "run once in the base world: 4 groups\n  passes  3  75.0 %\n  fails   1  25.0 %\n",
         "  fails  1  AssertionError: assert 1 == 2\n            tests/test_tally.py::test_is_wrong\n",
