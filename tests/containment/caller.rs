@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::common::{Bench, Ended, GISTMILL, Running};
@@ -49,6 +50,16 @@ pub struct Place {
     before: BTreeMap<PathBuf, String>,
 }
 
+/// Folders of all places: tests share some to the end of the process.
+static PLACES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Removes what is left of all places.
+pub fn clean_up() {
+    for folder in PLACES.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}
+
 impl Place {
     pub fn new(caller: Caller) -> Self {
         // Everybody reaches it, and it lies in no work tree of another user.
@@ -57,6 +68,7 @@ impl Place {
         } else {
             Bench::with_empty_cache()
         };
+        PLACES.lock().unwrap_or_else(PoisonError::into_inner).push(bench.path().to_owned());
         let random =
             tempfile::Builder::new().prefix("").rand_bytes(12).tempfile().expect("a file can be made");
         let random = random.path().file_name().expect("has a name").to_string_lossy().into_owned();

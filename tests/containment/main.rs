@@ -178,5 +178,7 @@ fn main() {
             Ok(())
         })
     }));
-    libtest_mimic::run(&arguments, trials).exit();
+    let ended = libtest_mimic::run(&arguments, trials);
+    caller::clean_up();
+    ended.exit();
 }
