@@ -128,8 +128,8 @@ pub(super) fn escaped(text: &str) -> String {
             '<' | '>' | '&' | '"' | '\'' => {
                 let _ = write!(safe, "&#{};", u32::from(one));
             }
-            // Neither HTML nor XML has these.
-            control if control.is_control() => safe.push('\u{fffd}'),
+            // Neither HTML nor XML has the others.
+            control if control.is_control() && control != '\n' => safe.push('\u{fffd}'),
             plain => safe.push(plain),
         }
     }
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn text_holds_no_markup_and_addresses_no_separator() {
-        assert_eq!(escaped("<a href='x'>&\"\u{0}"), "&#60;a href=&#39;x&#39;&#62;&#38;&#34;\u{fffd}");
+        assert_eq!(escaped("<a href='x'>\n&\"\u{0}"), "&#60;a href=&#39;x&#39;&#62;\n&#38;&#34;\u{fffd}");
         assert_eq!(address_part("a/b;c&d=é-_.~"), "a%2Fb%3Bc%26d%3D%C3%A9-_.~");
     }
 }

@@ -3,7 +3,7 @@
 //! Instances of equal values are one mark whose area and number say how many; a mark leads to its instance, or to the list
 //! of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -28,6 +28,8 @@ const MOST_MARKS: usize = 450;
 const FEW_MARKS: usize = 100;
 /// Width of a cell.
 const CELL: f64 = 15.0;
+/// More numbers of files than these are put together in cells as well.
+const MOST_LEVELS: usize = 40;
 /// Tests that the text of a mark names.
 const MOST_NAMED: usize = 4;
 /// Outlines around the origin, of about the area of a circle with radius 1. The last is for all further repositories.
@@ -59,6 +61,8 @@ struct Shape {
 
 struct Point<'a> {
     id: &'a str,
+    /// Of several; none of an only one.
+    slug: Option<&'a str>,
     group: &'a str,
     tier: &'a str,
     length: i64,
@@ -100,8 +104,10 @@ fn points(table: &Table) -> Result<(Vec<Point<'_>>, Vec<Shape>)> {
     let (lengths, files) = (table.whole_numbers("trace_length")?, table.whole_numbers("unique_files")?);
     let top = table.lists("hard_axes")?;
     let (shapes, legend) = shapes(&slugs);
+    let several = legend.len() > 1;
     let point = |at: usize| Point {
         id: ids[at],
+        slug: several.then_some(slugs[at]),
         group: groups[at],
         tier: tiers[at],
         length: lengths[at].max(1),
@@ -175,15 +181,19 @@ fn single<'a, 'p>(points: &'p [Point<'a>], axes: &[Axis; 2]) -> Vec<Mark<'a, 'p>
     found.into_iter().map(mark).collect()
 }
 
-/// A mark for the instances of one tier in one cell; its area is their share of those of the fullest cell.
+/// A mark for the instances of one tier in one cell, in their middle; its area is their share of those of the fullest cell.
 fn cells<'a, 'p>(points: &'p [Point<'a>], axes: &[Axis; 2]) -> Vec<Mark<'a, 'p>> {
     let cell = |axis: &Axis, value: i64| (axis.place(real(value)) / CELL).round() as i64;
-    let found =
-        together(points, |one| (cell(&axes[0], one.length), cell(&axes[1], one.files), one.tier, one.top));
+    let levels: BTreeSet<i64> = points.iter().map(|one| one.files).collect();
+    let level = |files| if levels.len() > MOST_LEVELS { cell(&axes[1], files) } else { files };
+    let found = together(points, |one| (cell(&axes[0], one.length), level(one.files), one.tier, one.top));
     let most = found.first().map_or(1, |(_, members)| members.len()) as f64;
-    let mark = |((x, y, _, _), members): ((i64, i64, _, _), Vec<&'p Point<'a>>)| Mark {
-        x: x as f64 * CELL,
-        y: y as f64 * CELL,
+    let middle = |members: &[&Point<'_>], axis: usize, of: fn(&Point<'_>) -> i64| {
+        members.iter().map(|one| axes[axis].place(real(of(one)))).sum::<f64>() / members.len() as f64
+    };
+    let mark = |(_, members): (_, Vec<&'p Point<'a>>)| Mark {
+        x: middle(&members, 0, |one| one.length),
+        y: middle(&members, 1, |one| one.files),
         radius: (CELL / 2.0 * (members.len() as f64 / most).sqrt()).max(2.2),
         shape: 0,
         numbered: false,
@@ -220,7 +230,7 @@ fn grid(svg: &mut String, axes: &[Axis; 2]) {
         svg,
         "<path class=\"axis\" d=\"M{left} {top}V{bottom}H{right}\"/>\
          <text class=\"name\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">trace length (calls, logarithmic)</text>\
-         <text class=\"name\" transform=\"translate(14 {:.1})rotate(-90)\" text-anchor=\"middle\">unique files</text>",
+         <text class=\"name\" transform=\"translate(14 {:.1})rotate(-90)\" text-anchor=\"middle\">unique files (logarithmic)</text>",
         f64::midpoint(left, right),
         HEIGHT - 8.0,
         f64::midpoint(top, bottom),
@@ -264,7 +274,7 @@ fn draw(svg: &mut String, mark: &Mark<'_, '_>) {
     let _ = write!(
         svg,
         "<a href=\"{}\" class=\"mark {tier}\" tabindex=\"-1\" transform=\"translate({x:.1} {y:.1})\"><title>{}</title><g>",
-        target(mark),
+        escaped(&target(mark)),
         escaped(&title(mark))
     );
     if first.top {
@@ -278,7 +288,7 @@ fn draw(svg: &mut String, mark: &Mark<'_, '_>) {
     svg.push_str("</g></a>");
 }
 
-/// The instance, or the list of those with these values.
+/// The instance, or the list of just those.
 fn target(mark: &Mark<'_, '_>) -> String {
     let members = &mark.members;
     if let [only] = members[..] {
@@ -286,7 +296,13 @@ fn target(mark: &Mark<'_, '_>) -> String {
     }
     let (lengths, files) = (range(members, |one| one.length), range(members, |one| one.files));
     let query = format!("length:{}..{} files:{}..{}", lengths.0, lengths.1, files.0, files.1);
-    format!("#instances?q={}", address_part(&query))
+    let first = members[0];
+    let (tier, top) = (address_part(first.tier), if first.top { "either" } else { "neither" });
+    let mut target = format!("#instances?q={}&tier={tier}&top={top}", address_part(&query));
+    if let Some(slug) = first.slug.filter(|slug| members.iter().all(|one| one.slug == Some(*slug))) {
+        let _ = write!(target, "&repository={}", address_part(slug));
+    }
+    target
 }
 
 /// The least and the most of a value.
@@ -298,8 +314,12 @@ fn range(members: &[&Point<'_>], of: fn(&Point<'_>) -> i64) -> (i64, i64) {
 fn title(mark: &Mark<'_, '_>) -> String {
     let first = mark.members[0];
     let mut text = String::new();
+    if mark.members.len() > 1 {
+        let _ = writeln!(text, "{} instances", mark.members.len());
+    }
     for one in mark.members.iter().take(MOST_NAMED) {
-        let _ = writeln!(text, "{}", one.group);
+        let slug = one.slug.map(|slug| format!("{slug} ")).unwrap_or_default();
+        let _ = writeln!(text, "{slug}{}", one.group);
     }
     if mark.members.len() > MOST_NAMED {
         let _ = writeln!(text, "and {} more", mark.members.len() - MOST_NAMED);
@@ -320,7 +340,8 @@ mod tests {
     use super::*;
 
     fn point(id: &'static str, length: i64, files: i64) -> Point<'static> {
-        Point { id, group: "tests/a.py::<b>", tier: "easy", length, files, top: false, shape: 0 }
+        let group = "tests/a.py::<b>";
+        Point { id, slug: Some("a/b"), group, tier: "easy", length, files, top: false, shape: 0 }
     }
 
     fn axes() -> [Axis; 2] {
@@ -336,9 +357,10 @@ mod tests {
         for mark in &marks {
             draw(&mut svg, mark);
         }
-        assert!(
-            svg.contains("href=\"#instances?q=length%3A7..7%20files%3A3..3\"") && svg.contains(">2</text>")
-        );
+        let list =
+            "#instances?q=length%3A7..7%20files%3A3..3&#38;tier=easy&#38;top=neither&#38;repository=a%2Fb";
+        assert!(svg.contains(&format!("href=\"{list}\"")) && svg.contains(">2</text>"), "{svg}");
+        assert!(svg.contains("<title>2 instances\na/b tests/a.py::&#60;b&#62;\n"), "{svg}");
         assert!(svg.contains("href=\"#i=c%26\"") && !svg.contains("<b>"), "{svg}");
     }
 
@@ -350,6 +372,20 @@ mod tests {
         assert!(marks.len() < 45, "{}", marks.len());
         assert_eq!(marks.iter().map(|mark| mark.members.len()).sum::<usize>(), 1000);
         assert!(marks.iter().all(|mark| mark.radius <= CELL / 2.0));
+    }
+
+    #[test]
+    fn a_mark_of_a_cell_stands_where_its_instances_are() {
+        let mut points: Vec<_> = (0..9).map(|at| point("a", 100 + at, 7)).collect();
+        points.push(Point { top: true, ..point("b", 108, 7) });
+        points.push(Point { tier: "medium", ..point("c", 109, 8) });
+        let marks = cells(&points, &axes());
+        assert_eq!(marks.len(), 3, "by tier, files and top");
+        for mark in &marks {
+            let files = mark.members[0].files;
+            assert!((mark.y - axes()[1].place(real(files))).abs() < 1e-9, "{files} files");
+        }
+        assert!(marks[0].x < marks[1].x && marks[1].x < marks[2].x);
     }
 
     #[test]

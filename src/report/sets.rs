@@ -25,6 +25,8 @@ pub(super) struct Histogram {
 #[derive(Debug, Serialize)]
 struct BinRow {
     label: String,
+    /// The address of its instances.
+    href: String,
     total: usize,
     /// Tier, number, and width in percent of the largest bin.
     parts: Vec<(&'static str, usize, f64)>,
@@ -51,12 +53,12 @@ pub(super) fn histograms(instances: &Table) -> Result<Vec<Histogram>> {
     if tiers.is_empty() {
         return Ok(Vec::new());
     }
-    let axes = [("trace_length", "trace length"), ("unique_files", "unique files")];
-    let of = |(column, name)| Ok(histogram(&instances.whole_numbers(column)?, &tiers, name));
+    let axes = [("trace_length", "trace length", "length"), ("unique_files", "unique files", "files")];
+    let of = |(column, name, field)| Ok(histogram(&instances.whole_numbers(column)?, &tiers, name, field));
     axes.into_iter().map(of).collect()
 }
 
-fn histogram(values: &[i64], tiers: &[&str], name: &'static str) -> Histogram {
+fn histogram(values: &[i64], tiers: &[&str], name: &'static str, field: &str) -> Histogram {
     let bins = plot::bins(values);
     let count = |bin: &plot::Bin, tier: &str| {
         values.iter().zip(tiers).filter(|(value, one)| **one == tier && bin.holds(**value)).count()
@@ -65,6 +67,7 @@ fn histogram(values: &[i64], tiers: &[&str], name: &'static str) -> Histogram {
     let most = numbers.iter().map(|bin| bin.iter().sum()).max().unwrap_or(0);
     let row = |(bin, numbers): (&plot::Bin, &[usize; 3])| BinRow {
         label: bin.label(),
+        href: format!("#instances?q={field}%3A{}..{}", bin.from.max(0), bin.to),
         total: numbers.iter().sum(),
         parts: TIERS
             .into_iter()
@@ -131,12 +134,17 @@ mod tests {
 
     #[test]
     fn every_instance_is_in_one_bin_of_its_tier() {
-        let histogram =
-            histogram(&[1, 1, 2, 9, 10, 1000], &["easy", "hard", "easy", "medium", "medium", "hard"], "x");
+        let histogram = histogram(
+            &[1, 1, 2, 9, 10, 1000],
+            &["easy", "hard", "easy", "medium", "medium", "hard"],
+            "x",
+            "x",
+        );
         let row = |label: &str| &histogram.rows.iter().find(|row| row.label == label).unwrap().parts;
         assert_eq!(row("1"), &[("easy", 1, 50.0), ("hard", 1, 50.0)]);
         assert_eq!(row("10–19"), &[("medium", 1, 50.0)]);
         assert_eq!(histogram.rows.iter().map(|row| row.total).sum::<usize>(), 6);
         assert!(!histogram.single);
+        assert_eq!(histogram.rows[0].href, "#instances?q=x%3A1..1");
     }
 }

@@ -257,11 +257,20 @@ def check_scatter(page, instances):
     single.hover(force=True)
     hint = page.locator("#tooltip").inner_text()
     group = instances["group"][instances["id"].index(wanted)]
-    assert group in hint or page.evaluate("matchMedia('(hover: none)').matches"), hint
+    assert "\ufffd" not in page.locator(".scatter").inner_html(), "a character that is none"
+    assert hint.split("\n")[0].endswith(group) or page.evaluate("matchMedia('(hover: none)').matches"), hint
     single.evaluate("(mark) => mark.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true }))")
     assert page.evaluate("address.now().open") == wanted
     page.locator("#close").click()
     page.until("address.now().open === null")
+    several = page.locator(".scatter .mark[href^='#instances']").first
+    if several.count():
+        several.dispatch_event("pointermove")
+        size = int(several.get_attribute("aria-label").split()[0])
+        several.dispatch_event("click")
+        section = page.locator("#instances")
+        wait_for_count(section, size)
+        section.get_by_role("button", name="reset", exact=True).click()
     ticks = [text.replace("\u202f", "") for text in page.locator(".scatter > text:not(.name):not(.region)").all_text_contents()]
     across = ticks[: [int(a) > int(b) for a, b in zip(ticks, ticks[1:])].index(True) + 1] if len(ticks) > 1 else ticks
     assert len(set(across)) == len(across), ticks
@@ -373,6 +382,11 @@ def main(report, folder, chromium):
             steps = [contrast(tiers[a], tiers[b]) for a, b in (("--easy", "--medium"), ("--medium", "--hard"))]
             assert min(steps) >= LEAST_BETWEEN_TIERS, f"{name}: tiers by light and dark alone: {steps}"
             check_width(page, name)
+            if size == "desk":
+                for width in (1280, 1100):
+                    page.page.set_viewport_size({"width": width, "height": 900})
+                    check_width(page, f"{name} at {width}")
+                page.page.set_viewport_size(DESK)
             if size != "phone":
                 check_names(page, name)
             shoot(page, folder, name)

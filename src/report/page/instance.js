@@ -34,10 +34,10 @@ function outcomes(at) {
   return plural(list.length + more, "case") + ": " + all + (more ? " and " + number(more) + " more" : "");
 }
 function commandsOf(at) {
-  const test = quoted(instances.group[at]);
+  const id = quoted(instances.id[at]);
   return facts([
-    ["run it", command(commandOf(at))], ["what is known", command("gistmill show " + test)],
-    ["in another world", command("gistmill replay " + test + " --world everything")],
+    ["run it", command(commandOf(at))], ["what is known", command("gistmill show " + id)],
+    ["in another world", command("gistmill replay " + id + " --world everything")],
   ]);
 }
 function instanceView(at) {

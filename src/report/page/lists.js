@@ -33,13 +33,13 @@ liveTable({
   filters: [
     { key: "repository", label: "repository", values: choices(new Set(instances.slug.map((slug) => slugs[slug]))), test: (at, value) => slugs[instances.slug[at]] === value },
     { key: "tier", label: "tier", values: Object.keys(TIERS).map((tier) => [tier, tier]), test: (at, value) => instances.tier[at] === value },
-    { key: "top", label: "top by", values: [["either", "either"], ["trace_length", "trace length"], ["unique_files", "unique files"]],
-      test: (at, value) => (value === "either" ? instances.hard[at].length > 0 : instances.hard[at].includes(value)) },
+    { key: "top", label: "top by", values: [["either", "either"], ["trace_length", "trace length"], ["unique_files", "unique files"], ["neither", "neither"]],
+      test: (at, value) => (value === "either" || value === "neither" ? instances.hard[at].length > 0 === (value === "either") : instances.hard[at].includes(value)) },
     { key: "flag", label: "flag", values: occurring(instances.flags), test: (at, value) => instances.flags[at].includes(value) },
   ],
   row: (at) => make("tr", {},
     cell(instanceLink(at, testName(instances.group[at])), "id"), cell(breakable(slugs[instances.slug[at]])), cell(badge("tier", instances.tier[at])),
-    cell(instances.hard[at].map(axisName).join(", ")), cell(number(instances.length[at]), "n", "calls"), cell(number(instances.files[at]), "n", "files"),
+    cell(instances.hard[at].map(axisName).join(", "), "", "top by"), cell(number(instances.length[at]), "n", "trace length"), cell(number(instances.files[at]), "n", "files"),
     cell(number(instances.cases[at]), "n", "cases")),
   record: (at) => ({
     instance_id: instances.id[at], slug: slugs[instances.slug[at]], group_id: instances.group[at], tier: instances.tier[at], top_by: instances.hard[at],
@@ -50,6 +50,9 @@ liveTable({
 
 // --- groups with their evidence
 const cause = (at) => (groups.cause[at] === null ? null : groups.causes[groups.cause[at]]);
+const causeOf = (at) => (cause(at) === null ? "" : [make("i", { className: "dot " + groups.families[groups.cause[at]] }), ...breakable(cause(at))]);
+// As the legend of colours says it.
+const familyName = (family) => (document.querySelector(`#overview .legend a[href$="family=${family}"]`) || { textContent: family }).textContent;
 const stateOf = (at) => groups.states[groups.state[at]];
 const summary = (at) => (data("evidence").evidence[at] || {}).summary || "";
 
@@ -108,8 +111,8 @@ function evidence(at) {
 }
 function groupRow(at) {
   const toggle = make("button", { type: "button", className: "link" }, testName(groups.id[at]));
-  const row = make("tr", {}, cell(toggle, "id"), cell(breakable(slugs[groups.slug[at]])), cell(badge("state", stateOf(at))), cell(breakable(cause(at) || "")),
-    cell(number(groups.cases[at]), "n", "cases"), cell(number(groups.attempts[at]), "n", "attempts"), cell(number(groups.length[at]), "n", "calls"),
+  const row = make("tr", {}, cell(toggle, "id"), cell(breakable(slugs[groups.slug[at]])), cell(badge("state", stateOf(at))), cell(causeOf(at)),
+    cell(number(groups.cases[at]), "n", "cases"), cell(number(groups.attempts[at]), "n", "attempts"), cell(number(groups.length[at]), "n", "trace length"),
     cell(number(groups.files[at]), "n", "files"), cell(groups.ms[at] === null ? "–" : groups.ms[at].toFixed(1), "n", "ms"));
   toggle.ariaExpanded = "false";
   toggle.addEventListener("click", () => {
@@ -136,7 +139,7 @@ liveTable({
   filters: [
     { key: "repository", label: "repository", values: choices(new Set(groups.slug.map((slug) => slugs[slug]))), test: (at, value) => slugs[groups.slug[at]] === value },
     { key: "state", label: "state", values: groups.states.map((state) => [state, state]), test: (at, value) => stateOf(at) === value },
-    { key: "family", label: "family", values: choices(new Set(groups.families)), test: (at, value) => groups.cause[at] !== null && groups.families[groups.cause[at]] === value },
+    { key: "family", label: "family", values: choices(new Set(groups.families)).map(([family]) => [family, familyName(family)]), test: (at, value) => groups.cause[at] !== null && groups.families[groups.cause[at]] === value },
     { key: "cause", label: "cause", values: choices(groups.causes), test: (at, value) => cause(at) === value },
     { key: "flag", label: "flag", values: occurring(groups.flags), test: (at, value) => groups.flags[at].includes(value) },
   ],
