@@ -29,7 +29,7 @@ const OTHER_LINES: &str = "43";
 const LOCALES: &str = "/opt/world/locales";
 const CLOCK: &str = "/opt/world/clock";
 /// Largest path file of an environment that is looked at, in bytes.
-const LARGEST_PATH_FILE: u64 = 1 << 20;
+const LARGEST_PATH_FILE: u64 = 16 << 20;
 /// What contention may cost: limits are that much longer while it lasts.
 const LOAD_FACTOR: u32 = 4;
 

@@ -228,6 +228,7 @@ fn refused(stage: &str, output: &str) -> StepError {
         output: output.to_owned(),
         hint,
         unknown: Vec::new(),
+        is_refused: true,
     })
 }
 

@@ -9,7 +9,7 @@ use regex::Regex;
 use super::building::Wheel;
 use super::declarations::Files;
 use super::dockerfile::Image;
-use super::install::Installer;
+use super::install::{Failure, Installer};
 use super::lock::Lock;
 use super::members::{self, Member};
 use super::missing;
@@ -24,7 +24,7 @@ use super::trials::{Chosen, Site, Trials};
 use super::{Candidate, GateReport, STAGE_VERSION, Tools, own, version};
 use crate::backend::Backend;
 use crate::config;
-use crate::error::Result;
+use crate::error::{Error, Fault, Result};
 use crate::record::environment::{Built, Undeclared, missed};
 use crate::record::id::hash_parts;
 use crate::record::source::Pinned;
@@ -67,9 +67,12 @@ pub(super) fn construct(
     let places =
         Places { venv: folder.join("venv"), tree: folder.join("tree"), root: source_root(&inputs, "") };
     let mut rounds = 0;
+    let mut unbuilt = None;
     let tried = loop {
-        let tried = Tried::with(&mut inputs, &installer, &members, &places, &build_variables)?;
+        let tried = Tried::with(&mut inputs, &installer, &members, &places, &build_variables)
+            .map_err(|error| first(unbuilt.as_ref(), error))?;
         rounds += 1;
+        unbuilt = unbuilt.or_else(|| tried.made.failure.clone());
         let other = other_members(&inputs, &members, &tried.trials).filter(|_| rounds < MEMBER_ROUNDS);
         let Some(other) = other else { break tried };
         members = other;
@@ -78,7 +81,10 @@ pub(super) fn construct(
     notes.extend(tried.notes.iter().cloned());
     let Tried { made, own, fallbacks, trials, .. } = &tried;
     let site = places.site(&inputs, &installer, own, made);
-    let chosen = trials.best()?;
+    let chosen = trials.best().map_err(|error| first(unbuilt.as_ref(), error))?;
+    if let Some(failure) = unbuilt {
+        notes.push(do_without(failure, chosen.report)?);
+    }
     let undeclared = undeclared(chosen.report, &inputs.files, &mut notes)?;
     trials.install(&site, &chosen)?;
 
@@ -144,8 +150,10 @@ impl Tried {
     ) -> Result<Self> {
         let mut notes = Vec::new();
         let made = RunTree::make(inputs, installer, members, &places.tree, variables, &mut notes)?;
-        if let Some(own) = &made.wheel {
-            name_as_built(&mut inputs.project, own);
+        match &made.wheel {
+            Some(own) => name_as_built(&mut inputs.project, own),
+            // From now on it is what a tree without a project at its root is.
+            None => inputs.project.build = None,
         }
         let installed: Vec<Member> = made.members.iter().map(|(member, _)| member.clone()).collect();
         let fallbacks = Fallbacks::new(&inputs.files, &inputs.project, inputs.repo, &installed)?;
@@ -232,6 +240,28 @@ impl Finished<'_> {
             undeclared,
         }
     }
+}
+
+/// The failure of the project at the root, where there is one: what follows from it is not the first thing to tell.
+fn first(unbuilt: Option<&Failure>, error: Error) -> Error {
+    match unbuilt {
+        Some(failure) if error.fault() == Fault::Repository => failure.clone().into_error(),
+        _ => error,
+    }
+}
+
+/// The note of a project at the root that cannot be built, and that most files of tests do without.
+///
+/// # Errors
+/// That failure, where they do not: then it is what has to be mended.
+fn do_without(failure: Failure, report: &GateReport) -> Result<String> {
+    if report.files.len() <= report.collection_errors {
+        return Err(failure.into_error());
+    }
+    Ok(format!(
+        "the project at the root cannot be built: what it declares is installed, and its code is put on the path: {}",
+        crate::text::last_line(&failure.output)
+    ))
 }
 
 /// Variables that tell the builds the tree's version, where one of them would ask git.

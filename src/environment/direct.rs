@@ -172,6 +172,7 @@ fn refused(requirement: &Requirement<VerbatimUrl>, error: Error) -> StepError {
                GISTMILL_ALLOW_PRIVATE_ADDRESSES=1 is set; where that does not do, name the distribution of an index \
                in `requirements`",
         unknown: Vec::new(),
+        is_refused: false,
     })
 }
 

@@ -15,6 +15,7 @@ import importlib
 import io
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -92,7 +93,10 @@ def build(spec, out):
     if not spec["editable"]:
         return describe("wheel", out, backend.build_wheel(out, {}, None))
     if hasattr(backend, "build_editable"):
-        return describe("editable", out, backend.build_editable(out, {}, None))
+        wheel = backend.build_editable(out, {}, None)
+        if spec["backend"] == "mesonpy":
+            build_no_more(os.path.join(out, wheel))
+        return describe("editable", out, wheel)
     metadata = metadata_of(backend, out)
     if spec["backend"].startswith("setuptools.") and os.path.exists("setup.py"):
         # What `setup.py develop` does for compiled modules; harmless where there are none.
@@ -146,6 +150,24 @@ def metadata_of(backend, out):
         shutil.rmtree(scratch)
 
 
+def build_no_more(wheel):
+    """Make an editable wheel of meson-python import what was built.
+
+    At each import its loader calls ninja, which lies in the build environment and would compile files that another copy of
+    the tree dates anew; and it reads the tree for where modules lie. Now it holds what it would read.
+    """
+    with zipfile.ZipFile(wheel) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    for name in [name for name in files if name.endswith("_editable_loader.py")]:
+        folders = [path.decode() for path in re.findall(rb"'(/[^'\n]+)'", files[name])]
+        plans = [os.path.join(folder, "meson-info", "intro-install_plan.json") for folder in folders]
+        with open(next(filter(os.path.isfile, plans)), encoding="utf-8") as file:
+            plan = json.load(file)
+        known = "\n_PLAN = %r\nMesonpyMetaFinder._rebuild = functools.lru_cache(1)(lambda self: collect(_PLAN))\n" % plan
+        files[name] += known.encode()
+    write_wheel(wheel, files)
+
+
 def path_wheel(metadata, spec, out):
     """A wheel that holds the metadata and one .pth file that names the source root."""
     fields = dict(reversed(header(metadata["METADATA"])))
@@ -155,17 +177,24 @@ def path_wheel(metadata, spec, out):
     info = stem + ".dist-info/"
     files[info + "WHEEL"] = b"Wheel-Version: 1.0\nGenerator: path\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     files.update({info + inner: text for inner, text in metadata.items()})
+    wheel = stem + "-py3-none-any.whl"
+    write_wheel(os.path.join(out, wheel), files)
+    return wheel
+
+
+def write_wheel(path, files):
+    """A wheel of these files, of which the RECORD is made anew."""
+    info = next(name.split("/")[0] for name in files if name.endswith(".dist-info/METADATA"))
+    files.pop(info + "/RECORD", None)
     record = io.StringIO()
     for inner, text in sorted(files.items()):
         digest = base64.urlsafe_b64encode(hashlib.sha256(text).digest()).rstrip(b"=").decode()
         record.write("{},sha256={},{}\n".format(inner, digest, len(text)))
-    record.write(info + "RECORD,,\n")
-    files[info + "RECORD"] = record.getvalue().encode()
-    wheel = stem + "-py3-none-any.whl"
-    with zipfile.ZipFile(os.path.join(out, wheel), "w") as archive:
+    record.write(info + "/RECORD,,\n")
+    files[info + "/RECORD"] = record.getvalue().encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for inner, text in files.items():
             archive.writestr(zipfile.ZipInfo(inner, (1980, 1, 1, 0, 0, 0)), text)
-    return wheel
 
 
 main()

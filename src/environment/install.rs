@@ -47,6 +47,8 @@ pub struct Failure {
     pub hint: &'static str,
     /// Distributions that the index does not have.
     pub unknown: Vec<String>,
+    /// Whether a build left what no build leaves, instead of failing.
+    pub is_refused: bool,
 }
 
 impl Failure {

@@ -40,7 +40,13 @@ fn collected(is_good: bool, missing: BTreeSet<Guess>) -> Outcome {
 /// A plan that could not be installed, because the index does not have these.
 fn failed(unknown: &[&str]) -> Outcome {
     let unknown = unknown.iter().map(|name| (*name).to_owned()).collect();
-    Outcome::Failed(Failure { stage: "resolving".to_owned(), output: String::new(), hint: "", unknown })
+    Outcome::Failed(Failure {
+        stage: "resolving".to_owned(),
+        output: String::new(),
+        hint: "",
+        unknown,
+        is_refused: false,
+    })
 }
 
 /// All plans, where this answers for each.

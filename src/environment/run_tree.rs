@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::building::{Build, Source, Wheel};
 use super::construction::{self, Inputs};
-use super::install::{Attempt, Installer, StepError};
+use super::install::{Attempt, Failure, Installer, StepError};
 use super::lock::Lock;
 use super::members::Member;
 use super::project::BuildSystem;
@@ -21,6 +21,8 @@ const NAMED: usize = 20;
 pub(super) struct RunTree {
     /// The distribution of the project at the root; none where there is none.
     pub wheel: Option<Wheel>,
+    /// Why that project could not be built.
+    pub failure: Option<Failure>,
     /// Those of the members that could be built.
     pub members: Vec<(Member, Wheel)>,
     /// What the wheels were built with.
@@ -33,10 +35,10 @@ pub(super) struct RunTree {
 
 impl RunTree {
     /// Builds the pinned tree and its members, and makes the one that tests run in. A member that cannot be built is left
-    /// out with a note.
+    /// out with a note; the project at the root is left out as well, and its failure is kept.
     ///
     /// # Errors
-    /// The repository's, when the build of the project at its root fails.
+    /// What no other build could do better about, and an answer of the root's build that no build gives.
     pub(super) fn make(
         inputs: &Inputs<'_>,
         installer: &Installer,
@@ -49,7 +51,7 @@ impl RunTree {
         tree::copy(&pinned.tree, tree)?;
         let before = tree::list(tree)?;
         let mut site = Builds { inputs, installer, variables, tree, before: &before, added: Vec::new() };
-        let (mut wheel, mut lock) = (None, Lock::default());
+        let (mut wheel, mut failure, mut lock) = (None, None, Lock::default());
         let mut members = members.to_vec();
         let mut with = Vec::new();
         if let Some(system) = &inputs.project.build {
@@ -76,7 +78,10 @@ impl RunTree {
                     (wheel, lock) = (Some(own), with);
                 }
                 Err(StepError::Fatal(error)) => return Err(error),
-                Err(StepError::Recoverable(failure)) => return Err(failure.into_error()),
+                Err(StepError::Recoverable(refused)) if refused.is_refused => {
+                    return Err(refused.into_error());
+                }
+                Err(StepError::Recoverable(trouble)) => failure = Some(trouble),
             }
         } else {
             notes.push("the tree is no installable project; its root is put on the path".to_owned());
@@ -96,7 +101,7 @@ impl RunTree {
         let seconds = tree::seconds(&pinned.pinned_at)
             .ok_or_else(|| Error::internal(format!("`{}` is not an RFC 3339 time", pinned.pinned_at)))?;
         tree::commit(tree, &before, seconds, &excluded)?;
-        Ok(RunTree { wheel, members: made, lock, added, excluded })
+        Ok(RunTree { wheel, failure, members: made, lock, added, excluded })
     }
 
     /// The tree must be the pinned one, with what the build added and nothing else.

@@ -108,7 +108,13 @@ impl Tooling {
         }
         let hint = if job.service.is_some() { uv::hint(&text) } else { hook_hint(&text) };
         let unknown = uv::unknown_distributions(&text);
-        Err(StepError::Recoverable(Failure { stage: stage.to_owned(), output, hint, unknown }))
+        Err(StepError::Recoverable(Failure {
+            stage: stage.to_owned(),
+            output,
+            hint,
+            unknown,
+            is_refused: false,
+        }))
     }
 }
 

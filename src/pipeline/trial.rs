@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+use super::once::spread;
 use crate::attempt::pool::{Event, Pool};
 use crate::attempt::tasks;
 use crate::attempt::world::WorldSetting;
@@ -15,8 +16,10 @@ use crate::record::outcome::Outcome;
 use crate::runner::Setting;
 use crate::runner::protocol::{Discovered, TraceMode};
 
-/// Of more groups, so many are run, evenly spread.
-const MOST: usize = 1500;
+/// Of more groups, so many are run, evenly spread: what is missing is missed by many.
+const MOST: usize = 300;
+/// Groups of more cases are run where there are no others.
+const MOST_CASES: usize = 100;
 /// Longest that a group may take here.
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -33,8 +36,7 @@ pub(super) fn run(
 ) -> Result<()> {
     let world = WorldSetting::base(setting);
     let (groups, _) = group::group(&found.items, &world.normalizer);
-    let step = groups.len().div_ceil(MOST).max(1);
-    let wanted: Vec<(usize, u32)> = (0..groups.len()).step_by(step).map(|at| (at, 1)).collect();
+    let wanted = some(&groups.iter().map(|group| group.cases.len()).collect::<Vec<_>>());
     let options: Vec<String> = found.switched_off.iter().flat_map(|plugin| plugin.options.clone()).collect();
     let learned = AtomicUsize::default();
     let pool = Pool {
@@ -74,4 +76,25 @@ pub(super) fn run(
     report.passing = passing;
     report.complaints.extend(complaints);
     Ok(())
+}
+
+/// Indices of the groups to run, each once, of groups with so many cases.
+fn some(cases: &[usize]) -> Vec<(usize, u32)> {
+    let small: Vec<usize> = (0..cases.len()).filter(|at| cases[*at] <= MOST_CASES).collect();
+    let from = if small.is_empty() { (0..cases.len()).collect() } else { small };
+    spread(from.len(), MOST).map(|at| (from[at], 1)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_groups_small_ones_from_all_over_are_run() {
+        assert_eq!(some(&[1, 101, 100]), [(0, 1), (2, 1)]);
+        assert_eq!(some(&[200, 300]), [(0, 1), (1, 1)]);
+        let many = some(&vec![1; 3 * MOST]);
+        assert_eq!((many.len(), many[0], many[MOST - 1]), (MOST, (0, 1), (3 * MOST - 3, 1)));
+        assert!(some(&[]).is_empty());
+    }
 }

@@ -9,7 +9,7 @@ use crate::common::dataset::text;
 /// A tree, the groups of it that are kept, and those that are not, each with its cause.
 type Shape = (&'static str, &'static [&'static str], &'static [(&'static str, &'static str)]);
 
-const SHAPES: [Shape; 12] = [
+const SHAPES: [Shape; 14] = [
     // A uv workspace whose root needs its members, one of which configures pytest for itself.
     (
         "workspace",
@@ -46,6 +46,10 @@ const SHAPES: [Shape; 12] = [
     ("tests_py", &["tests.py::Sums::test_sum"], &[]),
     // What the project at the root is built with is another one below it.
     ("own_backend", &["tests/test_thing.py::test_is_installed"], &[]),
+    // A project at the root that no backend builds: it says nothing of which of its two packages it is.
+    ("two_packages_at_the_root", &["tests/test_web.py::test_page"], &[]),
+    // An extension in C whose editable installation would be compiled again at each import.
+    ("meson_extension", &["tests/test_spam.py::test_answer"], &[]),
     // Plugins that distribute, shuffle, trace and report, and kinds of tests that are not functions of pytest's own.
     (
         "other_runners",

@@ -1,0 +1,5 @@
+from spam import _spam
+
+
+def answer():
+    return _spam.answer()

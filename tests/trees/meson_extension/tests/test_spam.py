@@ -1,0 +1,5 @@
+import spam
+
+
+def test_answer():
+    assert spam.answer() == 42

@@ -1,0 +1,5 @@
+import six
+
+
+def name(text):
+    return six.ensure_str(text)
