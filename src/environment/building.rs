@@ -10,11 +10,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::crates::{self, LARGEST_TEXT};
 use super::declarations::Files;
 use super::install::{Attempt, Failure, Installer, StepError, Target, Wanted};
 use super::lock::Lock;
 use super::project::{BuildSystem, Project};
 use super::requirements_files::normalize;
+use super::rust::Rust;
 use super::step::{OUT, Step};
 use super::tooling::Tooling;
 use crate::backend::Mount;
@@ -69,6 +71,8 @@ pub(super) enum Source<'a> {
     Archive {
         file: &'a Path,
         filename: &'a str,
+        /// Its texts that say what is compiled from Rust, by path.
+        texts: &'a BTreeMap<String, String>,
     },
 }
 
@@ -81,6 +85,23 @@ impl Source<'_> {
             Source::Archive { .. } => "a source distribution",
         }
     }
+
+    /// The crates that building it needs; none where it compiles no Rust.
+    fn locked(&self, system: &BuildSystem) -> Result<Option<crates::Locked>> {
+        let (root, folder) = match *self {
+            Source::Archive { texts, .. } => {
+                return Ok(crates::locked("", system, &|path| texts.get(path).cloned()));
+            }
+            Source::Tree { pinned, folder, .. } => (pinned, folder),
+            Source::Folder(folder) => (folder, ""),
+        };
+        let root = Folder::open(root)?;
+        let read = |path: &str| {
+            let bytes = root.read_through_links(Path::new(path), LARGEST_TEXT).ok()?;
+            Some(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        Ok(crates::locked(folder, system, &read))
+    }
 }
 
 /// What came of a build.
@@ -88,6 +109,10 @@ impl Source<'_> {
 pub(super) struct Built {
     pub wheel: Wheel,
     pub lock: Lock,
+    /// What a person should know of it.
+    pub notes: Vec<String>,
+    /// The compiler of its Rust code.
+    pub rust: Option<String>,
     /// The tree as the hooks left it: hostile. It goes with the step.
     pub left: Option<(Step, PathBuf)>,
 }
@@ -95,6 +120,7 @@ pub(super) struct Built {
 #[derive(Debug, Deserialize)]
 struct Declared {
     pyproject: Option<String>,
+    cargo: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -126,13 +152,18 @@ pub(super) struct Build<'a> {
 impl Build<'_> {
     /// Makes the build environment and the wheel.
     pub(super) fn run(&self) -> Attempt<Built> {
+        let rust = Rust::prepare(&self.installer.tooling, self.source.locked(self.system)?)?;
+        self.run_with(&rust).map_err(|trouble| rust.explain(trouble))
+    }
+
+    fn run_with(&self, rust: &Rust) -> Attempt<Built> {
         let place = self.installer.tooling.step()?;
         let venv = place.folder("build")?;
         let mut wanted = Wanted { requirements: self.system.requires.clone(), ..Wanted::default() };
         let mut lock = self.install(&wanted, &venv)?;
         let stage = format!("asking {} for its build requirements", self.source.words());
         let step = self.installer.tooling.step()?;
-        self.hook(&stage, "requires", &venv, &step)?;
+        self.hook(&stage, "requires", &venv, (&step, rust))?;
         let required: Required = answer(&step, &stage)?;
         if !required.requires.is_empty() {
             wanted.requirements.extend(required.requires);
@@ -140,9 +171,10 @@ impl Build<'_> {
         }
         let stage = format!("building {}", self.source.words());
         let step = self.installer.tooling.step()?;
-        let left = self.hook(&stage, "build", &venv, &step)?;
+        let left = self.hook(&stage, "build", &venv, (&step, rust))?;
         let wheel = take_wheel(&step, &self.installer.tooling.folder.join("wheels"), &stage)?;
-        Ok(Built { wheel, lock, left: left.map(|tree| (step, tree)) })
+        let (notes, rust) = (rust.notes(), rust.version().map(str::to_owned));
+        Ok(Built { wheel, lock, notes, rust, left: left.map(|tree| (step, tree)) })
     }
 
     fn install(&self, wanted: &Wanted, venv: &Path) -> Attempt<Lock> {
@@ -157,7 +189,13 @@ impl Build<'_> {
     }
 
     /// Calls one hook. Gives the tree that it may have written to, where somebody reads it afterwards.
-    fn hook(&self, stage: &str, action: &str, venv: &Path, step: &Step) -> Attempt<Option<PathBuf>> {
+    fn hook(
+        &self,
+        stage: &str,
+        action: &str,
+        venv: &Path,
+        (step, rust): (&Step, &Rust),
+    ) -> Attempt<Option<PathBuf>> {
         let tooling = &self.installer.tooling;
         let places = tooling.backend.places();
         let editable = matches!(self.source, Source::Tree { .. });
@@ -185,7 +223,7 @@ impl Build<'_> {
             Source::Folder(folder) => {
                 mounts.push(Mount::Overlay { host: folder.to_owned(), inside: root.clone(), bytes: LAYER });
             }
-            Source::Archive { file, filename } => {
+            Source::Archive { file, filename, .. } => {
                 archive = Some(step.give_file(filename, file)?);
                 mounts.push(Mount::Scratch { host: step.folder("source")?, inside: root.clone() });
             }
@@ -206,6 +244,7 @@ impl Build<'_> {
         job.cwd = project;
         let path = job.env.entry("PATH".to_owned()).or_default();
         *path = format!("{BUILD}/bin:{path}");
+        rust.add_to(&mut job, step)?;
         job.env.extend(self.variables.clone());
         tooling.run(stage, &job, HOOK_LIMIT)?;
         Ok(left)
@@ -221,7 +260,7 @@ fn answer<T: serde::de::DeserializeOwned>(step: &Step, stage: &str) -> Attempt<T
 }
 
 /// The build's own trouble.
-fn refused(stage: &str, output: &str) -> StepError {
+pub(super) fn refused(stage: &str, output: &str) -> StepError {
     let hint = "the build left something that a build does not leave; see its output";
     StepError::Recoverable(Failure {
         stage: stage.to_owned(),
@@ -324,6 +363,9 @@ impl std::fmt::Debug for Building {
 struct Kept {
     sha256: String,
     metadata: String,
+    /// The compiler of its Rust code.
+    #[serde(default)]
+    rust: Option<String>,
 }
 
 impl Building {
@@ -345,18 +387,39 @@ impl Building {
             tooling.base_image.as_deref().unwrap_or_default(),
         ]);
         let place = tooling.wheels.join(&key[..32]);
-        if let Some(kept) = find_kept(&place)? {
+        if let Some(kept) = self.find_kept(&place)? {
             return Ok(kept);
         }
         let step = tooling.step()?;
         let declared = self.declared(&step, &sdist.filename, &sdist.path)?;
         let system = build_system(declared.pyproject.as_deref())?;
         let installer = Installer::of_dependency(tooling.clone(), sdist.building.clone());
-        let source = Source::Archive { file: &sdist.path, filename: &sdist.filename };
+        let source = Source::Archive { file: &sdist.path, filename: &sdist.filename, texts: &declared.cargo };
         let variables = BTreeMap::new();
         let built = Build { installer: &installer, source, system: &system, own: &[], variables: &variables }
             .run()?;
-        keep(&place, &built.wheel)
+        for note in &built.notes {
+            tracing::info!("{}: {note}", sdist.filename);
+        }
+        keep(&place, &built.wheel, built.rust)
+    }
+
+    fn find_kept(&self, place: &Path) -> Result<Option<WheelFile>> {
+        let path = place.join("wheel");
+        let store::Found::Whole(kept) = store::find_sealed::<Kept>(&place.join("wheel.json"))? else {
+            return Ok(None);
+        };
+        // What an image compiles with is part of the image, which the place names.
+        let is_of_this_compiler =
+            |rust: &String| self.tooling.base_image.is_some() || *rust == self.tooling.toolchains.key();
+        let sha256 = fs_err::read(&path).map(|bytes| crate::record::id::sha256_hex(&bytes));
+        let whole = sha256.is_ok_and(|sha256| sha256 == kept.sha256)
+            && kept.rust.as_ref().is_none_or(is_of_this_compiler);
+        if whole {
+            store::mark_used(place);
+            tracing::info!("wheel {} is reused", place.display());
+        }
+        Ok(whole.then(|| WheelFile { path, sha256: kept.sha256, metadata: kept.metadata.into_bytes() }))
     }
 
     /// The wheel of a folder of source; the variables are for its hooks.
@@ -406,24 +469,10 @@ fn build_system(pyproject: Option<&str>) -> Result<BuildSystem> {
     build.ok_or_else(|| Error::internal("a tree with a setup.py has no build system"))
 }
 
-fn find_kept(place: &Path) -> Result<Option<WheelFile>> {
-    let path = place.join("wheel");
-    let store::Found::Whole(kept) = store::find_sealed::<Kept>(&place.join("wheel.json"))? else {
-        return Ok(None);
-    };
-    let sha256 = fs_err::read(&path).map(|bytes| crate::record::id::sha256_hex(&bytes));
-    let whole = sha256.is_ok_and(|sha256| sha256 == kept.sha256);
-    if whole {
-        store::mark_used(place);
-        tracing::info!("wheel {} is reused", place.display());
-    }
-    Ok(whole.then(|| WheelFile { path, sha256: kept.sha256, metadata: kept.metadata.into_bytes() }))
-}
-
-fn keep(place: &Path, wheel: &Wheel) -> Result<WheelFile> {
+fn keep(place: &Path, wheel: &Wheel, rust: Option<String>) -> Result<WheelFile> {
     fs_err::create_dir_all(place)?;
     store::write_atomic(&place.join("wheel"), &fs_err::read(&wheel.file)?)?;
-    let kept = Kept { sha256: wheel.sha256.clone(), metadata: wheel.metadata.clone() };
+    let kept = Kept { sha256: wheel.sha256.clone(), metadata: wheel.metadata.clone(), rust };
     store::write_sealed(&place.join("wheel.json"), &kept)?;
     Ok(WheelFile { path: place.join("wheel"), sha256: kept.sha256, metadata: kept.metadata.into_bytes() })
 }
