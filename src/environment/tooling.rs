@@ -139,7 +139,7 @@ const HOOK_HINT: &str =
 
 /// The way out of a build that failed for want of what no wheel brings.
 fn hook_hint(output: &str) -> &'static str {
-    const RUST: [&str; 4] = ["puccinialin", "Rust toolchain", "cargo metadata", "rustc"];
+    const RUST: [&str; 5] = ["puccinialin", "Rust toolchain", "Rust compiler", "cargo metadata", "rustc"];
     const C: [&str; 5] = [
         "fatal error: ",
         "cannot find -l",
@@ -166,6 +166,7 @@ mod tests {
     #[test]
     fn a_build_that_lacks_a_compiler_says_which() {
         assert_eq!(hook_hint("ModuleNotFoundError: puccinialin"), RUST_HINT);
+        assert_eq!(hook_hint("error: can't find Rust compiler"), RUST_HINT);
         assert!(hook_hint("rustc --crate-name x\nerror: linker `cc` not found").contains("compiler"));
         assert!(hook_hint("x.c:1:10: fatal error: hdf5.h: No such file or directory").contains("header"));
         assert_eq!(hook_hint("ValueError: no version"), HOOK_HINT);
