@@ -217,6 +217,7 @@ impl Finished<'_> {
             build_variables: &recipe.build_variables,
             has_direct: !self.chosen.lock.direct().is_empty(),
             base: recipe.base.as_deref(),
+            compiles_rust: self.made.rust.is_some(),
             packages: &recipe.system_packages,
         }
     }

@@ -133,6 +133,9 @@ fn a_lock_that_cannot_be_read_is_named() {
     assert!(locked.left_out.iter().any(|words| words.contains("Cargo.lock, which cannot be read")));
 }
 
+/// A folder, files of the tree, and the crates that are found.
+type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str]);
+
 #[test]
 fn the_lock_is_found_where_cargo_has_it() {
     let (a, b) = (entry("aa", "1.0.0", REGISTRY, &sha256("a")), entry("bb", "1.0.0", REGISTRY, &sha256("b")));
@@ -140,7 +143,7 @@ fn the_lock_is_found_where_cargo_has_it() {
     let (package, workspace) = ("[package]\nname = 'x'\n", "[workspace]\nmembers = ['*']\n");
     let maturin = "[tool.maturin]\nmanifest-path = 'native/Cargo.toml'\n";
     let setuptools = "[[tool.setuptools-rust.ext-modules]]\ntarget = 'x'\npath = 'src/_x/Cargo.toml'\n";
-    let cases: [(&str, &[(&str, &str)], &[&str]); 9] = [
+    let cases: [Case<'_>; 9] = [
         ("", &[("Cargo.toml", package), ("Cargo.lock", a)], &["aa 1.0.0"]),
         ("py", &[("py/Cargo.toml", package), ("py/Cargo.lock", a), ("Cargo.lock", b)], &["aa 1.0.0"]),
         // A workspace has its lock at its root, and one that lies with a member is not read.

@@ -111,9 +111,8 @@ impl Rust {
         let StepError::Recoverable(mut failure) = trouble else { return trouble };
         let speaks_of_rust = failure.hint == RUST_HINT;
         match self {
-            Rust::Nothing => {}
             Rust::Lacking(hint) if speaks_of_rust => failure.hint = hint,
-            Rust::Lacking(_) => {}
+            Rust::Nothing | Rust::Lacking(_) => {}
             Rust::Ready(ready) => {
                 if speaks_of_rust {
                     failure.hint = if ready.left_out.is_empty() { OWN } else { LEFT_OUT };

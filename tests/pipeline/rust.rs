@@ -1,10 +1,12 @@
 //! Trees whose builds compile Rust, with the crate that their `Cargo.lock` pins. They need a Rust toolchain, which whoever
 //! runs these tests has, the package index and crates.io.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::Path;
 
-use crate::common::Bench;
 use crate::common::dataset::text;
+use crate::common::{Bench, Running};
 
 const TREE: &str = "compiles_rust";
 
@@ -34,6 +36,45 @@ fn an_extension_is_compiled_offline_with_what_cargo_lock_pins() {
     assert!(notes.iter().any(|one| *one == note.as_str()), "{notes:#?}");
     let added = notes.iter().map(text).find(|one| one.starts_with("the build added")).expect("a module");
     assert!(!added.contains("target"), "what cargo makes on the way is no part of the tree: {added}");
+}
+
+/// Serves a source distribution of the tree once for each connection, at an address that it gives.
+fn serve_source_distribution(bench: &Bench) -> String {
+    let compressed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let mut archive = tar::Builder::new(compressed);
+    archive.append_dir_all("digits-1", bench.tree(TREE)).expect("it can be packed");
+    let bytes = archive.into_inner().and_then(flate2::write::GzEncoder::finish).expect("it can be packed");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut request = BufReader::new(stream.try_clone().expect("a stream")).lines();
+            while request.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+            let head =
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", bytes.len());
+            // Whoever asks may have gone.
+            let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&bytes));
+        }
+    });
+    format!("http://{address}/digits-1.tar.gz")
+}
+
+#[test]
+fn a_source_distribution_is_compiled_with_its_own_lock() {
+    let bench = Bench::with_downloads_only();
+    bench.tree("uses_compiled_rust");
+    let address = serve_source_distribution(&bench);
+    bench.write_config(&format!(
+        "[dataset]\nname = \"trees\"\nversion = \"1\"\n[screen]\nattempts = 2\n[[repo]]\nslug = \"trees/uses\"\n\
+         path = \"trees/uses_compiled_rust\"\nrequirements = [\"pytest\", \"digits @ {address}\"]\n"
+    ));
+    let mut gistmill = bench.gistmill(&["build", "repos.toml"]);
+    // The server is on this machine.
+    gistmill.env("GISTMILL_ALLOW_PRIVATE_ADDRESSES", "1");
+    Running::start(gistmill).wait().with_code(0);
+    let rows = bench.dataset().rows("groups");
+    assert_eq!(rows.len(), 1, "{rows:#?}");
+    assert!(rows[0]["cause"].is_null(), "{rows:#?}");
 }
 
 /// The build of the tree after `change`, which must fail; what it prints.
