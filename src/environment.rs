@@ -47,6 +47,7 @@ mod direct;
 mod record;
 mod run_tree;
 mod rust;
+mod source_distributions;
 mod sources;
 mod step;
 mod toolchain;

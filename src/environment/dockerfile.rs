@@ -191,9 +191,11 @@ mod tests {
             source_root: "/testbed",
             build_variables: &variables,
             has_direct: false,
+            compiles_rust: true,
             base: None,
             packages: &[],
         });
+        assert!(text.contains(" bash build-essential cargo git tar "), "{text}");
         assert!(text.contains("ARG BASE=python:3.12.1-slim\nFROM $BASE\n"));
         assert!(text.contains("/etc/profile.d/venv.sh"));
         assert!(text.contains("SETUPTOOLS_SCM_PRETEND_VERSION='1.2' pip install"));
@@ -231,6 +233,7 @@ mod tests {
             })
         };
         let (plain, hostile) = (render(&[], &BTreeMap::new()), render(&names, &variables));
+        assert!(plain.contains(" bash build-essential git tar "), "{plain}");
         assert_eq!(plain.lines().count(), hostile.lines().count());
         assert!(
             !hostile.chars().any(|c| c.is_control() && c != '\n') && !hostile.contains("<<"),

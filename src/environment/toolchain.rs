@@ -77,6 +77,12 @@ impl Toolchain {
 pub struct Toolchains(Arc<OnceLock<Option<Toolchain>>>);
 
 impl Toolchains {
+    /// One of this version, or none, whatever the machine has.
+    #[cfg(test)]
+    pub(super) fn scripted(version: Option<&str>) -> Self {
+        Toolchains(Arc::new(OnceLock::from(version.map(Toolchain::in_image))))
+    }
+
     /// None where there is none.
     pub(super) fn of_this_machine(&self) -> Option<&Toolchain> {
         self.0.get_or_init(Toolchain::find).as_ref()
