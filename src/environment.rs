@@ -42,11 +42,15 @@ mod asked;
 mod building;
 mod byte_code;
 mod construction;
+mod crates;
 mod direct;
 mod record;
 mod run_tree;
+mod rust;
+mod source_distributions;
 mod sources;
 mod step;
+mod toolchain;
 mod tooling;
 mod trials;
 
@@ -159,7 +163,10 @@ pub fn build(
     let choice = known.python(repo, newest(pinned, repo)?, &tools.interpreters)?;
     let preview::Known { files, project, members, variables } = known;
     let tag = pinned.tag.found().filter(|_| project.version.is_none() && version::asks(&files, &project));
-    let key = input_key(pinned, tag, repo, &choice.interpreter, tools);
+    // What an image compiles with is part of the image.
+    let compiles_rust = files.survey.has_cargo_lock && tools.base_image.is_none();
+    let rust = compiles_rust.then(|| tools.toolchains.key());
+    let key = input_key(pinned, (tag, rust), repo, &choice.interpreter, tools);
     let environments = cache.dir("environments")?;
     let folder = environments.join(&key[..32]);
     // Two runs of gistmill never build one environment at the same time.
@@ -190,7 +197,7 @@ pub fn build(
 /// Everything that decides what is built, but for what the package index says.
 fn input_key(
     pinned: &Pinned,
-    tag: Option<&NearestTag>,
+    (tag, rust): (Option<&NearestTag>, Option<&str>),
     repo: &config::Repo,
     python: &python::Interpreter,
     tools: &Tools,
@@ -217,6 +224,10 @@ fn input_key(
     // Only where there is one, so that what needs none keeps its key.
     let key = match tag {
         Some(tag) => hash_parts(&[&key, "tag", &tag.name, &tag.distance.to_string()]),
+        None => key,
+    };
+    let key = match rust {
+        Some(version) => hash_parts(&[&key, "rustc", version]),
         None => key,
     };
     let key = match &repo.locked {

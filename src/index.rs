@@ -127,6 +127,26 @@ impl Index {
         Ok(Fetched { path: file.path, sha256: file.sha256, filename })
     }
 
+    /// Downloads what a repository pins by its SHA-256; none where nothing lies there. The server is one that the driver
+    /// knows, so it may be a mirror in the user's own network, as an index may; no login of the user's goes there.
+    ///
+    /// # Errors
+    /// It cannot be had, has more than `limit` bytes, or another hash; in words without the address.
+    pub(crate) fn fetch_pinned(
+        &self,
+        address: &str,
+        sha256: &str,
+        limit: u64,
+    ) -> Result<Option<PathBuf>, String> {
+        let url = Url::parse(address).map_err(|error| error.to_string())?;
+        let server = Source { name: None, url: url.clone(), login: None, is_default: false };
+        match self.download(Some(&server), &url, Some(Hash::Sha256(sha256.to_owned())), limit) {
+            Ok(file) => Ok(Some(file.path)),
+            Err(Problem::Missing) => Ok(None),
+            Err(problem) => Err(problem.to_string()),
+        }
+    }
+
     /// Whether git may be sent to an address that a repository names; gives it in its plain form.
     ///
     /// # Errors

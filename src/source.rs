@@ -33,6 +33,7 @@ use crate::store::Cache;
 use cache::SourceCache;
 
 pub use git::resolve_reference;
+pub(crate) use pypi::unpack;
 pub use pypi::{IndexTool, UvIndex, newest};
 
 /// Raised when what lies in a cached source changes its meaning: older entries are then made anew.

@@ -8,7 +8,7 @@
 //!   screens/<key>/                            attempts and traces, appended as they come
 //!   runner/<hash>/                            the embedded Python runner
 //!   tools/                                    uv, when none is found on the machine; known interpreters
-//!   index/                                    files of package indexes, by their hash
+//!   index/                                    files of package indexes and crates, by their hash
 //!   wheels/<key>/                             wheels that were built of source distributions
 //!   logs/<UTC time>-<process>.log             what the latest runs did
 //!   .in-use                                   a lock that whoever works with the cache shares

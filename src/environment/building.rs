@@ -7,31 +7,28 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::declarations::Files;
+use super::crates::{self, LARGEST_TEXT};
 use super::install::{Attempt, Failure, Installer, StepError, Target, Wanted};
 use super::lock::Lock;
-use super::project::{BuildSystem, Project};
+use super::project::BuildSystem;
 use super::requirements_files::normalize;
+use super::rust::Rust;
 use super::step::{OUT, Step};
-use super::tooling::Tooling;
 use crate::backend::Mount;
 use crate::beneath::Folder;
 use crate::error::{Error, Result};
-use crate::index::{Sdist, WheelFile, Wheels};
 use crate::record::id::hash_parts;
-use crate::store;
 
 /// The script that calls build hooks.
-const HOOKS: &str = include_str!("hooks.py");
+pub(super) const HOOKS: &str = include_str!("hooks.py");
 /// The build environment, as hooks see it.
 const BUILD: &str = "/opt/build";
 /// Where a source distribution is unpacked.
-const SOURCE: &str = "/opt/source";
+pub(super) const SOURCE: &str = "/opt/source";
 const HOOK_LIMIT: Duration = Duration::from_hours(1);
-const SHORT_LIMIT: Duration = Duration::from_mins(10);
 
 /// What hooks may leave, in bytes.
 const LARGEST_ANSWER: u64 = 16 << 20;
@@ -69,6 +66,8 @@ pub(super) enum Source<'a> {
     Archive {
         file: &'a Path,
         filename: &'a str,
+        /// Its texts that say what is compiled from Rust, by path.
+        texts: &'a BTreeMap<String, String>,
     },
 }
 
@@ -81,6 +80,23 @@ impl Source<'_> {
             Source::Archive { .. } => "a source distribution",
         }
     }
+
+    /// The crates that building it needs; none where it compiles no Rust.
+    fn locked(&self, system: &BuildSystem) -> Result<Option<crates::Locked>> {
+        let (root, folder) = match *self {
+            Source::Archive { texts, .. } => {
+                return Ok(crates::locked("", system, &|path| texts.get(path).cloned()));
+            }
+            Source::Tree { pinned, folder, .. } => (pinned, folder),
+            Source::Folder(folder) => (folder, ""),
+        };
+        let root = Folder::open(root)?;
+        let read = |path: &str| {
+            let bytes = root.read_through_links(Path::new(path), LARGEST_TEXT).ok()?;
+            Some(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        Ok(crates::locked(folder, system, &read))
+    }
 }
 
 /// What came of a build.
@@ -88,13 +104,12 @@ impl Source<'_> {
 pub(super) struct Built {
     pub wheel: Wheel,
     pub lock: Lock,
+    /// What a person should know of it.
+    pub notes: Vec<String>,
+    /// The compiler of its Rust code.
+    pub rust: Option<String>,
     /// The tree as the hooks left it: hostile. It goes with the step.
     pub left: Option<(Step, PathBuf)>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Declared {
-    pyproject: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -126,13 +141,18 @@ pub(super) struct Build<'a> {
 impl Build<'_> {
     /// Makes the build environment and the wheel.
     pub(super) fn run(&self) -> Attempt<Built> {
+        let rust = Rust::prepare(&self.installer.tooling, self.source.locked(self.system)?)?;
+        self.run_with(&rust).map_err(|trouble| rust.explain(trouble))
+    }
+
+    fn run_with(&self, rust: &Rust) -> Attempt<Built> {
         let place = self.installer.tooling.step()?;
         let venv = place.folder("build")?;
         let mut wanted = Wanted { requirements: self.system.requires.clone(), ..Wanted::default() };
         let mut lock = self.install(&wanted, &venv)?;
         let stage = format!("asking {} for its build requirements", self.source.words());
         let step = self.installer.tooling.step()?;
-        self.hook(&stage, "requires", &venv, &step)?;
+        self.hook(&stage, "requires", &venv, (&step, rust))?;
         let required: Required = answer(&step, &stage)?;
         if !required.requires.is_empty() {
             wanted.requirements.extend(required.requires);
@@ -140,9 +160,10 @@ impl Build<'_> {
         }
         let stage = format!("building {}", self.source.words());
         let step = self.installer.tooling.step()?;
-        let left = self.hook(&stage, "build", &venv, &step)?;
+        let left = self.hook(&stage, "build", &venv, (&step, rust))?;
         let wheel = take_wheel(&step, &self.installer.tooling.folder.join("wheels"), &stage)?;
-        Ok(Built { wheel, lock, left: left.map(|tree| (step, tree)) })
+        let (notes, rust) = (rust.notes(), rust.version().map(str::to_owned));
+        Ok(Built { wheel, lock, notes, rust, left: left.map(|tree| (step, tree)) })
     }
 
     fn install(&self, wanted: &Wanted, venv: &Path) -> Attempt<Lock> {
@@ -157,7 +178,13 @@ impl Build<'_> {
     }
 
     /// Calls one hook. Gives the tree that it may have written to, where somebody reads it afterwards.
-    fn hook(&self, stage: &str, action: &str, venv: &Path, step: &Step) -> Attempt<Option<PathBuf>> {
+    fn hook(
+        &self,
+        stage: &str,
+        action: &str,
+        venv: &Path,
+        (step, rust): (&Step, &Rust),
+    ) -> Attempt<Option<PathBuf>> {
         let tooling = &self.installer.tooling;
         let places = tooling.backend.places();
         let editable = matches!(self.source, Source::Tree { .. });
@@ -185,7 +212,7 @@ impl Build<'_> {
             Source::Folder(folder) => {
                 mounts.push(Mount::Overlay { host: folder.to_owned(), inside: root.clone(), bytes: LAYER });
             }
-            Source::Archive { file, filename } => {
+            Source::Archive { file, filename, .. } => {
                 archive = Some(step.give_file(filename, file)?);
                 mounts.push(Mount::Scratch { host: step.folder("source")?, inside: root.clone() });
             }
@@ -206,6 +233,7 @@ impl Build<'_> {
         job.cwd = project;
         let path = job.env.entry("PATH".to_owned()).or_default();
         *path = format!("{BUILD}/bin:{path}");
+        rust.add_to(&mut job, step)?;
         job.env.extend(self.variables.clone());
         tooling.run(stage, &job, HOOK_LIMIT)?;
         Ok(left)
@@ -213,7 +241,7 @@ impl Build<'_> {
 }
 
 /// What a job answered: JSON that foreign code may have written.
-fn answer<T: serde::de::DeserializeOwned>(step: &Step, stage: &str) -> Attempt<T> {
+pub(super) fn answer<T: serde::de::DeserializeOwned>(step: &Step, stage: &str) -> Attempt<T> {
     let text = step.out()?.read(Path::new("answer.json"), LARGEST_ANSWER);
     let text = text.map_err(|error| refused(stage, &error.to_string()))?;
     serde_json::from_slice(&text)
@@ -221,7 +249,7 @@ fn answer<T: serde::de::DeserializeOwned>(step: &Step, stage: &str) -> Attempt<T
 }
 
 /// The build's own trouble.
-fn refused(stage: &str, output: &str) -> StepError {
+pub(super) fn refused(stage: &str, output: &str) -> StepError {
     let hint = "the build left something that a build does not leave; see its output";
     StepError::Recoverable(Failure {
         stage: stage.to_owned(),
@@ -309,126 +337,6 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(|c| plain(c) || matches!(c, '.' | '_' | '-'))
 }
 
-/// Builds wheels of source distributions when the door is asked for them.
-pub(super) struct Building {
-    tooling: Tooling,
-}
-
-impl std::fmt::Debug for Building {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Building").field("folder", &self.tooling.folder).finish_non_exhaustive()
-    }
-}
-
-/// A wheel in the cache.
-#[derive(Debug, Serialize, Deserialize)]
-struct Kept {
-    sha256: String,
-    metadata: String,
-}
-
-impl Building {
-    pub(super) fn new(tooling: Tooling) -> Self {
-        Building { tooling }
-    }
-
-    /// The wheel of a source distribution: the one that an earlier build made with the same interpreter, of the same day's
-    /// index, or a new one.
-    pub(super) fn of_archive(&self, sdist: &Sdist) -> Result<WheelFile> {
-        let tooling = &self.tooling;
-        let key = hash_parts(&[
-            "wheel-1",
-            HOOKS,
-            &sdist.sha256,
-            &tooling.python.version,
-            &tooling.python.prefix.to_string_lossy(),
-            &tooling.exclude_newer.to_string(),
-            tooling.base_image.as_deref().unwrap_or_default(),
-        ]);
-        let place = tooling.wheels.join(&key[..32]);
-        if let Some(kept) = find_kept(&place)? {
-            return Ok(kept);
-        }
-        let step = tooling.step()?;
-        let declared = self.declared(&step, &sdist.filename, &sdist.path)?;
-        let system = build_system(declared.pyproject.as_deref())?;
-        let installer = Installer::of_dependency(tooling.clone(), sdist.building.clone());
-        let source = Source::Archive { file: &sdist.path, filename: &sdist.filename };
-        let variables = BTreeMap::new();
-        let built = Build { installer: &installer, source, system: &system, own: &[], variables: &variables }
-            .run()?;
-        keep(&place, &built.wheel)
-    }
-
-    /// The wheel of a folder of source; the variables are for its hooks.
-    pub(super) fn of_folder(
-        &self,
-        name: &str,
-        folder: &Path,
-        variables: &BTreeMap<String, String>,
-    ) -> Result<Wheel> {
-        let pyproject = Folder::open(folder)?.read(Path::new("pyproject.toml"), 1 << 20).ok();
-        let text = pyproject.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        let system = build_system(text.as_deref())?;
-        let installer = Installer::of_dependency(self.tooling.clone(), vec![name.to_owned()]);
-        let source = Source::Folder(folder);
-        Ok(Build { installer: &installer, source, system: &system, own: &[], variables }.run()?.wheel)
-    }
-
-    /// What the source distribution says of its build; unpacked where it can do no harm.
-    fn declared(&self, step: &Step, filename: &str, file: &Path) -> Attempt<Declared> {
-        let stage = "unpacking a source distribution";
-        let tooling = &self.tooling;
-        let script = step.give("hooks.py", HOOKS)?;
-        let archive = step.give_file(filename, file)?;
-        let spec =
-            step.give("spec.json", &serde_json::json!({"root": SOURCE, "archive": archive}).to_string())?;
-        let python = tooling.python.executable.to_string_lossy().into_owned();
-        let argv = [&python, "-I", "-S", &script, "declares", &spec, OUT].map(str::to_owned).into();
-        let mounts = vec![Mount::Scratch { host: step.folder("source")?, inside: SOURCE.into() }];
-        tooling.run(stage, &tooling.job(argv, step, mounts), SHORT_LIMIT)?;
-        answer(step, stage)
-    }
-}
-
-impl Wheels for Building {
-    fn wheel(&self, sdist: &Sdist) -> Result<WheelFile, String> {
-        self.of_archive(sdist).map_err(|error| {
-            let detail = error.detail().map(|detail| format!("\n{detail}")).unwrap_or_default();
-            format!("{error}{detail}")
-        })
-    }
-}
-
-/// What builds a source distribution: what it says, else what PEP 517 says of those that say nothing.
-fn build_system(pyproject: Option<&str>) -> Result<BuildSystem> {
-    let files = Files::from_texts([("setup.py", ""), ("pyproject.toml", pyproject.unwrap_or_default())]);
-    let build = Project::parse(&files)?.build;
-    build.ok_or_else(|| Error::internal("a tree with a setup.py has no build system"))
-}
-
-fn find_kept(place: &Path) -> Result<Option<WheelFile>> {
-    let path = place.join("wheel");
-    let store::Found::Whole(kept) = store::find_sealed::<Kept>(&place.join("wheel.json"))? else {
-        return Ok(None);
-    };
-    let sha256 = fs_err::read(&path).map(|bytes| crate::record::id::sha256_hex(&bytes));
-    let whole = sha256.is_ok_and(|sha256| sha256 == kept.sha256);
-    if whole {
-        store::mark_used(place);
-        tracing::info!("wheel {} is reused", place.display());
-    }
-    Ok(whole.then(|| WheelFile { path, sha256: kept.sha256, metadata: kept.metadata.into_bytes() }))
-}
-
-fn keep(place: &Path, wheel: &Wheel) -> Result<WheelFile> {
-    fs_err::create_dir_all(place)?;
-    store::write_atomic(&place.join("wheel"), &fs_err::read(&wheel.file)?)?;
-    let kept = Kept { sha256: wheel.sha256.clone(), metadata: wheel.metadata.clone() };
-    store::write_sealed(&place.join("wheel.json"), &kept)?;
-    Ok(WheelFile { path: place.join("wheel"), sha256: kept.sha256, metadata: kept.metadata.into_bytes() })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -451,13 +359,5 @@ mod tests {
             assert!(!is_name(name), "{name}");
         }
         assert!(is_name("zope.interface") && is_name("a"));
-    }
-
-    #[test]
-    fn a_source_distribution_that_says_nothing_is_built_as_ever() {
-        let system = build_system(None).unwrap();
-        assert_eq!(system.backend, "setuptools.build_meta:__legacy__");
-        let said = build_system(Some("[build-system]\nrequires = ['x']\nbuild-backend = 'x.y'\n")).unwrap();
-        assert_eq!((said.requires, said.backend.as_str()), (vec!["x".to_owned()], "x.y"));
     }
 }

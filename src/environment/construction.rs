@@ -48,6 +48,9 @@ pub(super) struct Inputs<'a> {
 /// So often members are looked for: what one of them imports may be another one's.
 const MEMBER_ROUNDS: usize = 4;
 
+/// What the compiler of Rust is called in a recipe.
+const RUSTC: &str = "rustc";
+
 /// The version that a build is told where no tag says better.
 const UNKNOWN_VERSION: &str = "0.0.0+pinned";
 
@@ -195,8 +198,14 @@ impl Finished<'_> {
             notes,
             base: base_image.map(|image| image.name.clone()),
             system_packages: base_image.map(|image| image.packages.clone()).unwrap_or_default(),
-            made_with: [("uv".to_owned(), tooling.uv.version.clone())].into(),
+            made_with: self.made_with(),
         }
+    }
+
+    fn made_with(&self) -> BTreeMap<String, String> {
+        let uv = ("uv".to_owned(), self.site.installer.tooling.uv.version.clone());
+        let rust = self.made.rust.iter().map(|version| (RUSTC.to_owned(), version.clone()));
+        std::iter::once(uv).chain(rust).collect()
     }
 
     fn member_folders(&self) -> Vec<String> {
@@ -216,6 +225,7 @@ impl Finished<'_> {
             build_variables: &recipe.build_variables,
             has_direct: !self.chosen.lock.direct().is_empty(),
             base: recipe.base.as_deref(),
+            compiles_rust: self.made.rust.is_some(),
             packages: &recipe.system_packages,
         }
     }
@@ -338,6 +348,7 @@ fn tooling(inputs: &Inputs<'_>, folder: &Path) -> Result<Tooling> {
         wheels: tools.cache.dir("wheels")?,
         base_image: tools.base_image.as_ref().map(|base_image| base_image.id.clone()),
         cache: tools.cache.clone(),
+        toolchains: tools.toolchains.clone(),
     })
 }
 
@@ -432,6 +443,11 @@ fn built_key(
         &pinned.tree_sha256,
         &rest.to_string(),
     ]);
+    // Only where there is one, so that what compiles no Rust keeps its key.
+    let key = match recipe.made_with.get(RUSTC) {
+        Some(version) => hash_parts(&[&key, RUSTC, version]),
+        None => key,
+    };
     match &tools.base_image {
         Some(base_image) => hash_parts(&[&key, &base_image.id]),
         None => key,

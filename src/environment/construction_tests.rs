@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::backend::{Backend, Finished, Isolation, Job, Mount, Places, Process};
 use crate::config::{self, BackendKind, SourceSpec};
 use crate::environment::python::Interpreter;
+use crate::environment::toolchain::Toolchains;
 use crate::environment::{GateReport, Tools, build};
 use crate::error::{Error, Fault, Result};
 use crate::record::environment::{Built, PlanResult};
@@ -227,6 +228,48 @@ fn no_job_has_a_network_or_a_login_and_only_uv_reaches_the_door() {
         let sees_tree = host(job, "/testbed").is_some();
         assert!(!(sees_tree && job.service.is_some()), "{:?}", job.argv);
     }
+}
+
+/// A tree that compiles Rust and pins no crate but its own: nothing is downloaded for it.
+const RUST: [(&str, &str); 3] = [
+    (
+        "pyproject.toml",
+        "[build-system]\nrequires = ['maturin']\nbuild-backend = 'maturin'\n[project]\nname = 'a'\n",
+    ),
+    ("Cargo.toml", "[package]\nname = 'a'\nversion = '1.0.0'\n"),
+    ("Cargo.lock", "version = 4\n[[package]]\nname = 'a'\nversion = '1.0.0'\n"),
+];
+
+#[test]
+fn a_build_that_compiles_rust_has_a_home_for_cargo_and_its_compiler_in_its_key() {
+    let mut bench = bench(&RUST);
+    let backend = Scripted::new(None);
+    let mut build_with = |version| {
+        bench.tools.toolchains = Toolchains::scripted(version);
+        let before = backend.count();
+        let built = bench.build(&backend, &[report(1, 0)]).unwrap();
+        (built, backend.count() - before)
+    };
+    let (old, jobs) = build_with(Some("rustc 1.85.0"));
+    let hooks = |job: &&Job| job.argv[0] == "/opt/build/bin/python";
+    assert!(backend.jobs.lock().unwrap().iter().filter(hooks).all(|job| {
+        job.env["CARGO_HOME"] == "/opt/cargo"
+            && job.env["CARGO_NET_OFFLINE"] == "true"
+            && host(job, "/opt/cargo").is_some()
+    }));
+    assert!(backend.jobs.lock().unwrap().iter().any(|job| hooks(&job)) && jobs > 0);
+    let note = "0 crates of Cargo.lock fetched and checked by its hashes; built with rustc 1.85.0";
+    assert!(old.notes.iter().any(|one| one == note), "{:?}", old.notes);
+    let recipe = fs_err::read_to_string(old.recipe_dir.join("recipe.json")).unwrap();
+    assert!(recipe.contains(r#""rustc": "rustc 1.85.0""#), "{recipe}");
+    assert_eq!(build_with(Some("rustc 1.85.0")), (old.clone(), 0));
+    let (new, jobs) = build_with(Some("rustc 1.95.0"));
+    assert!(new.key != old.key && new.tree != old.tree && jobs > 0);
+    // Without a compiler nothing of it is shown, and the build has to know what to do.
+    let before = backend.count();
+    let (none, _) = build_with(None);
+    assert!(none.key != old.key && none.tree != old.tree);
+    assert!(backend.jobs.lock().unwrap()[before..].iter().all(|job| !job.env.contains_key("CARGO_HOME")));
 }
 
 #[test]

@@ -8,13 +8,14 @@ use std::sync::{Mutex, PoisonError};
 
 use pep508_rs::{ExtraName, Requirement, VerbatimUrl, VersionOrUrl};
 
-use super::building::{Building, Wheel};
+use super::building::Wheel;
 use super::declarations::Files;
 use super::install::{Attempt, Failure, StepError};
 use super::lock::Lock;
 use super::markers::applies;
 use super::project::Project;
 use super::requirements_files::{normalize, parse};
+use super::source_distributions::Building;
 use super::tooling::Tooling;
 use super::version;
 use crate::beneath::Folder;

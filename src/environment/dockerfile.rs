@@ -27,6 +27,8 @@ pub struct Image<'a> {
     pub has_direct: bool,
     /// The image to start from; none takes the official one of that interpreter.
     pub base: Option<&'a str>,
+    /// Whether the project, or one that is installed beside it, is compiled from Rust.
+    pub compiles_rust: bool,
     /// Packages of the distribution beside those that every image needs.
     pub packages: &'a [String],
 }
@@ -142,6 +144,9 @@ fn packages(image: &Image<'_>) -> String {
     if image.base.is_none() {
         packages.push("build-essential");
     }
+    if image.base.is_none() && image.compiles_rust {
+        packages.push("cargo");
+    }
     packages.extend(image.packages.iter().map(String::as_str));
     packages.sort_unstable();
     packages.dedup();
@@ -186,9 +191,11 @@ mod tests {
             source_root: "/testbed",
             build_variables: &variables,
             has_direct: false,
+            compiles_rust: true,
             base: None,
             packages: &[],
         });
+        assert!(text.contains(" bash build-essential cargo git tar "), "{text}");
         assert!(text.contains("ARG BASE=python:3.12.1-slim\nFROM $BASE\n"));
         assert!(text.contains("/etc/profile.d/venv.sh"));
         assert!(text.contains("SETUPTOOLS_SCM_PRETEND_VERSION='1.2' pip install"));
@@ -220,11 +227,13 @@ mod tests {
                 source_root: "/testbed",
                 build_variables: variables,
                 has_direct: false,
+                compiles_rust: false,
                 base: None,
                 packages: &[],
             })
         };
         let (plain, hostile) = (render(&[], &BTreeMap::new()), render(&names, &variables));
+        assert!(plain.contains(" bash build-essential git tar "), "{plain}");
         assert_eq!(plain.lines().count(), hostile.lines().count());
         assert!(
             !hostile.chars().any(|c| c.is_control() && c != '\n') && !hostile.contains("<<"),

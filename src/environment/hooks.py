@@ -1,6 +1,6 @@
 """Calls the build hooks of a source tree (PEP 517 and 660), inside the sandbox, offline.
 
-    hooks.py declares SPEC OUT     the text of the pyproject.toml of a source distribution
+    hooks.py declares SPEC OUT     the texts of a source distribution that say how it is built
     hooks.py requires SPEC OUT     what building asks for beyond [build-system].requires
     hooks.py build SPEC OUT        a wheel in OUT
 
@@ -60,10 +60,30 @@ def unpack(archive, root):
 
 
 def declares(spec, out):
-    if not os.path.isfile("pyproject.toml"):
-        return {"pyproject": None}
-    with open("pyproject.toml", encoding="utf-8-sig") as file:
-        return {"pyproject": file.read()}
+    answer = {"pyproject": None, "cargo": cargo_texts()}
+    if os.path.isfile("pyproject.toml"):
+        with open("pyproject.toml", encoding="utf-8-sig") as file:
+            answer["pyproject"] = file.read()
+    return answer
+
+
+def cargo_texts():
+    """What says which crates it needs, and from where it is compiled, by path."""
+    texts, left = {}, 8 << 20
+    for folder, folders, names in os.walk("."):
+        folders.sort()
+        for name in ("Cargo.lock", "Cargo.toml", "pyproject.toml", "setup.py"):
+            path = os.path.normpath(os.path.join(folder, name))
+            is_top = folder == "."
+            if name not in names or os.path.islink(path) or not (is_top or name.startswith("Cargo.")):
+                continue
+            with open(path, encoding="utf-8-sig", errors="replace") as file:
+                text = file.read(left + 1)
+            left -= len(text)
+            if left < 0 or len(texts) == 1000:
+                return texts
+            texts[path] = text
+    return texts
 
 
 def load_backend(spec):

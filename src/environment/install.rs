@@ -11,10 +11,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::building::{Building, Wheel};
+use super::building::Wheel;
 use super::direct::{Direct, Site};
 use super::lock::Lock;
 use super::requirements_files::{normalize, parse};
+use super::source_distributions::Building;
 use super::step::{OUT, Step};
 use super::tooling::Tooling;
 use super::uv::{self, Compile};

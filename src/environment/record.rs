@@ -41,7 +41,7 @@ pub(super) struct Recipe {
     /// Packages of the distribution that the image got.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub system_packages: Vec<String>,
-    /// Versions of the tools that made it; they are no part of the key.
+    /// Versions of the tools that made it; only a compiler's is part of the key.
     pub made_with: BTreeMap<String, String>,
 }
 

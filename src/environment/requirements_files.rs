@@ -269,7 +269,7 @@ pub fn include(line: &str) -> Option<(bool, &str)> {
 }
 
 /// A path relative to a file of the tree; none when it leaves the tree or is a URL.
-fn join(file: &str, target: &str) -> Option<String> {
+pub(super) fn join(file: &str, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with('/') {
         return None;
     }

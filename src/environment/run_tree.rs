@@ -27,6 +27,8 @@ pub(super) struct RunTree {
     pub members: Vec<(Member, Wheel)>,
     /// What the wheels were built with.
     pub lock: Lock,
+    /// The compiler of their Rust code.
+    pub rust: Option<String>,
     /// What the build added to the tree.
     pub added: Vec<PathBuf>,
     /// Lines of the exclude file.
@@ -50,7 +52,8 @@ impl RunTree {
         let pinned = inputs.pinned;
         tree::copy(&pinned.tree, tree)?;
         let before = tree::list(tree)?;
-        let mut site = Builds { inputs, installer, variables, tree, before: &before, added: Vec::new() };
+        let mut site =
+            Builds { inputs, installer, variables, tree, before: &before, added: Vec::new(), rust: None };
         let (mut wheel, mut failure, mut lock) = (None, None, Lock::default());
         let mut members = members.to_vec();
         let mut with = Vec::new();
@@ -94,14 +97,14 @@ impl RunTree {
             lock = lock.and(&with);
             made.push((Member { name: Some(wheel.name.clone()), ..member }, wheel));
         }
-        let added = site.added;
+        let (added, rust) = (site.added, site.rust);
         let mut excluded: Vec<String> = tree::EXCLUDED.map(str::to_owned).into();
         let lines = tree::excluded(added.iter().map(PathBuf::as_path), &before);
         excluded.extend(lines.into_iter().filter(|line| !line.ends_with(".egg-info/")));
         let seconds = tree::seconds(&pinned.pinned_at)
             .ok_or_else(|| Error::internal(format!("`{}` is not an RFC 3339 time", pinned.pinned_at)))?;
         tree::commit(tree, &before, seconds, &excluded)?;
-        Ok(RunTree { wheel, failure, members: made, lock, added, excluded })
+        Ok(RunTree { wheel, failure, members: made, lock, rust, added, excluded })
     }
 
     /// The tree must be the pinned one, with what the build added and nothing else.
@@ -138,6 +141,8 @@ struct Builds<'a> {
     before: &'a tree::Listing,
     /// What they added to it.
     added: Vec<PathBuf>,
+    /// The compiler of their Rust code.
+    rust: Option<String>,
 }
 
 impl Builds<'_> {
@@ -156,6 +161,8 @@ impl Builds<'_> {
         if let Some((_step, left)) = &built.left {
             take_over(left, self.before, self.tree, &mut self.added, notes)?;
         }
+        notes.extend(built.notes);
+        self.rust = built.rust.or(self.rust.take());
         Ok((built.wheel, built.lock))
     }
 

@@ -22,6 +22,8 @@ pub struct Survey {
     pub projects: BTreeSet<String>,
     /// Whether the tree has a `src/` folder with packages or modules.
     pub src_layout: bool,
+    /// Whether it pins crates for Rust code somewhere.
+    pub has_cargo_lock: bool,
     /// The tree is larger or deeper than what is looked at: there may be more of everything.
     pub is_cut: bool,
 }
@@ -82,6 +84,7 @@ pub fn of_paths<'a>(paths: impl IntoIterator<Item = &'a str> + Clone) -> Survey 
         if DECLARATIONS.contains(&name) && !folder.is_empty() {
             survey.projects.insert(folder.to_owned());
         }
+        survey.has_cargo_lock |= name == "Cargo.lock";
         if module_of(name) == Some("__init__") {
             packages.insert(folder);
         }

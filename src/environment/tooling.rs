@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::install::{Attempt, Failure, StepError};
 use super::python::Interpreter;
 use super::step::{IN, Step};
+use super::toolchain::Toolchains;
 use super::uv::{self, Uv};
 use crate::backend::{Backend, Finished, Job, JobLimits, Mount, retry};
 use crate::error::{self, Error, Result};
@@ -35,6 +36,8 @@ pub struct Tooling {
     /// The image that environments stand on; none for this machine itself.
     pub base_image: Option<String>,
     pub cache: Cache,
+    /// For builds that compile Rust.
+    pub toolchains: Toolchains,
 }
 
 impl Tooling {
@@ -133,17 +136,27 @@ const LARGEST_FILE: u64 = 8 << 30;
 /// Builds and the byte-code compiler use semaphores, which lie in shared memory.
 const SHARED_MEMORY: u64 = 256 << 20;
 const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// The way out of a build that speaks of Rust; the build knows better what it lacks.
+pub(super) const RUST_HINT: &str = "the build compiles Rust and has no network: it works where the source has a `Cargo.lock`, whose crates \
+     are fetched and checked by its hashes, and this machine, or the image (`backend = \"docker\"`, `system_packages`), has \
+     a Rust toolchain";
 const HOOK_HINT: &str =
     "the tree's own build failed offline in the sandbox; see its output, and try another `python`";
 
 /// The way out of a build that failed for want of what no wheel brings.
 fn hook_hint(output: &str) -> &'static str {
-    const RUST: [&str; 4] = ["puccinialin", "Rust toolchain", "cargo metadata", "rustc"];
-    const C: [&str; 4] = ["fatal error: ", "cannot find -l", "command 'gcc' failed", "Unknown compiler(s)"];
+    const RUST: [&str; 5] = ["puccinialin", "Rust toolchain", "Rust compiler", "cargo metadata", "rustc"];
+    const C: [&str; 5] = [
+        "fatal error: ",
+        "cannot find -l",
+        "command 'gcc' failed",
+        "Unknown compiler(s)",
+        // As rustc says it.
+        "linker `cc` not found",
+    ];
     let says = |words: &[&str]| words.iter().any(|word| output.contains(word));
-    if says(&RUST) {
-        "the build compiles Rust, and has no network to fetch a toolchain or crates from: it works only where the tree holds \
-         its crates (`cargo vendor`), on a base image with cargo (`backend = \"docker\"`, `system_packages`)"
+    if says(&RUST) && !says(&C) {
+        RUST_HINT
     } else if says(&C) {
         "the build lacks a compiler, a header or a library, which its output names: install its package on this machine, or \
          set `backend = \"docker\"` with `system_packages`"
@@ -158,7 +171,9 @@ mod tests {
 
     #[test]
     fn a_build_that_lacks_a_compiler_says_which() {
-        assert!(hook_hint("ModuleNotFoundError: puccinialin").contains("Rust"));
+        assert_eq!(hook_hint("ModuleNotFoundError: puccinialin"), RUST_HINT);
+        assert_eq!(hook_hint("error: can't find Rust compiler"), RUST_HINT);
+        assert!(hook_hint("rustc --crate-name x\nerror: linker `cc` not found").contains("compiler"));
         assert!(hook_hint("x.c:1:10: fatal error: hdf5.h: No such file or directory").contains("header"));
         assert_eq!(hook_hint("ValueError: no version"), HOOK_HINT);
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::python::{self, Interpreter};
+use super::toolchain::Toolchains;
 use super::uv::{self, Uv};
 use crate::backend::docker::image::Downloads;
 use crate::error::Result;
@@ -34,6 +35,8 @@ pub struct Tools {
     pub(super) cache: Cache,
     folder: PathBuf,
     uv: Mutex<Option<Uv>>,
+    /// Of this machine.
+    pub(super) toolchains: Toolchains,
     /// None on this machine itself.
     pub(super) base_image: Option<BaseImage>,
 }
@@ -59,6 +62,7 @@ impl Tools {
             cache: cache.clone(),
             folder,
             uv: Mutex::new(None),
+            toolchains: Toolchains::default(),
             base_image: None,
         })
     }
@@ -72,6 +76,7 @@ impl Tools {
             cache: self.cache.clone(),
             folder: self.folder.clone(),
             uv: Mutex::new(Some(self.uv()?)),
+            toolchains: self.toolchains.clone(),
             base_image: Some(base_image),
         })
     }
@@ -133,6 +138,7 @@ impl Tools {
             cache: cache.clone(),
             folder: cache.root().join("tools"),
             uv: Mutex::new(Some(uv)),
+            toolchains: Toolchains::default(),
             base_image: None,
         }
     }

@@ -159,7 +159,7 @@ impl Digests {
                 if found.as_deref() != Some(wanted) =>
             {
                 let found = found.unwrap_or_default();
-                Err(Unfit::Wrong(format!("its hash is {found}, but the index says {wanted}")))
+                Err(Unfit::Wrong(format!("its hash is {found}, but it must be {wanted}")))
             }
             _ => Ok(sha256),
         }
@@ -205,7 +205,7 @@ mod tests {
             [Hash::Sha256("0".repeat(64)), Hash::Sha384("0".repeat(96)), Hash::Sha512("0".repeat(128))]
         {
             let found = reason(store.add(&mut &*CONTENT, Some(&hash), 100));
-            assert!(found.contains("but the index says 000"), "{found}");
+            assert!(found.contains("but it must be 000"), "{found}");
         }
         assert!(reason(store.add(&mut io::repeat(0), None, 1 << 20)).contains("more than 1 MiB"));
         assert_eq!(fs_err::read_dir(&store.folder).expect("the folder").count(), 0);

@@ -430,6 +430,28 @@ fn a_direct_address_is_downloaded_and_checked() {
 }
 
 #[test]
+fn what_is_pinned_is_taken_with_its_hash_alone_and_kept() {
+    let (server, variables) = served("foo", &[]);
+    server.says("/c/a-1.crate", said(200, "x/y", "crate"));
+    server.says("/c/b-1.crate", said(200, "x/y", "crate"));
+    let (folder, index) = index(&variables);
+    let at = |name: &str| format!("http://{}/c/{name}", server.address);
+    let hash = sha256(b"crate");
+    let path = index.fetch_pinned(&at("a-1.crate"), &hash, 100).expect("a file").expect("it is there");
+    assert_eq!(fs_err::read(path).expect("its content"), b"crate");
+    assert_eq!(server.asked(), [("/c/a-1.crate".to_owned(), None)], "without a login");
+    let error = index.fetch_pinned(&at("b-1.crate"), &"0".repeat(64), 100).expect_err("another hash");
+    assert!(error.contains(&format!("its hash is {hash}, but it must be 000")), "{error}");
+    assert_eq!(index.fetch_pinned(&at("c-1.crate"), &"0".repeat(64), 100), Ok(None));
+    let later = index_at(&variables, folder.path());
+    let before = server.asked().len();
+    assert!(later.fetch_pinned(&at("a-1.crate"), &hash, 100).expect("a file").is_some());
+    assert_eq!(server.asked().len(), before, "it is asked for once");
+    let (_folder, index) = self::index(&variables);
+    assert!(index.fetch_pinned(&at("a-1.crate"), &hash, 2).expect_err("too large").contains("more than"));
+}
+
+#[test]
 fn a_direct_address_leads_out_of_the_users_network() {
     let (server, variables) = served("foo", &[]);
     let elsewhere = Server::start();

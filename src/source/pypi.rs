@@ -8,11 +8,13 @@ mod lock;
 mod uv;
 
 use super::{Content, Context, Request};
+use crate::beneath::archive::LARGEST;
 use crate::error::{Error, Result};
 use crate::record::id::RepoSlug;
 use crate::record::moment::Moment;
 use crate::record::source::{Origin, Pinned};
 
+pub(crate) use archive::unpack;
 pub use uv::UvIndex;
 
 /// Asks the package index in use about a release.
@@ -79,7 +81,7 @@ pub(super) fn pin(
         context.say(&format!("downloading {}", found.file_name()));
         let file = download::download(&found.address, context.progress)?;
         release.check("the downloaded file", &file.sha256)?;
-        let newest = archive::unpack(file.file.path(), &found.file_name(), target)?;
+        let newest = archive::unpack(file.file.path(), &found.file_name(), target, LARGEST)?.newest;
         let mut notes = Vec::new();
         let uploaded = found.uploaded_at.and_then(|time| Moment::parse(&time.to_string()));
         if uploaded.is_none() {

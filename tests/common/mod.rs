@@ -189,6 +189,7 @@ fn is_needed(name: &str) -> bool {
             | "HOME"
             | "DOCKER_HOST"
             | "PYENV_ROOT"
+            | "RUSTUP_HOME"
             | "XDG_DATA_HOME"
             | "CURL_CA_BUNDLE"
             | "REQUESTS_CA_BUNDLE"

@@ -14,6 +14,7 @@ mod isolation;
 mod kills;
 mod neighbours;
 mod rules;
+mod rust;
 mod score;
 mod secrets;
 mod shapes;

@@ -1,4 +1,4 @@
-//! Unpacks a source distribution: one top folder, nothing outside it, and no links that lead out.
+//! Unpacks a source distribution, or a crate: one top folder, nothing outside it, and no links that lead out.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -12,18 +12,41 @@ use super::super::tree::{self, Kind};
 use crate::error::{Error, Result};
 use crate::interrupt;
 
-/// Unpacks into an empty directory, without the top folder; gives the newest modification time in the archive.
+/// What an entry counts at least, in bytes: its header.
+const HEADER: u64 = 512;
+
+/// What came out of an archive.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unpacked {
+    /// The newest modification time in it, seconds since 1970.
+    pub newest: i64,
+    /// What is left of the limit, in bytes.
+    pub left: u64,
+}
+
+/// Unpacks into an empty directory, without the top folder: not more than `limit` bytes.
 ///
 /// # Errors
-/// When the file is no `.tar.gz`, is damaged, holds unsafe paths or links, or has more than one top folder.
-pub(super) fn unpack(file: &Path, name: &str, target: &Path) -> Result<i64> {
-    if !name.ends_with(".tar.gz") {
+/// When the file is no `.tar.gz` or `.crate`, is damaged, comes to more than the limit, holds unsafe paths or links, or has
+/// more than one top folder.
+pub(crate) fn unpack(file: &Path, name: &str, target: &Path, limit: u64) -> Result<Unpacked> {
+    if !name.ends_with(".tar.gz") && !name.ends_with(".crate") {
         return Err(Error::repository(format!("{name} is not a .tar.gz"))
             .with_hint("name the project's repository with `git` instead"));
     }
-    let mut unpacking =
-        Unpacking { name, target, top: None, links: BTreeMap::new(), copies: Vec::new(), newest: 0 };
-    let mut archive = Archive::new(MultiGzDecoder::new(fs_err::File::open(file)?));
+    let mut unpacking = Unpacking {
+        name,
+        target,
+        top: None,
+        links: BTreeMap::new(),
+        copies: Vec::new(),
+        newest: 0,
+        left: limit,
+    };
+    // Names may stand in entries of their own, which are read whole and not seen here.
+    let most = limit.saturating_mul(2).saturating_add(1 << 20);
+    let unpacked = MultiGzDecoder::new(fs_err::File::open(file)?).take(most);
+    let mut archive = Archive::new(unpacked);
     for entry in archive.entries().map_err(|error| unpacking.damaged(error))? {
         interrupt::check()?;
         let mut entry = entry.map_err(|error| unpacking.damaged(error))?;
@@ -41,6 +64,7 @@ struct Unpacking<'a> {
     /// Hard links: path and the path whose content it shares.
     copies: Vec<(PathBuf, PathBuf)>,
     newest: i64,
+    left: u64,
 }
 
 impl Unpacking<'_> {
@@ -52,7 +76,15 @@ impl Unpacking<'_> {
         Error::repository(format!("{} holds `{}`, which {reason}", self.name, path.display()))
     }
 
+    /// Takes bytes from what is left.
+    fn spend(&mut self, bytes: u64) -> Result<()> {
+        let left = self.left.checked_sub(bytes);
+        self.left = left.ok_or_else(|| Error::repository(format!("{} unpacks to too much", self.name)))?;
+        Ok(())
+    }
+
     fn entry<R: Read>(&mut self, entry: &mut Entry<'_, R>) -> Result<()> {
+        self.spend(HEADER)?;
         let kind = entry.header().entry_type();
         if kind == EntryType::XGlobalHeader {
             return Ok(());
@@ -89,7 +121,11 @@ impl Unpacking<'_> {
         if path.is_file() {
             fs_err::remove_file(&path)?;
         }
-        tree::write_file(&path, entry, Kind::of_mode(mode)).map_err(|error| error.at(self.name))
+        // Of a sparse file the archive holds less than what it is.
+        let bound = self.left + 1;
+        let mut content = entry.take(bound);
+        tree::write_file(&path, &mut content, Kind::of_mode(mode)).map_err(|error| error.at(self.name))?;
+        self.spend(bound - content.limit())
     }
 
     fn link_target<R: Read>(&self, entry: &Entry<'_, R>, path: &Path) -> Result<PathBuf> {
@@ -115,11 +151,12 @@ impl Unpacking<'_> {
         tree::checked(&inside).map(|inside| Some(inside.to_owned()))
     }
 
-    fn finish(self) -> Result<i64> {
-        for (path, from) in &self.copies {
+    fn finish(mut self) -> Result<Unpacked> {
+        for (path, from) in &std::mem::take(&mut self.copies) {
             let source = self.target.join(from);
             let kind = tree::kind(&source)?.filter(|kind| *kind != Kind::Link);
             let kind = kind.ok_or_else(|| self.refused(path, "links to something that is not a file"))?;
+            self.spend(fs_err::metadata(&source)?.len())?;
             tree::write_file(&self.target.join(path), &mut fs_err::File::open(&source)?, kind)?;
         }
         for (path, link) in &self.links {
@@ -131,7 +168,7 @@ impl Unpacking<'_> {
             }
         }
         match self.top {
-            Some(_) => Ok(self.newest),
+            Some(_) => Ok(Unpacked { newest: self.newest, left: self.left }),
             None => Err(Error::repository(format!("{} is empty", self.name))),
         }
     }
@@ -171,8 +208,26 @@ mod tests {
 
     fn unpacked(entries: &[(&str, EntryType, &str)]) -> Result<tempfile::TempDir> {
         let target = tempfile::tempdir().unwrap();
-        unpack(archive(entries).path(), "demo-1.0.tar.gz", target.path())?;
+        unpack(archive(entries).path(), "demo-1.0.tar.gz", target.path(), 1 << 20)?;
         Ok(target)
+    }
+
+    #[test]
+    fn an_archive_comes_to_its_limit_and_no_further() {
+        let text = "x".repeat(3000);
+        let one = [("demo/a", EntryType::Regular, text.as_str())];
+        let linked = [one[0], ("demo/b", EntryType::Link, "demo/a"), ("demo/c", EntryType::Link, "demo/a")];
+        for (entries, fits, too_small) in [(&one[..], 6000, 3200), (&linked[..], 12000, 9000)] {
+            let file = archive(entries);
+            let unpacked = |limit| {
+                let target = tempfile::tempdir().unwrap();
+                unpack(file.path(), "demo-1.0.crate", target.path(), limit).map(|unpacked| unpacked.left)
+            };
+            let spent = entries.len() as u64 * (HEADER + 3000);
+            assert_eq!(unpacked(fits).unwrap(), fits - spent);
+            let error = unpacked(too_small).unwrap_err().to_string();
+            assert_eq!(error, "demo-1.0.crate unpacks to too much");
+        }
     }
 
     #[test]
@@ -226,7 +281,7 @@ mod tests {
         for (name, expected) in
             [("demo.zip", "demo.zip is not"), ("demo.tar.gz", "cannot unpack demo.tar.gz")]
         {
-            let error = unpack(file.path(), name, target.path()).unwrap_err();
+            let error = unpack(file.path(), name, target.path(), 1 << 20).unwrap_err();
             assert!(error.to_string().starts_with(expected), "{error}");
         }
     }
@@ -277,7 +332,7 @@ mod tests {
             fs_err::write(around.path().join("a"), "mine").unwrap();
             let target = around.path().join("tree");
             fs_err::create_dir(&target).unwrap();
-            let done = unpack(file.path(), "demo-1.0.tar.gz", &target);
+            let done = unpack(file.path(), "demo-1.0.tar.gz", &target, 1 << 20);
             let names: Vec<_> = fs_err::read_dir(around.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
             prop_assert_eq!(names.len(), 2, "{:?}", names);
             prop_assert_eq!(fs_err::read_to_string(around.path().join("a")).unwrap(), "mine");

@@ -1,0 +1,5 @@
+from digits.native import LARGEST
+
+
+def largest():
+    return int(LARGEST)

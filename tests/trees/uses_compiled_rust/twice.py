@@ -1,0 +1,5 @@
+import digits
+
+
+def largest():
+    return 2 * digits.largest()
