@@ -152,7 +152,8 @@ fn derive(files: &Files) {
     while let Some(plan) = fallbacks.next(&tried) {
         let _ = plan.written();
         let unknown = plan.requirements.iter().take(1).cloned().collect();
-        let failure = Failure { stage: String::new(), output: String::new(), hint: "", unknown };
+        let failure =
+            Failure { stage: String::new(), output: String::new(), hint: "", unknown, is_refused: false };
         tried.push((plan, Outcome::Failed(failure)));
         assert!(tried.len() < 500, "there is always another plan: {:?}", tried.last());
     }
