@@ -1,10 +1,10 @@
 //! Normalization of output: the short list of the definition and nothing else. Pure.
 //!
 //! Replaced are memory addresses in `0x…` form, the checkout path, the temporary directory (with the name of the user
-//! in pytest's own), process IDs that the runner knows, durations that pytest and unittest print, and the time in lines
-//! of well-known loggers and servers ([`timestamps`]). Each replacement is counted by kind.
+//! in pytest's own), process IDs that the runner knows, durations that pytest and unittest print, and in lines of
+//! well-known loggers and servers the time and the port of a client ([`log_lines`]). Each replacement is counted by kind.
 
-pub mod timestamps;
+pub mod log_lines;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -35,7 +35,7 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
         ("root", "the path of the checkout"),
         ("tmp", "the path of the temporary directory"),
     ];
-    plain.into_iter().chain(timestamps::FORMS.iter().map(|form| (form.name, form.example)))
+    plain.into_iter().chain(log_lines::FORMS.iter().map(|form| (form.name, form.example)))
 }
 
 fn pattern(text: &str) -> Regex {
@@ -93,7 +93,7 @@ impl Normalizer {
         step("duration", &SUMMARY_DURATION, &|found| format!("{} in …s", &found[1]));
         step("duration", &SLOWEST_DURATION, &|found| format!("{}…s {}", &found[1], &found[2]));
         step("duration", &UNITTEST_DURATION, &|found| format!("{} in …s", &found[1]));
-        for form in &timestamps::FORMS {
+        for form in &log_lines::FORMS {
             step(form.name, form.pattern, &|found| {
                 let mut text = String::new();
                 found.expand(form.with, &mut text);
@@ -228,7 +228,7 @@ mod tests {
     fn normalization_is_idempotent() {
         let once = output("0xdeadbeef /testbed 3 failed in 1.00s /tmp/pytest-of-x");
         assert_eq!(output(&once), once);
-        for form in &timestamps::FORMS {
+        for form in &log_lines::FORMS {
             let once = output(form.example);
             assert_eq!(output(&once), once, "{}", form.name);
         }

@@ -68,7 +68,7 @@ pub fn run(pipeline: &Pipeline<'_>, repo: &Repo, most: usize) -> Result<Once> {
 }
 
 /// So many of all, evenly spread.
-pub(super) fn spread(all: usize, most: usize) -> impl Iterator<Item = usize> {
+fn spread(all: usize, most: usize) -> impl Iterator<Item = usize> {
     let some = all.min(most);
     (0..some).map(move |at| at * all / some)
 }

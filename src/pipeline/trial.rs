@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use super::once::spread;
 use crate::attempt::pool::{Event, Pool};
 use crate::attempt::tasks;
 use crate::attempt::world::WorldSetting;
@@ -12,11 +11,12 @@ use crate::backend::Backend;
 use crate::collect::group;
 use crate::environment::{Complaint, GateReport};
 use crate::error::Result;
+use crate::record::id::hash_parts;
 use crate::record::outcome::Outcome;
 use crate::runner::Setting;
 use crate::runner::protocol::{Discovered, TraceMode};
 
-/// Of more groups, so many are run, evenly spread: what is missing is missed by many.
+/// Of more groups, so many are run: what is missing is missed by many.
 const MOST: usize = 300;
 /// Groups of more cases are run where there are no others.
 const MOST_CASES: usize = 100;
@@ -36,7 +36,8 @@ pub(super) fn run(
 ) -> Result<()> {
     let world = WorldSetting::base(setting);
     let (groups, _) = group::group(&found.items, &world.normalizer);
-    let wanted = some(&groups.iter().map(|group| group.cases.len()).collect::<Vec<_>>());
+    let wanted =
+        some(&groups.iter().map(|group| (group.group_id.as_str(), group.cases.len())).collect::<Vec<_>>());
     let options: Vec<String> = found.switched_off.iter().flat_map(|plugin| plugin.options.clone()).collect();
     let learned = AtomicUsize::default();
     let pool = Pool {
@@ -78,11 +79,17 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Indices of the groups to run, each once, of groups with so many cases.
-fn some(cases: &[usize]) -> Vec<(usize, u32)> {
-    let small: Vec<usize> = (0..cases.len()).filter(|at| cases[*at] <= MOST_CASES).collect();
-    let from = if small.is_empty() { (0..cases.len()).collect() } else { small };
-    spread(from.len(), MOST).map(|at| (from[at], 1)).collect()
+/// Indices of the groups to run, each once, of groups with such an ID and so many cases. Of many, those whose hashes come
+/// first, so that two plans that find almost the same groups try almost the same.
+fn some(groups: &[(&str, usize)]) -> Vec<(usize, u32)> {
+    let small: Vec<usize> = (0..groups.len()).filter(|at| groups[*at].1 <= MOST_CASES).collect();
+    let mut from = if small.is_empty() { (0..groups.len()).collect() } else { small };
+    if from.len() > MOST {
+        from.sort_by_cached_key(|at| hash_parts(&[groups[*at].0]));
+        from.truncate(MOST);
+        from.sort_unstable();
+    }
+    from.into_iter().map(|at| (at, 1)).collect()
 }
 
 #[cfg(test)]
@@ -90,11 +97,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_groups_small_ones_from_all_over_are_run() {
-        assert_eq!(some(&[1, 101, 100]), [(0, 1), (2, 1)]);
-        assert_eq!(some(&[200, 300]), [(0, 1), (1, 1)]);
-        let many = some(&vec![1; 3 * MOST]);
-        assert_eq!((many.len(), many[0], many[MOST - 1]), (MOST, (0, 1), (3 * MOST - 3, 1)));
+    fn of_few_groups_the_small_ones_are_run() {
+        assert_eq!(some(&[("a", 1), ("b", 101), ("c", 100)]), [(0, 1), (2, 1)]);
+        assert_eq!(some(&[("a", 200), ("b", 300)]), [(0, 1), (1, 1)]);
         assert!(some(&[]).is_empty());
+    }
+
+    #[test]
+    fn of_many_groups_the_same_are_run_when_there_is_one_more() {
+        let ids: Vec<String> = (0..3 * MOST).map(|at| format!("test_a.py::test_{at}")).collect();
+        let named = |first: usize| {
+            let groups: Vec<(&str, usize)> = ids[first..].iter().map(|id| (id.as_str(), 1)).collect();
+            some(&groups).into_iter().map(|(at, _)| ids[first + at].clone()).collect::<BTreeSet<_>>()
+        };
+        let (all, but_one) = (named(0), named(1));
+        assert_eq!((all.len(), but_one.len()), (MOST, MOST));
+        assert!(all.intersection(&but_one).count() >= MOST - 1);
     }
 }

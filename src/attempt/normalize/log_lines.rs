@@ -1,7 +1,8 @@
-//! Well-known forms in which loggers and servers print when a line was written. Pure.
+//! Well-known forms in which loggers and servers print when a line was written, and from which port a client came: the
+//! kernel gives it one that is free. Pure.
 //!
-//! A form is recognised by what stands around the time (brackets, a level, a header's name), never by the time alone: a
-//! test that prints a date of its own shows it.
+//! A form is recognised by what stands around the time or the port (brackets, a level, a header's name, the request), never
+//! by it alone: a test that prints a date or an address of its own shows it.
 
 use std::sync::LazyLock;
 
@@ -28,6 +29,8 @@ const MOMENT: &str =
 const COLOUR: &str = r"(?:\x1b\[[0-9;]*m)*";
 /// What stands between a time and a level.
 const BETWEEN: &str = r"(?:\x1b\[[0-9;]*m|[ \t\[\]|:>-]){1,24}";
+/// What stands before the port of a client of this machine.
+const LOOPBACK: &str = r"((?:\b127\.0\.0\.1|\blocalhost|::1\]?)(?::|', ))";
 
 macro_rules! form {
     ($($part:expr),+) => {{
@@ -37,7 +40,7 @@ macro_rules! form {
 }
 
 /// All forms, in the order in which they are replaced.
-pub static FORMS: [Form; 8] = [
+pub static FORMS: [Form; 9] = [
     Form {
         name: "timestamp-http-server",
         example: "127.0.0.1 - - [31/Dec/2026 23:59:59] \"GET / HTTP/1.1\" 200 -",
@@ -92,6 +95,12 @@ pub static FORMS: [Form; 8] = [
         ),
         with: "$1<time>",
     },
+    Form {
+        name: "client-port",
+        example: "INFO:     127.0.0.1:42042 - \"GET / HTTP/1.1\" 200 OK",
+        pattern: form!(LOOPBACK, r"\d{4,5}\b('?\)? - (?:- \[|", COLOUR, r#""(?:[A-Z]+|WebSocket) /))"#),
+        with: "$1<port>$2",
+    },
 ];
 
 #[cfg(test)]
@@ -104,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_takes_the_time_out_of_its_example_and_nothing_else() {
+    fn every_form_takes_what_changes_out_of_its_example_and_nothing_else() {
         let masked = FORMS.each_ref().map(|form| masked(form.example));
         assert_eq!(
             masked,
@@ -117,6 +126,7 @@ mod tests {
                 "I<time> <thread> shop.py:12] sold out",
                 "[I <time> web:2271] 200 GET /",
                 "header: Date: <time>",
+                "INFO:     127.0.0.1:<port> - \"GET / HTTP/1.1\" 200 OK",
             ]
         );
     }
@@ -143,6 +153,18 @@ mod tests {
                 "\u{1b}[2m<time>\u{1b}[0m [\u{1b}[32minfo",
             ),
             ("23:59:59 DEBUG sold", "<time> DEBUG sold"),
+            (
+                "127.0.0.1:42042 - - [31/Dec/2026:23:59:59 +0000] \"GET /",
+                "127.0.0.1:<port> - - [<time>] \"GET /",
+            ),
+            (
+                "('127.0.0.1', 42042) - \"WebSocket /\" [accepted]",
+                "('127.0.0.1', <port>) - \"WebSocket /\" [accepted]",
+            ),
+            (
+                "[::1]:42042 - \u{1b}[1m\"POST /a HTTP/1.1\u{1b}[0m\" ",
+                "[::1]:<port> - \u{1b}[1m\"POST /a HTTP/1.1\u{1b}[0m\" ",
+            ),
             ("[2026-12-31 23:59:59,123] ERROR in app: sold", "[<time>] ERROR in app: sold"),
             ("first\n2026-12-31 23:59:59 INFO sold", "first\n<time> INFO sold"),
         ] {
@@ -151,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_a_test_prints_stays() {
+    fn a_time_or_a_port_that_a_test_prints_stays() {
         for text in [
             "2026-12-31 23:59:59.123456",
             "2026-12-31 23:59:59,123",
@@ -162,6 +184,9 @@ mod tests {
             "Thu, 31 Dec 2026 23:59:59 GMT",
             "[31/Dec/2026]",
             "I1231 23:59:59",
+            "http://127.0.0.1:42042/",
+            "127.0.0.1:42042 - sold",
+            "10.0.0.1:42042 - \"GET / HTTP/1.1\"",
         ] {
             assert_eq!(masked(text), text);
         }
