@@ -95,11 +95,11 @@ fn resolve(table: &Table, name: &str, path: &mut Vec<String>, into: &mut Lines) 
     path.pop();
 }
 
-/// A poetry dependency table as PEP 508 requirements.
-fn poetry_lines(table: &Table) -> Lines {
+/// A poetry dependency table as PEP 508 requirements, without those that only extras bring.
+pub fn poetry_lines(table: &Table) -> Lines {
     let mut lines = Lines::default();
     for (name, value) in table {
-        if name == "python" {
+        if name == "python" || value.get("optional").and_then(Value::as_bool) == Some(true) {
             continue;
         }
         match poetry_requirement(name, value) {
@@ -112,7 +112,8 @@ fn poetry_lines(table: &Table) -> Lines {
     lines
 }
 
-fn poetry_requirement(name: &str, value: &Value) -> Option<String> {
+/// One entry of such a table; none where it has several variants, or a version that PEP 440 cannot say.
+pub fn poetry_requirement(name: &str, value: &Value) -> Option<String> {
     if let Some(version) = value.as_str() {
         return Some(format!("{name}{}", poetry_version(version)?));
     }

@@ -8,6 +8,7 @@ use regex::Regex;
 use toml::{Table, Value};
 
 use super::declarations::Files;
+use super::groups::{poetry_lines, poetry_requirement, poetry_version};
 use super::ini::Ini;
 use super::requirements_files::{Lines, normalize, pattern};
 use crate::error::{Error, Result};
@@ -114,14 +115,20 @@ impl Project {
         let Some(poetry) = tool(&self.pyproject, "poetry") else { return };
         self.name = self.name.take().or_else(|| text(poetry.get("name")));
         self.version = self.version.take().or_else(|| text(poetry.get("version")));
-        let python = poetry.get("dependencies").and_then(|table| text(table.get("python")));
-        self.requires_python = self
-            .requires_python
-            .take()
-            .or_else(|| python.and_then(|text| super::groups::poetry_version(&text)));
+        let dependencies = poetry.get("dependencies").and_then(Value::as_table);
+        if let Some(table) = dependencies {
+            let python = || text(table.get("python")).and_then(|text| poetry_version(&text));
+            self.requires_python = self.requires_python.take().or_else(python);
+            if self.dependencies.is_empty() {
+                self.dependencies = poetry_lines(table).requirements;
+            }
+        }
         if let Some(extras) = poetry.get("extras").and_then(Value::as_table) {
-            for name in extras.keys() {
-                self.extras.entry(normalize(name)).or_default();
+            for (name, list) in extras {
+                let brings = strings(Some(list))
+                    .into_iter()
+                    .filter_map(|wanted| poetry_requirement(&wanted, dependencies?.get(&wanted)?));
+                self.extras.entry(normalize(name)).or_insert_with(|| brings.collect());
             }
         }
     }
@@ -308,6 +315,17 @@ mod tests {
         }
         assert!(build("[tool.uv]\npackage = true\n").is_some());
         assert!(build("[tool.uv]\nmanaged = false\n").is_some());
+    }
+
+    #[test]
+    fn what_poetry_requires_is_read_without_what_only_extras_bring() {
+        let text = "[tool.poetry.dependencies]\npython = '^3.9'\nsix = '^1.16'\nrich = {version = '*', optional = true}\n\
+                    uvicorn = {version = '0.30.1', extras = ['standard'], markers = \"os_name == 'posix'\"}\n\
+                    [tool.poetry.extras]\ncolours = ['rich', 'missing']\n";
+        let project = project(&[("pyproject.toml", text)]);
+        assert_eq!(project.dependencies, ["six>=1.16,<2", "uvicorn[standard]==0.30.1 ; os_name == 'posix'"]);
+        assert_eq!(project.requires_python.as_deref(), Some(">=3.9,<4"));
+        assert_eq!(project.extras["colours"], ["rich"]);
     }
 
     #[test]

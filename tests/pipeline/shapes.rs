@@ -48,6 +48,8 @@ const SHAPES: [Shape; 14] = [
     ("own_backend", &["tests/test_thing.py::test_is_installed"], &[]),
     // A project at the root that no backend builds: it says nothing of which of its two packages it is.
     ("two_packages_at_the_root", &["tests/test_web.py::test_page"], &[]),
+    // An application that poetry manages and that is no package: its backend finds none of that name.
+    ("poetry_application", &["tests/test_shop.py::test_price"], &[]),
     // An extension in C whose editable installation would be compiled again at each import.
     ("meson_extension", &["tests/test_spam.py::test_answer"], &[]),
     // Plugins that distribute, shuffle, trace and report, and kinds of tests that are not functions of pytest's own.

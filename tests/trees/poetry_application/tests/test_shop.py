@@ -1,0 +1,5 @@
+from shop import price
+
+
+def test_price():
+    assert price(2) == "6"
