@@ -65,7 +65,7 @@ pub use tools::Tools;
 use crate::backend::Backend;
 use crate::config;
 use crate::error::{Error, Result};
-use crate::record::environment::{Built, SwitchedOff};
+use crate::record::environment::{Built, Guess, SwitchedOff};
 use crate::record::id::hash_parts;
 use crate::record::moment::{Cutoff, Moment};
 use crate::record::source::{NearestTag, Pinned};
@@ -110,8 +110,8 @@ pub struct GateReport {
     pub collection_errors: usize,
     /// Import names that collection could not find.
     pub missing_modules: Vec<String>,
-    /// Whether files of tests use Django, and nothing sets it up ([`missing::wants_django`]).
-    pub wants_django: bool,
+    /// What errors of collection mean without naming it ([`missing::implied`]).
+    pub implied: BTreeSet<Guess>,
     /// pytest could not even start (usage error, broken conftest): its words.
     pub failure: Option<String>,
     /// Files of the tree that have tests.

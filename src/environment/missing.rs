@@ -39,18 +39,30 @@ pub fn find(report: &GateReport, survey: &Survey) -> Findings {
     if let Some(text) = &report.failure {
         add_refusal(text, survey, &mut findings);
     }
-    if report.wants_django && !survey.is_cut {
-        findings.guess("pytest-django", "tests of Django that nothing sets up".to_owned());
+    for guess in report.implied.iter().filter(|_| !survey.is_cut) {
+        findings.guess(&guess.distribution, guess.wanted.clone());
     }
     findings
 }
 
-/// Whether a file of tests could not be imported because nothing has set Django up: its project runs its tests by
-/// `manage.py test`, which does so; pytest-django does it for pytest.
-pub fn wants_django(text: &str) -> bool {
-    ["AppRegistryNotReady", "ImproperlyConfigured"]
-        .iter()
-        .any(|name| text.contains(&format!("django.core.exceptions.{name}: ")))
+/// What errors of collection mean that do not name what is missing: the words of an error, the distribution to try, and
+/// why. A project whose tests are run by `manage.py test` has Django set up by that; for pytest, pytest-django does it.
+const IMPLIED: [(&str, &str, &str); 3] = [
+    ("django.core.exceptions.AppRegistryNotReady: ", "pytest-django", "tests of Django that nothing sets up"),
+    (
+        "django.core.exceptions.ImproperlyConfigured: ",
+        "pytest-django",
+        "tests of Django that nothing sets up",
+    ),
+    ("numpy.core.multiarray failed to import", "numpy", "an extension that is compiled against numpy"),
+];
+
+/// What to try because of the text of an error of collection.
+pub fn implied(text: &str) -> impl Iterator<Item = Guess> {
+    IMPLIED.iter().filter(move |(words, _, _)| text.contains(words)).map(|(_, distribution, wanted)| Guess {
+        distribution: (*distribution).to_owned(),
+        wanted: (*wanted).to_owned(),
+    })
 }
 
 /// What is still missing after a collection, guessed at or not.

@@ -135,12 +135,21 @@ fn what_is_still_missing_is_told_whether_it_was_guessed_or_not() {
 }
 
 #[test]
-fn tests_of_django_that_nothing_sets_up_want_its_plugin() {
-    let said = "E   django.core.exceptions.AppRegistryNotReady: Apps aren't loaded yet.";
-    assert!(wants_django(said));
-    assert!(wants_django("django.core.exceptions.ImproperlyConfigured: Requested setting INSTALLED_APPS"));
-    assert!(!wants_django("E   acme.AppRegistryNotReady: no"));
-    let report = GateReport { wants_django: true, ..GateReport::default() };
+fn well_known_errors_imply_what_they_do_not_name() {
+    for (text, expected) in [
+        ("E   django.core.exceptions.AppRegistryNotReady: Apps aren't loaded yet.", Some("pytest-django")),
+        (
+            "django.core.exceptions.ImproperlyConfigured: Requested setting INSTALLED_APPS",
+            Some("pytest-django"),
+        ),
+        ("E   ImportError: numpy.core.multiarray failed to import", Some("numpy")),
+        ("E   acme.AppRegistryNotReady: no", None),
+    ] {
+        let found: Vec<String> = implied(text).map(|guess| guess.distribution).collect();
+        assert_eq!(found, Vec::from_iter(expected), "{text}");
+    }
+    let implied = implied("django.core.exceptions.AppRegistryNotReady: no").collect();
+    let report = GateReport { implied, ..GateReport::default() };
     let (guesses, _) = wanted(&find(&report, &Survey::default()));
     assert_eq!(guesses, ["pytest-django for `tests of Django that nothing sets up`"]);
     let cut = Survey { is_cut: true, ..Survey::default() };

@@ -135,7 +135,11 @@ impl Preparation<'_> {
                 .filter(|error| error.kind != CollectErrorKind::Skipped)
                 .count(),
             missing_modules: found.errors.iter().filter_map(|error| error.missing_module.clone()).collect(),
-            wants_django: found.errors.iter().any(|error| environment::missing::wants_django(&error.text)),
+            implied: found
+                .errors
+                .iter()
+                .flat_map(|error| environment::missing::implied(&error.text))
+                .collect(),
             failure: None,
             files: files.into_iter().collect(),
             complaints: skips.map(skip).collect(),
