@@ -71,14 +71,23 @@ pub(super) fn construct(
         Places { venv: folder.join("venv"), tree: folder.join("tree"), root: source_root(&inputs, "") };
     let mut rounds = 0;
     let mut unbuilt = None;
+    let mut last_good: Option<Vec<Member>> = None;
     let tried = loop {
         let tried = Tried::with(&mut inputs, &installer, &members, &places, &build_variables)
             .map_err(|error| first(unbuilt.as_ref(), error))?;
         rounds += 1;
         unbuilt = unbuilt.or_else(|| tried.made.failure.clone());
+        let is_good = tried.trials.best().is_ok();
+        if let Some(before) = last_good.take().filter(|_| !is_good) {
+            notes.extend(left_out(&members, &before));
+            (members, rounds) = (before, MEMBER_ROUNDS);
+            crate::store::discard(&places.tree)?;
+            continue;
+        }
         let other = other_members(&inputs, &members, &tried.trials).filter(|_| rounds < MEMBER_ROUNDS);
         let Some(other) = other else { break tried };
-        members = other;
+        let before = std::mem::replace(&mut members, other);
+        last_good = is_good.then_some(before);
         crate::store::discard(&places.tree)?;
     };
     notes.extend(tried.notes.iter().cloned());
@@ -397,15 +406,27 @@ fn other_members(inputs: &Inputs<'_>, members: &[Member], trials: &Trials) -> Op
     (trials.best().is_err() && !members.is_empty()).then(Vec::new)
 }
 
+/// The note of members that were looked for and with which nothing can be installed.
+fn left_out(members: &[Member], before: &[Member]) -> Option<String> {
+    let is_new = |member: &&Member| before.iter().all(|one| one.folder != member.folder);
+    let folders: Vec<&str> = members.iter().filter(is_new).map(|member| member.folder.as_str()).collect();
+    (!folders.is_empty()).then(|| {
+        format!("left out {}, which the tests need: nothing can be installed with it", folders.join(", "))
+    })
+}
+
 /// Where the tree declares a distribution of its own.
 fn place_of(inputs: &Inputs<'_>, name: &str) -> Option<String> {
     let place = inputs.project.own_distributions.get(name)?;
     Some(place.rsplit_once('/')?.0.to_owned())
 }
 
-/// The project around a place of the tree. What lies among tests or samples may take from a folder what nobody else does.
+/// The project around a place of the tree. What lies among tests or samples may take from a folder what nobody else does,
+/// and what a workspace excludes contradicts its members.
 fn member_at(inputs: &Inputs<'_>, place: &str, reason: &str) -> Option<Member> {
-    let folder = members::around(&inputs.files, place).filter(|folder| !own::is_aside(folder))?;
+    let workspace = own::Workspace::of(&inputs.project.pyproject);
+    let is_wanted = |folder: &&str| !own::is_aside(folder) && !workspace.excludes(folder);
+    let folder = members::around(&inputs.files, place).filter(is_wanted)?;
     Member::read(&inputs.files, folder, reason)
 }
 

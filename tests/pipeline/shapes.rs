@@ -50,6 +50,12 @@ const SHAPES: [Shape; 14] = [
     ("two_packages_at_the_root", &["tests/test_web.py::test_page"], &[]),
     // An application that poetry manages and that is no package: its backend finds none of that name.
     ("poetry_application", &["tests/test_shop.py::test_price"], &[]),
+    // Some tests need a project below the root with which nothing can be installed: the others are kept.
+    (
+        "a_part_contradicts",
+        &["tests/test_pkg.py::test_double"],
+        &[("tests/test_more.py", "collection-error")],
+    ),
     // An extension in C whose editable installation would be compiled again at each import.
     ("meson_extension", &["tests/test_spam.py::test_answer"], &[]),
     // Plugins that distribute, shuffle, trace and report, and kinds of tests that are not functions of pytest's own.

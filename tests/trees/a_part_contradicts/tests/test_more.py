@@ -1,0 +1,5 @@
+from acme_more import THING
+
+
+def test_thing():
+    assert THING == 1

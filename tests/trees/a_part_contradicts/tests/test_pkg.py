@@ -1,0 +1,5 @@
+from pkg import double
+
+
+def test_double():
+    assert double("a") == "aa"
