@@ -1,6 +1,6 @@
 // --- a table that is searched, filtered and sorted over indices, a hundred rows at a time
 // `columns` says by the key of a head what a row is sorted by; `fields` what `key:value` in a search looks at; `filters` are
-// the lists to choose from; `text` is what words are searched in; `record` is a row for CSV and JSONL.
+// what can be chosen; `text` is what words are searched in; `record` is a row for CSV and JSONL.
 const ROWS = 100;
 const named = new Map(); // tables by name
 function liveTable({ name, noun, size, columns, fields, filters, text, row, record, ids }) {
@@ -10,17 +10,31 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
 
   // --- tools
   const search = make("input", { type: "search", placeholder: "search, or tier:hard, files:>9", ariaLabel: "search " + noun + "s" });
-  const selects = filters.map((filter) => {
+  const rowsOf = (filter, value) => {
+    let rows = 0;
+    for (let at = 0; at < size; at++) if (filter.test(at, value)) rows++;
+    return number(rows);
+  };
+  // A filter is a list to choose from or, where it has a few values to be seen at once, a button for each with its rows.
+  const controls = filters.map((filter) => (filter.chip ? chips(filter) : list(filter)));
+  function chips(filter) {
+    const buttons = filter.values.map(([value]) => {
+      const button = make("button", { type: "button", className: "chip" }, filter.chip(value), " ", make("b", {}, rowsOf(filter, value)));
+      button.addEventListener("click", () => change({ [filter.key]: state.get(filter.key) === value ? "" : value }));
+      return button;
+    });
+    const set = (chosen) => buttons.forEach((button, at) => { button.ariaPressed = String(filter.values[at][0] === chosen); });
+    return { node: make("div", { className: "chips", role: "group", ariaLabel: filter.label }, ...buttons), set };
+  }
+  function list(filter) {
     const select = make("select", { ariaLabel: filter.label }, make("option", { value: "" }, "all"), ...filter.values.map(([value, label]) => make("option", { value }, label)));
     select.addEventListener("change", () => change({ [filter.key]: select.value }));
     // How many rows a value has is counted when somebody is about to choose.
     select.addEventListener("focus", () => filter.values.forEach(([value, label], at) => {
-      let rows = 0;
-      for (let row = 0; row < size; row++) if (filter.test(row, value)) rows++;
-      select.options[at + 1].textContent = label + " (" + number(rows) + ")";
+      select.options[at + 1].textContent = label + " (" + rowsOf(filter, value) + ")";
     }), { once: true });
-    return select;
-  });
+    return { node: make("label", {}, filter.label, select), set: (chosen) => { select.value = chosen; } };
+  }
   const sorts = make("select", { ariaLabel: "sort by" }, make("option", { value: "" }, "as written"), ...heads.flatMap((head) => [
     make("option", { value: head.dataset.sort }, head.textContent + " ↑"), make("option", { value: "-" + head.dataset.sort }, head.textContent + " ↓")]));
   sorts.addEventListener("change", () => change({ sort: sorts.value }));
@@ -45,7 +59,7 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
   const tools = section.querySelector(".tools");
   tools.append(
     make("div", { className: "filters", role: "search", ariaLabel: noun + "s" }, search,
-      ...filters.map((filter, at) => make("label", {}, filter.label, selects[at])), make("label", { className: "sorts" }, "sort by", sorts), reset, chooser),
+      ...controls.map((control) => control.node), make("label", { className: "sorts" }, "sort by", sorts), reset, chooser),
     make("div", { className: "found" }, count, copyButton("copy ids", () => shown.map(ids).join("\n")),
       save("CSV", "text/csv", "csv", csv), save("JSONL", "application/jsonl", "jsonl", (records) => records.map((record) => JSON.stringify(record) + "\n").join(""))));
   const more = make("button", { type: "button", className: "more" });
@@ -120,7 +134,7 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
     if (state && spelled === state.toString()) return;
     state = parameters;
     if (document.activeElement !== search) search.value = state.get("q") || "";
-    filters.forEach((filter, at) => { selects[at].value = state.get(filter.key) || ""; });
+    filters.forEach((filter, at) => controls[at].set(state.get(filter.key) || ""));
     sorts.value = state.get("sort") || "";
     reset.disabled = spelled === "";
     const left = (state.get("without") || "").split(" ");

@@ -46,6 +46,11 @@ def search(page, section, words, expected):
     wait_for_count(section, expected)
 
 
+def chip(section, value):
+    """The button of a value that is to be seen with its number of rows."""
+    return section.locator(".chip").filter(has_text=value)
+
+
 def check_tools(page, instances):
     """Search, filters and order are in the address, outlive a reload, and can be taken back."""
     size = len(instances["id"])
@@ -65,9 +70,9 @@ def check_tools(page, instances):
     tiers = [order[tier] for tier in column(section, 3)]
     assert tiers == sorted(tiers), "tiers are ordered by difficulty, not by letter"
 
-    tier, repository = section.get_by_label("tier", exact=True), section.get_by_label("repository", exact=True)
+    repository = section.get_by_label("repository", exact=True)
     for chosen in ("hard", "easy"):
-        tier.select_option(chosen)
+        chip(section, chosen).click()
         wait_for_count(section, instances["tier"].count(chosen))
         assert set(column(section, 3)) <= {chosen}
     slug = instances["repository"][-1]
@@ -79,7 +84,7 @@ def check_tools(page, instances):
     page.page.reload()
     ready(page)
     wait_for_count(section, both)
-    assert tier.input_value() == "easy" and section.locator("th[data-sort=tier]").get_attribute("aria-sort") == "ascending"
+    assert chip(section, "easy").get_attribute("aria-pressed") == "true" and section.locator("th[data-sort=tier]").get_attribute("aria-sort") == "ascending"
     page.page.go_back()
     wait_for_count(section, instances["tier"].count("easy"))
     section.get_by_role("button", name="reset", exact=True).click()
@@ -162,7 +167,7 @@ def downloaded(page, section, name):
 
 def check_saving(page, instances):
     section = page.locator("#instances")
-    section.get_by_label("tier", exact=True).select_option("hard")
+    chip(section, "hard").click()
     expected = {one for one, tier in zip(instances["id"], instances["tier"]) if tier == "hard"}
     wait_for_count(section, len(expected))
     lines = [json.loads(line) for line in downloaded(page, section, "JSONL").splitlines()]
@@ -306,13 +311,16 @@ def check_groups(page, groups, evidence):
     page.locator("#overview .legend a").first.click()
     wait_for_count(section, groups["state"].count(0))
     section.get_by_role("button", name="reset", exact=True).click()
-    states = section.get_by_label("state", exact=True)
-    states.focus()
-    said = [text.replace("\u202f", "") for text in states.locator("option").all_text_contents()]
-    assert said[1:] == [f"{name} ({groups['state'].count(at)})" for at, name in enumerate(groups["states"])], said
-    section.get_by_label("state", exact=True).select_option("published")
+    said = [text.replace("\u202f", "") for text in section.locator(".chip").all_text_contents()]
+    assert said == [f"{name} {groups['state'].count(at)}" for at, name in enumerate(groups["states"])], said
+    causes = section.get_by_label("cause", exact=True)
+    causes.focus()
+    said = [text.replace("\u202f", "") for text in causes.locator("option").all_text_contents()]
+    assert said[1:] == [f"{cause} ({groups['why'].count(cause)})" for cause in sorted(groups["causes"])], said
+    chip(section, "published").click()
     wait_for_count(section, groups["state"].count(0))
-    section.get_by_label("state", exact=True).select_option("")
+    chip(section, "published").click()
+    wait_for_count(section, size)
     section.locator("th[data-sort=ms] button").click()
     shown = [float(cell) for cell in column(section, 9) if cell != "–"]
     assert shown == sorted(shown, reverse=True) and shown

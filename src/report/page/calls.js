@@ -116,6 +116,28 @@ function fileRows(file, total, open) {
   return body;
 }
 
+// Python as the contents of its lines: comments, strings, keywords and decorators are elements of these classes.
+const TOKEN = new RegExp([
+  /(?<comment>#[^\n]*)/, /(?<string>[bBfFrRuU]{0,2}(?:"""[^]*?(?:"""|$(?![^]))|'''[^]*?(?:'''|$(?![^]))|"(?:\\[^]|[^"\\\n])*"?|'(?:\\[^]|[^'\\\n])*'?))/,
+  /(?<keyword>\b(?:False|None|True|and|as|assert|async|await|break|class|continue|def|del|elif|else|except|finally|for|from|global|if|import|in|is|lambda|nonlocal|not|or|pass|raise|return|try|while|with|yield)\b)/,
+  /(?<decorator>^[ \t]*@[\w.]+)/,
+].map((part) => part.source).join("|"), "gm");
+function python(text) {
+  const lines = [[]];
+  const add = (piece, kind) => piece.split("\n").forEach((part, i) => {
+    if (i) lines.push([]);
+    if (part) lines.at(-1).push(kind ? make("span", { className: kind }, part) : part);
+  });
+  let end = 0;
+  for (const found of text.matchAll(TOKEN)) {
+    add(text.slice(end, found.index));
+    add(found[0], Object.keys(found.groups).find((kind) => found.groups[kind] !== undefined));
+    end = found.index + found[0].length;
+  }
+  add(text.slice(end));
+  return lines;
+}
+
 // The test's source; lines that ran are marked.
 function sourceView(at) {
   const details = data("details"), text = details.source[at];
@@ -125,8 +147,8 @@ function sourceView(at) {
     if (file.path !== own) continue;
     for (const one of file.functions) for (const [from, to] of one.runs) for (let line = from; line <= to; line++) ran.add(line);
   }
-  const rows = text.split(/\r\n|\r|\n/).map((line, i) => make("tr", { className: ran.has(first + i) ? "ran" : "" },
-    make("td", { className: "n" }, String(first + i), ran.has(first + i) ? make("span", { className: "quiet" }, " ran") : null), make("td", {}, line)));
+  const rows = python(text.replace(/\r\n?/g, "\n")).map((line, i) => make("tr", { className: ran.has(first + i) ? "ran" : "" },
+    make("td", { className: "n" }, String(first + i), ran.has(first + i) ? make("span", { className: "quiet" }, " ran") : null), make("td", {}, ...line)));
   return [
     make("p", { className: "soft" }, own + ", from line " + first + (ran.size ? "; a bar marks the lines that ran." : ".")),
     make("table", { className: "code" }, make("caption", { className: "quiet" }, "The test's source"), make("tbody", {}, ...rows)),

@@ -18,10 +18,10 @@ function factsOf(at) {
     ["instance", [instances.id[at], " ", copyButton("copy", instances.id[at])]],
     ["repository", slugs[instances.slug[at]]],
     ["tier", [badge("tier", instances.tier[at]), instances.hard[at].length ? ", in the top subset by " + instances.hard[at].map(axisName).join(" and ") : ""]],
-    ["golden outcome", outcomes(at)],
+    ["expected outcome", hinted(outcomes(at), "What all runs of the original agree on; a solution has to show the same.")],
     ["trace length", number(instances.length[at]) + " calls into the tree, " + number(details.package[at]) + " outside the tests, " + number(details.total[at])
       + " in all code" + (details.stable[at] ? "" : " (traced attempts disagree)")],
-    ["reach", plural(instances.files[at], "file") + ", " + plural(details.functions[at], "function") + ", " + (details.lines[at] === null ? "" : plural(details.lines[at], "line") + "; ")
+    ["covers", plural(instances.files[at], "file") + ", " + plural(details.functions[at], "function") + ", " + (details.lines[at] === null ? "" : plural(details.lines[at], "line") + "; ")
       + plural(details.imports[at], "call") + " while importing"],
     ["flags", instances.flags[at].join(", ")],
     ["attempts", [bound ? hinted(agree, bound) : agree, ...(group === null ? [] : stripped(group))]],

@@ -12,7 +12,9 @@ const filesOf = (group) => {
   const { names, sets, of } = data("evidence").files;
   return group === null ? [] : sets[of[group]].map((file) => names[file]);
 };
-const choices = (values) => [...values].sort().map((value) => [value, value]);
+const inOrder = new Intl.Collator("en", { numeric: true }).compare; // pkg2 before pkg10
+const choices = (values) => [...values].sort(inOrder).map((value) => [value, value]);
+const rankOf = new Map(slugs.map((slug, at) => [slug, at]).sort((a, b) => inOrder(a[0], b[0])).map(([, at], rank) => [at, rank]));
 const occurring = (lists) => choices(new Set(lists.flat()));
 
 const instanceLink = (at, content) => make("a", { className: "link", href: "#i=" + encodeURIComponent(instances.id[at]) }, content);
@@ -21,7 +23,7 @@ liveTable({
   text: (at) => [instances.id[at], slugs[instances.slug[at]], instances.group[at], instances.tier[at], ...instances.flags[at],
     ...instances.hard[at].map((axis) => "top " + axis), ...filesOf(groupOf[at])].join(" "),
   columns: {
-    test: (at) => instances.group[at], repository: (at) => slugs[instances.slug[at]], tier: (at) => TIERS[instances.tier[at]],
+    test: (at) => instances.group[at], repository: (at) => rankOf.get(instances.slug[at]), tier: (at) => TIERS[instances.tier[at]],
     top: (at) => instances.hard[at].join() || null, length: (at) => instances.length[at], files: (at) => instances.files[at],
     cases: (at) => instances.cases[at],
   },
@@ -32,7 +34,7 @@ liveTable({
   },
   filters: [
     { key: "repository", label: "repository", values: choices(new Set(instances.slug.map((slug) => slugs[slug]))), test: (at, value) => slugs[instances.slug[at]] === value },
-    { key: "tier", label: "tier", values: Object.keys(TIERS).map((tier) => [tier, tier]), test: (at, value) => instances.tier[at] === value },
+    { key: "tier", label: "tier", chip: (tier) => badge("tier", tier), values: Object.keys(TIERS).map((tier) => [tier, tier]), test: (at, value) => instances.tier[at] === value },
     { key: "top", label: "top by", values: [["either", "either"], ["trace_length", "trace length"], ["unique_files", "unique files"], ["neither", "neither"]],
       test: (at, value) => (value === "either" || value === "neither" ? instances.hard[at].length > 0 === (value === "either") : instances.hard[at].includes(value)) },
     { key: "flag", label: "flag", values: occurring(instances.flags), test: (at, value) => instances.flags[at].includes(value) },
@@ -88,7 +90,9 @@ function strip(at) {
     return [make("span", {}, world), runs];
   }));
 }
-const stripped = (at) => (strip(at) === null ? [] : [strip(at), make("small", {}, "✓ passed, – skipped or expected to fail, ✗ else; a frame: a cold run of the entry command; round: it shows something else than the first one.")]);
+const sample = (kind, sign, meaning) => make("span", { className: "sample" }, make("i", { className: "run" + kind, ariaHidden: "true" }, sign), meaning);
+const stripped = (at) => (strip(at) === null ? [] : [strip(at), make("small", { className: "samples" }, sample("", "✓", "passed"), sample(" skip", "–", "skipped or expected to fail"),
+  sample(" not", "✗", "anything else"), sample(" cold", "✓", "framed: the entry command in a process of its own"), sample(" differs", "✓", "round: its output differs from the first one"))]);
 // In colour: what a difference adds and takes away, and the lines that pytest marks as the error.
 function excerpt(text) {
   const isDifference = /^@@ /m.test(text);
@@ -127,7 +131,7 @@ liveTable({
   name: "groups", noun: "group", size: groups.id.length,
   text: (at) => [groups.id[at], slugs[groups.slug[at]], stateOf(at), cause(at) || "", tierOf(at) || "", ...groups.flags[at], summary(at), ...filesOf(at)].join(" "),
   columns: {
-    group: (at) => groups.id[at], repository: (at) => slugs[groups.slug[at]], state: (at) => groups.state[at], cause,
+    group: (at) => groups.id[at], repository: (at) => rankOf.get(groups.slug[at]), state: (at) => groups.state[at], cause,
     cases: (at) => groups.cases[at], attempts: (at) => groups.attempts[at], length: (at) => groups.length[at],
     files: (at) => groups.files[at], ms: (at) => groups.ms[at],
   },
@@ -138,7 +142,7 @@ liveTable({
   },
   filters: [
     { key: "repository", label: "repository", values: choices(new Set(groups.slug.map((slug) => slugs[slug]))), test: (at, value) => slugs[groups.slug[at]] === value },
-    { key: "state", label: "state", values: groups.states.map((state) => [state, state]), test: (at, value) => stateOf(at) === value },
+    { key: "state", label: "state", chip: (state) => badge("state", state), values: groups.states.map((state) => [state, state]), test: (at, value) => stateOf(at) === value },
     { key: "family", label: "family", values: choices(new Set(groups.families)).map(([family]) => [family, familyName(family)]), test: (at, value) => groups.cause[at] !== null && groups.families[groups.cause[at]] === value },
     { key: "cause", label: "cause", values: choices(groups.causes), test: (at, value) => cause(at) === value },
     { key: "flag", label: "flag", values: occurring(groups.flags), test: (at, value) => groups.flags[at].includes(value) },

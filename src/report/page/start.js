@@ -1,4 +1,5 @@
 // --- the scatter: what a mark is, at once; one stop for the keyboard, arrows from mark to mark
+// A finger is nearer to a mark than on it: its first touch says what the mark is, the second one follows it.
 const marks = [...document.querySelectorAll(".mark")];
 const tooltip = make("div", { id: "tooltip", hidden: true });
 document.body.append(tooltip);
@@ -27,7 +28,21 @@ if (scatter) {
     explain(mark, box.right, box.bottom);
   });
   scatter.addEventListener("focusout", quiet);
-  scatter.addEventListener("click", quiet);
+  let touched = null;
+  scatter.addEventListener("click", (event) => {
+    quiet();
+    if (event.pointerType !== "touch") return;
+    event.preventDefault();
+    const away = (mark) => {
+      const box = mark.querySelector("path").getBoundingClientRect();
+      return Math.hypot(event.clientX - (box.left + box.right) / 2, event.clientY - (box.top + box.bottom) / 2);
+    };
+    const near = marks.reduce((best, mark) => (away(mark) < away(best) ? mark : best));
+    const isNear = away(near) < 24;
+    if (isNear && near === touched) location.hash = near.getAttribute("href");
+    else if (isNear) explain(near, event.clientX, event.clientY);
+    touched = isNear && near !== touched ? near : null;
+  });
   let inOrderOfLength = null;
   scatter.addEventListener("keydown", (event) => {
     const by = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key], mark = markAt(event);

@@ -39,13 +39,14 @@ function witnessView(at) {
 // A line of another file than the one before begins with that file's name.
 function witnessCode(lines) {
   const rows = [];
+  const texts = python(lines.map((one) => one.text).join("\n"));
   let file = null;
   lines.forEach((one, i) => {
     if (one.file && one.file !== file) {
       file = one.file;
       rows.push(make("tr", { className: "band" }, make("th", { colSpan: 3, scope: "rowgroup" }, ...breakable(file))));
     }
-    rows.push(make("tr", { className: one.kind }, make("td", { className: "n" }, String(i + 1)), make("td", {}, one.text),
+    rows.push(make("tr", { className: one.kind }, make("td", { className: "n" }, String(i + 1)), make("td", {}, ...texts[i]),
       make("td", { className: "place" }, one.kind === "in" ? String(one.line) : one.kind === "new" ? "new" : "")));
   });
   const heads = ["line", "source", "line there"].map((name) => make("th", { scope: "col" }, name));
