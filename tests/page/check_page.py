@@ -219,6 +219,9 @@ def check_view(page, instances, details, url):
     calls = dialog.locator("table.calls").first
     assert calls.locator("tbody").count() == len(files) == instances["files"][at]
     assert dialog.locator(".runs .run").count() >= details["attempts"][at], "a square for each attempt"
+    samples = dialog.locator(".samples .run")
+    inside = dialog.bounding_box()
+    assert samples.count() == 5 and all(one.bounding_box()["x"] > inside["x"] for one in samples.all()), "what each square means"
     source = details["source"][at]
     lines = dialog.locator("table.code").first.locator("tr")
     assert lines.count() == len(source.splitlines())

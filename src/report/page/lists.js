@@ -70,11 +70,11 @@ function strip(at) {
     rows.get(world).push({ method, outcome, differs: firsts.get(method) !== seen });
   }
   const square = ({ method, outcome, differs }) => {
-    const kind = outcome === "passed" ? "" : outcome === "skipped" || outcome === "xfailed" ? " skip" : " not";
+    const kind = outcome === "passed" ? "" : outcome === "skipped" || outcome === "xfailed" ? " skipped" : " not";
     return make("i", {
       className: "run" + kind + (method === "cold" ? " cold" : "") + (differs ? " differs" : ""),
       title: method + ": " + outcome + (differs ? ", shows something else than the first one" : ""),
-    }, outcome === "passed" ? "✓" : kind === " skip" ? "–" : "✗");
+    }, outcome === "passed" ? "✓" : kind === " skipped" ? "–" : "✗");
   };
   const spoken = (list) => {
     const counts = new Map();
@@ -91,7 +91,7 @@ function strip(at) {
   }));
 }
 const sample = (kind, sign, meaning) => make("span", { className: "sample" }, make("i", { className: "run" + kind, ariaHidden: "true" }, sign), meaning);
-const stripped = (at) => (strip(at) === null ? [] : [strip(at), make("small", { className: "samples" }, sample("", "✓", "passed"), sample(" skip", "–", "skipped or expected to fail"),
+const stripped = (at) => (strip(at) === null ? [] : [strip(at), make("small", { className: "samples" }, sample("", "✓", "passed"), sample(" skipped", "–", "skipped or expected to fail"),
   sample(" not", "✗", "anything else"), sample(" cold", "✓", "framed: the entry command in a process of its own"), sample(" differs", "✓", "round: its output differs from the first one"))]);
 // In colour: what a difference adds and takes away, and the lines that pytest marks as the error.
 function excerpt(text) {
