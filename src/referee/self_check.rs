@@ -100,6 +100,21 @@ pub(crate) struct SelfChecks {
     known: BTreeMap<String, Checked>,
     /// How much had to agree decides too, and is no part of the folder's name.
     compare: Compare,
+    /// Whether installed libraries import the repository in a way that no test can do without.
+    is_set_up: bool,
+}
+
+/// What so many originals did without exception is of the set-up of the tests, and no property of one of them.
+const ENOUGH: usize = 50;
+
+/// Whether all of many originals have an import of the repository by an installed library in common: a plugin of pytest
+/// that loads the project's settings, say. No other one can be solved either.
+fn is_of_set_up<'a>(known: impl ExactSizeIterator<Item = &'a Checked>) -> bool {
+    if known.len() < ENOUGH {
+        return false;
+    }
+    let imports = known.map(|one| one.dependency_imports.iter().collect::<BTreeSet<_>>());
+    imports.reduce(|all, one| &all & &one).is_some_and(|all| !all.is_empty())
 }
 
 /// A journal row.
@@ -119,8 +134,9 @@ impl SelfChecks {
     /// IO errors.
     pub(crate) fn open(path: &Path, compare: Compare) -> Result<Self> {
         let (journal, rows) = Journal::open::<Kept>(path)?;
-        let known = rows.into_iter().map(|row| (row.key, row.checked)).collect();
-        Ok(SelfChecks { journal, known, compare })
+        let known: BTreeMap<_, _> = rows.into_iter().map(|row| (row.key, row.checked)).collect();
+        let is_set_up = is_of_set_up(known.values());
+        Ok(SelfChecks { journal, known, compare, is_set_up })
     }
 
     fn get(&self, id: &InstanceId) -> Option<&Checked> {
@@ -134,7 +150,7 @@ impl SelfChecks {
 
     /// Whether an instance can be solved without breaking a rule, as far as is known.
     pub(crate) fn is_solvable(&self, id: &InstanceId) -> bool {
-        self.get(id).is_none_or(Checked::is_solvable)
+        self.get(id).map_or(!self.is_set_up, Checked::is_solvable)
     }
 
     /// What the dataset says about an instance.
@@ -167,6 +183,7 @@ impl SelfChecks {
             self.journal.append(&Kept { key: key.clone(), checked: checked.clone() })?;
             self.known.insert(key, checked);
         }
+        self.is_set_up = is_of_set_up(self.known.values());
         self.journal.sync()
     }
 
@@ -284,4 +301,37 @@ impl SelfCheck<'_> {
 
 fn is_source(code: &Code, place: &str) -> bool {
     place.split_once("::").is_some_and(|(file, _)| code.sources.contains(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn importing(lines: &[u32]) -> Checked {
+        let import = |line: &u32| ImportAttempt {
+            module: "shop.settings".to_owned(),
+            file: "/opt/venv/plugin.py".to_owned(),
+            line: *line,
+        };
+        Checked {
+            comparison: None,
+            messages: Vec::new(),
+            sabotage: Sabotage::NotTried,
+            reaches: Vec::new(),
+            dependency_imports: lines.iter().map(import).collect(),
+            data_files: Vec::new(),
+            defined_in: None,
+        }
+    }
+
+    #[test]
+    fn an_import_that_every_one_of_many_originals_makes_is_of_the_set_up() {
+        let mut known = vec![importing(&[7, 9]); ENOUGH - 1];
+        assert!(!is_of_set_up(known.iter()), "too few");
+        known.push(importing(&[9]));
+        assert!(is_of_set_up(known.iter()));
+        known.push(importing(&[7]));
+        assert!(!is_of_set_up(known.iter()), "none in common");
+        assert!(!is_of_set_up(std::iter::empty::<&Checked>().collect::<Vec<_>>().into_iter()));
+    }
 }

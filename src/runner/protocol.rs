@@ -405,7 +405,7 @@ pub struct Reached {
 }
 
 /// A watched module was asked for, whether or not that was caught.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ImportAttempt {
     pub module: String,
     /// File of the code that asked, outside the import system.
