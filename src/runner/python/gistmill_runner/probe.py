@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import _pytest.nodes
 import _pytest.pathlib
-import _pytest.python
+
+from . import old_pytest
 
 
 class Probe:
@@ -49,25 +49,20 @@ class Probe:
     # What pytest finds by the path or the node ID of the module, and the probe still has to find.
 
     def _share_conftests(self, manager):
-        find = manager._getconftestmodules
+        find, original = manager._getconftestmodules, old_pytest.path_for(self.original)
 
         def conftests(path, *arguments, **options):
-            return find(self.original if Path(path) == self.path else path, *arguments, **options)
+            return find(original if Path(path) == self.path else path, *arguments, **options)
 
         manager._getconftestmodules = conftests
 
     def _share_fixtures(self):
-        """Before version 8 pytest looks for fixtures by the text of the node ID, since then by the collectors."""
-        parents = getattr(_pytest.nodes, "iterparentnodeids", None)
-        if parents is None:
-            return
-
-        def with_original(node_id):
+        def with_original(node_id, parents):
             if node_id == self.moved_id or node_id.startswith(self.moved_id + "::"):
                 return list(dict.fromkeys(list(parents(self.original_id)) + list(parents(node_id))))
             return parents(node_id)
 
-        _pytest.nodes.iterparentnodeids = with_original
+        old_pytest.share_fixtures(with_original)
 
     def collector(self, parent, module_path):
         """The collector of the probe, in the place of the original's; None for any other module."""
@@ -82,8 +77,9 @@ class Probe:
                 probe.original_id = self.nodeid
                 # What a module of that path is like, pytest knows best; versions keep the node ID in various
                 # attributes.
-                twin = pytest.Module.from_parent(self.parent, path=probe.path)
-                self.path, self.name = twin.path, probe.name
+                twin = old_pytest.module(pytest.Module, self.parent, probe.path)
+                old_pytest.move(self, twin)
+                self.name = probe.name
                 for attribute in ("_nodeid", "_id"):
                     if hasattr(twin, attribute):
                         setattr(self, attribute, getattr(twin, attribute))
@@ -97,17 +93,17 @@ class Probe:
                     return super()._getobj()
 
         ProbedModule.__name__ = ProbedModule.__qualname__ = "Module"
-        return ProbedModule.from_parent(parent, path=self.original)
+        return old_pytest.module(ProbedModule, parent, self.original)
 
     # Importing.
 
     @contextmanager
     def _importing(self):
-        imported, _pytest.python.import_path = _pytest.python.import_path, self._import
+        take_back = old_pytest.import_with(self._import)
         try:
             yield
         finally:
-            _pytest.python.import_path = imported
+            take_back()
 
     def _import(self, path, *, mode="prepend", root=None, consider_namespace_packages=False, **options):
         self.original_module = name = self._original_name(str(getattr(mode, "value", mode)), root, consider_namespace_packages)
@@ -132,7 +128,7 @@ class Probe:
     def _original_name(self, mode, root, consider_namespace_packages):
         """The name under which pytest would import the original; puts its folder on the path as pytest would."""
         if mode == "importlib":
-            return _pytest.pathlib.module_name_from_path(self.original, root)
+            return old_pytest.name_in_importlib_mode(self.original, root)
         resolve = getattr(_pytest.pathlib, "resolve_pkg_root_and_module_name", None)
         if resolve is not None:
             try:
@@ -140,7 +136,7 @@ class Probe:
             except _pytest.pathlib.CouldNotResolvePathError:
                 folder, name = self.original.parent, self.original.stem
         else:
-            package = _pytest.pathlib.resolve_package_path(self.original)
+            package = old_pytest.package_folder(self.original)
             folder = self.original.parent if package is None else package.parent
             name = ".".join(self.original.with_suffix("").relative_to(folder).parts)
         folder = str(folder)

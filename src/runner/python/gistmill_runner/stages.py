@@ -14,7 +14,7 @@ import pathlib
 import pytest
 import _pytest.config as pytest_config
 
-from . import collect, interpreter
+from . import collect, interpreter, old_pytest
 from .group_run import GroupRunner
 from .probe import Probe
 from .protocol import printable
@@ -45,7 +45,7 @@ def directory(server, request):
 
 def run_pytest(arguments, plugin):
     """What ``pytest.main`` does. Returns the exit code and, when configuration failed, why."""
-    if tuple(map(int, pytest.__version__.split(".")[:2])) >= _FIRST_WITH_VERSION_VARIABLE:
+    if old_pytest.VERSION >= _FIRST_WITH_VERSION_VARIABLE:
         os.environ["PYTEST_VERSION"] = pytest.__version__
     try:
         config = pytest_config._prepareconfig(arguments, [plugin])
@@ -194,17 +194,25 @@ class Stages(Collecting):
         if self.probe is not None or self.elsewhere:
             self.describer = collect.Describer(self.root, self.probe)
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_ignore_collect(self, collection_path):
-        # Since version 8 pytest makes a collector for everything in the directory of the one file that it is asked for,
-        # and throws all others away. This costs more than the file itself.
-        if self.way is None or collection_path in self.way or collection_path.name == "__init__.py":
-            return None
-        return True
+    if old_pytest.HAS_PATHS:
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_pycollect_makemodule(self, module_path, parent):
-        return None if self.probe is None else self.probe.collector(parent, module_path)
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_ignore_collect(self, collection_path):
+            # Since version 8 pytest makes a collector for everything in the directory of the one file that it is asked
+            # for, and throws all others away. This costs more than the file itself.
+            if self.way is None or collection_path in self.way or collection_path.name == "__init__.py":
+                return None
+            return True
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_pycollect_makemodule(self, module_path, parent):
+            return None if self.probe is None else self.probe.collector(parent, module_path)
+
+    else:
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_pycollect_makemodule(self, path, parent):
+            return None if self.probe is None else self.probe.collector(parent, path)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection(self, session):
