@@ -44,11 +44,21 @@ pub(super) struct Listing {
     pub has_undated: bool,
 }
 
+/// Projects whose files were removed and uploaded again, and the day of that: their upload times do not say when they came
+/// out. Every pytest from 3.6 to 5.2 requires the one that is known.
+const UPLOADED_AGAIN: [(&str, &str); 1] = [("atomicwrites", "2022-07-09")];
+
+fn was_uploaded_again(project: &str, uploaded: Timestamp) -> bool {
+    UPLOADED_AGAIN.iter().any(|(name, day)| *name == project && uploaded.to_string().starts_with(day))
+}
+
 impl Listing {
     /// Lists the files of a page that were not uploaded at or after a moment, which is how uv counts.
     pub(super) fn of(page: &Page, project: &str, exclude_newer: Option<Timestamp>) -> Listing {
         let is_later = |file: &&File| match (file.uploaded, exclude_newer) {
-            (Some(uploaded), Some(newest)) => uploaded.as_millisecond() >= newest.as_millisecond(),
+            (Some(uploaded), Some(newest)) => {
+                uploaded.as_millisecond() >= newest.as_millisecond() && !was_uploaded_again(project, uploaded)
+            }
             _ => false,
         };
         let files: Vec<(&File, Version, Kind)> = page
@@ -266,6 +276,23 @@ mod tests {
         assert_eq!(versions(Some("2024-01-01T00:00:00.002Z")), ("123".to_owned(), true));
         assert_eq!(versions(Some("2024-01-01T00:00:00.001Z")), ("12".to_owned(), true));
         assert_eq!(versions(Some("2024-01-01T00:00:00Z")), ("2".to_owned(), true));
+    }
+
+    #[test]
+    fn what_was_uploaded_again_counts_as_from_before() {
+        let moment = |text: &str| text.parse::<Timestamp>().expect("a moment");
+        for (project, uploaded, expected) in [
+            ("atomicwrites", "2022-07-09T04:08:56.943612Z", true),
+            ("atomicwrites", "2022-07-08T18:31:40Z", false),
+            ("atomicwrites2", "2022-07-09T04:08:56Z", false),
+        ] {
+            assert_eq!(was_uploaded_again(project, moment(uploaded)), expected, "{project} {uploaded}");
+        }
+        let mut again = file("atomicwrites-1.3.0-py2.py3-none-any.whl");
+        again.uploaded = Some(moment("2022-07-09T04:09:07Z"));
+        let page = Page { files: vec![again] };
+        let listing = |project| Listing::of(&page, project, Some(moment("2019-08-29T00:00:00Z")));
+        assert_eq!(listing("atomicwrites").entries.len(), 1);
     }
 
     #[test]

@@ -29,6 +29,7 @@ const FILES: &[(&str, &str)] = python_files![
     "isolate.py",
     "network.py",
     "phases.py",
+    "old_pytest.py",
     "probe.py",
     "protocol.py",
     "reseed.py",

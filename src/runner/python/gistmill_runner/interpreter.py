@@ -15,6 +15,8 @@ from .reseed import Reseed
 from .server import Forked, Server
 
 PROTOCOL = 1
+# Of what version and later the runner knows the insides.
+_OLDEST_PYTEST = 5
 
 
 def main(arguments):
@@ -63,6 +65,10 @@ def greet(server, request):
         import pytest
     except BaseException:
         server.channel.send(request["id"], "refused", reason=traceback.format_exc())
+        server.serve({})
+    if int(pytest.__version__.split(".")[0]) < _OLDEST_PYTEST:
+        reason = "pytest %s is too old: %d.0 or newer is needed" % (pytest.__version__, _OLDEST_PYTEST)
+        server.channel.send(request["id"], "refused", reason=reason)
         server.serve({})
     import _pytest.config
 
