@@ -27,6 +27,7 @@ use crate::config;
 use crate::error::{Error, Fault, Result};
 use crate::record::environment::{Built, Undeclared, missed};
 use crate::record::id::hash_parts;
+use crate::record::moment::Moment;
 use crate::record::source::Pinned;
 use crate::redact::Hosts;
 
@@ -64,7 +65,9 @@ pub(super) fn construct(
     mut notes: Vec<String>,
     folder: &Path,
 ) -> Result<Built> {
-    let installer = Installer::new(tooling(&inputs, folder)?);
+    let (exclude_newer, note) = newest(&inputs)?;
+    notes.extend(note);
+    let installer = Installer::new(tooling(&inputs, folder, exclude_newer)?);
     (inputs.progress)(&format!("Python {}: {}", inputs.choice.interpreter.version, inputs.choice.reason));
     let build_variables = told_version(&inputs, &members, &mut notes);
     let places =
@@ -342,15 +345,34 @@ fn undeclared(report: &GateReport, files: &Files, notes: &mut Vec<String>) -> Re
     Ok(undeclared)
 }
 
+/// The newest upload that may be installed, with a note where it is newer than the pin: on an interpreter that the tree has
+/// not seen, because the machine has no older one, nothing of its time may work.
+fn newest(inputs: &Inputs<'_>) -> Result<(Moment, Option<String>)> {
+    let Inputs { pinned, repo, choice, .. } = inputs;
+    let newest = super::newest(pinned, repo)?;
+    let later = choice.interpreter.usable_from().filter(|from| from.seconds() > newest.seconds());
+    let is_asked_for = repo.exclude_newer.is_some() || repo.python.is_some();
+    Ok(match later.filter(|_| !is_asked_for) {
+        Some(later) => {
+            let python = choice.interpreter.minor();
+            let note = format!(
+                "Python {python} came out after the pin: what was uploaded before {later} may be installed"
+            );
+            (later, Some(note))
+        }
+        None => (newest, None),
+    })
+}
+
 /// What every step of the environment shares.
-fn tooling(inputs: &Inputs<'_>, folder: &Path) -> Result<Tooling> {
+fn tooling(inputs: &Inputs<'_>, folder: &Path, exclude_newer: Moment) -> Result<Tooling> {
     let tools = inputs.tools;
     Ok(Tooling {
         backend: Arc::clone(inputs.backend),
         uv: tools.uv()?,
         python: inputs.choice.interpreter.clone(),
         index: tools.index()?,
-        exclude_newer: super::newest(inputs.pinned, inputs.repo)?,
+        exclude_newer,
         refused: inputs.project.own_distributions.clone(),
         hosts: Hosts::of(&tools.variables),
         folder: folder.to_owned(),

@@ -67,11 +67,14 @@ impl Interpreter {
         self.parsed().release().get(1).copied().unwrap_or_default()
     }
 
-    /// Whether it had been out for long enough at that moment.
+    /// When it had been out for long enough; none for one that is not known yet.
+    pub fn usable_from(&self) -> Option<Moment> {
+        let at = usize::try_from(self.minor_number().checked_sub(OLDEST.1)?).ok()?;
+        Some(Moment::of_seconds(Moment::parse_end(RELEASED.get(at)?)?.seconds() + YOUNG_SECONDS))
+    }
+
     fn was_usable_at(&self, moment: Moment) -> bool {
-        let released = self.minor_number().checked_sub(OLDEST.1).and_then(|at| usize::try_from(at).ok());
-        let released = released.and_then(|at| Moment::parse_end(RELEASED.get(at)?));
-        released.is_some_and(|released| released.seconds() + YOUNG_SECONDS <= moment.seconds())
+        self.usable_from().is_some_and(|from| from.seconds() <= moment.seconds())
     }
 
     /// `3.12`.
@@ -405,6 +408,13 @@ mod tests {
             "3.10.13"
         );
         assert!(!chosen("2026-11-01", &free, &["3.12.1"]).reason.contains("too late"));
+    }
+
+    #[test]
+    fn an_interpreter_is_usable_ninety_days_after_it_came_out() {
+        let from = |version: &str| machine(&[version])[0].usable_from().map(|from| from.to_string());
+        assert_eq!(from("3.8.18").as_deref(), Some("2020-01-12T23:59:59Z"));
+        assert_eq!(from("3.99.0"), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::common::dataset::text;
 /// A tree, the groups of it that are kept, and those that are not, each with its cause.
 type Shape = (&'static str, &'static [&'static str], &'static [(&'static str, &'static str)]);
 
-const SHAPES: [Shape; 14] = [
+const SHAPES: &[Shape] = &[
     // A uv workspace whose root needs its members, one of which configures pytest for itself.
     (
         "workspace",
