@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use super::capabilities::Capabilities;
-use super::pool::{Event, Pool};
+use super::pool::{Crowd, Event, Pool};
 use super::world::WorldSetting;
 use super::{attempt_of, cold, contention, node_id, not_collected, tasks};
 use crate::backend::Backend;
@@ -87,13 +87,14 @@ impl Lab {
             normalizer: &world.normalizer,
             timeouts: world.timeouts(self.timeouts),
             jobs: self.jobs,
-            learned: None,
+            crowd: Crowd::Exact,
         }
     }
 
     /// Workers in a world; more of them than may compute while processors are idle, where load is not what is tested.
     pub fn busy_pool<'a>(&'a self, groups: &'a [Group], world: &'a WorldSetting) -> Pool<'a> {
-        Pool { learned: (!world.loaded).then_some(&self.learned), ..self.pool(groups, world) }
+        let crowd = if world.loaded { Crowd::Exact } else { Crowd::Idle(&self.learned) };
+        Pool { crowd, ..self.pool(groups, world) }
     }
 
     /// Makes the attempts; `each` sees what came of them on the caller's thread.
@@ -107,9 +108,12 @@ impl Lab {
         mut each: impl FnMut(usize, Made) -> Result<()>,
     ) -> Result<()> {
         let world = wanted.world;
-        let pool = self.busy_pool(groups, world);
+        let contention = world.loaded.then(contention::start).transpose()?;
+        let mut pool = self.busy_pool(groups, world);
+        if let Some(contention) = &contention {
+            pool.crowd = Crowd::Contending(contention);
+        }
         let tasks = tasks(groups, wanted.groups, wanted.durations, wanted.round, TraceMode::Off, pool.jobs);
-        let _contention = world.loaded.then(contention::start).transpose()?;
         let place = (&world.world, wanted.round);
         pool.run(tasks, |event| match event {
             Event::Attempt { group, done, items, .. } => {

@@ -17,6 +17,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
+use super::contention::Contention;
 use super::normalize::Normalizer;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
@@ -61,8 +62,18 @@ pub struct Pool<'a> {
     pub timeouts: (Duration, Duration),
     /// Attempts that may compute at the same time.
     pub jobs: usize,
-    /// More attempts than that while processors are idle, where this is given; it keeps how many there were last.
-    pub learned: Option<&'a AtomicUsize>,
+    pub crowd: Crowd<'a>,
+}
+
+/// How many attempts are under way at once.
+#[derive(Debug, Clone, Copy)]
+pub enum Crowd<'a> {
+    /// As many as may compute.
+    Exact,
+    /// More while processors are idle; it keeps how many there were last.
+    Idle(&'a AtomicUsize),
+    /// So many more that they contend for the processors, with busy processes in the place of those that wait.
+    Contending(&'a Contention),
 }
 
 impl Pool<'_> {
@@ -75,7 +86,7 @@ impl Pool<'_> {
             return Ok(());
         }
         let runs = tasks.iter().map(|task| task.runs.len()).sum::<usize>();
-        let admission = Admission::new(self.jobs.max(1), self.learned);
+        let admission = Admission::new(self.jobs.max(1), self.crowd);
         let work = Work::new(tasks);
         let (sender, events) = sync_channel::<Event>(256);
         std::thread::scope(|scope| {

@@ -202,7 +202,7 @@ pub fn describe(capabilities: &Capabilities) -> BTreeMap<&'static str, [String; 
             format!("user {OTHER_USER}, {OTHER_HOME}, {OTHER_TMP}"),
         ],
         Dimension::Terminal => ["80×24".to_owned(), format!("{OTHER_COLUMNS}×{OTHER_LINES}")],
-        Dimension::Load => ["as it is".to_owned(), "two busy processes for each core".to_owned()],
+        Dimension::Load => ["as it is".to_owned(), "two others compute for each core".to_owned()],
         Dimension::CheckoutPath => ["/testbed".to_owned(), OTHER_ROOT.to_owned()],
         Dimension::WorkingDirectory => ["the root of the tree".to_owned(), ELSEWHERE.to_owned()],
         Dimension::TestFileLocation => ["its own".to_owned(), format!("{PROBE} in the root of the tree")],

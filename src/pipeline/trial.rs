@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use crate::attempt::pool::{Event, Pool};
+use crate::attempt::pool::{Crowd, Event, Pool};
 use crate::attempt::tasks;
 use crate::attempt::world::WorldSetting;
 use crate::backend::Backend;
@@ -48,7 +48,7 @@ pub(super) fn run(
         normalizer: &world.normalizer,
         timeouts: (limits.0.min(LIMIT), limits.1.min(LIMIT)),
         jobs,
-        learned: Some(&learned),
+        crowd: Crowd::Idle(&learned),
     };
     let (mut passing, mut complaints) = (BTreeSet::new(), Vec::new());
     let tasks = tasks(&groups, &wanted, &BTreeMap::new(), 0, TraceMode::Off, jobs);

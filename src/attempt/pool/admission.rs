@@ -1,15 +1,19 @@
 //! How many attempts are under way at once. As many as were asked for compute at the same time; where attempts wait for
-//! something else, more of them do, as long as processors have nothing to do and memory is left.
+//! something else, more of them do, as long as processors have nothing to do and memory is left. Under load, three times
+//! as many are, and are each other's load.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::Crowd;
 use crate::backend::usage;
 
 /// Attempts under way for each one that may compute, at most.
 const MOST_FOR_EACH: usize = 4;
+/// The same where attempts are to contend: each gets a third of a processor.
+const CONTENDING_FOR_EACH: usize = 3;
 /// Time between two looks at the processes.
 const LOOK: Duration = Duration::from_millis(100);
 /// Looks after which is decided.
@@ -23,8 +27,7 @@ const RESERVED_MEMORY: u64 = 4;
 pub(super) struct Admission<'a> {
     jobs: usize,
     most: usize,
-    /// How many were let in when a pool of the same tests ended; none where their number is fixed.
-    learned: Option<&'a AtomicUsize>,
+    crowd: Crowd<'a>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -60,11 +63,15 @@ struct Seen {
 }
 
 impl<'a> Admission<'a> {
-    /// So many `jobs`; more of them while processors are idle where `learned` is given.
-    pub(super) fn new(jobs: usize, learned: Option<&'a AtomicUsize>) -> Self {
-        let learned = learned.filter(|_| usage::can_look());
-        let most = if learned.is_some() { jobs * MOST_FOR_EACH } else { jobs };
-        let before = learned.map_or(0, |learned| learned.load(Ordering::Relaxed));
+    /// So many `jobs`, and as many more as the crowd says where this machine tells what processes do.
+    pub(super) fn new(jobs: usize, crowd: Crowd<'a>) -> Self {
+        let crowd = if usage::can_look() { crowd } else { Crowd::Exact };
+        let (most, before) = match crowd {
+            Crowd::Exact => (jobs, jobs),
+            Crowd::Idle(learned) => (jobs * MOST_FOR_EACH, learned.load(Ordering::Relaxed)),
+            // More of them once there are processes that can be looked at.
+            Crowd::Contending(_) => (jobs * CONTENDING_FOR_EACH, jobs),
+        };
         let state = State {
             allowed: before.clamp(jobs, most),
             active: 0,
@@ -76,7 +83,7 @@ impl<'a> Admission<'a> {
             runnable: 0,
             runners: BTreeSet::new(),
         };
-        Admission { jobs, most, learned, state: Mutex::new(state), changed: Condvar::new() }
+        Admission { jobs, most, crowd, state: Mutex::new(state), changed: Condvar::new() }
     }
 
     /// Workers that can ever be of use.
@@ -123,8 +130,10 @@ impl<'a> Admission<'a> {
         let mut state = self.state();
         state.calm = true;
         state.allowed = self.jobs;
-        if let Some(learned) = self.learned {
-            learned.store(0, Ordering::Relaxed);
+        match self.crowd {
+            Crowd::Exact => {}
+            Crowd::Idle(learned) => learned.store(0, Ordering::Relaxed),
+            Crowd::Contending(contention) => contention.beside(self.jobs, 0),
         }
     }
 
@@ -137,9 +146,12 @@ impl<'a> Admission<'a> {
 
     /// Looks at the processes of the attempts, if the last look is some time ago.
     pub(super) fn look(&self) {
-        let Some(learned) = self.learned else { return };
         let mut state = self.state();
-        if state.calm || state.looked.elapsed() < LOOK || state.runners.is_empty() {
+        if matches!(self.crowd, Crowd::Exact)
+            || state.calm
+            || state.looked.elapsed() < LOOK
+            || state.runners.is_empty()
+        {
             return;
         }
         let mut runnable = 0;
@@ -148,21 +160,30 @@ impl<'a> Admission<'a> {
             runnable += below.unwrap_or(0);
             below.is_some()
         });
+        state.looked = Instant::now();
+        if let Crowd::Contending(contention) = self.crowd {
+            contention.beside(self.jobs, runnable);
+        }
         state.runnable += runnable;
         state.looks += 1;
-        state.looked = Instant::now();
         if state.looks < LOOKS {
             return;
         }
-        let memory = usage::memory().is_some_and(|(free, total)| free > total / RESERVED_MEMORY);
         let seen = Seen {
             wanted: state.runnable as f64 / f64::from(state.looks),
             full: std::mem::take(&mut state.full),
-            enough_memory: memory,
+            enough_memory: usage::memory().is_some_and(|(free, total)| free > total / RESERVED_MEMORY),
         };
         (state.looks, state.runnable) = (0, 0);
-        state.allowed = next(state.allowed, (self.jobs, self.most), seen);
-        learned.store(state.allowed, Ordering::Relaxed);
+        state.allowed = match self.crowd {
+            Crowd::Contending(_) if seen.enough_memory => self.most,
+            Crowd::Contending(_) | Crowd::Exact => self.jobs,
+            Crowd::Idle(learned) => {
+                let allowed = next(state.allowed, (self.jobs, self.most), seen);
+                learned.store(allowed, Ordering::Relaxed);
+                allowed
+            }
+        };
         drop(state);
         self.changed.notify_all();
     }
@@ -199,6 +220,7 @@ fn next(allowed: usize, (jobs, most): (usize, usize), seen: Seen) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attempt::contention;
 
     const IDLE: Seen = Seen { wanted: 0.1, full: true, enough_memory: true };
 
@@ -219,7 +241,7 @@ mod tests {
     #[test]
     fn who_calms_down_never_lets_more_in_and_knows_when_it_was_crowded() {
         let (learned, start) = (AtomicUsize::new(5), Instant::now());
-        let admission = Admission::new(2, Some(&learned));
+        let admission = Admission::new(2, Crowd::Idle(&learned));
         assert!(admission.wants(4) && !admission.wants(5));
         let permits: Vec<_> = (0..3).map(|_| admission.enter().unwrap()).collect();
         assert!(admission.was_crowded(start));
@@ -232,9 +254,9 @@ mod tests {
     }
 
     /// Looks often enough for a decision while so many attempts are under way in a runner that does nothing.
-    fn allowed_after_waiting(learned: Option<&AtomicUsize>) -> usize {
+    fn allowed_after_waiting(crowd: Crowd<'_>) -> usize {
         let mut runner = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let admission = Admission::new(2, learned);
+        let admission = Admission::new(2, crowd);
         admission.runner(Some(runner.id()));
         std::thread::sleep(Duration::from_millis(200));
         let _permits: Vec<_> = (0..2).map(|_| admission.enter().unwrap()).collect();
@@ -250,8 +272,24 @@ mod tests {
     #[test]
     fn runners_that_wait_let_more_in_where_the_number_is_not_fixed() {
         let learned = AtomicUsize::new(0);
-        assert_eq!(allowed_after_waiting(Some(&learned)), 4);
+        assert_eq!(allowed_after_waiting(Crowd::Idle(&learned)), 4);
         assert_eq!(learned.load(Ordering::Relaxed), 4);
-        assert_eq!(allowed_after_waiting(None), 2);
+        assert_eq!(allowed_after_waiting(Crowd::Exact), 2);
+    }
+
+    #[test]
+    fn attempts_under_load_are_three_times_as_many_and_busy_processes_replace_those_that_wait() {
+        let contention = contention::start().unwrap();
+        let all = contention.busy();
+        assert_eq!(allowed_after_waiting(Crowd::Contending(&contention)), 6);
+        for (computing, busy) in [(0, all), (2, all), (3, all - 1), (all + 1, 1), (all + 9, 0), (1, all)] {
+            contention.beside(2, computing);
+            assert_eq!(contention.busy(), busy, "beside {computing}");
+        }
+        contention.beside(2, 99);
+        let admission = Admission::new(2, Crowd::Contending(&contention));
+        assert!(admission.wants(1) && !admission.wants(2), "until there is something to look at");
+        admission.calm_down();
+        assert_eq!(contention.busy(), all, "nobody else contends");
     }
 }

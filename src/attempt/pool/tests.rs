@@ -184,7 +184,7 @@ fn over_time_beside_more_attempts_than_may_compute_is_no_verdict() {
         let bench = Bench::new(FakeBackend::new(files));
         let (learned, base) = (AtomicUsize::new(4), bench.lab.base());
         let pool = bench.lab.pool(&bench.groups, &base);
-        let pool = Pool { learned: crowded.then_some(&learned), ..pool };
+        let pool = if crowded { Pool { crowd: Crowd::Idle(&learned), ..pool } } else { pool };
         let mut events = Vec::new();
         pool.run(bench.tasks(0, 1), |event| {
             events.push(bench.word(&event).1);

@@ -82,7 +82,7 @@ def greet(server, request):
     server.reseed = Reseed()
     world = request.get("world") or {}
     if world.get("moved"):
-        probe.forget_stale_byte_code()
+        probe.use_byte_code()
     server.channel.send(
         request["id"],
         "hello",

@@ -5,6 +5,7 @@ conftest files that applied to the original, its relative imports, its siblings 
 pytest's collectors stay. Nothing is done to tests that find their own place in another way; that is what is probed.
 """
 
+import _imp
 import importlib
 import importlib.machinery
 import importlib.util
@@ -45,6 +46,7 @@ class Probe:
         shutil.copystat(str(self.original), str(self.path))
         self._share_conftests(config.pluginmanager)
         self._share_fixtures()
+        use_byte_code((str(self.path), self.original))
 
     # What pytest finds by the path or the node ID of the module, and the probe still has to find.
 
@@ -183,14 +185,24 @@ def _specification_in(package):
     return Specification
 
 
-def forget_stale_byte_code():
-    """Have pytest compile test modules again whose byte code was made where the tree lay before."""
+def use_byte_code(copied=None):
+    """Have pytest take byte code of test modules that was made where they lay before as if it was made here.
+
+    `copied` is the path of a copy and that of its original, whose byte code is the copy's.
+    """
     import _pytest.assertion.rewrite as rewrite
 
     read = rewrite._read_pyc
+    copy, original = copied or (None, None)
 
-    def read_if_made_here(source, *arguments, **options):
-        code = read(source, *arguments, **options)
-        return code if code is None or code.co_filename == os.fspath(source) else None
+    def read_as_made_here(source, pyc, *arguments, **options):
+        made_of = source
+        if os.fspath(source) == copy:
+            made_of = original
+            pyc = rewrite.get_cache_dir(original) / (original.stem + rewrite.PYC_TAIL)
+        code = read(made_of, pyc, *arguments, **options)
+        if code is not None:
+            _imp._fix_co_filename(code, os.fspath(source))
+        return code
 
-    rewrite._read_pyc = read_if_made_here
+    rewrite._read_pyc = read_as_made_here

@@ -66,11 +66,11 @@ class Driver:
         assert answer["id"] == identifier
         return answer
 
-    def open(self, file, trace="off", options=()):
+    def open(self, file, trace="off", options=(), **fields):
         """Open the directory and the file; returns what `open_file` answered."""
         ready = self.ask("open_directory", file=file, options=list(options), trace=trace)
         assert ready["type"] == "directory_ready", ready
-        return self.ask("open_file", file=file)
+        return self.ask("open_file", file=file, **fields)
 
     def run(self, file_ready, function, **fields):
         """Run the group of one function; returns what `run` answered."""

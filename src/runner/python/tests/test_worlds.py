@@ -187,16 +187,40 @@ def test_relative(): open("data.txt")
     assert outcomes(here.run(here.open("tests/test_w.py"), "test_relative")) == ["passed"]
 
 
-def test_byte_code_of_a_tree_that_has_moved_is_not_believed(tmp_path):
-    source = "import inspect\ndef test_m(): print(inspect.currentframe().f_code.co_filename)\n"
-    tree = write_tree(tmp_path / "tree", {"tests/test_m.py": source})
-    subprocess.run([PYTHON, "-m", "pytest", "-q", "tests"], cwd=str(tree), check=True, env={"PATH": os.environ["PATH"]})
-    moved = tmp_path / "moved"
-    shutil.copytree(str(tree), str(moved))
-    assert list(moved.rglob("*pytest*.pyc"))
-    there = Driver(moved, world={"moved": True})
+@pytest.mark.parametrize("world", [{"moved": True}, PROBE, {"moved": True, **PROBE}], ids=["moved", "probe", "both"])
+@pytest.mark.parametrize("text", [None, "# another\n"], ids=["as-it-was", "replaced"])
+def test_byte_code_is_used_where_a_module_has_moved_and_says_where_it_is(tmp_path, world, text):
+    source = """
+import inspect
+import rewritten
+def test_m():
+    assert inspect.currentframe()
+    print(inspect.currentframe().f_code.co_filename, (lambda: 0).__code__.co_filename, len(rewritten.files))
+"""
+    counts = """
+import _pytest.assertion.rewrite as rewrite
+files = []
+def rewrite_test(fn, config, rewrite=rewrite._rewrite_test):
+    files.append(fn)
+    return rewrite(fn, config)
+rewrite._rewrite_test = rewrite_test
+"""
+    files = {"tests/test_m.py": source, "rewritten.py": counts, "conftest.py": "import rewritten\n"}
+    tree = write_tree(tmp_path / "tree", files)
+    environment = {"PATH": os.environ["PATH"]}
+    subprocess.run([PYTHON, "-m", "pytest", "-q", "tests"], cwd=str(tree), check=True, env=environment)
+    there = tmp_path / "there"
+    if "moved" in world:
+        shutil.copytree(str(tree), str(there))
+    else:
+        tree.rename(there)
+    assert list(there.rglob("test_m*pytest*.pyc"))
+    driver = Driver(there, world=world)
     try:
-        (case,) = there.run(there.open("tests/test_m.py"), "test_m")["cases"]
+        ready = driver.open("tests/test_m.py", text=text and source + text)
+        (case,) = driver.run(ready, "test_m")["cases"]
     finally:
-        there.stop()
-    assert case["stdout"].strip() == os.path.realpath(str(moved / "tests/test_m.py"))
+        driver.stop()
+    assert case["outcome"] == "passed", case
+    place = os.path.realpath(str(there / ("concise.py" if "probe" in world else "tests/test_m.py")))
+    assert case["stdout"].split() == [place, place, "1" if text else "0"]
