@@ -3,7 +3,7 @@
 //! as many are, and are each other's load.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -220,6 +220,8 @@ fn next(allowed: usize, (jobs, most): (usize, usize), seen: Seen) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicUsize;
+
     use crate::attempt::contention;
 
     const IDLE: Seen = Seen { wanted: 0.1, full: true, enough_memory: true };
