@@ -74,7 +74,7 @@ impl Family {
                 slug: slug.clone(),
                 instance_id: instance_id.clone(),
                 difficulty: self.difficulty(traced),
-                unsteady: !traced.stable || traced.starts_threads,
+                unsteady: traced.stable() == Some(false) || traced.starts_threads(),
                 excluded: false,
             }),
         }
@@ -185,11 +185,11 @@ pub struct Running {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::trace::Totals;
+    use crate::record::trace::{SecondTrace, Totals};
 
     fn traced(complete: bool, length: u64) -> Traced {
         let totals = Totals { trace_length: length, files: vec!["a.py".into()], ..Totals::default() };
-        Traced { totals, complete, stable: true, ..Traced::default() }
+        Traced { totals, complete, ..Traced::default() }
     }
 
     #[test]
@@ -202,8 +202,15 @@ mod tests {
         let one = candidate(&traced(true, 5)).expect("has a whole trace");
         assert_eq!(one.difficulty, Difficulty { trace_length: 5, unique_files: 1 });
         assert!(!one.unsteady && !one.excluded);
-        let threads = Traced { starts_threads: true, ..traced(true, 5) };
+        let threads = Traced { threads_seen: true, ..traced(true, 5) };
         assert!(candidate(&threads).expect("has a whole trace").unsteady);
+        let second = |differing: &[&str]| {
+            let differing = differing.iter().map(|&name| name.to_owned()).collect();
+            let second = SecondTrace { differing, complete: true, ..SecondTrace::default() };
+            Traced { second: Some(second), ..traced(true, 5) }
+        };
+        assert!(!candidate(&second(&[])).expect("has a whole trace").unsteady);
+        assert!(candidate(&second(&["a.py::f"])).expect("has a whole trace").unsteady);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Traced attempts: what each passing group calls in the tree, measured twice.
+//! Traced attempts: what each passing group calls in the tree, measured twice for what is to be published.
 //!
 //! The first traced attempt observes the tree only; the second observes all code, gives the total and must agree with
 //! the first, call for call. Calls are kept in one compressed file a group, their totals in a journal, so that a
@@ -17,17 +17,33 @@ use crate::attempt::pool::{Event, Pool, Task};
 use crate::attempt::{attempt_of, node_id, tasks};
 use crate::error::{Error, Result};
 use crate::python_source::definitions::Definitions;
+use crate::record::collected::Group;
 use crate::record::id::hash_parts;
 use crate::record::outcome::{Attempt, Exit};
-use crate::record::trace::{ExecutedBody, FunctionCalls, Totals, Traced};
+use crate::record::trace::{ExecutedBody, FunctionCalls, SecondTrace, Totals, Traced};
 use crate::record::world::World;
 use crate::runner::protocol::TraceMode;
 use crate::runner::report::{GroupTrace, ImportTrace};
 use crate::store;
 use crate::store::journal::{self, Journal};
 
-/// Rounds of the two traced attempts: interpreters of their own.
-const ROUNDS: [(u32, TraceMode); 2] = [(100, TraceMode::Tree), (101, TraceMode::All)];
+/// Which of the two traced attempts, each in interpreters of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// Sees the tree.
+    First,
+    /// Sees all code, and is compared with the first.
+    Second,
+}
+
+impl Which {
+    fn round(self) -> (u32, TraceMode) {
+        match self {
+            Which::First => (100, TraceMode::Tree),
+            Which::Second => (101, TraceMode::All),
+        }
+    }
+}
 
 /// The journal of totals.
 const TOTALS: &str = "totals";
@@ -52,6 +68,14 @@ struct TracedAttempt {
     /// Why what was reported cannot be what the tracer wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
+}
+
+impl TracedAttempt {
+    fn troubles(&self) -> Vec<String> {
+        let changed = (!self.same_outcome).then(|| "(tracing changes the outcome)".to_owned());
+        let refused = self.refused.as_ref().map(|refused| format!("(the trace was refused: {refused})"));
+        changed.into_iter().chain(refused).collect()
+    }
 }
 
 /// Traces of one repository.
@@ -139,14 +163,23 @@ impl Traces {
         }))
     }
 
-    /// Traces the groups of `wanted` that are not traced yet. `untraced` gives a group's reference attempt, `is_test`
-    /// tells test files, `each` is called after every traced
-    /// attempt, of which a group needs two.
+    /// The groups among these that still lack this traced attempt.
+    pub fn lacking(&self, which: Which, groups: &[Group], among: impl Iterator<Item = usize>) -> Vec<usize> {
+        let lacks = |at: &usize| match (which, self.totals(&groups[*at].group_id)) {
+            (Which::First, traced) => traced.is_none(),
+            (Which::Second, traced) => traced.is_some_and(|traced| traced.second.is_none()),
+        };
+        among.filter(lacks).collect()
+    }
+
+    /// Traces the groups of `wanted`, each once. `untraced` gives a group's reference attempt, `is_test` tells test
+    /// files, `each` is called after every traced attempt.
     ///
     /// # Errors
     /// IO errors, interruption, and the harness's trouble.
     pub fn measure<'a>(
         &mut self,
+        which: Which,
         pool: &Pool<'_>,
         wanted: &[usize],
         durations: &BTreeMap<usize, f64>,
@@ -155,101 +188,43 @@ impl Traces {
         mut each: impl FnMut(),
     ) -> Result<()> {
         let mut definitions = Definitions::new(&pool.setting.tree);
-        for (round, mode) in ROUNDS {
-            let missing = self.missing(pool, wanted, mode)?;
-            let tasks: Vec<Task> = tasks(pool.groups, &missing, durations, round, mode, pool.jobs);
-            pool.run(tasks, |event| {
-                let (group, traced) = match event {
-                    Event::Broken(error) => return Err(error),
-                    Event::Unavailable { group, .. } => (group, TracedAttempt::default()),
-                    Event::Attempt { group, done, items, import, .. } => {
-                        let name = |index: i64| node_id(&items, index);
-                        let attempt = attempt_of(
-                            &pool.groups[group],
-                            &done,
-                            name,
-                            pool.normalizer,
-                            (&World::Base, round),
-                        );
-                        let same_outcome = untraced(group)
-                            .is_some_and(|reference| reference.outcome_hash() == attempt.outcome_hash());
-                        let finished = attempt.exit == Exit::Finished;
-                        (group, traced_attempt(done.trace, import.as_deref(), same_outcome, finished))
-                    }
-                };
-                let id = pool.groups[group].group_id.clone();
-                each();
-                if mode == TraceMode::Tree {
-                    self.write(&id, &traced)
-                } else {
-                    self.conclude(&id, &traced, &is_test, &mut definitions)
+        let (round, mode) = which.round();
+        let wanted: Vec<(usize, u32)> = wanted.iter().map(|group| (*group, 1)).collect();
+        let tasks: Vec<Task> = tasks(pool.groups, &wanted, durations, round, mode, pool.jobs);
+        pool.run(tasks, |event| {
+            let (group, attempt) = match event {
+                Event::Broken(error) => return Err(error),
+                Event::Unavailable { group, .. } => (group, TracedAttempt::default()),
+                Event::Attempt { group, done, items, import, .. } => {
+                    let name = |index: i64| node_id(&items, index);
+                    let world = (&World::Base, round);
+                    let attempt = attempt_of(&pool.groups[group], &done, name, pool.normalizer, world);
+                    let same_outcome = untraced(group)
+                        .is_some_and(|reference| reference.outcome_hash() == attempt.outcome_hash());
+                    let finished = attempt.exit == Exit::Finished;
+                    (group, traced_attempt(done.trace, import.as_deref(), same_outcome, finished))
                 }
-            })?;
-        }
+            };
+            let id = pool.groups[group].group_id.clone();
+            each();
+            let traced = match which {
+                Which::First => {
+                    self.write(&id, &attempt)?;
+                    first_trace(&id, &attempt, &is_test, &mut definitions)
+                }
+                Which::Second => {
+                    let (Some(first), Some(traced)) = (self.read(&id)?, self.known.get(&id)) else {
+                        return Err(Error::machine(format!("the first trace of {id} is gone"))
+                            .with_hint("run the same command again"));
+                    };
+                    Traced { second: Some(compared(&first, &attempt)), ..traced.clone() }
+                }
+            };
+            self.journal.append(&traced)?;
+            self.known.insert(id, traced);
+            Ok(())
+        })?;
         self.journal.sync()
-    }
-
-    fn missing(&self, pool: &Pool<'_>, wanted: &[usize], mode: TraceMode) -> Result<Vec<(usize, u32)>> {
-        let mut missing = Vec::new();
-        for group in wanted {
-            let id = &pool.groups[*group].group_id;
-            if self.known.contains_key(id) {
-                continue;
-            }
-            if mode == TraceMode::All || self.read(id)?.is_none() {
-                missing.push((*group, 1));
-            }
-        }
-        Ok(missing)
-    }
-
-    /// Compares the two traced attempts and writes the totals down.
-    fn conclude(
-        &mut self,
-        id: &str,
-        second: &TracedAttempt,
-        is_test: impl Fn(&str) -> bool,
-        definitions: &mut Definitions,
-    ) -> Result<()> {
-        let Some(first) = self.read(id)? else {
-            return Err(Error::internal(format!("{id} was traced once only")));
-        };
-        let mut unstable_functions = differing(&first.functions, &second.functions);
-        if !(first.same_outcome && second.same_outcome) {
-            unstable_functions.push("(tracing changes the outcome)".into());
-        }
-        if (first.import_calls, &first.import_files) != (second.import_calls, &second.import_files) {
-            unstable_functions.push("(import)".into());
-        }
-        if first.child_calls != second.child_calls {
-            unstable_functions.push("(children)".into());
-        }
-        for refused in [&first.refused, &second.refused].into_iter().flatten() {
-            unstable_functions.push(format!("(the trace was refused: {refused})"));
-        }
-        let complete = first.complete && second.complete;
-        let totals = Totals::of(&first.functions, is_test);
-        let in_tree = second.functions.iter().map(|function| function.calls).fold(0, u64::saturating_add);
-        let outside = second.total_calls.unwrap_or(in_tree).saturating_sub(in_tree);
-        let traced = Traced {
-            group_id: id.to_owned(),
-            total_calls: totals.trace_length.saturating_add(outside),
-            totals,
-            functions: Vec::new(),
-            import_functions: Vec::new(),
-            bodies: Vec::new(),
-            child_calls: first.child_calls,
-            import_calls: first.import_calls,
-            import_files: first.import_files.clone(),
-            stable: complete && unstable_functions.is_empty(),
-            complete,
-            starts_threads: first.starts_threads || second.starts_threads,
-            unstable_functions,
-            code_sha256: Some(definitions.hash(&first.functions)),
-        };
-        self.journal.append(&traced)?;
-        self.known.insert(id.to_owned(), traced);
-        Ok(())
     }
 
     fn path(&self, group_id: &str) -> PathBuf {
@@ -279,6 +254,50 @@ impl Traces {
             store::set_aside(&path)?;
         }
         Ok(attempt)
+    }
+}
+
+/// What the first traced attempt says.
+fn first_trace(
+    id: &str,
+    first: &TracedAttempt,
+    is_test: impl Fn(&str) -> bool,
+    definitions: &mut Definitions,
+) -> Traced {
+    Traced {
+        group_id: id.to_owned(),
+        totals: Totals::of(&first.functions, is_test),
+        child_calls: first.child_calls,
+        import_calls: first.import_calls,
+        import_files: first.import_files.clone(),
+        complete: first.complete,
+        threads_seen: first.starts_threads,
+        troubles: first.troubles(),
+        code_sha256: Some(definitions.hash(&first.functions)),
+        ..Traced::default()
+    }
+}
+
+/// What the second traced attempt says beside the first.
+fn compared(first: &TracedAttempt, second: &TracedAttempt) -> SecondTrace {
+    let mut differing = differing(&first.functions, &second.functions);
+    if (first.import_calls, &first.import_files) != (second.import_calls, &second.import_files) {
+        differing.push("(import)".into());
+    }
+    if first.child_calls != second.child_calls {
+        differing.push("(children)".into());
+    }
+    let calls = |functions: &[FunctionCalls]| {
+        functions.iter().map(|function| function.calls).fold(0, u64::saturating_add)
+    };
+    let in_tree = calls(&second.functions);
+    let outside = second.total_calls.unwrap_or(in_tree).saturating_sub(in_tree);
+    SecondTrace {
+        total_calls: calls(&first.functions).saturating_add(outside),
+        differing,
+        troubles: second.troubles(),
+        starts_threads: second.starts_threads,
+        complete: second.complete,
     }
 }
 
@@ -385,6 +404,47 @@ mod tests {
         let second = [function("f", 9, 3), function("f", 1, 2), function("g", 20, 2)];
         assert!(differing(&first, &first).is_empty());
         assert_eq!(differing(&first, &second), ["a.py::g"]);
+    }
+
+    #[test]
+    fn the_second_trace_counts_what_lies_outside_and_names_what_differs() {
+        let attempt = |calls: u64, total: u64| TracedAttempt {
+            functions: vec![function("f", 1, calls)],
+            total_calls: Some(total),
+            import_calls: 1,
+            same_outcome: true,
+            complete: true,
+            ..TracedAttempt::default()
+        };
+        let folder = tempfile::tempdir().expect("temp dir");
+        let traced = |first: &TracedAttempt, second: &TracedAttempt| {
+            let once = first_trace("t.py::test", first, |_| false, &mut Definitions::new(folder.path()));
+            Traced { second: Some(compared(first, second)), ..once }
+        };
+        let once = Traced { second: None, ..traced(&attempt(2, 9), &attempt(2, 9)) };
+        assert_eq!((once.stable(), once.is_whole(), once.starts_threads()), (None, true, false));
+
+        let alike = traced(&attempt(2, 9), &attempt(2, 9));
+        assert_eq!((alike.stable(), alike.is_whole()), (Some(true), true));
+        assert_eq!(alike.second.map(|second| second.total_calls), Some(9));
+
+        // Seven calls lie outside of the tree, beside the two that the first attempt saw in it.
+        let other = traced(&attempt(2, 9), &attempt(4, 11));
+        assert_eq!((other.stable(), other.is_whole()), (Some(false), true));
+        assert_eq!(other.unstable_functions().collect::<Vec<_>>(), ["a.py::f"]);
+        assert_eq!(other.second.map(|second| second.total_calls), Some(9));
+
+        let (children, import) = (
+            TracedAttempt { child_calls: 1, starts_threads: true, ..attempt(2, 9) },
+            TracedAttempt { import_calls: 2, same_outcome: false, ..attempt(2, 9) },
+        );
+        let both = traced(&children, &import);
+        assert_eq!((both.stable(), both.starts_threads()), (Some(false), true));
+        let named: Vec<_> = both.unstable_functions().collect();
+        assert_eq!(named, ["(import)", "(children)", "(tracing changes the outcome)"]);
+
+        let lost = traced(&attempt(2, 9), &TracedAttempt { complete: false, ..attempt(2, 9) });
+        assert_eq!((lost.stable(), lost.complete, lost.is_whole()), (Some(false), true, false));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::record::id::{CommitSha, InstanceId};
 use crate::record::instance::{Contribution, Expected, Instance, TestSource, Tier};
 use crate::record::outcome::{Attempt, Outcome};
 use crate::record::source::{Origin, Pinned};
-use crate::record::trace::Traced;
+use crate::record::trace::{SecondTrace, Traced};
 use crate::record::witness::{Witness, WitnessColumns};
 use crate::record::world::World;
 
@@ -130,7 +130,7 @@ fn contradiction(group: &GroupEvidence, what: &str) -> Error {
 
 /// The instance of a published group; tier and hard axes are set later, over the whole dataset.
 fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instance> {
-    let (traced, package) = checked_trace(group)?;
+    let (traced, second, package) = checked_trace(group)?;
     let record = repository.record;
     let pinned = &record.pinned;
     let files = traced.totals.files.clone();
@@ -163,7 +163,7 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
         n_cases: count(group.group.cases.len()),
         trace_length: traced.totals.trace_length,
         trace_length_package: package,
-        trace_length_total: traced.total_calls,
+        trace_length_total: second.total_calls,
         child_calls: traced.child_calls,
         unique_files: count(files.len()),
         unique_functions: traced.totals.unique_functions,
@@ -171,7 +171,7 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
         import_calls: traced.import_calls,
         import_files: traced.import_files.clone(),
         files,
-        trace_stable: traced.stable,
+        trace_stable: traced.stable() == Some(true),
         tier: Tier::Easy,
         hard_axes: Vec::new(),
         attempts: group.agreeing,
@@ -222,9 +222,12 @@ fn version(pinned: &Pinned) -> String {
 }
 
 /// The trace of a published group and its calls outside the tests, once everything about the group makes sense.
-fn checked_trace(group: &GroupEvidence) -> Result<(&Traced, u64)> {
+fn checked_trace(group: &GroupEvidence) -> Result<(&Traced, &SecondTrace, u64)> {
     let (Some(traced), Some(package)) = (&group.traced, group.trace_length_package) else {
         return Err(contradiction(group, "is published without a trace"));
+    };
+    let Some(second) = &traced.second else {
+        return Err(contradiction(group, "is published without a second trace"));
     };
     let length = traced.totals.trace_length;
     let problem = if !group.verdict.is_kept() {
@@ -235,10 +238,10 @@ fn checked_trace(group: &GroupEvidence) -> Result<(&Traced, u64)> {
         "is published without an agreeing attempt"
     } else if length == 0 {
         "is published with an empty trace"
-    } else if package > length || length > traced.total_calls {
+    } else if package > length || length > second.total_calls {
         "has more calls in a part than in the whole"
     } else {
-        return Ok((traced, package));
+        return Ok((traced, second, package));
     };
     Err(contradiction(group, problem))
 }

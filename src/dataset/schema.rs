@@ -197,7 +197,9 @@ pub fn groups<'a>() -> Vec<ColumnOf<GroupRow<'a>>> {
         texts("worlds", |row| Some(borrowed(&row.worlds))),
         number("trace_length", |row| row.traced(|traced| traced.totals.trace_length)),
         number("trace_length_package", |row| row.record.trace_length_package),
-        number("trace_length_total", |row| row.traced(|traced| traced.total_calls)),
+        number("trace_length_total", |row| {
+            row.traced(|traced| Some(traced.second.as_ref()?.total_calls)).flatten()
+        }),
         number("child_calls", |row| row.traced(|traced| traced.child_calls)),
         number("unique_files", |row| row.files.as_ref().map(|files| files.len() as u64)),
         number("unique_functions", |row| row.traced(|traced| u64::from(traced.totals.unique_functions))),
@@ -205,8 +207,8 @@ pub fn groups<'a>() -> Vec<ColumnOf<GroupRow<'a>>> {
         number("import_calls", |row| row.traced(|traced| traced.import_calls)),
         texts("import_files", |row| row.traced(|traced| borrowed(&traced.import_files))),
         texts("files", |row| row.files.as_deref().map(borrowed)),
-        flag("trace_stable", |row| row.traced(|traced| traced.stable)),
-        texts("unstable_functions", |row| row.traced(|traced| borrowed(&traced.unstable_functions))),
+        flag("trace_stable", |row| row.traced(|traced| traced.stable()).flatten()),
+        texts("unstable_functions", |row| row.traced(|traced| traced.unstable_functions().collect())),
         text("code_sha256", |row| {
             row.record.traced.as_ref().and_then(|traced| traced.code_sha256.as_deref())
         }),

@@ -27,7 +27,7 @@ use super::{Pipeline, shards, trial};
 use crate::machine::Host;
 
 /// Raised when attempts made by an older version must not be reused.
-const SCREEN_VERSION: &str = "screen-7";
+const SCREEN_VERSION: &str = "screen-8";
 
 /// A repository that is ready to be screened.
 pub struct Prepared {

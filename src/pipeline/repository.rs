@@ -32,7 +32,7 @@ use crate::screen::considered::Depth;
 use crate::screen::decide::Policy;
 use crate::screen::ruling::{RuledVerdict, after_trace, rule_use, whole_totals};
 use crate::screen::{Screening, Subject, golden, verdict};
-use crate::trace::Traces;
+use crate::trace::{Traces, Which};
 use crate::witness::kept;
 
 /// The family that is built.
@@ -273,23 +273,30 @@ impl<'a> Repository<'a> {
     fn trace_passing(&self, work: &mut Work<'_>, among: &[usize]) -> Result<()> {
         let first = work.screening.verdicts(Depth::First);
         let ruled = self.ruled(work, first.clone());
+        let passing: Vec<usize> =
+            among.iter().copied().filter(|at| first[*at].is_kept() || ruled[*at].verdict.is_kept()).collect();
+        self.trace(Which::First, work, &passing).map(drop)
+    }
+
+    /// Traces those of these groups that still lack this traced attempt. Gives which they were.
+    fn trace(&self, which: Which, work: &mut Work<'_>, among: &[usize]) -> Result<Vec<usize>> {
         let groups = &work.prepared.collected.groups;
-        let missing: Vec<usize> = among
-            .iter()
-            .copied()
-            .filter(|at| first[*at].is_kept() || ruled[*at].verdict.is_kept())
-            .filter(|at| work.traces.totals(&groups[*at].group_id).is_none())
-            .collect();
+        let missing = work.traces.lacking(which, groups, among.iter().copied());
         if missing.is_empty() {
-            return Ok(());
+            return Ok(missing);
         }
-        let title = format!("{} trace", self.repo.slug);
-        let stage = self.pipeline.progress.stage(&title, 2 * missing.len() as u64);
+        let name = match which {
+            Which::First => "trace",
+            Which::Second => "second trace",
+        };
+        let title = format!("{} {name}", self.repo.slug);
+        let stage = self.pipeline.progress.stage(&title, missing.len() as u64);
         let Work { prepared, screening, traces, .. } = work;
         let roots = test_roots(groups.iter().map(|group| group.file.as_str()));
         let base = prepared.lab.base();
         let history = screening.history();
         traces.measure(
+            which,
             &prepared.lab.busy_pool(groups, &base),
             &missing,
             &history.durations(),
@@ -298,7 +305,8 @@ impl<'a> Repository<'a> {
             },
             |path| is_test_path(path, &roots),
             || stage.step(),
-        )
+        )?;
+        Ok(missing)
     }
 
     /// The groups to be published, as far as is known now.
@@ -307,15 +315,18 @@ impl<'a> Repository<'a> {
         let first = self.ruled(work, work.screening.verdicts(Depth::First));
         let all = self.ruled(work, work.screening.verdicts(Depth::All));
         let ids = self.instance_ids(work);
-        let kept =
-            work.prepared.collected.groups.iter().enumerate().filter(|(at, _)| first[*at].verdict.is_kept());
+        let groups = &work.prepared.collected.groups;
+        let kept = groups.iter().enumerate().filter(|(at, _)| first[*at].verdict.is_kept());
         let candidates = kept
             .filter_map(|(at, group)| {
                 FAMILY.candidate(&self.repo.slug, &ids[at], work.traces.totals(&group.group_id)?)
             })
             .collect();
-        let fit: BTreeSet<&InstanceId> =
-            ids.iter().zip(&all).filter(|(_, ruled)| ruled.verdict.is_kept()).map(|(id, _)| id).collect();
+        let is_whole = |at: usize| work.traces.totals(&groups[at].group_id).is_none_or(Traced::is_whole);
+        let fit: BTreeSet<&InstanceId> = (0..ids.len())
+            .filter(|at| all[*at].verdict.is_kept() && is_whole(*at))
+            .map(|at| &ids[at])
+            .collect();
         sample::settle(candidates, config.dataset.per_repo, &config.tier, config.dataset.seed, |id| {
             let is_solvable = config.dataset.sample_unsolvable || work.on_trial.is_solvable(id);
             fit.contains(id) && is_solvable && !lacking.contains_key(id)
@@ -331,14 +342,22 @@ impl<'a> Repository<'a> {
         if self.put_on_trial(work, &chosen)? {
             return Ok(false);
         }
+        let groups = &work.prepared.collected.groups;
+        let traced = chosen.iter().map(|at| groups[*at].group_id.as_str());
+        if work.traces.forget_damaged(traced)? {
+            return Ok(false);
+        }
+        let again = self.trace(Which::Second, work, &chosen)?;
+        let totals = |at: &usize| work.traces.totals(&groups[*at].group_id);
+        let is_steady = |traced: &Traced| traced.stable() == Some(true) && !traced.starts_threads();
+        if !again.iter().all(|at| totals(at).is_some_and(is_steady)) {
+            return Ok(false);
+        }
         work.screening.deepen(&chosen)?;
         let ruled = self.ruled(work, work.screening.verdicts(Depth::All));
         let steady: Vec<usize> = chosen.iter().copied().filter(|at| ruled[*at].verdict.is_kept()).collect();
         work.screening.confirm(&steady)?;
-        let groups = &work.prepared.collected.groups;
-        let traced = chosen.iter().map(|at| groups[*at].group_id.as_str());
-        let damaged = work.traces.forget_damaged(traced)?;
-        Ok(work.screening.made() == before && !damaged)
+        Ok(work.screening.made() == before)
     }
 
     /// Has the referee judge the originals of what is chosen. True when one of them cannot be solved after all.

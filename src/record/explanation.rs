@@ -105,7 +105,9 @@ fn of_plain(cause: &Cause) -> (&'static str, &'static str) {
             "Outcomes agree in one and the same world, but the type of an exception or what is printed does not: random \
              numbers, object addresses in an unusual form, the order of threads.",
             "Where output does not matter, `compare = \"exception\"` or `\"outcome\"` in `[screen]` keeps such tests with the \
-             flag `output-differs`; a `keep` rule with `causes = [\"nondeterministic-output\"]` keeps single ones.",
+             flag `output-differs`; a `keep` rule with `causes = [\"nondeterministic-output\"]` keeps single ones. A project \
+             that prints the random seed of each run often takes it from a variable, which `env` sets: `env = { \
+             SKLEARN_SEED = \"0\" }` for scikit-learn.",
         ),
         Cause::NoRepositoryCode => (
             "The test passes, and no Python function of the repository outside of its tests is called. Calls into compiled \

@@ -139,8 +139,6 @@ pub struct Traced {
     /// needed (groups that are not published).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<FunctionCalls>,
-    /// Calls in all code, the tree's included.
-    pub total_calls: u64,
     /// Calls into the tree in child interpreters that could be followed, their imports included; not part of the
     /// totals.
     #[serde(default)]
@@ -155,19 +153,63 @@ pub struct Traced {
     /// Module and class bodies that ran, then and while the cases ran. Only with [`Traced::functions`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bodies: Vec<ExecutedBody>,
-    /// Whether a second traced attempt agreed, call for call, and tracing did not change the outcome.
-    pub stable: bool,
-    /// Whether the group started threads: then how much is called can depend on the scheduler.
+    /// Whether the group started threads, as far as this attempt shows it: see [`Traced::starts_threads`].
     #[serde(default)]
-    pub starts_threads: bool,
-    /// Functions on which the traced attempts disagree, `file::function`.
-    pub unstable_functions: Vec<String>,
-    /// Whether both traced attempts came to their end, with nothing lost: only then do the numbers mean anything.
+    pub(crate) threads_seen: bool,
+    /// What is wrong with the trace itself: that tracing changes the outcome, or why what was reported was refused.
+    #[serde(default)]
+    pub(crate) troubles: Vec<String>,
+    /// Whether the traced attempt came to its end, with nothing lost: only then do the numbers mean anything.
     pub complete: bool,
+    /// What a second traced attempt showed. None before one was made: only what is to be published has one.
+    #[serde(default)]
+    pub second: Option<SecondTrace>,
     /// Hash of the code that ran, the test's own included: see [`crate::python_source::definitions`]; none in a trace made before there was
     /// one.
     #[serde(default)]
     pub code_sha256: Option<String>,
+}
+
+/// What the second traced attempt of a group adds: it sees all code, not the tree's alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecondTrace {
+    /// Calls in all code, the tree's included.
+    pub total_calls: u64,
+    /// Functions on which the traced attempts disagree, `file::function`.
+    pub differing: Vec<String>,
+    /// What is wrong with the trace itself, as in the first.
+    pub troubles: Vec<String>,
+    /// Whether the group started threads.
+    pub starts_threads: bool,
+    /// Whether it came to its end, with nothing lost.
+    pub complete: bool,
+}
+
+impl Traced {
+    /// Whether a second traced attempt agreed, call for call, and tracing did not change the outcome. None where there
+    /// was no second one.
+    pub fn stable(&self) -> Option<bool> {
+        let second = self.second.as_ref()?;
+        Some(self.complete && second.complete && self.unstable_functions().next().is_none())
+    }
+
+    /// Whether the group started threads: then how much is called can depend on the scheduler.
+    pub fn starts_threads(&self) -> bool {
+        self.threads_seen || self.second.as_ref().is_some_and(|second| second.starts_threads)
+    }
+
+    /// Functions on which the traced attempts disagree, `file::function`, and what is wrong with the traces themselves.
+    pub fn unstable_functions(&self) -> impl Iterator<Item = &str> {
+        let (differing, troubles) =
+            self.second.as_ref().map(|second| (&second.differing, &second.troubles)).unzip();
+        let all = differing.into_iter().flatten().chain(&self.troubles).chain(troubles.into_iter().flatten());
+        all.map(String::as_str)
+    }
+
+    /// Whether all traced attempts came to their end, with nothing lost.
+    pub fn is_whole(&self) -> bool {
+        self.complete && self.second.as_ref().is_none_or(|second| second.complete)
+    }
 }
 
 /// Whether a file of the tree belongs to the tests: by its name (`test_*.py`, `*_test.py`, `conftest.py`), or because

@@ -281,7 +281,7 @@ impl<'a> Screening<'a> {
         let considered = self.policy.considered(self.history.of(index), depth);
         let mut group = self.groups()[index].clone();
         group.flags.extend(ruled.flags());
-        if traced.as_ref().is_some_and(|traced| traced.starts_threads) {
+        if traced.as_ref().is_some_and(Traced::starts_threads) {
             group.flags.push(STARTS_THREADS.to_owned());
         }
         if ruled.verdict.is_kept() {

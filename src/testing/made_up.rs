@@ -18,7 +18,7 @@ use crate::record::outcome::{Attempt, CaseResult, Compare, Exit, Method, Outcome
 use crate::record::prompt::PromptSettings;
 use crate::record::rule::RuleUse;
 use crate::record::source::{Origin, Pinned, TagSearch};
-use crate::record::trace::{FunctionCalls, Totals, Traced};
+use crate::record::trace::{FunctionCalls, SecondTrace, Totals, Traced};
 use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
 use crate::record::world::World;
 use crate::subset::{Measure, Range, Subset};
@@ -392,16 +392,15 @@ fn traced(group: &Group, random: &mut fastrand::Rng) -> Traced {
         group_id: group.group_id.clone(),
         totals: Totals::of(&functions, |file| file.starts_with("tests/")),
         functions,
-        total_calls,
         import_calls: 3,
         import_functions: Vec::new(),
         bodies: Vec::new(),
         import_files: vec!["src/made/__init__.py".into()],
-        stable: true,
-        starts_threads: false,
+        threads_seen: false,
         child_calls: 0,
-        unstable_functions: vec![],
+        troubles: vec![],
         complete: true,
+        second: Some(SecondTrace { total_calls, complete: true, ..SecondTrace::default() }),
         code_sha256: Some(crate::record::id::sha256_hex(group.group_id.as_bytes())),
     }
 }

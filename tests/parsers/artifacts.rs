@@ -188,8 +188,8 @@ fn totals_and_calls_of_traces() {
     let folder = tempfile::tempdir().expect("a folder");
     let line = serde_json::json!({
         "group_id": "t.py::a", "totals": {"trace_length": 1, "package_calls": 1, "files": ["a.py"], "unique_functions": 1, "executed_lines": null},
-        "total_calls": 1, "import_calls": 0, "import_files": [], "stable": true, "starts_threads": false, "unstable_functions": [],
-        "complete": true, "code_sha256": "0"
+        "import_calls": 0, "import_files": [], "threads_seen": false, "troubles": [], "complete": true, "code_sha256": "0",
+        "second": {"total_calls": 1, "differing": [], "troubles": [], "starts_threads": false, "complete": true}
     });
     let path = folder.path().join("totals");
     let (mut journal, _) = Journal::open::<Traced>(&path).expect("opens");
