@@ -45,6 +45,15 @@ impl Which {
     }
 }
 
+/// What is to be traced.
+#[derive(Debug, Clone, Copy)]
+pub struct ToTrace<'a> {
+    pub which: Which,
+    pub groups: &'a [usize],
+    /// Seconds of earlier attempts, by group; none for those that are missing.
+    pub durations: &'a BTreeMap<usize, f64>,
+}
+
 /// The journal of totals.
 const TOTALS: &str = "totals";
 
@@ -172,25 +181,24 @@ impl Traces {
         among.filter(lacks).collect()
     }
 
-    /// Traces the groups of `wanted`, each once. `untraced` gives a group's reference attempt, `is_test` tells test
+    /// Traces what is `wanted`, each group once. `untraced` gives a group's reference attempt, `is_test` tells test
     /// files, `each` is called after every traced attempt.
     ///
     /// # Errors
     /// IO errors, interruption, and the harness's trouble.
     pub fn measure<'a>(
         &mut self,
-        which: Which,
+        wanted: ToTrace<'_>,
         pool: &Pool<'_>,
-        wanted: &[usize],
-        durations: &BTreeMap<usize, f64>,
         untraced: impl Fn(usize) -> Option<&'a Attempt>,
         is_test: impl Fn(&str) -> bool,
         mut each: impl FnMut(),
     ) -> Result<()> {
         let mut definitions = Definitions::new(&pool.setting.tree);
+        let ToTrace { which, groups, durations } = wanted;
         let (round, mode) = which.round();
-        let wanted: Vec<(usize, u32)> = wanted.iter().map(|group| (*group, 1)).collect();
-        let tasks: Vec<Task> = tasks(pool.groups, &wanted, durations, round, mode, pool.jobs);
+        let once: Vec<(usize, u32)> = groups.iter().map(|group| (*group, 1)).collect();
+        let tasks: Vec<Task> = tasks(pool.groups, &once, durations, round, mode, pool.jobs);
         pool.run(tasks, |event| {
             let (group, attempt) = match event {
                 Event::Broken(error) => return Err(error),

@@ -8,6 +8,7 @@ use polars::prelude::*;
 use super::rows::{AttemptRow, CaseRow, GroupRow, TraceRow};
 use crate::error::{Error, Result};
 use crate::record::instance::{Axis, Instance};
+use crate::record::trace::Traced;
 
 /// A column of a table whose rows are `R`.
 #[derive(Debug)]
@@ -207,7 +208,7 @@ pub fn groups<'a>() -> Vec<ColumnOf<GroupRow<'a>>> {
         number("import_calls", |row| row.traced(|traced| traced.import_calls)),
         texts("import_files", |row| row.traced(|traced| borrowed(&traced.import_files))),
         texts("files", |row| row.files.as_deref().map(borrowed)),
-        flag("trace_stable", |row| row.traced(|traced| traced.stable()).flatten()),
+        flag("trace_stable", |row| row.traced(Traced::stable).flatten()),
         texts("unstable_functions", |row| row.traced(|traced| traced.unstable_functions().collect())),
         text("code_sha256", |row| {
             row.record.traced.as_ref().and_then(|traced| traced.code_sha256.as_deref())

@@ -32,7 +32,7 @@ use crate::screen::considered::Depth;
 use crate::screen::decide::Policy;
 use crate::screen::ruling::{RuledVerdict, after_trace, rule_use, whole_totals};
 use crate::screen::{Screening, Subject, golden, verdict};
-use crate::trace::{Traces, Which};
+use crate::trace::{ToTrace, Traces, Which};
 use crate::witness::kept;
 
 /// The family that is built.
@@ -296,10 +296,8 @@ impl<'a> Repository<'a> {
         let base = prepared.lab.base();
         let history = screening.history();
         traces.measure(
-            which,
+            ToTrace { which, groups: &missing, durations: &history.durations() },
             &prepared.lab.busy_pool(groups, &base),
-            &missing,
-            &history.durations(),
             |group| {
                 history.of(group).iter().find(|attempt| attempt.method == Method::Fork && attempt.is_base())
             },

@@ -14,7 +14,7 @@ use crate::record::trace::{Traced, is_test_path, test_roots};
 use crate::referee::evaluate::normalized_again;
 use crate::score::{Masks, Modules, compare};
 use crate::store::scratch;
-use crate::trace::{Traces, Which};
+use crate::trace::{ToTrace, Traces, Which};
 
 /// Differences that are told of an instance.
 const MOST_DIFFERENCES: usize = 5;
@@ -171,10 +171,8 @@ fn traces(
     let roots = test_roots(groups.iter().map(|group| group.file.as_str()));
     let base = prepared.lab.base();
     traces.measure(
-        Which::First,
+        ToTrace { which: Which::First, groups: wanted, durations: &BTreeMap::new() },
         &prepared.lab.busy_pool(groups, &base),
-        wanted,
-        &BTreeMap::new(),
         |group| first.get(&group),
         |path| is_test_path(path, &roots),
         step,
