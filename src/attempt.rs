@@ -64,7 +64,7 @@ pub fn tasks(
                 tasks.push(std::mem::replace(&mut task, Task::new(file, round, trace)));
             }
             task.cost_ms += cost(&entry);
-            task.runs.push(Run { group: entry.0, repeat: entry.1 });
+            task.runs.push(Run::new(entry.0, entry.1));
         }
         tasks.push(task);
     }

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::record::outcome::TimeScope;
 pub use embedded::{generator_hash, unpack, version_hash};
 use frame::Frame;
-use protocol::{Answer, OutputLimits, PROTOCOL, ProcessExit, Request, RunnerIsolation};
+use protocol::{Answer, Manner, OutputLimits, PROTOCOL, ProcessExit, Request, RunnerIsolation};
 use report::GroupDone;
 pub use setting::{Setting, TREE_BYTES};
 
@@ -159,14 +159,14 @@ impl Runner {
         }
     }
 
-    /// Runs a group `repeat` times; `each` sees every attempt as it ends.
+    /// Runs a group `repeat` times in a `manner`; `each` sees every attempt as it ends.
     ///
     /// # Errors
     /// Harness errors, and whatever `each` gives back.
     pub fn run_group(
         &mut self,
         items: &[usize],
-        repeat: u32,
+        (repeat, manner): (u32, Manner),
         (case_timeout, group_timeout): (Duration, Duration),
         mut each: impl FnMut(GroupDone) -> Result<()>,
     ) -> Result<Ran> {
@@ -175,6 +175,7 @@ impl Runner {
             case_timeout_ms: milliseconds(case_timeout),
             group_timeout_ms: milliseconds(group_timeout),
             repeat,
+            manner,
         };
         let id = self.send(&request)?;
         for done in 0..repeat {
@@ -341,7 +342,7 @@ mod tests {
             texts.push(done.raw_output);
             Ok(())
         };
-        runner.run_group(&[0], exits.len() as u32, (limit, limit), each).unwrap();
+        runner.run_group(&[0], (exits.len() as u32, Manner::default()), (limit, limit), each).unwrap();
         texts
     }
 

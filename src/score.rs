@@ -31,7 +31,9 @@ pub use compare::{ComparedCase, Comparison, Masks, RunDifference, compare};
 pub use execution::{ExecutedLine, Execution, LineExecution, line_execution};
 pub use existence::{Corpus, Existence, Line, LineExistence, Place};
 pub use findings::{Effect, Finding, FindingKind, Scenery, findings};
-pub use inject::{Evaluated, Injection, NotInjected, Replacement, inject, inject_inherited, sabotage};
+pub use inject::{
+    Evaluated, Injection, NotInjected, Replacement, first_line, inject, inject_inherited, sabotage,
+};
 pub use locate::TestName;
 pub use modules::Modules;
 pub use reaches::{Reach, ReachKind, reaches};

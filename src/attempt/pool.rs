@@ -23,7 +23,7 @@ use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::record::collected::Group;
 use crate::runner::Setting;
-use crate::runner::protocol::{Item, Reached};
+use crate::runner::protocol::{Item, Manner, Reached};
 use crate::runner::report::{GroupDone, ImportTrace};
 use admission::Admission;
 use queue::Work;
@@ -39,6 +39,7 @@ pub enum Event {
     Attempt {
         group: usize,
         round: u32,
+        manner: Manner,
         done: Box<GroupDone>,
         items: Arc<Vec<Item>>,
         import: Option<Arc<ImportTrace>>,
@@ -46,7 +47,7 @@ pub enum Event {
         reached: Arc<Reached>,
     },
     /// The group cannot be run when its file is collected alone.
-    Unavailable { group: usize, round: u32, text: String, reached: Arc<Reached> },
+    Unavailable { group: usize, round: u32, manner: Manner, text: String, reached: Arc<Reached> },
     /// The harness could not be made to work, or a stop was asked for.
     Broken(Error),
 }

@@ -154,6 +154,12 @@ fn listed<T: fmt::Display>(all: &[T]) -> String {
 }
 
 impl Built {
+    /// Major and minor version of its Python.
+    pub fn python_version(&self) -> (u32, u32) {
+        let mut parts = self.python.split('.').map(|part| part.parse().unwrap_or_default());
+        (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
+    }
+
     /// What a user should know about how the environment came to be, a line each.
     pub fn warnings(&self) -> Vec<String> {
         guessed(&self.guesses).into_iter().chain(missed(&self.undeclared)).collect()

@@ -21,6 +21,13 @@ pub struct Execution {
     /// Programs that were started.
     #[serde(default)]
     pub spawned: Vec<String>,
+    /// Whether nobody took the watch away while the cases ran.
+    #[serde(default = "yes")]
+    pub complete: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What of one file ran.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::ground::{Code, Ground};
-use super::run::{Place, Seen};
+use super::run::{Import, PLAIN, Place, Seen, WATCHED, failing};
 use super::submissions::Submission;
 use crate::attempt::lab::Lab;
 use crate::attempt::normalize::Normalizer;
@@ -19,18 +19,18 @@ use crate::record::collected::Group;
 use crate::record::flag::PROBE_INSENSITIVE;
 use crate::record::id::{InstanceId, hash_parts, sha256_hex};
 use crate::record::instance::Instance;
-use crate::record::outcome::{Attempt, CaseResult, Outcome};
-use crate::runner::protocol::{ImportAttempt, TraceMode};
+use crate::record::outcome::{Attempt, CaseResult, Exit, Outcome};
+use crate::runner::protocol::{ImportAttempt, Manner, TraceMode};
 use crate::score::{
     Cases, ComparedCase, Comparison, Effect, ErrorClass, Evaluated, ExecutedLine, Execution, Facts, File,
     Finding, Injection, Line, LineExistence, Masks, Modules, NotInjected, Overlap, Ratio, Replacement, Row,
-    Run, Sabotage, Scenery, Submitted, TestName, Unreadable, Verdict, Violation, compare, findings,
+    Run, Sabotage, Scenery, Submitted, TestName, Unreadable, Verdict, Violation, compare, findings, first_line,
     inject_inherited, judge, line_execution, sabotage, test_overlap, text_of,
 };
 use crate::text::tail;
 
 /// Raised when the same submission may be judged otherwise.
-const SCORER: &str = "score-3";
+const SCORER: &str = "score-4";
 /// Largest test file that is read, in bytes.
 pub(crate) const LARGEST_TEST: u64 = 8 << 20;
 /// Lines of output that are kept as evidence.
@@ -173,7 +173,7 @@ struct Case<'a> {
     evaluated: Option<Evaluated>,
     /// None where nothing was run.
     seen: Option<Compared>,
-    traced: Option<Traced>,
+    watched: Option<Watched>,
 }
 
 /// The runs of a submission: the first that does not agree, or the first.
@@ -185,12 +185,14 @@ struct Compared {
     agreed: u32,
 }
 
-struct Traced {
+/// A run whose lines were noted.
+struct Watched {
     lines: Option<BTreeSet<u32>>,
-    same: bool,
+    outcome_hash: String,
 }
 
-type Texts = Vec<(usize, Arc<str>)>;
+/// The first Python in which an import can be watched without anything that it imports noticing.
+const WATCHES_UNSEEN: (u32, u32) = (3, 12);
 
 impl Referee<'_> {
     /// Judges all of them; `progress` is called when one has made its first runs.
@@ -203,10 +205,13 @@ impl Referee<'_> {
         progress: &mut dyn FnMut(),
     ) -> Result<Vec<Judged>> {
         let world = WorldSetting::base(&self.ground.setting);
-        let (mut cases, groups) = self.observe(&world, submissions, progress)?;
+        let mut cases = self.read_all(submissions)?;
+        let groups = self.groups(&cases);
         let place = Place { lab: self.lab, world: &world, groups: &groups };
-        Self::sabotage_all(&place, &mut cases)?;
-        Self::trace_all(&place, &mut cases)?;
+        self.run_first(&place, &mut cases, progress)?;
+        let more = (1..self.policy.attempts).flat_map(|_| imports(&cases, plain)).collect();
+        place.run(more, TraceMode::Off, |at, _, seen| self.compare(&mut cases[at], seen))?;
+        Self::run_agreeing(&place, &mut cases)?;
         Ok(cases.into_iter().map(|case| self.finish(case)).collect())
     }
 
@@ -219,7 +224,11 @@ impl Referee<'_> {
         submissions: &[(&Original<'_>, &Submission)],
     ) -> Result<Vec<Option<String>>> {
         let world = WorldSetting::base(&self.ground.setting);
-        let (cases, _) = self.observe(&world, submissions, &mut || {})?;
+        let mut cases = self.read_all(submissions)?;
+        let groups = self.groups(&cases);
+        let place = Place { lab: self.lab, world: &world, groups: &groups };
+        let all = imports(&cases, plain);
+        place.run(all, TraceMode::Off, |at, _, seen| self.compare(&mut cases[at], seen))?;
         let difference = |case: &Case<'_>| {
             let Some(seen) = &case.seen else { return Some("it was not run".to_owned()) };
             let compared = &seen.comparison;
@@ -231,29 +240,72 @@ impl Referee<'_> {
         Ok(cases.iter().map(difference).collect())
     }
 
-    /// Reads them, and makes the first runs of those that can be run.
-    fn observe<'a>(
-        &self,
-        world: &WorldSetting,
-        submissions: &[(&'a Original<'a>, &Submission)],
-        progress: &mut dyn FnMut(),
-    ) -> Result<(Vec<Case<'a>>, Vec<Group>)> {
+    fn read_all<'a>(&self, submissions: &[(&'a Original<'a>, &Submission)]) -> Result<Vec<Case<'a>>> {
         let tree = Folder::open(&self.lab.built.tree)?;
-        let mut cases = Vec::with_capacity(submissions.len());
-        for (original, submission) in submissions {
-            cases.push(self.read(&tree, original, submission)?);
-        }
+        submissions.iter().map(|(original, submission)| self.read(&tree, original, submission)).collect()
+    }
+
+    /// The group of each of them.
+    fn groups(&self, cases: &[Case<'_>]) -> Vec<Group> {
         let of_case = |case: &Case<'_>| Group { file: self.policy.file.to_owned(), ..case.original.group() };
-        let groups: Vec<Group> = cases.iter().map(of_case).collect();
-        let place = Place { lab: self.lab, world, groups: &groups };
-        let plain = texts(&cases, |case| Some(case.evaluated.as_ref()?.text.clone()));
-        place.run(&plain, self.policy.attempts, TraceMode::Off, |at, seen| {
-            if cases[at].seen.is_none() {
+        cases.iter().map(of_case).collect()
+    }
+
+    /// Runs each of them for the first time, and of the same import once with a test that fails. Where nothing notices,
+    /// the import is watched, and a run of it.
+    fn run_first(
+        &self,
+        place: &Place<'_>,
+        cases: &mut [Case<'_>],
+        progress: &mut dyn FnMut(),
+    ) -> Result<()> {
+        let watches = self.lab.built.python_version() >= WATCHES_UNSEEN;
+        let trace = if watches { TraceMode::Lines } else { TraceMode::Off };
+        let first = imports(cases, |case| {
+            let (text, _) = plain(case)?;
+            let fails = case.evaluated.as_ref().filter(|_| case.original.can_be_sabotaged);
+            let fails = fails.and_then(first_line).map(failing);
+            let manners = [Some(PLAIN), watches.then_some(WATCHED), fails];
+            Some((text, manners.into_iter().flatten().collect()))
+        });
+        place.run(first, trace, |at, manner, seen| match manner {
+            PLAIN => {
                 progress();
+                self.compare(&mut cases[at], seen);
             }
-            self.compare(&mut cases[at], seen);
+            WATCHED => cases[at].watched = Some(Watched::new(seen)),
+            _ => cases[at].fails(&seen),
         })?;
-        Ok((cases, groups))
+        // An interpreter that is being watched may fail where another one does not.
+        let ended = |case: &Case<'_>| {
+            let exit = &case.seen.as_ref()?.attempt.exit;
+            matches!(exit, Exit::Signaled { .. }).then(|| plain(case))?
+        };
+        let unwatched = if watches { imports(cases, ended) } else { Vec::new() };
+        place.run(unwatched, TraceMode::Off, |at, _, seen| {
+            cases[at].seen = None;
+            self.compare(&mut cases[at], seen);
+        })
+    }
+
+    /// What agrees, where it is still to be known: whether it notices that the test fails, and which lines run. Where a
+    /// run that is watched shows something else, one more is made.
+    fn run_agreeing(place: &Place<'_>, cases: &mut [Case<'_>]) -> Result<()> {
+        let unnoticed = imports(cases, |case| {
+            let asks = case.original.can_be_sabotaged && case.judged.sabotage != Sabotage::Fails;
+            Some((sabotage(case.agreeing().filter(|_| asks)?)?, vec![PLAIN]))
+        });
+        place.run(unnoticed, TraceMode::Off, |at, _, seen| cases[at].fails(&seen))?;
+        for _ in 0..2 {
+            let unwatched = imports(cases, |case| {
+                let text = case.agreeing()?.text.clone();
+                (!case.is_watched()).then(|| (text, vec![WATCHED]))
+            });
+            place.run(unwatched, TraceMode::Lines, |at, _, seen| {
+                cases[at].watched = Some(Watched::new(seen));
+            })?;
+        }
+        Ok(())
     }
 
     /// What decides about a judgement: the same key, the same judgement.
@@ -310,7 +362,7 @@ impl Referee<'_> {
             judged,
             evaluated: evaluated.filter(|_| !decided),
             seen: None,
-            traced: None,
+            watched: None,
         })
     }
 
@@ -353,38 +405,12 @@ impl Referee<'_> {
         }
     }
 
-    /// Runs what agrees with a test that must fail.
-    fn sabotage_all(place: &Place<'_>, cases: &mut [Case<'_>]) -> Result<()> {
-        let sabotaged =
-            texts(
-                cases,
-                |case| {
-                    if case.original.can_be_sabotaged { sabotage(case.agreeing()?) } else { None }
-                },
-            );
-        place.run(&sabotaged, 1, TraceMode::Off, |at, seen| {
-            cases[at].judged.sabotage = sabotage_of(cases[at].original.golden, &seen.attempt.cases);
-        })
-    }
-
-    /// Runs what agrees with a tracer, once more where that shows something else.
-    fn trace_all(place: &Place<'_>, cases: &mut [Case<'_>]) -> Result<()> {
-        for _ in 0..2 {
-            let untraced = texts(cases, |case| match &case.traced {
-                Some(traced) if traced.same => None,
-                _ => Some(case.agreeing()?.text.clone()),
-            });
-            place.run(&untraced, 1, TraceMode::All, |at, seen| {
-                let first = cases[at].seen.as_ref().map(|first| first.attempt.outcome_hash());
-                let same = first == Some(seen.attempt.outcome_hash());
-                cases[at].traced = Some(Traced { lines: seen.lines, same });
-            })?;
-        }
-        Ok(())
-    }
-
     fn finish(&self, case: Case<'_>) -> Judged {
+        let (agrees, is_watched) = (case.agreeing().is_some(), case.is_watched());
         let mut judged = case.judged;
+        if !agrees {
+            judged.sabotage = Sabotage::NotTried;
+        }
         if let Some(seen) = case.seen {
             let told = messages(&seen.comparison, &seen.attempt);
             judged.output = tail(&seen.attempt.raw_output, OUTPUT_LINES);
@@ -404,7 +430,9 @@ impl Referee<'_> {
         let of_repository = of_submission.filter(|attempt| self.ground.code.modules.owns(&attempt.module));
         let asked: Vec<String> = of_repository.map(|attempt| attempt.module.clone()).collect();
         judged.decide(asked, &self.policy.allowed);
-        judged.executed_lines(case.evaluated.as_ref(), case.traced);
+        if agrees {
+            judged.executed_lines(case.evaluated.as_ref(), case.watched, is_watched);
+        }
         judged
     }
 }
@@ -415,10 +443,40 @@ impl Case<'_> {
         let seen = self.seen.as_ref()?;
         self.evaluated.as_ref().filter(|_| seen.made == seen.agreed)
     }
+
+    /// Whether its lines were noted in a run that showed what the first one did.
+    fn is_watched(&self) -> bool {
+        let watched = self.watched.as_ref().zip(self.seen.as_ref());
+        watched.is_some_and(|(watched, seen)| watched.outcome_hash == seen.attempt.outcome_hash())
+    }
+
+    /// Takes note of a run whose test must fail.
+    fn fails(&mut self, seen: &Seen) {
+        self.judged.sabotage = sabotage_of(self.original.golden, &seen.attempt.cases);
+    }
 }
 
-fn texts(cases: &[Case<'_>], text: impl Fn(&Case<'_>) -> Option<String>) -> Texts {
-    cases.iter().enumerate().filter_map(|(at, case)| Some((at, Arc::from(text(case)?)))).collect()
+impl Watched {
+    fn new(seen: Seen) -> Self {
+        Watched { outcome_hash: seen.attempt.outcome_hash(), lines: seen.lines }
+    }
+}
+
+/// One import for each submission that has something to run: its text, and how it is run.
+fn imports<'a, 'b>(
+    cases: &'b [Case<'a>],
+    wanted: impl Fn(&'b Case<'a>) -> Option<(String, Vec<Manner>)>,
+) -> Vec<Import> {
+    let of_case = |(at, case)| {
+        let (text, manners) = wanted(case)?;
+        Some(Import::new(at, Arc::from(text), &manners))
+    };
+    cases.iter().enumerate().filter_map(of_case).collect()
+}
+
+/// The text as it is to be evaluated, unwatched.
+fn plain(case: &Case<'_>) -> Option<(String, Vec<Manner>)> {
+    Some((case.evaluated.as_ref()?.text.clone(), vec![PLAIN]))
 }
 
 /// What the first cases that differ were to show, what they showed, and what they say.
@@ -580,10 +638,10 @@ impl Judged {
         self.findings = findings;
     }
 
-    fn executed_lines(&mut self, evaluated: Option<&Evaluated>, traced: Option<Traced>) {
-        let (Some(evaluated), Some(traced)) = (evaluated, traced) else { return };
-        let Some(lines) = traced.lines.filter(|_| traced.same) else {
-            let why = if traced.same {
+    fn executed_lines(&mut self, evaluated: Option<&Evaluated>, watched: Option<Watched>, same: bool) {
+        let (Some(evaluated), Some(watched)) = (evaluated, watched) else { return };
+        let Some(lines) = watched.lines.filter(|_| same) else {
+            let why = if same {
                 "the test took the tracer away"
             } else {
                 "a run with a tracer, made twice, shows something else"

@@ -1,18 +1,31 @@
 //! Texts in the place of test files: what their runs showed.
+//!
+//! A text is imported once for several runs of it: as it is, watched, and with a test that fails. Each run is a fork of
+//! the process that imported it, so none sees what another one did.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::attempt::lab::Lab;
-use crate::attempt::pool::{Event, Run as PoolRun, Task};
+use crate::attempt::pool::{Event, Run, Task};
 use crate::attempt::world::WorldSetting;
 use crate::attempt::{attempt_of, node_id, not_collected};
 use crate::error::Result;
 use crate::record::collected::Group;
+use crate::record::execution::Execution;
 use crate::record::outcome::Attempt;
 use crate::record::world::World;
-use crate::runner::protocol::{Reached, TraceMode};
-use crate::runner::report::{GroupTrace, ImportTrace};
+use crate::runner::protocol::{Manner, Reached, TraceMode};
+
+/// A run that nobody watches.
+pub(super) const PLAIN: Manner = Manner { untraced: true, failing: None };
+/// A run whose lines are noted, where its import was watched.
+pub(super) const WATCHED: Manner = Manner { untraced: false, failing: None };
+
+/// A run whose test fails whenever it is called: its definition begins at this line.
+pub(super) fn failing(line: u32) -> Manner {
+    Manner { failing: Some(line), ..PLAIN }
+}
 
 /// What one run showed.
 pub(super) struct Seen {
@@ -21,8 +34,28 @@ pub(super) struct Seen {
     pub(super) defined_in: Option<String>,
     /// While the file was imported, and by its cases.
     pub(super) reached: Reached,
-    /// Lines of the file that ran. None where they were not traced, or the test took the tracer away.
+    /// Lines of the file that ran. None where they were not watched, or the test took the watch away.
     pub(super) lines: Option<BTreeSet<u32>>,
+}
+
+/// A text, and the runs that are made of one import of it.
+pub(super) struct Import {
+    text: Arc<str>,
+    /// Indices of their groups, all of one file, with how they run; the last one comes first. Of a group whose run does
+    /// not come to its end no further run is made.
+    runs: Vec<(usize, Manner)>,
+}
+
+impl Import {
+    /// Runs of a group in these manners, in this order.
+    pub(super) fn new(group: usize, text: Arc<str>, manners: &[Manner]) -> Self {
+        Import { text, runs: manners.iter().rev().map(|manner| (group, *manner)).collect() }
+    }
+
+    /// Has more runs made of the same import.
+    pub(super) fn join(&mut self, other: Import) {
+        self.runs.extend(other.runs);
+    }
 }
 
 /// A place where texts are run, and one group for each of them.
@@ -34,54 +67,47 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Runs each of `texts`, given with the index of its group, `repeat` times, each time imported anew; `each` gets what
-    /// was seen.
+    /// Imports each text once, watched where `trace` says so, and makes its runs; `each` gets what was seen of a group
+    /// in a manner.
     ///
     /// # Errors
     /// An interruption, and the harness's when it stays broken.
     pub(super) fn run(
         &self,
-        texts: &[(usize, Arc<str>)],
-        repeat: u32,
+        imports: Vec<Import>,
         trace: TraceMode,
-        mut each: impl FnMut(usize, Seen),
+        mut each: impl FnMut(usize, Manner, Seen),
     ) -> Result<()> {
-        let task = |(at, text): &(usize, Arc<str>)| {
-            let mut task = Task::new(&self.groups[*at].file, 0, trace);
-            task.text = Some(Arc::clone(text));
-            task.runs.push(PoolRun { group: *at, repeat: 1 });
-            task
-        };
+        let tasks = imports.into_iter().filter_map(|import| {
+            let file = &self.groups[import.runs.first()?.0].file;
+            let runs = import.runs.into_iter().map(|(at, manner)| Run { manner, ..Run::new(at, 1) });
+            let mut task = Task::new(file, 0, trace);
+            task.text = Some(import.text);
+            task.runs.extend(runs);
+            Some(task)
+        });
         let (groups, normalizer) = (self.groups, &self.world.normalizer);
-        self.lab.busy_pool(groups, self.world).run(
-            texts.iter().flat_map(|text| (0..repeat).map(|_| task(text))).collect(),
-            |event| {
-                match event {
-                    Event::Attempt { group, done, items, import, reached, .. } => {
-                        let name = |index: i64| node_id(&items, index);
-                        let attempt = attempt_of(&groups[group], &done, name, normalizer, (&World::Base, 0));
-                        let lines = lines_of(&groups[group].file, import.as_deref(), done.trace.as_ref());
-                        let defined_in = items
-                            .iter()
-                            .filter(|item| {
-                                done.cases.iter().any(|case| usize::try_from(case.index) == Ok(item.index))
-                            })
-                            .find_map(|item| item.defined_in.clone());
-                        let reached = both(&reached, &done.reached);
-                        each(group, Seen { attempt, defined_in, reached, lines });
-                    }
-                    Event::Unavailable { group, text, reached, .. } => {
-                        let attempt = not_collected(&groups[group], &text, normalizer, (&World::Base, 0));
-                        each(
-                            group,
-                            Seen { attempt, defined_in: None, reached: (*reached).clone(), lines: None },
-                        );
-                    }
-                    Event::Broken(error) => return Err(error),
+        self.lab.busy_pool(groups, self.world).run(tasks.collect(), |event| {
+            match event {
+                Event::Attempt { group, manner, done, items, reached, .. } => {
+                    let name = |index: i64| node_id(&items, index);
+                    let attempt = attempt_of(&groups[group], &done, name, normalizer, (&World::Base, 0));
+                    let lines = done.execution.as_ref().and_then(|it| lines_of(&groups[group].file, it));
+                    let ran = |index: i64| done.cases.iter().any(|case| case.index == index);
+                    let of_group = items.iter().filter(|item| i64::try_from(item.index).is_ok_and(ran));
+                    let defined_in = of_group.into_iter().find_map(|item| item.defined_in.clone());
+                    let reached = both(&reached, &done.reached);
+                    each(group, manner, Seen { attempt, defined_in, reached, lines });
                 }
-                Ok(())
-            },
-        )
+                Event::Unavailable { group, manner, text, reached, .. } => {
+                    let attempt = not_collected(&groups[group], &text, normalizer, (&World::Base, 0));
+                    let reached = (*reached).clone();
+                    each(group, manner, Seen { attempt, defined_in: None, reached, lines: None });
+                }
+                Event::Broken(error) => return Err(error),
+            }
+            Ok(())
+        })
     }
 }
 
@@ -93,21 +119,7 @@ fn both(first: &Reached, second: &Reached) -> Reached {
 }
 
 /// Lines of the file that ran, while it was imported and while its cases ran.
-fn lines_of(
-    file: &str,
-    import: Option<&ImportTrace>,
-    trace: Option<&std::result::Result<GroupTrace, String>>,
-) -> Option<BTreeSet<u32>> {
-    let (import, Some(Ok(trace))) = (import?, trace) else { return None };
-    if !trace.complete {
-        return None;
-    }
-    let mut lines = BTreeSet::new();
-    let functions = import.functions.iter().chain(&trace.functions);
-    let of_functions = functions.map(|one| (&one.file, one.lines.as_ref()));
-    let of_bodies = import.bodies.iter().chain(&trace.bodies).map(|one| (&one.file, one.lines.as_ref()));
-    for (_, executed) in of_functions.chain(of_bodies).filter(|(of, _)| *of == file) {
-        lines.extend(executed?.iter().copied());
-    }
-    Some(lines)
+fn lines_of(file: &str, execution: &Execution) -> Option<BTreeSet<u32>> {
+    let of_file = execution.complete.then(|| execution.files.get(file))?;
+    Some(of_file.into_iter().flat_map(|file| file.lines.iter().map(|(line, _)| *line)).collect())
 }

@@ -2,6 +2,7 @@
 //!
 //! Whatever an original cannot do there, no submission can be asked to do: an instance whose original fails gets a flag.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::evaluate::{LARGEST_TEST, Original, messages, module_of, normalized_again, sabotage_of};
 use super::ground::{CONFIGURATION, Code};
-use super::run::{Place, Seen};
+use super::run::{Import, PLAIN, Place, Seen, failing};
 use crate::attempt::lab::Lab;
 use crate::attempt::world::WorldSetting;
 use crate::beneath::Folder;
@@ -23,9 +24,9 @@ use crate::record::flag::{
 };
 use crate::record::id::{InstanceId, hash_parts};
 use crate::record::outcome::Compare;
-use crate::runner::protocol::{ImportAttempt, TraceMode};
+use crate::runner::protocol::{ImportAttempt, Manner, TraceMode};
 use crate::score::{
-    Comparison, Evaluated, File, Masks, Reach, Sabotage, compare, inject, reaches, sabotage, text_of,
+    Comparison, Evaluated, File, Masks, Reach, Sabotage, compare, first_line, inject, reaches, sabotage, text_of,
 };
 use crate::store::journal::Journal;
 
@@ -223,18 +224,23 @@ impl SelfCheck<'_> {
         for original in originals {
             evaluated.push(self.evaluated(&tree, original)?);
         }
-        let all = |text: &dyn Fn(&Evaluated) -> Option<String>| -> Vec<(usize, Arc<str>)> {
-            let texts = evaluated.iter().enumerate();
-            texts.filter_map(|(at, (it, _))| Some((at, Arc::from(text(it.as_ref()?)?)))).collect()
+        let (mut seen, mut sabotaged) = (BTreeMap::new(), BTreeMap::new());
+        let on_trial = |at: usize, manner: Manner, shown: Seen| {
+            if manner == PLAIN {
+                progress();
+                seen.insert(at, shown);
+            } else {
+                sabotaged.insert(at, sabotage_of(originals[at].golden, &shown.attempt.cases));
+            }
         };
-        let mut seen = BTreeMap::new();
-        place.run(&all(&|it| Some(it.text.clone())), 1, TraceMode::Off, |at, shown| {
-            progress();
-            seen.insert(at, shown);
-        })?;
-        let mut survived = BTreeMap::new();
-        place.run(&all(&sabotage), 1, TraceMode::Off, |at, shown| {
-            survived.insert(at, sabotage_of(originals[at].golden, &shown.attempt.cases));
+        place.run(imports(&groups, &evaluated), TraceMode::Off, on_trial)?;
+        let survives = |at: &usize| sabotaged.get(at) == Some(&Sabotage::Survives);
+        let again = (0..originals.len()).filter(survives).filter_map(|at| {
+            let text = sabotage(evaluated[at].0.as_ref()?)?;
+            Some(Import::new(at, Arc::from(text), &[PLAIN]))
+        });
+        place.run(again.collect(), TraceMode::Off, |at, _, shown| {
+            sabotaged.insert(at, sabotage_of(originals[at].golden, &shown.attempt.cases));
         })?;
         let mut checked = Vec::new();
         for (at, (original, (_, reaches))) in originals.iter().zip(&evaluated).enumerate() {
@@ -244,7 +250,7 @@ impl SelfCheck<'_> {
             let mut one = Checked {
                 comparison: None,
                 messages: Vec::new(),
-                sabotage: survived.remove(&at).unwrap_or(Sabotage::NotTried),
+                sabotage: sabotaged.remove(&at).unwrap_or(Sabotage::NotTried),
                 reaches: reaches.clone(),
                 dependency_imports: Vec::new(),
                 data_files: Vec::new(),
@@ -297,6 +303,21 @@ impl SelfCheck<'_> {
         };
         !inside.components().any(|part| OF_PYTEST.iter().any(|name| part.as_os_str() == *name))
     }
+}
+
+/// Each text once, with all of its originals: as they are, and with a test that fails.
+fn imports(groups: &[Group], evaluated: &[(Option<Evaluated>, Vec<Reach>)]) -> Vec<Import> {
+    let mut by_text: BTreeMap<(&str, &str), Import> = BTreeMap::new();
+    for (at, (evaluated, _)) in evaluated.iter().enumerate() {
+        let Some(evaluated) = evaluated else { continue };
+        let manners: Vec<Manner> = [PLAIN].into_iter().chain(first_line(evaluated).map(failing)).collect();
+        let import = Import::new(at, Arc::from(evaluated.text.as_str()), &manners);
+        match by_text.entry((&groups[at].file, &evaluated.text)) {
+            Entry::Vacant(place) => drop(place.insert(import)),
+            Entry::Occupied(mut known) => known.get_mut().join(import),
+        }
+    }
+    by_text.into_values().collect()
 }
 
 fn is_source(code: &Code, place: &str) -> bool {

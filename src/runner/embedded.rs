@@ -22,6 +22,7 @@ const FILES: &[(&str, &str)] = python_files![
     "discovery.py",
     "disruptive.py",
     "execution.py",
+    "failing.py",
     "followed.py",
     "following/sitecustomize.py",
     "group_run.py",

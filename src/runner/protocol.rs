@@ -56,6 +56,8 @@ pub enum Request {
         case_timeout_ms: u64,
         group_timeout_ms: u64,
         repeat: u32,
+        #[serde(flatten)]
+        manner: Manner,
     },
     /// Make ready to generate witnesses.
     OpenGenerator {
@@ -74,6 +76,17 @@ pub enum Request {
     Tried(Trial),
     /// End the process on top of the stack.
     Close {},
+}
+
+/// How the attempts of a group are made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Manner {
+    /// Nobody watches them, whatever the directory traces.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub untraced: bool,
+    /// The definition of the file that begins at this line, decorators included, fails whenever it is called. 1-based.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failing: Option<u32>,
 }
 
 /// What a candidate for a witness showed.

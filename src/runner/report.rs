@@ -193,6 +193,9 @@ impl GroupDone {
             "end" => *end = Some(serde_json::from_str(value).map_err(malformed)?),
             "imports" => self.reached.imports = serde_json::from_str(value).map_err(malformed)?,
             "opened" => self.reached.opened = serde_json::from_str(value).map_err(malformed)?,
+            "execution" if self.execution.is_some() => {
+                return Err("the report of the attempt is malformed: it has two executions".to_owned());
+            }
             "execution" => {
                 let execution: Execution = serde_json::from_str(value).map_err(malformed)?;
                 execution

@@ -429,6 +429,18 @@ pub fn sabotage(evaluated: &Evaluated) -> Option<String> {
     .flatten()
 }
 
+/// The line where the definition of the test begins in the evaluated text, decorators included. None where the text does
+/// not define it.
+pub fn first_line(evaluated: &Evaluated) -> Option<u32> {
+    let name = evaluated.defined_as.as_ref()?;
+    text::parse(&evaluated.text, |parsed| {
+        let Found::Function { definition, .. } = locate::locate(parsed.body, name) else { return None };
+        Some(parsed.lines.of_node(definition).0)
+    })
+    .ok()
+    .flatten()
+}
+
 /// The first statement that is no docstring; the docstring if there is nothing else.
 fn first_statement(function: &StmtFunctionDef) -> Option<&Stmt> {
     function.body.iter().find(|statement| !tree::is_text(statement)).or(function.body.first())

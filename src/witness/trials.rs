@@ -11,7 +11,7 @@ use crate::record::execution::ExecutedFile;
 use crate::record::outcome::Attempt;
 use crate::record::world::World;
 use crate::referee::ground::Ground;
-use crate::runner::protocol::{Answer, FileReady, ImportAttempt, ItemKind, Request, TraceMode};
+use crate::runner::protocol::{Answer, FileReady, ImportAttempt, ItemKind, Manner, Request, TraceMode};
 use crate::runner::report::GroupDone;
 use crate::runner::{Ran, Runner, milliseconds};
 
@@ -148,7 +148,7 @@ impl<'a> Trials<'a> {
             return Ok((self.not_collected(group, text, ready.import_attempts), true));
         }
         let mut done: Option<GroupDone> = None;
-        let ran = runner.run_group(&items, 1, self.limits(), |one| {
+        let ran = runner.run_group(&items, (1, Manner::default()), self.limits(), |one| {
             done = Some(one);
             Ok(())
         })?;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::Event;
+use super::{Event, Run};
 use crate::attempt::item_at;
 use crate::attempt::normalize::Normalizer;
 use crate::error::Result;
@@ -83,17 +83,18 @@ impl OpenFile {
     }
 
     /// That a group is missing, with what pytest says about the file.
-    pub(super) fn unavailable(&self, group: usize, round: u32) -> Event {
+    pub(super) fn unavailable(&self, run: Run, round: u32) -> Event {
         let missing = "the group is not collected, or has other cases, when its file is collected alone";
         let errors = self.errors.iter().map(|error| error.text.as_str());
         let text = std::iter::once(missing).chain(errors).collect::<Vec<_>>().join("\n\n");
-        Event::Unavailable { group, round, text, reached: Arc::clone(&self.reached) }
+        let (group, manner, reached) = (run.group, run.manner, Arc::clone(&self.reached));
+        Event::Unavailable { group, round, manner, text, reached }
     }
 
     /// An attempt that was made in it.
-    pub(super) fn attempt(&self, group: usize, round: u32, done: GroupDone) -> Event {
+    pub(super) fn attempt(&self, run: Run, round: u32, done: GroupDone) -> Event {
         let (items, import) = (Arc::clone(&self.items), self.import.clone());
-        let reached = Arc::clone(&self.reached);
-        Event::Attempt { group, round, done: Box::new(done), items, import, reached }
+        let (reached, done) = (Arc::clone(&self.reached), Box::new(done));
+        Event::Attempt { group: run.group, round, manner: run.manner, done, items, import, reached }
     }
 }

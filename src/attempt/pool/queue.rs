@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::attempt::retry::Trouble;
-use crate::runner::protocol::TraceMode;
+use crate::runner::protocol::{Manner, TraceMode};
 
 /// Attempts of groups of one file, to be made by one file process.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +26,14 @@ pub struct Run {
     /// Index of the group.
     pub group: usize,
     pub repeat: u32,
+    pub manner: Manner,
+}
+
+impl Run {
+    /// As its directory asks for.
+    pub fn new(group: usize, repeat: u32) -> Self {
+        Run { group, repeat, manner: Manner::default() }
+    }
 }
 
 /// A directory and what is counted in it: what a runner has open.

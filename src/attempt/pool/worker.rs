@@ -218,9 +218,9 @@ impl<'a> Worker<'a> {
 
     fn refuse(&self, task: &mut Task, text: &str) -> Result<(), Stop> {
         for run in task.runs.drain(..) {
-            let text = text.to_owned();
-            let reached = Arc::default();
-            self.tell(Event::Unavailable { group: run.group, round: task.round, text, reached })?;
+            let (group, manner) = (run.group, run.manner);
+            let (text, reached) = (text.to_owned(), Arc::default());
+            self.tell(Event::Unavailable { group, round: task.round, manner, text, reached })?;
         }
         Ok(())
     }
@@ -294,16 +294,17 @@ impl<'a> Worker<'a> {
     fn run(&mut self, file: &OpenFile, task: &mut Task, run: Run) -> Result<bool, Stop> {
         let Some(items) = file.items_of(&self.pool.groups[run.group], self.pool.normalizer) else {
             task.runs.pop();
-            self.tell(file.unavailable(run.group, task.round))?;
+            self.tell(file.unavailable(run, task.round))?;
             return Ok(true);
         };
         let Some(runner) = self.runner.as_mut() else {
             return Err(Error::internal("no runner is open").into());
         };
         let (events, mut abandoned, mut made, mut killed) = (&self.events, false, 0, 0);
+        let mut finished = true;
         let (mut started, mut late) = (Instant::now(), 0);
         self.doing = Doing::Running;
-        let ran = runner.run_group(&items, run.repeat, self.pool.timeouts, |done| {
+        let ran = runner.run_group(&items, (run.repeat, run.manner), self.pool.timeouts, |done| {
             let start = std::mem::replace(&mut started, Instant::now());
             if matches!(done.exit, ProcessExit::TimedOut { .. }) && self.admission.was_crowded(start) {
                 self.admission.calm_down();
@@ -318,7 +319,8 @@ impl<'a> Worker<'a> {
                 return Ok(());
             }
             made += 1;
-            abandoned = events.send(file.attempt(run.group, task.round, done)).is_err();
+            finished = done.exit == ProcessExit::Finished;
+            abandoned = events.send(file.attempt(run, task.round, done)).is_err();
             if abandoned { Err(Error::interrupted()) } else { Ok(()) }
         });
         task.trouble.made(made);
@@ -326,6 +328,10 @@ impl<'a> Worker<'a> {
             last.repeat -= made;
             if last.repeat == 0 {
                 task.runs.pop();
+                if !finished {
+                    // What does not come to its end is not made to do so in other manners.
+                    task.runs.retain(|other| other.group != run.group);
+                }
             }
         }
         if abandoned {
@@ -393,6 +399,7 @@ impl<'a> Worker<'a> {
             self.tell(Event::Attempt {
                 group: run.group,
                 round: task.round,
+                manner: run.manner,
                 done: Box::new(done.clone()),
                 items: Arc::default(),
                 import: None,

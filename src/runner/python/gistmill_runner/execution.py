@@ -31,7 +31,7 @@ class Execution:
         self.spawned = []
         self.order = count()
         sys.addaudithook(self._audit)
-        (_start_monitoring if hasattr(sys, "monitoring") else _start_tracing)(self)
+        self.engine = (_Monitoring if hasattr(sys, "monitoring") else _Tracing)(self)
 
     def line_runs(self, file, line):
         """A line of a file of the tree runs."""
@@ -64,6 +64,10 @@ class Execution:
     def start_group(self):
         """Nothing: see `import_summary`."""
 
+    def stop(self):
+        """Leave this process as if nobody had watched it."""
+        self.engine.stop()
+
     def group_summary(self):
         """All that ran, by file, with the modules that were imported."""
         modules, others = {}, []
@@ -89,47 +93,73 @@ class Execution:
             "others": others,
             "opened": sorted(self.opened),
             "spawned": self.spawned,
+            "complete": self.engine.is_active(),
         }
 
 
-def _start_monitoring(execution):
+class _Monitoring:
     """Python 3.12 and newer."""
-    monitoring = sys.monitoring
-    events, disable = monitoring.events, monitoring.DISABLE
-    tool = next(tool for tool in (4, 3, 2, 1, 0, 5) if monitoring.get_tool(tool) is None)
-    monitoring.use_tool_id(tool, "gistmill")
 
-    def starts(code, offset):
-        file = execution.files[code.co_filename]
-        if file is not None:
-            execution.function_starts(file, code)
-            monitoring.set_local_events(tool, code, events.LINE)
-        return disable
+    def __init__(self, execution):
+        self.monitoring = monitoring = sys.monitoring
+        self.tool = tool = next(tool for tool in (4, 3, 2, 1, 0, 5) if monitoring.get_tool(tool) is None)
+        self.watched = watched = []
+        events, disable = monitoring.events, monitoring.DISABLE
+        monitoring.use_tool_id(tool, "gistmill")
 
-    def runs(code, line):
-        execution.line_runs(execution.files[code.co_filename], line)
-        return disable
+        def starts(code, offset):
+            file = execution.files[code.co_filename]
+            if file is not None:
+                execution.function_starts(file, code)
+                watched.append(code)
+                monitoring.set_local_events(tool, code, events.LINE)
+            return disable
 
-    monitoring.register_callback(tool, events.PY_START, starts)
-    monitoring.register_callback(tool, events.LINE, runs)
-    monitoring.set_events(tool, events.PY_START)
+        def runs(code, line):
+            execution.line_runs(execution.files[code.co_filename], line)
+            return disable
+
+        monitoring.register_callback(tool, events.PY_START, starts)
+        monitoring.register_callback(tool, events.LINE, runs)
+        monitoring.set_events(tool, events.PY_START)
+
+    def stop(self):
+        monitoring, tool = self.monitoring, self.tool
+        monitoring.set_events(tool, 0)
+        for code in self.watched:
+            monitoring.set_local_events(tool, code, 0)
+        monitoring.register_callback(tool, monitoring.events.PY_START, None)
+        monitoring.register_callback(tool, monitoring.events.LINE, None)
+        monitoring.free_tool_id(tool)
+
+    def is_active(self):
+        return self.monitoring.get_tool(self.tool) == "gistmill"
 
 
-def _start_tracing(execution):
+class _Tracing:
     """Python 3.8 to 3.11."""
 
-    def trace(frame, event, argument):
-        file = execution.files[frame.f_code.co_filename] if event == "call" else None
-        if file is None:
-            return None
-        execution.function_starts(file, frame.f_code)
+    def __init__(self, execution):
+        def trace(frame, event, argument):
+            file = execution.files[frame.f_code.co_filename] if event == "call" else None
+            if file is None:
+                return None
+            execution.function_starts(file, frame.f_code)
 
-        def trace_lines(frame, event, argument):
-            if event == "line":
-                execution.line_runs(file, frame.f_lineno)
+            def trace_lines(frame, event, argument):
+                if event == "line":
+                    execution.line_runs(file, frame.f_lineno)
+                return trace_lines
+
             return trace_lines
 
-        return trace_lines
+        self.trace = trace
+        threading.settrace(trace)
+        sys.settrace(trace)
 
-    threading.settrace(trace)
-    sys.settrace(trace)
+    def stop(self):
+        sys.settrace(None)
+        threading.settrace(None)
+
+    def is_active(self):
+        return sys.gettrace() is self.trace

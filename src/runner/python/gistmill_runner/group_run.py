@@ -8,6 +8,7 @@ from time import monotonic_ns, perf_counter_ns
 
 from . import children, network
 from .collect import qualified_name, tail
+from .failing import Failing
 from .phases import Phases
 from .protocol import clean
 from .server import EXIT_INTERNAL_ERROR, Forked
@@ -23,8 +24,9 @@ _OUTPUT_LIMIT = 1 << 20
 class GroupRunner:
     """Forks one process per attempt; in that process, pytest's hooks lead back here."""
 
-    def __init__(self, server, config, items, describer, probe=None):
+    def __init__(self, server, config, items, describer, file, probe=None):
         self.server = server
+        self.file = file
         self.items = items
         self.describer = describer
         self.probe = probe
@@ -35,6 +37,8 @@ class GroupRunner:
         config.pluginmanager.register(self.phases)
         self.index_of = {id(item): index for index, item in enumerate(items)}
         self.process = None
+        self.tracer = None
+        self.failing = None
         self.followed = None
 
     # In the file process.
@@ -60,6 +64,8 @@ class GroupRunner:
         if pid == 0:
             self.process = getpid()
             self.chosen = sorted(request["items"])
+            self.tracer = None if request.get("untraced") else server.tracer
+            self.failing = request.get("failing")
             self._guard(self._become_group, random_state)
             return True
 
@@ -150,14 +156,18 @@ class GroupRunner:
 
     def loop_starts(self):
         """The first case is about to start."""
-        if self.server.tracer is not None:
+        if self.tracer is not None:
             self._guard(self._start_trace)
+        elif self.server.tracer is not None:
+            self._guard(self.server.tracer.stop)
+        if self.failing is not None:
+            self._guard(Failing(self.file, self.failing).start)
 
     def loop_ended(self):
         """The last case is over."""
         if getpid() == self.process:
             self._guard(self._write_watched)
-        if self.server.tracer is not None and getpid() == self.process:
+        if self.tracer is not None and getpid() == self.process:
             self._guard(self._write_trace)
 
     def _write_watched(self):
@@ -167,7 +177,7 @@ class GroupRunner:
                 self.report.append(kind, seen)
 
     def _start_trace(self):
-        tracer = self.server.tracer
+        tracer = self.tracer
         if tracer.kind == "trace":
             from .followed import Children
 
@@ -175,7 +185,7 @@ class GroupRunner:
         tracer.start_group()
 
     def _write_trace(self):
-        tracer = self.server.tracer
+        tracer = self.tracer
         summary = tracer.group_summary()
         if self.followed is not None:
             summary["child_calls"] = self.followed.calls()

@@ -283,7 +283,8 @@ class Stages(Collecting):
         gc.unfreeze()
         if server.isolation is not None:
             server.isolation.enter_attempts()
-        runner = GroupRunner(server, config, list(items), self.describer, self.probe)
+        file = os.path.join(self.root, self.file if self.probe is None else self.probe.name)
+        runner = GroupRunner(server, config, list(items), self.describer, file, self.probe)
         # What a group lets go of, it writes to, and copies the memory that it lies in. So the list is emptied here, and
         # what pytest forgets after the collection stays known.
         items.clear()

@@ -143,7 +143,7 @@ class Tracer:
         }
 
     def _starts_threads(self):
-        """Whether a thread was started, as far as the mode shows it: ``tree`` sees those that call into the tree."""
+        """Whether a thread was started by ``threading``, or one calls into the tree."""
         return len(self.threads) > 1 or id(_THREAD_STARTS) in self.outside
 
     def _bodies(self):
@@ -230,6 +230,8 @@ class _Monitoring:
                 if function is None:
                     if id(code) in bodies:
                         set_local_events(tool, code, line)
+                    elif code is _THREAD_STARTS:
+                        outside[id(code)] = code
                     return disable
                 set_local_events(tool, code, line)
                 known = function.counter.__next__

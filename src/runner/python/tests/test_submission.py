@@ -1,6 +1,9 @@
-"""Files whose text the driver gives, and watched imports."""
+"""Files whose text the driver gives, watched imports, tests that are made to fail, and runs nobody watches."""
+
+import pytest
 
 from driver import outcomes
+from test_tracer import PYTHONS
 
 SUBMISSION = '''\
 import importlib
@@ -83,3 +86,87 @@ def test_a_test_that_is_inherited_from_another_file_says_where_it_is_defined(sta
     ready = start(files).open("test_t.py")
     found = {item["function"]: item.get("defined_in") for item in ready["items"]}
     assert found == {"test_a": "shared.py::Base::test_a", "test_b": None}
+
+
+MADE_TO_FAIL = """\
+import functools
+
+def twice(function):
+    @functools.wraps(function)
+    def wrapped():
+        function()
+        function()
+    return wrapped
+
+@twice
+def test_decorated():
+    "Has a docstring."
+
+def test_swallows():
+    inner()
+
+def inner():
+    try:
+        test_inside()
+    except AssertionError:
+        print("swallowed")
+
+def test_inside():
+    pass
+
+class TestIn:
+    def test_decorated(self):
+        pass
+"""
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_only_the_function_that_is_made_to_fail_fails_and_only_in_that_attempt(start, python):
+    runner = start({"concise.py": ""}, python=python)
+    runner.ask("open_directory", file="concise.py", options=[], trace="off")
+    ready = runner.ask("open_file", file="concise.py", text=MADE_TO_FAIL)
+
+    def of(function, classes, failing):
+        items = [one["index"] for one in ready["items"] if (one["function"], one["classes"]) == (function, classes)]
+        limits = {"case_timeout_ms": 10_000, "group_timeout_ms": 20_000}
+        return runner.ask("run", items=items, failing=failing, **limits)["cases"][0]
+
+    decorated = of("test_decorated", [], failing=10)
+    assert (decorated["outcome"], decorated["exception"]) == ("failed", "builtins.AssertionError")
+    assert of("test_decorated", ["TestIn"], failing=10)["outcome"] == "passed", "another of its name"
+    assert of("test_decorated", ["TestIn"], failing=27)["outcome"] == "failed"
+    swallowed = of("test_swallows", [], failing=23)
+    assert (swallowed["outcome"], swallowed["stdout"]) == ("passed", "swallowed\n")
+    assert outcomes(runner.run(ready, "test_inside")) == ["passed"]
+
+
+LOOKS = """\
+import sys
+
+def watched():
+    tools = getattr(sys, "monitoring", None)
+    return sys.gettrace() or (tools and [tools.get_tool(one) for one in range(6) if tools.get_tool(one)])
+
+AT_IMPORT = bool(watched())
+
+def test_a():
+    helper()
+    assert AT_IMPORT and not watched()
+
+def helper():
+    return 1
+"""
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_a_run_that_is_not_watched_does_not_see_what_watched_its_import(start, python):
+    runner = start({"concise.py": ""}, python=python)
+    runner.ask("open_directory", file="concise.py", options=[], trace="lines")
+    ready = runner.ask("open_file", file="concise.py", text=LOOKS)
+    unwatched = runner.run(ready, "test_a", untraced=True)
+    assert outcomes(unwatched) == ["passed"] and "execution" not in unwatched
+    watched = runner.run(ready, "test_a")
+    assert outcomes(watched) == ["failed"]
+    lines = dict(watched["execution"]["files"]["concise.py"]["lines"])
+    assert {1, 3, 7, 9, 10, 11, 13, 14} <= set(lines) and watched["execution"]["complete"]
+    assert outcomes(runner.run(ready, "test_a", untraced=True, failing=9)) == ["failed"]

@@ -212,8 +212,9 @@ def test_callers_in_the_tree_are_known(start, python):
     assert {function["callers"] for function in functions} == {None}
 
 
+@pytest.mark.parametrize("mode", ["tree", "all"])
 @pytest.mark.parametrize("python", PYTHONS)
-def test_a_group_that_starts_threads_is_known(start, python):
+def test_a_group_that_starts_threads_is_known(start, python, mode):
     tree = {
         "test_t.py": """
 import threading
@@ -225,7 +226,7 @@ def test_alone_again(): pass
 """
     }
     runner = start(tree, python=python)
-    ready = runner.open("test_t.py", trace="all")
+    ready = runner.open("test_t.py", trace=mode)
     names = ("test_alone", "test_with_a_thread", "test_alone_again")
     assert [runner.run(ready, name)["trace"]["starts_threads"] for name in names] == [False, True, False]
 
