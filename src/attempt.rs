@@ -68,6 +68,10 @@ pub fn tasks(
         }
         tasks.push(task);
     }
+    // The last run of a task is made first: what takes long is not what everybody waits for at the end.
+    for task in &mut tasks {
+        task.runs.sort_by(|a, b| cost(&(a.group, a.repeat)).total_cmp(&cost(&(b.group, b.repeat))));
+    }
     tasks
 }
 

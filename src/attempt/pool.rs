@@ -29,8 +29,8 @@ use admission::Admission;
 use queue::Work;
 use worker::Worker;
 
-/// Groups to run for each runner, where there are more runners than may compute.
-const RUNS_OF_A_RUNNER: usize = 8;
+/// Attempts to make for each runner, where there are more runners than may compute.
+const ATTEMPTS_OF_A_RUNNER: usize = 4;
 
 /// What a worker tells the owner of the results.
 #[derive(Debug)]
@@ -86,14 +86,14 @@ impl Pool<'_> {
         if tasks.is_empty() {
             return Ok(());
         }
-        let runs = tasks.iter().map(|task| task.runs.len()).sum::<usize>();
+        let attempts = tasks.iter().map(|task| task.attempts() as usize).sum::<usize>();
         let admission = Admission::new(self.jobs.max(1), self.crowd);
         let work = Work::new(tasks);
         let (sender, events) = sync_channel::<Event>(256);
         std::thread::scope(|scope| {
             // A runner that makes but a few attempts costs more than it saves.
-            let more = admission.most().min(runs / RUNS_OF_A_RUNNER);
-            for number in 0..self.jobs.clamp(1, runs.max(1)).max(more) {
+            let more = admission.most().min(attempts / ATTEMPTS_OF_A_RUNNER);
+            for number in 0..self.jobs.clamp(1, attempts.max(1)).max(more) {
                 let (sender, shared) = (sender.clone(), (&work, &admission));
                 scope.spawn(move || Worker::new(self, number, shared, sender).work());
             }

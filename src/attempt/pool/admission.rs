@@ -1,6 +1,6 @@
 //! How many attempts are under way at once. As many as were asked for compute at the same time; where attempts wait for
 //! something else, more of them do, as long as processors have nothing to do and memory is left. Under load, three times
-//! as many are, and are each other's load.
+//! as many compute, and are each other's load.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -11,8 +11,8 @@ use super::Crowd;
 use crate::backend::usage;
 
 /// Attempts under way for each one that may compute, at most.
-const MOST_FOR_EACH: usize = 4;
-/// The same where attempts are to contend: each gets a third of a processor.
+const MOST_FOR_EACH: usize = 8;
+/// Attempts that compute for each job where they are to contend: each gets a third of a processor.
 const CONTENDING_FOR_EACH: usize = 3;
 /// Time between two looks at the processes.
 const LOOK: Duration = Duration::from_millis(100);
@@ -70,7 +70,7 @@ impl<'a> Admission<'a> {
             Crowd::Exact => (jobs, jobs),
             Crowd::Idle(learned) => (jobs * MOST_FOR_EACH, learned.load(Ordering::Relaxed)),
             // More of them once there are processes that can be looked at.
-            Crowd::Contending(_) => (jobs * CONTENDING_FOR_EACH, jobs),
+            Crowd::Contending(_) => (jobs * MOST_FOR_EACH, jobs),
         };
         let state = State {
             allowed: before.clamp(jobs, most),
@@ -176,7 +176,10 @@ impl<'a> Admission<'a> {
         };
         (state.looks, state.runnable) = (0, 0);
         state.allowed = match self.crowd {
-            Crowd::Contending(_) if seen.enough_memory => self.most,
+            Crowd::Contending(_) if seen.enough_memory => {
+                let contending = self.jobs * CONTENDING_FOR_EACH;
+                next(state.allowed.max(contending), (contending, self.most), seen)
+            }
             Crowd::Contending(_) | Crowd::Exact => self.jobs,
             Crowd::Idle(learned) => {
                 let allowed = next(state.allowed, (self.jobs, self.most), seen);
@@ -280,10 +283,10 @@ mod tests {
     }
 
     #[test]
-    fn attempts_under_load_are_three_times_as_many_and_busy_processes_replace_those_that_wait() {
+    fn attempts_under_load_are_three_times_as_many_or_more_and_busy_processes_replace_those_that_wait() {
         let contention = contention::start().unwrap();
         let all = contention.busy();
-        assert_eq!(allowed_after_waiting(Crowd::Contending(&contention)), 6);
+        assert_eq!(allowed_after_waiting(Crowd::Contending(&contention)), 12, "more, as none computes");
         for (computing, busy) in [(0, all), (2, all), (3, all - 1), (all + 1, 1), (all + 9, 0), (1, all)] {
             contention.beside(2, computing);
             assert_eq!(contention.busy(), busy, "beside {computing}");

@@ -56,10 +56,24 @@ impl Task {
         }
     }
 
-    /// Takes half of its runs out, as a task of their own.
+    /// Attempts that it is to make.
+    pub(super) fn attempts(&self) -> u32 {
+        self.runs.iter().map(|run| run.repeat).sum()
+    }
+
+    /// Takes half of its runs out, as a task of their own; of a single one half of its attempts.
     pub(super) fn halve(&mut self) -> Self {
-        let half = self.runs.len() / 2;
-        let runs: Vec<Run> = self.runs.drain(..half).collect();
+        let runs: Vec<Run> = match &mut self.runs[..] {
+            [only] => {
+                let half = Run { repeat: only.repeat / 2, ..*only };
+                only.repeat -= half.repeat;
+                vec![half]
+            }
+            several => {
+                let half = several.len() / 2;
+                self.runs.drain(..half).collect()
+            }
+        };
         self.cost_ms /= 2.0;
         Task {
             runs,
@@ -211,6 +225,17 @@ mod tests {
         let order: Vec<String> =
             std::iter::from_fn(|| queue.pop(Some(&here)).map(|task| task.file)).collect();
         assert_eq!(order, ["a/y.py", "a/x.py", "b/z.py"]);
+    }
+
+    #[test]
+    fn half_of_a_task_is_half_of_its_groups_or_of_the_attempts_of_its_only_one() {
+        let repeats = |task: &Task| task.runs.iter().map(|run| (run.group, run.repeat)).collect::<Vec<_>>();
+        let mut task = Task { cost_ms: 8.0, ..Task::new("x.py", 0, TraceMode::Off) };
+        task.runs.extend([Run::new(0, 5), Run::new(1, 2)]);
+        let first = task.halve();
+        assert_eq!((repeats(&first), repeats(&task), task.cost_ms), (vec![(0, 5)], vec![(1, 2)], 4.0));
+        let second = task.halve();
+        assert_eq!((repeats(&second), repeats(&task), task.attempts()), (vec![(1, 1)], vec![(1, 1)], 1));
     }
 
     #[test]

@@ -204,12 +204,13 @@ impl<'a> Worker<'a> {
 
     /// Gives half of what is left to somebody who has nothing to do, where that takes longer than opening the file again.
     fn share(&mut self, task: &mut Task) {
-        if task.runs.len() < 2 || !self.shared.is_wanted() {
+        let attempts = task.attempts();
+        if attempts < 2 || !self.shared.is_wanted() {
             return;
         }
         let left = match self.pace.made {
             0 => Duration::from_secs_f64(task.cost_ms.max(0.0) / 1000.0),
-            made => self.pace.opened.elapsed() / made * u32::try_from(task.runs.len()).unwrap_or(u32::MAX),
+            made => self.pace.opened.elapsed() / made * attempts,
         };
         if left / 2 > self.pace.opening.max(WORTH_SHARING) {
             self.shared.push(task.halve());
@@ -339,7 +340,7 @@ impl<'a> Worker<'a> {
         }
         let ran = ran?;
         self.doing = Doing::Nothing;
-        self.pace.made += 1;
+        self.pace.made += made.max(1);
         if let Ran::Broke { exit, text, .. } = ran {
             self.admission.calm_down();
             self.group_broke(task, made, &exit, &text)?;
