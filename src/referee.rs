@@ -4,6 +4,7 @@
 //! It runs in a tree without the repository's code ([`ground`]); imports of the repository are noted, whether or not they
 //! are caught.
 
+pub(crate) mod choices;
 pub(crate) mod evaluate;
 pub(crate) mod ground;
 pub(crate) mod page;

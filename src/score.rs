@@ -4,6 +4,7 @@
 //! Whatever is given as a text may be hostile: it is bounded before it is parsed, and what cannot be read is told with
 //! its reason ([`Unreadable`]). `docs/scoring.md` explains every rule.
 
+mod agreement;
 mod average;
 mod compare;
 mod execution;
@@ -23,6 +24,9 @@ mod verdict;
 
 use serde::{Deserialize, Serialize};
 
+pub use agreement::{
+    Agreement, AnnotatorAgreement, Choice, ComparedChoice, Criterion, agreements, cohen_kappa,
+};
 pub use average::{
     Cases, ClassShare, Mean, Row, Submitted, Summary, mean_of_means, summarize, summarize_by,
     weighted_baseline, wilson,

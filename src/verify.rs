@@ -40,7 +40,7 @@ impl Verification {
     /// Whose fault a difference is, as far as can be told.
     pub(crate) fn cause(&self, instance: &instances::Verified) -> &'static str {
         let is_table = |file: &str| file.starts_with("cases.") || file.starts_with("instances.");
-        if self.files.iter().any(|problem| is_table(&problem.file)) {
+        if !instance.tables.is_empty() || self.files.iter().any(|problem| is_table(&problem.file)) {
             "the tables of the dataset were changed"
         } else if !instance.is_steady() {
             "its attempts differ among themselves"

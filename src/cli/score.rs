@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::family::Family;
 use crate::pipeline::prepare::Prepared;
 use crate::record::instance::Instance;
+use crate::referee::choices::{self, PersonChoice};
 use crate::referee::evaluate::{Judged, Original, Policy, Referee};
 use crate::referee::ground::{Code, Files, Ground};
 use crate::referee::page::Scores;
@@ -33,7 +34,7 @@ pub(crate) struct ScoreArguments {
     #[arg(required_unless_present = "self_check")]
     submissions: Vec<PathBuf>,
     /// Put the referee itself on trial: the original tests are the submissions, in the whole tree
-    #[arg(long, conflicts_with_all = ["submissions", "files", "attempts", "allow"])]
+    #[arg(long, conflicts_with_all = ["submissions", "files", "attempts", "allow", "choices"])]
     self_check: bool,
     /// What of the repository a submission sees
     #[arg(long, value_enum, default_value = "data")]
@@ -44,6 +45,9 @@ pub(crate) struct ScoreArguments {
     /// Note this violation without counting it as a failure
     #[arg(long, value_name = "ID", value_parser = parse_violation)]
     allow: Vec<Violation>,
+    /// Choices of people between submissions of two runs, as JSON lines: Cohen's κ with the metrics
+    #[arg(long, value_name = "FILE")]
+    choices: Option<PathBuf>,
     /// Where scores are written: DIR/<dataset>/<version>/<run>/
     #[arg(long, default_value = "scores", value_name = "DIR")]
     output: PathBuf,
@@ -79,6 +83,9 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
         runs.push(submissions::read(path, file, &known)?);
     }
     refuse_twins(&runs)?;
+    let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+    let about = choices::Known { instances: &known, runs: &names };
+    let choices = score.choices.as_ref().map(|path| choices::read(path, &about)).transpose()?;
     let restored = score.restore.open(arguments)?;
     if score.self_check {
         return self_check(arguments, &restored);
@@ -102,7 +109,7 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
     }
     let config = &restored.job.config.dataset;
     let place = score.output.join(&config.name).join(&config.version);
-    report(arguments, (config, &place), &restored.instances, &runs, judged)
+    report(arguments, (config, &place), &restored.instances, (&runs, &choices.unwrap_or_default()), judged)
 }
 
 /// Judges the originals. Exit code 1 when one cannot be solved and the dataset does not say so.
@@ -223,7 +230,7 @@ fn report(
     arguments: &Arguments,
     (config, place): (&config::Dataset, &Path),
     instances: &[Instance],
-    runs: &[RunOf],
+    (runs, choices): (&[RunOf], &[PersonChoice]),
     mut judged: BTreeMap<(String, usize), Judged>,
 ) -> Result<u8> {
     let nothing = Value::Null;
@@ -245,18 +252,30 @@ fn report(
         of_runs.push(scored);
     }
     let with_rows = runs.iter().zip(&of_runs);
+    let with_rows: Vec<Run<'_>> =
+        with_rows.map(|(run, scored)| Run { name: &run.name, meta: &run.meta, scored }).collect();
     let scores = Scores {
         dataset: config.name.as_str(),
         version: config.version.as_str(),
-        runs: with_rows.map(|(run, scored)| Run { name: &run.name, meta: &run.meta, scored }).collect(),
+        choices: choices::agreement(choices, &with_rows),
+        runs: with_rows,
         text: &|at, id| runs[at].submissions.get(id)?.text.as_deref(),
     };
     write::all(place, &scores)?;
     match arguments.format {
-        Format::Json => terminal::json(&json!({ "directory": place, "runs": reports })),
+        Format::Json => {
+            terminal::json(&json!({ "directory": place, "runs": reports, "choices": scores.choices }));
+        }
         Format::Human | Format::Csv => {
             for report in &reports {
                 terminal::say(&line(report));
+            }
+            for agreement in &scores.choices {
+                let (criterion, metric) = (agreement.criterion.as_str(), agreement.criterion.metric());
+                terminal::say(&format!(
+                    "{criterion}, people and {metric}: κ {}",
+                    choices::in_short(agreement)
+                ));
             }
             terminal::say(&format!(
                 "written to {}; the page: {}",

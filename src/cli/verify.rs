@@ -117,7 +117,7 @@ fn print(found: &Verification) {
     for instance in found.repositories.iter().flat_map(|one| &one.instances).filter(|one| !one.agrees()) {
         let head = format!("{} {}: {}", instance.instance_id, instance.group_id, found.cause(instance));
         terminal::say(&terminal::one_line(&head));
-        for text in instance.differences.iter().chain(&instance.trace) {
+        for text in instance.tables.iter().chain(&instance.differences).chain(&instance.trace) {
             terminal::say(&format!("  {}", terminal::one_line(text)));
         }
     }

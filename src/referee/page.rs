@@ -11,7 +11,7 @@ use super::tables::{self, Run, Table};
 use super::write::{Scored, spelled};
 use crate::error::Result;
 use crate::page::{self, Dictionary};
-use crate::score::{self, Execution, Existence, Ratio};
+use crate::score::{self, Agreement, Execution, Existence, Ratio};
 
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
@@ -27,6 +27,8 @@ pub(crate) struct Scores<'a> {
     pub(crate) dataset: &'a str,
     pub(crate) version: &'a str,
     pub(crate) runs: Vec<Run<'a>>,
+    /// What people chose beside what the metrics choose.
+    pub(crate) choices: Vec<Agreement>,
     /// The submitted text, by index of the run and instance id.
     pub(crate) text: &'a dyn Fn(usize, &str) -> Option<&'a [u8]>,
 }
@@ -55,7 +57,7 @@ struct Line<'a> {
 /// # Errors
 /// Never for what the referee made: it is a text.
 pub(crate) fn render(scores: &Scores<'_>) -> Result<(String, Vec<Table>)> {
-    let tables = tables::tables(&scores.runs);
+    let tables = tables::tables(&scores.runs, &scores.choices);
     let mut lines = Vec::new();
     let mut details = String::new();
     for (at, run) in scores.runs.iter().enumerate() {
@@ -204,7 +206,13 @@ mod tests {
 
     #[test]
     fn a_page_without_runs_is_whole() {
-        let scores = Scores { dataset: "d<x>", version: "1", runs: Vec::new(), text: &|_, _| None };
+        let scores = Scores {
+            dataset: "d<x>",
+            version: "1",
+            runs: Vec::new(),
+            choices: Vec::new(),
+            text: &|_, _| None,
+        };
         let (page, tables) = render(&scores).unwrap();
         assert!(tables.is_empty());
         for placeholder in ["{title}", "{icon}", "{style}", "{data}", "{script}", "{details}", "{dialog}"] {
@@ -240,6 +248,22 @@ mod tests {
         judged
     }
 
+    fn made_up_choices() -> Vec<score::ComparedChoice<'static>> {
+        use score::Choice::{First, Same, Second};
+        let one = |annotator, person, metric| score::ComparedChoice {
+            annotator,
+            criterion: score::Criterion::Minimality,
+            person,
+            metric,
+        };
+        vec![
+            one("<b>a</b>", First, Some(First)),
+            one("<b>a</b>", Second, Some(Same)),
+            one("<b>a</b>", First, None),
+            one("b", First, Some(First)),
+        ]
+    }
+
     #[test]
     #[ignore = "needs Chromium, and in GISTMILL_TEST_PYTHON a Python with playwright"]
     fn a_browser_finds_nothing_wrong_with_the_page_of_scores() {
@@ -257,7 +281,13 @@ mod tests {
         let scored = names.map(scored);
         let runs = names.iter().zip(&scored).map(|(name, scored)| Run { name, meta: &meta, scored });
         let text = |_: usize, _: &str| Some(TEXT.as_bytes());
-        let scores = Scores { dataset: "made-up", version: "1", runs: runs.collect(), text: &text };
+        let scores = Scores {
+            dataset: "made-up",
+            version: "1",
+            runs: runs.collect(),
+            choices: score::agreements(&made_up_choices()),
+            text: &text,
+        };
         let page = folder.path().join("report.html");
         fs_err::write(&page, render(&scores).unwrap().0).unwrap();
         let measured = crate::testing::browser::check("check_scores.py", &page, "scores");

@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::write::Scored;
 use crate::record::instance::Axis;
 use crate::score::{
-    ErrorClass, Mean, Row, Summary, mcnemar, mean_of_means, pearson, pearson_of_deciles, quartiles, spearman,
-    summarize, weighted_baseline,
+    Agreement, AnnotatorAgreement, ErrorClass, Mean, Row, Summary, mcnemar, mean_of_means, pearson,
+    pearson_of_deciles, quartiles, spearman, summarize, weighted_baseline,
 };
 
 /// What stands in a table.
@@ -124,8 +124,8 @@ fn summary(runs: &[&Run<'_>]) -> Summary {
     summarize(runs.iter().flat_map(|run| run.rows()))
 }
 
-/// All tables that the runs have something for.
-pub(crate) fn tables(runs: &[Run<'_>]) -> Vec<Table> {
+/// All tables that the runs, and what people chose of them, have something for.
+pub(crate) fn tables(runs: &[Run<'_>], choices: &[Agreement]) -> Vec<Table> {
     let all = [
         main(runs),
         parts(runs),
@@ -138,6 +138,7 @@ pub(crate) fn tables(runs: &[Run<'_>]) -> Vec<Table> {
         agreement(runs),
         execution_pairs(runs),
         sizes(runs),
+        people(choices),
     ];
     all.into_iter().filter(|table| !table.rows.is_empty()).map(Table::without_empty_columns).collect()
 }
@@ -507,5 +508,29 @@ fn sizes(runs: &[Run<'_>]) -> Table {
                many have a line existence below 50 % (constants instead of code show there).",
         columns: names(&["run", "right", "lines", "lines per original line", "existence below 50 %"]),
         rows: rows.collect(),
+    }
+}
+
+fn people(choices: &[Agreement]) -> Table {
+    let mut rows = Vec::new();
+    for it in choices {
+        let count = |n: u32| number(Some(f64::from(n)));
+        let mut add = |who: String, kappa: Option<f64>, n: u32, left_out: u32| {
+            let (criterion, metric) = (text(it.criterion.as_str()), text(it.criterion.metric()));
+            rows.push(vec![criterion, metric, text(who), number(kappa), count(n), count(left_out)]);
+        };
+        let sum = |of: fn(&AnnotatorAgreement) -> u32| it.annotators.iter().map(of).sum();
+        add(format!("mean of {}", it.kappa.n), it.kappa.mean, sum(|one| one.n), sum(|one| one.left_out));
+        for one in &it.annotators {
+            add(one.annotator.clone(), one.kappa, one.n, one.left_out);
+        }
+    }
+    Table {
+        id: "choices",
+        title: "Choices of people and of metrics",
+        note: "Cohen's κ, the paper's appendix F: there 0.61 (0.52, 0.72, 0.58) for minimality and 0.76 (0.81, 0.71, \
+               0.77) for faithfulness. Left out: one of both submissions has no value of the metric.",
+        columns: names(&["criterion", "metric", "annotator", "κ", "choices", "left out"]),
+        rows,
     }
 }

@@ -8,7 +8,7 @@ use crate::attempt::cold;
 use crate::attempt::lab::{Made, Wanted};
 use crate::error::Result;
 use crate::pipeline::prepare::Prepared;
-use crate::record::instance::Instance;
+use crate::record::instance::{Expected, Instance};
 use crate::record::outcome::{Attempt, CaseResult};
 use crate::record::trace::{Traced, is_test_path, test_roots};
 use crate::referee::evaluate::normalized_again;
@@ -36,6 +36,8 @@ pub(crate) struct Verified {
     pub(crate) differences: Vec<String>,
     /// What of the trace differs from what is recorded; nothing where the dataset says that it varies.
     pub(crate) trace: Vec<String>,
+    /// Where two tables of the dataset do not say the same of it.
+    pub(crate) tables: Vec<String>,
 }
 
 impl Verified {
@@ -44,6 +46,7 @@ impl Verified {
         self.attempts == self.agreeing
             && self.cold_runs == self.cold_agreeing
             && self.trace.is_empty()
+            && self.tables.is_empty()
             && self.attempts > 0
     }
 
@@ -80,10 +83,11 @@ pub(crate) fn verify(
     let mut found: Vec<Verified> = Vec::new();
     // Index of the group → index of the instance.
     let mut place: BTreeMap<usize, usize> = BTreeMap::new();
-    for (at, (instance, _)) in instances.iter().enumerate() {
+    for (at, (instance, golden)) in instances.iter().enumerate() {
         let mut one = Verified {
             instance_id: instance.instance_id.to_string(),
             group_id: instance.group_id.clone(),
+            tables: contradictions(&instance.expected, golden),
             ..Verified::default()
         };
         match groups.iter().position(|group| group.group_id == instance.group_id) {
@@ -210,4 +214,53 @@ fn differing(instance: &Instance, traced: &Traced) -> Vec<String> {
         told.push("code_sha256: the definitions that run are others".to_owned());
     }
     told
+}
+
+/// Cases of which the column `expected` says something else than `cases`, which are what a run is compared with. Older
+/// datasets have no such column.
+fn contradictions(expected: &[String], golden: &[CaseResult]) -> Vec<String> {
+    let agrees = |case: &Expected| {
+        let shown = golden.iter().find(|shown| shown.case_id == case.case_id);
+        case.outcome == shown.map(|shown| shown.outcome)
+            && case.exception == shown.and_then(|shown| shown.exception.clone())
+            && case.stdout.as_ref() == shown.map(|shown| &shown.stdout)
+            && case.stderr.as_ref() == shown.map(|shown| &shown.stderr)
+    };
+    let told = expected.iter().filter_map(|text| match serde_json::from_str::<Expected>(text) {
+        Ok(case) if agrees(&case) => None,
+        Ok(case) => Some(format!("`expected` of {} is not what cases.parquet has", case.case_id)),
+        Err(error) => Some(format!("`expected` cannot be read: {error}")),
+    });
+    told.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::outcome::Outcome;
+
+    #[test]
+    fn tables_that_contradict_each_other_are_told_by_case() {
+        let golden: CaseResult = serde_json::from_str(
+            r#"{"case_id": "t::a", "outcome": "passed", "stdout": "x", "duration_ms": 1.0}"#,
+        )
+        .unwrap();
+        let expected = |outcome, stdout: &str| {
+            let expected = Expected {
+                case_id: "t::a".into(),
+                outcome,
+                exception: None,
+                stdout: Some(stdout.to_owned()),
+                stderr: Some(String::new()),
+            };
+            serde_json::to_string(&expected).unwrap()
+        };
+        let told = |text: String| contradictions(&[text], std::slice::from_ref(&golden));
+        assert!(told(expected(Some(Outcome::Passed), "x")).is_empty());
+        let other = ["`expected` of t::a is not what cases.parquet has"];
+        assert_eq!(told(expected(Some(Outcome::Failed), "x")), other);
+        assert_eq!(told(expected(Some(Outcome::Passed), "y")), other);
+        assert!(told("{".to_owned())[0].starts_with("`expected` cannot be read"));
+        assert!(contradictions(&[], std::slice::from_ref(&golden)).is_empty());
+    }
 }

@@ -56,19 +56,26 @@ fn submission(kind: &str, tree: &Path) -> Vec<u8> {
     text.into_bytes()
 }
 
+/// Makes a run of each kind, with a submission for one instance; gives its ID.
+fn hand_in(bench: &Bench, kinds: &[&str]) -> String {
+    let instances = bench.dataset().instances();
+    let wanted = instances.iter().find(|one| one["test_function"] == "test_adds_up").expect("is published");
+    let id = wanted["instance_id"].as_str().expect("has an id");
+    for kind in kinds {
+        let folder = bench.path().join("runs").join(kind).join(id);
+        std::fs::create_dir_all(&folder).expect("can be made");
+        let text = submission(kind, &bench.path().join("trees/small_and_good"));
+        std::fs::write(folder.join("concise.py"), text).expect("can be written");
+    }
+    id.to_owned()
+}
+
 #[test]
 fn submissions_get_their_class_and_the_same_again() {
     let bench = Bench::after_a_build();
     let tree = bench.path().join("trees/small_and_good");
-    let dataset = bench.dataset();
-    let instances = dataset.instances();
-    let wanted = instances.iter().find(|one| one["test_function"] == "test_adds_up").expect("is published");
-    let id = wanted["instance_id"].as_str().expect("has an id");
-    for (kind, _) in KINDS {
-        let folder = bench.path().join("runs").join(kind).join(id);
-        std::fs::create_dir_all(&folder).expect("can be made");
-        std::fs::write(folder.join("concise.py"), submission(kind, &tree)).expect("can be written");
-    }
+    let instances = bench.dataset().instances();
+    let id = hand_in(&bench, &KINDS.map(|(kind, _)| kind));
     for (kind, execution) in [("good", "none"), ("wrong", "bash")] {
         let run =
             serde_json::json!({ "model": "m", "framework": "f", "setting": { "execution": execution } });
@@ -135,6 +142,78 @@ fn submissions_get_their_class_and_the_same_again() {
     let before: Vec<Vec<u8>> = KINDS.iter().map(|(kind, _)| scores(kind)).collect();
     bench.run(&arguments).with_code(0);
     assert_eq!(before, KINDS.iter().map(|(kind, _)| scores(kind)).collect::<Vec<_>>());
+}
+
+#[test]
+fn choices_of_people_are_held_against_the_metrics() {
+    let bench = Bench::after_a_build();
+    let id = hand_in(&bench, &["good", "listing", "wrong"]);
+    let choice = |annotator: &str, first: &str, second: &str, criterion: &str, choice: &str| {
+        serde_json::json!({ "annotator": annotator, "instance_id": id, "first": first, "second": second,
+            "criterion": criterion, "choice": choice })
+        .to_string()
+    };
+    // `listing` has two further lines: they run, and are not the repository's. What is wrong has no line execution.
+    let lines = [
+        choice("ann", "good", "listing", "faithfulness", "first"),
+        choice("ann", "wrong", "good", "faithfulness", "second"),
+        choice("ben", "good", "listing", "faithfulness", "first"),
+        choice("ben", "wrong", "good", "faithfulness", "first"),
+        choice("ben", "good", "listing", "minimality", "second"),
+        choice("ben", "good", "wrong", "minimality", "first"),
+    ];
+    let tree = bench.path().join("trees/small_and_good");
+    let source = format!("trees/small_and_good={}", tree.display());
+    let runs = ["score", "output/trees/1", "--source", &source, "runs/good", "runs/listing", "runs/wrong"];
+    let arguments = [&runs[..], &["--choices", "people.jsonl"]].concat();
+    let write = |text: String| {
+        std::fs::write(bench.path().join("people.jsonl"), text).expect("can be written");
+    };
+    write(lines.join("\n"));
+    let ended = bench.run(&arguments).with_code(0);
+    for said in [
+        "minimality, people and line execution: κ – (–)",
+        "faithfulness, people and line existence: κ 0.50 (1.00, 0.00)",
+    ] {
+        assert!(ended.stdout.contains(said), "{}", ended.stdout);
+    }
+    let tables = std::fs::read(bench.path().join("scores/trees/1/tables.json")).expect("is written");
+    let tables: Vec<Value> = serde_json::from_slice(&tables).expect("is JSON");
+    let table = tables.iter().find(|table| table["id"] == "choices").expect("is there");
+    let rows = table["rows"].as_array().expect("is a list").iter();
+    let told: Vec<(&str, &str, &Value, &Value, &Value)> = rows
+        .map(|row| {
+            let text = |at: usize| row[at]["text"].as_str().expect("is text");
+            (text(0), text(2), &row[3]["value"], &row[4]["value"], &row[5]["value"])
+        })
+        .collect();
+    let [none, zero, half, one, two, four] =
+        [Value::Null, 0.0.into(), 0.5.into(), 1.0.into(), 2.0.into(), 4.0.into()];
+    assert_eq!(
+        told,
+        [
+            ("minimality", "mean of 0", &none, &one, &one),
+            ("minimality", "ben", &none, &one, &one),
+            ("faithfulness", "mean of 2", &half, &four, &zero),
+            ("faithfulness", "ann", &one, &two, &zero),
+            ("faithfulness", "ben", &zero, &two, &zero),
+        ]
+    );
+    let page = std::fs::read_to_string(bench.path().join("scores/trees/1/report.html")).expect("is written");
+    assert!(page.contains("Choices of people and of metrics"));
+    write(
+        [&lines[..1], &[choice("ann", "godo", "listing", "brevity", "first")], &lines[..1]]
+            .concat()
+            .join("\n"),
+    );
+    let ended = bench.run(&arguments).with_code(2);
+    for said in [
+        "people.jsonl:2: no run that is scored is called `godo`\n  hint: did you mean `good`?",
+        "people.jsonl:2: unknown criterion `brevity`\n  hint: known: `minimality`, `faithfulness`",
+        "people.jsonl:3: `ann` chose between these two by faithfulness on line 1 already",
+    ] {
+        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    }
 }
 
 #[test]
