@@ -1,12 +1,13 @@
 //! Normalization of output: the short list of the definition and nothing else. Pure.
 //!
-//! Replaced are memory addresses in `0x…` form, the checkout path, the temporary directory (with the name of the user
-//! in pytest's own), process IDs that the runner knows, durations that pytest and unittest print, and in lines of
+//! Replaced are memory addresses in `0x…` form, the checkout path, the place of the interpreter's own library, the
+//! temporary directory (with the name of the user in pytest's own), process IDs that the runner knows, durations that pytest and unittest print, and in lines of
 //! well-known loggers and servers the time and the port of a client ([`log_lines`]). Each replacement is counted by kind.
 
 pub mod log_lines;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
@@ -32,6 +33,7 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
         ("address", "<Box object at 0x7f0123456789>"),
         ("duration", "== 1 passed in 0.12s ==, 0.50s call test_x, Ran 1 test in 0.001s"),
         ("process-id", "the ID of the process of the test"),
+        ("python", "the prefix of the interpreter, where a path leads to its own library"),
         ("root", "the path of the checkout"),
         ("tmp", "the path of the temporary directory"),
     ];
@@ -54,12 +56,14 @@ pub struct Normalizer {
     tmp: Vec<String>,
     /// pytest's own directory for the temporary files of this user, without the temporary directory.
     of_user: String,
+    /// How the paths of the interpreter's own library begin.
+    library: String,
 }
 
 impl Normalizer {
-    /// A normalizer for code that sees these places.
-    pub fn new(places: &Places, user: &str) -> Self {
-        let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
+    /// A normalizer for code that sees these places, run by an interpreter with this prefix.
+    pub fn new(places: &Places, user: &str, python_prefix: &Path) -> Self {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
         let mut tmp = vec![text(&places.tmp)];
         if tmp[0] != USUAL_TMP {
             tmp.push(USUAL_TMP.to_owned());
@@ -69,6 +73,7 @@ impl Normalizer {
             venv: text(&places.venv),
             tmp,
             of_user: format!("<tmp>/pytest-of-{user}"),
+            library: format!("{}/lib/python3.", text(python_prefix)),
         }
     }
 
@@ -105,7 +110,8 @@ impl Normalizer {
             step("process-id", &exact, &|_| "<pid>".to_owned());
         }
         let tmp = self.tmp.iter().map(|path| ("tmp", path, "<tmp>"));
-        for (kind, path, name) in std::iter::once(("root", &self.root, "<root>")).chain(tmp) {
+        let others = [("root", &self.root, "<root>"), ("python", &self.library, LIBRARY)];
+        for (kind, path, name) in others.into_iter().chain(tmp) {
             let (changed, count) = replace_path(&text, path, name);
             if count > 0 {
                 text = changed;
@@ -138,7 +144,11 @@ impl Normalizer {
     }
 }
 
-/// Replaces `path` where it stands as a path: not in the middle of a longer name or path.
+/// What stands for the beginning of paths of the interpreter's own library.
+const LIBRARY: &str = "<python>/lib/python3.";
+
+/// Replaces `path` where it stands as a path: not in the middle of a longer name or path. One that ends with a period is
+/// the beginning of a name.
 fn replace_path(text: &str, path: &str, name: &str) -> (String, u32) {
     let mut result = String::with_capacity(text.len());
     let (mut rest, mut count) = (text, 0);
@@ -146,7 +156,8 @@ fn replace_path(text: &str, path: &str, name: &str) -> (String, u32) {
         let (before, after) = (&rest[..position], &rest[position + path.len()..]);
         let part_of_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
         let starts = !before.chars().next_back().is_some_and(|c| part_of_name(c) || c == '/');
-        let ends = !after.chars().next().is_some_and(part_of_name)
+        let ends = path.ends_with('.')
+            || !after.chars().next().is_some_and(part_of_name)
             || after.starts_with('.') && !after[1..].starts_with(char::is_alphanumeric);
         result.push_str(before);
         if starts && ends {
@@ -170,18 +181,23 @@ mod tests {
         let other = Normalizer::new(
             &Places { root: "/srv/tree".into(), tmp: "/var/scratch".into(), ..Places::in_sandbox() },
             "somebody-else",
+            Path::new("/home/me/.pyenv/versions/3.12.1"),
         );
         let seen = other.output(
-            "/srv/tree/a /var/scratch/pytest-of-somebody-else/pytest-0/t0 /tmp/x",
+            "/srv/tree/a /var/scratch/pytest-of-somebody-else/pytest-0/t0 /tmp/x \"/home/me/.pyenv/versions/3.12.1/lib/python3.12/json/__init__.py\"",
             &[],
             &mut BTreeMap::new(),
         );
-        assert_eq!(seen, "<root>/a <tmp>/pytest-of-<user>/pytest-0/t0 <tmp>/x");
-        assert_eq!(output("/testbed/a /tmp/pytest-of-gistmill/pytest-0/t0 /tmp/x"), seen);
+        let expected = "<root>/a <tmp>/pytest-of-<user>/pytest-0/t0 <tmp>/x \"<python>/lib/python3.12/json/__init__.py\"";
+        assert_eq!(seen, expected);
+        let here =
+            "/testbed/a /tmp/pytest-of-gistmill/pytest-0/t0 /tmp/x \"/usr/lib/python3.12/json/__init__.py\"";
+        assert_eq!(output(here), seen);
+        assert_eq!(output("/srv/usr/lib/python3.12 /usr/lib/x"), "/srv/usr/lib/python3.12 /usr/lib/x");
     }
 
     fn normalizer() -> Normalizer {
-        Normalizer::new(&Places::in_sandbox(), "gistmill")
+        Normalizer::new(&Places::in_sandbox(), "gistmill", Path::new("/usr"))
     }
 
     fn output(text: &str) -> String {

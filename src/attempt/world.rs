@@ -76,7 +76,7 @@ impl WorldSetting {
         WorldSetting {
             world: World::Base,
             setting: setting.clone(),
-            normalizer: Normalizer::new(&setting.places, USER),
+            normalizer: Normalizer::new(&setting.places, USER, &setting.python_prefix),
             loaded: false,
         }
     }
@@ -124,7 +124,7 @@ impl WorldSetting {
         let variables = variables(world, capabilities, folder);
         setting.env.extend(variables.into_iter().filter(|(name, _)| !pinned.contains_key(name)));
         made.loaded = varies(Dimension::Load);
-        made.normalizer = Normalizer::new(&made.setting.places, user);
+        made.normalizer = Normalizer::new(&made.setting.places, user, &made.setting.python_prefix);
         Ok(made)
     }
 

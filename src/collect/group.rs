@@ -116,7 +116,7 @@ mod tests {
     }
 
     fn normalizer() -> Normalizer {
-        Normalizer::new(&crate::backend::Places::in_sandbox(), "x")
+        Normalizer::new(&crate::backend::Places::in_sandbox(), "x", std::path::Path::new("/usr"))
     }
 
     #[test]

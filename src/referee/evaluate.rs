@@ -24,8 +24,8 @@ use crate::runner::protocol::{ImportAttempt, Manner, TraceMode};
 use crate::score::{
     Cases, ComparedCase, Comparison, Effect, ErrorClass, Evaluated, ExecutedLine, Execution, Facts, File,
     Finding, Injection, Line, LineExistence, Masks, Modules, NotInjected, Overlap, Ratio, Replacement, Row,
-    Run, Sabotage, Scenery, Submitted, TestName, Unreadable, Verdict, Violation, compare, findings, first_line,
-    inject_inherited, judge, line_execution, sabotage, test_overlap, text_of,
+    Run, Sabotage, Scenery, Submitted, TestName, Unreadable, Verdict, Violation, compare, findings,
+    first_line, inject_inherited, judge, line_execution, sabotage, test_overlap, text_of,
 };
 use crate::text::tail;
 
@@ -253,12 +253,7 @@ impl Referee<'_> {
 
     /// Runs each of them for the first time, and of the same import once with a test that fails. Where nothing notices,
     /// the import is watched, and a run of it.
-    fn run_first(
-        &self,
-        place: &Place<'_>,
-        cases: &mut [Case<'_>],
-        progress: &mut dyn FnMut(),
-    ) -> Result<()> {
+    fn run_first(&self, place: &Place<'_>, cases: &mut [Case<'_>], progress: &mut dyn FnMut()) -> Result<()> {
         let watches = self.lab.built.python_version() >= WATCHES_UNSEEN;
         let trace = if watches { TraceMode::Lines } else { TraceMode::Off };
         let first = imports(cases, |case| {

@@ -26,7 +26,8 @@ use crate::record::id::{InstanceId, hash_parts};
 use crate::record::outcome::Compare;
 use crate::runner::protocol::{ImportAttempt, Manner, TraceMode};
 use crate::score::{
-    Comparison, Evaluated, File, Masks, Reach, Sabotage, compare, first_line, inject, reaches, sabotage, text_of,
+    Comparison, Evaluated, File, Masks, Reach, Sabotage, compare, first_line, inject, reaches, sabotage,
+    text_of,
 };
 use crate::store::journal::Journal;
 

@@ -60,9 +60,7 @@ pub enum Request {
         manner: Manner,
     },
     /// Make ready to generate witnesses.
-    OpenGenerator {
-        timeout_ms: u64,
-    },
+    OpenGenerator { timeout_ms: u64 },
     /// Begin with the witness of a group.
     Generate {
         execution: Box<Execution>,

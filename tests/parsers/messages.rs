@@ -164,7 +164,7 @@ const IDS: &[&str] = &[
 
 #[test]
 fn node_ids() {
-    let normalizer = Normalizer::new(&Places::in_sandbox(), "gistmill");
+    let normalizer = Normalizer::new(&Places::in_sandbox(), "gistmill", std::path::Path::new("/usr"));
     let one = || text(&["tests/test_a.py::TestB::test_c[x-1]", "/testbed/tests/a.py"], IDS);
     let parts = prop::collection::vec(one(), 0..5);
     fuzz(prop::collection::vec((one(), parts), 0..8), |rows| {
@@ -193,7 +193,7 @@ fn node_ids() {
 
 #[test]
 fn output() {
-    let normalizer = Normalizer::new(&Places::in_sandbox(), "gistmill");
+    let normalizer = Normalizer::new(&Places::in_sandbox(), "gistmill", std::path::Path::new("/usr"));
     fuzz(text(&["at 0x7f0011223344 in /testbed/a.py: 12345", "1 passed in 0.01s"], IDS), |text| {
         let once = || {
             let mut replaced = BTreeMap::new();

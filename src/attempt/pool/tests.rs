@@ -175,6 +175,25 @@ fn who_has_nothing_to_do_gets_half_of_what_is_left_of_a_long_file() {
 }
 
 #[test]
+fn who_has_nothing_to_do_gets_half_of_the_attempts_of_a_group_that_takes_long() {
+    let first = FakeGroup::new("test_first", Act::Waits(Duration::from_millis(40)));
+    let mut bench = Bench::new(FakeBackend::new([waiting("test_long", first, 1)]));
+    bench.lab.jobs = 2;
+    let base = bench.lab.base();
+    let mut tasks = bench.tasks(0, 8);
+    tasks.iter_mut().for_each(|task| task.cost_ms = 60_000.0);
+    let mut made = 0;
+    let count = |_| {
+        made += 1;
+        Ok(())
+    };
+    bench.lab.pool(&bench.groups, &base).run(tasks, count).unwrap();
+    assert_eq!(made, 2 * 8);
+    let opened = bench.backend.log().iter().filter(|line| *line == "file test_long.py").count();
+    assert!(opened > 1, "it is opened {opened} times");
+}
+
+#[test]
 fn over_time_beside_more_attempts_than_may_compute_is_no_verdict() {
     for (crowded, expected) in [(true, "test_late passed"), (false, "test_late late")] {
         let late = FakeGroup::passing("test_late").first(1, Act::TimesOut);

@@ -189,8 +189,9 @@ impl<'a> Worker<'a> {
         drop(permit);
         self.pace = Pace { opening: started.elapsed(), opened: Instant::now(), made: 0 };
         task.trouble.opened();
-        while let Some(run) = task.runs.last().copied() {
+        loop {
             self.share(task);
+            let Some(run) = task.runs.last().copied() else { break };
             let Some(_permit) = self.admission.enter() else { return Err(Stop::Abandoned) };
             if !self.run(&file, task, run)? {
                 return Ok(());
