@@ -33,7 +33,14 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
     select.addEventListener("focus", () => filter.values.forEach(([value, label], at) => {
       select.options[at + 1].textContent = label + " (" + rowsOf(filter, value) + ")";
     }), { once: true });
-    return { node: make("label", {}, filter.label, select), set: (chosen) => { select.value = chosen; } };
+    // An address may ask for what this dataset has not: it is seen as well.
+    const set = (chosen) => {
+      if (chosen && !filter.values.some(([value]) => value === chosen) && ![...select.options].some((option) => option.value === chosen)) {
+        select.append(make("option", { value: chosen }, chosen + " (0)"));
+      }
+      select.value = chosen;
+    };
+    return { node: make("label", {}, filter.label, select), set };
   }
   const sorts = make("select", { ariaLabel: "sort by" }, make("option", { value: "" }, "as written"), ...heads.flatMap((head) => [
     make("option", { value: head.dataset.sort }, head.textContent + " ↑"), make("option", { value: "-" + head.dataset.sort }, head.textContent + " ↓")]));
@@ -164,6 +171,7 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
     body.append(...next.map((at) => row(at)));
     const left = shown.length - rendered;
     more.hidden = left === 0;
+    more.dataset.left = number(left);
     more.textContent = "Show " + Math.min(ROWS, left) + " more of " + number(left);
   }
   address.tables.set(name, show);

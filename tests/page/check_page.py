@@ -330,6 +330,23 @@ def check_groups(page, groups, evidence):
     section.get_by_role("button", name="reset", exact=True).click()
 
 
+def check_keyboard(page):
+    """What the keyboard goes back to is below the heads that stay; what an address asks for and no list knows is seen."""
+    section = page.locator("#groups")
+    rows = section.locator("tbody tr:not(.detail) button")
+    rows.nth(9).evaluate("(button) => { button.scrollIntoView({ block: 'start' }); scrollBy(0, 300); button.focus({ preventScroll: true }); }")
+    for _ in range(5):
+        page.page.keyboard.press("Shift+Tab")
+        top = page.evaluate("document.activeElement.getBoundingClientRect().top")
+        below = section.locator("table.live thead").evaluate("(heads) => heads.rows[0].cells[0].getBoundingClientRect().bottom")
+        assert page.evaluate("document.activeElement.closest('#groups tbody') !== null")
+        assert top >= below, f"a row that has the focus is at {top}, the heads end at {below}"
+    page.evaluate("location.hash = '#groups?cause=no-such-cause'")
+    wait_for_count(section, 0)
+    assert section.get_by_label("cause", exact=True).locator("option:checked").inner_text() == "no-such-cause (0)"
+    section.get_by_role("button", name="reset", exact=True).click()
+
+
 def check_names(page, name):
     """The other columns of a table leave the names their part of it."""
     for table in ("instances", "groups"):
@@ -340,6 +357,11 @@ def check_names(page, name):
 def check_print(page, folder):
     page.page.emulate_media(media="print")
     assert not page.locator("#instances .tools").is_visible() and page.locator("#instances table").is_visible()
+    more = page.locator("#groups button.more")
+    if more.is_visible():
+        said = more.evaluate("(button) => getComputedStyle(button, '::after').content")
+        assert "attr" in said or "more" in said, f"paper says what it leaves out: {said}"
+    assert page.locator("#instances thead button").first.evaluate("(button) => getComputedStyle(button).display") == "contents", "heads are repeated"
     page.page.pdf(path=folder / "print.pdf")
     page.page.emulate_media(media="screen")
 
@@ -350,6 +372,14 @@ def check_phone(page, instances):
     section.get_by_label("sort by").select_option("-length")
     shown = [int(cell) for cell in column(section, 5)]
     assert shown == sorted(instances["length"], reverse=True)[:ROWS]
+    section.locator("tbody a").first.click()
+    calls = page.locator("#one table.calls")
+    ends = calls.evaluate("""(table) => [table, ...table.rows].map((row) => Math.round(row.getBoundingClientRect().right))""")
+    places = calls.evaluate("""(table) => [table.rows[0], table.tBodies[0].rows[0]].map((row) => [...row.cells].map((cell) => Math.round(cell.getBoundingClientRect().left)).filter(Boolean))""")
+    assert len(set(ends)) == 1, f"rows are as wide as their table: {ends}"
+    assert places[0] == places[1] and len(places[0]) == 3, f"heads are above their cells: {places}"
+    page.locator("#close").click()
+    page.until("address.now().open === null")
     section.get_by_role("button", name="reset", exact=True).click()
 
 
@@ -414,6 +444,7 @@ def main(report, folder, chromium):
                 check_scatter(page, instances)
                 if size == "desk":
                     check_groups(page, groups, evidence)
+                    check_keyboard(page)
                     check_columns(page, folder)
                 check_width(page, name)
             page.locator("#groups tbody button").first.click()

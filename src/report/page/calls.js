@@ -48,7 +48,7 @@ function callsView(at) {
     const total = files.reduce((sum, file) => sum + file.calls, 0);
     const rows = shown.reduce((sum, file) => sum + file.functions.length, 0);
     count.textContent = plural(rows, "function") + " in " + plural(shown.length, "file");
-    const head = make("tr", {}, ...[["function", ""], ["executed lines", ""], ["calls", "n"], ["share", ""]].map(([name, kind]) => make("th", { scope: "col", className: kind }, name)));
+    const head = make("tr", {}, ...[["function", ""], ["executed lines", "lines"], ["calls", "n"], ["share", ""]].map(([name, kind]) => make("th", { scope: "col", className: kind }, name)));
     const columns = make("colgroup", {}, make("col"), make("col", { className: "lines" }), make("col"), make("col"));
     [null, "30%", "6.5rem", "18%"].forEach((width, i) => { if (width) columns.children[i].style.width = width; });
     table.replaceChildren(make("caption", { className: "quiet" }, "Calls by file and function"), columns, make("thead", {}, head),

@@ -117,7 +117,7 @@ function groupRow(at) {
   const toggle = make("button", { type: "button", className: "link" }, testName(groups.id[at]));
   const row = make("tr", {}, cell(toggle, "id"), cell(breakable(slugs[groups.slug[at]])), cell(badge("state", stateOf(at))), cell(causeOf(at)),
     cell(number(groups.cases[at]), "n", "cases"), cell(number(groups.attempts[at]), "n", "attempts"), cell(number(groups.length[at]), "n", "trace length"),
-    cell(number(groups.files[at]), "n", "files"), cell(groups.ms[at] === null ? "–" : groups.ms[at].toFixed(1), "n", "ms"));
+    cell(number(groups.files[at]), "n", "files"), cell(groups.ms[at] === null ? "–" : number(groups.ms[at].toFixed(1)), "n", "ms"));
   toggle.ariaExpanded = "false";
   toggle.addEventListener("click", () => {
     const open = toggle.ariaExpanded === "true";
