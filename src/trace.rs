@@ -198,7 +198,7 @@ impl Traces {
         let ToTrace { which, groups, durations } = wanted;
         let (round, mode) = which.round();
         let once: Vec<(usize, u32)> = groups.iter().map(|group| (*group, 1)).collect();
-        let tasks: Vec<Task> = tasks(pool.groups, &once, durations, round, mode, pool.jobs);
+        let tasks: Vec<Task> = tasks(pool.groups, &once, durations, round, mode, pool.expected());
         pool.run(tasks, |event| {
             let (group, attempt) = match event {
                 Event::Broken(error) => return Err(error),

@@ -113,7 +113,8 @@ impl Lab {
         if let Some(contention) = &contention {
             pool.crowd = Crowd::Contending(contention);
         }
-        let tasks = tasks(groups, wanted.groups, wanted.durations, wanted.round, TraceMode::Off, pool.jobs);
+        let tasks =
+            tasks(groups, wanted.groups, wanted.durations, wanted.round, TraceMode::Off, pool.expected());
         let place = (&world.world, wanted.round);
         pool.run(tasks, |event| match event {
             Event::Attempt { group, done, items, .. } => {

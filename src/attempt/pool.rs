@@ -13,7 +13,7 @@ mod worker;
 pub use queue::{Run, Task};
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ use worker::Worker;
 
 /// Attempts to make for each runner, where there are more runners than may compute.
 const ATTEMPTS_OF_A_RUNNER: usize = 4;
+/// The same where fewer take as long, in milliseconds.
+const COST_OF_A_RUNNER_MS: f64 = 2000.0;
 
 /// What a worker tells the owner of the results.
 #[derive(Debug)]
@@ -78,6 +80,14 @@ pub enum Crowd<'a> {
 }
 
 impl Pool<'_> {
+    /// Attempts that are probably going to be under way at the same time.
+    pub fn expected(&self) -> usize {
+        match self.crowd {
+            Crowd::Idle(learned) => self.jobs.max(learned.load(Ordering::Relaxed)),
+            Crowd::Exact | Crowd::Contending(_) => self.jobs,
+        }
+    }
+
     /// Makes all attempts of the tasks; `each` sees every event on the caller's thread.
     ///
     /// # Errors
@@ -87,12 +97,14 @@ impl Pool<'_> {
             return Ok(());
         }
         let attempts = tasks.iter().map(|task| task.attempts() as usize).sum::<usize>();
+        let cost_ms: f64 = tasks.iter().map(|task| task.cost_ms).sum();
         let admission = Admission::new(self.jobs.max(1), self.crowd);
         let work = Work::new(tasks);
         let (sender, events) = sync_channel::<Event>(256);
         std::thread::scope(|scope| {
             // A runner that makes but a few attempts costs more than it saves.
-            let more = admission.most().min(attempts / ATTEMPTS_OF_A_RUNNER);
+            let worth = (attempts / ATTEMPTS_OF_A_RUNNER).max((cost_ms / COST_OF_A_RUNNER_MS) as usize);
+            let more = admission.most().min(worth.min(attempts));
             for number in 0..self.jobs.clamp(1, attempts.max(1)).max(more) {
                 let (sender, shared) = (sender.clone(), (&work, &admission));
                 scope.spawn(move || Worker::new(self, number, shared, sender).work());

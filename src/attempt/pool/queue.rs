@@ -61,7 +61,7 @@ impl Task {
         self.runs.iter().map(|run| run.repeat).sum()
     }
 
-    /// Takes half of its runs out, as a task of their own; of a single one half of its attempts.
+    /// Takes every second of its runs out, as a task of their own; of a single one half of its attempts.
     pub(super) fn halve(&mut self) -> Self {
         let runs: Vec<Run> = match &mut self.runs[..] {
             [only] => {
@@ -69,9 +69,13 @@ impl Task {
                 only.repeat -= half.repeat;
                 vec![half]
             }
-            several => {
-                let half = several.len() / 2;
-                self.runs.drain(..half).collect()
+            _ => {
+                let mut at = 0;
+                let is_second = |_: &mut Run| {
+                    at += 1;
+                    at % 2 == 0
+                };
+                self.runs.extract_if(.., is_second).collect()
             }
         };
         self.cost_ms /= 2.0;
@@ -232,10 +236,10 @@ mod tests {
         let repeats = |task: &Task| task.runs.iter().map(|run| (run.group, run.repeat)).collect::<Vec<_>>();
         let mut task = Task { cost_ms: 8.0, ..Task::new("x.py", 0, TraceMode::Off) };
         task.runs.extend([Run::new(0, 5), Run::new(1, 2)]);
-        let first = task.halve();
-        assert_eq!((repeats(&first), repeats(&task), task.cost_ms), (vec![(0, 5)], vec![(1, 2)], 4.0));
-        let second = task.halve();
-        assert_eq!((repeats(&second), repeats(&task), task.attempts()), (vec![(1, 1)], vec![(1, 1)], 1));
+        let other = task.halve();
+        assert_eq!((repeats(&other), repeats(&task), task.cost_ms), (vec![(1, 2)], vec![(0, 5)], 4.0));
+        let other = task.halve();
+        assert_eq!((repeats(&other), repeats(&task), task.attempts()), (vec![(0, 2)], vec![(0, 3)], 3));
     }
 
     #[test]

@@ -181,7 +181,9 @@ fn who_has_nothing_to_do_gets_half_of_the_attempts_of_a_group_that_takes_long() 
     bench.lab.jobs = 2;
     let base = bench.lab.base();
     let mut tasks = bench.tasks(0, 8);
-    tasks.iter_mut().for_each(|task| task.cost_ms = 60_000.0);
+    for task in &mut tasks {
+        task.cost_ms = 60_000.0;
+    }
     let mut made = 0;
     let count = |_| {
         made += 1;
