@@ -183,7 +183,8 @@ fn restarting(command: &str) -> String {
          code=$?\n\
          while kill -0 \"$child\" 2>/dev/null; do wait \"$child\"; code=$?; done\n\
          if [ -n \"$late\" ] && [ \"$code\" = 130 ] && [ \"${{SLURM_RESTART_COUNT:-0}}\" -lt {RESTARTS} ]; then\n\
-         \x20   scontrol requeue \"$SLURM_JOB_ID\"\n\
+         \x20   # By its own number an element of an array can stand for all of them.\n\
+         \x20   scontrol requeue \"${{SLURM_ARRAY_TASK_ID:+${{SLURM_ARRAY_JOB_ID}}_}}${{SLURM_ARRAY_TASK_ID:-$SLURM_JOB_ID}}\"\n\
          fi\n\
          exit \"$code\"\n"
     )
@@ -268,7 +269,7 @@ mod tests {
     }
 
     /// What a script does whose command waits for its end, and the scheduler it talks to.
-    fn ran(signal: &str) -> (i32, String) {
+    fn ran(signal: &str, array: &[(&str, &str)]) -> (i32, String) {
         let folder = tempfile::tempdir().unwrap();
         let told = folder.path().join("told");
         let scheduler = format!("scontrol() {{ echo \"$@\" > '{}'; }}\n", told.display());
@@ -278,6 +279,7 @@ mod tests {
             .args(["-c", &script])
             .current_dir(folder.path())
             .env("SLURM_JOB_ID", "7")
+            .envs(array.iter().copied())
             .spawn()
             .unwrap();
         while !folder.path().join("ready").exists() {
@@ -300,8 +302,10 @@ mod tests {
 
     #[test]
     fn a_job_whose_time_is_up_goes_back_into_the_queue_and_one_that_is_ended_does_not() {
-        assert_eq!(ran("-USR1"), (130, "requeue 7\n".to_owned()));
-        assert_eq!(ran("-TERM"), (130, String::new()));
+        assert_eq!(ran("-USR1", &[]), (130, "requeue 7\n".to_owned()));
+        let element = [("SLURM_ARRAY_JOB_ID", "7"), ("SLURM_ARRAY_TASK_ID", "3")];
+        assert_eq!(ran("-USR1", &element), (130, "requeue 7_3\n".to_owned()), "no other one of the array");
+        assert_eq!(ran("-TERM", &[]), (130, String::new()));
     }
 
     #[test]

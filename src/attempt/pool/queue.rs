@@ -63,20 +63,17 @@ impl Task {
 
     /// Takes every second of its runs out, as a task of their own; of a single one half of its attempts.
     pub(super) fn halve(&mut self) -> Self {
-        let runs: Vec<Run> = match &mut self.runs[..] {
-            [only] => {
-                let half = Run { repeat: only.repeat / 2, ..*only };
-                only.repeat -= half.repeat;
-                vec![half]
-            }
-            _ => {
-                let mut at = 0;
-                let is_second = |_: &mut Run| {
-                    at += 1;
-                    at % 2 == 0
-                };
-                self.runs.extract_if(.., is_second).collect()
-            }
+        let runs: Vec<Run> = if let [only] = &mut self.runs[..] {
+            let half = Run { repeat: only.repeat / 2, ..*only };
+            only.repeat -= half.repeat;
+            vec![half]
+        } else {
+            let mut at = 0;
+            let is_second = |_: &mut Run| {
+                at += 1;
+                at % 2 == 0
+            };
+            self.runs.extract_if(.., is_second).collect()
         };
         self.cost_ms /= 2.0;
         Task {
