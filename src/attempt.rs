@@ -59,7 +59,7 @@ pub fn tasks(
     for (file, entries) in by_file {
         let mut task = Task::new(file, round, trace);
         let share = share.max(opening.get(file).copied().unwrap_or_default());
-        for entry in entries {
+        for entry in entries.iter().flat_map(|entry| parts(*entry, cost(entry) / share)) {
             if !task.runs.is_empty() && task.cost_ms + cost(&entry) > share {
                 tasks.push(std::mem::replace(&mut task, Task::new(file, round, trace)));
             }
@@ -73,6 +73,12 @@ pub fn tasks(
         task.runs.sort_by(|a, b| cost(&(a.group, a.repeat)).total_cmp(&cost(&(b.group, b.repeat))));
     }
     tasks
+}
+
+/// The attempts of a group in so many parts, but not more than there are attempts.
+fn parts((group, repeat): (usize, u32), number: f64) -> impl Iterator<Item = (usize, u32)> {
+    let number = (number.ceil() as u32).clamp(1, repeat.max(1));
+    (0..number).map(move |part| (group, repeat / number + u32::from(part < repeat % number)))
 }
 
 /// Turns the runner's report into an attempt with normalized output.
@@ -214,7 +220,8 @@ mod tests {
             seen.extend(task.runs.iter().map(|run| (run.group, run.repeat)));
         }
         seen.sort_unstable();
-        assert_eq!(seen, wanted);
+        assert_eq!(seen, [(0, 1), (0, 1), (1, 1), (2, 2), (4, 1)], "what takes long is made in parts");
+        assert_eq!(parts((7, 5), 2.1).collect::<Vec<_>>(), [(7, 2), (7, 2), (7, 1)]);
     }
 
     #[test]

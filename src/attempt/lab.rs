@@ -54,8 +54,9 @@ pub struct Wanted<'a> {
 /// What came of a wanted attempt.
 pub enum Made {
     Attempt(Attempt),
-    /// The group cannot be run when its file is collected alone; no further attempt of it is made in this round.
+    /// The group cannot be run when its file is collected alone; these attempts of it are not made.
     Unavailable {
+        attempts: u32,
         /// What pytest says.
         text: String,
         /// The same as an attempt that was not collected.
@@ -122,9 +123,9 @@ impl Lab {
                 let attempt = attempt_of(&groups[group], &done, name, &world.normalizer, place);
                 each(group, Made::Attempt(attempt))
             }
-            Event::Unavailable { group, text, .. } => {
+            Event::Unavailable { group, attempts, text, .. } => {
                 let attempt = not_collected(&groups[group], &text, &world.normalizer, place);
-                each(group, Made::Unavailable { text, attempt })
+                each(group, Made::Unavailable { attempts, text, attempt })
             }
             Event::Broken(error) => Err(error),
         })

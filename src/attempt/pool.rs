@@ -48,8 +48,15 @@ pub enum Event {
         /// What its file reached for while it was imported.
         reached: Arc<Reached>,
     },
-    /// The group cannot be run when its file is collected alone.
-    Unavailable { group: usize, round: u32, manner: Manner, text: String, reached: Arc<Reached> },
+    /// The group cannot be run when its file is collected alone: so many attempts were not made.
+    Unavailable {
+        group: usize,
+        round: u32,
+        manner: Manner,
+        attempts: u32,
+        text: String,
+        reached: Arc<Reached>,
+    },
     /// The harness could not be made to work, or a stop was asked for.
     Broken(Error),
 }

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -184,7 +185,6 @@ impl<'a> Screening<'a> {
         let total = wanted.iter().map(|(_, count)| u64::from(*count)).sum();
         let stage = self.subject.progress.stage(&self.title(name), total);
         let durations = self.history.durations();
-        let counts: BTreeMap<usize, u32> = wanted.iter().copied().collect();
         let groups = self.groups();
         let wanted = Wanted { world, round, groups: wanted, durations: &durations };
         let lab = self.subject.lab;
@@ -195,16 +195,18 @@ impl<'a> Screening<'a> {
                     history.record(group, attempt)?;
                     stage.step();
                 }
-                Made::Unavailable { attempt, .. } if world.world != World::Base => {
-                    for _ in 0..counts.get(&group).copied().unwrap_or(1) {
+                Made::Unavailable { attempts, attempt, .. } if world.world != World::Base => {
+                    for _ in 0..attempts {
                         history.record(group, attempt.clone())?;
                         stage.step();
                     }
                 }
                 Made::Unavailable { text, .. } => {
-                    let row = Unavailable { group_id: groups[group].group_id.clone(), round, text };
-                    unavailable_journal.append(&row)?;
-                    unavailable.insert(group, row);
+                    if let Entry::Vacant(place) = unavailable.entry(group) {
+                        let row = Unavailable { group_id: groups[group].group_id.clone(), round, text };
+                        unavailable_journal.append(&row)?;
+                        place.insert(row);
+                    }
                     stage.step();
                 }
             }

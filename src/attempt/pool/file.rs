@@ -87,8 +87,9 @@ impl OpenFile {
         let missing = "the group is not collected, or has other cases, when its file is collected alone";
         let errors = self.errors.iter().map(|error| error.text.as_str());
         let text = std::iter::once(missing).chain(errors).collect::<Vec<_>>().join("\n\n");
-        let (group, manner, reached) = (run.group, run.manner, Arc::clone(&self.reached));
-        Event::Unavailable { group, round, manner, text, reached }
+        let Run { group, repeat: attempts, manner } = run;
+        let reached = Arc::clone(&self.reached);
+        Event::Unavailable { group, round, manner, attempts, text, reached }
     }
 
     /// An attempt that was made in it.

@@ -220,9 +220,9 @@ impl<'a> Worker<'a> {
 
     fn refuse(&self, task: &mut Task, text: &str) -> Result<(), Stop> {
         for run in task.runs.drain(..) {
-            let (group, manner) = (run.group, run.manner);
-            let (text, reached) = (text.to_owned(), Arc::default());
-            self.tell(Event::Unavailable { group, round: task.round, manner, text, reached })?;
+            let Run { group, repeat: attempts, manner } = run;
+            let (round, text, reached) = (task.round, text.to_owned(), Arc::default());
+            self.tell(Event::Unavailable { group, round, manner, attempts, text, reached })?;
         }
         Ok(())
     }
@@ -332,7 +332,7 @@ impl<'a> Worker<'a> {
                 task.runs.pop();
                 if !finished {
                     // What does not come to its end is not made to do so in other manners.
-                    task.runs.retain(|other| other.group != run.group);
+                    task.runs.retain(|other| other.group != run.group || other.manner == run.manner);
                 }
             }
         }
