@@ -1,8 +1,9 @@
 //! Normalization of output: the short list of the definition and nothing else. Pure.
 //!
 //! Replaced are memory addresses in `0x…` form, the checkout path, the place of the interpreter's own library, the
-//! temporary directory (with the name of the user in pytest's own), process IDs that the runner knows, durations that pytest and unittest print, and in lines of
-//! well-known loggers and servers the time and the port of a client ([`log_lines`]). Each replacement is counted by kind.
+//! temporary directory (with the name of the user in pytest's own), process IDs that the runner knows, durations that
+//! pytest and unittest print, and in lines of well-known loggers and servers the time and the port of a client
+//! ([`log_lines`]). Each replacement is counted by kind.
 
 pub mod log_lines;
 

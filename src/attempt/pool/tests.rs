@@ -176,7 +176,8 @@ fn who_has_nothing_to_do_gets_half_of_what_is_left_of_a_long_file() {
 
 #[test]
 fn who_has_nothing_to_do_gets_half_of_the_attempts_of_a_group_that_takes_long() {
-    let first = FakeGroup::new("test_first", Act::Waits(Duration::from_millis(40)));
+    // Eight times as long is worth sharing, even if nobody waited when the file was opened.
+    let first = FakeGroup::new("test_first", Act::Waits(Duration::from_millis(80)));
     let mut bench = Bench::new(FakeBackend::new([waiting("test_long", first, 1)]));
     bench.lab.jobs = 2;
     let base = bench.lab.base();
