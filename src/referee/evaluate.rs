@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::ground::{Code, Ground};
@@ -212,7 +213,7 @@ impl Referee<'_> {
         let more = (1..self.policy.attempts).flat_map(|_| imports(&cases, plain)).collect();
         place.run(more, TraceMode::Off, |at, _, seen| self.compare(&mut cases[at], seen))?;
         Self::run_agreeing(&place, &mut cases)?;
-        Ok(cases.into_iter().map(|case| self.finish(case)).collect())
+        Ok(cases.into_par_iter().map(|case| self.finish(case)).collect())
     }
 
     /// How each of them differs from its original, run once in processes of its own; none where it does not.
@@ -242,7 +243,7 @@ impl Referee<'_> {
 
     fn read_all<'a>(&self, submissions: &[(&'a Original<'a>, &Submission)]) -> Result<Vec<Case<'a>>> {
         let tree = Folder::open(&self.lab.built.tree)?;
-        submissions.iter().map(|(original, submission)| self.read(&tree, original, submission)).collect()
+        submissions.par_iter().map(|(original, submission)| self.read(&tree, original, submission)).collect()
     }
 
     /// The group of each of them.

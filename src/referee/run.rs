@@ -41,8 +41,8 @@ pub(super) struct Seen {
 /// A text, and the runs that are made of one import of it.
 pub(super) struct Import {
     text: Arc<str>,
-    /// Indices of their groups, all of one file, with how they run; the last one comes first. Of a group whose run does
-    /// not come to its end no further run is made.
+    /// Indices of their groups, all of one file, with how they run; the last one comes first. Of a group whose run fails
+    /// or does not come to its end no run in another manner is made.
     runs: Vec<(usize, Manner)>,
 }
 

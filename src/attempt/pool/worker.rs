@@ -11,8 +11,9 @@ use super::queue::{Place, Run, Task, Work};
 use super::{Event, Pool};
 use crate::attempt::retry::{AfterGroup, AfterImport, AfterRunner, Trouble};
 use crate::error::{Error, Fault, Result};
+use crate::record::outcome::Outcome;
 use crate::runner::protocol::{Answer, ProcessExit, Reached, Request, SIGKILL};
-use crate::runner::report::GroupDone;
+use crate::runner::report::{CaseReport, GroupDone};
 use crate::runner::{Ran, Runner, milliseconds};
 
 /// What is left of a task is not worth being shared when it takes less than twice as long.
@@ -303,7 +304,7 @@ impl<'a> Worker<'a> {
             return Err(Error::internal("no runner is open").into());
         };
         let (events, mut abandoned, mut made, mut killed) = (&self.events, false, 0, 0);
-        let mut finished = true;
+        let mut succeeded = true;
         let (mut started, mut late) = (Instant::now(), 0);
         self.doing = Doing::Running;
         let ran = runner.run_group(&items, (run.repeat, run.manner), self.pool.timeouts, |done| {
@@ -321,7 +322,8 @@ impl<'a> Worker<'a> {
                 return Ok(());
             }
             made += 1;
-            finished = done.exit == ProcessExit::Finished;
+            let fails = |case: &CaseReport| matches!(case.outcome, Outcome::Failed | Outcome::Error);
+            succeeded = done.exit == ProcessExit::Finished && !done.cases.iter().any(fails);
             abandoned = events.send(file.attempt(run, task.round, done)).is_err();
             if abandoned { Err(Error::interrupted()) } else { Ok(()) }
         });
@@ -330,8 +332,8 @@ impl<'a> Worker<'a> {
             last.repeat -= made;
             if last.repeat == 0 {
                 task.runs.pop();
-                if !finished {
-                    // What does not come to its end is not made to do so in other manners.
+                if !succeeded {
+                    // What fails, or does not come to its end, is not run in other manners.
                     task.runs.retain(|other| other.group != run.group || other.manner == run.manner);
                 }
             }

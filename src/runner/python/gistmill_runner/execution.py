@@ -68,6 +68,10 @@ class Execution:
         """Leave this process as if nobody had watched it."""
         self.engine.stop()
 
+    def codes(self):
+        """Code objects of the tree that started, where they are known."""
+        return self.engine.watched
+
     def group_summary(self):
         """All that ran, by file, with the modules that were imported."""
         modules, others = {}, []
@@ -138,6 +142,8 @@ class _Monitoring:
 
 class _Tracing:
     """Python 3.8 to 3.11."""
+
+    watched = ()
 
     def __init__(self, execution):
         def trace(frame, event, argument):

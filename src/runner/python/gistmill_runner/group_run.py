@@ -8,6 +8,7 @@ from time import monotonic_ns, perf_counter_ns
 
 from . import children, network
 from .collect import qualified_name, tail
+from .execution import Execution
 from .failing import Failing
 from .phases import Phases
 from .protocol import clean
@@ -26,6 +27,7 @@ class GroupRunner:
 
     def __init__(self, server, config, items, describer, file, probe=None):
         self.server = server
+        self.config = config
         self.file = file
         self.items = items
         self.describer = describer
@@ -161,7 +163,8 @@ class GroupRunner:
         elif self.server.tracer is not None:
             self._guard(self.server.tracer.stop)
         if self.failing is not None:
-            self._guard(Failing(self.file, self.failing).start)
+            started = self.server.tracer.codes() if isinstance(self.server.tracer, Execution) else ()
+            self._guard(Failing(self.file, self.failing).start, self.config, started)
 
     def loop_ended(self):
         """The last case is over."""

@@ -4,6 +4,7 @@ import os
 import sys
 
 _realpath = os.path.realpath
+_split, _join, _islink = os.path.split, os.path.join, os.path.islink
 
 
 class TreeFiles(dict):
@@ -13,10 +14,20 @@ class TreeFiles(dict):
         super().__init__()
         self.root = _realpath(root) + os.sep
         self.prefix = _realpath(sys.prefix) + os.sep
+        self.folders = {}
 
     def __missing__(self, name):
-        file = self[name] = None if name.startswith("<") else self.inside(_realpath(name))
+        file = self[name] = None if name.startswith("<") else self.inside(self._resolved(name))
         return file
+
+    def _resolved(self, name):
+        """The path without links. A folder is looked up once: that takes a system call for each of its parts."""
+        folder, last = _split(name)
+        if last in ("", ".", "..") or _islink(name):
+            return _realpath(name)
+        if folder not in self.folders:
+            self.folders[folder] = _realpath(folder)
+        return _join(self.folders[folder], last)
 
     def inside(self, path):
         """An absolute path relative to the root, or None."""

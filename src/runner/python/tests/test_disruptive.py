@@ -1,10 +1,6 @@
 """Which options keep a plugin from disturbing, without the plugin being installed."""
 
-import sys
-from pathlib import Path
 from types import SimpleNamespace
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from gistmill_runner import disruptive
 

@@ -114,27 +114,30 @@ def inner():
 def test_inside():
     pass
 
+test_inside()
+
 class TestIn:
     def test_decorated(self):
         pass
 """
 
 
+@pytest.mark.parametrize("trace", ["off", "lines"])
 @pytest.mark.parametrize("python", PYTHONS)
-def test_only_the_function_that_is_made_to_fail_fails_and_only_in_that_attempt(start, python):
+def test_only_the_function_that_is_made_to_fail_fails_and_only_in_that_attempt(start, python, trace):
     runner = start({"concise.py": ""}, python=python)
-    runner.ask("open_directory", file="concise.py", options=[], trace="off")
+    runner.ask("open_directory", file="concise.py", options=[], trace=trace)
     ready = runner.ask("open_file", file="concise.py", text=MADE_TO_FAIL)
 
     def of(function, classes, failing):
         items = [one["index"] for one in ready["items"] if (one["function"], one["classes"]) == (function, classes)]
         limits = {"case_timeout_ms": 10_000, "group_timeout_ms": 20_000}
-        return runner.ask("run", items=items, failing=failing, **limits)["cases"][0]
+        return runner.ask("run", items=items, failing=failing, untraced=True, **limits)["cases"][0]
 
     decorated = of("test_decorated", [], failing=10)
     assert (decorated["outcome"], decorated["exception"]) == ("failed", "builtins.AssertionError")
     assert of("test_decorated", ["TestIn"], failing=10)["outcome"] == "passed", "another of its name"
-    assert of("test_decorated", ["TestIn"], failing=27)["outcome"] == "failed"
+    assert of("test_decorated", ["TestIn"], failing=29)["outcome"] == "failed"
     swallowed = of("test_swallows", [], failing=23)
     assert (swallowed["outcome"], swallowed["stdout"]) == ("passed", "swallowed\n")
     assert outcomes(runner.run(ready, "test_inside")) == ["passed"]

@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from driver import PYTHON, outcomes
+from driver import PYTHON, outcomes, write_tree
+from gistmill_runner.tree_files import TreeFiles
 
 PYTHONS = [PYTHON] + [path for path in os.environ.get("GISTMILL_TEST_PYTHONS", "").split(":") if path]
 
@@ -353,3 +354,18 @@ def test_lines_of_module_and_class_bodies(start, python, mode):
         assert set(made["lines"]) >= {15}
     else:
         assert list(imported.values()) == [None] * 4 and made["lines"] is None
+
+
+def test_files_of_the_tree_are_known_by_what_their_links_lead_to(tmp_path):
+    root = write_tree(tmp_path / "tree", {"real/a.py": "", "b.py": ""})
+    write_tree(tmp_path / "outside", {"c.py": ""})
+    (root / "linked").symlink_to("real")
+    (root / "link.py").symlink_to("real/a.py")
+    (root / "out.py").symlink_to("../outside/c.py")
+    (root / "folder").symlink_to("../outside")
+    (tmp_path / "way").symlink_to("tree")
+    files = TreeFiles(str(root))
+    names = ["b.py", "real/a.py", "linked/a.py", "link.py", "out.py", "folder/c.py", "real/../b.py", "linked/..", "absent.py"]
+    found = [files[str(tmp_path / "way" / name)] for name in names]
+    assert found == ["b.py", "real/a.py", "real/a.py", "real/a.py", None, None, "b.py", None, "absent.py"]
+    assert files["<string>"] is None
