@@ -181,7 +181,7 @@ fn run(prepared: &Prepared, most: usize, one: &mut Yield) -> Result<(), AnyError
     one.run = wanted.len();
     let wanted = Wanted { world: &world, round: 0, groups: &wanted, durations: &durations };
     let mut losses: BTreeMap<String, usize> = BTreeMap::new();
-    lab.make(groups, &wanted, |_, made| {
+    lab.make(groups, &[wanted], |_, _, made| {
         let (Made::Attempt(attempt) | Made::Unavailable { attempt, .. }) = made;
         let worst = attempt.cases.iter().map(|case| case.outcome).max();
         let passes =

@@ -37,7 +37,7 @@ pub fn tasks(
     groups: &[Group],
     wanted: &[(usize, u32)],
     durations: &BTreeMap<usize, f64>,
-    round: u32,
+    pass: usize,
     trace: TraceMode,
     jobs: usize,
 ) -> Vec<Task> {
@@ -57,11 +57,11 @@ pub fn tasks(
     }
     let mut tasks = Vec::new();
     for (file, entries) in by_file {
-        let mut task = Task::new(file, round, trace);
+        let mut task = Task::new(file, pass, trace);
         let share = share.max(opening.get(file).copied().unwrap_or_default());
         for entry in entries.iter().flat_map(|entry| parts(*entry, cost(entry) / share)) {
             if !task.runs.is_empty() && task.cost_ms + cost(&entry) > share {
-                tasks.push(std::mem::replace(&mut task, Task::new(file, round, trace)));
+                tasks.push(std::mem::replace(&mut task, Task::new(file, pass, trace)));
             }
             task.cost_ms += cost(&entry);
             task.runs.push(Run::new(entry.0, entry.1));

@@ -194,11 +194,11 @@ impl Traces {
         is_test: impl Fn(&str) -> bool,
         mut each: impl FnMut(),
     ) -> Result<()> {
-        let mut definitions = Definitions::new(&pool.setting.tree);
+        let mut definitions = Definitions::new(&pool.passes[0].setting.tree);
         let ToTrace { which, groups, durations } = wanted;
         let (round, mode) = which.round();
         let once: Vec<(usize, u32)> = groups.iter().map(|group| (*group, 1)).collect();
-        let tasks: Vec<Task> = tasks(pool.groups, &once, durations, round, mode, pool.expected());
+        let tasks: Vec<Task> = tasks(pool.groups, &once, durations, 0, mode, pool.expected());
         pool.run(tasks, |event| {
             let (group, attempt) = match event {
                 Event::Broken(error) => return Err(error),
@@ -206,7 +206,8 @@ impl Traces {
                 Event::Attempt { group, done, items, import, .. } => {
                     let name = |index: i64| node_id(&items, index);
                     let world = (&World::Base, round);
-                    let attempt = attempt_of(&pool.groups[group], &done, name, pool.normalizer, world);
+                    let attempt =
+                        attempt_of(&pool.groups[group], &done, name, pool.passes[0].normalizer, world);
                     let same_outcome = untraced(group)
                         .is_some_and(|reference| reference.outcome_hash() == attempt.outcome_hash());
                     let finished = attempt.exit == Exit::Finished;

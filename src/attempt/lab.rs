@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use super::capabilities::Capabilities;
-use super::pool::{Crowd, Event, Pool};
+use super::pool::{Crowd, Event, Pass, Pool};
 use super::world::WorldSetting;
 use super::{attempt_of, cold, contention, node_id, not_collected, tasks};
 use crate::backend::Backend;
@@ -42,6 +42,7 @@ pub struct Lab {
 }
 
 /// Attempts of one round that are wanted in a world.
+#[derive(Clone, Copy)]
 pub struct Wanted<'a> {
     pub world: &'a WorldSetting,
     pub round: u32,
@@ -78,15 +79,18 @@ impl Lab {
         WorldSetting::new(world, &self.capabilities, &self.setting, &self.built.env, &self.folder)
     }
 
+    fn pass<'a>(&'a self, world: &'a WorldSetting) -> Pass<'a> {
+        let timeouts = world.timeouts(self.timeouts);
+        Pass { setting: &world.setting, normalizer: &world.normalizer, timeouts }
+    }
+
     /// Workers in a world.
     pub fn pool<'a>(&'a self, groups: &'a [Group], world: &'a WorldSetting) -> Pool<'a> {
         Pool {
             backend: &*self.backend,
-            setting: &world.setting,
+            passes: vec![self.pass(world)],
             groups,
             options: &self.options,
-            normalizer: &world.normalizer,
-            timeouts: world.timeouts(self.timeouts),
             jobs: self.jobs,
             crowd: Crowd::Exact,
         }
@@ -98,34 +102,41 @@ impl Lab {
         Pool { crowd, ..self.pool(groups, world) }
     }
 
-    /// Makes the attempts; `each` sees what came of them on the caller's thread.
+    /// Makes the attempts of all of these at once; `each` gets the index of what was wanted, that of the group, and what came
+    /// of it, on the caller's thread. What is wanted in a world under load has to be wanted alone.
     ///
     /// # Errors
     /// The first error of `each`, an interruption, or the harness's when it stays broken.
     pub fn make(
         &self,
         groups: &[Group],
-        wanted: &Wanted<'_>,
-        mut each: impl FnMut(usize, Made) -> Result<()>,
+        wanted: &[Wanted<'_>],
+        mut each: impl FnMut(usize, usize, Made) -> Result<()>,
     ) -> Result<()> {
-        let world = wanted.world;
-        let contention = world.loaded.then(contention::start).transpose()?;
-        let mut pool = self.busy_pool(groups, world);
+        let Some(first) = wanted.first() else { return Ok(()) };
+        let contention = first.world.loaded.then(contention::start).transpose()?;
+        let mut pool = self.busy_pool(groups, first.world);
         if let Some(contention) = &contention {
             pool.crowd = Crowd::Contending(contention);
         }
-        let tasks =
-            tasks(groups, wanted.groups, wanted.durations, wanted.round, TraceMode::Off, pool.expected());
-        let place = (&world.world, wanted.round);
+        pool.passes = wanted.iter().map(|one| self.pass(one.world)).collect();
+        let of_pass = |(pass, one): (usize, &Wanted<'_>)| {
+            tasks(groups, one.groups, one.durations, pass, TraceMode::Off, pool.expected())
+        };
+        let tasks = wanted.iter().enumerate().flat_map(of_pass).collect();
         pool.run(tasks, |event| match event {
-            Event::Attempt { group, done, items, .. } => {
+            Event::Attempt { pass, group, done, items, .. } => {
+                let Wanted { world, round, .. } = wanted[pass];
                 let name = |index: i64| node_id(&items, index);
+                let place = (&world.world, round);
                 let attempt = attempt_of(&groups[group], &done, name, &world.normalizer, place);
-                each(group, Made::Attempt(attempt))
+                each(pass, group, Made::Attempt(attempt))
             }
-            Event::Unavailable { group, attempts, text, .. } => {
+            Event::Unavailable { pass, group, attempts, text, .. } => {
+                let Wanted { world, round, .. } = wanted[pass];
+                let place = (&world.world, round);
                 let attempt = not_collected(&groups[group], &text, &world.normalizer, place);
-                each(group, Made::Unavailable { attempts, text, attempt })
+                each(pass, group, Made::Unavailable { attempts, text, attempt })
             }
             Event::Broken(error) => Err(error),
         })

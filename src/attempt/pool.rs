@@ -40,7 +40,7 @@ pub enum Event {
     /// One attempt ended. `items` are those of the file, to name cases by index.
     Attempt {
         group: usize,
-        round: u32,
+        pass: usize,
         manner: Manner,
         done: Box<GroupDone>,
         items: Arc<Vec<Item>>,
@@ -51,7 +51,7 @@ pub enum Event {
     /// The group cannot be run when its file is collected alone: so many attempts were not made.
     Unavailable {
         group: usize,
-        round: u32,
+        pass: usize,
         manner: Manner,
         attempts: u32,
         text: String,
@@ -64,15 +64,22 @@ pub enum Event {
 /// What all workers share.
 pub struct Pool<'a> {
     pub backend: &'a dyn Backend,
-    pub setting: &'a Setting,
+    /// Tasks name theirs by index.
+    pub passes: Vec<Pass<'a>>,
     pub groups: &'a [Group],
     pub options: &'a [String],
-    pub normalizer: &'a Normalizer,
-    /// Limits of a case and of a group.
-    pub timeouts: (Duration, Duration),
     /// Attempts that may compute at the same time.
     pub jobs: usize,
     pub crowd: Crowd<'a>,
+}
+
+/// Conditions of attempts. Those of different passes share no runner, even where their conditions are the same.
+#[derive(Clone, Copy)]
+pub struct Pass<'a> {
+    pub setting: &'a Setting,
+    pub normalizer: &'a Normalizer,
+    /// Limits of a case and of a group.
+    pub timeouts: (Duration, Duration),
 }
 
 /// How many attempts are under way at once.

@@ -87,7 +87,7 @@ fn attempts(pipeline: &Pipeline<'_>, prepared: &Prepared, most: usize) -> Result
     let wanted: Vec<(usize, u32)> = to_run.into_iter().map(|at| (at, 1)).collect();
     let (world, durations) = (lab.base(), BTreeMap::new());
     let wanted = Wanted { world: &world, round: 0, groups: &wanted, durations: &durations };
-    lab.make(groups, &wanted, |at, made| {
+    lab.make(groups, &[wanted], |_, at, made| {
         let (Made::Attempt(attempt) | Made::Unavailable { attempt, .. }) = made;
         let verdict = verdict::judge(&groups[at], &[&attempt], false, Compare::Outcome);
         came.push((groups[at].group_id.clone(), why(verdict, &attempt)));

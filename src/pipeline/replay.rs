@@ -70,7 +70,7 @@ impl Replay {
         let durations = BTreeMap::new();
         let wanted = Wanted { world: &setting, round: 0, groups: &[(index, times)], durations: &durations };
         let mut made = Vec::new();
-        lab.make(&collected.groups, &wanted, |_, one| {
+        lab.make(&collected.groups, &[wanted], |_, _, one| {
             let (Made::Attempt(attempt) | Made::Unavailable { attempt, .. }) = one;
             let number = u32::try_from(made.len()).unwrap_or(u32::MAX);
             made.push(Attempt { number, ..attempt });

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use crate::attempt::pool::{Crowd, Event, Pool};
+use crate::attempt::pool::{Crowd, Event, Pass, Pool};
 use crate::attempt::tasks;
 use crate::attempt::world::WorldSetting;
 use crate::backend::Backend;
@@ -42,11 +42,13 @@ pub(super) fn run(
     let learned = AtomicUsize::default();
     let pool = Pool {
         backend,
-        setting: &world.setting,
+        passes: vec![Pass {
+            setting: &world.setting,
+            normalizer: &world.normalizer,
+            timeouts: (limits.0.min(LIMIT), limits.1.min(LIMIT)),
+        }],
         groups: &groups,
         options: &options,
-        normalizer: &world.normalizer,
-        timeouts: (limits.0.min(LIMIT), limits.1.min(LIMIT)),
         jobs,
         crowd: Crowd::Idle(&learned),
     };

@@ -62,14 +62,14 @@ impl Policy {
         verdict::judge(group, attempts, self.partial, self.compare)
     }
 
-    /// The attempts that a group which passes in the base world still needs: world and number.
-    pub(crate) fn next_step(&self, known: Known<'_>, depth: Depth) -> Option<(World, u32)> {
+    /// The attempts that a group which passes in the base world still needs: worlds, and how many in each.
+    pub(crate) fn next_step(&self, known: Known<'_>, depth: Depth) -> Option<(Vec<World>, u32)> {
         let made = self.considered(known.attempts, depth);
         if known.unavailable.is_some() || !self.judge(known.group, &base_attempts(&made)).is_kept() {
             return None;
         }
         match attribution::next(&AttemptsByWorld::new(made, self.compare), &self.covered, depth.seeds()) {
-            Step::Run { world, missing } => Some((world, missing)),
+            Step::Run { worlds, missing } => Some((worlds, missing)),
             Step::Agrees | Step::Unsteady(..) | Step::DependsOn { .. } => None,
         }
     }
@@ -125,7 +125,7 @@ fn unavailable(group: &Group, row: &Unavailable, never_ran: bool) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::attribution::CONFIRMING_ROUND;
+    use crate::screen::attribution::{CONFIRMING_ROUND, SEEDS};
     use crate::testing::attempts::{Table, group};
 
     struct Plain;
@@ -267,10 +267,13 @@ mod tests {
         assert_eq!(next(&Table::new().failing(0).failing(1).made(), None, Depth::First), None, "fails");
         let made = steady.clone().made();
         assert_eq!(next(&made, Some(&row), Depth::First), None, "cannot be collected alone");
-        assert_eq!(next(&made, None, Depth::First).map(|(world, _)| world), Some(World::Everything));
-        let agrees = steady.world(&World::Everything, "a").made();
+        assert_eq!(next(&made, None, Depth::First), Some((vec![World::Everything], 1)));
+        let agrees = steady.clone().world(&World::Everything, "a").made();
         assert_eq!(next(&agrees, None, Depth::First), None, "all agree");
-        let seed = Some((World::Seed(1), 1));
-        assert_eq!(next(&agrees, None, Depth::All), seed, "what is published goes through further seeds");
+        let mut seeds: Vec<World> = (1..=SEEDS).map(World::Seed).collect();
+        let wanted = Some((seeds.clone(), 1));
+        assert_eq!(next(&agrees, None, Depth::All), wanted, "what is published goes through further seeds");
+        let known = steady.world(&World::Everything, "a").world(&seeds.remove(1), "a").made();
+        assert_eq!(next(&known, None, Depth::All), Some((seeds, 1)), "those that are missing");
     }
 }

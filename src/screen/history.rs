@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::attribution::CONFIRMING_ROUND;
 use crate::error::Result;
 use crate::record::collected::Group;
 use crate::record::outcome::{Attempt, Method};
+use crate::record::world::World;
 use crate::store::journal::{self, Journal};
 
 /// All attempts of the groups of one repository, by group, appended to a journal as they come.
@@ -28,13 +30,13 @@ impl History {
         let mut history = History { journal, attempts: vec![Vec::new(); groups.len()], places };
         for attempt in earlier {
             if let Some(place) = history.places.get(&attempt.group_id) {
-                history.attempts[*place].push(attempt);
+                insert(&mut history.attempts[*place], attempt);
             }
         }
         Ok(history)
     }
 
-    /// Appends an attempt; its number becomes the next one of its group.
+    /// Keeps an attempt.
     ///
     /// # Errors
     /// IO errors with action and path.
@@ -42,9 +44,8 @@ impl History {
         if attempt.noted_at == 0 {
             attempt.noted_at = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0);
         }
-        attempt.number = u32::try_from(self.attempts[group].len()).unwrap_or(u32::MAX);
         self.journal.append(&attempt)?;
-        self.attempts[group].push(attempt);
+        insert(&mut self.attempts[group], attempt);
         Ok(())
     }
 
@@ -57,7 +58,7 @@ impl History {
         let mut theirs: BTreeMap<usize, Vec<Attempt>> = BTreeMap::new();
         for attempt in journal::read::<Attempt>(path)? {
             if let Some(place) = self.places.get(&attempt.group_id) {
-                theirs.entry(*place).or_default().push(attempt);
+                insert(theirs.entry(*place).or_default(), attempt);
             }
         }
         let mut taken = 0;
@@ -75,7 +76,7 @@ impl History {
         Ok(taken)
     }
 
-    /// All attempts of a group, in the order in which they were made.
+    /// All attempts of a group, in the order in which they were asked for.
     pub(crate) fn of(&self, group: usize) -> &[Attempt] {
         &self.attempts[group]
     }
@@ -110,5 +111,53 @@ impl History {
     /// IO errors with action and path.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.journal.sync()
+    }
+}
+
+/// Puts an attempt behind those that were asked for before it, and numbers it: rounds of the base world are made at the
+/// same time, and so are hash seeds.
+fn insert(attempts: &mut Vec<Attempt>, attempt: Attempt) {
+    let is_later = |other: &&Attempt| match (&other.world, &attempt.world) {
+        (World::Base, World::Base) => {
+            let are_rounds = [other, &&attempt]
+                .iter()
+                .all(|one| one.method == Method::Fork && one.round != CONFIRMING_ROUND);
+            are_rounds && other.round > attempt.round
+        }
+        (World::Seed(other), World::Seed(seed)) => other > seed,
+        _ => false,
+    };
+    let later = attempts.iter().rev().take_while(is_later).count();
+    let at = attempts.len() - later;
+    attempts.insert(at, attempt);
+    for (number, attempt) in attempts.iter_mut().enumerate().skip(at) {
+        attempt.number = u32::try_from(number).unwrap_or(u32::MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::attempts::Table;
+
+    #[test]
+    fn attempts_stand_in_the_order_in_which_they_were_asked_for() {
+        let asked = Table::new()
+            .base(0, "a")
+            .base(1, "b")
+            .world(&World::Everything, "c")
+            .base(CONFIRMING_ROUND, "d")
+            .base(2, "e")
+            .base(2, "f")
+            .base(3, "g")
+            .world(&World::Seed(1), "h")
+            .world(&World::Seed(2), "i")
+            .cold("j")
+            .made();
+        let mut made = Vec::new();
+        for at in [1, 0, 2, 3, 6, 4, 5, 8, 7, 9] {
+            insert(&mut made, Attempt { number: 99, ..asked[at].clone() });
+        }
+        assert_eq!(made, asked);
     }
 }

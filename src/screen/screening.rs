@@ -45,6 +45,13 @@ pub(crate) struct Subject<'a> {
     pub replay_options: &'a str,
 }
 
+/// Attempts that are missing: how many of which groups in one round of a world.
+struct Part {
+    world: WorldSetting,
+    round: u32,
+    groups: Vec<(usize, u32)>,
+}
+
 /// What is screened, and what was found so far.
 pub(crate) struct Screening<'a> {
     subject: Subject<'a>,
@@ -101,9 +108,7 @@ impl<'a> Screening<'a> {
     /// # Errors
     /// Those of [`Lab::make`].
     pub(crate) fn first(&mut self, groups: &[usize]) -> Result<()> {
-        for round in FIRST_ROUNDS {
-            self.attempts(groups, round, 1, &format!("screen {}/2", round + 1))?;
-        }
+        self.attempts(groups, FIRST_ROUNDS.map(|round| (round, 1)), "screen")?;
         self.other_worlds(groups, Depth::First)
     }
 
@@ -138,9 +143,7 @@ impl<'a> Screening<'a> {
     /// # Errors
     /// Those of [`Lab::make`].
     pub(crate) fn deepen(&mut self, groups: &[usize]) -> Result<()> {
-        for (round, count) in super::rounds(self.policy.attempts) {
-            self.attempts(groups, round, count, &format!("attempts, round {round}"))?;
-        }
+        self.attempts(groups, super::rounds(self.policy.attempts), "attempts")?;
         self.other_worlds(groups, Depth::All)
     }
 
@@ -149,47 +152,73 @@ impl<'a> Screening<'a> {
         let mut open = groups.to_vec();
         loop {
             let mut wanted: BTreeMap<World, Vec<(usize, u32)>> = BTreeMap::new();
-            open.retain(|index| match self.policy.next_step(self.known(*index), depth) {
-                Some((world, missing)) => {
+            open.retain(|index| {
+                let Some((worlds, missing)) = self.policy.next_step(self.known(*index), depth) else {
+                    return false;
+                };
+                for world in worlds {
                     wanted.entry(world).or_default().push((*index, missing));
-                    true
                 }
-                None => false,
+                true
             });
             if wanted.is_empty() {
                 return Ok(());
             }
-            for (world, wanted) in wanted {
-                let made = self.subject.lab.world(&world)?;
+            let of_world = |(world, groups): (World, _)| -> Result<Part> {
                 let round = if world == World::Base { CONFIRMING_ROUND } else { 0 };
-                self.make(&made, &wanted, round, &format!("world {world}"))?;
+                Ok(Part { world: self.subject.lab.world(&world)?, round, groups })
+            };
+            let parts = wanted.into_iter().map(of_world).collect::<Result<Vec<_>>>()?;
+            let (loaded, others): (Vec<Part>, Vec<Part>) =
+                parts.into_iter().partition(|part| part.world.loaded);
+            // Load is all that a machine under load has to do.
+            let alone = loaded.into_iter().map(|part| vec![part]);
+            for parts in alone.chain([others]) {
+                let names: Vec<String> = parts.iter().map(|part| part.world.world.to_string()).collect();
+                let what = if names.len() == 1 { "world" } else { "worlds" };
+                self.make(&format!("{what} {}", names.join(", ")), &parts)?;
             }
         }
     }
 
-    /// Makes the attempts of one round in the base world that are still missing.
-    fn attempts(&mut self, groups: &[usize], round: u32, count: u32, name: &str) -> Result<()> {
-        let missing = |group: &usize| {
-            let made = self.history.count(*group, Method::Fork, round);
-            (!self.unavailable.contains_key(group) && made < count).then(|| (*group, count - made))
+    /// Makes the attempts of these rounds in the base world that are still missing.
+    fn attempts(
+        &mut self,
+        groups: &[usize],
+        rounds: impl IntoIterator<Item = (u32, u32)>,
+        name: &str,
+    ) -> Result<()> {
+        let of_round = |(round, count): (u32, u32)| {
+            let missing = |group: &usize| {
+                let made = self.history.count(*group, Method::Fork, round);
+                (!self.unavailable.contains_key(group) && made < count).then(|| (*group, count - made))
+            };
+            let groups: Vec<(usize, u32)> = groups.iter().filter_map(missing).collect();
+            (!groups.is_empty()).then(|| Part { world: self.subject.lab.base(), round, groups })
         };
-        let wanted: Vec<(usize, u32)> = groups.iter().filter_map(missing).collect();
-        self.make(&self.subject.lab.base(), &wanted, round, name)
+        let parts: Vec<Part> = rounds.into_iter().filter_map(of_round).collect();
+        self.make(name, &parts)
     }
 
-    /// Makes attempts in a world and records them.
-    fn make(&mut self, world: &WorldSetting, wanted: &[(usize, u32)], round: u32, name: &str) -> Result<()> {
-        if wanted.is_empty() {
+    /// Makes attempts and records them.
+    fn make<'b>(&mut self, name: &str, parts: &'b [Part]) -> Result<()> {
+        if parts.is_empty() {
             return Ok(());
         }
-        let total = wanted.iter().map(|(_, count)| u64::from(*count)).sum();
-        let stage = self.subject.progress.stage(&self.title(name), total);
+        let counts = parts.iter().flat_map(|part| &part.groups).map(|(_, count)| u64::from(*count));
+        let stage = self.subject.progress.stage(&self.title(name), counts.sum());
         let durations = self.history.durations();
-        let groups = self.groups();
-        let wanted = Wanted { world, round, groups: wanted, durations: &durations };
-        let lab = self.subject.lab;
+        let (lab, all) = (self.subject.lab, self.groups());
+        let of_part = |Part { world, round, groups }: &'b Part| Wanted {
+            world,
+            round: *round,
+            groups,
+            durations: &durations,
+        };
+        let wanted: Vec<Wanted<'_>> = parts.iter().map(of_part).collect();
         let Screening { history, unavailable, unavailable_journal, .. } = self;
-        let result = lab.make(groups, &wanted, |group, made| {
+        let result = lab.make(all, &wanted, |part, group, made| {
+            let Part { world, round, .. } = &parts[part];
             match made {
                 Made::Attempt(attempt) => {
                     history.record(group, attempt)?;
@@ -203,7 +232,7 @@ impl<'a> Screening<'a> {
                 }
                 Made::Unavailable { text, .. } => {
                     if let Entry::Vacant(place) = unavailable.entry(group) {
-                        let row = Unavailable { group_id: groups[group].group_id.clone(), round, text };
+                        let row = Unavailable { group_id: all[group].group_id.clone(), round: *round, text };
                         unavailable_journal.append(&row)?;
                         place.insert(row);
                     }

@@ -140,7 +140,7 @@ fn in_the_fork_tree(
     // As it was written: nothing has moved.
     let masks = Masks { modules: &nothing.0, files: &nothing.1, test_module: "\0" };
     let compared = prepared.lab.compare;
-    prepared.lab.make(&prepared.collected.groups, &wanted, |group, made| {
+    prepared.lab.make(&prepared.collected.groups, &[wanted], |_, group, made| {
         let (Made::Attempt(attempt) | Made::Unavailable { attempt, .. }) = made;
         let at = place[&group];
         let golden = normalized_again(instances[at].1, &world.normalizer);

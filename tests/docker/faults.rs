@@ -90,7 +90,7 @@ pub fn a_killed_container_changes_nothing() {
     let _ = &*UNDISTURBED;
     let bench = bench("");
     let mut build = Running::start(bench.gistmill(&["build", "repos.toml"]));
-    for stage in ["screen 1/2", "trace", "cold runs"] {
+    for stage in ["screen (", "trace", "cold runs"] {
         build.wait_for(stage);
         strike(&mut build, |id| try_docker(&["kill", id]));
     }
@@ -139,7 +139,7 @@ pub fn a_container_out_of_memory_changes_nothing() {
     let bench = bench("memory = \"512MiB\"\n");
     let started = SystemTime::now();
     let mut build = Running::start(bench.gistmill(&["build", "repos.toml"]));
-    for stage in ["screen 1/2", "trace", "cold runs"] {
+    for stage in ["screen (", "trace", "cold runs"] {
         build.wait_for(stage);
         let filled = RefCell::new(Vec::new());
         strike(&mut build, |id| {
@@ -167,7 +167,7 @@ pub fn an_image_that_is_removed_is_made_again() {
     let _ = &*UNDISTURBED;
     let bench = bench("");
     let mut build = Running::start(bench.gistmill(&["build", "repos.toml"]));
-    build.wait_for("screen 2/2");
+    build.wait_for("world everything");
     let tag = docker(&["images", "--filter", "label=gistmill=image", "--format", "{{.Repository}}:{{.Tag}}"]);
     let tag = tag.lines().find(|tag| tag.contains(TREE)).expect("it was made").to_owned();
     docker(&["rmi", "--force", "--no-prune", &tag]);
@@ -322,7 +322,7 @@ pub fn an_engine_that_is_killed_and_started_again_changes_nothing() {
     let mut command = bench.gistmill(&["build", "repos.toml"]);
     command.env("DOCKER_HOST", engine.address());
     let mut build = Running::start(command);
-    for stage in ["making the image", "screen 2/2"] {
+    for stage in ["making the image", "world everything"] {
         build.wait_for(stage);
         std::thread::sleep(Duration::from_millis(700));
         engine.kill_and_start_again();

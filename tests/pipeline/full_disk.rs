@@ -12,7 +12,7 @@ const STAGES: [(&str, &str, u32); 6] = [
     ("source", "small_and_good source", 0),
     ("environment", "environment: Python 3", 200),
     ("collect", "pytest collects", 0),
-    ("screen", "screen 1/2", 4),
+    ("screen", "screen (", 4),
     ("trace", "trace (", 4),
     ("dataset", "self-check (", 0),
 ];

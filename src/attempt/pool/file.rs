@@ -83,19 +83,19 @@ impl OpenFile {
     }
 
     /// That a group is missing, with what pytest says about the file.
-    pub(super) fn unavailable(&self, run: Run, round: u32) -> Event {
+    pub(super) fn unavailable(&self, run: Run, pass: usize) -> Event {
         let missing = "the group is not collected, or has other cases, when its file is collected alone";
         let errors = self.errors.iter().map(|error| error.text.as_str());
         let text = std::iter::once(missing).chain(errors).collect::<Vec<_>>().join("\n\n");
         let Run { group, repeat: attempts, manner } = run;
         let reached = Arc::clone(&self.reached);
-        Event::Unavailable { group, round, manner, attempts, text, reached }
+        Event::Unavailable { group, pass, manner, attempts, text, reached }
     }
 
     /// An attempt that was made in it.
-    pub(super) fn attempt(&self, run: Run, round: u32, done: GroupDone) -> Event {
+    pub(super) fn attempt(&self, run: Run, pass: usize, done: GroupDone) -> Event {
         let (items, import) = (Arc::clone(&self.items), self.import.clone());
         let (reached, done) = (Arc::clone(&self.reached), Box::new(done));
-        Event::Attempt { group: run.group, round, manner: run.manner, done, items, import, reached }
+        Event::Attempt { group: run.group, pass, manner: run.manner, done, items, import, reached }
     }
 }

@@ -13,7 +13,8 @@ pub struct Task {
     pub file: String,
     /// What the file says, where it is not what the tree has.
     pub text: Option<Arc<str>>,
-    pub round: u32,
+    /// Index of its pass.
+    pub pass: usize,
     pub trace: TraceMode,
     pub runs: Vec<Run>,
     pub cost_ms: f64,
@@ -36,14 +37,14 @@ impl Run {
     }
 }
 
-/// A directory and what is counted in it: what a runner has open.
-pub(super) type Place = (TraceMode, String);
+/// A pass, a directory and what is counted in it: what a runner has open.
+pub(super) type Place = (usize, TraceMode, String);
 
 impl Task {
     /// A task without runs.
-    pub fn new(file: &str, round: u32, trace: TraceMode) -> Self {
+    pub fn new(file: &str, pass: usize, trace: TraceMode) -> Self {
         let (file, trouble) = (file.to_owned(), Trouble::default());
-        Task { file, text: None, round, trace, runs: Vec::new(), cost_ms: 0.0, trouble }
+        Task { file, text: None, pass, trace, runs: Vec::new(), cost_ms: 0.0, trouble }
     }
 
     /// A run of it by itself.
@@ -52,7 +53,7 @@ impl Task {
             runs: vec![run],
             trouble,
             text: self.text.clone(),
-            ..Task::new(&self.file, self.round, self.trace)
+            ..Task::new(&self.file, self.pass, self.trace)
         }
     }
 
@@ -79,13 +80,13 @@ impl Task {
         Task {
             runs,
             cost_ms: self.cost_ms,
-            ..Task { text: self.text.clone(), ..Task::new(&self.file, self.round, self.trace) }
+            ..Task { text: self.text.clone(), ..Task::new(&self.file, self.pass, self.trace) }
         }
     }
 
     pub(super) fn place(&self) -> Place {
         let directory = self.file.rsplit_once('/').map_or("", |(directory, _)| directory);
-        (self.trace, directory.to_owned())
+        (self.pass, self.trace, directory.to_owned())
     }
 }
 
@@ -222,7 +223,7 @@ mod tests {
         for (file, cost_ms) in [("a/x.py", 5.0), ("a/y.py", 9.0), ("b/z.py", 100.0)] {
             queue.push(Task { cost_ms, ..Task::new(file, 0, TraceMode::Off) });
         }
-        let here = (TraceMode::Off, "a".to_owned());
+        let here = (0, TraceMode::Off, "a".to_owned());
         let order: Vec<String> =
             std::iter::from_fn(|| queue.pop(Some(&here)).map(|task| task.file)).collect();
         assert_eq!(order, ["a/y.py", "a/x.py", "b/z.py"]);

@@ -46,9 +46,9 @@ impl Bench {
         self.lab.pool(&self.groups, &self.lab.base()).run(tasks, each)
     }
 
-    fn tasks(&self, round: u32, repeat: u32) -> Vec<Task> {
+    fn tasks(&self, pass: usize, repeat: u32) -> Vec<Task> {
         let wanted: Vec<(usize, u32)> = (0..self.groups.len()).map(|group| (group, repeat)).collect();
-        tasks(&self.groups, &wanted, &BTreeMap::new(), round, TraceMode::Off, 1)
+        tasks(&self.groups, &wanted, &BTreeMap::new(), pass, TraceMode::Off, 1)
     }
 
     fn word(&self, event: &Event) -> (usize, String, String) {
@@ -125,24 +125,26 @@ fn one_runner_makes_all_attempts_of_a_round() {
 }
 
 #[test]
-fn every_round_and_way_of_tracing_has_its_place() {
+fn every_pass_and_way_of_tracing_has_its_place() {
     let bench = Bench::new(one(FakeGroup::passing("test_2")));
     let mut all = bench.tasks(0, 1);
     all.extend(bench.tasks(1, 1));
     all.push(Task { trace: TraceMode::Tree, ..bench.tasks(1, 1).remove(0) });
-    let (mut rounds, mut traced) = (Vec::new(), 0);
-    bench
-        .run(all, |event| {
-            let Event::Attempt { round, done, import, .. } = event else { panic!("{event:?}") };
-            assert_eq!(done.trace.is_some(), import.is_some());
-            traced += u32::from(done.trace.is_some());
-            rounds.push(round);
-            Ok(())
-        })
-        .unwrap();
-    rounds.sort_unstable();
-    assert_eq!((rounds, traced), (vec![0, 1, 1], 1));
-    assert!(bench.backend.runners() >= 2, "rounds share no runner");
+    let (mut passes, mut traced) = (Vec::new(), 0);
+    let base = bench.lab.base();
+    let mut pool = bench.lab.pool(&bench.groups, &base);
+    pool.passes.push(pool.passes[0]);
+    pool.run(all, |event| {
+        let Event::Attempt { pass, done, import, .. } = event else { panic!("{event:?}") };
+        assert_eq!(done.trace.is_some(), import.is_some());
+        traced += u32::from(done.trace.is_some());
+        passes.push(pass);
+        Ok(())
+    })
+    .unwrap();
+    passes.sort_unstable();
+    assert_eq!((passes, traced), (vec![0, 1, 1], 1));
+    assert!(bench.backend.runners() >= 2, "passes share no runner");
 }
 
 #[test]
@@ -176,9 +178,9 @@ fn who_has_nothing_to_do_gets_half_of_what_is_left_of_a_long_file() {
 
 #[test]
 fn who_has_nothing_to_do_gets_half_of_the_attempts_of_a_group_that_takes_long() {
-    // Eight times as long is worth sharing, even if nobody waited when the file was opened.
-    let first = FakeGroup::new("test_first", Act::Waits(Duration::from_millis(80)));
-    let mut bench = Bench::new(FakeBackend::new([waiting("test_long", first, 1)]));
+    // Whichever comes first takes so long that somebody waits when the other one comes, even if nobody did before.
+    let long = ["test_1", "test_2"].map(|name| FakeGroup::new(name, Act::Waits(Duration::from_millis(80))));
+    let mut bench = Bench::new(FakeBackend::new([FakeFile::new("test_long.py", long)]));
     bench.lab.jobs = 2;
     let base = bench.lab.base();
     let mut tasks = bench.tasks(0, 8);

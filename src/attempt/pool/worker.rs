@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::admission::Admission;
 use super::file::{OpenFile, Opened};
 use super::queue::{Place, Run, Task, Work};
-use super::{Event, Pool};
+use super::{Event, Pass, Pool};
 use crate::attempt::retry::{AfterGroup, AfterImport, AfterRunner, Trouble};
 use crate::error::{Error, Fault, Result};
 use crate::record::outcome::Outcome;
@@ -49,8 +49,8 @@ pub(super) struct Worker<'a> {
     runner: Option<Runner>,
     /// What is open in the runner.
     directory: Option<Place>,
-    /// The round that the runner serves.
-    round: Option<u32>,
+    /// The pass that the runner serves.
+    pass: Option<usize>,
     doing: Doing,
     pace: Pace,
 }
@@ -90,7 +90,7 @@ impl<'a> Worker<'a> {
             events,
             runner: None,
             directory: None,
-            round: None,
+            pass: None,
             doing: Doing::Nothing,
             pace,
         }
@@ -164,6 +164,7 @@ impl<'a> Worker<'a> {
                 let ids = task.runs.iter().map(|run| self.pool.groups[run.group].group_id.as_str());
                 let places = ids.collect::<Vec<_>>().join(", ");
                 self.tell(Event::Broken(error.at(places)))?;
+                return Err(Abandoned);
             }
         }
         Ok(())
@@ -171,9 +172,9 @@ impl<'a> Worker<'a> {
 
     /// Runs the task; runs that are done are removed from it, so that a retry goes on where it stopped.
     fn execute(&mut self, task: &mut Task) -> Result<(), Stop> {
-        if self.round != Some(task.round) {
+        if self.pass != Some(task.pass) {
             self.forget_runner();
-            self.round = Some(task.round);
+            self.pass = Some(task.pass);
         }
         let Some(permit) = self.admission.enter() else { return Err(Stop::Abandoned) };
         let started = Instant::now();
@@ -222,8 +223,8 @@ impl<'a> Worker<'a> {
     fn refuse(&self, task: &mut Task, text: &str) -> Result<(), Stop> {
         for run in task.runs.drain(..) {
             let Run { group, repeat: attempts, manner } = run;
-            let (round, text, reached) = (task.round, text.to_owned(), Arc::default());
-            self.tell(Event::Unavailable { group, round, manner, attempts, text, reached })?;
+            let (pass, text, reached) = (task.pass, text.to_owned(), Arc::default());
+            self.tell(Event::Unavailable { group, pass, manner, attempts, text, reached })?;
         }
         Ok(())
     }
@@ -253,12 +254,13 @@ impl<'a> Worker<'a> {
         let runner = match &mut self.runner {
             Some(runner) => runner,
             empty => {
-                let runner = empty.insert(Runner::start(self.pool.backend, self.pool.setting)?);
+                let runner =
+                    empty.insert(Runner::start(self.pool.backend, self.pool.passes[task.pass].setting)?);
                 self.admission.runner(runner.host_process());
                 runner
             }
         };
-        let limit = self.pool.timeouts.1;
+        let limit = self.pool.passes[task.pass].timeouts.1;
         let request = Request::OpenDirectory {
             file: task.file.clone(),
             options: self.pool.options.to_vec(),
@@ -277,7 +279,7 @@ impl<'a> Worker<'a> {
     }
 
     fn open_file(&mut self, task: &Task) -> Result<Opened<OpenFile>, Stop> {
-        let limit = self.pool.timeouts.1;
+        let limit = self.pool.passes[task.pass].timeouts.1;
         let Some(runner) = self.runner.as_mut() else {
             return Err(Error::internal("no runner is open").into());
         };
@@ -295,9 +297,10 @@ impl<'a> Worker<'a> {
 
     /// Makes the attempts of one group. False when the file process is gone (what is left went back into the queue).
     fn run(&mut self, file: &OpenFile, task: &mut Task, run: Run) -> Result<bool, Stop> {
-        let Some(items) = file.items_of(&self.pool.groups[run.group], self.pool.normalizer) else {
+        let Pass { normalizer, timeouts, .. } = self.pool.passes[task.pass];
+        let Some(items) = file.items_of(&self.pool.groups[run.group], normalizer) else {
             task.runs.pop();
-            self.tell(file.unavailable(run, task.round))?;
+            self.tell(file.unavailable(run, task.pass))?;
             return Ok(true);
         };
         let Some(runner) = self.runner.as_mut() else {
@@ -307,7 +310,7 @@ impl<'a> Worker<'a> {
         let mut succeeded = true;
         let (mut started, mut late) = (Instant::now(), 0);
         self.doing = Doing::Running;
-        let ran = runner.run_group(&items, (run.repeat, run.manner), self.pool.timeouts, |done| {
+        let ran = runner.run_group(&items, (run.repeat, run.manner), timeouts, |done| {
             let start = std::mem::replace(&mut started, Instant::now());
             if matches!(done.exit, ProcessExit::TimedOut { .. }) && self.admission.was_crowded(start) {
                 self.admission.calm_down();
@@ -324,7 +327,7 @@ impl<'a> Worker<'a> {
             made += 1;
             let fails = |case: &CaseReport| matches!(case.outcome, Outcome::Failed | Outcome::Error);
             succeeded = done.exit == ProcessExit::Finished && !done.cases.iter().any(fails);
-            abandoned = events.send(file.attempt(run, task.round, done)).is_err();
+            abandoned = events.send(file.attempt(run, task.pass, done)).is_err();
             if abandoned { Err(Error::interrupted()) } else { Ok(()) }
         });
         task.trouble.made(made);
@@ -402,7 +405,7 @@ impl<'a> Worker<'a> {
         for _ in 0..run.repeat {
             self.tell(Event::Attempt {
                 group: run.group,
-                round: task.round,
+                pass: task.pass,
                 manner: run.manner,
                 done: Box::new(done.clone()),
                 items: Arc::default(),
