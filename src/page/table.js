@@ -10,29 +10,37 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
 
   // --- tools
   const search = make("input", { type: "search", placeholder: "search, or tier:hard, files:>9", ariaLabel: "search " + noun + "s" });
-  const rowsOf = (filter, value) => {
-    let rows = 0;
-    for (let at = 0; at < size; at++) if (filter.test(at, value)) rows++;
-    return number(rows);
-  };
+  // How many rows each of a filter's values would leave of those that everything else leaves.
+  function counts(filter) {
+    const others = tests(filter), left = [];
+    for (let at = 0; at < size; at++) if (others.every((test) => test(at))) left.push(at);
+    return filter.values.map(([value]) => number(left.filter((at) => filter.test(at, value)).length));
+  }
   // A filter is a list to choose from or, where it has a few values to be seen at once, a button for each with its rows.
   const controls = filters.map((filter) => (filter.chip ? chips(filter) : list(filter)));
   function chips(filter) {
     const buttons = filter.values.map(([value]) => {
-      const button = make("button", { type: "button", className: "chip" }, filter.chip(value), " ", make("b", {}, rowsOf(filter, value)));
+      const button = make("button", { type: "button", className: "chip" }, filter.chip(value), " ", make("b"));
       button.addEventListener("click", () => change({ [filter.key]: state.get(filter.key) === value ? "" : value }));
       return button;
     });
-    const set = (chosen) => buttons.forEach((button, at) => { button.ariaPressed = String(filter.values[at][0] === chosen); });
+    const set = (chosen) => {
+      const rows = counts(filter);
+      buttons.forEach((button, at) => {
+        button.ariaPressed = String(filter.values[at][0] === chosen);
+        button.lastChild.textContent = rows[at];
+      });
+    };
     return { node: make("div", { className: "chips", role: "group", ariaLabel: filter.label }, ...buttons), set };
   }
   function list(filter) {
     const select = make("select", { ariaLabel: filter.label }, make("option", { value: "" }, "all"), ...filter.values.map(([value, label]) => make("option", { value }, label)));
     select.addEventListener("change", () => change({ [filter.key]: select.value }));
-    // How many rows a value has is counted when somebody is about to choose.
-    select.addEventListener("focus", () => filter.values.forEach(([value, label], at) => {
-      select.options[at + 1].textContent = label + " (" + rowsOf(filter, value) + ")";
-    }), { once: true });
+    // Counted when somebody is about to choose.
+    select.addEventListener("focus", () => {
+      const rows = counts(filter);
+      filter.values.forEach(([, label], at) => { select.options[at + 1].textContent = label + " (" + rows[at] + ")"; });
+    });
     // An address may ask for what this dataset has not: it is seen as well.
     const set = (chosen) => {
       if (chosen && !filter.values.some(([value]) => value === chosen) && ![...select.options].some((option) => option.value === chosen)) {
@@ -108,14 +116,15 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
     }
     return (at) => (typeof of(at) === "number" ? String(of(at)) === value : String(of(at) || "").toLowerCase().includes(value));
   }
-  function tests() {
+  // What a row has to pass; without what one of the filters asks for.
+  function tests(aside) {
     const words = (state.get("q") || "").toLowerCase().split(/\s+/).filter(Boolean).map((word) => {
       const end = word.indexOf(":");
       if (end > 0 && Object.hasOwn(fields, word.slice(0, end))) return field(word.slice(0, end), word.slice(end + 1));
       texts = texts || Array.from({ length: size }, (_, at) => text(at).toLowerCase());
       return (at) => texts[at].includes(word);
     });
-    const chosen = filters.filter((filter) => state.get(filter.key)).map((filter) => {
+    const chosen = filters.filter((filter) => filter !== aside && state.get(filter.key)).map((filter) => {
       const value = state.get(filter.key);
       return (at) => filter.test(at, value);
     });

@@ -127,7 +127,22 @@ pub(super) fn view(manifest: &Manifest, tables: &Tables) -> Result<View> {
 
 fn bars(total: &Counts, repositories: &BTreeMap<String, Counts>) -> Vec<Bar> {
     let all = (repositories.len() > 1).then(|| bar(None, total));
-    all.into_iter().chain(repositories.iter().map(|(slug, counts)| bar(Some(slug), counts))).collect()
+    let mut each: Vec<_> = repositories.iter().collect();
+    each.sort_by_key(|(slug, _)| numbers_by_size(slug));
+    all.into_iter().chain(each.into_iter().map(|(slug, counts)| bar(Some(slug), counts))).collect()
+}
+
+/// What a name is sorted by: `pkg2` comes before `pkg10`. Digits and what is between them, digits with their length in front.
+fn numbers_by_size(name: &str) -> Vec<(usize, &str)> {
+    let is_digit = |byte: &u8| byte.is_ascii_digit();
+    let parts = name.as_bytes().chunk_by(|a, b| is_digit(a) == is_digit(b));
+    let mut start = 0;
+    let part = |part: &[u8]| {
+        let text = &name[start..start + part.len()];
+        start += part.len();
+        (if is_digit(&part[0]) { text.trim_start_matches('0').len() + 1 } else { 0 }, text)
+    };
+    parts.map(part).collect()
 }
 
 fn bar(slug: Option<&str>, counts: &Counts) -> Bar {
@@ -294,6 +309,13 @@ pub(super) fn coefficient(value: &minijinja::Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_sorted_by_the_numbers_in_them() {
+        let mut names = ["a/up10", "a/up2", "a/up", "b/1", "a/up02b", "a/7z", "é/3", "a/up2a"];
+        names.sort_by_key(|name| numbers_by_size(name));
+        assert_eq!(names, ["a/7z", "a/up", "a/up02b", "a/up2", "a/up2a", "a/up10", "b/1", "é/3"]);
+    }
 
     #[test]
     fn thousands_are_set_apart() {

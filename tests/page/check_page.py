@@ -79,6 +79,9 @@ def check_tools(page, instances):
     repository.select_option(slug)
     both = sum(one == "easy" and other == slug for one, other in zip(instances["tier"], instances["repository"]))
     wait_for_count(section, both)
+    of_slug = [tier for tier, other in zip(instances["tier"], instances["repository"]) if other == slug]
+    said = [text.replace("\u202f", "") for text in section.locator(".chip").all_text_contents()]
+    assert said == [f"{tier} {of_slug.count(tier)}" for tier in order], f"what the other filters leave: {said}"
     address = page.evaluate("location.hash")
     assert "tier=easy" in address and "sort=tier" in address, address
     page.page.reload()
@@ -322,6 +325,9 @@ def check_groups(page, groups, evidence):
     assert said[1:] == [f"{cause} ({groups['why'].count(cause)})" for cause in sorted(groups["causes"])], said
     chip(section, "published").click()
     wait_for_count(section, groups["state"].count(0))
+    causes.focus()
+    said = causes.locator("option").all_text_contents()
+    assert said[1:] == [f"{cause} (0)" for cause in sorted(groups["causes"])], f"what is published has no cause: {said}"
     chip(section, "published").click()
     wait_for_count(section, size)
     section.locator("th[data-sort=ms] button").click()
