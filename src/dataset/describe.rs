@@ -171,7 +171,7 @@ fn rows(assembled: &Assembled<'_>, total: &Counts) -> BTreeMap<String, usize> {
         ("groups", total.groups),
         ("cases", total.cases),
         ("attempts", total.attempts),
-        ("traces", super::rows::traces(assembled).len()),
+        ("traces", super::rows::traces(assembled).count()),
     ];
     rows.map(|(table, rows)| (table.to_owned(), rows)).into()
 }

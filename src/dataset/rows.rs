@@ -106,33 +106,30 @@ pub struct TraceRow<'a> {
 }
 
 /// Rows of `groups`.
-pub fn groups<'a>(assembled: &'a Assembled<'_>) -> Vec<GroupRow<'a>> {
-    let of_repository = |repository: &'a Repository<'_>| {
+pub fn groups<'a>(assembled: &'a Assembled<'_>) -> impl Iterator<Item = GroupRow<'a>> {
+    assembled.repositories.iter().flat_map(move |repository: &'a Repository<'_>| {
         let private = Private::of_repository(repository.record);
         repository.groups.iter().map(move |group| GroupRow::new(group, assembled, &private))
-    };
-    assembled.repositories.iter().flat_map(of_repository).collect()
+    })
 }
 
 /// Rows of `cases`.
-pub fn cases<'a>(assembled: &'a Assembled<'_>) -> Vec<CaseRow<'a>> {
-    let mut rows = Vec::new();
-    for record in all_groups(assembled) {
+pub fn cases<'a>(assembled: &'a Assembled<'_>) -> impl Iterator<Item = CaseRow<'a>> {
+    all_groups(assembled).flat_map(move |record| {
         let golden: BTreeMap<&str, &CaseResult> =
             record.golden.iter().map(|result| (result.case_id.as_str(), result)).collect();
         let instance = assembled.instance_of(record);
-        rows.extend(record.group.cases.iter().map(|case| CaseRow {
+        record.group.cases.iter().map(move |case| CaseRow {
             record,
             case,
             instance,
             golden: golden.get(case.case_id.as_str()).copied(),
-        }));
-    }
-    rows
+        })
+    })
 }
 
 /// Rows of `attempts`.
-pub fn attempts<'a>(assembled: &'a Assembled<'_>) -> Vec<AttemptRow<'a>> {
+pub fn attempts<'a>(assembled: &'a Assembled<'_>) -> impl Iterator<Item = AttemptRow<'a>> {
     let row = |record: &'a GroupEvidence, attempt: &'a Attempt| AttemptRow {
         record,
         attempt,
@@ -141,20 +138,19 @@ pub fn attempts<'a>(assembled: &'a Assembled<'_>) -> Vec<AttemptRow<'a>> {
         exit: exit(&attempt.exit),
         observation: attempt.observation_hash(),
     };
-    all_groups(assembled).flat_map(|record| record.attempts.iter().map(move |one| row(record, one))).collect()
+    all_groups(assembled).flat_map(move |record| record.attempts.iter().map(move |one| row(record, one)))
 }
 
 /// Rows of `traces`.
-pub fn traces<'a>(assembled: &'a Assembled<'_>) -> Vec<TraceRow<'a>> {
-    let mut rows = Vec::new();
-    for record in all_groups(assembled) {
-        if let (Some(instance), Some(traced)) = (assembled.instance_of(record), &record.traced) {
+pub fn traces<'a>(assembled: &'a Assembled<'_>) -> impl Iterator<Item = TraceRow<'a>> {
+    all_groups(assembled).flat_map(move |record| {
+        let traced = assembled.instance_of(record).zip(record.traced.as_ref());
+        traced.into_iter().flat_map(|(instance, traced)| {
             let mut functions: Vec<_> = called(traced).collect();
             functions.sort_by_key(|function| function.order);
-            rows.extend(functions.into_iter().map(|function| TraceRow { instance, function }));
-        }
-    }
-    rows
+            functions.into_iter().map(move |function| TraceRow { instance, function })
+        })
+    })
 }
 
 fn all_groups<'a>(assembled: &'a Assembled<'_>) -> impl Iterator<Item = &'a GroupEvidence> {

@@ -3,10 +3,11 @@
 //! Counts are signed 64-bit integers, so that readers may subtract them; durations are milliseconds; list columns are
 //! lists of their type also where every list is empty.
 
+use std::borrow::Borrow;
+
 use polars::prelude::*;
 
 use super::rows::{AttemptRow, CaseRow, GroupRow, TraceRow};
-use crate::error::{Error, Result};
 use crate::record::instance::{Axis, Instance};
 use crate::record::trace::Traced;
 
@@ -31,25 +32,24 @@ enum Cells<R> {
 ///
 /// # Errors
 /// When polars refuses the columns, which is a bug.
-pub fn frame<R>(columns: &[ColumnOf<R>], rows: &[R]) -> Result<DataFrame> {
-    let columns = columns.iter().map(|column| column.series(rows).into_column()).collect();
-    DataFrame::new(rows.len(), columns)
-        .map_err(|error| Error::internal("cannot build a table of the dataset").with_source(error))
+pub fn frame<R, B: Borrow<R>>(columns: &[ColumnOf<R>], rows: &[B]) -> PolarsResult<DataFrame> {
+    DataFrame::new(rows.len(), columns.iter().map(|column| column.series(rows).into_column()).collect())
 }
 
 impl<R> ColumnOf<R> {
-    fn series(&self, rows: &[R]) -> Series {
+    fn series<B: Borrow<R>>(&self, rows: &[B]) -> Series {
+        let (length, rows) = (rows.len(), rows.iter().map(Borrow::borrow));
         let name = PlSmallStr::from_static(self.name);
         match self.cells {
-            Cells::Text(cell) => Series::new(name, rows.iter().map(cell).collect::<Vec<_>>()),
-            Cells::Real(cell) => Series::new(name, rows.iter().map(cell).collect::<Vec<_>>()),
-            Cells::Flag(cell) => Series::new(name, rows.iter().map(cell).collect::<Vec<_>>()),
+            Cells::Text(cell) => Series::new(name, rows.map(cell).collect::<Vec<_>>()),
+            Cells::Real(cell) => Series::new(name, rows.map(cell).collect::<Vec<_>>()),
+            Cells::Flag(cell) => Series::new(name, rows.map(cell).collect::<Vec<_>>()),
             Cells::Number(cell) => {
                 let signed = |number| i64::try_from(number).unwrap_or(i64::MAX);
-                Series::new(name, rows.iter().map(|row| cell(row).map(signed)).collect::<Vec<_>>())
+                Series::new(name, rows.map(|row| cell(row).map(signed)).collect::<Vec<_>>())
             }
-            Cells::Texts(cell) => text_lists(name, rows.iter().map(cell), rows.len()),
-            Cells::Numbers(cell) => number_lists(name, rows.iter().map(cell), rows.len()),
+            Cells::Texts(cell) => text_lists(name, rows.map(cell), length),
+            Cells::Numbers(cell) => number_lists(name, rows.map(cell), length),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::schema;
-use super::write::{json_lines, table, text};
+use super::write::{json_lines, table};
 use crate::error::Result;
 use crate::record::instance::Instance;
 use crate::subset::Subset;
@@ -50,10 +50,9 @@ impl SubsetSummary {
 pub fn write(folder: &Path, subsets: &[Subset], instances: &[Instance]) -> Result<()> {
     fs_err::create_dir_all(folder)?;
     for subset in subsets {
-        let members: Vec<Instance> =
-            subset.members(instances).into_iter().map(|at| instances[at].clone()).collect();
-        table(folder, &subset.name, &schema::instances(), &members)?;
-        text(&folder.join(format!("{}.jsonl", subset.name)), &json_lines(&members)?)?;
+        let members = || subset.members(instances).into_iter().map(|at| &instances[at]);
+        table(folder, &subset.name, &schema::instances(), members())?;
+        json_lines(&folder.join(format!("{}.jsonl", subset.name)), members())?;
     }
     Ok(())
 }

@@ -78,7 +78,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 /// The instances and the subsets of them.
 fn instance_tables(dataset: &Dataset, folder: &Path, instances: &[Instance]) -> Result<()> {
     table(folder, "instances", &schema::instances(), instances)?;
-    text(&folder.join("instances.jsonl"), &json_lines(instances)?)?;
+    json_lines(&folder.join("instances.jsonl"), instances)?;
     let definitions: Vec<_> =
         dataset.manifest.subsets.values().map(|summary| summary.definition.clone()).collect();
     subsets::write(&folder.join(subsets::FOLDER), &definitions, instances)

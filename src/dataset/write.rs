@@ -1,8 +1,8 @@
 //! Tables, texts and copied files into a directory. The only part of the dataset that writes.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{BufWriter, Write as _};
 use std::path::Path;
 use std::sync::PoisonError;
 
@@ -24,11 +24,11 @@ const ROW_GROUP: usize = 65_536;
 /// IO errors with the path.
 pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
     table(folder, "instances", &schema::instances(), &assembled.instances)?;
-    text(&folder.join("instances.jsonl"), &json_lines(&assembled.instances)?)?;
-    table(folder, "groups", &schema::groups(), &rows::groups(assembled))?;
-    table(folder, "cases", &schema::cases(), &rows::cases(assembled))?;
-    table(folder, "attempts", &schema::attempts(), &rows::attempts(assembled))?;
-    table(folder, "traces", &schema::traces(), &rows::traces(assembled))?;
+    json_lines(&folder.join("instances.jsonl"), &assembled.instances)?;
+    table(folder, "groups", &schema::groups(), rows::groups(assembled))?;
+    table(folder, "cases", &schema::cases(), rows::cases(assembled))?;
+    table(folder, "attempts", &schema::attempts(), rows::attempts(assembled))?;
+    table(folder, "traces", &schema::traces(), rows::traces(assembled))?;
     let all = assembled.repositories.iter().flat_map(|one| one.witnesses.clone());
     let witnesses: BTreeMap<InstanceId, Witness> = all.collect();
     if witnesses.is_empty() { Ok(()) } else { witnesses::files(folder, &witnesses) }
@@ -41,11 +41,15 @@ pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
 ///
 /// # Errors
 /// IO errors with the path.
-pub fn table<R>(folder: &Path, name: &str, columns: &[schema::ColumnOf<R>], rows: &[R]) -> Result<()> {
+pub fn table<R>(
+    folder: &Path,
+    name: &str,
+    columns: &[schema::ColumnOf<R>],
+    rows: impl IntoIterator<Item: Borrow<R>>,
+) -> Result<()> {
     let path = folder.join(format!("{name}.parquet"));
-    let frame = schema::frame(columns, rows)?;
     let mut file = Remembering { inner: fs_err::File::create(&path)?, error: None };
-    let finished = parquet(&frame, &mut file);
+    let finished = parquet(columns, rows, &mut file);
     if let Some(error) = file.error {
         return Err(error.into());
     }
@@ -60,18 +64,27 @@ pub fn table<R>(folder: &Path, name: &str, columns: &[schema::ColumnOf<R>], rows
 /// When polars refuses the table, which is a bug.
 pub fn table_bytes<R>(columns: &[schema::ColumnOf<R>], rows: &[R]) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    parquet(&schema::frame(columns, rows)?, &mut bytes)
+    parquet(columns, rows, &mut bytes)
         .map_err(|error| Error::internal("cannot encode a table").with_source(error))?;
     Ok(bytes)
 }
 
-fn parquet(frame: &DataFrame, file: impl std::io::Write) -> PolarsResult<()> {
+/// Only the rows of one row group are in memory.
+fn parquet<R>(
+    columns: &[schema::ColumnOf<R>],
+    rows: impl IntoIterator<Item: Borrow<R>>,
+    file: impl std::io::Write,
+) -> PolarsResult<()> {
     let options =
         ParquetWriteOptions { compression: ParquetCompression::Zstd(None), ..ParquetWriteOptions::default() };
-    let mut writer = options.to_writer(file).batched(frame.schema())?;
-    for start in (0..frame.height()).step_by(ROW_GROUP) {
-        let start = i64::try_from(start).unwrap_or(i64::MAX);
-        writer.write_batch(&frame.slice(start, ROW_GROUP))?;
+    let mut writer = options.to_writer(file).batched(schema::frame::<R, &R>(columns, &[])?.schema())?;
+    let mut rows = rows.into_iter();
+    loop {
+        let batch: Vec<_> = rows.by_ref().take(ROW_GROUP).collect();
+        if batch.is_empty() {
+            break;
+        }
+        writer.write_batch(&schema::frame(columns, &batch)?)?;
     }
     let no_metadata = Some(Vec::new());
     writer.get_writer().lock().unwrap_or_else(PoisonError::into_inner).end(no_metadata)?;
@@ -106,18 +119,19 @@ impl<W: std::io::Write> std::io::Write for Remembering<W> {
     }
 }
 
-/// One JSON object a line.
+/// Writes one JSON object a line, and syncs the file.
 ///
 /// # Errors
-/// When an instance cannot be encoded, which is a bug.
-pub fn json_lines(instances: &[Instance]) -> Result<String> {
-    let mut lines = String::new();
+/// IO errors with the path; an instance that cannot be encoded, which is a bug.
+pub fn json_lines<'a>(path: &Path, instances: impl IntoIterator<Item = &'a Instance>) -> Result<()> {
+    let mut file = BufWriter::new(fs_err::File::create(path)?);
     for instance in instances {
         let line = serde_json::to_string(instance)
             .map_err(|error| Error::internal("cannot encode an instance").with_source(error))?;
-        let _ = writeln!(lines, "{line}");
+        writeln!(file, "{line}")?;
     }
-    Ok(lines)
+    file.flush()?;
+    Ok(file.get_ref().sync_all()?)
 }
 
 /// Writes a text file and syncs it.
