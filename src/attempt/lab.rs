@@ -114,6 +114,7 @@ impl Lab {
         mut each: impl FnMut(usize, usize, Made) -> Result<()>,
     ) -> Result<()> {
         let Some(first) = wanted.first() else { return Ok(()) };
+        debug_assert!(wanted.len() == 1 || wanted.iter().all(|one| !one.world.loaded));
         let contention = first.world.loaded.then(contention::start).transpose()?;
         let mut pool = self.busy_pool(groups, first.world);
         if let Some(contention) = &contention {

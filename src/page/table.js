@@ -41,6 +41,8 @@ function liveTable({ name, noun, size, columns, fields, filters, text, row, reco
       const rows = counts(filter);
       filter.values.forEach(([, label], at) => { select.options[at + 1].textContent = label + " (" + rows[at] + ")"; });
     });
+    // What else is chosen then changes them.
+    select.addEventListener("blur", () => filter.values.forEach(([, label], at) => { select.options[at + 1].textContent = label; }));
     // An address may ask for what this dataset has not: it is seen as well.
     const set = (chosen) => {
       if (chosen && !filter.values.some(([value]) => value === chosen) && ![...select.options].some((option) => option.value === chosen)) {

@@ -243,7 +243,11 @@ impl Referee<'_> {
 
     fn read_all<'a>(&self, submissions: &[(&'a Original<'a>, &Submission)]) -> Result<Vec<Case<'a>>> {
         let tree = Folder::open(&self.lab.built.tree)?;
-        submissions.par_iter().map(|(original, submission)| self.read(&tree, original, submission)).collect()
+        let read: Vec<Result<Case<'a>>> = submissions
+            .par_iter()
+            .map(|(original, submission)| self.read(&tree, original, submission))
+            .collect();
+        read.into_iter().collect()
     }
 
     /// The group of each of them.
@@ -463,9 +467,12 @@ fn imports<'a, 'b>(
     cases: &'b [Case<'a>],
     wanted: impl Fn(&'b Case<'a>) -> Option<(String, Vec<Manner>)>,
 ) -> Vec<Import> {
-    let of_case = |(at, case)| {
+    let of_case = |(at, case): (usize, &'b Case<'a>)| {
         let (text, manners) = wanted(case)?;
-        Some(Import::new(at, Arc::from(text), &manners))
+        // What has to pass and does not is wrong, whatever else it does.
+        let passes = |case: &CaseResult| !matches!(case.outcome, Outcome::Failed | Outcome::Error);
+        let plain_decides = case.original.golden.iter().all(passes);
+        Some(Import::new(at, Arc::from(text), &manners).plain_decides(plain_decides))
     };
     cases.iter().enumerate().filter_map(of_case).collect()
 }

@@ -18,7 +18,7 @@ use crate::record::world::World;
 use crate::runner::protocol::{Manner, Reached, TraceMode};
 
 /// A run that nobody watches.
-pub(super) const PLAIN: Manner = Manner { untraced: true, failing: None };
+pub(super) const PLAIN: Manner = Manner::PLAIN;
 /// A run whose lines are noted, where its import was watched.
 pub(super) const WATCHED: Manner = Manner { untraced: false, failing: None };
 
@@ -41,15 +41,25 @@ pub(super) struct Seen {
 /// A text, and the runs that are made of one import of it.
 pub(super) struct Import {
     text: Arc<str>,
-    /// Indices of their groups, all of one file, with how they run; the last one comes first. Of a group whose run fails
-    /// or does not come to its end no run in another manner is made.
+    /// Indices of their groups, all of one file, with how they run; the last one comes first. Where one worker makes them
+    /// all, what did not come to its end is not run in other manners.
     runs: Vec<(usize, Manner)>,
+    plain_decides: bool,
 }
 
 impl Import {
     /// Runs of a group in these manners, in this order.
     pub(super) fn new(group: usize, text: Arc<str>, manners: &[Manner]) -> Self {
-        Import { text, runs: manners.iter().rev().map(|manner| (group, *manner)).collect() }
+        Import {
+            text,
+            runs: manners.iter().rev().map(|manner| (group, *manner)).collect(),
+            plain_decides: false,
+        }
+    }
+
+    /// Says that other manners are of no use where a case of the plain run fails: mostly they are then not made.
+    pub(super) fn plain_decides(self, plain_decides: bool) -> Self {
+        Import { plain_decides, ..self }
     }
 
     /// Has more runs made of the same import.
@@ -82,7 +92,7 @@ impl Place<'_> {
             let file = &self.groups[import.runs.first()?.0].file;
             let runs = import.runs.into_iter().map(|(at, manner)| Run { manner, ..Run::new(at, 1) });
             let mut task = Task::new(file, 0, trace);
-            task.text = Some(import.text);
+            (task.text, task.plain_decides) = (Some(import.text), import.plain_decides);
             task.runs.extend(runs);
             Some(task)
         });

@@ -132,15 +132,17 @@ fn bars(total: &Counts, repositories: &BTreeMap<String, Counts>) -> Vec<Bar> {
     all.into_iter().chain(each.into_iter().map(|(slug, counts)| bar(Some(slug), counts))).collect()
 }
 
-/// What a name is sorted by: `pkg2` comes before `pkg10`. Digits and what is between them, digits with their length in front.
-fn numbers_by_size(name: &str) -> Vec<(usize, &str)> {
+/// What a name is sorted by: `pkg2` comes before `pkg10`. Digits and what is between them, digits with their length in front,
+/// without zeros that say nothing, and as they stand.
+fn numbers_by_size(name: &str) -> Vec<(usize, &str, &str)> {
     let is_digit = |byte: &u8| byte.is_ascii_digit();
     let parts = name.as_bytes().chunk_by(|a, b| is_digit(a) == is_digit(b));
     let mut start = 0;
     let part = |part: &[u8]| {
         let text = &name[start..start + part.len()];
         start += part.len();
-        (if is_digit(&part[0]) { text.trim_start_matches('0').len() + 1 } else { 0 }, text)
+        let number = text.trim_start_matches('0');
+        if is_digit(&part[0]) { (number.len() + 1, number, text) } else { (0, text, text) }
     };
     parts.map(part).collect()
 }
@@ -312,9 +314,9 @@ mod tests {
 
     #[test]
     fn names_are_sorted_by_the_numbers_in_them() {
-        let mut names = ["a/up10", "a/up2", "a/up", "b/1", "a/up02b", "a/7z", "é/3", "a/up2a"];
+        let mut names = ["a/up10", "a/up2", "a/up", "b/1", "a/up011", "a/up02b", "a/7z", "é/3", "a/up2a"];
         names.sort_by_key(|name| numbers_by_size(name));
-        assert_eq!(names, ["a/7z", "a/up", "a/up02b", "a/up2", "a/up2a", "a/up10", "b/1", "é/3"]);
+        assert_eq!(names, ["a/7z", "a/up", "a/up02b", "a/up2", "a/up2a", "a/up10", "a/up011", "b/1", "é/3"]);
     }
 
     #[test]

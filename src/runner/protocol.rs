@@ -87,6 +87,11 @@ pub struct Manner {
     pub failing: Option<u32>,
 }
 
+impl Manner {
+    /// As it is, and nobody watches.
+    pub const PLAIN: Manner = Manner { untraced: true, failing: None };
+}
+
 /// What a candidate for a witness showed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Trial {

@@ -89,9 +89,12 @@ fn search<'a>(
     let reference = base.shown(seen.compare);
     let differs = |attempt: &Attempt| attempt.shown(seen.compare) != reference;
     if !differs(first(seen, &World::Everything)?) {
-        let (made, missing): (Vec<World>, Vec<World>) =
-            (1..=seeds).map(World::Seed).partition(|world| !seen.of(world).is_empty());
-        for world in made {
+        let missing: Vec<World> =
+            (1..=seeds).map(World::Seed).filter(|world| seen.of(world).is_empty()).collect();
+        if !missing.is_empty() {
+            return Ok(Step::Run { worlds: missing, missing: 1 });
+        }
+        for world in (1..=seeds).map(World::Seed) {
             if differs(first(seen, &world)?) {
                 // By now the base world has all the attempts that publishing asks for.
                 let other = repeatable(seen, &world, CONFIRMATIONS)?;
@@ -100,8 +103,7 @@ fn search<'a>(
                 return Ok(Step::DependsOn { dimensions, base, other });
             }
         }
-        let agrees = missing.is_empty();
-        return Ok(if agrees { Step::Agrees } else { Step::Run { worlds: missing, missing: 1 } });
+        return Ok(Step::Agrees);
     }
     repeatable(seen, &World::Everything, REPEATS)?;
     let order: Vec<Dimension> = ORDER.into_iter().filter(|dimension| covered.contains(dimension)).collect();

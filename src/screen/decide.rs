@@ -273,7 +273,8 @@ mod tests {
         let mut seeds: Vec<World> = (1..=SEEDS).map(World::Seed).collect();
         let wanted = Some((seeds.clone(), 1));
         assert_eq!(next(&agrees, None, Depth::All), wanted, "what is published goes through further seeds");
-        let known = steady.world(&World::Everything, "a").world(&seeds.remove(1), "a").made();
-        assert_eq!(next(&known, None, Depth::All), Some((seeds, 1)), "those that are missing");
+        let known = steady.world(&World::Everything, "a").world(&seeds.remove(1), "b").made();
+        let wanted = Some((seeds, 1));
+        assert_eq!(next(&known, None, Depth::All), wanted, "those that are missing, even where one differs");
     }
 }

@@ -76,7 +76,7 @@ impl History {
         Ok(taken)
     }
 
-    /// All attempts of a group, in the order in which they were asked for.
+    /// All attempts of a group: rounds and hash seeds by number, all else in the order in which it was asked for.
     pub(crate) fn of(&self, group: usize) -> &[Attempt] {
         &self.attempts[group]
     }
@@ -114,8 +114,8 @@ impl History {
     }
 }
 
-/// Puts an attempt behind those that were asked for before it, and numbers it: rounds of the base world are made at the
-/// same time, and so are hash seeds.
+/// Puts an attempt in its place, and numbers it: rounds of the base world are made at the same time, and so are hash seeds,
+/// and which comes first is chance.
 fn insert(attempts: &mut Vec<Attempt>, attempt: Attempt) {
     let is_later = |other: &&Attempt| match (&other.world, &attempt.world) {
         (World::Base, World::Base) => {
@@ -141,7 +141,7 @@ mod tests {
     use crate::testing::attempts::Table;
 
     #[test]
-    fn attempts_stand_in_the_order_in_which_they_were_asked_for() {
+    fn attempts_stand_in_an_order_that_does_not_depend_on_which_ended_first() {
         let asked = Table::new()
             .base(0, "a")
             .base(1, "b")

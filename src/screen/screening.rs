@@ -57,7 +57,8 @@ pub(crate) struct Screening<'a> {
     subject: Subject<'a>,
     policy: Policy,
     history: History,
-    unavailable: BTreeMap<usize, Unavailable>,
+    /// By group and round.
+    unavailable: BTreeMap<(usize, u32), Unavailable>,
     unavailable_journal: Journal,
     /// The test files.
     pub sources: Sources,
@@ -73,7 +74,7 @@ impl<'a> Screening<'a> {
         let history = History::open(&folder.join(ATTEMPTS), groups)?;
         let (unavailable_journal, rows) = Journal::open::<Unavailable>(&folder.join(UNAVAILABLE))?;
         let index = |row: &Unavailable| groups.iter().position(|group| group.group_id == row.group_id);
-        let unavailable = rows.into_iter().filter_map(|row| Some((index(&row)?, row))).collect();
+        let unavailable = rows.into_iter().filter_map(|row| Some(((index(&row)?, row.round), row))).collect();
         let sources = Sources::of(&subject.lab.setting.tree);
         Ok(Screening { subject, policy, history, unavailable, unavailable_journal, sources })
     }
@@ -94,7 +95,11 @@ impl<'a> Screening<'a> {
 
     /// Whether a group could not be run when its file was collected alone.
     pub(crate) fn is_unavailable(&self, group: usize) -> bool {
-        self.unavailable.contains_key(&group)
+        self.first_unavailable(group).is_some()
+    }
+
+    fn first_unavailable(&self, group: usize) -> Option<&Unavailable> {
+        self.unavailable.range((group, 0)..=(group, u32::MAX)).next().map(|(_, row)| row)
     }
 
     /// How many attempts were made in all, and how many could not be made.
@@ -129,9 +134,10 @@ impl<'a> Screening<'a> {
         let groups = self.groups();
         for row in journal::read::<Unavailable>(&folder.join(UNAVAILABLE))? {
             let index = groups.iter().position(|group| group.group_id == row.group_id);
-            if let Some(index) = index.filter(|index| !self.unavailable.contains_key(index)) {
+            let Some(index) = index else { continue };
+            if let Entry::Vacant(place) = self.unavailable.entry((index, row.round)) {
                 self.unavailable_journal.append(&row)?;
-                self.unavailable.insert(index, row);
+                place.insert(row);
             }
         }
         self.unavailable_journal.sync()?;
@@ -191,7 +197,8 @@ impl<'a> Screening<'a> {
         let of_round = |(round, count): (u32, u32)| {
             let missing = |group: &usize| {
                 let made = self.history.count(*group, Method::Fork, round);
-                (!self.unavailable.contains_key(group) && made < count).then(|| (*group, count - made))
+                (!self.unavailable.contains_key(&(*group, round)) && made < count)
+                    .then(|| (*group, count - made))
             };
             let groups: Vec<(usize, u32)> = groups.iter().filter_map(missing).collect();
             (!groups.is_empty()).then(|| Part { world: self.subject.lab.base(), round, groups })
@@ -231,7 +238,7 @@ impl<'a> Screening<'a> {
                     }
                 }
                 Made::Unavailable { text, .. } => {
-                    if let Entry::Vacant(place) = unavailable.entry(group) {
+                    if let Entry::Vacant(place) = unavailable.entry((group, *round)) {
                         let row = Unavailable { group_id: all[group].group_id.clone(), round: *round, text };
                         unavailable_journal.append(&row)?;
                         place.insert(row);
@@ -297,7 +304,7 @@ impl<'a> Screening<'a> {
         Known {
             group: &self.groups()[index],
             attempts: self.history.of(index),
-            unavailable: self.unavailable.get(&index),
+            unavailable: self.first_unavailable(index),
         }
     }
 

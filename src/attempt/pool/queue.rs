@@ -17,6 +17,8 @@ pub struct Task {
     pub pass: usize,
     pub trace: TraceMode,
     pub runs: Vec<Run>,
+    /// Of a group whose plain run has a case that fails, what is still to be made in other manners is left out.
+    pub plain_decides: bool,
     pub cost_ms: f64,
     pub(super) trouble: Trouble,
 }
@@ -44,7 +46,7 @@ impl Task {
     /// A task without runs.
     pub fn new(file: &str, pass: usize, trace: TraceMode) -> Self {
         let (file, trouble) = (file.to_owned(), Trouble::default());
-        Task { file, text: None, pass, trace, runs: Vec::new(), cost_ms: 0.0, trouble }
+        Task { file, text: None, pass, trace, runs: Vec::new(), plain_decides: false, cost_ms: 0.0, trouble }
     }
 
     /// A run of it by itself.
@@ -53,6 +55,7 @@ impl Task {
             runs: vec![run],
             trouble,
             text: self.text.clone(),
+            plain_decides: self.plain_decides,
             ..Task::new(&self.file, self.pass, self.trace)
         }
     }
@@ -80,6 +83,7 @@ impl Task {
         Task {
             runs,
             cost_ms: self.cost_ms,
+            plain_decides: self.plain_decides,
             ..Task { text: self.text.clone(), ..Task::new(&self.file, self.pass, self.trace) }
         }
     }

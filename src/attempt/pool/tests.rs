@@ -399,6 +399,25 @@ fn only_the_attempts_that_were_killed_are_made_again() {
 }
 
 #[test]
+fn what_fails_plainly_is_not_run_in_other_manners_where_that_decides() {
+    for (act, plain_decides, expected) in
+        [(Act::Fails, true, 1), (Act::Fails, false, 3), (Act::Passes, true, 3)]
+    {
+        let bench = Bench::new(one(FakeGroup::new("test_2", act.clone())));
+        let failing = Manner { failing: Some(1), ..Manner::PLAIN };
+        let runs = [failing, Manner::default(), Manner::PLAIN].map(|manner| Run { manner, ..Run::new(0, 1) });
+        let task = Task { runs: runs.to_vec(), plain_decides, ..bench.tasks(0, 1).remove(0) };
+        let mut made = 0;
+        let count = |_| {
+            made += 1;
+            Ok(())
+        };
+        bench.run(vec![task], count).unwrap();
+        assert_eq!(made, expected, "{act:?} {plain_decides}");
+    }
+}
+
+#[test]
 fn another_end_of_an_attempt_is_believed_at_once() {
     for (act, word) in [
         (Act::Signaled(11), "test_2 signal 11"),

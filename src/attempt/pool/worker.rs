@@ -12,7 +12,7 @@ use super::{Event, Pass, Pool};
 use crate::attempt::retry::{AfterGroup, AfterImport, AfterRunner, Trouble};
 use crate::error::{Error, Fault, Result};
 use crate::record::outcome::Outcome;
-use crate::runner::protocol::{Answer, ProcessExit, Reached, Request, SIGKILL};
+use crate::runner::protocol::{Answer, Manner, ProcessExit, Reached, Request, SIGKILL};
 use crate::runner::report::{CaseReport, GroupDone};
 use crate::runner::{Ran, Runner, milliseconds};
 
@@ -307,7 +307,7 @@ impl<'a> Worker<'a> {
             return Err(Error::internal("no runner is open").into());
         };
         let (events, mut abandoned, mut made, mut killed) = (&self.events, false, 0, 0);
-        let mut succeeded = true;
+        let mut goes_on = true;
         let (mut started, mut late) = (Instant::now(), 0);
         self.doing = Doing::Running;
         let ran = runner.run_group(&items, (run.repeat, run.manner), timeouts, |done| {
@@ -326,7 +326,8 @@ impl<'a> Worker<'a> {
             }
             made += 1;
             let fails = |case: &CaseReport| matches!(case.outcome, Outcome::Failed | Outcome::Error);
-            succeeded = done.exit == ProcessExit::Finished && !done.cases.iter().any(fails);
+            let decides = task.plain_decides && run.manner == Manner::PLAIN;
+            goes_on = done.exit == ProcessExit::Finished && !(decides && done.cases.iter().any(fails));
             abandoned = events.send(file.attempt(run, task.pass, done)).is_err();
             if abandoned { Err(Error::interrupted()) } else { Ok(()) }
         });
@@ -335,8 +336,8 @@ impl<'a> Worker<'a> {
             last.repeat -= made;
             if last.repeat == 0 {
                 task.runs.pop();
-                if !succeeded {
-                    // What fails, or does not come to its end, is not run in other manners.
+                if !goes_on {
+                    // What does not come to its end is not made to do so in other manners.
                     task.runs.retain(|other| other.group != run.group || other.manner == run.manner);
                 }
             }

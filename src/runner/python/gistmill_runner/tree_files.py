@@ -21,9 +21,12 @@ class TreeFiles(dict):
         return file
 
     def _resolved(self, name):
-        """The path without links. A folder is looked up once: that takes a system call for each of its parts."""
+        """The path without links. A folder is looked up once: that takes a system call for each of its parts.
+
+        What a relative name means changes with the working directory.
+        """
         folder, last = _split(name)
-        if last in ("", ".", "..") or _islink(name):
+        if not name.startswith("/") or last in ("", ".", "..") or _islink(name):
             return _realpath(name)
         if folder not in self.folders:
             self.folders[folder] = _realpath(folder)

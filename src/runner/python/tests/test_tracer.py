@@ -356,7 +356,7 @@ def test_lines_of_module_and_class_bodies(start, python, mode):
         assert list(imported.values()) == [None] * 4 and made["lines"] is None
 
 
-def test_files_of_the_tree_are_known_by_what_their_links_lead_to(tmp_path):
+def test_files_of_the_tree_are_known_by_what_their_links_lead_to(tmp_path, monkeypatch):
     root = write_tree(tmp_path / "tree", {"real/a.py": "", "b.py": ""})
     write_tree(tmp_path / "outside", {"c.py": ""})
     (root / "linked").symlink_to("real")
@@ -369,3 +369,7 @@ def test_files_of_the_tree_are_known_by_what_their_links_lead_to(tmp_path):
     found = [files[str(tmp_path / "way" / name)] for name in names]
     assert found == ["b.py", "real/a.py", "real/a.py", "real/a.py", None, None, "b.py", None, "absent.py"]
     assert files["<string>"] is None
+    monkeypatch.chdir(root)
+    assert files["b.py"] == "b.py"
+    monkeypatch.chdir(tmp_path / "outside")
+    assert files["c.py"] is None, "another working directory"
