@@ -136,7 +136,7 @@ pub const ATTEMPTS: &[Entry] = &[
     ("slug", "the repository"),
     ("group_id", "the test"),
     ("world", "conditions under which it ran"),
-    ("number", "in the order in which they were made, from 0"),
+    ("number", "from 0; rounds and hash seeds by number, all else in the order in which it was asked for"),
     ("method", "`fork`, or `cold`: the literal entry command"),
     ("round", "attempts of one round share their interpreter"),
     ("outcome", "the worst outcome of a case"),

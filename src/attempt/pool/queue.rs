@@ -51,13 +51,7 @@ impl Task {
 
     /// A run of it by itself.
     pub(super) fn alone(&self, run: Run, trouble: Trouble) -> Self {
-        Task {
-            runs: vec![run],
-            trouble,
-            text: self.text.clone(),
-            plain_decides: self.plain_decides,
-            ..Task::new(&self.file, self.pass, self.trace)
-        }
+        Task { runs: vec![run], cost_ms: 0.0, trouble, ..self.clone() }
     }
 
     /// Attempts that it is to make.
@@ -80,12 +74,7 @@ impl Task {
             self.runs.extract_if(.., is_second).collect()
         };
         self.cost_ms /= 2.0;
-        Task {
-            runs,
-            cost_ms: self.cost_ms,
-            plain_decides: self.plain_decides,
-            ..Task { text: self.text.clone(), ..Task::new(&self.file, self.pass, self.trace) }
-        }
+        Task { runs, trouble: Trouble::default(), ..self.clone() }
     }
 
     pub(super) fn place(&self) -> Place {
