@@ -36,7 +36,7 @@ fn main() -> Result<(), AnyError> {
 
 fn measure(kind: &str, subject: &Subject, repo: &gistmill::config::Repo) -> Result<(), AnyError> {
     let pipeline = subject.pipeline();
-    let preparation = Preparation { pipeline: &pipeline, repo };
+    let preparation = Preparation::new(&pipeline, repo);
     let pinned = preparation.source()?;
     let started = Instant::now();
     let built = preparation.environment(&pinned)?;

@@ -51,7 +51,7 @@ fn main() -> Result<(), AnyError> {
     let pipeline = subject.pipeline();
     let mut wrong = 0;
     for repo in &subject.config.repos {
-        let prepared = Preparation { pipeline: &pipeline, repo }.run()?;
+        let prepared = Preparation::new(&pipeline, repo).run()?;
         wrong += compare(&prepared, size)?;
     }
     if wrong > 0 { Err(format!("{wrong} groups differ").into()) } else { Ok(()) }

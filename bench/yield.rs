@@ -139,7 +139,7 @@ fn go(line: &str, jobs: usize, most: usize, one: &mut Yield) -> Result<(), AnyEr
     let subject = Subject::open(&file, &folder().join("yield"), jobs)?;
     let repo = subject.config.repos.first().ok_or("there is no repository")?;
     let pipeline = subject.pipeline();
-    let preparation = Preparation { pipeline: &pipeline, repo };
+    let preparation = Preparation::new(&pipeline, repo);
     let pinned = preparation.source()?;
     "source".clone_into(&mut one.reached);
     let built = preparation.environment(&pinned)?;

@@ -41,8 +41,10 @@ pub fn tasks(
     trace: TraceMode,
     jobs: usize,
 ) -> Vec<Task> {
+    let known: f64 = wanted.iter().filter_map(|(group, _)| durations.get(group)).sum();
+    let mean = known / wanted.iter().filter(|(group, _)| durations.contains_key(group)).count().max(1) as f64;
     let cost = |(group, repeat): &(usize, u32)| {
-        let unknown = UNKNOWN_CASE_MS * groups[*group].cases.len() as f64;
+        let unknown = (UNKNOWN_CASE_MS * groups[*group].cases.len() as f64).max(mean);
         durations.get(group).copied().unwrap_or(unknown) * f64::from(*repeat)
     };
     let total: f64 = wanted.iter().map(cost).sum();
@@ -51,18 +53,28 @@ pub fn tasks(
     for group in groups {
         *opening.entry(group.file.as_str()).or_default() += OPENING_CASE_MS * group.cases.len() as f64;
     }
+    let is_new = |group: usize| !durations.contains_key(&group);
     let mut by_file: BTreeMap<&str, Vec<(usize, u32)>> = BTreeMap::new();
     for entry in wanted {
         by_file.entry(groups[entry.0].file.as_str()).or_default().push(*entry);
     }
     let mut tasks = Vec::new();
-    for (file, entries) in by_file {
-        let mut task = Task::new(file, pass, trace);
-        let share = share.max(opening.get(file).copied().unwrap_or_default());
+    for (file, mut entries) in by_file {
+        // What was never run may take long: it is in as few tasks as possible, which come first.
+        entries.sort_by_key(|(group, _)| !is_new(*group));
+        let opening_ms = opening.get(file).copied().unwrap_or_default();
+        let empty = || {
+            let mut task = Task::new(file, pass, trace);
+            task.opening_ms += opening_ms;
+            task
+        };
+        let mut task = empty();
+        let share = share.max(opening_ms);
         for entry in entries.iter().flat_map(|entry| parts(*entry, cost(entry) / share)) {
             if !task.runs.is_empty() && task.cost_ms + cost(&entry) > share {
-                tasks.push(std::mem::replace(&mut task, Task::new(file, pass, trace)));
+                tasks.push(std::mem::replace(&mut task, empty()));
             }
+            task.is_new |= is_new(entry.0);
             task.cost_ms += cost(&entry);
             task.runs.push(Run::new(entry.0, entry.1));
         }
@@ -70,7 +82,11 @@ pub fn tasks(
     }
     // The last run of a task is made first: what takes long is not what everybody waits for at the end.
     for task in &mut tasks {
-        task.runs.sort_by(|a, b| cost(&(a.group, a.repeat)).total_cmp(&cost(&(b.group, b.repeat))));
+        let order = |run: &Run| (is_new(run.group), cost(&(run.group, run.repeat)));
+        task.runs.sort_by(|a, b| {
+            let ((a_new, a), (b_new, b)) = (order(a), order(b));
+            a_new.cmp(&b_new).then(a.total_cmp(&b))
+        });
     }
     tasks
 }

@@ -122,6 +122,8 @@ pub struct GateReport {
     pub complaints: Vec<Complaint>,
     /// Groups that pass, where tests were run.
     pub passing: BTreeSet<String>,
+    /// The number that the gate gave to that run.
+    pub trial: Option<usize>,
 }
 
 impl GateReport {

@@ -175,9 +175,7 @@ impl Pipeline<'_> {
                 self.progress.repository(at + 1, selected.len(), Stage::Dataset as usize);
                 let repository = repository::Repository::new(self, repo).with_source(source);
                 if let Some(next) = next {
-                    ahead = Some(
-                        scope.spawn(move || prepare::Preparation { pipeline: self, repo: next }.source()),
-                    );
+                    ahead = Some(scope.spawn(move || prepare::Preparation::new(self, next).source()));
                 }
                 match self.outcome(repo, repository)? {
                     Ok(done) => finished.push(done),
@@ -221,7 +219,7 @@ impl Pipeline<'_> {
     fn require_shards(&self) -> Result<()> {
         let Shards::Require(of) = self.request.shards else { return Ok(()) };
         for repo in self.config.repos.iter().filter(|repo| self.selected(&repo.slug)) {
-            match (prepare::Preparation { pipeline: self, repo }).run() {
+            match (prepare::Preparation::new(self, repo)).run() {
                 Ok(prepared) => {
                     shards::require(&prepared.lab.folder, of, &repo.slug, &prepared.collected)?;
                 }

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::python_source::definitions::Definitions;
 use crate::record::collected::Group;
 use crate::record::id::hash_parts;
-use crate::record::outcome::{Attempt, Exit};
+use crate::record::outcome::Exit;
 use crate::record::trace::{ExecutedBody, FunctionCalls, SecondTrace, Totals, Traced};
 use crate::record::world::World;
 use crate::runner::protocol::TraceMode;
@@ -46,12 +46,13 @@ impl Which {
 }
 
 /// What is to be traced.
-#[derive(Debug, Clone, Copy)]
-pub struct ToTrace<'a> {
+#[derive(Debug)]
+pub struct ToTrace {
     pub which: Which,
-    pub groups: &'a [usize],
-    /// Seconds of earlier attempts, by group; none for those that are missing.
-    pub durations: &'a BTreeMap<usize, f64>,
+    /// Groups by index, each with the hash of the outcomes of an untraced attempt; none where it has none.
+    pub groups: BTreeMap<usize, Option<String>>,
+    /// Milliseconds of earlier attempts, by group; none for those that are missing.
+    pub durations: BTreeMap<usize, f64>,
 }
 
 /// The journal of totals.
@@ -181,23 +182,21 @@ impl Traces {
         among.filter(lacks).collect()
     }
 
-    /// Traces what is `wanted`, each group once. `untraced` gives a group's reference attempt, `is_test` tells test
-    /// files, `each` is called after every traced attempt.
+    /// Traces what is `wanted`, each group once. `is_test` tells test files, `each` is called after every traced attempt.
     ///
     /// # Errors
     /// IO errors, interruption, and the harness's trouble.
-    pub fn measure<'a>(
+    pub fn measure(
         &mut self,
-        wanted: ToTrace<'_>,
+        wanted: &ToTrace,
         pool: &Pool<'_>,
-        untraced: impl Fn(usize) -> Option<&'a Attempt>,
         is_test: impl Fn(&str) -> bool,
         mut each: impl FnMut(),
     ) -> Result<()> {
         let mut definitions = Definitions::new(&pool.passes[0].setting.tree);
         let ToTrace { which, groups, durations } = wanted;
         let (round, mode) = which.round();
-        let once: Vec<(usize, u32)> = groups.iter().map(|group| (*group, 1)).collect();
+        let once: Vec<(usize, u32)> = groups.keys().map(|group| (*group, 1)).collect();
         let tasks: Vec<Task> = tasks(pool.groups, &once, durations, 0, mode, pool.expected());
         pool.run(tasks, |event| {
             let (group, attempt) = match event {
@@ -208,15 +207,15 @@ impl Traces {
                     let world = (&World::Base, round);
                     let attempt =
                         attempt_of(&pool.groups[group], &done, name, pool.passes[0].normalizer, world);
-                    let same_outcome = untraced(group)
-                        .is_some_and(|reference| reference.outcome_hash() == attempt.outcome_hash());
+                    let untraced = groups.get(&group).and_then(Option::as_ref);
+                    let same_outcome = untraced == Some(&attempt.outcome_hash());
                     let finished = attempt.exit == Exit::Finished;
                     (group, traced_attempt(done.trace, import.as_deref(), same_outcome, finished))
                 }
             };
             let id = pool.groups[group].group_id.clone();
             each();
-            let traced = match which {
+            let traced = match *which {
                 Which::First => {
                     self.write(&id, &attempt)?;
                     first_trace(&id, &attempt, &is_test, &mut definitions)

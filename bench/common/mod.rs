@@ -84,7 +84,7 @@ impl Subject {
     /// The first repository of the config, collected; its name and size are printed.
     pub fn prepare(&self) -> Result<Prepared, AnyError> {
         let repo = self.config.repos.first().ok_or("the config has no repository")?;
-        let prepared = Preparation { pipeline: &self.pipeline(), repo }.run()?;
+        let prepared = Preparation::new(&self.pipeline(), repo).run()?;
         println!(
             "{} at {}: {} cases in {} groups, Python {}, pytest {}",
             repo.slug,
@@ -108,7 +108,7 @@ pub fn fork(prepared: &Prepared, trace: TraceMode) -> Result<f64, AnyError> {
     let world = prepared.lab.base();
     let pool = prepared.lab.pool(&prepared.collected.groups, &world);
     let wanted: Vec<(usize, u32)> = (0..pool.groups.len()).map(|group| (group, 1)).collect();
-    let tasks = tasks(pool.groups, &wanted, &BTreeMap::new(), 0, trace, pool.jobs);
+    let tasks = tasks(pool.groups, &wanted, &BTreeMap::new(), 0, trace, pool.expected());
     let (started, mut done) = (Instant::now(), 0);
     pool.run(tasks, |event| {
         if let Event::Broken(error) = event {

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use super::capabilities::Capabilities;
-use super::pool::{Crowd, Event, Pass, Pool};
+use super::pool::{Admission, Crowd, Event, Pass, Pool};
 use super::world::WorldSetting;
 use super::{attempt_of, cold, contention, node_id, not_collected, tasks};
 use crate::backend::Backend;
@@ -33,10 +32,8 @@ pub struct Lab {
     pub options: Vec<String>,
     /// Limits of a case and of a group in the base world.
     pub timeouts: (Duration, Duration),
-    /// Attempts that may compute at the same time.
-    pub jobs: usize,
-    /// How many were made at the same time last while processors were idle.
-    pub learned: AtomicUsize,
+    /// How many attempts are under way at once.
+    pub admission: Arc<Admission<'static>>,
     /// How much of what was shown must agree.
     pub compare: Compare,
 }
@@ -66,6 +63,11 @@ pub enum Made {
 }
 
 impl Lab {
+    /// Attempts that may compute at the same time.
+    pub fn jobs(&self) -> usize {
+        self.admission.jobs()
+    }
+
     /// The reference conditions.
     pub fn base(&self) -> WorldSetting {
         WorldSetting::base(&self.setting)
@@ -91,15 +93,14 @@ impl Lab {
             passes: vec![self.pass(world)],
             groups,
             options: &self.options,
-            jobs: self.jobs,
-            crowd: Crowd::Exact,
+            crowd: Crowd::Exact(self.jobs()),
         }
     }
 
     /// Workers in a world; more of them than may compute while processors are idle, where load is not what is tested.
     pub fn busy_pool<'a>(&'a self, groups: &'a [Group], world: &'a WorldSetting) -> Pool<'a> {
-        let crowd = if world.loaded { Crowd::Exact } else { Crowd::Idle(&self.learned) };
-        Pool { crowd, ..self.pool(groups, world) }
+        let pool = self.pool(groups, world);
+        if world.loaded { pool } else { Pool { crowd: Crowd::Idle(&self.admission), ..pool } }
     }
 
     /// Makes the attempts of all of these at once; `each` gets the index of what was wanted, that of the group, and what came
@@ -118,7 +119,7 @@ impl Lab {
         let contention = first.world.loaded.then(contention::start).transpose()?;
         let mut pool = self.busy_pool(groups, first.world);
         if let Some(contention) = &contention {
-            pool.crowd = Crowd::Contending(contention);
+            pool.crowd = Crowd::Contending(self.jobs(), contention);
         }
         pool.passes = wanted.iter().map(|one| self.pass(one.world)).collect();
         let of_pass = |(pass, one): (usize, &Wanted<'_>)| {
@@ -159,7 +160,7 @@ impl Lab {
             setting: &self.setting,
             options: &self.options,
             group_timeout: self.timeouts.1,
-            jobs: self.jobs,
+            jobs: self.jobs(),
             ends,
         };
         cold.run(groups, each)

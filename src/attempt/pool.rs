@@ -10,10 +10,10 @@ mod queue;
 mod tests;
 mod worker;
 
+pub use admission::Admission;
 pub use queue::{Run, Task};
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
@@ -25,14 +25,14 @@ use crate::record::collected::Group;
 use crate::runner::Setting;
 use crate::runner::protocol::{Item, Manner, Reached};
 use crate::runner::report::{GroupDone, ImportTrace};
-use admission::Admission;
+use admission::CONTENDING_FOR_EACH;
 use queue::Work;
 use worker::Worker;
 
-/// Attempts to make for each runner, where there are more runners than may compute.
+/// Attempts to make for each runner, where it is not known how long they take.
 const ATTEMPTS_OF_A_RUNNER: usize = 4;
-/// The same where fewer take as long, in milliseconds.
-const COST_OF_A_RUNNER_MS: f64 = 2000.0;
+/// What starting one more runner and opening a file takes, in milliseconds of a processor.
+const COST_OF_A_RUNNER: Duration = Duration::from_millis(800);
 
 /// What a worker tells the owner of the results.
 #[derive(Debug)]
@@ -68,8 +68,6 @@ pub struct Pool<'a> {
     pub passes: Vec<Pass<'a>>,
     pub groups: &'a [Group],
     pub options: &'a [String],
-    /// Attempts that may compute at the same time.
-    pub jobs: usize,
     pub crowd: Crowd<'a>,
 }
 
@@ -86,19 +84,21 @@ pub struct Pass<'a> {
 #[derive(Debug, Clone, Copy)]
 pub enum Crowd<'a> {
     /// As many as may compute.
-    Exact,
-    /// More while processors are idle; it keeps how many there were last.
-    Idle(&'a AtomicUsize),
-    /// So many more that they contend for the processors, with busy processes in the place of those that wait.
-    Contending(&'a Contention),
+    Exact(usize),
+    /// More while processors are idle; pools that work at the same time share it.
+    Idle(&'a Admission<'a>),
+    /// So many more than may compute that they contend for the processors, with busy processes in the place of those that
+    /// wait.
+    Contending(usize, &'a Contention),
 }
 
 impl Pool<'_> {
     /// Attempts that are probably going to be under way at the same time.
     pub fn expected(&self) -> usize {
         match self.crowd {
-            Crowd::Idle(learned) => self.jobs.max(learned.load(Ordering::Relaxed)),
-            Crowd::Exact | Crowd::Contending(_) => self.jobs,
+            Crowd::Idle(admission) => admission.expected(),
+            Crowd::Exact(jobs) => jobs,
+            Crowd::Contending(jobs, _) => jobs * CONTENDING_FOR_EACH,
         }
     }
 
@@ -110,21 +110,29 @@ impl Pool<'_> {
         if tasks.is_empty() {
             return Ok(());
         }
-        let attempts = tasks.iter().map(|task| task.attempts() as usize).sum::<usize>();
-        let cost_ms: f64 = tasks.iter().map(|task| task.cost_ms).sum();
-        let admission = Admission::new(self.jobs.max(1), self.crowd);
+        let own;
+        let admission = match self.crowd {
+            Crowd::Idle(shared) => shared,
+            Crowd::Exact(jobs) => {
+                own = Admission::exact(jobs);
+                &own
+            }
+            Crowd::Contending(jobs, contention) => {
+                own = Admission::contending(jobs, contention);
+                &own
+            }
+        };
+        let member = admission.join();
+        let workers = workers(&tasks, admission);
         let work = Work::new(tasks);
         let (sender, events) = sync_channel::<Event>(256);
         std::thread::scope(|scope| {
-            // A runner that makes but a few attempts costs more than it saves.
-            let worth = (attempts / ATTEMPTS_OF_A_RUNNER).max((cost_ms / COST_OF_A_RUNNER_MS) as usize);
-            let more = admission.most().min(worth.min(attempts));
-            for number in 0..self.jobs.clamp(1, attempts.max(1)).max(more) {
-                let (sender, shared) = (sender.clone(), (&work, &admission));
+            for number in 0..workers {
+                let (sender, shared) = (sender.clone(), (&work, &member));
                 scope.spawn(move || Worker::new(self, number, shared, sender).work());
             }
             drop(sender);
-            let result = drain(&events, &admission, &mut each);
+            let result = drain(&events, admission, &mut each);
             if result.is_err() {
                 // Workers stop at the next send: nobody listens any more, and nothing is left to do.
                 work.clear();
@@ -133,6 +141,20 @@ impl Pool<'_> {
             result
         })
     }
+}
+
+/// How many workers are worth their runners: with `n` of them, all attempts take `cost / n`, and the runners `n` times
+/// what one costs the processors.
+fn workers(tasks: &[Task], admission: &Admission<'_>) -> usize {
+    let attempts = tasks.iter().map(|task| task.attempts() as usize).sum::<usize>().max(1);
+    let cost_ms: f64 = tasks.iter().map(|task| task.cost_ms + task.opening_ms).sum();
+    let worth = if tasks.iter().any(|task| task.is_new) {
+        attempts / ATTEMPTS_OF_A_RUNNER
+    } else {
+        let runners = cost_ms / (COST_OF_A_RUNNER.as_secs_f64() * 1000.0);
+        (runners * admission.jobs() as f64).sqrt().ceil() as usize
+    };
+    worth.clamp(admission.least(), admission.most()).min(attempts)
 }
 
 fn drain(

@@ -90,7 +90,7 @@ impl Restored {
     /// # Errors
     /// The environment cannot be made, or is another than the dataset's.
     pub(crate) fn prepare(&self, repo: &Repo, limit: Option<Duration>) -> Result<Prepared> {
-        let mut prepared = Preparation { pipeline: &self.job.pipeline(), repo }.run()?;
+        let mut prepared = Preparation::new(&self.job.pipeline(), repo).run()?;
         if let Some(limit) = limit {
             let (case, group) = prepared.lab.timeouts;
             prepared.lab.timeouts = (case.min(limit), group.min(limit));

@@ -260,6 +260,7 @@ impl Finished<'_> {
             notes: recipe.notes,
             guesses: self.chosen.plan.guesses(),
             undeclared,
+            trial: self.chosen.report.trial,
         }
     }
 }

@@ -99,6 +99,9 @@ impl Trials {
         }
         (site.inputs.progress)("running the tests once");
         let mut report = site.collect(true)?;
+        if let Outcome::Collected { report: collected, .. } = &mut self.tried[number].1 {
+            collected.trial = report.trial;
+        }
         asked.extend(asked::find(&report));
         for _ in 0..RUNS {
             crate::interrupt::check()?;

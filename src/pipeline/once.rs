@@ -54,7 +54,7 @@ type Came = (String, Option<(Cause, String)>);
 /// # Errors
 /// Those of the stages up to `collect`; the harness's trouble; an interruption.
 pub fn run(pipeline: &Pipeline<'_>, repo: &Repo, most: usize) -> Result<Once> {
-    let preparation = Preparation { pipeline, repo };
+    let preparation = Preparation::new(pipeline, repo);
     let pinned = preparation.source()?;
     let mut found = Found { source: Some(pinned.origin.describe()), ..Found::default() };
     let built = preparation.environment(&pinned)?;

@@ -1,12 +1,13 @@
 //! A repository's way up to its groups: source → environment → collect.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicUsize;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::attempt::lab::Lab;
+use crate::attempt::pool::Admission;
 use crate::attempt::world::{self, WorldSetting};
 use crate::backend::{Places, docker};
 use crate::beneath::Folder;
@@ -17,13 +18,15 @@ use crate::error::{Error, Fault, Result};
 use crate::record::collected::Collected;
 use crate::record::environment::{Built, ImageName};
 use crate::record::id::hash_parts;
+use crate::record::outcome::Attempt;
 use crate::record::source::Pinned;
 use crate::runner::protocol::{AtFault, CollectError, CollectErrorKind};
 use crate::runner::{self, Setting};
 use crate::source;
 use crate::store::{Lock, mark_used, read_sealed, write_sealed_once};
 
-use super::{Pipeline, shards, trial};
+use super::trial::{self, Trial};
+use super::{Pipeline, shards};
 use crate::machine::Host;
 
 /// Raised when attempts made by an older version must not be reused.
@@ -39,17 +42,27 @@ pub struct Prepared {
     pub image: Option<ImageName>,
     /// Where attempts and traces are kept: that folder, or a shard's own.
     pub journals: PathBuf,
+    /// Attempts of the first round that were made when the environment was tried, by index of the group.
+    pub tried: BTreeMap<usize, Attempt>,
     /// No other build that shares the cache appends to the journals.
     _lock: Lock,
 }
 
 /// One repository on its way to [`Prepared`].
 pub struct Preparation<'a> {
-    pub pipeline: &'a Pipeline<'a>,
-    pub repo: &'a Repo,
+    pipeline: &'a Pipeline<'a>,
+    repo: &'a Repo,
+    trials: RefCell<Vec<Trial>>,
+    admission: Arc<Admission<'static>>,
 }
 
-impl Preparation<'_> {
+impl<'a> Preparation<'a> {
+    /// A repository at the start of its way.
+    pub fn new(pipeline: &'a Pipeline<'a>, repo: &'a Repo) -> Self {
+        let admission = Arc::new(Admission::shared(pipeline.request.jobs));
+        Preparation { pipeline, repo, trials: RefCell::default(), admission }
+    }
+
     /// All three stages.
     ///
     /// # Errors
@@ -144,12 +157,16 @@ impl Preparation<'_> {
             files: files.into_iter().collect(),
             complaints: skips.map(skip).collect(),
             passing: BTreeSet::new(),
+            trial: None,
             switched_off: found.switched_off.clone(),
         };
         if candidate.run {
             let screen = &self.pipeline.config.screen;
             let limits = (screen.case_timeout, screen.group_timeout);
-            trial::run(backend, &setting, &found, (limits, self.pipeline.request.jobs), &mut report)?;
+            let trial = trial::run(&host.backend, setting, &found, (limits, &self.admission), &mut report)?;
+            let mut trials = self.trials.borrow_mut();
+            report.trial = Some(trials.len());
+            trials.push(trial);
         }
         Ok(report)
     }
@@ -243,10 +260,11 @@ impl Preparation<'_> {
             capabilities: host.capabilities.clone(),
             folder,
             timeouts: (screen.case_timeout, screen.group_timeout),
-            jobs: self.pipeline.request.jobs,
-            learned: AtomicUsize::default(),
+            admission: Arc::clone(&self.admission),
             compare: screen.compare,
         };
-        Ok(Prepared { pinned, collected, lab, image, journals, _lock: lock })
+        let trial = lab.built.trial.and_then(|number| self.trials.take().into_iter().nth(number));
+        let tried = trial.map(|trial| trial.in_the_base_world(&lab, &collected.groups)).unwrap_or_default();
+        Ok(Prepared { pinned, collected, lab, image, journals, tried, _lock: lock })
     }
 }

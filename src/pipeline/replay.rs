@@ -24,7 +24,7 @@ impl Replay {
     /// # Errors
     /// Those of the stages up to `collect`.
     pub fn prepare(pipeline: &Pipeline<'_>, repo: &Repo) -> Result<Self> {
-        Ok(Self::of(Preparation { pipeline, repo }.run()?, pipeline))
+        Ok(Self::of(Preparation::new(pipeline, repo).run()?, pipeline))
     }
 
     /// A repository that is prepared already.

@@ -13,12 +13,13 @@ use crate::family::Family;
 use crate::family::sample::{self, Choice};
 use crate::ledger::Step;
 use crate::machine;
+use crate::progress::Progress;
 use crate::record::collected::{Collected, Group, shell_quote};
 use crate::record::environment::{Built, PlanResult};
 use crate::record::evidence::{GroupEvidence, OnTrial, RepositoryEvidence};
 use crate::record::id::InstanceId;
 use crate::record::instance::{Contribution, TestSource};
-use crate::record::outcome::{CaseResult, Method};
+use crate::record::outcome::{Attempt, CaseResult, Method};
 use crate::record::shard::Shard;
 use crate::record::source::Pinned;
 use crate::record::trace::{Traced, is_test_path, test_roots};
@@ -58,6 +59,41 @@ struct Work<'a> {
     on_trial: SelfChecks,
 }
 
+/// One traced attempt of each of some groups.
+struct Tracing<'a> {
+    title: String,
+    progress: &'a Progress,
+    prepared: &'a Prepared,
+    wanted: ToTrace,
+}
+
+impl Tracing<'_> {
+    fn run(&self, traces: &mut Traces) -> Result<()> {
+        if self.wanted.groups.is_empty() {
+            return Ok(());
+        }
+        let stage = self.progress.stage(&self.title, self.wanted.groups.len() as u64);
+        let Prepared { collected, lab, .. } = self.prepared;
+        let roots = test_roots(collected.groups.iter().map(|group| group.file.as_str()));
+        let base = lab.base();
+        let pool = lab.busy_pool(&collected.groups, &base);
+        traces.measure(&self.wanted, &pool, |path| is_test_path(path, &roots), || stage.step())
+    }
+}
+
+/// Does both at the same time, the second one in this thread. Both come to their end, whatever the other one did.
+fn beside(other: impl FnOnce() -> Result<()> + Send, own: impl FnOnce() -> Result<()>) -> Result<()> {
+    std::thread::scope(|scope| {
+        let other = scope.spawn(other);
+        let own = own();
+        let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        if let (Err(_), Err(error)) = (&own, &other) {
+            tracing::warn!("beside another failure: {error}");
+        }
+        own.and(other)
+    })
+}
+
 impl<'a> Repository<'a> {
     /// A repository at the start of its way.
     pub(crate) fn new(pipeline: &'a Pipeline<'a>, repo: &'a Repo) -> Self {
@@ -91,7 +127,7 @@ impl<'a> Repository<'a> {
 
     fn stages(&mut self) -> Result<Option<Contribution>> {
         let until = self.pipeline.request.until;
-        let preparation = Preparation { pipeline: self.pipeline, repo: self.repo };
+        let preparation = Preparation::new(self.pipeline, self.repo);
         let pinned = self.ahead.take().unwrap_or_else(|| preparation.source())?;
         self.found.source = Some(pinned.origin.describe());
         if until == Stage::Source {
@@ -103,19 +139,24 @@ impl<'a> Repository<'a> {
         if until == Stage::Environment {
             return Ok(None);
         }
-        self.stages_of_tests(pinned, built)
+        self.stages_of_tests(&preparation, pinned, built)
     }
 
     /// The stages that run tests.
-    pub(super) fn stages_of_tests(&mut self, pinned: Pinned, built: Built) -> Result<Option<Contribution>> {
+    pub(super) fn stages_of_tests(
+        &mut self,
+        preparation: &Preparation<'_>,
+        pinned: Pinned,
+        built: Built,
+    ) -> Result<Option<Contribution>> {
         let until = self.pipeline.request.until;
-        let preparation = Preparation { pipeline: self.pipeline, repo: self.repo };
         self.enter(Stage::Collect);
         let prepared = preparation.collect(pinned, built)?;
         self.found.add_collected(&prepared.collected);
         if until == Stage::Collect {
             return Ok(None);
         }
+        let all: Vec<usize> = (0..prepared.collected.groups.len()).collect();
         self.enter(Stage::Screen);
         let options = self.replay_options();
         let mut work = self.work(&prepared, &options)?;
@@ -123,14 +164,13 @@ impl<'a> Repository<'a> {
             return self.shard(shard, &mut work).map(|()| None);
         }
         self.take_over_shards(&mut work)?;
-        work.screening.first_of_all()?;
+        self.screen(&mut work, &all)?;
         if until == Stage::Screen {
             return Ok(None);
         }
         let mut lacking = BTreeMap::new();
         let contribution = loop {
             self.enter(Stage::Trace);
-            let all: Vec<usize> = (0..prepared.collected.groups.len()).collect();
             self.trace_passing(&mut work, &all)?;
             if until == Stage::Trace {
                 return Ok(None);
@@ -167,7 +207,7 @@ impl<'a> Repository<'a> {
     fn shard(&mut self, shard: Shard, work: &mut Work<'_>) -> Result<()> {
         let Prepared { collected, lab, .. } = work.prepared;
         let groups = shards::groups(shard, &self.repo.slug, collected);
-        work.screening.first(&groups)?;
+        self.screen(work, &groups)?;
         self.enter(Stage::Trace);
         self.trace_passing(work, &groups)?;
         shards::finish(&lab.folder, shard, collected, groups.len())
@@ -223,7 +263,7 @@ impl<'a> Repository<'a> {
     /// # Errors
     /// Those of the stages up to screening.
     pub(crate) fn first_verdicts(self) -> Result<(Prepared, BTreeMap<String, Verdict>)> {
-        let prepared = Preparation { pipeline: self.pipeline, repo: self.repo }.run()?;
+        let prepared = Preparation::new(self.pipeline, self.repo).run()?;
         let options = self.replay_options();
         let mut work = self.work(&prepared, &options)?;
         work.screening.first_of_all()?;
@@ -253,6 +293,7 @@ impl<'a> Repository<'a> {
             lab: &prepared.lab,
             collected: &prepared.collected,
             progress: pipeline.progress,
+            tried: &prepared.tried,
             replay_options,
         };
         let policy = Policy {
@@ -269,42 +310,64 @@ impl<'a> Repository<'a> {
         Ok(Work { prepared, screening, traces, on_trial })
     }
 
-    /// Traces what passes of these groups, with rules and without.
-    fn trace_passing(&self, work: &mut Work<'_>, among: &[usize]) -> Result<()> {
-        let first = work.screening.verdicts(Depth::First);
-        let ruled = self.ruled(work, first.clone());
-        let passing: Vec<usize> =
-            among.iter().copied().filter(|at| first[*at].is_kept() || ruled[*at].verdict.is_kept()).collect();
-        self.trace(Which::First, work, &passing).map(drop)
+    /// The first rounds and worlds of these groups. What is known of a group then is traced while the cause of others is
+    /// looked for, where tracing is asked for at all; never beside load.
+    fn screen(&self, work: &mut Work<'_>, groups: &[usize]) -> Result<()> {
+        work.screening.first_rounds(groups)?;
+        if self.pipeline.request.until <= Stage::Screen {
+            return work.screening.other_worlds(groups, Depth::First);
+        }
+        work.screening.loaded_worlds(groups, Depth::First)?;
+        let open = work.screening.undecided(groups, Depth::First);
+        let settled: Vec<usize> =
+            groups.iter().copied().filter(|at| open.binary_search(at).is_err()).collect();
+        let tracing = self.tracing(Which::First, work, &self.passing(work, &settled));
+        let Work { screening, traces, .. } = work;
+        beside(|| tracing.run(traces), || screening.idle_worlds(&open, Depth::First))?;
+        screening.other_worlds(&open, Depth::First)
     }
 
-    /// Traces those of these groups that still lack this traced attempt. Gives which they were.
-    fn trace(&self, which: Which, work: &mut Work<'_>, among: &[usize]) -> Result<Vec<usize>> {
-        let groups = &work.prepared.collected.groups;
-        let missing = work.traces.lacking(which, groups, among.iter().copied());
-        if missing.is_empty() {
-            return Ok(missing);
-        }
+    /// What passes of these groups, with rules or without.
+    fn passing(&self, work: &Work<'_>, among: &[usize]) -> Vec<usize> {
+        let first = work.screening.verdicts(Depth::First);
+        let ruled = self.ruled(work, first.clone());
+        among.iter().copied().filter(|at| first[*at].is_kept() || ruled[*at].verdict.is_kept()).collect()
+    }
+
+    /// Traces what passes of these groups.
+    fn trace_passing(&self, work: &mut Work<'_>, among: &[usize]) -> Result<()> {
+        let tracing = self.tracing(Which::First, work, &self.passing(work, among));
+        tracing.run(&mut work.traces)
+    }
+
+    /// Those of these groups that still lack this traced attempt.
+    fn tracing<'w>(&self, which: Which, work: &Work<'w>, among: &[usize]) -> Tracing<'w>
+    where
+        'a: 'w,
+    {
+        let prepared = work.prepared;
+        let missing = work.traces.lacking(which, &prepared.collected.groups, among.iter().copied());
+        let history = work.screening.history();
+        let untraced = |at: usize| {
+            let mut attempts = history.of(at).iter();
+            attempts
+                .find(|attempt| attempt.method == Method::Fork && attempt.is_base())
+                .map(Attempt::outcome_hash)
+        };
         let name = match which {
             Which::First => "trace",
             Which::Second => "second trace",
         };
-        let title = format!("{} {name}", self.repo.slug);
-        let stage = self.pipeline.progress.stage(&title, missing.len() as u64);
-        let Work { prepared, screening, traces, .. } = work;
-        let roots = test_roots(groups.iter().map(|group| group.file.as_str()));
-        let base = prepared.lab.base();
-        let history = screening.history();
-        traces.measure(
-            ToTrace { which, groups: &missing, durations: &history.durations() },
-            &prepared.lab.busy_pool(groups, &base),
-            |group| {
-                history.of(group).iter().find(|attempt| attempt.method == Method::Fork && attempt.is_base())
+        Tracing {
+            title: format!("{} {name}", self.repo.slug),
+            progress: self.pipeline.progress,
+            prepared,
+            wanted: ToTrace {
+                which,
+                durations: if missing.is_empty() { BTreeMap::new() } else { history.durations() },
+                groups: missing.into_iter().map(|at| (at, untraced(at))).collect(),
             },
-            |path| is_test_path(path, &roots),
-            || stage.step(),
-        )?;
-        Ok(missing)
+        }
     }
 
     /// The groups to be published, as far as is known now.
@@ -331,51 +394,64 @@ impl<'a> Repository<'a> {
         })
     }
 
-    /// Gives what is chosen all attempts that publishing asks for. False when that changed what is known, so that the
-    /// choice has to be made again.
+    /// Gives what is chosen all attempts that publishing asks for, while it is traced once more and the referee judges its
+    /// originals. False when that changed what is known, so that the choice has to be made again.
     fn confirm(&self, work: &mut Work<'_>, choice: &Choice) -> Result<bool> {
         let before = work.screening.made();
         let ids = self.instance_ids(work);
         let chosen: Vec<usize> = (0..ids.len()).filter(|at| choice.chosen.contains(&ids[*at])).collect();
-        if self.put_on_trial(work, &chosen)? {
-            return Ok(false);
-        }
         let groups = &work.prepared.collected.groups;
-        let traced = chosen.iter().map(|at| groups[*at].group_id.as_str());
-        if work.traces.forget_damaged(traced)? {
+        if work.traces.forget_damaged(chosen.iter().map(|at| groups[*at].group_id.as_str()))? {
             return Ok(false);
         }
-        let again = self.trace(Which::Second, work, &chosen)?;
+        // A build that was stopped may know why one of them is out before all its attempts were made.
+        let is_begun = |at: &usize| choice.reached.contains(&ids[*at]) || work.on_trial.has(&ids[*at]);
+        let begun: Vec<usize> = (0..ids.len()).filter(is_begun).collect();
+        let golden = self.untried(work, &chosen);
+        let originals: Vec<Original<'_>> = golden
+            .iter()
+            .map(|(at, cases)| {
+                let test =
+                    TestName { classes: groups[*at].classes.clone(), function: groups[*at].function.clone() };
+                Original::new(&ids[*at], &groups[*at].file, test, cases)
+            })
+            .collect();
+        let tracing = self.tracing(Which::Second, work, &chosen);
+        let Work { prepared, screening, traces, on_trial } = work;
+        let judge = || {
+            if originals.is_empty() {
+                return Ok(());
+            }
+            let title = format!("{} self-check", self.repo.slug);
+            let stage = self.pipeline.progress.stage(&title, originals.len() as u64);
+            on_trial.make(&prepared.lab, FAMILY.submission(), &originals, &mut || stage.step())
+        };
+        beside(|| beside(judge, || tracing.run(traces)), || screening.deepen(&begun))?;
         let totals = |at: &usize| work.traces.totals(&groups[*at].group_id);
         let is_steady = |traced: &Traced| traced.stable() == Some(true) && !traced.starts_threads();
-        if !again.iter().all(|at| totals(at).is_some_and(is_steady)) {
+        if !tracing.wanted.groups.keys().all(|at| totals(at).is_some_and(is_steady)) {
             return Ok(false);
         }
-        work.screening.deepen(&chosen)?;
+        let dropped = |at: &usize| !work.on_trial.is_solvable(&ids[*at]);
+        if !self.pipeline.config.dataset.sample_unsolvable && chosen.iter().any(dropped) {
+            return Ok(false);
+        }
+        work.screening.other_worlds(&chosen, Depth::All)?;
         let ruled = self.ruled(work, work.screening.verdicts(Depth::All));
         let steady: Vec<usize> = chosen.iter().copied().filter(|at| ruled[*at].verdict.is_kept()).collect();
         work.screening.confirm(&steady)?;
         Ok(work.screening.made() == before)
     }
 
-    /// Has the referee judge the originals of what is chosen. True when one of them cannot be solved after all.
-    fn put_on_trial(&self, work: &mut Work<'_>, chosen: &[usize]) -> Result<bool> {
+    /// Those of these groups whose originals the referee has not judged, each with what its first attempt showed.
+    fn untried(&self, work: &Work<'_>, chosen: &[usize]) -> Vec<(usize, Vec<CaseResult>)> {
         let ids = self.instance_ids(work);
-        let groups = &work.prepared.collected.groups;
-        let mut originals = Vec::new();
-        for at in chosen.iter().copied().filter(|at| !work.on_trial.has(&ids[*at])) {
-            let first =
-                work.screening.history().of(at).iter().find(|it| it.method == Method::Fork && it.is_base());
-            let Some(first) = first else { continue };
-            let group = &groups[at];
-            let test = TestName { classes: group.classes.clone(), function: group.function.clone() };
-            originals.push(Original::new(&ids[at], &group.file, test, &first.cases));
-        }
-        let stage =
-            self.pipeline.progress.stage(&format!("{} self-check", self.repo.slug), originals.len() as u64);
-        work.on_trial.make(&work.prepared.lab, FAMILY.submission(), &originals, &mut || stage.step())?;
-        let dropped = |at: &usize| !work.on_trial.is_solvable(&ids[*at]);
-        Ok(!self.pipeline.config.dataset.sample_unsolvable && chosen.iter().any(dropped))
+        let first = |at: &usize| {
+            let mut attempts = work.screening.history().of(*at).iter();
+            let first = attempts.find(|attempt| attempt.method == Method::Fork && attempt.is_base())?;
+            Some((*at, first.cases.clone()))
+        };
+        chosen.iter().filter(|at| !work.on_trial.has(&ids[**at])).filter_map(first).collect()
     }
 
     /// Verdicts after what tracing and rules say.
@@ -398,7 +474,8 @@ impl<'a> Repository<'a> {
         let code = file.as_ref().and_then(|file| file.code(group));
         rules.apply(&RuleSubject {
             code: code.as_ref(),
-            duration: milliseconds.map(|milliseconds| Duration::from_secs_f64(milliseconds / 1000.0)),
+            duration: milliseconds
+                .map(|ms| Duration::try_from_secs_f64(ms / 1000.0).unwrap_or(Duration::MAX)),
             trace_length: totals.map(|totals| totals.trace_length),
             unique_files: totals.map(|totals| totals.files.len() as u64),
             ..RuleSubject::of(self.repo.slug.as_str(), group)

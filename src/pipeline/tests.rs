@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::prepare::Preparation;
 use super::repository::Repository;
 use super::*;
 use crate::config::{BackendKind, Repo, SourceSpec};
@@ -79,7 +80,7 @@ impl Bench {
     fn missing(&self, of: Option<u32>) -> Option<String> {
         let request = self.request(Stage::Collect);
         let pipeline = self.pipeline(&request);
-        let preparation = prepare::Preparation { pipeline: &pipeline, repo: &self.repo };
+        let preparation = Preparation::new(&pipeline, &self.repo);
         let prepared = preparation.collect(self.pinned.clone(), self.built.clone()).unwrap();
         let required = shards::require(&prepared.lab.folder, of, &self.repo.slug, &prepared.collected);
         required.err().map(|error| error.to_string())
@@ -88,7 +89,9 @@ impl Bench {
     fn build_as(&self, request: &Request) -> Option<Dataset> {
         let pipeline = self.pipeline(request);
         let mut repository = Repository::new(&pipeline, &self.repo);
-        let made = repository.stages_of_tests(self.pinned.clone(), self.built.clone()).unwrap()?;
+        let preparation = Preparation::new(&pipeline, &self.repo);
+        let (pinned, built) = (self.pinned.clone(), self.built.clone());
+        let made = repository.stages_of_tests(&preparation, pinned, built).unwrap()?;
         let directory = request.output.join("made-up/2026.11");
         pipeline.write(&directory, &[made], &[]).unwrap();
         Some(Dataset::open(&directory).unwrap())

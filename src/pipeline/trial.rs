@@ -1,47 +1,83 @@
-//! One run of a repository's tests in a candidate environment: which groups pass, and what the others say.
+//! One run of a repository's tests in a candidate environment: which groups pass, and what the others say. In the
+//! environment that is chosen, it is the first round of most groups.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::AtomicUsize;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::attempt::pool::{Crowd, Event, Pass, Pool};
-use crate::attempt::tasks;
+use crate::attempt::lab::Lab;
+use crate::attempt::pool::{Admission, Crowd, Event, Pass, Pool};
 use crate::attempt::world::WorldSetting;
+use crate::attempt::{attempt_of, node_id, tasks};
 use crate::backend::Backend;
 use crate::collect::group;
 use crate::environment::{Complaint, GateReport};
 use crate::error::Result;
+use crate::python_source::sources::Sources;
+use crate::record::collected::{Case, Group};
 use crate::record::id::hash_parts;
-use crate::record::outcome::Outcome;
+use crate::record::outcome::{Attempt, Outcome};
+use crate::record::world::World;
 use crate::runner::Setting;
-use crate::runner::protocol::{Discovered, TraceMode};
+use crate::runner::protocol::{Discovered, ProcessExit, TraceMode};
+use crate::screen::FIRST_ROUNDS;
 
 /// Of more groups, so many are run: what is missing is missed by many.
-const MOST: usize = 300;
+const MOST: usize = 1000;
 /// Groups of more cases are run where there are no others.
 const MOST_CASES: usize = 100;
+/// Words of tests that probably wait for something: they begin first.
+const WAITING: [&str; 2] = ["sleep", "timeout"];
+/// What such a test is taken to take, and any other one, in milliseconds.
+const LONG_MS: f64 = 1000.0;
+const SHORT_MS: f64 = 20.0;
 /// Longest that a group may take here.
 const LIMIT: Duration = Duration::from_secs(30);
+
+/// What was made, and where.
+pub(super) struct Trial {
+    backend: Arc<dyn Backend>,
+    setting: Setting,
+    options: Vec<String>,
+    /// Attempts that ended in time, each with the cases of its group.
+    attempts: BTreeMap<String, (Vec<Case>, Attempt)>,
+}
+
+impl Trial {
+    /// The attempts that are what the base world of this lab would make of these groups, by index.
+    pub(super) fn in_the_base_world(mut self, lab: &Lab, groups: &[Group]) -> BTreeMap<usize, Attempt> {
+        let is_the_same = Arc::ptr_eq(&self.backend, &lab.backend)
+            && self.setting == lab.setting
+            && self.options == lab.options;
+        if !is_the_same {
+            return BTreeMap::new();
+        }
+        let attempt = |(at, group): (usize, &Group)| {
+            let (cases, attempt) = self.attempts.remove(&group.group_id)?;
+            (cases == group.cases).then_some((at, attempt))
+        };
+        groups.iter().enumerate().filter_map(attempt).collect()
+    }
+}
 
 /// Runs the groups that were found, each once, and adds what they showed.
 ///
 /// # Errors
 /// The harness's trouble, and an interruption.
 pub(super) fn run(
-    backend: &dyn Backend,
-    setting: &Setting,
+    backend: &Arc<dyn Backend>,
+    setting: Setting,
     found: &Discovered,
-    (limits, jobs): ((Duration, Duration), usize),
+    (limits, admission): ((Duration, Duration), &Admission<'_>),
     report: &mut GateReport,
-) -> Result<()> {
-    let world = WorldSetting::base(setting);
+) -> Result<Trial> {
+    let world = WorldSetting::base(&setting);
     let (groups, _) = group::group(&found.items, &world.normalizer);
     let wanted =
         some(&groups.iter().map(|group| (group.group_id.as_str(), group.cases.len())).collect::<Vec<_>>());
     let options: Vec<String> = found.switched_off.iter().flat_map(|plugin| plugin.options.clone()).collect();
-    let learned = AtomicUsize::default();
     let pool = Pool {
-        backend,
+        backend: &**backend,
         passes: vec![Pass {
             setting: &world.setting,
             normalizer: &world.normalizer,
@@ -49,15 +85,28 @@ pub(super) fn run(
         }],
         groups: &groups,
         options: &options,
-        jobs,
-        crowd: Crowd::Idle(&learned),
+        crowd: Crowd::Idle(admission),
     };
-    let (mut passing, mut complaints) = (BTreeSet::new(), Vec::new());
-    let tasks = tasks(&groups, &wanted, &BTreeMap::new(), 0, TraceMode::Off, jobs);
+    let (mut passing, mut complaints, mut attempts) = (BTreeSet::new(), Vec::new(), BTreeMap::new());
+    let sources = Sources::of(&setting.tree);
+    let guess =
+        |(at, _): &(usize, u32)| (*at, if waits(&sources, &groups[*at]) { LONG_MS } else { SHORT_MS });
+    let guesses = wanted.iter().map(guess).collect();
+    // Those that probably wait begin at the same time.
+    let mut tasks = tasks(&groups, &wanted, &guesses, 0, TraceMode::Off, admission.most());
+    // These are guesses.
+    tasks.iter_mut().for_each(|task| task.is_new = true);
     pool.run(tasks, |event| {
         match event {
-            Event::Attempt { group, done, .. } => {
+            Event::Attempt { group, done, items, .. } => {
                 let who = &groups[group].group_id;
+                if !matches!(done.exit, ProcessExit::TimedOut { .. }) {
+                    let name = |index: i64| node_id(&items, index);
+                    let place = (&World::Base, FIRST_ROUNDS[0]);
+                    let mut attempt = attempt_of(&groups[group], &done, name, &world.normalizer, place);
+                    attempt.note();
+                    attempts.insert(who.clone(), (groups[group].cases.clone(), attempt));
+                }
                 let bad = |outcome| matches!(outcome, Outcome::Failed | Outcome::Error);
                 let passes = done.cases.iter().any(|case| case.outcome == Outcome::Passed);
                 if passes && !done.cases.iter().any(|case| bad(case.outcome)) {
@@ -78,7 +127,14 @@ pub(super) fn run(
     })?;
     report.passing = passing;
     report.complaints.extend(complaints);
-    Ok(())
+    Ok(Trial { backend: Arc::clone(backend), setting, options, attempts })
+}
+
+/// Whether the code of a group has a word for waiting.
+fn waits(sources: &Sources, group: &Group) -> bool {
+    let file = sources.get(&group.file);
+    let code = file.as_ref().and_then(|file| file.code(group));
+    code.is_some_and(|code| WAITING.iter().any(|word| code.source().contains(word)))
 }
 
 /// Indices of the groups to run, each once, of groups with such an ID and so many cases. Of many, those whose hashes come

@@ -115,6 +115,9 @@ pub struct Built {
     /// What the tests miss.
     #[serde(default)]
     pub undeclared: Vec<Undeclared>,
+    /// The run of the tests in it, by the number that whoever ran them gave it; none where it was built before.
+    #[serde(skip)]
+    pub trial: Option<usize>,
 }
 
 /// More of a kind are counted instead of named.

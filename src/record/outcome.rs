@@ -148,6 +148,13 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// Says that it ended now, where that was not said before.
+    pub fn note(&mut self) {
+        if self.noted_at == 0 {
+            self.noted_at = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0);
+        }
+    }
+
     /// Whether it was made in the reference conditions.
     pub fn is_base(&self) -> bool {
         self.world == World::Base

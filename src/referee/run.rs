@@ -45,6 +45,8 @@ pub(super) struct Import {
     /// all, what did not come to its end is not run in other manners.
     runs: Vec<(usize, Manner)>,
     plain_decides: bool,
+    /// Milliseconds that the runs probably take, where that is known.
+    cost_ms: Option<f64>,
 }
 
 impl Import {
@@ -54,7 +56,13 @@ impl Import {
             text,
             runs: manners.iter().rev().map(|manner| (group, *manner)).collect(),
             plain_decides: false,
+            cost_ms: None,
         }
+    }
+
+    /// Says how many milliseconds each run probably takes.
+    pub(super) fn each_takes(self, milliseconds: f64) -> Self {
+        Import { cost_ms: Some(milliseconds * self.runs.len() as f64), ..self }
     }
 
     /// Says that other manners are of no use where a case of the plain run fails: mostly they are then not made.
@@ -64,6 +72,7 @@ impl Import {
 
     /// Has more runs made of the same import.
     pub(super) fn join(&mut self, other: Import) {
+        self.cost_ms = self.cost_ms.zip(other.cost_ms).map(|(one, other)| one + other);
         self.runs.extend(other.runs);
     }
 }
@@ -93,6 +102,7 @@ impl Place<'_> {
             let runs = import.runs.into_iter().map(|(at, manner)| Run { manner, ..Run::new(at, 1) });
             let mut task = Task::new(file, 0, trace);
             (task.text, task.plain_decides) = (Some(import.text), import.plain_decides);
+            (task.cost_ms, task.is_new) = (import.cost_ms.unwrap_or_default(), import.cost_ms.is_none());
             task.runs.extend(runs);
             Some(task)
         });

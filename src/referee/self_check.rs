@@ -234,7 +234,7 @@ impl SelfCheck<'_> {
                 sabotaged.insert(at, sabotage_of(originals[at].golden, &shown.attempt.cases));
             }
         };
-        place.run(imports(&groups, &evaluated), TraceMode::Off, on_trial)?;
+        place.run(imports(originals, &groups, &evaluated), TraceMode::Off, on_trial)?;
         let survives = |at: &usize| sabotaged.get(at) == Some(&Sabotage::Survives);
         let again = (0..originals.len()).filter(survives).filter_map(|at| {
             let text = sabotage(evaluated[at].0.as_ref()?)?;
@@ -307,12 +307,17 @@ impl SelfCheck<'_> {
 }
 
 /// Each text once, with all of its originals: as they are, and with a test that fails.
-fn imports(groups: &[Group], evaluated: &[(Option<Evaluated>, Vec<Reach>)]) -> Vec<Import> {
+fn imports(
+    originals: &[Original<'_>],
+    groups: &[Group],
+    evaluated: &[(Option<Evaluated>, Vec<Reach>)],
+) -> Vec<Import> {
     let mut by_text: BTreeMap<(&str, &str), Import> = BTreeMap::new();
     for (at, (evaluated, _)) in evaluated.iter().enumerate() {
         let Some(evaluated) = evaluated else { continue };
         let manners: Vec<Manner> = [PLAIN].into_iter().chain(first_line(evaluated).map(failing)).collect();
-        let import = Import::new(at, Arc::from(evaluated.text.as_str()), &manners);
+        let took: f64 = originals[at].golden.iter().map(|case| case.duration_ms).sum();
+        let import = Import::new(at, Arc::from(evaluated.text.as_str()), &manners).each_takes(took);
         match by_text.entry((&groups[at].file, &evaluated.text)) {
             Entry::Vacant(place) => drop(place.insert(import)),
             Entry::Occupied(mut known) => known.get_mut().join(import),

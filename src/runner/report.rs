@@ -15,6 +15,8 @@ use crate::record::trace::{ExecutedBody, FunctionCalls, MOST_CALLS, check_bodies
 const FINISHED_CODES: [i32; 3] = [0, 1, 5];
 /// Most processes that a case names.
 const MOST_PROCESSES: usize = 16;
+/// Longest that a case takes: thirty years.
+const MOST_MILLISECONDS: f64 = 1e12;
 
 /// One attempt as the process that started it tells it.
 #[derive(Debug, Clone, Deserialize)]
@@ -223,7 +225,7 @@ impl GroupDone {
 
 impl CaseReport {
     fn check(&self) -> Result<(), String> {
-        if self.duration_ms < 0.0 {
+        if !(0.0..=MOST_MILLISECONDS).contains(&self.duration_ms) {
             return Err(format!("a case took {} ms", self.duration_ms));
         }
         if self.process_ids.len() > MOST_PROCESSES {
@@ -308,6 +310,7 @@ mod tests {
             &case(r#""duration_ms":NaN"#),
             &case(r#""duration_ms":1e999"#),
             &case(r#""duration_ms":-1"#),
+            &case(r#""duration_ms":1e25"#),
             &case(r#""stdout":"\ud800""#),
             &case(r#""process_ids":[-1]"#),
             &case(r#""stdout_sha256":"no hash""#),

@@ -12,7 +12,7 @@ const TMPFS_BYTES: u64 = 1 << 30;
 pub const TREE_BYTES: u64 = 2 << 30;
 
 /// Everything that a runner needs to start.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
     /// Where things lie inside.
     pub places: Places,

@@ -41,8 +41,8 @@ const ORDER: [Dimension; 10] = [
 pub(crate) enum Step<'a> {
     /// It shows the same where everything differs.
     Agrees,
-    /// This many more attempts in each of these worlds are needed.
-    Run { worlds: Vec<World>, missing: u32 },
+    /// So many more attempts in these worlds are needed.
+    Run(BTreeMap<World, u32>),
     /// Two attempts in one and the same world differ, or a difference was seen that no smaller world repeats.
     Unsteady(&'a Attempt, &'a Attempt),
     /// It differs when exactly these dimensions do: an attempt in the base world, and one in the world that shows it.
@@ -89,10 +89,10 @@ fn search<'a>(
     let reference = base.shown(seen.compare);
     let differs = |attempt: &Attempt| attempt.shown(seen.compare) != reference;
     if !differs(first(seen, &World::Everything)?) {
-        let missing: Vec<World> =
-            (1..=seeds).map(World::Seed).filter(|world| seen.of(world).is_empty()).collect();
+        let missing = (1..=seeds).map(World::Seed).filter(|world| seen.of(world).is_empty());
+        let missing: BTreeMap<World, u32> = missing.map(|world| (world, 1)).collect();
         if !missing.is_empty() {
-            return Ok(Step::Run { worlds: missing, missing: 1 });
+            return Ok(Step::Run(missing));
         }
         for world in (1..=seeds).map(World::Seed) {
             if differs(first(seen, &world)?) {
@@ -127,22 +127,23 @@ fn search<'a>(
 
 /// The first attempt in a world, or the step that makes it.
 fn first<'a>(seen: &AttemptsByWorld<'a>, world: &World) -> Result<&'a Attempt, Step<'a>> {
-    let none = || Step::Run { worlds: vec![world.clone()], missing: 1 };
+    let none = || Step::Run([(world.clone(), 1)].into());
     seen.of(world).first().copied().ok_or_else(none)
 }
 
-/// Makes sure that `times` attempts in a world agree.
+/// Makes sure that `times` attempts in a world agree. They are all made before that is looked at: a build that was stopped
+/// between them makes what any other one makes.
 fn repeatable<'a>(seen: &AttemptsByWorld<'a>, world: &World, times: usize) -> Result<&'a Attempt, Step<'a>> {
     let one = first(seen, world)?;
     let attempts = seen.of(world);
-    let hash = one.shown(seen.compare);
-    if let Some(other) = attempts.iter().find(|attempt| attempt.shown(seen.compare) != hash) {
-        return Err(Step::Unsteady(one, other));
-    }
     if attempts.len() < times {
-        return Err(Step::Run { worlds: vec![world.clone()], missing: missing(times, attempts.len()) });
+        return Err(Step::Run([(world.clone(), missing(times, attempts.len()))].into()));
     }
-    Ok(one)
+    let hash = one.shown(seen.compare);
+    match attempts.iter().find(|attempt| attempt.shown(seen.compare) != hash) {
+        Some(other) => Err(Step::Unsteady(one, other)),
+        None => Ok(one),
+    }
 }
 
 fn missing(wanted: usize, made: usize) -> u32 {
@@ -155,13 +156,17 @@ fn confirmed<'a>(
     world: &World,
     dimensions: BTreeSet<Dimension>,
 ) -> Result<Step<'a>, Step<'a>> {
+    let of_base = seen.of(&World::Base).iter().filter(|attempt| attempt.round == CONFIRMING_ROUND).count();
+    let made = [(world, seen.of(world).len()), (&World::Base, of_base)];
+    let lacks = made.into_iter().filter(|(_, made)| *made < CONFIRMATIONS);
+    let wanted: BTreeMap<World, u32> =
+        lacks.map(|(world, made)| (world.clone(), missing(CONFIRMATIONS, made))).collect();
+    if !wanted.is_empty() {
+        return Ok(Step::Run(wanted));
+    }
     let other = repeatable(seen, world, CONFIRMATIONS)?;
     if other.shown(seen.compare) == base.shown(seen.compare) {
         return Err(Step::Unsteady(first(seen, &World::Everything)?, other));
-    }
-    let further = seen.of(&World::Base).iter().filter(|attempt| attempt.round == CONFIRMING_ROUND).count();
-    if further < CONFIRMATIONS {
-        return Ok(Step::Run { worlds: vec![World::Base], missing: missing(CONFIRMATIONS, further) });
     }
     repeatable(seen, &World::Base, 1)?;
     Ok(Step::DependsOn { dimensions, base, other })
@@ -211,13 +216,14 @@ mod tests {
             attempt(&World::Base, 1, &shows(&BTreeSet::new(), 1, &World::Base)),
         ];
         for _ in 0..100 {
-            let (worlds, missing) = match next(&AttemptsByWorld::new(&made, Compare::Output), &all(), seeds) {
-                Step::Run { worlds, missing } => (worlds, missing as usize),
+            let wanted = match next(&AttemptsByWorld::new(&made, Compare::Output), &all(), seeds) {
+                Step::Run(wanted) => wanted,
                 Step::Agrees => return ("agrees".into(), made.len()),
                 Step::Unsteady(..) => return ("unsteady".into(), made.len()),
                 Step::DependsOn { dimensions, .. } => return (World::of(dimensions).to_string(), made.len()),
             };
-            for world in worlds {
+            for (world, missing) in wanted {
+                let missing = missing as usize;
                 let different = match &world {
                     World::Base => BTreeSet::new(),
                     World::Everything => all(),
@@ -304,6 +310,27 @@ mod tests {
             attempt(&World::Everything, 1, "b"),
         ];
         let step = next(&AttemptsByWorld::new(&made, Compare::Output), &covered, 0);
-        assert_eq!(step, Step::Run { worlds: vec![World::one(Dimension::HashSeed)], missing: 1 });
+        assert_eq!(step, Step::Run([(World::one(Dimension::HashSeed), 1)].into()));
+    }
+
+    #[test]
+    fn a_world_and_the_base_world_are_confirmed_at_the_same_time() {
+        let home = World::one(Dimension::Home);
+        let mut made = vec![attempt(&World::Base, 0, "a"), attempt(&World::Base, 1, "a")];
+        made.extend((0..2).map(|_| attempt(&World::Everything, 0, "b")));
+        made.push(attempt(&home, 0, "b"));
+        let covered: BTreeSet<Dimension> = [Dimension::Home].into();
+        let next = |made: &[Attempt]| match next(&AttemptsByWorld::new(made, Compare::Output), &covered, 0) {
+            Step::Run(wanted) => {
+                wanted.into_iter().map(|(world, missing)| (world.to_string(), missing)).collect()
+            }
+            other => vec![(format!("{other:?}"), 0)],
+        };
+        assert_eq!(next(&made), [("base".to_owned(), 3), ("home".to_owned(), 2)]);
+        made.push(attempt(&home, 0, "c"));
+        let stopped = "a build that was stopped between them, whatever is known already";
+        assert_eq!(next(&made), [("base".to_owned(), 3), ("home".to_owned(), 1)], "{stopped}");
+        made.push(attempt(&home, 0, "b"));
+        assert_eq!(next(&made), [("base".to_owned(), 3)], "{stopped}");
     }
 }

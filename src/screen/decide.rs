@@ -1,6 +1,6 @@
 //! From the attempts of a group to its verdict, and to the attempts that it still needs. Pure.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::attribution::{self, AttemptsByWorld, Step};
 use super::considered::{Depth, base_attempts, considered};
@@ -62,14 +62,32 @@ impl Policy {
         verdict::judge(group, attempts, self.partial, self.compare)
     }
 
-    /// The attempts that a group which passes in the base world still needs: worlds, and how many in each.
-    pub(crate) fn next_step(&self, known: Known<'_>, depth: Depth) -> Option<(Vec<World>, u32)> {
-        let made = self.considered(known.attempts, depth);
+    /// The attempts that a group which passes in the base world still needs: how many in each of which worlds.
+    pub(crate) fn next_step(&self, known: Known<'_>, depth: Depth) -> Option<BTreeMap<World, u32>> {
+        self.step_after(known, self.considered(known.attempts, depth), depth)
+    }
+
+    /// The further hash seeds that are still to be made of a group that is kept after the first rounds, whatever further
+    /// rounds show: they are made at the same time.
+    pub(crate) fn further_seeds(&self, known: Known<'_>) -> BTreeMap<World, u32> {
+        let first = self.considered(known.attempts, Depth::First);
+        let mut wanted = self.step_after(known, first, Depth::All).unwrap_or_default();
+        let is_made = |world: &World| known.attempts.iter().any(|attempt| attempt.world == *world);
+        wanted.retain(|world, _| matches!(world, World::Seed(_)) && !is_made(world));
+        wanted
+    }
+
+    fn step_after(
+        &self,
+        known: Known<'_>,
+        made: Vec<&Attempt>,
+        depth: Depth,
+    ) -> Option<BTreeMap<World, u32>> {
         if known.unavailable.is_some() || !self.judge(known.group, &base_attempts(&made)).is_kept() {
             return None;
         }
         match attribution::next(&AttemptsByWorld::new(made, self.compare), &self.covered, depth.seeds()) {
-            Step::Run { worlds, missing } => Some((worlds, missing)),
+            Step::Run(wanted) => Some(wanted),
             Step::Agrees | Step::Unsteady(..) | Step::DependsOn { .. } => None,
         }
     }
@@ -97,7 +115,7 @@ impl Policy {
                 return verdict::depends(group, &dimensions, (base, other), &clues, replay);
             }
             // What is still to be run was not asked for: this group's attempts in the base world decide.
-            Step::Agrees | Step::Run { .. } => {}
+            Step::Agrees | Step::Run(_) => {}
         }
         let differs = |attempt: &&&Attempt| attempt.method == Method::Cold && !cold::agrees(fork[0], attempt);
         match made.iter().find(differs) {
@@ -162,6 +180,27 @@ mod tests {
             table = table.world(everything, "t").world(clock, "t").base(CONFIRMING_ROUND, "a");
         }
         table
+    }
+
+    #[test]
+    fn a_build_that_was_stopped_makes_the_seeds_that_were_made_beside_rounds_which_disagree() {
+        let policy = policy(&[Dimension::HashSeed]);
+        let group = group();
+        let seeds = |made: &[Attempt]| {
+            let known = Known { group: &group, attempts: made, unavailable: None };
+            policy.further_seeds(known).into_keys().map(|world| world.to_string()).collect::<Vec<_>>()
+        };
+        let first = || Table::new().base(0, "a").base(1, "a").world(&World::Everything, "a");
+        let all: Vec<String> = (1..=SEEDS).map(|seed| World::Seed(seed).to_string()).collect();
+        assert_eq!(seeds(&first().made()), all);
+        let disagree = || first().base(2, "a").base(3, "b").world(&World::Seed(2), "c");
+        let known = Known { group: &group, attempts: &disagree().made(), unavailable: None };
+        assert_eq!(policy.next_step(known, Depth::All), None, "nothing more is needed for its verdict");
+        let others: Vec<String> = [1, 3, 4].map(|seed| World::Seed(seed).to_string()).into();
+        assert_eq!(seeds(&disagree().made()), others);
+        let made = (1..=SEEDS).fold(first(), |table, seed| table.world(&World::Seed(seed), "a"));
+        assert_eq!(seeds(&made.made()), [""; 0]);
+        assert_eq!(seeds(&Table::new().failing(0).failing(1).made()), [""; 0]);
     }
 
     /// Attempts in words → verdict after the first rounds, and after all.
@@ -267,14 +306,15 @@ mod tests {
         assert_eq!(next(&Table::new().failing(0).failing(1).made(), None, Depth::First), None, "fails");
         let made = steady.clone().made();
         assert_eq!(next(&made, Some(&row), Depth::First), None, "cannot be collected alone");
-        assert_eq!(next(&made, None, Depth::First), Some((vec![World::Everything], 1)));
+        assert_eq!(next(&made, None, Depth::First), Some([(World::Everything, 1)].into()));
         let agrees = steady.clone().world(&World::Everything, "a").made();
         assert_eq!(next(&agrees, None, Depth::First), None, "all agree");
-        let mut seeds: Vec<World> = (1..=SEEDS).map(World::Seed).collect();
-        let wanted = Some((seeds.clone(), 1));
+        let mut seeds: BTreeMap<World, u32> = (1..=SEEDS).map(|seed| (World::Seed(seed), 1)).collect();
+        let wanted = Some(seeds.clone());
         assert_eq!(next(&agrees, None, Depth::All), wanted, "what is published goes through further seeds");
-        let known = steady.world(&World::Everything, "a").world(&seeds.remove(1), "b").made();
-        let wanted = Some((seeds, 1));
+        seeds.remove(&World::Seed(2));
+        let known = steady.world(&World::Everything, "a").world(&World::Seed(2), "b").made();
+        let wanted = Some(seeds);
         assert_eq!(next(&known, None, Depth::All), wanted, "those that are missing, even where one differs");
     }
 }

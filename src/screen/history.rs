@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::FIRST_ROUNDS;
 use super::attribution::CONFIRMING_ROUND;
 use crate::error::Result;
 use crate::record::collected::Group;
@@ -41,9 +42,7 @@ impl History {
     /// # Errors
     /// IO errors with action and path.
     pub(crate) fn record(&mut self, group: usize, mut attempt: Attempt) -> Result<()> {
-        if attempt.noted_at == 0 {
-            attempt.noted_at = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0);
-        }
+        attempt.note();
         self.journal.append(&attempt)?;
         insert(&mut self.attempts[group], attempt);
         Ok(())
@@ -114,30 +113,32 @@ impl History {
     }
 }
 
-/// Puts an attempt in its place, and numbers it: rounds of the base world are made at the same time, and so are hash seeds,
-/// and which comes first is chance.
+/// Puts an attempt in its place, and numbers it: what is made at the same time ends in the order of chance.
 fn insert(attempts: &mut Vec<Attempt>, attempt: Attempt) {
-    let is_later = |other: &&Attempt| match (&other.world, &attempt.world) {
-        (World::Base, World::Base) => {
-            let are_rounds = [other, &&attempt]
-                .iter()
-                .all(|one| one.method == Method::Fork && one.round != CONFIRMING_ROUND);
-            are_rounds && other.round > attempt.round
-        }
-        (World::Seed(other), World::Seed(seed)) => other > seed,
-        _ => false,
-    };
-    let later = attempts.iter().rev().take_while(is_later).count();
-    let at = attempts.len() - later;
+    let at = attempts.partition_point(|other| rank(other) <= rank(&attempt));
     attempts.insert(at, attempt);
     for (number, attempt) in attempts.iter_mut().enumerate().skip(at) {
         attempt.number = u32::try_from(number).unwrap_or(u32::MAX);
     }
 }
 
+/// Where an attempt stands among those of its group: the first rounds, other worlds, what confirms them in the base world,
+/// further rounds, hash seeds, cold runs; rounds and seeds by number, worlds in the order in which they were asked for.
+fn rank(attempt: &Attempt) -> (u32, u32) {
+    match (attempt.method, &attempt.world, attempt.round) {
+        (Method::Fork, World::Base, CONFIRMING_ROUND) => (2, 0),
+        (Method::Fork, World::Base, round) if FIRST_ROUNDS.contains(&round) => (0, round),
+        (Method::Fork, World::Base, round) => (3, round),
+        (Method::Fork, World::Seed(seed), _) => (4, *seed),
+        (Method::Fork, World::Everything | World::Only(_), _) => (1, 0),
+        (Method::Cold, ..) => (5, 0),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::verdict::Dimension;
     use crate::testing::attempts::Table;
 
     #[test]
@@ -146,16 +147,18 @@ mod tests {
             .base(0, "a")
             .base(1, "b")
             .world(&World::Everything, "c")
+            .world(&World::one(Dimension::Home), "c")
             .base(CONFIRMING_ROUND, "d")
             .base(2, "e")
             .base(2, "f")
             .base(3, "g")
             .world(&World::Seed(1), "h")
             .world(&World::Seed(2), "i")
-            .cold("j")
+            .world(&World::Seed(3), "j")
+            .cold("k")
             .made();
         let mut made = Vec::new();
-        for at in [1, 0, 2, 3, 6, 4, 5, 8, 7, 9] {
+        for at in [1, 0, 2, 4, 3, 9, 7, 11, 5, 10, 6, 8] {
             insert(&mut made, Attempt { number: 99, ..asked[at].clone() });
         }
         assert_eq!(made, asked);

@@ -41,6 +41,8 @@ pub(crate) struct Subject<'a> {
     pub lab: &'a Lab,
     pub collected: &'a Collected,
     pub progress: &'a Progress,
+    /// Attempts of the first round that were made before, by index of the group.
+    pub tried: &'a BTreeMap<usize, Attempt>,
     /// What `gistmill replay` needs to find the build's configuration again.
     pub replay_options: &'a str,
 }
@@ -108,21 +110,28 @@ impl<'a> Screening<'a> {
             + self.unavailable.len()
     }
 
-    /// What every one of these groups gets: one attempt in each of the first rounds, and what passes goes through the other worlds.
+    /// One attempt of every one of these groups in each of the first rounds.
     ///
     /// # Errors
     /// Those of [`Lab::make`].
-    pub(crate) fn first(&mut self, groups: &[usize]) -> Result<()> {
-        self.attempts(groups, FIRST_ROUNDS.map(|round| (round, 1)), "screen")?;
-        self.other_worlds(groups, Depth::First)
+    pub(crate) fn first_rounds(&mut self, groups: &[usize]) -> Result<()> {
+        for (group, attempt) in self.subject.tried {
+            if groups.binary_search(group).is_ok() && self.history.of(*group).is_empty() {
+                self.history.record(*group, attempt.clone())?;
+            }
+        }
+        let parts = self.missing(groups, FIRST_ROUNDS.map(|round| (round, 1)));
+        self.make("screen", &parts)
     }
 
-    /// The same for all groups.
+    /// What every group gets: the first rounds, and what passes goes through the other worlds.
     ///
     /// # Errors
     /// Those of [`Lab::make`].
     pub(crate) fn first_of_all(&mut self) -> Result<()> {
-        self.first(&self.all())
+        let groups = self.all();
+        self.first_rounds(&groups)?;
+        self.other_worlds(&groups, Depth::First)
     }
 
     /// Takes over the attempts that another screening of the same groups left in `folder`, of groups that have none here.
@@ -144,56 +153,96 @@ impl<'a> Screening<'a> {
         self.history.take_over(&folder.join(ATTEMPTS))
     }
 
-    /// All attempts and worlds that what is to be published needs.
+    /// All attempts that what is to be published needs, and the worlds but those under load.
     ///
     /// # Errors
     /// Those of [`Lab::make`].
     pub(crate) fn deepen(&mut self, groups: &[usize]) -> Result<()> {
-        self.attempts(groups, super::rounds(self.policy.attempts), "attempts")?;
-        self.other_worlds(groups, Depth::All)
+        let mut parts = self.missing(groups, super::rounds(self.policy.attempts));
+        parts.extend(self.parts(groups, |known| self.policy.further_seeds(known))?);
+        self.make("attempts", &parts)?;
+        self.idle_worlds(groups, Depth::All)
     }
 
     /// What passes in the base world runs where everything differs; what differs there, until the cause has a name.
-    fn other_worlds(&mut self, groups: &[usize], depth: Depth) -> Result<()> {
-        let mut open = groups.to_vec();
+    ///
+    /// # Errors
+    /// Those of [`Lab::make`].
+    pub(crate) fn other_worlds(&mut self, groups: &[usize], depth: Depth) -> Result<()> {
+        let mut open = self.undecided(groups, depth);
+        while !open.is_empty() {
+            self.loaded_worlds(&open, depth)?;
+            self.idle_worlds(&open, depth)?;
+            open = self.undecided(&open, depth);
+        }
+        Ok(())
+    }
+
+    /// Those of these groups that some world is still to be made for.
+    pub(crate) fn undecided(&self, groups: &[usize], depth: Depth) -> Vec<usize> {
+        let is_open = |index: &usize| self.policy.next_step(self.known(*index), depth).is_some();
+        groups.iter().copied().filter(is_open).collect()
+    }
+
+    /// Makes what is wanted in worlds under load, one by one: load is all that a machine under load has to do.
+    ///
+    /// # Errors
+    /// Those of [`Lab::make`].
+    pub(crate) fn loaded_worlds(&mut self, groups: &[usize], depth: Depth) -> Result<()> {
+        while let Some(part) = self.wanted(groups, depth)?.into_iter().find(|part| part.world.loaded) {
+            self.worlds(&[part])?;
+        }
+        Ok(())
+    }
+
+    /// Makes what is wanted in the other worlds, all that is known to be wanted at once. Other attempts may be made
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`Lab::make`].
+    pub(crate) fn idle_worlds(&mut self, groups: &[usize], depth: Depth) -> Result<()> {
         loop {
-            let mut wanted: BTreeMap<World, Vec<(usize, u32)>> = BTreeMap::new();
-            open.retain(|index| {
-                let Some((worlds, missing)) = self.policy.next_step(self.known(*index), depth) else {
-                    return false;
-                };
-                for world in worlds {
-                    wanted.entry(world).or_default().push((*index, missing));
-                }
-                true
-            });
-            if wanted.is_empty() {
+            let mut parts = self.wanted(groups, depth)?;
+            parts.retain(|part| !part.world.loaded);
+            if parts.is_empty() {
                 return Ok(());
             }
-            let of_world = |(world, groups): (World, _)| -> Result<Part> {
-                let round = if world == World::Base { CONFIRMING_ROUND } else { 0 };
-                Ok(Part { world: self.subject.lab.world(&world)?, round, groups })
-            };
-            let parts = wanted.into_iter().map(of_world).collect::<Result<Vec<_>>>()?;
-            let (loaded, others): (Vec<Part>, Vec<Part>) =
-                parts.into_iter().partition(|part| part.world.loaded);
-            // Load is all that a machine under load has to do.
-            let alone = loaded.into_iter().map(|part| vec![part]);
-            for parts in alone.chain([others]) {
-                let names: Vec<String> = parts.iter().map(|part| part.world.world.to_string()).collect();
-                let what = if names.len() == 1 { "world" } else { "worlds" };
-                self.make(&format!("{what} {}", names.join(", ")), &parts)?;
-            }
+            self.worlds(&parts)?;
         }
     }
 
-    /// Makes the attempts of these rounds in the base world that are still missing.
-    fn attempts(
-        &mut self,
+    /// What the next decisions about these groups want.
+    fn wanted(&self, groups: &[usize], depth: Depth) -> Result<Vec<Part>> {
+        self.parts(groups, |known| self.policy.next_step(known, depth).unwrap_or_default())
+    }
+
+    /// What each of these groups wants, by world.
+    fn parts(
+        &self,
         groups: &[usize],
-        rounds: impl IntoIterator<Item = (u32, u32)>,
-        name: &str,
-    ) -> Result<()> {
+        wants: impl Fn(Known<'_>) -> BTreeMap<World, u32>,
+    ) -> Result<Vec<Part>> {
+        let mut wanted: BTreeMap<World, Vec<(usize, u32)>> = BTreeMap::new();
+        for index in groups {
+            for (world, missing) in wants(self.known(*index)) {
+                wanted.entry(world).or_default().push((*index, missing));
+            }
+        }
+        let of_world = |(world, groups): (World, _)| {
+            let round = if world == World::Base { CONFIRMING_ROUND } else { 0 };
+            Ok(Part { world: self.subject.lab.world(&world)?, round, groups })
+        };
+        wanted.into_iter().map(of_world).collect()
+    }
+
+    fn worlds(&mut self, parts: &[Part]) -> Result<()> {
+        let names: Vec<String> = parts.iter().map(|part| part.world.world.to_string()).collect();
+        let what = if names.len() == 1 { "world" } else { "worlds" };
+        self.make(&format!("{what} {}", names.join(", ")), parts)
+    }
+
+    /// The attempts of these rounds in the base world that are still missing.
+    fn missing(&self, groups: &[usize], rounds: impl IntoIterator<Item = (u32, u32)>) -> Vec<Part> {
         let of_round = |(round, count): (u32, u32)| {
             let missing = |group: &usize| {
                 let made = self.history.count(*group, Method::Fork, round);
@@ -203,8 +252,7 @@ impl<'a> Screening<'a> {
             let groups: Vec<(usize, u32)> = groups.iter().filter_map(missing).collect();
             (!groups.is_empty()).then(|| Part { world: self.subject.lab.base(), round, groups })
         };
-        let parts: Vec<Part> = rounds.into_iter().filter_map(of_round).collect();
-        self.make(name, &parts)
+        rounds.into_iter().filter_map(of_round).collect()
     }
 
     /// Makes attempts and records them.

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use super::backend::{FakeBackend, PACKAGE};
 use super::made_up;
 use crate::attempt::capabilities::Capabilities;
 use crate::attempt::lab::Lab;
+use crate::attempt::pool::Admission;
 use crate::attempt::world::base_environment;
 use crate::backend::Places;
 use crate::record::environment::Built;
@@ -61,8 +61,7 @@ pub fn lab(backend: &FakeBackend, folder: &Path) -> Lab {
         capabilities: Capabilities { covered: COVERED.into(), ..Capabilities::none() },
         folder: folder.join("screen"),
         timeouts: (Duration::from_secs(1), Duration::from_secs(2)),
-        jobs: 1,
-        learned: AtomicUsize::default(),
+        admission: Arc::new(Admission::shared(1)),
         compare: crate::record::outcome::Compare::default(),
     }
 }

@@ -273,6 +273,7 @@ pub fn built(slug: &RepoSlug, folder: &Path) -> Built {
         notes: vec![],
         guesses: Vec::new(),
         undeclared: Vec::new(),
+        trial: None,
     }
 }
 

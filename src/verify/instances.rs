@@ -174,13 +174,14 @@ fn traces(
     let mut traces = Traces::open(folder.path())?;
     let roots = test_roots(groups.iter().map(|group| group.file.as_str()));
     let base = prepared.lab.base();
-    traces.measure(
-        ToTrace { which: Which::First, groups: wanted, durations: &BTreeMap::new() },
-        &prepared.lab.busy_pool(groups, &base),
-        |group| first.get(&group),
-        |path| is_test_path(path, &roots),
-        step,
-    )?;
+    let untraced = |group: &usize| (*group, first.get(group).map(Attempt::outcome_hash));
+    let wanted_once = ToTrace {
+        which: Which::First,
+        groups: wanted.iter().map(untraced).collect(),
+        durations: BTreeMap::new(),
+    };
+    let pool = prepared.lab.busy_pool(groups, &base);
+    traces.measure(&wanted_once, &pool, |path| is_test_path(path, &roots), step)?;
     let ids = wanted.iter().map(|group| groups[*group].group_id.as_str());
     Ok(ids.filter_map(|id| Some((id.to_owned(), traces.totals(id)?.clone()))).collect())
 }

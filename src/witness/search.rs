@@ -52,7 +52,7 @@ impl Searcher<'_> {
     ) -> Result<Vec<Searched>> {
         let next = AtomicUsize::new(0);
         let done: Mutex<Vec<Option<Result<Searched>>>> = Mutex::new(originals.iter().map(|_| None).collect());
-        let workers = self.lab.jobs.clamp(1, originals.len().max(1));
+        let workers = self.lab.jobs().clamp(1, originals.len().max(1));
         std::thread::scope(|scope| {
             for _ in 0..workers {
                 scope.spawn(|| {

@@ -58,7 +58,7 @@ impl Tracing<'_, '_> {
     fn run(&mut self, wanted: &[(usize, u32)]) -> Result<()> {
         let world = self.lab.base();
         let pool = self.lab.pool(self.groups, &world);
-        let tasks = tasks(self.groups, wanted, &BTreeMap::new(), 0, TraceMode::Lines, pool.jobs);
+        let tasks = tasks(self.groups, wanted, &BTreeMap::new(), 0, TraceMode::Lines, pool.expected());
         pool.run(tasks, |event| {
             match event {
                 Event::Attempt { group, mut done, items, .. } => {

@@ -1,19 +1,21 @@
 //! How many attempts are under way at once. As many as were asked for compute at the same time; where attempts wait for
 //! something else, more of them do, as long as processors have nothing to do and memory is left. Under load, three times
-//! as many compute, and are each other's load.
+//! as many compute, and are each other's load. Pools that work at the same time share one admission.
 
-use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Crowd;
+use super::queue::Processors;
+use crate::attempt::contention::Contention;
 use crate::backend::usage;
 
 /// Attempts under way for each one that may compute, at most.
-const MOST_FOR_EACH: usize = 8;
+const MOST_FOR_EACH: usize = 16;
 /// Attempts that compute for each job where they are to contend: each gets a third of a processor.
-const CONTENDING_FOR_EACH: usize = 3;
+pub(super) const CONTENDING_FOR_EACH: usize = 3;
+/// One of so many attempts under way may open a file.
+const OPENING_PART: usize = 4;
 /// Time between two looks at the processes.
 const LOOK: Duration = Duration::from_millis(100);
 /// Looks after which is decided.
@@ -23,19 +25,37 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// Part of all memory that stays free.
 const RESERVED_MEMORY: u64 = 4;
 
-/// What of a pool's workers may work.
-pub(super) struct Admission<'a> {
+/// What of the workers of one pool, or of several at the same time, may work.
+#[derive(Debug)]
+pub struct Admission<'a> {
     jobs: usize,
     most: usize,
-    crowd: Crowd<'a>,
+    limit: Limit<'a>,
     state: Mutex<State>,
     changed: Condvar,
 }
 
+/// What bounds how many attempts are under way at once.
+#[derive(Debug, Clone, Copy)]
+enum Limit<'a> {
+    /// As many as may compute.
+    Jobs,
+    /// More while processors are idle.
+    Processors,
+    /// So many more that they contend for the processors, with busy processes in the place of those that wait.
+    Contention(&'a Contention),
+}
+
 #[derive(Debug)]
 struct State {
+    /// How many workers of each pool have a task.
+    working: BTreeMap<u64, usize>,
+    /// Pools so far.
+    pools: u64,
     allowed: usize,
     active: usize,
+    /// How many of the active ones open files.
+    opening: usize,
     /// Whether more than `jobs` attempts are out of the question from now on.
     calm: bool,
     /// When there were last more than `jobs`.
@@ -50,8 +70,20 @@ struct State {
     runners: BTreeSet<u32>,
 }
 
+/// A pool that works.
+pub(super) struct Member<'a> {
+    pub(super) admission: &'a Admission<'a>,
+    number: u64,
+}
+
+/// That a worker has a task.
+pub(super) struct Working<'a>(&'a Member<'a>);
+
 /// The right to make attempts; it is given back when dropped.
-pub(super) struct Permit<'a>(&'a Admission<'a>);
+pub(super) struct Permit<'a> {
+    admission: &'a Admission<'a>,
+    opens: bool,
+}
 
 /// What was seen since the last decision.
 #[derive(Debug, Clone, Copy)]
@@ -62,19 +94,41 @@ struct Seen {
     enough_memory: bool,
 }
 
+impl Admission<'static> {
+    /// As many as may compute.
+    pub(super) fn exact(jobs: usize) -> Self {
+        Admission::new(jobs, Limit::Jobs)
+    }
+
+    /// The same as [`Admission::shared`], where so many were at work last.
+    #[cfg(test)]
+    pub(super) fn learned(jobs: usize, allowed: usize) -> Self {
+        let admission = Admission::shared(jobs);
+        admission.state().allowed = allowed;
+        admission
+    }
+
+    /// More than so many while processors are idle, where this machine tells what processes do. It keeps how many there
+    /// were last.
+    pub fn shared(jobs: usize) -> Self {
+        Admission::new(jobs, if usage::can_look() { Limit::Processors } else { Limit::Jobs })
+    }
+}
+
 impl<'a> Admission<'a> {
-    /// So many `jobs`, and as many more as the crowd says where this machine tells what processes do.
-    pub(super) fn new(jobs: usize, crowd: Crowd<'a>) -> Self {
-        let crowd = if usage::can_look() { crowd } else { Crowd::Exact };
-        let (most, before) = match crowd {
-            Crowd::Exact => (jobs, jobs),
-            Crowd::Idle(learned) => (jobs * MOST_FOR_EACH, learned.load(Ordering::Relaxed)),
-            // More of them once there are processes that can be looked at.
-            Crowd::Contending(_) => (jobs * MOST_FOR_EACH, jobs),
-        };
+    /// So many that they contend for the processors.
+    pub(super) fn contending(jobs: usize, contention: &'a Contention) -> Self {
+        Admission::new(jobs, if usage::can_look() { Limit::Contention(contention) } else { Limit::Jobs })
+    }
+
+    fn new(jobs: usize, limit: Limit<'a>) -> Self {
+        let jobs = jobs.max(1);
         let state = State {
-            allowed: before.clamp(jobs, most),
+            working: BTreeMap::new(),
+            pools: 0,
+            allowed: jobs,
             active: 0,
+            opening: 0,
             calm: false,
             crowded: None,
             full: false,
@@ -83,12 +137,45 @@ impl<'a> Admission<'a> {
             runnable: 0,
             runners: BTreeSet::new(),
         };
-        Admission { jobs, most, crowd, state: Mutex::new(state), changed: Condvar::new() }
+        let most = if matches!(limit, Limit::Jobs) { jobs } else { jobs * MOST_FOR_EACH };
+        Admission { jobs, most, limit, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// Attempts that may compute at the same time.
+    pub fn jobs(&self) -> usize {
+        self.jobs
+    }
+
+    /// Workers that are of use in any case.
+    pub(super) fn least(&self) -> usize {
+        match self.limit {
+            Limit::Contention(_) => self.jobs * CONTENDING_FOR_EACH,
+            Limit::Jobs | Limit::Processors => self.jobs,
+        }
     }
 
     /// Workers that can ever be of use.
-    pub(super) fn most(&self) -> usize {
+    pub fn most(&self) -> usize {
         self.most
+    }
+
+    /// Attempts that are probably going to be under way at the same time.
+    pub(super) fn expected(&self) -> usize {
+        self.state().allowed
+    }
+
+    /// A pool begins.
+    pub(super) fn join(&'a self) -> Member<'a> {
+        let mut state = self.state();
+        if state.working.is_empty() {
+            (state.calm, state.full, state.looks, state.runnable) = (false, false, 0, 0);
+            (state.crowded, state.looked) = (None, Instant::now());
+            state.runners.clear();
+        }
+        state.pools += 1;
+        let number = state.pools;
+        state.working.insert(number, 0);
+        Member { admission: self, number }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -97,8 +184,22 @@ impl<'a> Admission<'a> {
 
     /// Waits until another attempt may be made; none when a stop was asked for.
     pub(super) fn enter(&'a self) -> Option<Permit<'a>> {
+        self.enter_to(false)
+    }
+
+    /// Waits until another runner may be started, or file opened: that computes, so few do it at the same time, and those
+    /// that are ready can begin to wait.
+    pub(super) fn enter_to_open(&'a self) -> Option<Permit<'a>> {
+        self.enter_to(true)
+    }
+
+    fn enter_to(&'a self, opens: bool) -> Option<Permit<'a>> {
         let mut state = self.state();
-        while state.active >= state.allowed {
+        let may_open = |state: &State| match self.limit {
+            Limit::Processors => state.opening < self.jobs.max(state.allowed / OPENING_PART),
+            Limit::Jobs | Limit::Contention(_) => true,
+        };
+        while state.active >= state.allowed || (opens && !may_open(&state)) {
             state.full = true;
             if crate::interrupt::requested() {
                 return None;
@@ -107,16 +208,12 @@ impl<'a> Admission<'a> {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         state.active += 1;
+        state.opening += usize::from(opens);
         state.full |= state.active == state.allowed;
         if state.active > self.jobs {
             state.crowded = Some(Instant::now());
         }
-        Some(Permit(self))
-    }
-
-    /// Whether this worker is one of those that are let in now.
-    pub(super) fn wants(&self, worker: usize) -> bool {
-        worker < self.state().allowed
+        Some(Permit { admission: self, opens })
     }
 
     /// Whether more than `jobs` attempts were under way at any time since then.
@@ -130,10 +227,8 @@ impl<'a> Admission<'a> {
         let mut state = self.state();
         state.calm = true;
         state.allowed = self.jobs;
-        match self.crowd {
-            Crowd::Exact => {}
-            Crowd::Idle(learned) => learned.store(0, Ordering::Relaxed),
-            Crowd::Contending(contention) => contention.beside(self.jobs, 0),
+        if let Limit::Contention(contention) = self.limit {
+            contention.beside(self.jobs, 0);
         }
     }
 
@@ -147,7 +242,7 @@ impl<'a> Admission<'a> {
     /// Looks at the processes of the attempts, if the last look is some time ago.
     pub(super) fn look(&self) {
         let mut state = self.state();
-        if matches!(self.crowd, Crowd::Exact)
+        if matches!(self.limit, Limit::Jobs)
             || state.calm
             || state.looked.elapsed() < LOOK
             || state.runners.is_empty()
@@ -161,7 +256,7 @@ impl<'a> Admission<'a> {
             below.is_some()
         });
         state.looked = Instant::now();
-        if let Crowd::Contending(contention) = self.crowd {
+        if let Limit::Contention(contention) = self.limit {
             contention.beside(self.jobs, runnable);
         }
         state.runnable += runnable;
@@ -175,32 +270,78 @@ impl<'a> Admission<'a> {
             enough_memory: usage::memory().is_some_and(|(free, total)| free > total / RESERVED_MEMORY),
         };
         (state.looks, state.runnable) = (0, 0);
-        state.allowed = match self.crowd {
-            Crowd::Contending(_) if seen.enough_memory => {
+        state.allowed = match self.limit {
+            Limit::Contention(_) if seen.enough_memory => {
                 let contending = self.jobs * CONTENDING_FOR_EACH;
                 next(state.allowed.max(contending), (contending, self.most), seen)
             }
-            Crowd::Contending(_) | Crowd::Exact => self.jobs,
-            Crowd::Idle(learned) => {
-                let allowed = next(state.allowed, (self.jobs, self.most), seen);
-                learned.store(allowed, Ordering::Relaxed);
-                allowed
-            }
+            Limit::Contention(_) | Limit::Jobs => self.jobs,
+            Limit::Processors => next(state.allowed, (self.jobs, self.most), seen),
         };
+        tracing::debug!("attempts at once: {}, after {seen:?}", state.allowed);
         drop(state);
         self.changed.notify_all();
     }
 }
 
+impl Member<'_> {
+    /// Whether this worker is one of those that are let in now. Every pool has its part, and as many as may compute.
+    pub(super) fn wants(&self, worker: usize) -> bool {
+        let state = self.admission.state();
+        let all: usize = state.working.values().sum();
+        let others = all - state.working.get(&self.number).copied().unwrap_or_default();
+        let part = state.allowed / state.working.len().max(1);
+        worker < state.allowed.saturating_sub(others).max(part).max(self.admission.jobs)
+    }
+
+    /// What there is for the runners of the pool.
+    pub(super) fn processors(&self) -> Processors {
+        let pools = self.admission.state().working.len().max(1);
+        let runners = match self.admission.limit {
+            // Whoever does not compute is replaced by a busy process.
+            Limit::Contention(_) => self.admission.least(),
+            Limit::Jobs | Limit::Processors => 1,
+        };
+        Processors { number: self.admission.jobs as f64 / pools as f64, runners }
+    }
+
+    /// A worker of the pool has a task until this is dropped.
+    pub(super) fn working(&self) -> Working<'_> {
+        self.count(|working| working + 1);
+        Working(self)
+    }
+
+    fn count(&self, change: impl FnOnce(usize) -> usize) {
+        if let Some(working) = self.admission.state().working.get_mut(&self.number) {
+            *working = change(*working);
+        }
+    }
+}
+
+impl Drop for Member<'_> {
+    fn drop(&mut self) {
+        self.admission.state().working.remove(&self.number);
+    }
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.0.count(|working| working.saturating_sub(1));
+        self.0.admission.changed.notify_all();
+    }
+}
+
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.state();
-        if state.active > self.0.jobs {
+        let mut state = self.admission.state();
+        if state.active > self.admission.jobs {
             state.crowded = Some(Instant::now());
         }
         state.active -= 1;
+        state.opening -= usize::from(self.opens);
         drop(state);
-        self.0.changed.notify_one();
+        // Who is woken may wait for the other of both rights.
+        self.admission.changed.notify_all();
     }
 }
 
@@ -223,8 +364,6 @@ fn next(allowed: usize, (jobs, most): (usize, usize), seen: Seen) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicUsize;
-
     use crate::attempt::contention;
 
     const IDLE: Seen = Seen { wanted: 0.1, full: true, enough_memory: true };
@@ -243,25 +382,68 @@ mod tests {
         assert_eq!(next(3, (1, 8), Seen { wanted: 1.5, ..IDLE }), 2, "a bound below the processors");
     }
 
+    fn wanted(member: &Member<'_>) -> usize {
+        (0..100).take_while(|worker| member.wants(*worker)).count()
+    }
+
     #[test]
     fn who_calms_down_never_lets_more_in_and_knows_when_it_was_crowded() {
-        let (learned, start) = (AtomicUsize::new(5), Instant::now());
-        let admission = Admission::new(2, Crowd::Idle(&learned));
-        assert!(admission.wants(4) && !admission.wants(5));
+        let admission = Admission::learned(2, 5);
+        let start = Instant::now();
+        let member = admission.join();
+        assert_eq!(wanted(&member), 5);
         let permits: Vec<_> = (0..3).map(|_| admission.enter().unwrap()).collect();
         assert!(admission.was_crowded(start));
         admission.calm_down();
         drop(permits);
         let later = Instant::now();
         let _one = admission.enter().unwrap();
-        assert!(!admission.was_crowded(later) && !admission.wants(2));
-        assert_eq!(learned.load(Ordering::Relaxed), 0);
+        assert!(!admission.was_crowded(later));
+        assert_eq!((wanted(&member), admission.state().calm), (2, true));
+        let beside = admission.join();
+        assert!(admission.state().calm, "another pool is at work");
+        drop((member, beside));
+        let next = admission.join();
+        assert_eq!((wanted(&next), admission.state().calm), (2, false), "the next pool begins anew");
+    }
+
+    #[test]
+    fn pools_at_the_same_time_share_what_is_allowed_and_each_has_as_many_as_may_compute() {
+        let admission = Admission::learned(2, 6);
+        let (one, other) = (admission.join(), admission.join());
+        assert_eq!((wanted(&one), wanted(&other)), (6, 6), "none of them works yet");
+        let working: Vec<_> = (0..2).map(|_| one.working()).collect();
+        assert_eq!((wanted(&one), wanted(&other)), (6, 4));
+        let more: Vec<_> = (0..4).map(|_| one.working()).collect();
+        let few = other.working();
+        assert_eq!((wanted(&one), wanted(&other)), (5, 3), "half of all are for each");
+        let third = admission.join();
+        assert_eq!((wanted(&one), wanted(&other), wanted(&third)), (5, 2, 2));
+        drop((working, more));
+        assert_eq!((wanted(&one), wanted(&other)), (5, 6));
+        drop(few);
+    }
+
+    #[test]
+    fn few_open_files_at_the_same_time() {
+        let admission = Admission::learned(1, 8);
+        let opening: Vec<_> = (0..2).map(|_| admission.enter_to_open().unwrap()).collect();
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| drop(admission.enter_to_open().unwrap()));
+            let _attempt = admission.enter().unwrap();
+            std::thread::sleep(Duration::from_millis(100));
+            assert!(!waits.is_finished());
+            drop(opening);
+            waits.join().unwrap();
+        });
+        let state = admission.state();
+        assert_eq!((state.opening, state.active), (0, 0));
     }
 
     /// Looks often enough for a decision while so many attempts are under way in a runner that does nothing.
-    fn allowed_after_waiting(crowd: Crowd<'_>) -> usize {
+    fn allowed_after_waiting(admission: &Admission<'_>) -> usize {
         let mut runner = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let admission = Admission::new(2, crowd);
+        let member = admission.join();
         admission.runner(Some(runner.id()));
         std::thread::sleep(Duration::from_millis(200));
         let _permits: Vec<_> = (0..2).map(|_| admission.enter().unwrap()).collect();
@@ -271,29 +453,30 @@ mod tests {
         }
         runner.kill().unwrap();
         runner.wait().unwrap();
-        (0..100).take_while(|worker| admission.wants(*worker)).count()
+        wanted(&member)
     }
 
     #[test]
     fn runners_that_wait_let_more_in_where_the_number_is_not_fixed() {
-        let learned = AtomicUsize::new(0);
-        assert_eq!(allowed_after_waiting(Crowd::Idle(&learned)), 4);
-        assert_eq!(learned.load(Ordering::Relaxed), 4);
-        assert_eq!(allowed_after_waiting(Crowd::Exact), 2);
+        let shared = Admission::shared(2);
+        assert_eq!(allowed_after_waiting(&shared), 4);
+        assert_eq!(shared.expected(), 4, "it is kept");
+        assert_eq!(allowed_after_waiting(&Admission::exact(2)), 2);
     }
 
     #[test]
     fn attempts_under_load_are_three_times_as_many_or_more_and_busy_processes_replace_those_that_wait() {
         let contention = contention::start().unwrap();
         let all = contention.busy();
-        assert_eq!(allowed_after_waiting(Crowd::Contending(&contention)), 12, "more, as none computes");
+        let after = allowed_after_waiting(&Admission::contending(2, &contention));
+        assert_eq!(after, 12, "more, as none computes");
         for (computing, busy) in [(0, all), (2, all), (3, all - 1), (all + 1, 1), (all + 9, 0), (1, all)] {
             contention.beside(2, computing);
             assert_eq!(contention.busy(), busy, "beside {computing}");
         }
         contention.beside(2, 99);
-        let admission = Admission::new(2, Crowd::Contending(&contention));
-        assert!(admission.wants(1) && !admission.wants(2), "until there is something to look at");
+        let admission = Admission::contending(2, &contention);
+        assert_eq!(wanted(&admission.join()), 2, "until there is something to look at");
         admission.calm_down();
         assert_eq!(contention.busy(), all, "nobody else contends");
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Event, Run};
 use crate::attempt::item_at;
@@ -40,6 +41,8 @@ impl<T> Opened<T> {
 
 /// A file process that is open.
 pub(super) struct OpenFile {
+    /// What opening it took, with its directory where that was not open.
+    pub(super) opening: Duration,
     items: Arc<Vec<Item>>,
     by_key: BTreeMap<GroupKey, Vec<usize>>,
     errors: Vec<CollectError>,
@@ -48,13 +51,14 @@ pub(super) struct OpenFile {
 }
 
 impl OpenFile {
-    /// What pytest collected in it.
-    pub(super) fn new(ready: FileReady) -> Self {
+    /// What pytest collected in it, and how long that took.
+    pub(super) fn new(ready: FileReady, opening: Duration) -> Self {
         let mut by_key: BTreeMap<GroupKey, Vec<usize>> = BTreeMap::new();
         for item in ready.items.iter().filter(|item| item.kind == ItemKind::Function) {
             by_key.entry(item.key()).or_default().push(item.index);
         }
         OpenFile {
+            opening,
             items: Arc::new(ready.items),
             by_key,
             errors: ready.errors,

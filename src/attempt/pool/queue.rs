@@ -1,9 +1,10 @@
 //! Attempts that wait to be made.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::COST_OF_A_RUNNER;
 use crate::attempt::retry::Trouble;
 use crate::runner::protocol::{Manner, TraceMode};
 
@@ -19,7 +20,12 @@ pub struct Task {
     pub runs: Vec<Run>,
     /// Of a group whose plain run has a case that fails, what is still to be made in other manners is left out.
     pub plain_decides: bool,
+    /// What its runs take.
     pub cost_ms: f64,
+    /// What opening the file takes.
+    pub opening_ms: f64,
+    /// Whether some of its groups were never run: they may take long.
+    pub is_new: bool,
     pub(super) trouble: Trouble,
 }
 
@@ -39,6 +45,9 @@ impl Run {
     }
 }
 
+/// What opening a file of few cases takes, in milliseconds of a processor.
+const OPENING_MS: f64 = 50.0;
+
 /// A pass, a directory and what is counted in it: what a runner has open.
 pub(super) type Place = (usize, TraceMode, String);
 
@@ -46,7 +55,18 @@ impl Task {
     /// A task without runs.
     pub fn new(file: &str, pass: usize, trace: TraceMode) -> Self {
         let (file, trouble) = (file.to_owned(), Trouble::default());
-        Task { file, text: None, pass, trace, runs: Vec::new(), plain_decides: false, cost_ms: 0.0, trouble }
+        Task {
+            file,
+            text: None,
+            pass,
+            trace,
+            runs: Vec::new(),
+            plain_decides: false,
+            cost_ms: 0.0,
+            opening_ms: OPENING_MS,
+            is_new: false,
+            trouble,
+        }
     }
 
     /// A run of it by itself.
@@ -86,33 +106,70 @@ impl Task {
 /// Tasks that wait, by directory: a worker stays in its directory while there is work.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    by_place: BTreeMap<Place, Vec<Task>>,
+    by_place: BTreeMap<Place, Waiting>,
+}
+
+/// Tasks of one place, the next one last.
+#[derive(Debug, Default)]
+struct Waiting {
+    tasks: Vec<Task>,
+    /// What all of them take, with opening their files.
+    cost_ms: f64,
+    /// How many of them have groups that were never run.
+    new: usize,
+}
+
+/// A worker that looks for something to do.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Idle<'a> {
+    pub(super) number: usize,
+    /// The pass that its runner serves, where it has one.
+    pub(super) pass: Option<usize>,
+    /// What the runner has open.
+    pub(super) place: Option<&'a Place>,
 }
 
 impl Queue {
     /// Adds a task.
     pub(super) fn push(&mut self, task: Task) {
-        let tasks = self.by_place.entry(task.place()).or_default();
-        let position = tasks.partition_point(|other| other.cost_ms <= task.cost_ms);
+        let Waiting { tasks, cost_ms, new } = self.by_place.entry(task.place()).or_default();
+        *cost_ms += task.cost_ms + task.opening_ms;
+        *new += usize::from(task.is_new);
+        let order = |task: &Task| (task.is_new, task.cost_ms);
+        let position = tasks.partition_point(|other| order(other) <= order(&task));
         tasks.insert(position, task);
     }
 
-    /// The longest task of the place where the worker is, else of the place with most work left.
-    pub(super) fn pop(&mut self, here: Option<&Place>) -> Option<Task> {
-        let most = || {
-            let work = |tasks: &Vec<Task>| tasks.iter().map(|task| task.cost_ms).sum::<f64>();
-            self.by_place
-                .iter()
-                .max_by(|(_, a), (_, b)| work(a).total_cmp(&work(b)))
-                .map(|(place, _)| place.clone())
+    /// The next task of the place where the worker is, else of the place with most work left among those of its pass,
+    /// else among those of the passes for which starting another runner `is_worth` it, by pass and milliseconds that wait
+    /// there: without bound where groups wait that were never run, and the worker has no runner. Of a place, groups that
+    /// were never run come first, then what takes long.
+    pub(super) fn pop(&mut self, worker: Idle<'_>, is_worth: impl Fn(usize, f64) -> bool) -> Option<Task> {
+        let most = |of_pass: &dyn Fn(usize) -> bool| {
+            let places = self.by_place.iter().filter(|((pass, ..), _)| of_pass(*pass));
+            places.max_by(|(_, a), (_, b)| a.cost_ms.total_cmp(&b.cost_ms)).map(|(place, _)| place.clone())
         };
-        let place = here.filter(|place| self.by_place.contains_key(*place)).cloned().or_else(most)?;
-        let tasks = self.by_place.get_mut(&place)?;
-        let task = tasks.pop();
+        let worth = || {
+            let mut waits: BTreeMap<usize, f64> = BTreeMap::new();
+            for ((pass, ..), waiting) in &self.by_place {
+                let is_new = worker.pass.is_none() && waiting.new > 0;
+                *waits.entry(*pass).or_default() += if is_new { f64::INFINITY } else { waiting.cost_ms };
+            }
+            let worth: BTreeSet<usize> =
+                waits.into_iter().filter(|(pass, ms)| is_worth(*pass, *ms)).map(|(pass, _)| pass).collect();
+            most(&|pass| worth.contains(&pass))
+        };
+        let own = worker.place.filter(|place| self.by_place.contains_key(*place)).cloned();
+        let of_pass = || worker.pass.and_then(|own| most(&|pass| pass == own));
+        let place = own.or_else(of_pass).or_else(worth)?;
+        let Waiting { tasks, cost_ms, new } = self.by_place.get_mut(&place)?;
+        let task = tasks.pop()?;
+        *cost_ms -= task.cost_ms + task.opening_ms;
+        *new -= usize::from(task.is_new);
         if tasks.is_empty() {
             self.by_place.remove(&place);
         }
-        task
+        Some(task)
     }
 
     /// Forgets all that waits.
@@ -135,24 +192,67 @@ pub(super) struct Work {
 #[derive(Debug, Default)]
 struct Desk {
     queue: Queue,
-    /// Workers that have a task, and may put something back.
-    working: usize,
-    /// Workers that have none and could do some.
-    waiting: usize,
+    /// Who works at a pass, and may put something back.
+    working: BTreeMap<usize, AtIt>,
+    /// Workers that have nothing to do and could do some, and the pass that each one's runner serves.
+    waiting: BTreeMap<usize, Option<usize>>,
+}
+
+/// Who works at a pass.
+#[derive(Debug, Clone, Copy, Default)]
+struct AtIt {
+    workers: usize,
+    /// What their tasks still take, as far as is known.
+    cost_ms: f64,
 }
 
 /// A task that is being worked at; dropped when nothing of it is left.
-pub(super) struct Taken<'a>(&'a Work);
+pub(super) struct Taken<'a> {
+    work: &'a Work,
+    pass: usize,
+    cost_ms: f64,
+}
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        self.0.desk().working -= 1;
-        self.0.changed.notify_all();
+        let mut desk = self.work.desk();
+        if let Some(at_it) = desk.working.get_mut(&self.pass) {
+            at_it.workers -= 1;
+            at_it.cost_ms -= self.cost_ms;
+        }
+        drop(desk);
+        self.work.changed.notify_all();
     }
 }
 
 /// Longest wait of a worker before it looks again whether there is something to do.
 const PATIENCE: Duration = Duration::from_millis(50);
+
+/// What there is for the runners of a pool.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Processors {
+    pub(super) number: f64,
+    /// So many runners are started in any case.
+    pub(super) runners: usize,
+}
+
+/// Whether one more runner takes away more time from `at_it` that are at work than starting it costs: with `n` of them,
+/// what is left takes `cost / n`. Pure.
+fn another_is_worth(at_it: usize, cost_ms: f64, processors: Processors) -> bool {
+    let gain_ms = cost_ms / (at_it * (at_it + 1)) as f64;
+    at_it < processors.runners || gain_ms > COST_OF_A_RUNNER.as_secs_f64() * 1000.0 / processors.number
+}
+
+impl Desk {
+    fn take(&mut self, worker: Idle<'_>, processors: Processors) -> Option<Task> {
+        let Desk { queue, working, .. } = self;
+        let is_worth = |pass: usize, waits_ms: f64| {
+            let at_it = working.get(&pass).copied().unwrap_or_default();
+            another_is_worth(at_it.workers, waits_ms + at_it.cost_ms, processors)
+        };
+        queue.pop(worker, is_worth)
+    }
+}
 
 impl Work {
     /// All that is to be done.
@@ -168,10 +268,17 @@ impl Work {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a task.
+    /// Adds a task. One of those that wait for something is not counted as waiting from now on: one whose runner serves
+    /// the pass, if there is one.
     pub(super) fn push(&self, task: Task) {
-        self.desk().queue.push(task);
-        self.changed.notify_one();
+        let mut desk = self.desk();
+        let serves = desk.waiting.iter().find(|(_, pass)| **pass == Some(task.pass));
+        if let Some(worker) = serves.or_else(|| desk.waiting.iter().next()).map(|(worker, _)| *worker) {
+            desk.waiting.remove(&worker);
+        }
+        desk.queue.push(task);
+        drop(desk);
+        self.changed.notify_all();
     }
 
     /// Forgets all that waits.
@@ -180,29 +287,55 @@ impl Work {
         self.changed.notify_all();
     }
 
-    /// The next task for a worker that is at `here`; waits while others may still give something away, and while the
-    /// worker is not `wanted`. None when all is done.
-    pub(super) fn take(&self, here: Option<&Place>, wanted: impl Fn() -> bool) -> Option<(Task, Taken<'_>)> {
+    /// The next task for a worker; waits while others may still give something away, and while the worker is not
+    /// `wanted`. Where it needs another runner, that has to be worth it for so many `processors`. None when all is done.
+    pub(super) fn take(
+        &self,
+        worker: Idle<'_>,
+        wanted: impl Fn() -> bool,
+        processors: impl Fn() -> Processors,
+    ) -> Option<(Task, Taken<'_>)> {
         let mut desk = self.desk();
         loop {
-            if crate::interrupt::requested() || (desk.queue.is_empty() && desk.working == 0) {
+            if crate::interrupt::requested()
+                || (desk.queue.is_empty() && desk.working.values().all(|at_it| at_it.workers == 0))
+            {
                 return None;
             }
-            let is_wanted = wanted();
-            if is_wanted && let Some(task) = desk.queue.pop(here) {
-                desk.working += 1;
-                return Some((task, Taken(self)));
+            if wanted() {
+                if let Some(task) = desk.take(worker, processors()) {
+                    let at_it = desk.working.entry(task.pass).or_default();
+                    at_it.workers += 1;
+                    at_it.cost_ms += task.cost_ms;
+                    let taken = Taken { work: self, pass: task.pass, cost_ms: task.cost_ms };
+                    return Some((task, taken));
+                }
+                desk.waiting.insert(worker.number, worker.pass);
             }
-            desk.waiting += usize::from(is_wanted);
             desk = self.changed.wait_timeout(desk, PATIENCE).unwrap_or_else(PoisonError::into_inner).0;
-            desk.waiting -= usize::from(is_wanted);
+            desk.waiting.remove(&worker.number);
         }
     }
 
-    /// Whether somebody waits who would find nothing to do.
-    pub(super) fn is_wanted(&self) -> bool {
-        let desk = self.desk();
-        desk.waiting > 0 && desk.queue.is_empty()
+    /// How long somebody who waits would take to begin with half of a task that still takes so many milliseconds; none
+    /// where nobody would take it.
+    pub(super) fn is_wanted(
+        &self,
+        taken: &mut Taken<'_>,
+        left_ms: f64,
+        processors: impl Fn() -> Processors,
+    ) -> Option<Duration> {
+        let mut desk = self.desk();
+        if let Some(at_it) = desk.working.get_mut(&taken.pass) {
+            at_it.cost_ms += left_ms - taken.cost_ms;
+            taken.cost_ms = left_ms;
+        }
+        if desk.waiting.values().any(|pass| *pass == Some(taken.pass)) {
+            return Some(Duration::ZERO);
+        }
+        let at_it = desk.working.get(&taken.pass).copied().unwrap_or_default();
+        let is_worth = another_is_worth(at_it.workers, at_it.cost_ms, processors());
+        (is_worth && !desk.waiting.is_empty()).then_some(COST_OF_A_RUNNER)
     }
 }
 
@@ -210,22 +343,51 @@ impl Work {
 mod tests {
     use super::*;
 
+    const FRESH: Idle<'static> = Idle { number: 0, pass: None, place: None };
+
+    /// A worker whose runner serves this place.
+    fn at(place: &Place) -> Idle<'_> {
+        Idle { number: 0, pass: Some(place.0), place: Some(place) }
+    }
+
+    fn task(file: &str, pass: usize, cost_ms: f64) -> Task {
+        Task { cost_ms, opening_ms: 0.0, ..Task::new(file, pass, TraceMode::Off) }
+    }
+
+    fn place(pass: usize) -> Place {
+        (pass, TraceMode::Off, "a".to_owned())
+    }
+
     #[test]
     fn a_worker_stays_in_its_directory_and_takes_the_longest_task_first() {
         let mut queue = Queue::default();
         for (file, cost_ms) in [("a/x.py", 5.0), ("a/y.py", 9.0), ("b/z.py", 100.0)] {
-            queue.push(Task { cost_ms, ..Task::new(file, 0, TraceMode::Off) });
+            queue.push(task(file, 0, cost_ms));
         }
-        let here = (0, TraceMode::Off, "a".to_owned());
+        queue.push(Task { is_new: true, ..task("a/n.py", 0, 1.0) });
+        let here = place(0);
         let order: Vec<String> =
-            std::iter::from_fn(|| queue.pop(Some(&here)).map(|task| task.file)).collect();
-        assert_eq!(order, ["a/y.py", "a/x.py", "b/z.py"]);
+            std::iter::from_fn(|| queue.pop(at(&here), |_, _| true).map(|task| task.file)).collect();
+        assert_eq!(order, ["a/n.py", "a/y.py", "a/x.py", "b/z.py"]);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn without_a_directory_the_place_with_most_work_comes_first_and_opening_files_is_work() {
+        let mut queue = Queue::default();
+        for (file, cost_ms) in [("a/x.py", 5.0), ("a/y.py", 6.0), ("b/z.py", 10.0)] {
+            queue.push(task(file, 0, cost_ms));
+        }
+        queue.push(Task { opening_ms: 2.0, ..task("c/z.py", 0, 10.0) });
+        let order: Vec<String> =
+            std::iter::from_fn(|| queue.pop(FRESH, |_, _| true).map(|task| task.file)).collect();
+        assert_eq!(order, ["c/z.py", "a/y.py", "b/z.py", "a/x.py"]);
     }
 
     #[test]
     fn half_of_a_task_is_half_of_its_groups_or_of_the_attempts_of_its_only_one() {
         let repeats = |task: &Task| task.runs.iter().map(|run| (run.group, run.repeat)).collect::<Vec<_>>();
-        let mut task = Task { cost_ms: 8.0, ..Task::new("x.py", 0, TraceMode::Off) };
+        let mut task = task("x.py", 0, 8.0);
         task.runs.extend([Run::new(0, 5), Run::new(1, 2)]);
         let other = task.halve();
         assert_eq!((repeats(&other), repeats(&task), task.cost_ms), (vec![(1, 2)], vec![(0, 5)], 4.0));
@@ -233,12 +395,60 @@ mod tests {
         assert_eq!((repeats(&other), repeats(&task), task.attempts()), (vec![(0, 2)], vec![(0, 3)], 3));
     }
 
+    const ONE: Processors = Processors { number: 1.0, runners: 1 };
+
     #[test]
-    fn without_a_directory_the_place_with_most_work_comes_first() {
-        let mut queue = Queue::default();
-        for (file, cost_ms) in [("a/x.py", 5.0), ("a/y.py", 6.0), ("b/z.py", 10.0)] {
-            queue.push(Task { cost_ms, ..Task::new(file, 0, TraceMode::Off) });
-        }
-        assert_eq!(queue.pop(None).map(|task| task.file).as_deref(), Some("a/y.py"));
+    fn another_runner_is_started_only_where_that_is_worth_it() {
+        let work = Work::default();
+        let [zero, one] = [place(0), place(1)];
+        let take = |worker| work.take(worker, || true, || ONE);
+        let took = |worker| take(worker).map(|(task, _)| (task.pass, task.cost_ms));
+        work.push(task("a/x.py", 1, 5.0));
+        assert_eq!(took(at(&zero)), Some((1, 5.0)), "nobody works there");
+        work.push(task("a/x.py", 1, 900.0));
+        let _one = take(at(&one)).unwrap();
+        work.push(task("a/x.py", 1, 500.0));
+        assert!(!another_is_worth(1, 500.0, ONE));
+        assert!(another_is_worth(1, 500.0, Processors { number: 4.0, ..ONE }));
+        assert!(another_is_worth(1, 500.0, Processors { runners: 2, ..ONE }));
+        let pop = |worker| work.desk().queue.pop(worker, |_, ms| another_is_worth(1, ms, ONE));
+        assert_eq!(pop(at(&zero)), None);
+        assert_eq!(pop(FRESH), None);
+        work.push(Task { opening_ms: 400.0, ..task("b/x.py", 1, 800.0) });
+        assert_eq!(took(at(&zero)), Some((1, 800.0)), "those who work there would take too long");
+        work.push(Task { is_new: true, ..task("a/x.py", 1, 1.0) });
+        assert_eq!(pop(at(&zero)), None);
+        assert_eq!(took(FRESH), Some((1, 1.0)), "it may take longer");
+        work.push(task("a/x.py", 0, 1.0));
+        assert_eq!(took(at(&zero)), Some((0, 1.0)), "its own runner serves");
+        let no_directory = Idle { place: None, ..at(&one) };
+        assert_eq!(took(no_directory), Some((1, 500.0)));
+    }
+
+    #[test]
+    fn half_of_a_task_is_wanted_where_somebody_who_waits_would_take_it() {
+        let work = Work::default();
+        let wait = |worker, pass| work.desk().waiting.insert(worker, pass);
+        work.push(task("a/x.py", 0, 100.0));
+        let (_, mut taken) = work.take(FRESH, || true, || ONE).unwrap();
+        let mut wanted = |left_ms| work.is_wanted(&mut taken, left_ms, || ONE);
+        assert_eq!(wanted(9_000.0), None, "nobody waits");
+        wait(1, Some(1));
+        work.push(task("c/x.py", 1, 1.0));
+        assert_eq!(wanted(9_000.0), None, "there is something to do for the one that waits");
+        wait(1, Some(1));
+        assert_eq!(wanted(1_500.0), None, "it would not be worth another runner");
+        assert_eq!(wanted(9_000.0), Some(COST_OF_A_RUNNER), "it takes longer than was thought");
+        wait(2, Some(0));
+        assert_eq!(wanted(20.0), Some(Duration::ZERO), "a runner is there");
+        work.push(task("a/x.py", 0, 10.0));
+        assert_eq!(
+            work.desk().waiting,
+            [(1, Some(1))].into(),
+            "the one that it is for does not wait any more"
+        );
+        drop(taken);
+        let at_it = work.desk().working[&0];
+        assert_eq!((at_it.workers, at_it.cost_ms), (0, 0.0));
     }
 }

@@ -152,7 +152,7 @@ fn several_workers_make_every_attempt_once() {
     let groups = |at: usize| (0..5).map(move |number| FakeGroup::passing(&format!("test_{at}_{number}")));
     let files = (0..20).map(|at| FakeFile::new(&format!("d{at}/test_a.py"), groups(at)));
     let mut bench = Bench::new(FakeBackend::new(files));
-    bench.lab.jobs = 4;
+    bench.lab.admission = Arc::new(Admission::shared(4));
     let came = bench.all(3);
     assert_eq!(came.events.len(), 300);
     assert!(came.events.iter().all(|event| event.ends_with("passed")), "{:?}", came.events);
@@ -169,7 +169,7 @@ fn waiting(name: &str, first: FakeGroup, count: usize) -> FakeFile {
 fn who_has_nothing_to_do_gets_half_of_what_is_left_of_a_long_file() {
     let mut bench =
         Bench::new(FakeBackend::new([waiting("test_long", FakeGroup::passing("test_first"), 40)]));
-    bench.lab.jobs = 2;
+    bench.lab.admission = Arc::new(Admission::shared(2));
     let came = bench.all(1);
     assert_eq!((came.events.len(), came.runners), (41, 2));
     let opened = bench.backend.log().iter().filter(|line| *line == "file test_long.py").count();
@@ -181,7 +181,7 @@ fn who_has_nothing_to_do_gets_half_of_the_attempts_of_a_group_that_takes_long() 
     // Whichever comes first takes so long that somebody waits when the other one comes, even if nobody did before.
     let long = ["test_1", "test_2"].map(|name| FakeGroup::new(name, Act::Waits(Duration::from_millis(80))));
     let mut bench = Bench::new(FakeBackend::new([FakeFile::new("test_long.py", long)]));
-    bench.lab.jobs = 2;
+    bench.lab.admission = Arc::new(Admission::shared(2));
     let base = bench.lab.base();
     let mut tasks = bench.tasks(0, 8);
     for task in &mut tasks {
@@ -206,9 +206,10 @@ fn over_time_beside_more_attempts_than_may_compute_is_no_verdict() {
             .map(|name| waiting(name, FakeGroup::passing(&format!("{name}_first")), 15));
         let files = others.into_iter().chain([waiting("test_d", late, 10)]);
         let bench = Bench::new(FakeBackend::new(files));
-        let (learned, base) = (AtomicUsize::new(4), bench.lab.base());
+        let base = bench.lab.base();
+        let admission = Admission::learned(1, 4);
         let pool = bench.lab.pool(&bench.groups, &base);
-        let pool = if crowded { Pool { crowd: Crowd::Idle(&learned), ..pool } } else { pool };
+        let pool = if crowded { Pool { crowd: Crowd::Idle(&admission), ..pool } } else { pool };
         let mut events = Vec::new();
         pool.run(bench.tasks(0, 1), |event| {
             events.push(bench.word(&event).1);

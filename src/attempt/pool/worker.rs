@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
-use super::admission::Admission;
+use super::admission::Member;
 use super::file::{OpenFile, Opened};
-use super::queue::{Place, Run, Task, Work};
+use super::queue::{Idle, Place, Run, Taken, Task, Work};
 use super::{Event, Pass, Pool};
 use crate::attempt::retry::{AfterGroup, AfterImport, AfterRunner, Trouble};
 use crate::error::{Error, Fault, Result};
@@ -44,11 +44,13 @@ pub(super) struct Worker<'a> {
     pool: &'a Pool<'a>,
     number: usize,
     shared: &'a Work,
-    admission: &'a Admission<'a>,
+    member: &'a Member<'a>,
     events: SyncSender<Event>,
     runner: Option<Runner>,
     /// What is open in the runner.
     directory: Option<Place>,
+    /// The file of the tree that is open below it.
+    file: Option<(String, OpenFile)>,
     /// The pass that the runner serves.
     pass: Option<usize>,
     doing: Doing,
@@ -58,7 +60,6 @@ pub(super) struct Worker<'a> {
 /// What the task at hand has taken so far.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
-    opening: Duration,
     opened: Instant,
     made: u32,
 }
@@ -78,18 +79,19 @@ impl<'a> Worker<'a> {
     pub(super) fn new(
         pool: &'a Pool<'a>,
         number: usize,
-        (shared, admission): (&'a Work, &'a Admission<'a>),
+        (shared, member): (&'a Work, &'a Member<'a>),
         events: SyncSender<Event>,
     ) -> Self {
-        let pace = Pace { opening: Duration::ZERO, opened: Instant::now(), made: 0 };
+        let pace = Pace { opened: Instant::now(), made: 0 };
         Worker {
             pool,
             number,
             shared,
-            admission,
+            member,
             events,
             runner: None,
             directory: None,
+            file: None,
             pass: None,
             doing: Doing::Nothing,
             pace,
@@ -98,11 +100,16 @@ impl<'a> Worker<'a> {
 
     /// Works until nothing is left to do, or nobody listens.
     pub(super) fn work(mut self) {
-        let (admission, number) = (self.admission, self.number);
-        let wanted = || admission.wants(number);
-        while let Some((mut task, _taken)) = self.shared.take(self.directory.as_ref(), wanted) {
+        let (member, number) = (self.member, self.number);
+        let wanted = || member.wants(number);
+        let processors = || member.processors();
+        loop {
+            let pass = self.pass.filter(|_| self.runner.is_some());
+            let idle = Idle { number, pass, place: self.directory.as_ref() };
+            let Some((mut task, mut taken)) = self.shared.take(idle, wanted, processors) else { return };
+            let _working = member.working();
             self.doing = Doing::Nothing;
-            let result = match self.execute(&mut task) {
+            let result = match self.execute(&mut task, &mut taken) {
                 Ok(()) => Ok(()),
                 Err(Stop::Abandoned) => Err(Abandoned),
                 Err(Stop::Broken(error)) => self.broken(task, error),
@@ -120,6 +127,7 @@ impl<'a> Worker<'a> {
     fn forget_runner(&mut self) {
         self.runner = None;
         self.directory = None;
+        self.file = None;
     }
 
     /// The runner broke, or did not start.
@@ -128,7 +136,7 @@ impl<'a> Worker<'a> {
         let signal = self.runner.as_mut().filter(|_| asked).and_then(Runner::ended_by);
         self.forget_runner();
         // Perhaps for want of memory.
-        self.admission.calm_down();
+        self.member.admission.calm_down();
         if error.fault() == Fault::Interrupted {
             self.tell(Event::Broken(error))?;
             return Err(Abandoned);
@@ -171,51 +179,72 @@ impl<'a> Worker<'a> {
     }
 
     /// Runs the task; runs that are done are removed from it, so that a retry goes on where it stopped.
-    fn execute(&mut self, task: &mut Task) -> Result<(), Stop> {
+    fn execute(&mut self, task: &mut Task, taken: &mut Taken<'_>) -> Result<(), Stop> {
         if self.pass != Some(task.pass) {
             self.forget_runner();
             self.pass = Some(task.pass);
         }
-        let Some(permit) = self.admission.enter() else { return Err(Stop::Abandoned) };
-        let started = Instant::now();
-        match self.open_directory(task)? {
-            Opened::Ready(()) => {}
-            Opened::Refused(text) => return self.refuse(task, &text),
-            Opened::Ended(text) => return self.import_ended(task, &text),
-        }
-        let file = match self.open_file(task)? {
+        let file = match self.open(task)? {
             Opened::Ready(file) => file,
             Opened::Refused(text) => return self.refuse(task, &text),
             Opened::Ended(text) => return self.import_ended(task, &text),
         };
-        drop(permit);
-        self.pace = Pace { opening: started.elapsed(), opened: Instant::now(), made: 0 };
+        self.pace = Pace { opened: Instant::now(), made: 0 };
         task.trouble.opened();
         loop {
-            self.share(task);
+            self.share(task, taken, file.opening);
             let Some(run) = task.runs.last().copied() else { break };
-            let Some(_permit) = self.admission.enter() else { return Err(Stop::Abandoned) };
+            let Some(_permit) = self.member.admission.enter() else { return Err(Stop::Abandoned) };
             if !self.run(&file, task, run)? {
                 return Ok(());
             }
         }
-        if let Some(runner) = self.runner.as_mut() {
-            runner.close()?;
+        // The next task may be of the same file.
+        if task.text.is_none() {
+            self.file = Some((task.file.clone(), file));
+        } else {
+            self.close();
         }
         Ok(())
     }
 
-    /// Gives half of what is left to somebody who has nothing to do, where that takes longer than opening the file again.
-    fn share(&mut self, task: &mut Task) {
-        let attempts = task.attempts();
-        if attempts < 2 || !self.shared.is_wanted() {
-            return;
+    /// Opens the task's file, if it is not open. What met trouble before is not run where others were.
+    fn open(&mut self, task: &Task) -> Result<Opened<OpenFile>, Stop> {
+        let is_there = self.directory.as_ref() == Some(&task.place()) && task.text.is_none();
+        match self.file.take() {
+            Some((name, file)) if is_there && name == task.file && task.trouble == Trouble::default() => {
+                return Ok(Opened::Ready(file));
+            }
+            Some(_) => self.close(),
+            None => {}
         }
-        let left = match self.pace.made {
-            0 => Duration::from_secs_f64(task.cost_ms.max(0.0) / 1000.0),
-            made => self.pace.opened.elapsed() / made * attempts,
-        };
-        if left / 2 > self.pace.opening.max(WORTH_SHARING) {
+        let Some(_permit) = self.member.admission.enter_to_open() else { return Err(Stop::Abandoned) };
+        let started = Instant::now();
+        match self.open_directory(task)? {
+            Opened::Ready(()) => self.open_file(task, started),
+            Opened::Refused(text) => Ok(Opened::Refused(text)),
+            Opened::Ended(text) => Ok(Opened::Ended(text)),
+        }
+    }
+
+    /// Closes what was opened last in the runner. One that cannot is replaced: what it did is done.
+    fn close(&mut self) {
+        if let Some(Err(error)) = self.runner.as_mut().map(Runner::close) {
+            tracing::warn!("a runner is replaced: {error}");
+            self.forget_runner();
+        }
+    }
+
+    /// Gives half of what is left to somebody who has nothing to do, where that takes longer than opening the file again.
+    fn share(&mut self, task: &mut Task, taken: &mut Taken<'_>, opening: Duration) {
+        let attempts = task.attempts();
+        if self.pace.made > 0 {
+            let each = self.pace.opened.elapsed().as_secs_f64() * 1000.0 / f64::from(self.pace.made);
+            task.cost_ms = each * f64::from(attempts);
+        }
+        let start = self.shared.is_wanted(taken, task.cost_ms, || self.member.processors());
+        let worth = |start: Duration| opening.max(WORTH_SHARING).max(start).as_secs_f64() * 1000.0;
+        if attempts >= 2 && start.is_some_and(|start| task.cost_ms / 2.0 > worth(start)) {
             self.shared.push(task.halve());
         }
     }
@@ -231,7 +260,7 @@ impl<'a> Worker<'a> {
 
     fn import_ended(&mut self, task: &mut Task, text: &str) -> Result<(), Stop> {
         self.forget_runner();
-        self.admission.calm_down();
+        self.member.admission.calm_down();
         match task.trouble.import_ended() {
             AfterImport::Again => {
                 self.shared.push(task.clone());
@@ -246,17 +275,15 @@ impl<'a> Worker<'a> {
         if self.directory.as_ref() == Some(&place) && self.runner.is_some() {
             return Ok(Opened::Ready(()));
         }
-        if self.directory.take().is_some()
-            && let Some(runner) = self.runner.as_mut()
-        {
-            runner.close()?;
+        if self.directory.take().is_some() {
+            self.close();
         }
         let runner = match &mut self.runner {
             Some(runner) => runner,
             empty => {
                 let runner =
                     empty.insert(Runner::start(self.pool.backend, self.pool.passes[task.pass].setting)?);
-                self.admission.runner(runner.host_process());
+                self.member.admission.runner(runner.host_process());
                 runner
             }
         };
@@ -278,7 +305,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn open_file(&mut self, task: &Task) -> Result<Opened<OpenFile>, Stop> {
+    fn open_file(&mut self, task: &Task, started: Instant) -> Result<Opened<OpenFile>, Stop> {
         let limit = self.pool.passes[task.pass].timeouts.1;
         let Some(runner) = self.runner.as_mut() else {
             return Err(Error::internal("no runner is open").into());
@@ -290,7 +317,7 @@ impl<'a> Worker<'a> {
         };
         self.doing = Doing::Importing;
         match runner.ask(&request, limit)? {
-            Answer::FileReady(ready) => Ok(Opened::Ready(OpenFile::new(*ready))),
+            Answer::FileReady(ready) => Ok(Opened::Ready(OpenFile::new(*ready, started.elapsed()))),
             other => Opened::refused(runner, other).map_err(Into::into),
         }
     }
@@ -312,14 +339,14 @@ impl<'a> Worker<'a> {
         self.doing = Doing::Running;
         let ran = runner.run_group(&items, (run.repeat, run.manner), timeouts, |done| {
             let start = std::mem::replace(&mut started, Instant::now());
-            if matches!(done.exit, ProcessExit::TimedOut { .. }) && self.admission.was_crowded(start) {
-                self.admission.calm_down();
+            if matches!(done.exit, ProcessExit::TimedOut { .. }) && self.member.admission.was_crowded(start) {
+                self.member.admission.calm_down();
                 late += 1;
                 return Ok(());
             }
             if !task.trouble.counts(&done.exit) {
-                if self.admission.was_crowded(start) {
-                    self.admission.calm_down();
+                if self.member.admission.was_crowded(start) {
+                    self.member.admission.calm_down();
                 }
                 killed += 1;
                 return Ok(());
@@ -349,7 +376,7 @@ impl<'a> Worker<'a> {
         self.doing = Doing::Nothing;
         self.pace.made += made.max(1);
         if let Ran::Broke { exit, text, .. } = ran {
-            self.admission.calm_down();
+            self.member.admission.calm_down();
             self.group_broke(task, made, &exit, &text)?;
             return Ok(false);
         }

@@ -14,6 +14,7 @@ struct Bench {
     lab: Lab,
     collected: Collected,
     progress: Progress,
+    tried: BTreeMap<usize, Attempt>,
     folder: tempfile::TempDir,
 }
 
@@ -27,7 +28,7 @@ impl Bench {
         let collected = collect::collected(&found, pytest, &lab.base().normalizer).unwrap();
         assert_eq!(collected.groups, backend.groups());
         let (slug, progress) = (RepoSlug::new("made/up").unwrap(), Progress::hidden());
-        Bench { backend, slug, lab, collected, progress, folder }
+        Bench { backend, slug, lab, collected, progress, tried: BTreeMap::new(), folder }
     }
 
     /// A repository of one file.
@@ -37,8 +38,9 @@ impl Bench {
 
     /// The screening as the last build left it; four attempts and one cold run are asked for.
     fn screening(&self) -> Screening<'_> {
-        let Bench { slug, lab, collected, progress, .. } = self;
-        let subject = Subject { slug, lab, collected, progress, replay_options: " --only made/up" };
+        let Bench { slug, lab, collected, progress, tried, .. } = self;
+        let replay_options = " --only made/up";
+        let subject = Subject { slug, lab, collected, progress, tried, replay_options };
         let policy = Policy {
             attempts: 4,
             cold_runs: 1,
@@ -159,7 +161,7 @@ fn what_is_to_be_published_gets_all_attempts_and_further_seeds() {
     let mut all = vec![("base", 4), ("everything", 1)];
     all.extend(seeds);
     assert_eq!(attempts(0), counted(&all));
-    assert_eq!(attempts(1), counted(&all[..2]));
+    assert_eq!(attempts(1), counted(&all), "further seeds are made at the same time");
     assert_eq!(attempts(2), counted(&[("base", 2), ("everything", 1)]));
 }
 
@@ -231,9 +233,9 @@ fn a_build_that_was_stopped_goes_on_where_it_was() {
     let whole = Bench::of(["test_1", "test_2", "test_3"].map(FakeGroup::passing));
     whole.screening().first_of_all().unwrap();
     let runs = whole.logged("run");
-    // The second file breaks every runner three times: once for the file, and there is but one group in it.
+    // The second file breaks runners of both rounds: one of them for the third time, and there is but one group in it.
     let broken =
-        FakeFile::new("b/test_b.py", [FakeGroup::passing("test_3")]).opening(3, Opening::EndsRunner(70));
+        FakeFile::new("b/test_b.py", [FakeGroup::passing("test_3")]).opening(4, Opening::EndsRunner(70));
     let good = FakeFile::new("a/test_a.py", ["test_1", "test_2"].map(FakeGroup::passing));
     let bench = Bench::new([good, broken]);
     let error = bench.screening().first_of_all().unwrap_err();
