@@ -95,7 +95,9 @@ pub(super) fn run(
     // Those that probably wait begin at the same time.
     let mut tasks = tasks(&groups, &wanted, &guesses, 0, TraceMode::Off, admission.most());
     // These are guesses.
-    tasks.iter_mut().for_each(|task| task.is_new = true);
+    for task in &mut tasks {
+        task.is_new = true;
+    }
     pool.run(tasks, |event| {
         match event {
             Event::Attempt { group, done, items, .. } => {
@@ -153,6 +155,56 @@ fn some(groups: &[(&str, usize)]) -> Vec<(usize, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collect;
+    use crate::testing::backend::FakeBackend;
+    use crate::testing::lab::lab;
+    use crate::testing::script::{Act, FakeFile, FakeGroup};
+
+    #[test]
+    fn what_ended_in_time_is_the_first_round_of_the_same_lab_and_of_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let groups = [
+            FakeGroup::passing("test_0"),
+            FakeGroup::new("test_1", Act::Fails),
+            FakeGroup::new("test_2", Act::TimesOut),
+            FakeGroup::passing("test_3"),
+        ];
+        let backend = FakeBackend::new([FakeFile::new("test_a.py", groups)]);
+        let lab = || Lab { options: Vec::new(), ..lab(&backend, folder.path()) };
+        let (like, lab) = (lab, lab());
+        let limit = Duration::from_secs(2);
+        let wanted = collect::Wanted { tests: &[], options: &[], limit };
+        let (found, _) = collect::discover(&backend, &lab.setting, &wanted, &[]).unwrap();
+        let mut report = GateReport::default();
+        let mut made = || {
+            let limits = ((limit, limit), &*lab.admission);
+            run(&lab.backend, lab.setting.clone(), &found, limits, &mut report).unwrap()
+        };
+        let mut groups = backend.groups();
+        let given = |trial: Trial, lab: &Lab, groups: &[Group]| {
+            let attempts = trial.in_the_base_world(lab, groups);
+            attempts
+                .into_iter()
+                .map(|(at, attempt)| (at, attempt.group_id, attempt.round))
+                .collect::<Vec<_>>()
+        };
+        let named = |at: usize| (at, format!("test_a.py::test_{at}"), FIRST_ROUNDS[0]);
+        assert_eq!(given(made(), &lab, &groups), [named(0), named(1), named(3)]);
+        // Collected otherwise in the environment that was made in the end.
+        groups[3].cases[0].line = Some(99);
+        assert_eq!(given(made(), &lab, &groups), [named(0), named(1)]);
+        let mut others = [(); 3].map(|()| like());
+        for other in &mut others {
+            other.backend = Arc::clone(&lab.backend);
+        }
+        others[0].setting.env.insert("A".to_owned(), "1".to_owned());
+        others[1].options.push("-p no:cacheprovider".to_owned());
+        others[2].backend = Arc::new(backend.clone());
+        for other in &others {
+            assert_eq!(given(made(), other, &groups), []);
+        }
+        assert_eq!(report.passing, ["test_a.py::test_0", "test_a.py::test_3"].map(str::to_owned).into());
+    }
 
     #[test]
     fn of_few_groups_the_small_ones_are_run() {

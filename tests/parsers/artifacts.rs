@@ -74,6 +74,7 @@ fn built() -> Built {
         notes: Vec::new(),
         guesses: Vec::new(),
         undeclared: Vec::new(),
+        trial: None,
     }
 }
 

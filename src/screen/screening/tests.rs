@@ -79,6 +79,25 @@ fn counted(worlds: &[(&str, usize)]) -> Vec<(String, usize)> {
 }
 
 #[test]
+fn what_was_tried_before_is_not_run_again_in_the_first_round() {
+    let mut bench = Bench::of(["test_0", "test_1", "test_2"].map(FakeGroup::passing));
+    let other = Bench::of(["test_0", "test_1", "test_2"].map(FakeGroup::passing));
+    let mut first = other.screening();
+    first.first_rounds(&[0, 1, 2]).unwrap();
+    bench.tried = [1, 2].map(|at| (at, first.history().of(at)[0].clone())).into();
+    let mut screening = bench.screening();
+    screening.first_rounds(&[0, 1]).unwrap();
+    assert_eq!(bench.logged("run"), 3, "two rounds of one group, one of the other");
+    assert_eq!(screening.history().of(1)[0], bench.tried[&1]);
+    assert_eq!(screening.history().of(2), [], "a group of another shard");
+    // What is known already is not added once more.
+    drop(screening);
+    let mut screening = bench.screening();
+    screening.first_rounds(&[0, 1]).unwrap();
+    assert_eq!((bench.logged("run"), screening.history().of(1).len()), (3, 2));
+}
+
+#[test]
 fn the_first_rounds_tell_what_is_steady_from_what_is_not() {
     let other = Act::Prints("another".to_owned());
     let bench = Bench::of([
