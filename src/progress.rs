@@ -133,11 +133,10 @@ impl Progress {
         let now = Instant::now();
         Stage {
             name: name.to_owned(),
-            total,
             bar,
             ledger: Arc::clone(&self.ledger),
             ticket: self.ledger.open(name),
-            plain: Mutex::new(Plain { done: 0, started: now, last: now }),
+            plain: Mutex::new(Plain { done: 0, total, started: now, last: now }),
         }
     }
 }
@@ -172,7 +171,6 @@ fn plain(text: &str) {
 #[derive(Debug)]
 pub struct Stage {
     name: String,
-    total: u64,
     bar: Option<ProgressBar>,
     ledger: Arc<Ledger>,
     ticket: u64,
@@ -182,6 +180,7 @@ pub struct Stage {
 #[derive(Debug)]
 struct Plain {
     done: u64,
+    total: u64,
     started: Instant,
     last: Instant,
 }
@@ -198,8 +197,16 @@ impl Stage {
         state.done += 1;
         if state.last.elapsed() >= PLAIN_INTERVAL {
             state.last = Instant::now();
-            let left = time_left(state.started.elapsed(), state.done, self.total);
-            plain(&format!("{}: {}/{}{left}", self.name, state.done, self.total));
+            let left = time_left(state.started.elapsed(), state.done, state.total);
+            plain(&format!("{}: {}/{}{left}", self.name, state.done, state.total));
+        }
+    }
+
+    /// So many steps more turn out to be needed.
+    pub fn more(&self, steps: u64) {
+        self.plain.lock().unwrap_or_else(PoisonError::into_inner).total += steps;
+        if let Some(bar) = &self.bar {
+            bar.inc_length(steps);
         }
     }
 

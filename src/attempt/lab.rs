@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::capabilities::Capabilities;
-use super::pool::{Admission, Crowd, Event, Pass, Pool};
+use super::pool::{Admission, Crowd, Event, Pass, Pool, Run, Task};
 use super::world::WorldSetting;
 use super::{attempt_of, cold, contention, node_id, not_collected, tasks};
 use crate::backend::Backend;
@@ -43,7 +43,7 @@ pub struct Lab {
 pub struct Wanted<'a> {
     pub world: &'a WorldSetting,
     pub round: u32,
-    /// Groups by index, and how many attempts of each.
+    /// Groups by index, and how many attempts of each. May be empty where later ones may ask for some.
     pub groups: &'a [(usize, u32)],
     /// Known milliseconds per attempt, by group.
     pub durations: &'a BTreeMap<usize, f64>,
@@ -60,6 +60,16 @@ pub enum Made {
         /// The same as an attempt that was not collected.
         attempt: Attempt,
     },
+}
+
+impl Made {
+    /// How many attempts that settles.
+    pub fn attempts(&self) -> u32 {
+        match self {
+            Made::Attempt(_) => 1,
+            Made::Unavailable { attempts, .. } => *attempts,
+        }
+    }
 }
 
 impl Lab {
@@ -114,6 +124,20 @@ impl Lab {
         wanted: &[Wanted<'_>],
         mut each: impl FnMut(usize, usize, Made) -> Result<()>,
     ) -> Result<()> {
+        self.make_on(groups, wanted, |pass, group, made| each(pass, group, made).map(|()| Vec::new()))
+    }
+
+    /// The same, where what came of it may ask for more: `each` gives how many attempts of that group are to be made as
+    /// well, each by the index of what was wanted.
+    ///
+    /// # Errors
+    /// Those of [`Lab::make`].
+    pub fn make_on(
+        &self,
+        groups: &[Group],
+        wanted: &[Wanted<'_>],
+        mut each: impl FnMut(usize, usize, Made) -> Result<Vec<(usize, u32)>>,
+    ) -> Result<()> {
         let Some(first) = wanted.first() else { return Ok(()) };
         debug_assert!(wanted.len() == 1 || wanted.iter().all(|one| !one.world.loaded));
         let contention = first.world.loaded.then(contention::start).transpose()?;
@@ -126,7 +150,17 @@ impl Lab {
             tasks(groups, one.groups, one.durations, pass, TraceMode::Off, pool.expected())
         };
         let tasks = wanted.iter().enumerate().flat_map(of_pass).collect();
-        pool.run(tasks, |event| match event {
+        let further = |group: usize, (pass, attempts): (usize, u32)| {
+            let mut task = Task::new(&groups[group].file, pass, TraceMode::Off);
+            task.runs.push(Run::new(group, attempts));
+            task.cost_ms =
+                wanted[pass].durations.get(&group).copied().unwrap_or_default() * f64::from(attempts);
+            task
+        };
+        let mut each = |pass, group, made| -> Result<Vec<Task>> {
+            Ok(each(pass, group, made)?.into_iter().map(|more| further(group, more)).collect())
+        };
+        pool.run_on(tasks, |event| match event {
             Event::Attempt { pass, group, done, items, .. } => {
                 let Wanted { world, round, .. } = wanted[pass];
                 let name = |index: i64| node_id(&items, index);

@@ -25,7 +25,7 @@ use crate::record::collected::Group;
 use crate::runner::Setting;
 use crate::runner::protocol::{Item, Manner, Reached};
 use crate::runner::report::{GroupDone, ImportTrace};
-use admission::CONTENDING_FOR_EACH;
+use admission::{CONTENDING_FOR_EACH, Member};
 use queue::Work;
 use worker::Worker;
 
@@ -107,6 +107,15 @@ impl Pool<'_> {
     /// # Errors
     /// The first error of `each`, an interruption, or the harness's when it stays broken.
     pub fn run(&self, tasks: Vec<Task>, mut each: impl FnMut(Event) -> Result<()>) -> Result<()> {
+        self.run_on(tasks, |event| each(event).map(|()| Vec::new()))
+    }
+
+    /// The same, where what came may ask for more: the tasks that `each` gives are done as well, by the runners that are
+    /// there.
+    ///
+    /// # Errors
+    /// Those of [`Pool::run`].
+    pub fn run_on(&self, tasks: Vec<Task>, mut each: impl FnMut(Event) -> Result<Vec<Task>>) -> Result<()> {
         if tasks.is_empty() {
             return Ok(());
         }
@@ -122,8 +131,8 @@ impl Pool<'_> {
                 &own
             }
         };
-        let member = admission.join();
-        let workers = workers(&tasks, admission);
+        let member = admission.join(self.passes.len());
+        let workers = workers(&tasks, &member);
         let work = Work::new(tasks);
         let (sender, events) = sync_channel::<Event>(256);
         std::thread::scope(|scope| {
@@ -132,10 +141,10 @@ impl Pool<'_> {
                 scope.spawn(move || Worker::new(self, number, shared, sender).work());
             }
             drop(sender);
-            let result = drain(&events, admission, &mut each);
+            let result = drain(&events, (admission, &work), &mut each);
             if result.is_err() {
                 // Workers stop at the next send: nobody listens any more, and nothing is left to do.
-                work.clear();
+                work.abandon();
                 drop(events);
             }
             result
@@ -145,28 +154,28 @@ impl Pool<'_> {
 
 /// How many workers are worth their runners: with `n` of them, all attempts take `cost / n`, and the runners `n` times
 /// what one costs the processors.
-fn workers(tasks: &[Task], admission: &Admission<'_>) -> usize {
-    let attempts = tasks.iter().map(|task| task.attempts() as usize).sum::<usize>().max(1);
+fn workers(tasks: &[Task], member: &Member<'_>) -> usize {
+    let attempts = tasks.iter().map(|task| task.attempts() as usize).sum::<usize>();
     let cost_ms: f64 = tasks.iter().map(|task| task.cost_ms + task.opening_ms).sum();
     let worth = if tasks.iter().any(|task| task.is_new) {
         attempts / ATTEMPTS_OF_A_RUNNER
     } else {
         let runners = cost_ms / (COST_OF_A_RUNNER.as_secs_f64() * 1000.0);
-        (runners * admission.jobs() as f64).sqrt().ceil() as usize
+        (runners * member.admission.jobs() as f64).sqrt().ceil() as usize
     };
-    worth.clamp(admission.least(), admission.most()).min(attempts)
+    worth.clamp(member.least(), member.admission.most().max(member.least()))
 }
 
 fn drain(
     events: &Receiver<Event>,
-    admission: &Admission<'_>,
-    each: &mut impl FnMut(Event) -> Result<()>,
+    (admission, work): (&Admission<'_>, &Work),
+    each: &mut impl FnMut(Event) -> Result<Vec<Task>>,
 ) -> Result<()> {
     loop {
         admission.look();
         match events.recv_timeout(Duration::from_millis(100)) {
             Ok(Event::Broken(error)) => return Err(error),
-            Ok(event) => each(event)?,
+            Ok(event) => work.answered(each(event)?),
             Err(RecvTimeoutError::Timeout) => crate::interrupt::check()?,
             // Workers also end when a stop was asked for.
             Err(RecvTimeoutError::Disconnected) => return crate::interrupt::check(),

@@ -97,11 +97,7 @@ impl<'a> Screening<'a> {
 
     /// Whether a group could not be run when its file was collected alone.
     pub(crate) fn is_unavailable(&self, group: usize) -> bool {
-        self.first_unavailable(group).is_some()
-    }
-
-    fn first_unavailable(&self, group: usize) -> Option<&Unavailable> {
-        self.unavailable.range((group, 0)..=(group, u32::MAX)).next().map(|(_, row)| row)
+        first_unavailable(&self.unavailable, group).is_some()
     }
 
     /// How many attempts were made in all, and how many could not be made.
@@ -121,7 +117,7 @@ impl<'a> Screening<'a> {
             }
         }
         let parts = self.missing(groups, FIRST_ROUNDS.map(|round| (round, 1)));
-        self.make("screen", &parts)
+        self.make("screen", &parts, None)
     }
 
     /// What every group gets: the first rounds, and what passes goes through the other worlds.
@@ -160,7 +156,7 @@ impl<'a> Screening<'a> {
     pub(crate) fn deepen(&mut self, groups: &[usize]) -> Result<()> {
         let mut parts = self.missing(groups, super::rounds(self.policy.attempts));
         parts.extend(self.parts(groups, |known| self.policy.further_seeds(known))?);
-        self.make("attempts", &parts)?;
+        self.make("attempts", &parts, None)?;
         self.idle_worlds(groups, Depth::All)
     }
 
@@ -190,13 +186,13 @@ impl<'a> Screening<'a> {
     /// Those of [`Lab::make`].
     pub(crate) fn loaded_worlds(&mut self, groups: &[usize], depth: Depth) -> Result<()> {
         while let Some(part) = self.wanted(groups, depth)?.into_iter().find(|part| part.world.loaded) {
-            self.worlds(&[part])?;
+            self.worlds(vec![part], depth)?;
         }
         Ok(())
     }
 
-    /// Makes what is wanted in the other worlds, all that is known to be wanted at once. Other attempts may be made
-    /// meanwhile.
+    /// Makes what is wanted in the other worlds, all that is known to be wanted at once, and what it turns out to want in
+    /// worlds that differ in one dimension. Other attempts may be made meanwhile.
     ///
     /// # Errors
     /// Those of [`Lab::make`].
@@ -207,7 +203,14 @@ impl<'a> Screening<'a> {
             if parts.is_empty() {
                 return Ok(());
             }
-            self.worlds(&parts)?;
+            let likely = self.policy.covered.iter().map(|dimension| World::one(*dimension));
+            for world in likely.chain([World::Base]) {
+                if parts.iter().all(|part| part.world.world != world) {
+                    parts.push(self.part(world, Vec::new())?);
+                }
+            }
+            parts.retain(|part| !part.world.loaded);
+            self.worlds(parts, depth)?;
         }
     }
 
@@ -228,17 +231,19 @@ impl<'a> Screening<'a> {
                 wanted.entry(world).or_default().push((*index, missing));
             }
         }
-        let of_world = |(world, groups): (World, _)| {
-            let round = if world == World::Base { CONFIRMING_ROUND } else { 0 };
-            Ok(Part { world: self.subject.lab.world(&world)?, round, groups })
-        };
-        wanted.into_iter().map(of_world).collect()
+        wanted.into_iter().map(|(world, groups)| self.part(world, groups)).collect()
     }
 
-    fn worlds(&mut self, parts: &[Part]) -> Result<()> {
-        let names: Vec<String> = parts.iter().map(|part| part.world.world.to_string()).collect();
+    fn part(&self, world: World, groups: Vec<(usize, u32)>) -> Result<Part> {
+        let round = if world == World::Base { CONFIRMING_ROUND } else { 0 };
+        Ok(Part { world: self.subject.lab.world(&world)?, round, groups })
+    }
+
+    fn worlds(&mut self, parts: Vec<Part>, depth: Depth) -> Result<()> {
+        let wanted = parts.iter().filter(|part| !part.groups.is_empty());
+        let names: Vec<String> = wanted.map(|part| part.world.world.to_string()).collect();
         let what = if names.len() == 1 { "world" } else { "worlds" };
-        self.make(&format!("{what} {}", names.join(", ")), parts)
+        self.make(&format!("{what} {}", names.join(", ")), &parts, Some(depth))
     }
 
     /// The attempts of these rounds in the base world that are still missing.
@@ -255,8 +260,9 @@ impl<'a> Screening<'a> {
         rounds.into_iter().filter_map(of_round).collect()
     }
 
-    /// Makes attempts and records them.
-    fn make<'b>(&mut self, name: &str, parts: &'b [Part]) -> Result<()> {
+    /// Makes attempts and records them. With a depth, a group of which all that was asked for is made goes on with its next
+    /// step at once, where these are the worlds of that step.
+    fn make<'b>(&mut self, name: &str, parts: &'b [Part], goes_on: Option<Depth>) -> Result<()> {
         if parts.is_empty() {
             return Ok(());
         }
@@ -271,9 +277,15 @@ impl<'a> Screening<'a> {
             durations: &durations,
         };
         let wanted: Vec<Wanted<'_>> = parts.iter().map(of_part).collect();
-        let Screening { history, unavailable, unavailable_journal, .. } = self;
-        let result = lab.make(all, &wanted, |part, group, made| {
+        let mut left: BTreeMap<usize, u32> = BTreeMap::new();
+        for (group, count) in parts.iter().flat_map(|part| &part.groups) {
+            *left.entry(*group).or_default() += count;
+        }
+        let Screening { policy, history, unavailable, unavailable_journal, .. } = self;
+        let result = lab.make_on(all, &wanted, |part, group, made| {
             let Part { world, round, .. } = &parts[part];
+            let left = left.entry(group).or_default();
+            *left -= made.attempts().min(*left);
             match made {
                 Made::Attempt(attempt) => {
                     history.record(group, attempt)?;
@@ -294,7 +306,18 @@ impl<'a> Screening<'a> {
                     stage.step();
                 }
             }
-            Ok(())
+            let unavailable = first_unavailable(unavailable, group);
+            let known = Known { group: &all[group], attempts: history.of(group), unavailable };
+            let next = goes_on.filter(|_| *left == 0).and_then(|depth| policy.next_step(known, depth));
+            let place =
+                |(world, count)| Some((parts.iter().position(|part| part.world.world == world)?, count));
+            let Some(more) = next.and_then(|next| next.into_iter().map(place).collect::<Option<Vec<_>>>())
+            else {
+                return Ok(Vec::new());
+            };
+            *left = more.iter().map(|(_, count)| count).sum();
+            stage.more(u64::from(*left));
+            Ok(more)
         });
         history.sync()?;
         unavailable_journal.sync()?;
@@ -352,7 +375,7 @@ impl<'a> Screening<'a> {
         Known {
             group: &self.groups()[index],
             attempts: self.history.of(index),
-            unavailable: self.first_unavailable(index),
+            unavailable: first_unavailable(&self.unavailable, index),
         }
     }
 
@@ -414,6 +437,10 @@ impl<'a> Screening<'a> {
     fn title(&self, what: &str) -> String {
         format!("{} {what}", self.subject.slug)
     }
+}
+
+fn first_unavailable(all: &BTreeMap<(usize, u32), Unavailable>, group: usize) -> Option<&Unavailable> {
+    all.range((group, 0)..=(group, u32::MAX)).next().map(|(_, row)| row)
 }
 
 /// Whether all attempts in the base world of the fork tree came to their end.

@@ -74,6 +74,7 @@ struct State {
 pub(super) struct Member<'a> {
     pub(super) admission: &'a Admission<'a>,
     number: u64,
+    passes: usize,
 }
 
 /// That a worker has a task.
@@ -146,14 +147,6 @@ impl<'a> Admission<'a> {
         self.jobs
     }
 
-    /// Workers that are of use in any case.
-    pub(super) fn least(&self) -> usize {
-        match self.limit {
-            Limit::Contention(_) => self.jobs * CONTENDING_FOR_EACH,
-            Limit::Jobs | Limit::Processors => self.jobs,
-        }
-    }
-
     /// Workers that can ever be of use.
     pub fn most(&self) -> usize {
         self.most
@@ -164,8 +157,8 @@ impl<'a> Admission<'a> {
         self.state().allowed
     }
 
-    /// A pool begins.
-    pub(super) fn join(&'a self) -> Member<'a> {
+    /// A pool of so many passes begins.
+    pub(super) fn join(&'a self, passes: usize) -> Member<'a> {
         let mut state = self.state();
         if state.working.is_empty() {
             (state.calm, state.full, state.looks, state.runnable) = (false, false, 0, 0);
@@ -175,7 +168,7 @@ impl<'a> Admission<'a> {
         state.pools += 1;
         let number = state.pools;
         state.working.insert(number, 0);
-        Member { admission: self, number }
+        Member { admission: self, number, passes }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -285,13 +278,23 @@ impl<'a> Admission<'a> {
 }
 
 impl Member<'_> {
-    /// Whether this worker is one of those that are let in now. Every pool has its part, and as many as may compute.
+    /// Workers that are of use in any case: as many as may compute, and one that can keep its runner for each pass.
+    pub(super) fn least(&self) -> usize {
+        let computing = match self.admission.limit {
+            Limit::Contention(_) => self.admission.jobs * CONTENDING_FOR_EACH,
+            Limit::Jobs | Limit::Processors => self.admission.jobs,
+        };
+        computing.max(self.passes)
+    }
+
+    /// Whether this worker is one of those that are let in now. Every pool has its part, as many as may compute, and one
+    /// for each pass.
     pub(super) fn wants(&self, worker: usize) -> bool {
         let state = self.admission.state();
         let all: usize = state.working.values().sum();
         let others = all - state.working.get(&self.number).copied().unwrap_or_default();
         let part = state.allowed / state.working.len().max(1);
-        worker < state.allowed.saturating_sub(others).max(part).max(self.admission.jobs)
+        worker < state.allowed.saturating_sub(others).max(part).max(self.admission.jobs).max(self.passes)
     }
 
     /// What there is for the runners of the pool.
@@ -299,7 +302,7 @@ impl Member<'_> {
         let pools = self.admission.state().working.len().max(1);
         let runners = match self.admission.limit {
             // Whoever does not compute is replaced by a busy process.
-            Limit::Contention(_) => self.admission.least(),
+            Limit::Contention(_) => self.least(),
             Limit::Jobs | Limit::Processors => 1,
         };
         Processors { number: self.admission.jobs as f64 / pools as f64, runners }
@@ -390,7 +393,7 @@ mod tests {
     fn who_calms_down_never_lets_more_in_and_knows_when_it_was_crowded() {
         let admission = Admission::learned(2, 5);
         let start = Instant::now();
-        let member = admission.join();
+        let member = admission.join(1);
         assert_eq!(wanted(&member), 5);
         let permits: Vec<_> = (0..3).map(|_| admission.enter().unwrap()).collect();
         assert!(admission.was_crowded(start));
@@ -400,24 +403,24 @@ mod tests {
         let _one = admission.enter().unwrap();
         assert!(!admission.was_crowded(later));
         assert_eq!((wanted(&member), admission.state().calm), (2, true));
-        let beside = admission.join();
+        let beside = admission.join(1);
         assert!(admission.state().calm, "another pool is at work");
         drop((member, beside));
-        let next = admission.join();
+        let next = admission.join(1);
         assert_eq!((wanted(&next), admission.state().calm), (2, false), "the next pool begins anew");
     }
 
     #[test]
     fn pools_at_the_same_time_share_what_is_allowed_and_each_has_as_many_as_may_compute() {
         let admission = Admission::learned(2, 6);
-        let (one, other) = (admission.join(), admission.join());
+        let (one, other) = (admission.join(1), admission.join(1));
         assert_eq!((wanted(&one), wanted(&other)), (6, 6), "none of them works yet");
         let working: Vec<_> = (0..2).map(|_| one.working()).collect();
         assert_eq!((wanted(&one), wanted(&other)), (6, 4));
         let more: Vec<_> = (0..4).map(|_| one.working()).collect();
         let few = other.working();
         assert_eq!((wanted(&one), wanted(&other)), (5, 3), "half of all are for each");
-        let third = admission.join();
+        let third = admission.join(1);
         assert_eq!((wanted(&one), wanted(&other), wanted(&third)), (5, 2, 2));
         drop((working, more));
         assert_eq!((wanted(&one), wanted(&other)), (5, 6));
@@ -443,7 +446,7 @@ mod tests {
     /// Looks often enough for a decision while so many attempts are under way in a runner that does nothing.
     fn allowed_after_waiting(admission: &Admission<'_>) -> usize {
         let mut runner = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let member = admission.join();
+        let member = admission.join(1);
         admission.runner(Some(runner.id()));
         std::thread::sleep(Duration::from_millis(200));
         let _permits: Vec<_> = (0..2).map(|_| admission.enter().unwrap()).collect();
@@ -476,7 +479,7 @@ mod tests {
         }
         contention.beside(2, 99);
         let admission = Admission::contending(2, &contention);
-        assert_eq!(wanted(&admission.join()), 2, "until there is something to look at");
+        assert_eq!(wanted(&admission.join(1)), 2, "until there is something to look at");
         admission.calm_down();
         assert_eq!(contention.busy(), all, "nobody else contends");
     }

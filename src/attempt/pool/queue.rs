@@ -127,6 +127,8 @@ pub(super) struct Idle<'a> {
     pub(super) pass: Option<usize>,
     /// What the runner has open.
     pub(super) place: Option<&'a Place>,
+    /// And the file below it.
+    pub(super) file: Option<&'a str>,
 }
 
 impl Queue {
@@ -143,7 +145,7 @@ impl Queue {
     /// The next task of the place where the worker is, else of the place with most work left among those of its pass,
     /// else among those of the passes for which starting another runner `is_worth` it, by pass and milliseconds that wait
     /// there: without bound where groups wait that were never run, and the worker has no runner. Of a place, groups that
-    /// were never run come first, then what takes long.
+    /// were never run come first, then those of the file that is open, then what takes long.
     pub(super) fn pop(&mut self, worker: Idle<'_>, is_worth: impl Fn(usize, f64) -> bool) -> Option<Task> {
         let most = |of_pass: &dyn Fn(usize) -> bool| {
             let places = self.by_place.iter().filter(|((pass, ..), _)| of_pass(*pass));
@@ -163,18 +165,15 @@ impl Queue {
         let of_pass = || worker.pass.and_then(|own| most(&|pass| pass == own));
         let place = own.or_else(of_pass).or_else(worth)?;
         let Waiting { tasks, cost_ms, new } = self.by_place.get_mut(&place)?;
-        let task = tasks.pop()?;
+        let is_new = tasks.last()?.is_new;
+        let is_open = |task: &Task| task.is_new == is_new && Some(task.file.as_str()) == worker.file;
+        let task = tasks.remove(tasks.iter().rposition(is_open).unwrap_or(tasks.len() - 1));
         *cost_ms -= task.cost_ms + task.opening_ms;
         *new -= usize::from(task.is_new);
         if tasks.is_empty() {
             self.by_place.remove(&place);
         }
         Some(task)
-    }
-
-    /// Forgets all that waits.
-    pub(super) fn clear(&mut self) {
-        self.by_place.clear();
     }
 
     fn is_empty(&self) -> bool {
@@ -196,6 +195,10 @@ struct Desk {
     working: BTreeMap<usize, AtIt>,
     /// Workers that have nothing to do and could do some, and the pass that each one's runner serves.
     waiting: BTreeMap<usize, Option<usize>>,
+    /// What was told, and may still ask for more.
+    unanswered: usize,
+    /// Nobody wants anything any more.
+    is_abandoned: bool,
 }
 
 /// Who works at a pass.
@@ -244,13 +247,23 @@ fn another_is_worth(at_it: usize, cost_ms: f64, processors: Processors) -> bool 
 }
 
 impl Desk {
+    /// A runner is started by nobody while one that serves waits, nor in the place of another one while a worker without
+    /// any waits.
     fn take(&mut self, worker: Idle<'_>, processors: Processors) -> Option<Task> {
-        let Desk { queue, working, .. } = self;
+        let Desk { queue, working, waiting, .. } = self;
+        let waits = |pass: Option<usize>| waiting.values().any(|other| *other == pass);
         let is_worth = |pass: usize, waits_ms: f64| {
             let at_it = working.get(&pass).copied().unwrap_or_default();
-            another_is_worth(at_it.workers, waits_ms + at_it.cost_ms, processors)
+            !(waits(Some(pass)) || worker.pass.is_some() && waits(None))
+                && another_is_worth(at_it.workers, waits_ms + at_it.cost_ms, processors)
         };
         queue.pop(worker, is_worth)
+    }
+
+    /// Whether nothing is left to do, nor can come.
+    fn is_done(&self) -> bool {
+        let nothing_comes = self.unanswered == 0 && self.working.values().all(|at_it| at_it.workers == 0);
+        self.is_abandoned || (self.queue.is_empty() && nothing_comes)
     }
 }
 
@@ -281,9 +294,26 @@ impl Work {
         self.changed.notify_all();
     }
 
-    /// Forgets all that waits.
-    pub(super) fn clear(&self) {
-        self.desk().queue.clear();
+    /// Something is told that may ask for more.
+    pub(super) fn told(&self) {
+        self.desk().unanswered += 1;
+    }
+
+    /// What was told asks for this.
+    pub(super) fn answered(&self, more: Vec<Task>) {
+        for task in more {
+            self.push(task);
+        }
+        let mut desk = self.desk();
+        desk.unanswered -= 1;
+        if desk.is_done() {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Nothing is to be done any more.
+    pub(super) fn abandon(&self) {
+        self.desk().is_abandoned = true;
         self.changed.notify_all();
     }
 
@@ -297,9 +327,7 @@ impl Work {
     ) -> Option<(Task, Taken<'_>)> {
         let mut desk = self.desk();
         loop {
-            if crate::interrupt::requested()
-                || (desk.queue.is_empty() && desk.working.values().all(|at_it| at_it.workers == 0))
-            {
+            if crate::interrupt::requested() || desk.is_done() {
                 return None;
             }
             if wanted() {
@@ -343,11 +371,11 @@ impl Work {
 mod tests {
     use super::*;
 
-    const FRESH: Idle<'static> = Idle { number: 0, pass: None, place: None };
+    const FRESH: Idle<'static> = Idle { number: 0, pass: None, place: None, file: None };
 
     /// A worker whose runner serves this place.
     fn at(place: &Place) -> Idle<'_> {
-        Idle { number: 0, pass: Some(place.0), place: Some(place) }
+        Idle { pass: Some(place.0), place: Some(place), ..FRESH }
     }
 
     fn task(file: &str, pass: usize, cost_ms: f64) -> Task {
@@ -370,6 +398,22 @@ mod tests {
             std::iter::from_fn(|| queue.pop(at(&here), |_, _| true).map(|task| task.file)).collect();
         assert_eq!(order, ["a/n.py", "a/y.py", "a/x.py", "b/z.py"]);
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn a_file_that_is_open_comes_before_what_takes_longer() {
+        let mut queue = Queue::default();
+        for (file, cost_ms) in [("a/x.py", 5.0), ("a/y.py", 9.0), ("a/x.py", 1.0)] {
+            queue.push(task(file, 0, cost_ms));
+        }
+        let here = place(0);
+        let worker = Idle { file: Some("a/x.py"), ..at(&here) };
+        let order: Vec<f64> =
+            std::iter::from_fn(|| queue.pop(worker, |_, _| true).map(|task| task.cost_ms)).collect();
+        assert_eq!(order, [5.0, 1.0, 9.0]);
+        queue.push(task("a/x.py", 0, 5.0));
+        queue.push(Task { is_new: true, ..task("a/n.py", 0, 1.0) });
+        assert_eq!(queue.pop(worker, |_, _| true).unwrap().file, "a/n.py", "what may take long begins first");
     }
 
     #[test]
@@ -423,6 +467,44 @@ mod tests {
         assert_eq!(took(at(&zero)), Some((0, 1.0)), "its own runner serves");
         let no_directory = Idle { place: None, ..at(&one) };
         assert_eq!(took(no_directory), Some((1, 500.0)));
+    }
+
+    #[test]
+    fn runners_stay_with_their_pass_while_there_are_others_for_what_comes() {
+        let work = Work::default();
+        let wait = |worker, pass| work.desk().waiting.insert(worker, pass);
+        let took = |worker| work.desk().take(worker, ONE).map(|task| task.pass);
+        let zero = place(0);
+        work.push(task("a/x.py", 1, 5.0));
+        wait(7, Some(1));
+        assert_eq!((took(FRESH), took(at(&zero))), (None, None), "one that serves waits");
+        work.desk().waiting.clear();
+        wait(7, None);
+        assert_eq!(took(at(&zero)), None, "one without a runner waits");
+        assert_eq!(took(FRESH), Some(1));
+        work.push(task("a/x.py", 1, 5.0));
+        wait(7, Some(2));
+        assert_eq!(took(at(&zero)), Some(1), "all others have runners of something else");
+    }
+
+    #[test]
+    fn nobody_goes_home_before_all_that_was_told_is_answered() {
+        let work = Work::new(vec![task("a/x.py", 0, 1.0)]);
+        let take = || work.take(FRESH, || true, || ONE);
+        let taken = take().unwrap();
+        work.told();
+        drop(taken);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| take().map(|(task, _)| task.file));
+            std::thread::sleep(2 * PATIENCE);
+            assert!(!waits.is_finished());
+            work.answered(vec![task("a/y.py", 0, 1.0)]);
+            assert_eq!(waits.join().unwrap().as_deref(), Some("a/y.py"));
+        });
+        assert!(take().is_none(), "nothing was told since");
+        work.told();
+        work.abandon();
+        assert!(take().is_none());
     }
 
     #[test]

@@ -166,6 +166,25 @@ fn waiting(name: &str, first: FakeGroup, count: usize) -> FakeFile {
 }
 
 #[test]
+fn what_an_attempt_asks_for_is_made_by_the_runner_that_is_there() {
+    let groups = ["test_1", "test_2"].map(FakeGroup::passing);
+    let bench = Bench::new(FakeBackend::new([FakeFile::new("test_a.py", groups)]));
+    let base = bench.lab.base();
+    let mut made = Vec::new();
+    let each = |event| {
+        let Event::Attempt { group, .. } = event else { panic!("an attempt was made: {event:?}") };
+        made.push(group);
+        let mut more = Task::new("test_a.py", 0, TraceMode::Off);
+        more.runs.push(Run::new(1 - group, 1));
+        Ok(if made.len() < 10 { vec![more] } else { Vec::new() })
+    };
+    bench.lab.pool(&bench.groups, &base).run_on(bench.tasks(0, 1), each).unwrap();
+    assert_eq!(made.len(), 2 + 9);
+    assert_eq!(bench.backend.runners(), 1);
+    assert_eq!(bench.backend.log().iter().filter(|line| *line == "file test_a.py").count(), 1);
+}
+
+#[test]
 fn who_has_nothing_to_do_gets_half_of_what_is_left_of_a_long_file() {
     let mut bench =
         Bench::new(FakeBackend::new([waiting("test_long", FakeGroup::passing("test_first"), 40)]));

@@ -74,6 +74,11 @@ enum Doing {
     Running,
 }
 
+fn tell((events, shared): (&SyncSender<Event>, &Work), event: Event) -> Result<(), Abandoned> {
+    shared.told();
+    events.send(event).map_err(|_| Abandoned)
+}
+
 impl<'a> Worker<'a> {
     /// A worker without a runner.
     pub(super) fn new(
@@ -105,7 +110,8 @@ impl<'a> Worker<'a> {
         let processors = || member.processors();
         loop {
             let pass = self.pass.filter(|_| self.runner.is_some());
-            let idle = Idle { number, pass, place: self.directory.as_ref() };
+            let file = self.file.as_ref().map(|(name, _)| name.as_str());
+            let idle = Idle { number, pass, place: self.directory.as_ref(), file };
             let Some((mut task, mut taken)) = self.shared.take(idle, wanted, processors) else { return };
             let _working = member.working();
             self.doing = Doing::Nothing;
@@ -121,7 +127,7 @@ impl<'a> Worker<'a> {
     }
 
     fn tell(&self, event: Event) -> Result<(), Abandoned> {
-        self.events.send(event).map_err(|_| Abandoned)
+        tell((&self.events, self.shared), event)
     }
 
     fn forget_runner(&mut self) {
@@ -333,7 +339,7 @@ impl<'a> Worker<'a> {
         let Some(runner) = self.runner.as_mut() else {
             return Err(Error::internal("no runner is open").into());
         };
-        let (events, mut abandoned, mut made, mut killed) = (&self.events, false, 0, 0);
+        let (listener, mut abandoned, mut made, mut killed) = ((&self.events, self.shared), false, 0, 0);
         let mut goes_on = true;
         let (mut started, mut late) = (Instant::now(), 0);
         self.doing = Doing::Running;
@@ -355,7 +361,7 @@ impl<'a> Worker<'a> {
             let fails = |case: &CaseReport| matches!(case.outcome, Outcome::Failed | Outcome::Error);
             let decides = task.plain_decides && run.manner == Manner::PLAIN;
             goes_on = done.exit == ProcessExit::Finished && !(decides && done.cases.iter().any(fails));
-            abandoned = events.send(file.attempt(run, task.pass, done)).is_err();
+            abandoned = tell(listener, file.attempt(run, task.pass, done)).is_err();
             if abandoned { Err(Error::interrupted()) } else { Ok(()) }
         });
         task.trouble.made(made);
