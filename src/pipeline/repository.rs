@@ -11,7 +11,7 @@ use crate::dataset::assemble;
 use crate::error::{Error, Result};
 use crate::family::Family;
 use crate::family::sample::{self, Choice};
-use crate::ledger::Step;
+use crate::ledger::{Ledger, Step};
 use crate::machine;
 use crate::progress::Progress;
 use crate::record::collected::{Collected, Group, shell_quote};
@@ -81,16 +81,28 @@ impl Tracing<'_> {
     }
 }
 
-/// Does both at the same time, the second one in this thread. Both come to their end, whatever the other one did.
-fn beside(other: impl FnOnce() -> Result<()> + Send, own: impl FnOnce() -> Result<()>) -> Result<()> {
+/// What is done beside others, with its name.
+type Other<'a> = (&'a str, Box<dyn FnOnce() -> Result<()> + Send + 'a>);
+
+/// Does all of these at the same time, `own` in this thread; what the others take longer are steps of the ledger, by name.
+/// All come to their end, whatever others did.
+fn beside<'a>(
+    ledger: &Ledger,
+    others: impl IntoIterator<Item = Other<'a>>,
+    own: impl FnOnce() -> Result<()>,
+) -> Result<()> {
     std::thread::scope(|scope| {
-        let other = scope.spawn(other);
-        let own = own();
-        let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        if let (Err(_), Err(error)) = (&own, &other) {
-            tracing::warn!("beside another failure: {error}");
+        let others: Vec<_> = others.into_iter().map(|(name, other)| (name, scope.spawn(other))).collect();
+        let mut result = own();
+        for (name, other) in others {
+            let _rest = ledger.begin(&format!("{name}, when all else was done"));
+            let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            if let (Err(_), Err(error)) = (&result, &other) {
+                tracing::warn!("beside another failure: {error}");
+            }
+            result = result.and(other);
         }
-        own.and(other)
+        result
     })
 }
 
@@ -323,7 +335,8 @@ impl<'a> Repository<'a> {
             groups.iter().copied().filter(|at| open.binary_search(at).is_err()).collect();
         let tracing = self.tracing(Which::First, work, &self.passing(work, &settled));
         let Work { screening, traces, .. } = work;
-        beside(|| tracing.run(traces), || screening.idle_worlds(&open, Depth::First))?;
+        let others: [Other<'_>; 1] = [(&tracing.title, Box::new(|| tracing.run(traces)))];
+        beside(self.pipeline.progress.ledger(), others, || screening.idle_worlds(&open, Depth::First))?;
         screening.other_worlds(&open, Depth::First)
     }
 
@@ -418,15 +431,17 @@ impl<'a> Repository<'a> {
             .collect();
         let tracing = self.tracing(Which::Second, work, &chosen);
         let Work { prepared, screening, traces, on_trial } = work;
+        let title = format!("{} self-check", self.repo.slug);
         let judge = || {
             if originals.is_empty() {
                 return Ok(());
             }
-            let title = format!("{} self-check", self.repo.slug);
             let stage = self.pipeline.progress.stage(&title, originals.len() as u64);
             on_trial.make(&prepared.lab, FAMILY.submission(), &originals, &mut || stage.step())
         };
-        beside(|| beside(judge, || tracing.run(traces)), || screening.deepen(&begun))?;
+        let others: [Other<'_>; 2] =
+            [(&title, Box::new(judge)), (&tracing.title, Box::new(|| tracing.run(traces)))];
+        beside(self.pipeline.progress.ledger(), others, || screening.deepen(&begun))?;
         let totals = |at: &usize| work.traces.totals(&groups[*at].group_id);
         let is_steady = |traced: &Traced| traced.stable() == Some(true) && !traced.starts_threads();
         if !tracing.wanted.groups.keys().all(|at| totals(at).is_some_and(is_steady)) {

@@ -193,12 +193,21 @@ struct Desk {
     queue: Queue,
     /// Who works at a pass, and may put something back.
     working: BTreeMap<usize, AtIt>,
-    /// Workers that have nothing to do and could do some, and the pass that each one's runner serves.
-    waiting: BTreeMap<usize, Option<usize>>,
+    /// Workers that have nothing to do and could do some, by number.
+    waiting: BTreeMap<usize, Waits>,
     /// What was told, and may still ask for more.
     unanswered: usize,
     /// Nobody wants anything any more.
     is_abandoned: bool,
+}
+
+/// A worker that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Waits {
+    /// The pass that its runner serves.
+    pass: Option<usize>,
+    /// There is something for it, which it has not taken yet.
+    is_called: bool,
 }
 
 /// Who works at a pass.
@@ -214,17 +223,25 @@ pub(super) struct Taken<'a> {
     work: &'a Work,
     pass: usize,
     cost_ms: f64,
+    is_back: bool,
 }
 
-impl Drop for Taken<'_> {
-    fn drop(&mut self) {
-        let mut desk = self.work.desk();
+impl Taken<'_> {
+    fn give_back(&mut self, desk: &mut Desk) {
         if let Some(at_it) = desk.working.get_mut(&self.pass) {
             at_it.workers -= 1;
             at_it.cost_ms -= self.cost_ms;
         }
-        drop(desk);
+        self.is_back = true;
         self.work.changed.notify_all();
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        if !self.is_back {
+            self.give_back(&mut self.work.desk());
+        }
     }
 }
 
@@ -251,7 +268,7 @@ impl Desk {
     /// any waits.
     fn take(&mut self, worker: Idle<'_>, processors: Processors) -> Option<Task> {
         let Desk { queue, working, waiting, .. } = self;
-        let waits = |pass: Option<usize>| waiting.values().any(|other| *other == pass);
+        let waits = |pass: Option<usize>| waiting.values().any(|other| other.pass == pass);
         let is_worth = |pass: usize, waits_ms: f64| {
             let at_it = working.get(&pass).copied().unwrap_or_default();
             !(waits(Some(pass)) || worker.pass.is_some() && waits(None))
@@ -281,13 +298,12 @@ impl Work {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a task. One of those that wait for something is not counted as waiting from now on: one whose runner serves
-    /// the pass, if there is one.
+    /// Adds a task. One of those that wait is called: one whose runner serves the pass, if there is one.
     pub(super) fn push(&self, task: Task) {
         let mut desk = self.desk();
-        let serves = desk.waiting.iter().find(|(_, pass)| **pass == Some(task.pass));
-        if let Some(worker) = serves.or_else(|| desk.waiting.iter().next()).map(|(worker, _)| *worker) {
-            desk.waiting.remove(&worker);
+        let idle = desk.waiting.values_mut().filter(|waits| !waits.is_called);
+        if let Some(waits) = idle.max_by_key(|waits| waits.pass == Some(task.pass)) {
+            waits.is_called = true;
         }
         desk.queue.push(task);
         drop(desk);
@@ -319,13 +335,20 @@ impl Work {
 
     /// The next task for a worker; waits while others may still give something away, and while the worker is not
     /// `wanted`. Where it needs another runner, that has to be worth it for so many `processors`. None when all is done.
+    ///
+    /// The task that it had is given back in the same moment: nobody finds that its runner serves nothing before the worker
+    /// itself has looked for more.
     pub(super) fn take(
         &self,
         worker: Idle<'_>,
+        had: Option<Taken<'_>>,
         wanted: impl Fn() -> bool,
         processors: impl Fn() -> Processors,
     ) -> Option<(Task, Taken<'_>)> {
         let mut desk = self.desk();
+        if let Some(mut had) = had {
+            had.give_back(&mut desk);
+        }
         loop {
             if crate::interrupt::requested() || desk.is_done() {
                 return None;
@@ -335,10 +358,10 @@ impl Work {
                     let at_it = desk.working.entry(task.pass).or_default();
                     at_it.workers += 1;
                     at_it.cost_ms += task.cost_ms;
-                    let taken = Taken { work: self, pass: task.pass, cost_ms: task.cost_ms };
-                    return Some((task, taken));
+                    let (pass, cost_ms) = (task.pass, task.cost_ms);
+                    return Some((task, Taken { work: self, pass, cost_ms, is_back: false }));
                 }
-                desk.waiting.insert(worker.number, worker.pass);
+                desk.waiting.insert(worker.number, Waits { pass: worker.pass, is_called: false });
             }
             desk = self.changed.wait_timeout(desk, PATIENCE).unwrap_or_else(PoisonError::into_inner).0;
             desk.waiting.remove(&worker.number);
@@ -358,12 +381,14 @@ impl Work {
             at_it.cost_ms += left_ms - taken.cost_ms;
             taken.cost_ms = left_ms;
         }
-        if desk.waiting.values().any(|pass| *pass == Some(taken.pass)) {
+        let mut idle = desk.waiting.values().filter(|waits| !waits.is_called).peekable();
+        idle.peek()?;
+        if idle.any(|waits| waits.pass == Some(taken.pass)) {
             return Some(Duration::ZERO);
         }
         let at_it = desk.working.get(&taken.pass).copied().unwrap_or_default();
         let is_worth = another_is_worth(at_it.workers, at_it.cost_ms, processors());
-        (is_worth && !desk.waiting.is_empty()).then_some(COST_OF_A_RUNNER)
+        is_worth.then_some(COST_OF_A_RUNNER)
     }
 }
 
@@ -445,7 +470,7 @@ mod tests {
     fn another_runner_is_started_only_where_that_is_worth_it() {
         let work = Work::default();
         let [zero, one] = [place(0), place(1)];
-        let take = |worker| work.take(worker, || true, || ONE);
+        let take = |worker| work.take(worker, None, || true, || ONE);
         let took = |worker| take(worker).map(|(task, _)| (task.pass, task.cost_ms));
         work.push(task("a/x.py", 1, 5.0));
         assert_eq!(took(at(&zero)), Some((1, 5.0)), "nobody works there");
@@ -472,7 +497,7 @@ mod tests {
     #[test]
     fn runners_stay_with_their_pass_while_there_are_others_for_what_comes() {
         let work = Work::default();
-        let wait = |worker, pass| work.desk().waiting.insert(worker, pass);
+        let wait = |worker, pass| work.desk().waiting.insert(worker, Waits { pass, is_called: false });
         let took = |worker| work.desk().take(worker, ONE).map(|task| task.pass);
         let zero = place(0);
         work.push(task("a/x.py", 1, 5.0));
@@ -490,7 +515,7 @@ mod tests {
     #[test]
     fn nobody_goes_home_before_all_that_was_told_is_answered() {
         let work = Work::new(vec![task("a/x.py", 0, 1.0)]);
-        let take = || work.take(FRESH, || true, || ONE);
+        let take = || work.take(FRESH, None, || true, || ONE);
         let taken = take().unwrap();
         work.told();
         drop(taken);
@@ -510,9 +535,9 @@ mod tests {
     #[test]
     fn half_of_a_task_is_wanted_where_somebody_who_waits_would_take_it() {
         let work = Work::default();
-        let wait = |worker, pass| work.desk().waiting.insert(worker, pass);
+        let wait = |worker, pass| work.desk().waiting.insert(worker, Waits { pass, is_called: false });
         work.push(task("a/x.py", 0, 100.0));
-        let (_, mut taken) = work.take(FRESH, || true, || ONE).unwrap();
+        let (_, mut taken) = work.take(FRESH, None, || true, || ONE).unwrap();
         let mut wanted = |left_ms| work.is_wanted(&mut taken, left_ms, || ONE);
         assert_eq!(wanted(9_000.0), None, "nobody waits");
         wait(1, Some(1));
@@ -524,11 +549,8 @@ mod tests {
         wait(2, Some(0));
         assert_eq!(wanted(20.0), Some(Duration::ZERO), "a runner is there");
         work.push(task("a/x.py", 0, 10.0));
-        assert_eq!(
-            work.desk().waiting,
-            [(1, Some(1))].into(),
-            "the one that it is for does not wait any more"
-        );
+        let called: Vec<bool> = work.desk().waiting.values().map(|waits| waits.is_called).collect();
+        assert_eq!(called, [false, true], "one whose runner serves");
         drop(taken);
         let at_it = work.desk().working[&0];
         assert_eq!((at_it.workers, at_it.cost_ms), (0, 0.0));

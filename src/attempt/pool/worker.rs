@@ -108,11 +108,13 @@ impl<'a> Worker<'a> {
         let (member, number) = (self.member, self.number);
         let wanted = || member.wants(number);
         let processors = || member.processors();
+        let mut had = None;
         loop {
             let pass = self.pass.filter(|_| self.runner.is_some());
             let file = self.file.as_ref().map(|(name, _)| name.as_str());
             let idle = Idle { number, pass, place: self.directory.as_ref(), file };
-            let Some((mut task, mut taken)) = self.shared.take(idle, wanted, processors) else { return };
+            let next = self.shared.take(idle, had.take(), wanted, processors);
+            let Some((mut task, mut taken)) = next else { return };
             let _working = member.working();
             self.doing = Doing::Nothing;
             let result = match self.execute(&mut task, &mut taken) {
@@ -123,6 +125,7 @@ impl<'a> Worker<'a> {
             if result.is_err() {
                 return;
             }
+            had = Some(taken);
         }
     }
 
