@@ -24,12 +24,13 @@ mod lock;
 pub mod prune;
 mod sealed;
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 
@@ -127,6 +128,20 @@ fn no_scratch(error: std::io::Error) -> Error {
     Error::machine(format!("cannot write to the temporary directory {}", place.display()))
         .with_source(error)
         .with_hint("name a directory that can be written to in TMPDIR")
+}
+
+/// SHA-256 of a file's content in hex, read piece by piece.
+///
+/// # Errors
+/// IO errors with the path.
+pub fn sha256_of_file(path: &Path) -> Result<String> {
+    let (mut file, mut hasher, mut buffer) = (fs_err::File::open(path)?, Sha256::new(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hex::encode(hasher.finalize())),
+            read => hasher.update(&buffer[..read]),
+        }
+    }
 }
 
 /// Writes a file aside, syncs it and renames it into place: readers see the old or the new one, never half.

@@ -8,10 +8,10 @@ use crate::family::Family;
 use crate::family::prompt::Template;
 use crate::family::tier::{Difficulty, flake_bound, tiers, top_size, top_subset};
 use crate::record::collected::Case;
-use crate::record::evidence::{GroupEvidence, RepositoryEvidence};
+use crate::record::evidence::{AttemptFacts, GroupEvidence, RepositoryEvidence};
 use crate::record::id::{CommitSha, InstanceId};
 use crate::record::instance::{Contribution, Expected, Instance, TestSource, Tier};
-use crate::record::outcome::{Attempt, Outcome};
+use crate::record::outcome::Outcome;
 use crate::record::source::{Origin, Pinned};
 use crate::record::trace::{SecondTrace, Traced};
 use crate::record::witness::{Witness, WitnessColumns};
@@ -257,7 +257,7 @@ pub fn test_class(group: &GroupEvidence) -> Option<String> {
 }
 
 /// Names of the worlds, `base` first and the others by name, so that the order of attempts does not matter.
-pub fn worlds(attempts: &[Attempt]) -> Vec<String> {
+pub fn worlds(attempts: &[AttemptFacts]) -> Vec<String> {
     let worlds: BTreeSet<&World> = attempts.iter().map(|attempt| &attempt.world).collect();
     let mut names: Vec<(bool, String)> =
         worlds.into_iter().map(|world| (*world != World::Base, world.to_string())).collect();

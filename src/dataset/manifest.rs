@@ -13,14 +13,13 @@ use crate::error::{Error, Result};
 use crate::record::environment::{Guess, ImageName, SwitchedOff, TriedPlan, Undeclared};
 use crate::record::evidence::Parity;
 use crate::record::host::HostFacts;
-use crate::record::id::sha256_hex;
 use crate::record::instance::FailedRepository;
 use crate::record::prompt::PromptSettings;
 use crate::record::rule::RuleUse;
 use crate::record::source::{Origin, TagSearch};
 use crate::record::spent::Spent;
 use crate::record::verdict::Dimension;
-use crate::store::write_json;
+use crate::store::{sha256_of_file, write_json};
 
 /// The file's name.
 pub const FILE: &str = "manifest.json";
@@ -239,7 +238,7 @@ impl Manifest {
             })?;
             if entry.file_type().is_file() && entry.file_name() != FILE {
                 let name = entry.path().strip_prefix(folder).unwrap_or(entry.path());
-                let hash = sha256_hex(&fs_err::read(entry.path())?);
+                let hash = sha256_of_file(entry.path())?;
                 self.files.insert(name.to_string_lossy().into_owned(), hash);
             }
         }

@@ -8,11 +8,11 @@ use super::table::{AGAIN, Table};
 use super::{FORMAT_VERSION, OLDEST_FORMAT, trees};
 use crate::beneath::Folder;
 use crate::error::{Error, Result};
-use crate::record::id::{RepoSlug, sha256_hex};
+use crate::record::id::RepoSlug;
 use crate::record::instance::Instance;
 use crate::record::outcome::{CaseResult, Outcome};
 use crate::record::source::Pinned;
-use crate::store::read_json;
+use crate::store::{read_json, sha256_of_file};
 
 /// The folder of a dataset with what each environment was built from.
 const ENVIRONMENTS: &str = "environments";
@@ -176,7 +176,7 @@ impl Dataset {
     /// # Errors
     /// IO errors with the path.
     pub fn hash_again(&mut self, name: &str) -> Result<()> {
-        let hash = sha256_hex(&fs_err::read(self.directory.join(name))?);
+        let hash = sha256_of_file(&self.directory.join(name))?;
         if self.manifest.files.insert(name.to_owned(), hash.clone()) != Some(hash) {
             self.manifest.save(&self.directory)?;
         }

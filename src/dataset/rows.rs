@@ -6,11 +6,12 @@ use super::assemble::{Assembled, Repository, called};
 use super::private::Private;
 use crate::record::collected::Case;
 use crate::record::duration::median;
-use crate::record::evidence::GroupEvidence;
+use crate::record::evidence::{AttemptFacts, GroupEvidence};
 use crate::record::instance::Instance;
-use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome, TimeScope};
+use crate::record::outcome::{CaseResult, Method};
 use crate::record::trace::{FunctionCalls, Traced};
 use crate::record::verdict::{Evidence, Verdict};
+use crate::record::world::World;
 
 /// A row of `groups`.
 #[derive(Debug)]
@@ -63,9 +64,10 @@ fn evidence(verdict: &Verdict, private: &Private) -> Option<String> {
     serde_json::to_string(&public).ok()
 }
 
-fn median_duration(attempts: &[Attempt], method: Method) -> Option<f64> {
-    let counts =
-        |attempt: &&Attempt| attempt.is_base() && attempt.method == method && attempt.exit == Exit::Finished;
+fn median_duration(attempts: &[AttemptFacts], method: Method) -> Option<f64> {
+    let counts = |attempt: &&AttemptFacts| {
+        attempt.world == World::Base && attempt.method == method && attempt.finished
+    };
     let durations: Vec<f64> = attempts.iter().filter(counts).map(|attempt| attempt.duration_ms).collect();
     median(&durations)
 }
@@ -91,11 +93,8 @@ impl<'a> CaseRow<'a> {
 #[derive(Debug)]
 pub struct AttemptRow<'a> {
     pub record: &'a GroupEvidence,
-    pub attempt: &'a Attempt,
+    pub attempt: &'a AttemptFacts,
     pub world: String,
-    pub outcome: &'static str,
-    pub exit: String,
-    pub observation: String,
 }
 
 /// A row of `traces`.
@@ -130,13 +129,10 @@ pub fn cases<'a>(assembled: &'a Assembled<'_>) -> impl Iterator<Item = CaseRow<'
 
 /// Rows of `attempts`.
 pub fn attempts<'a>(assembled: &'a Assembled<'_>) -> impl Iterator<Item = AttemptRow<'a>> {
-    let row = |record: &'a GroupEvidence, attempt: &'a Attempt| AttemptRow {
+    let row = |record: &'a GroupEvidence, attempt: &'a AttemptFacts| AttemptRow {
         record,
         attempt,
         world: attempt.world.to_string(),
-        outcome: outcome(attempt),
-        exit: exit(&attempt.exit),
-        observation: attempt.observation_hash(),
     };
     all_groups(assembled).flat_map(move |record| record.attempts.iter().map(move |one| row(record, one)))
 }
@@ -155,40 +151,4 @@ pub fn traces<'a>(assembled: &'a Assembled<'_>) -> impl Iterator<Item = TraceRow
 
 fn all_groups<'a>(assembled: &'a Assembled<'_>) -> impl Iterator<Item = &'a GroupEvidence> {
     assembled.repositories.iter().flat_map(|repository| repository.groups.iter().copied())
-}
-
-/// One word for an attempt: how the process ended, else the worst outcome of its cases; a group passes when some case
-/// does and none is worse.
-pub fn outcome(attempt: &Attempt) -> &'static str {
-    match &attempt.exit {
-        Exit::Exited { .. } | Exit::Signaled { .. } | Exit::Unusable => "crashed",
-        Exit::TimedOut { .. } => "timed-out",
-        Exit::NotCollected => "not-collected",
-        Exit::Finished => {
-            let worst_first = [
-                Outcome::Error,
-                Outcome::Failed,
-                Outcome::Passed,
-                Outcome::XPassed,
-                Outcome::XFailed,
-                Outcome::Skipped,
-            ];
-            let shown = |outcome: &Outcome| attempt.cases.iter().any(|case| case.outcome == *outcome);
-            worst_first.into_iter().find(shown).map_or("no-case", Outcome::as_str)
-        }
-    }
-}
-
-fn exit(exit: &Exit) -> String {
-    match exit {
-        Exit::Finished => "finished".to_owned(),
-        Exit::Exited { code } => format!("exit code {code}"),
-        Exit::Signaled { signal } => format!("signal {signal}"),
-        Exit::TimedOut { scope: TimeScope::Case, case } => {
-            format!("case over its time limit: {}", case.as_deref().unwrap_or("unknown"))
-        }
-        Exit::TimedOut { scope: TimeScope::Group, .. } => "group over its time limit".to_owned(),
-        Exit::NotCollected => "file not collected".to_owned(),
-        Exit::Unusable => "report cannot be used".to_owned(),
-    }
 }

@@ -16,7 +16,7 @@ use crate::record::instance::Instance;
 use crate::record::witness::Witness;
 
 /// Rows of a row group: fixed, so that the bytes depend on the rows alone.
-const ROW_GROUP: usize = 65_536;
+const ROW_GROUP: usize = 8_192;
 
 /// Writes every table. One at a time, so that only one is in memory.
 ///

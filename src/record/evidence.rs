@@ -1,6 +1,8 @@
 //! What is proved about the tests of a repository, whatever task is made of them.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -8,11 +10,12 @@ use super::collected::{Collected, Group};
 use super::environment::{Built, ImageName};
 use super::host::HostFacts;
 use super::id::{InstanceId, RepoSlug};
-use super::outcome::{Attempt, CaseResult};
+use super::outcome::{Attempt, CaseResult, Exit, Method, Outcome, TimeScope};
 use super::rule::RuleUse;
 use super::source::Pinned;
 use super::trace::Traced;
 use super::verdict::Verdict;
+use super::world::World;
 
 /// A group with all that was found out about it: the row behind `groups`, `cases`, `attempts` and `traces`.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,7 +25,7 @@ pub struct GroupEvidence {
     pub group: Group,
     pub verdict: Verdict,
     /// Every attempt, in order. May be empty for what could not be collected.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<AttemptFacts>,
     /// Attempts that agree with the golden one; 0 when dropped.
     pub agreeing: u32,
     pub traced: Option<Traced>,
@@ -31,6 +34,89 @@ pub struct GroupEvidence {
     /// Outcome, exception and normalized output that every base attempt showed; empty when they differ.
     pub golden: Vec<CaseResult>,
     pub on_trial: OnTrial,
+}
+
+/// What is published of an attempt: a hash in place of all that it showed, which a dataset of many repositories would
+/// otherwise hold in memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AttemptFacts {
+    pub world: World,
+    pub number: u32,
+    pub method: Method,
+    pub round: u32,
+    /// One word for it.
+    pub outcome: &'static str,
+    /// How its process ended, in words.
+    pub exit: Cow<'static, str>,
+    /// Whether it came to its end.
+    pub finished: bool,
+    /// [`Attempt::observation_hash`]; attempts that show the same share it.
+    pub observation: Arc<str>,
+    pub leftover: u32,
+    pub connections: Vec<String>,
+    pub duration_ms: f64,
+}
+
+impl AttemptFacts {
+    /// Those of the attempts of a group.
+    pub fn of(attempts: &[Attempt]) -> Vec<Self> {
+        let mut shown: BTreeSet<Arc<str>> = BTreeSet::new();
+        let facts = |attempt: &Attempt| {
+            let hash = attempt.observation_hash();
+            let observation = shown.get(hash.as_str()).cloned().unwrap_or_else(|| hash.into());
+            shown.insert(Arc::clone(&observation));
+            AttemptFacts {
+                world: attempt.world.clone(),
+                number: attempt.number,
+                method: attempt.method,
+                round: attempt.round,
+                outcome: outcome(attempt),
+                exit: exit(&attempt.exit),
+                finished: attempt.exit == Exit::Finished,
+                observation,
+                leftover: attempt.leftover,
+                connections: attempt.connections.clone(),
+                duration_ms: attempt.duration_ms,
+            }
+        };
+        attempts.iter().map(facts).collect()
+    }
+}
+
+/// One word for an attempt: how the process ended, else the worst outcome of its cases; a group passes when some case
+/// does and none is worse.
+fn outcome(attempt: &Attempt) -> &'static str {
+    match &attempt.exit {
+        Exit::Exited { .. } | Exit::Signaled { .. } | Exit::Unusable => "crashed",
+        Exit::TimedOut { .. } => "timed-out",
+        Exit::NotCollected => "not-collected",
+        Exit::Finished => {
+            let worst_first = [
+                Outcome::Error,
+                Outcome::Failed,
+                Outcome::Passed,
+                Outcome::XPassed,
+                Outcome::XFailed,
+                Outcome::Skipped,
+            ];
+            let shown = |outcome: &Outcome| attempt.cases.iter().any(|case| case.outcome == *outcome);
+            worst_first.into_iter().find(shown).map_or("no-case", Outcome::as_str)
+        }
+    }
+}
+
+fn exit(exit: &Exit) -> Cow<'static, str> {
+    match exit {
+        Exit::Finished => "finished".into(),
+        Exit::Exited { code } => format!("exit code {code}").into(),
+        Exit::Signaled { signal } => format!("signal {signal}").into(),
+        Exit::TimedOut { scope: TimeScope::Case, case } => {
+            format!("case over its time limit: {}", case.as_deref().unwrap_or("unknown")).into()
+        }
+        Exit::TimedOut { scope: TimeScope::Group, .. } => "group over its time limit".into(),
+        Exit::NotCollected => "file not collected".into(),
+        Exit::Unusable => "report cannot be used".into(),
+    }
 }
 
 /// What the referee found out on the original; nothing where it was not tried.

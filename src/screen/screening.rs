@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::progress::Progress;
 use crate::python_source::sources::Sources;
 use crate::record::collected::{Collected, Group};
-use crate::record::evidence::{GroupEvidence, OnTrial, Parity, ParityDifference};
+use crate::record::evidence::{AttemptFacts, GroupEvidence, OnTrial, Parity, ParityDifference};
 use crate::record::flag::STARTS_THREADS;
 use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::outcome::{Attempt, Exit, Method};
@@ -407,7 +407,7 @@ impl<'a> Screening<'a> {
             trace_length_package: traced.as_ref().map(|traced| traced.totals.package_calls),
             traced,
             golden: golden::golden(&ruled.verdict, &considered, self.policy.compare),
-            attempts: self.history.of(index).to_vec(),
+            attempts: AttemptFacts::of(self.history.of(index)),
             verdict: ruled.verdict,
             group,
             on_trial: OnTrial::default(),

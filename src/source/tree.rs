@@ -10,12 +10,12 @@ use std::path::{Component, Path, PathBuf};
 use nix::sys::stat::{UtimensatFlags, utimensat};
 use nix::sys::time::TimeSpec;
 use rayon::prelude::*;
-use sha2::{Digest, Sha256};
 use walkdir::WalkDir;
 
 use super::location::normalized;
 use crate::error::{Error, Result};
 use crate::record::id::{hash_parts, sha256_hex};
+use crate::store::sha256_of_file;
 
 /// What an entry of a tree is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,15 +119,7 @@ fn content_hash(path: &Path, kind: Kind) -> Result<String> {
     if kind == Kind::Link {
         return Ok(sha256_hex(fs_err::read_link(path)?.as_os_str().as_bytes()));
     }
-    let mut file = fs_err::File::open(path)?;
-    let mut hasher = Sha256::new();
-    let mut buffer = vec![0; 64 * 1024];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hex::encode(hasher.finalize())),
-            read => hasher.update(&buffer[..read]),
-        }
-    }
+    sha256_of_file(path)
 }
 
 /// A relative path of plain parts only: no root, no `..`, no `.git` at any level.

@@ -10,7 +10,9 @@ use crate::config::{self, Config, Dataset, Docker, Limits, Screen, TierBounds};
 use crate::dataset::DatasetInput;
 use crate::record::collected::{Case, Collected, Group, Uncollected};
 use crate::record::environment::{Built, PlanResult, SwitchedOff, TriedPlan};
-use crate::record::evidence::{GroupEvidence, OnTrial, Parity, ParityDifference, RepositoryEvidence};
+use crate::record::evidence::{
+    AttemptFacts, GroupEvidence, OnTrial, Parity, ParityDifference, RepositoryEvidence,
+};
 use crate::record::host::HostFacts;
 use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::instance::{Contribution, FailedRepository, TestSource};
@@ -308,12 +310,12 @@ fn group_record(slug: &RepoSlug, commit: &str, number: usize, random: &mut fastr
     let golden: Vec<CaseResult> =
         group.cases.iter().map(|case| result(&case.case_id, dropped.is_none())).collect();
     let traced = dropped.is_none().then(|| traced(&group, random));
+    let attempts: Vec<Attempt> =
+        (0..if dropped.is_none() { 12 } else { 2 }).map(|at| attempt(&group, at, &golden, random)).collect();
     GroupEvidence {
         slug: slug.clone(),
         instance_id: InstanceId::derive(slug, commit, &group.group_id),
-        attempts: (0..if dropped.is_none() { 12 } else { 2 })
-            .map(|at| attempt(&group, at, &golden, random))
-            .collect(),
+        attempts: AttemptFacts::of(&attempts),
         agreeing,
         trace_length_package: traced.as_ref().map(|traced| traced.totals.package_calls),
         traced,
