@@ -136,19 +136,26 @@ impl Pool<'_> {
         let work = Work::new(tasks);
         let (sender, events) = sync_channel::<Event>(256);
         std::thread::scope(|scope| {
+            let abandoned = Abandoned(&work);
             for number in 0..workers {
                 let (sender, shared) = (sender.clone(), (&work, &member));
                 scope.spawn(move || Worker::new(self, number, shared, sender).work());
             }
             drop(sender);
             let result = drain(&events, (admission, &work), &mut each);
-            if result.is_err() {
-                // Workers stop at the next send: nobody listens any more, and nothing is left to do.
-                work.abandon();
-                drop(events);
-            }
+            // Where that is an error, workers stop at the next send: nobody listens any more.
+            drop((abandoned, events));
             result
         })
+    }
+}
+
+/// Nothing is left to do once this is dropped, also by a panic.
+struct Abandoned<'a>(&'a Work);
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        self.0.abandon();
     }
 }
 

@@ -95,7 +95,8 @@ fn beside<'a>(
         let others: Vec<_> = others.into_iter().map(|(name, other)| (name, scope.spawn(other))).collect();
         let mut result = own();
         for (name, other) in others {
-            let _rest = ledger.begin(&format!("{name}, when all else was done"));
+            let _rest =
+                (!other.is_finished()).then(|| ledger.begin(&format!("{name}, when all else was done")));
             let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             if let (Err(_), Err(error)) = (&result, &other) {
                 tracing::warn!("beside another failure: {error}");
@@ -417,10 +418,15 @@ impl<'a> Repository<'a> {
         if work.traces.forget_damaged(chosen.iter().map(|at| groups[*at].group_id.as_str()))? {
             return Ok(false);
         }
-        // A build that was stopped may know why one of them is out before all its attempts were made.
-        let is_begun = |at: &usize| choice.reached.contains(&ids[*at]) || work.on_trial.has(&ids[*at]);
+        // A build that was stopped may know why one of them is out before all was made that is made at the same time.
+        let is_begun = |at: &usize| {
+            choice.chosen.contains(&ids[*at])
+                || work.on_trial.has(&ids[*at])
+                || work.traces.totals(&groups[*at].group_id).is_some_and(|traced| traced.second.is_some())
+                || choice.reached.contains(&ids[*at]) && work.screening.is_deepened(*at)
+        };
         let begun: Vec<usize> = (0..ids.len()).filter(is_begun).collect();
-        let golden = self.untried(work, &chosen);
+        let golden = self.untried(work, &begun);
         let originals: Vec<Original<'_>> = golden
             .iter()
             .map(|(at, cases)| {
@@ -429,7 +435,7 @@ impl<'a> Repository<'a> {
                 Original::new(&ids[*at], &groups[*at].file, test, cases)
             })
             .collect();
-        let tracing = self.tracing(Which::Second, work, &chosen);
+        let tracing = self.tracing(Which::Second, work, &begun);
         let Work { prepared, screening, traces, on_trial } = work;
         let title = format!("{} self-check", self.repo.slug);
         let judge = || {

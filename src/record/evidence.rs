@@ -169,3 +169,28 @@ pub struct ParityDifference {
     pub fork: String,
     pub cold: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::attempts::attempt;
+
+    #[test]
+    fn attempts_that_show_the_same_share_a_hash() {
+        let printed = |round, text: &str| attempt(&World::Base, Method::Fork, round, Outcome::Passed, text);
+        let late = Attempt {
+            exit: Exit::TimedOut { scope: TimeScope::Case, case: Some("t.py::t[1]".to_owned()) },
+            ..printed(3, "a")
+        };
+        let attempts = [printed(0, "a"), printed(1, "b"), printed(2, "a"), late];
+        let facts = AttemptFacts::of(&attempts);
+        let hashes: Vec<&str> = facts.iter().map(|one| &*one.observation).collect();
+        assert_eq!(hashes, attempts.iter().map(Attempt::observation_hash).collect::<Vec<_>>());
+        assert!(Arc::ptr_eq(&facts[0].observation, &facts[2].observation));
+        assert_ne!(facts[0].observation, facts[1].observation);
+        let words: Vec<_> = facts.iter().map(|one| (one.outcome, &*one.exit, one.finished)).collect();
+        let passed = ("passed", "finished", true);
+        let timed_out = ("timed-out", "case over its time limit: t.py::t[1]", false);
+        assert_eq!(words, [passed, passed, passed, timed_out]);
+    }
+}

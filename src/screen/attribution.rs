@@ -15,7 +15,7 @@ use crate::record::world::World;
 /// Attempts that must agree before a difference counts as repeatable.
 const REPEATS: usize = 2;
 /// Attempts in the world that explains a difference, all alike, and further ones in the base world.
-const CONFIRMATIONS: usize = 3;
+pub(crate) const CONFIRMATIONS: usize = 3;
 /// Further hash seeds for what is to be published: a set of two comes out in the same order under two seeds half of the
 /// time, under six once in 32.
 pub(crate) const SEEDS: u32 = 4;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::attribution::{self, AttemptsByWorld, Step};
+use super::attribution::{self, AttemptsByWorld, CONFIRMATIONS, CONFIRMING_ROUND, Step};
 use super::considered::{Depth, base_attempts, considered};
 use super::verdict;
 use crate::attempt::cold;
@@ -83,7 +83,12 @@ impl Policy {
         made: Vec<&Attempt>,
         depth: Depth,
     ) -> Option<BTreeMap<World, u32>> {
-        if known.unavailable.is_some() || !self.judge(known.group, &base_attempts(&made)).is_kept() {
+        // Of a build that was stopped while the base world confirmed, all of that is made before it counts.
+        let confirms = |attempt: &&&Attempt| attempt.is_base() && attempt.round == CONFIRMING_ROUND;
+        let is_confirmed = made.iter().filter(confirms).count() >= CONFIRMATIONS;
+        let mut base = base_attempts(&made);
+        base.retain(|attempt| is_confirmed || attempt.round != CONFIRMING_ROUND);
+        if known.unavailable.is_some() || !self.judge(known.group, &base).is_kept() {
             return None;
         }
         match attribution::next(&AttemptsByWorld::new(made, self.compare), &self.covered, depth.seeds()) {
@@ -143,7 +148,7 @@ fn unavailable(group: &Group, row: &Unavailable, never_ran: bool) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::attribution::{CONFIRMING_ROUND, SEEDS};
+    use crate::screen::attribution::SEEDS;
     use crate::testing::attempts::{Table, group};
 
     struct Plain;
@@ -166,6 +171,24 @@ mod tests {
             compare: Compare::Output,
             covered: covered.iter().copied().collect(),
         }
+    }
+
+    #[test]
+    fn what_confirms_in_the_base_world_counts_once_all_of_it_was_made() {
+        let (policy, group) = (policy(&[Dimension::Home]), group());
+        let home = World::one(Dimension::Home);
+        let differs = || {
+            let rounds = Table::new().base(0, "a").base(1, "a");
+            rounds.world(&World::Everything, "b").world(&World::Everything, "b")
+        };
+        let wanted = |made: &[Attempt]| {
+            let known = Known { group: &group, attempts: made, unavailable: None };
+            policy.next_step(known, Depth::First)
+        };
+        let stopped = differs().base(CONFIRMING_ROUND, "c");
+        assert_eq!(wanted(&stopped.made()), Some([(World::Base, 2), (home, 1)].into()));
+        let whole = (0..CONFIRMATIONS).fold(differs(), |table, _| table.base(CONFIRMING_ROUND, "c"));
+        assert_eq!(wanted(&whole.made()), None, "its output wavers");
     }
 
     fn cause(policy: &Policy, made: &[Attempt], depth: Depth) -> Option<String> {

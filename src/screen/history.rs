@@ -75,7 +75,7 @@ impl History {
         Ok(taken)
     }
 
-    /// All attempts of a group: rounds and hash seeds by number, all else in the order in which it was asked for.
+    /// All attempts of a group, in the order of [`rank`].
     pub(crate) fn of(&self, group: usize) -> &[Attempt] {
         &self.attempts[group]
     }

@@ -79,15 +79,18 @@ fn counted(worlds: &[(&str, usize)]) -> Vec<(String, usize)> {
 }
 
 #[test]
-fn a_difference_is_repeated_and_explained_by_the_runners_that_are_there() {
-    let bench = Bench::of([FakeGroup::passing("test_zone").where_differs("TZ", Act::Fails)]);
+fn a_difference_is_repeated_by_other_runners_and_all_groups_share_them() {
+    let zone = |name: &str| FakeGroup::passing(name).where_differs("TZ", Act::Fails);
+    let bench = Bench::of([zone("test_0"), zone("test_1"), zone("test_2")]);
     let mut screening = bench.screening();
-    screening.first_rounds(&[0]).unwrap();
+    screening.first_rounds(&[0, 1, 2]).unwrap();
     let rounds = bench.backend.runners();
-    screening.other_worlds(&[0], Depth::First).unwrap();
-    assert_eq!(causes(&screening, Depth::First), ["test_zone: depends-on-time-zone"]);
-    let worlds = worlds(screening.history().of(0)).len();
-    assert_eq!(bench.backend.runners() - rounds, worlds, "one for each world: {:?}", bench.backend.log());
+    screening.other_worlds(&[0, 1, 2], Depth::First).unwrap();
+    let expected = [0, 1, 2].map(|at| format!("test_{at}: depends-on-time-zone"));
+    assert_eq!(causes(&screening, Depth::First), expected);
+    assert_eq!(worlds(screening.history().of(0)).len(), 4);
+    // Each world has one, and the two in which a difference is repeated have another.
+    assert_eq!(bench.backend.runners() - rounds, 4 + 2, "{:?}", bench.backend.log());
 }
 
 #[test]
