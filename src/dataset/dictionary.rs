@@ -136,7 +136,10 @@ pub const ATTEMPTS: &[Entry] = &[
     ("slug", "the repository"),
     ("group_id", "the test"),
     ("world", "conditions under which it ran"),
-    ("number", "from 0: first rounds, other worlds, what confirms them, further rounds, hash seeds, cold runs"),
+    (
+        "number",
+        "from 0: first rounds, other worlds, what confirms them, further rounds, hash seeds, cold runs",
+    ),
     ("method", "`fork`, or `cold`: the literal entry command"),
     ("round", "attempts of one round share their interpreter"),
     ("outcome", "the worst outcome of a case"),
