@@ -114,7 +114,7 @@ impl Lab {
     }
 
     /// Makes the attempts of all of these at once; `each` gets the index of what was wanted, that of the group, and what came
-    /// of it, on the caller's thread. What is wanted in a world under load has to be wanted alone.
+    /// of it, on the caller's thread. What is wanted in worlds under load has to be wanted without any others.
     ///
     /// # Errors
     /// The first error of `each`, an interruption, or the harness's when it stays broken.
@@ -139,7 +139,7 @@ impl Lab {
         mut each: impl FnMut(usize, usize, Made) -> Result<Vec<(usize, u32)>>,
     ) -> Result<()> {
         let Some(first) = wanted.first() else { return Ok(()) };
-        debug_assert!(wanted.len() == 1 || wanted.iter().all(|one| !one.world.loaded));
+        debug_assert!(wanted.iter().all(|one| one.world.loaded == first.world.loaded));
         let contention = first.world.loaded.then(contention::start).transpose()?;
         let mut pool = self.busy_pool(groups, first.world);
         if let Some(contention) = &contention {

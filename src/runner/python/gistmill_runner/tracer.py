@@ -113,8 +113,9 @@ class Tracer:
 
     def start_group(self):
         """Forget all and count from zero."""
+        seen = [one.code for one in (*self.functions.values(), *self.bodies.values())]
         self._clear()
-        self.engine.restart()
+        self.engine.restart(seen)
 
     def import_summary(self):
         """What ran since the trace began: configuration, conftest files, the test module."""
@@ -201,13 +202,15 @@ class _Monitoring:
         monitoring.register_callback(tool, events.LINE, self._line_callback())
         monitoring.set_events(tool, events.PY_START)
 
-    def restart(self):
+    def restart(self, seen):
+        # Their lines are seen again. Code outside the tree, which is most of what runs, stays as it is: to instrument it
+        # again would copy its pages in every fork.
+        for code in seen:
+            self.monitoring.set_local_events(self.tool, code, 0)
         self.start()
-        self.monitoring.restart_events()
 
     def stop(self):
         monitoring, tool = self.monitoring, self.tool
-        monitoring.set_events(tool, 0)
         monitoring.register_callback(tool, monitoring.events.PY_START, None)
         monitoring.register_callback(tool, monitoring.events.LINE, None)
 
@@ -230,8 +233,10 @@ class _Monitoring:
                 if function is None:
                     if id(code) in bodies:
                         set_local_events(tool, code, line)
-                    elif code is _THREAD_STARTS:
+                        return None
+                    if code is _THREAD_STARTS:
                         outside[id(code)] = code
+                        return None
                     return disable
                 set_local_events(tool, code, line)
                 known = function.counter.__next__
@@ -244,6 +249,7 @@ class _Monitoring:
                 first_seen(code)
                 if id(code) in bodies:
                     set_local_events(tool, code, line)
+                    return None
                 return disable
             key = id(code)
             if key in outside:
@@ -296,7 +302,8 @@ class _Profile:
             sys.settrace(self.line_callback)
         sys.setprofile(self.callback)
 
-    restart = start
+    def restart(self, seen):
+        self.start()
 
     def stop(self):
         sys.setprofile(None)

@@ -232,6 +232,39 @@ def test_alone_again(): pass
     assert [runner.run(ready, name)["trace"]["starts_threads"] for name in names] == [False, True, False]
 
 
+
+AGAIN = """
+import threading
+
+def work(n):
+    class Made:
+        v = n
+    if n > 1:
+        thread = threading.Thread(target=len, args=("",)); thread.start(); thread.join()
+    return Made.v
+
+assert work(2) == 2
+
+def test_works(): work(2)
+def test_works_alone(): work(1)
+"""
+
+
+@pytest.mark.parametrize("mode", ["tree", "all"])
+@pytest.mark.parametrize("python", PYTHONS)
+def test_what_ran_at_import_is_seen_again_by_each_group(start, python, mode):
+    runner = start({"test_again.py": AGAIN}, python=python)
+    ready = runner.open("test_again.py", trace=mode)
+    for name, lines in (("test_works", {5, 7, 8, 9}), ("test_works_alone", {5, 7, 9})) * 2:
+        trace = runner.run(ready, name)["trace"]
+        assert [function["function"] for function in trace["functions"]] == [name, "work"]
+        assert [body["name"] for body in trace["bodies"]] == ["work.<locals>.Made"]
+        assert trace["starts_threads"] == (8 in lines)
+        if mode == "all" or not trace_is_by_profile(runner):
+            assert set(trace["functions"][1]["lines"]) == lines
+            assert 6 in trace["bodies"][0]["lines"]
+
+
 CHILD = """
 import os, sys
 import lib
