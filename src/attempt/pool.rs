@@ -32,7 +32,7 @@ use worker::Worker;
 /// Attempts to make for each runner, where it is not known how long they take.
 const ATTEMPTS_OF_A_RUNNER: usize = 4;
 /// What starting one more runner and opening a file takes, in milliseconds of a processor.
-const COST_OF_A_RUNNER: Duration = Duration::from_millis(800);
+const COST_OF_A_RUNNER_MS: f64 = 800.0;
 
 /// What a worker tells the owner of the results.
 #[derive(Debug)]
@@ -167,7 +167,7 @@ fn workers(tasks: &[Task], member: &Member<'_>) -> usize {
     let worth = if tasks.iter().any(|task| task.is_new) {
         attempts / ATTEMPTS_OF_A_RUNNER
     } else {
-        let runners = cost_ms / (COST_OF_A_RUNNER.as_secs_f64() * 1000.0);
+        let runners = cost_ms / COST_OF_A_RUNNER_MS;
         (runners * member.admission.jobs() as f64).sqrt().ceil() as usize
     };
     worth.clamp(member.least(), member.admission.most().max(member.least()))

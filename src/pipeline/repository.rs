@@ -19,7 +19,7 @@ use crate::record::environment::{Built, PlanResult};
 use crate::record::evidence::{GroupEvidence, OnTrial, RepositoryEvidence};
 use crate::record::id::InstanceId;
 use crate::record::instance::{Contribution, TestSource};
-use crate::record::outcome::{Attempt, CaseResult, Method};
+use crate::record::outcome::{Attempt, CaseResult};
 use crate::record::shard::Shard;
 use crate::record::source::Pinned;
 use crate::record::trace::{Traced, is_test_path, test_roots};
@@ -363,10 +363,7 @@ impl<'a> Repository<'a> {
         let missing = work.traces.lacking(which, &prepared.collected.groups, among.iter().copied());
         let history = work.screening.history();
         let untraced = |at: usize| {
-            let mut attempts = history.of(at).iter();
-            attempts
-                .find(|attempt| attempt.method == Method::Fork && attempt.is_base())
-                .map(Attempt::outcome_hash)
+            history.of(at).iter().find(|attempt| attempt.is_reference()).map(Attempt::outcome_hash)
         };
         let name = match which {
             Which::First => "trace",
@@ -465,14 +462,13 @@ impl<'a> Repository<'a> {
     }
 
     /// Those of these groups whose originals the referee has not judged, each with what its first attempt showed.
-    fn untried(&self, work: &Work<'_>, chosen: &[usize]) -> Vec<(usize, Vec<CaseResult>)> {
+    fn untried(&self, work: &Work<'_>, among: &[usize]) -> Vec<(usize, Vec<CaseResult>)> {
         let ids = self.instance_ids(work);
         let first = |at: &usize| {
-            let mut attempts = work.screening.history().of(*at).iter();
-            let first = attempts.find(|attempt| attempt.method == Method::Fork && attempt.is_base())?;
+            let first = work.screening.history().of(*at).iter().find(|attempt| attempt.is_reference())?;
             Some((*at, first.cases.clone()))
         };
-        chosen.iter().filter(|at| !work.on_trial.has(&ids[**at])).filter_map(first).collect()
+        among.iter().filter(|at| !work.on_trial.has(&ids[**at])).filter_map(first).collect()
     }
 
     /// Verdicts after what tracing and rules say.

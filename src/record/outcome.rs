@@ -160,6 +160,11 @@ impl Attempt {
         self.world == World::Base
     }
 
+    /// Whether the fork tree made it in the reference conditions.
+    pub fn is_reference(&self) -> bool {
+        self.method == Method::Fork && self.is_base()
+    }
+
     /// SHA-256 over what must agree between attempts: exit, outcomes, exception types, normalized output.
     pub fn observation_hash(&self) -> String {
         self.shown(Compare::Output)

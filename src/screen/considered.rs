@@ -56,7 +56,7 @@ pub(crate) fn considered(made: &[Attempt], depth: Depth, attempts: u32, cold_run
 
 /// Attempts in the fork tree, in the base world.
 pub(crate) fn base_attempts<'a>(made: &[&'a Attempt]) -> Vec<&'a Attempt> {
-    let base = made.iter().filter(|attempt| attempt.method == Method::Fork && attempt.is_base());
+    let base = made.iter().filter(|attempt| attempt.is_reference());
     base.copied().collect()
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn golden(verdict: &Verdict, attempts: &[&Attempt], compare: Compare)
     if let Some(Cause::NondeterministicOutcome | Cause::NondeterministicOutput) = verdict.cause() {
         return Vec::new();
     }
-    let mut fork = attempts.iter().filter(|attempt| attempt.method == Method::Fork && attempt.is_base());
+    let mut fork = attempts.iter().filter(|attempt| attempt.is_reference());
     let Some(first) = fork.next() else { return Vec::new() };
     let hash = first.shown(compare);
     if !fork.all(|attempt| attempt.shown(compare) == hash) {
@@ -75,9 +75,7 @@ pub(crate) fn disagreements(attempts: &[&Attempt]) -> impl Iterator<Item = &'sta
 
 /// Median duration of the first rounds in the base world, in milliseconds: what every group has.
 pub(crate) fn duration_ms(attempts: &[Attempt]) -> Option<f64> {
-    let counts = |attempt: &&Attempt| {
-        attempt.method == Method::Fork && attempt.is_base() && FIRST_ROUNDS.contains(&attempt.round)
-    };
+    let counts = |attempt: &&Attempt| attempt.is_reference() && FIRST_ROUNDS.contains(&attempt.round);
     let durations: Vec<f64> = attempts.iter().filter(counts).map(|attempt| attempt.duration_ms).collect();
     median(&durations)
 }

@@ -92,7 +92,7 @@ impl History {
         let mean = |attempts: &Vec<Attempt>| {
             let times: Vec<f64> = attempts
                 .iter()
-                .filter(|attempt| attempt.method == Method::Fork && attempt.is_base())
+                .filter(|attempt| attempt.is_reference())
                 .map(|attempt| attempt.duration_ms)
                 .collect();
             (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)

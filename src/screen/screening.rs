@@ -109,12 +109,10 @@ impl<'a> Screening<'a> {
 
     /// Whether a group has attempts that only what is to be published gets.
     pub(crate) fn is_deepened(&self, group: usize) -> bool {
-        let is_deep = |attempt: &Attempt| match (attempt.method, &attempt.world) {
-            (Method::Fork, World::Base) => {
-                !FIRST_ROUNDS.contains(&attempt.round) && attempt.round != CONFIRMING_ROUND
-            }
-            (Method::Fork, World::Seed(_)) => true,
-            _ => false,
+        let first =
+            |attempt: &Attempt| FIRST_ROUNDS.contains(&attempt.round) || attempt.round == CONFIRMING_ROUND;
+        let is_deep = |attempt: &Attempt| {
+            matches!(attempt.world, World::Seed(_)) || attempt.is_reference() && !first(attempt)
         };
         self.history.of(group).iter().any(is_deep)
     }
@@ -447,7 +445,7 @@ impl<'a> Screening<'a> {
         let mut parity = Parity::default();
         for (index, group) in self.groups().iter().enumerate() {
             let made = self.history.of(index);
-            let fork = made.iter().find(|attempt| attempt.method == Method::Fork && attempt.is_base());
+            let fork = made.iter().find(|attempt| attempt.is_reference());
             let mut colds = made.iter().filter(|attempt| attempt.method == Method::Cold).peekable();
             let (Some(fork), Some(_)) = (fork, colds.peek()) else { continue };
             parity.compared += 1;
@@ -473,7 +471,7 @@ fn first_unavailable(all: &BTreeMap<(usize, u32), Unavailable>, group: usize) ->
 
 /// Whether all attempts in the base world of the fork tree came to their end.
 fn comes_to_its_end(attempts: &[Attempt]) -> bool {
-    let mut fork = attempts.iter().filter(|attempt| attempt.method == Method::Fork && attempt.is_base());
+    let mut fork = attempts.iter().filter(|attempt| attempt.is_reference());
     fork.all(|attempt| attempt.exit == Exit::Finished)
 }
 

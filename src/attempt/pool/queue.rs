@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::COST_OF_A_RUNNER;
+use super::COST_OF_A_RUNNER_MS;
 use crate::attempt::retry::Trouble;
 use crate::runner::protocol::{Manner, TraceMode};
 
@@ -260,7 +260,7 @@ pub(super) struct Processors {
 /// what is left takes `cost / n`. Pure.
 fn another_is_worth(at_it: usize, cost_ms: f64, processors: Processors) -> bool {
     let gain_ms = cost_ms / (at_it * (at_it + 1)) as f64;
-    at_it < processors.runners || gain_ms > COST_OF_A_RUNNER.as_secs_f64() * 1000.0 / processors.number
+    at_it < processors.runners || gain_ms > COST_OF_A_RUNNER_MS / processors.number
 }
 
 impl Desk {
@@ -368,14 +368,14 @@ impl Work {
         }
     }
 
-    /// How long somebody who waits would take to begin with half of a task that still takes so many milliseconds; none
+    /// How many milliseconds somebody who waits would take to begin with half of a task that still takes so many milliseconds; none
     /// where nobody would take it.
     pub(super) fn is_wanted(
         &self,
         taken: &mut Taken<'_>,
         left_ms: f64,
         processors: impl Fn() -> Processors,
-    ) -> Option<Duration> {
+    ) -> Option<f64> {
         let mut desk = self.desk();
         if let Some(at_it) = desk.working.get_mut(&taken.pass) {
             at_it.cost_ms += left_ms - taken.cost_ms;
@@ -384,11 +384,11 @@ impl Work {
         let mut idle = desk.waiting.values().filter(|waits| !waits.is_called).peekable();
         idle.peek()?;
         if idle.any(|waits| waits.pass == Some(taken.pass)) {
-            return Some(Duration::ZERO);
+            return Some(0.0);
         }
         let at_it = desk.working.get(&taken.pass).copied().unwrap_or_default();
         let is_worth = another_is_worth(at_it.workers, at_it.cost_ms, processors());
-        is_worth.then_some(COST_OF_A_RUNNER)
+        is_worth.then_some(COST_OF_A_RUNNER_MS)
     }
 }
 
@@ -545,9 +545,9 @@ mod tests {
         assert_eq!(wanted(9_000.0), None, "there is something to do for the one that waits");
         wait(1, Some(1));
         assert_eq!(wanted(1_500.0), None, "it would not be worth another runner");
-        assert_eq!(wanted(9_000.0), Some(COST_OF_A_RUNNER), "it takes longer than was thought");
+        assert_eq!(wanted(9_000.0), Some(COST_OF_A_RUNNER_MS), "it takes longer than was thought");
         wait(2, Some(0));
-        assert_eq!(wanted(20.0), Some(Duration::ZERO), "a runner is there");
+        assert_eq!(wanted(20.0), Some(0.0), "a runner is there");
         work.push(task("a/x.py", 0, 10.0));
         let called: Vec<bool> = work.desk().waiting.values().map(|waits| waits.is_called).collect();
         assert_eq!(called, [false, true], "one whose runner serves");

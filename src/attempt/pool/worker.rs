@@ -252,8 +252,8 @@ impl<'a> Worker<'a> {
             task.cost_ms = each * f64::from(attempts);
         }
         let start = self.shared.is_wanted(taken, task.cost_ms, || self.member.processors());
-        let worth = |start: Duration| opening.max(WORTH_SHARING).max(start).as_secs_f64() * 1000.0;
-        if attempts >= 2 && start.is_some_and(|start| task.cost_ms / 2.0 > worth(start)) {
+        let opening_ms = opening.max(WORTH_SHARING).as_secs_f64() * 1000.0;
+        if attempts >= 2 && start.is_some_and(|start_ms| task.cost_ms / 2.0 > opening_ms.max(start_ms)) {
             self.shared.push(task.halve());
         }
     }
