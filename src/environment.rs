@@ -89,8 +89,17 @@ pub struct Candidate<'a> {
     pub env: &'a BTreeMap<String, String>,
     /// Arguments of the collection; none means the repository's own.
     pub tests: &'a [String],
-    /// Whether the tests are to be run once, too.
-    pub run: bool,
+    pub wish: Wish,
+}
+
+/// What the gate is to do with a candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    Collect,
+    /// Run the tests once, too.
+    CollectAndRun,
+    /// Run the tests that it collected before, under this number, once.
+    Run(usize),
 }
 
 /// What a test that did not pass, or a file that skips itself, said.
@@ -122,7 +131,9 @@ pub struct GateReport {
     pub complaints: Vec<Complaint>,
     /// Groups that pass, where tests were run.
     pub passing: BTreeSet<String>,
-    /// The number that the gate gave to that run.
+    /// The number that the gate gave to the collection.
+    pub collection: Option<usize>,
+    /// That number, where tests were run.
     pub trial: Option<usize>,
 }
 

@@ -167,7 +167,7 @@ fn row(contribution: &Contribution) -> [String; 6] {
     let kept = |group: &&GroupEvidence| group.verdict.is_kept();
     [
         record.pinned.slug.to_string(),
-        record.collected.node_ids.len().to_string(),
+        record.collected.cases.to_string(),
         record.groups.len().to_string(),
         record.groups.iter().filter(kept).count().to_string(),
         contribution.published.len().to_string(),

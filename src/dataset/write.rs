@@ -48,14 +48,15 @@ pub fn table<R>(
     rows: impl IntoIterator<Item: Borrow<R>>,
 ) -> Result<()> {
     let path = folder.join(format!("{name}.parquet"));
-    let mut file = Remembering { inner: fs_err::File::create(&path)?, error: None };
-    let finished = parquet(columns, rows, &mut file);
-    if let Some(error) = file.error {
+    // The Parquet writer writes names and lengths one by one.
+    let mut file = BufWriter::new(Remembering { inner: fs_err::File::create(&path)?, error: None });
+    let finished = parquet(columns, rows, &mut file).and_then(|()| Ok(file.flush()?));
+    if let Some(error) = file.get_mut().error.take() {
         return Err(error.into());
     }
     finished
         .map_err(|error| Error::machine(format!("cannot write {}", path.display())).with_source(error))?;
-    Ok(file.inner.sync_all()?)
+    Ok(file.get_ref().inner.sync_all()?)
 }
 
 /// The same in memory.

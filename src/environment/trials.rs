@@ -11,7 +11,7 @@ use super::missing;
 use super::recipe::{Fallbacks, InstallPlan, Outcome};
 use super::requirements_files::normalize;
 use super::survey::Survey;
-use super::{Candidate, GateReport, asked, byte_code};
+use super::{Candidate, GateReport, Wish, asked, byte_code};
 use crate::error::{Error, Result};
 use crate::record::environment::{TriedPlan, Undeclared};
 
@@ -89,6 +89,7 @@ impl Trials {
         let Ok(best) = self.best() else { return Ok(()) };
         let (mut number, lock) = (best.number, best.lock.clone());
         let mut asked = asked::find(best.report);
+        let mut wish = best.report.collection.map_or(Wish::CollectAndRun, Wish::Run);
         if best.report.collected == 0 {
             return Ok(());
         }
@@ -96,9 +97,10 @@ impl Trials {
             self.installed = None;
             site.install(&lock)?;
             (self.installed, self.is_compiled) = (Some(lock), false);
+            wish = Wish::CollectAndRun;
         }
         (site.inputs.progress)("running the tests once");
-        let mut report = site.collect(true)?;
+        let mut report = site.ask(wish)?;
         if let Outcome::Collected { report: collected, .. } = &mut self.tried[number].1 {
             // What runs without byte code may say more.
             collected.trial = report.trial.filter(|_| self.is_compiled);
@@ -148,7 +150,7 @@ impl Trials {
         site.install(&lock)?;
         (self.installed, self.is_compiled) = (Some(lock.clone()), false);
         (site.inputs.progress)("running the tests once");
-        let report = GateReport { trial: None, ..site.collect(true)? };
+        let report = GateReport { trial: None, ..site.ask(Wish::CollectAndRun)? };
         Ok((lock, report))
     }
 
@@ -172,7 +174,7 @@ impl Trials {
             site.rewrite(&byte_code::likely_tests(&site.tree)?)?;
         }
         (site.inputs.progress)("collecting");
-        let report = site.collect(false)?;
+        let report = site.ask(Wish::Collect)?;
         Ok((lock, report))
     }
 
@@ -293,8 +295,8 @@ impl Site<'_> {
         byte_code::rewrite(&self.installer.tooling, &self.venv, &self.tree, files)
     }
 
-    /// Collects, and runs the tests once where that is wanted.
-    fn collect(&self, run: bool) -> Result<GateReport> {
+    /// Has the gate look at what is installed.
+    fn ask(&self, wish: Wish) -> Result<GateReport> {
         let inputs = self.inputs;
         (inputs.gate)(&Candidate {
             python: &inputs.choice.interpreter.version,
@@ -303,7 +305,7 @@ impl Site<'_> {
             tree: &self.tree,
             env: &inputs.env,
             tests: inputs.repo.tests.as_deref().unwrap_or_default(),
-            run,
+            wish,
         })
     }
 }

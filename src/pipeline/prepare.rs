@@ -13,14 +13,14 @@ use crate::backend::{Places, docker};
 use crate::beneath::Folder;
 use crate::collect;
 use crate::config::{self, BackendKind, Repo};
-use crate::environment;
+use crate::environment::{self, Wish};
 use crate::error::{Error, Fault, Result};
 use crate::record::collected::Collected;
 use crate::record::environment::{Built, ImageName};
 use crate::record::id::hash_parts;
 use crate::record::outcome::Attempt;
 use crate::record::source::Pinned;
-use crate::runner::protocol::{AtFault, CollectError, CollectErrorKind};
+use crate::runner::protocol::{AtFault, CollectError, CollectErrorKind, Discovered};
 use crate::runner::{self, Setting};
 use crate::source;
 use crate::store::{Lock, mark_used, read_sealed, write_sealed_once};
@@ -52,15 +52,26 @@ pub struct Prepared {
 pub struct Preparation<'a> {
     pipeline: &'a Pipeline<'a>,
     repo: &'a Repo,
-    trials: RefCell<Vec<Trial>>,
+    candidates: RefCell<Vec<Candidate>>,
     admission: Arc<Admission<'static>>,
+}
+
+/// What was collected in a candidate for the environment.
+struct Candidate {
+    setting: Setting,
+    tests: Vec<String>,
+    /// Whether nothing was left out unseen.
+    is_whole: bool,
+    found: Discovered,
+    pytest: String,
+    trial: Option<Trial>,
 }
 
 impl<'a> Preparation<'a> {
     /// A repository at the start of its way.
     pub fn new(pipeline: &'a Pipeline<'a>, repo: &'a Repo) -> Self {
         let admission = Arc::new(Admission::shared(pipeline.request.jobs));
-        Preparation { pipeline, repo, trials: RefCell::default(), admission }
+        Preparation { pipeline, repo, candidates: RefCell::default(), admission }
     }
 
     /// All three stages.
@@ -102,14 +113,45 @@ impl<'a> Preparation<'a> {
         environment::build(pinned, self.repo, cache, &host.backend, tools, &gate, &progress)
     }
 
-    /// Collects in a candidate environment: does it hold what the tests import? What is written goes with the runner. Files that hang
-    /// are `known` from then on, and not imported in the next candidate.
+    /// Collects in a candidate environment: does it hold what the tests import? What is written goes with the runner.
+    /// Files that hang are `known` from then on, and not imported in the next candidate.
     fn gate(
         &self,
         host: &Host,
         known: &RefCell<Vec<AtFault>>,
         candidate: &environment::Candidate<'_>,
     ) -> Result<environment::GateReport> {
+        let number = match candidate.wish {
+            Wish::Run(number) => number,
+            Wish::Collect | Wish::CollectAndRun => match self.candidate(host, known, candidate)? {
+                Ok(number) => number,
+                Err(failure) => {
+                    return Ok(environment::GateReport { failure: Some(failure), ..Default::default() });
+                }
+            },
+        };
+        let mut candidates = self.candidates.borrow_mut();
+        let collected =
+            candidates.get_mut(number).ok_or_else(|| Error::internal("that candidate was not collected"))?;
+        let mut report = environment::GateReport { collection: Some(number), ..report(&collected.found) };
+        if candidate.wish != Wish::Collect {
+            let screen = &self.pipeline.config.screen;
+            let limits = (screen.case_timeout, screen.group_timeout);
+            let Candidate { setting, found, .. } = &*collected;
+            let limits = (limits, &*self.admission);
+            collected.trial = Some(trial::run(&host.backend, setting.clone(), found, limits, &mut report)?);
+            report.trial = Some(number);
+        }
+        Ok(report)
+    }
+
+    /// Collects in a candidate environment, and gives its number, or why pytest finds nothing there.
+    fn candidate(
+        &self,
+        host: &Host,
+        known: &RefCell<Vec<AtFault>>,
+        candidate: &environment::Candidate<'_>,
+    ) -> Result<Result<usize, String>> {
         let backend = &*host.backend;
         let runner = runner::unpack(self.pipeline.cache)?;
         let env = world::base_environment(backend.places(), candidate.env);
@@ -123,52 +165,20 @@ impl<'a> Preparation<'a> {
             &self.pipeline.config.limits,
         );
         let wanted = collect::Wanted { tests: candidate.tests, options: &[], limit: self.import_limit() };
-        let found = match collect::discover(backend, &setting, &wanted, &known.borrow()) {
-            Ok((found, _)) => found,
+        let is_whole = known.borrow().is_empty();
+        let (found, pytest) = match collect::discover(backend, &setting, &wanted, &known.borrow()) {
+            Ok(found) => found,
             Err(error) if error.fault() == Fault::Repository => {
-                let failure = format!("{error}\n{}", error.detail().unwrap_or_default());
-                return Ok(environment::GateReport { failure: Some(failure), ..Default::default() });
+                return Ok(Err(format!("{error}\n{}", error.detail().unwrap_or_default())));
             }
             Err(error) => return Err(error),
         };
-        let files: BTreeSet<String> = found.items.iter().map(|item| item.file.clone()).collect();
         let late = found.at_fault.iter().filter(|one| one.kind == CollectErrorKind::TimedOut);
         known.replace(late.cloned().collect());
-        let skips = found.errors.iter().filter(|error| error.kind == CollectErrorKind::Skipped);
-        let skip = |error: &CollectError| environment::Complaint {
-            who: error.file.clone(),
-            text: error.text.clone(),
-            is_skip: true,
-        };
-        let mut report = environment::GateReport {
-            collected: found.items.len(),
-            collection_errors: found
-                .errors
-                .iter()
-                .filter(|error| error.kind != CollectErrorKind::Skipped)
-                .count(),
-            missing_modules: found.errors.iter().filter_map(|error| error.missing_module.clone()).collect(),
-            implied: found
-                .errors
-                .iter()
-                .flat_map(|error| environment::missing::implied(&error.text))
-                .collect(),
-            failure: None,
-            files: files.into_iter().collect(),
-            complaints: skips.map(skip).collect(),
-            passing: BTreeSet::new(),
-            trial: None,
-            switched_off: found.switched_off.clone(),
-        };
-        if candidate.run {
-            let screen = &self.pipeline.config.screen;
-            let limits = (screen.case_timeout, screen.group_timeout);
-            let trial = trial::run(&host.backend, setting, &found, (limits, &self.admission), &mut report)?;
-            let mut trials = self.trials.borrow_mut();
-            report.trial = Some(trials.len());
-            trials.push(trial);
-        }
-        Ok(report)
+        let tests = candidate.tests.to_vec();
+        let mut candidates = self.candidates.borrow_mut();
+        candidates.push(Candidate { setting, tests, is_whole, found, pytest, trial: None });
+        Ok(Ok(candidates.len() - 1))
     }
 
     /// What importing a file may take: as long as running one of its groups.
@@ -235,16 +245,29 @@ impl<'a> Preparation<'a> {
             self.pipeline.progress.say(&self.title("waits for another build that screens it"));
         })?;
         let path = folder.join("collected.json");
+        let candidate = built.trial.and_then(|number| self.candidates.take().into_iter().nth(number));
         let collected = if let Some(collected) = read_sealed::<Collected>(&path)? {
             mark_used(&folder);
             tracing::info!("{}: collected groups are reused", self.repo.slug);
             collected
         } else {
-            stage.message("pytest collects");
             let options = built.quiet_options();
             let wanted =
                 collect::Wanted { tests: &built.tests, options: &options, limit: self.import_limit() };
-            let (found, pytest) = collect::discover(&*backend, &setting, &wanted, &[])?;
+            let is_same = |one: &Candidate| {
+                let trial = one.trial.as_ref();
+                one.is_whole
+                    && options.is_empty()
+                    && one.tests == built.tests
+                    && trial.is_some_and(|trial| trial.was_in(&backend, &setting, &options))
+            };
+            let (found, pytest) = match candidate.as_ref().filter(|one| is_same(one)) {
+                Some(one) => (one.found.clone(), one.pytest.clone()),
+                None => {
+                    stage.message("pytest collects");
+                    collect::discover(&*backend, &setting, &wanted, &[])?
+                }
+            };
             let mut collected = collect::collected(&found, pytest, &normalizer)?;
             collect::keep_files_of(&Folder::open(&pinned.tree)?, &mut collected);
             // Shards on other machines may collect at the same time: all go by what was written first.
@@ -263,8 +286,29 @@ impl<'a> Preparation<'a> {
             admission: Arc::clone(&self.admission),
             compare: screen.compare,
         };
-        let trial = lab.built.trial.and_then(|number| self.trials.take().into_iter().nth(number));
-        let tried = trial.map(|trial| trial.in_the_base_world(&lab, &collected.groups)).unwrap_or_default();
+        let tried = candidate.and_then(|one| one.trial).map(|trial| trial.in_the_base_world(&lab, &collected.groups)).unwrap_or_default();
         Ok(Prepared { pinned, collected, lab, image, journals, tried, _lock: lock })
+    }
+}
+
+/// What a collection says of its environment.
+fn report(found: &Discovered) -> environment::GateReport {
+    let files: BTreeSet<String> = found.items.iter().map(|item| item.file.clone()).collect();
+    let (skips, errors): (Vec<&CollectError>, Vec<&CollectError>) =
+        found.errors.iter().partition(|error| error.kind == CollectErrorKind::Skipped);
+    let skip = |error: &CollectError| environment::Complaint {
+        who: error.file.clone(),
+        text: error.text.clone(),
+        is_skip: true,
+    };
+    environment::GateReport {
+        collected: found.items.len(),
+        collection_errors: errors.len(),
+        missing_modules: found.errors.iter().filter_map(|error| error.missing_module.clone()).collect(),
+        implied: found.errors.iter().flat_map(|error| environment::missing::implied(&error.text)).collect(),
+        files: files.into_iter().collect(),
+        complaints: skips.into_iter().map(skip).collect(),
+        switched_off: found.switched_off.clone(),
+        ..environment::GateReport::default()
     }
 }

@@ -16,7 +16,7 @@ use crate::machine;
 use crate::progress::Progress;
 use crate::record::collected::{Collected, Group, shell_quote};
 use crate::record::environment::{Built, PlanResult};
-use crate::record::evidence::{GroupEvidence, OnTrial, RepositoryEvidence};
+use crate::record::evidence::{CollectionFacts, GroupEvidence, OnTrial, RepositoryEvidence};
 use crate::record::id::InstanceId;
 use crate::record::instance::{Contribution, TestSource};
 use crate::record::outcome::{Attempt, CaseResult};
@@ -558,7 +558,7 @@ impl<'a> Repository<'a> {
         let evidence = RepositoryEvidence {
             pinned: pinned.clone(),
             built: lab.built.clone(),
-            collected: collected.clone(),
+            collected: CollectionFacts::of(collected),
             groups,
             parity: work.screening.parity(),
             rules,

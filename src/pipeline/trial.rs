@@ -44,12 +44,14 @@ pub(super) struct Trial {
 }
 
 impl Trial {
+    /// Whether it was made there.
+    pub(super) fn was_in(&self, backend: &Arc<dyn Backend>, setting: &Setting, options: &[String]) -> bool {
+        Arc::ptr_eq(&self.backend, backend) && self.setting == *setting && self.options == options
+    }
+
     /// The attempts that are what the base world of this lab would make of these groups, by index.
     pub(super) fn in_the_base_world(mut self, lab: &Lab, groups: &[Group]) -> BTreeMap<usize, Attempt> {
-        let is_the_same = Arc::ptr_eq(&self.backend, &lab.backend)
-            && self.setting == lab.setting
-            && self.options == lab.options;
-        if !is_the_same {
+        if !self.was_in(&lab.backend, &lab.setting, &lab.options) {
             return BTreeMap::new();
         }
         let attempt = |(at, group): (usize, &Group)| {

@@ -136,12 +136,35 @@ impl GroupEvidence {
     }
 }
 
+/// What is published of a collection beside its groups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CollectionFacts {
+    pub pytest: String,
+    /// Cases, those of groups that are dropped included.
+    pub cases: usize,
+    /// Cases that the repository's own options deselect.
+    pub deselected: usize,
+    pub notes: Vec<String>,
+}
+
+impl CollectionFacts {
+    /// Those of a collection.
+    pub fn of(collected: &Collected) -> Self {
+        CollectionFacts {
+            pytest: collected.pytest.clone(),
+            cases: collected.node_ids.len(),
+            deselected: collected.deselected,
+            notes: collected.notes.clone(),
+        }
+    }
+}
+
 /// All that is proved about the tests of one repository.
 #[derive(Debug, Clone)]
 pub struct RepositoryEvidence {
     pub pinned: Pinned,
     pub built: Built,
-    pub collected: Collected,
+    pub collected: CollectionFacts,
     pub groups: Vec<GroupEvidence>,
     pub parity: Parity,
     /// How often each rule matched and decided, by id.

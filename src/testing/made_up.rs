@@ -8,10 +8,10 @@ use crate::attempt::capabilities::Capabilities;
 use crate::backend::Isolation;
 use crate::config::{self, Config, Dataset, Docker, Limits, Screen, TierBounds};
 use crate::dataset::DatasetInput;
-use crate::record::collected::{Case, Collected, Group, Uncollected};
+use crate::record::collected::{Case, Group, Uncollected};
 use crate::record::environment::{Built, PlanResult, SwitchedOff, TriedPlan};
 use crate::record::evidence::{
-    AttemptFacts, GroupEvidence, OnTrial, Parity, ParityDifference, RepositoryEvidence,
+    AttemptFacts, CollectionFacts, GroupEvidence, OnTrial, Parity, ParityDifference, RepositoryEvidence,
 };
 use crate::record::host::HostFacts;
 use crate::record::id::{InstanceId, RepoSlug};
@@ -147,7 +147,7 @@ fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng
     let slug = RepoSlug::new(slug).unwrap();
     let commit = "2ac89889f4cc330eabd50f295dcef02828522c69";
     let mut groups: Vec<_> = (0..size).map(|number| group_record(&slug, commit, number, random)).collect();
-    let node_ids = groups.iter().flat_map(|one| &one.group.cases).map(|case| case.case_id.clone()).collect();
+    let cases = groups.iter().map(|one| one.group.cases.len()).sum();
     let broken = Group {
         classes: vec![],
         function: String::new(),
@@ -167,7 +167,6 @@ fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng
         (one.verdict.is_kept() && !number.is_multiple_of(3)).then(|| one.instance_id.clone())
     };
     let published = groups.iter().enumerate().filter_map(kept).collect();
-    let collected_groups = groups.iter().map(|one| one.group.clone()).collect();
     groups.push(GroupEvidence {
         slug: slug.clone(),
         instance_id: InstanceId::derive(&slug, commit, &uncollected.group.group_id),
@@ -183,14 +182,7 @@ fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng
     let evidence = RepositoryEvidence {
         pinned: Pinned { tree: tree(&slug, folder, &groups), ..pinned(&slug, commit) },
         built: built(&slug, folder),
-        collected: Collected {
-            pytest: "8.4.2".into(),
-            node_ids,
-            groups: collected_groups,
-            uncollected: vec![uncollected],
-            deselected: 2,
-            notes: vec![],
-        },
+        collected: CollectionFacts { pytest: "8.4.2".into(), cases, deselected: 2, notes: vec![] },
         rules: [("drops".to_owned(), RuleUse { action: "drop".into(), matched: size as u64, decided: 1 })]
             .into(),
         parity: Parity { compared: size / 2, differing: difference(size) },

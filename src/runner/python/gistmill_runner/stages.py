@@ -7,6 +7,7 @@ of its group. What hooks and plugins do therefore happens in the order of the en
 
 import gc
 import importlib
+import importlib.util
 import io
 import os
 import pathlib
@@ -35,12 +36,23 @@ def directory(server, request):
         from .tracer import Tracer
 
         server.tracer = server.guarded(request["id"], Tracer, os.getcwd(), request["trace"])
+    else:
+        server.guarded(request["id"], import_codec_of_host_names)
     interpreter.set_arguments([request["file"]])
     plugin = Stages(server, request)
     # Absolute, because the working directory may be another by the time that pytest looks for conftest files.
     file = os.path.abspath(request["file"]) if plugin.elsewhere else request["file"]
     code, failure = run_pytest(list(request.get("options", ())) + [file], plugin)
     plugin.ended(code, failure)
+
+
+def import_codec_of_host_names():
+    """Import what Python imports when a host name is first encoded: most tests that do anything with a network would pay
+    for it, each for itself. Not where calls are counted, nor where the tree has a module of that name, which a test
+    would get."""
+    found = importlib.util.find_spec("stringprep")
+    if found is not None and os.path.dirname(found.origin or "") == os.path.dirname(os.__file__):
+        import encodings.idna  # noqa: F401
 
 
 def run_pytest(arguments, plugin):

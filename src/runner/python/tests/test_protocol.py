@@ -225,3 +225,14 @@ def test_garbage_on_the_answer_pipe_is_skipped(start):
         }
     )
     assert outcomes(runner.run(runner.open("test_a.py"), "test_a")) == ["passed"]
+
+
+def test_the_codec_of_host_names_is_there_but_where_calls_are_counted_or_the_tree_has_its_modules(start):
+    test = "import sys\n\ndef test_one():\n    assert ('encodings.idna' in sys.modules) is %r\n    'a'.encode('idna')\n"
+    for trace in ("off", "tree"):
+        runner = start({"test_a.py": test % (trace == "off")})
+        assert outcomes(runner.run(runner.open("test_a.py", trace), "test_one")) == ["passed"]
+    shadowed = test % False + "    assert sys.modules['stringprep'].MINE\n"
+    runner = start({"test_a.py": shadowed, "stringprep.py": "from re import *\nMINE = in_table_a1 = in_table_b1 = 1\n"})
+    done = runner.run(runner.open("test_a.py"), "test_one")
+    assert outcomes(done) == ["passed"], done["cases"]
