@@ -128,7 +128,8 @@ impl Lab {
     }
 
     /// The same, where what came of it may ask for more: `each` gives how many attempts of that group are to be made as
-    /// well, each by the index of what was wanted.
+    /// well, each by the index of what was wanted. But in the base world they are made by other interpreters than those
+    /// that made attempts of the group there before.
     ///
     /// # Errors
     /// Those of [`Lab::make`].
@@ -150,29 +151,35 @@ impl Lab {
             tasks(groups, one.groups, one.durations, pass, TraceMode::Off, pool.expected())
         };
         let tasks = wanted.iter().enumerate().flat_map(of_pass).collect();
-        let further = |group: usize, (pass, attempts): (usize, u32)| {
+        let further = |group: usize, made: Option<&Vec<u64>>, (pass, attempts): (usize, u32)| {
             let mut task = Task::new(&groups[group].file, pass, TraceMode::Off);
             task.runs.push(Run::new(group, attempts));
             task.cost_ms =
                 wanted[pass].durations.get(&group).copied().unwrap_or_default() * f64::from(attempts);
+            task.apart_from = made.cloned().unwrap_or_default();
             task
         };
-        let mut each = |pass, group, made| -> Result<Vec<Task>> {
-            Ok(each(pass, group, made)?.into_iter().map(|more| further(group, more)).collect())
+        let mut made_by: BTreeMap<(usize, usize), Vec<u64>> = BTreeMap::new();
+        let mut each = |pass: usize, group: usize, made, runner: Option<u64>| -> Result<Vec<Task>> {
+            if let Some(runner) = runner.filter(|_| wanted[pass].world.world != World::Base) {
+                made_by.entry((pass, group)).or_default().push(runner);
+            }
+            let more = each(pass, group, made)?.into_iter();
+            Ok(more.map(|more| further(group, made_by.get(&(more.0, group)), more)).collect())
         };
         pool.run_on(tasks, |event| match event {
-            Event::Attempt { pass, group, done, items, .. } => {
+            Event::Attempt { pass, group, runner, done, items, .. } => {
                 let Wanted { world, round, .. } = wanted[pass];
                 let name = |index: i64| node_id(&items, index);
                 let place = (&world.world, round);
                 let attempt = attempt_of(&groups[group], &done, name, &world.normalizer, place);
-                each(pass, group, Made::Attempt(attempt))
+                each(pass, group, Made::Attempt(attempt), Some(runner))
             }
             Event::Unavailable { pass, group, attempts, text, .. } => {
                 let Wanted { world, round, .. } = wanted[pass];
                 let place = (&world.world, round);
                 let attempt = not_collected(&groups[group], &text, &world.normalizer, place);
-                each(pass, group, Made::Unavailable { attempts, text, attempt })
+                each(pass, group, Made::Unavailable { attempts, text, attempt }, None)
             }
             Event::Broken(error) => Err(error),
         })

@@ -41,6 +41,8 @@ pub enum Event {
     Attempt {
         group: usize,
         pass: usize,
+        /// The number of the runner that made it.
+        runner: u64,
         manner: Manner,
         done: Box<GroupDone>,
         items: Arc<Vec<Item>>,

@@ -286,7 +286,10 @@ impl<'a> Preparation<'a> {
             admission: Arc::clone(&self.admission),
             compare: screen.compare,
         };
-        let tried = candidate.and_then(|one| one.trial).map(|trial| trial.in_the_base_world(&lab, &collected.groups)).unwrap_or_default();
+        let tried = candidate
+            .and_then(|one| one.trial)
+            .map(|trial| trial.in_the_base_world(&lab, &collected.groups))
+            .unwrap_or_default();
         Ok(Prepared { pinned, collected, lab, image, journals, tried, _lock: lock })
     }
 }

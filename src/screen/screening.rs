@@ -54,13 +54,6 @@ struct Part {
     groups: Vec<(usize, u32)>,
 }
 
-impl Part {
-    /// The same conditions, of which later attempts may want some.
-    fn without_groups(&self) -> Self {
-        Part { world: self.world.clone(), round: self.round, groups: Vec::new() }
-    }
-}
-
 /// What is screened, and what was found so far.
 pub(crate) struct Screening<'a> {
     subject: Subject<'a>,
@@ -256,14 +249,10 @@ impl<'a> Screening<'a> {
         Ok(Part { world: self.subject.lab.world(&world)?, round, groups })
     }
 
-    fn worlds(&mut self, mut parts: Vec<Part>, depth: Depth) -> Result<()> {
+    fn worlds(&mut self, parts: Vec<Part>, depth: Depth) -> Result<()> {
         let wanted = parts.iter().filter(|part| !part.groups.is_empty());
         let names: Vec<String> = wanted.map(|part| part.world.world.to_string()).collect();
         let what = if names.len() == 1 { "world" } else { "worlds" };
-        // What a group shows there is repeated by other interpreters than those that saw it first.
-        let again = |part: &Part| (part.world.world != World::Base).then(|| part.without_groups());
-        let again: Vec<Part> = parts.iter().filter_map(again).collect();
-        parts.extend(again);
         self.make(&format!("{what} {}", names.join(", ")), &parts, Some(depth))
     }
 
@@ -282,8 +271,7 @@ impl<'a> Screening<'a> {
     }
 
     /// Makes attempts and records them. With a depth, a group of which all that was asked for is made goes on with its next
-    /// step at once, where these are the worlds of that step; in a world where it has attempts, with those of the second
-    /// part.
+    /// step at once, where these are the worlds of that step.
     fn make<'b>(&mut self, name: &str, parts: &'b [Part], goes_on: Option<Depth>) -> Result<()> {
         if parts.is_empty() {
             return Ok(());
@@ -332,10 +320,7 @@ impl<'a> Screening<'a> {
             let known = Known { group: &all[group], attempts: history.of(group), unavailable };
             let next = goes_on.filter(|_| *left == 0).and_then(|depth| policy.next_step(known, depth));
             let place = |(world, count): (World, u32)| {
-                let mut places = (0..parts.len()).filter(|at| parts[*at].world.world == world);
-                let is_seen = history.of(group).iter().any(|attempt| attempt.world == world);
-                let first = places.next()?;
-                Some((places.next().filter(|_| is_seen).unwrap_or(first), count))
+                parts.iter().position(|part| part.world.world == world).map(|at| (at, count))
             };
             let Some(more) = next.and_then(|next| next.into_iter().map(place).collect::<Option<Vec<_>>>())
             else {

@@ -97,9 +97,9 @@ impl OpenFile {
     }
 
     /// An attempt that was made in it.
-    pub(super) fn attempt(&self, run: Run, pass: usize, done: GroupDone) -> Event {
+    pub(super) fn attempt(&self, run: Run, (pass, runner): (usize, u64), done: GroupDone) -> Event {
         let (items, import) = (Arc::clone(&self.items), self.import.clone());
         let (reached, done) = (Arc::clone(&self.reached), Box::new(done));
-        Event::Attempt { group: run.group, pass, manner: run.manner, done, items, import, reached }
+        Event::Attempt { group: run.group, pass, runner, manner: run.manner, done, items, import, reached }
     }
 }

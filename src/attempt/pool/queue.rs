@@ -26,6 +26,8 @@ pub struct Task {
     pub opening_ms: f64,
     /// Whether some of its groups were never run: they may take long.
     pub is_new: bool,
+    /// Runners that must not make it, by number.
+    pub apart_from: Vec<u64>,
     pub(super) trouble: Trouble,
 }
 
@@ -65,8 +67,14 @@ impl Task {
             cost_ms: 0.0,
             opening_ms: OPENING_MS,
             is_new: false,
+            apart_from: Vec::new(),
             trouble,
         }
+    }
+
+    /// Whether a runner of that number, which serves that pass, may make it; one that is not started has no number.
+    fn suits(&self, pass: Option<usize>, runner: Option<u64>) -> bool {
+        pass == Some(self.pass) && runner.is_none_or(|runner| !self.apart_from.contains(&runner))
     }
 
     /// A run of it by itself.
@@ -125,6 +133,8 @@ pub(super) struct Idle<'a> {
     pub(super) number: usize,
     /// The pass that its runner serves, where it has one.
     pub(super) pass: Option<usize>,
+    /// And the number of that runner.
+    pub(super) runner: Option<u64>,
     /// What the runner has open.
     pub(super) place: Option<&'a Place>,
     /// And the file below it.
@@ -191,8 +201,14 @@ pub(super) struct Work {
 #[derive(Debug, Default)]
 struct Desk {
     queue: Queue,
+    /// Tasks that some runners must not make. They are few.
+    apart: Vec<Task>,
     /// Who works at a pass, and may put something back.
     working: BTreeMap<usize, AtIt>,
+    /// The pass and the runner of each worker that is at work, by number; no runner where it starts one.
+    serving: BTreeMap<usize, (usize, Option<u64>)>,
+    /// Runners so far.
+    runners: u64,
     /// Workers that have nothing to do and could do some, by number.
     waiting: BTreeMap<usize, Waits>,
     /// What was told, and may still ask for more.
@@ -206,6 +222,7 @@ struct Desk {
 struct Waits {
     /// The pass that its runner serves.
     pass: Option<usize>,
+    runner: Option<u64>,
     /// There is something for it, which it has not taken yet.
     is_called: bool,
 }
@@ -221,6 +238,7 @@ struct AtIt {
 /// A task that is being worked at; dropped when nothing of it is left.
 pub(super) struct Taken<'a> {
     work: &'a Work,
+    worker: usize,
     pass: usize,
     cost_ms: f64,
     is_back: bool,
@@ -232,6 +250,7 @@ impl Taken<'_> {
             at_it.workers -= 1;
             at_it.cost_ms -= self.cost_ms;
         }
+        desk.serving.remove(&self.worker);
         self.is_back = true;
         self.work.changed.notify_all();
     }
@@ -267,20 +286,41 @@ impl Desk {
     /// A runner is started by nobody while one that serves waits, nor in the place of another one while a worker without
     /// any waits.
     fn take(&mut self, worker: Idle<'_>, processors: Processors) -> Option<Task> {
-        let Desk { queue, working, waiting, .. } = self;
+        let is_open =
+            |task: &Task| Some(&task.place()) == worker.place && Some(task.file.as_str()) == worker.file;
+        self.take_apart(|task| task.suits(worker.pass, worker.runner) && is_open(task))
+            .or_else(|| self.queue.pop(worker, |_, _| false))
+            .or_else(|| self.take_apart(|task| task.suits(worker.pass, worker.runner)))
+            .or_else(|| self.take_with_a_new_runner(worker, processors))
+    }
+
+    fn take_apart(&mut self, which: impl Fn(&Task) -> bool) -> Option<Task> {
+        let at = self.apart.iter().position(which)?;
+        Some(self.apart.swap_remove(at))
+    }
+
+    fn take_with_a_new_runner(&mut self, worker: Idle<'_>, processors: Processors) -> Option<Task> {
+        let Desk { queue, apart, working, waiting, serving, .. } = self;
         let waits = |pass: Option<usize>| waiting.values().any(|other| other.pass == pass);
         let is_worth = |pass: usize, waits_ms: f64| {
             let at_it = working.get(&pass).copied().unwrap_or_default();
             !(waits(Some(pass)) || worker.pass.is_some() && waits(None))
                 && another_is_worth(at_it.workers, waits_ms + at_it.cost_ms, processors)
         };
-        queue.pop(worker, is_worth)
+        let popped = queue.pop(worker, is_worth);
+        let is_left = |task: &Task| {
+            let others = waiting.values().map(|other| (other.pass, other.runner));
+            let busy = serving.values().map(|(pass, runner)| (Some(*pass), *runner));
+            !(worker.pass.is_some() && waits(None))
+                && !others.chain(busy).any(|(pass, runner)| task.suits(pass, runner))
+        };
+        popped.or_else(|| apart.iter().position(is_left).map(|at| apart.swap_remove(at)))
     }
 
     /// Whether nothing is left to do, nor can come.
     fn is_done(&self) -> bool {
         let nothing_comes = self.unanswered == 0 && self.working.values().all(|at_it| at_it.workers == 0);
-        self.is_abandoned || (self.queue.is_empty() && nothing_comes)
+        self.is_abandoned || (self.queue.is_empty() && self.apart.is_empty() && nothing_comes)
     }
 }
 
@@ -298,16 +338,27 @@ impl Work {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a task. One of those that wait is called: one whose runner serves the pass, if there is one.
+    /// Adds a task. One of those that wait is called: one whose runner may make it, if there is one.
     pub(super) fn push(&self, task: Task) {
         let mut desk = self.desk();
         let idle = desk.waiting.values_mut().filter(|waits| !waits.is_called);
-        if let Some(waits) = idle.max_by_key(|waits| waits.pass == Some(task.pass)) {
+        if let Some(waits) = idle.max_by_key(|waits| task.suits(waits.pass, waits.runner)) {
             waits.is_called = true;
         }
-        desk.queue.push(task);
+        if task.apart_from.is_empty() {
+            desk.queue.push(task);
+        } else {
+            desk.apart.push(task);
+        }
         drop(desk);
         self.changed.notify_all();
+    }
+
+    /// The number of a runner that starts.
+    pub(super) fn next_runner(&self) -> u64 {
+        let mut desk = self.desk();
+        desk.runners += 1;
+        desk.runners
     }
 
     /// Something is told that may ask for more.
@@ -358,10 +409,13 @@ impl Work {
                     let at_it = desk.working.entry(task.pass).or_default();
                     at_it.workers += 1;
                     at_it.cost_ms += task.cost_ms;
-                    let (pass, cost_ms) = (task.pass, task.cost_ms);
-                    return Some((task, Taken { work: self, pass, cost_ms, is_back: false }));
+                    let (number, pass, cost_ms) = (worker.number, task.pass, task.cost_ms);
+                    let runner = worker.runner.filter(|_| task.suits(worker.pass, worker.runner));
+                    desk.serving.insert(number, (pass, runner));
+                    return Some((task, Taken { work: self, worker: number, pass, cost_ms, is_back: false }));
                 }
-                desk.waiting.insert(worker.number, Waits { pass: worker.pass, is_called: false });
+                let Idle { pass, runner, .. } = worker;
+                desk.waiting.insert(worker.number, Waits { pass, runner, is_called: false });
             }
             desk = self.changed.wait_timeout(desk, PATIENCE).unwrap_or_else(PoisonError::into_inner).0;
             desk.waiting.remove(&worker.number);
@@ -396,7 +450,7 @@ impl Work {
 mod tests {
     use super::*;
 
-    const FRESH: Idle<'static> = Idle { number: 0, pass: None, place: None, file: None };
+    const FRESH: Idle<'static> = Idle { number: 0, pass: None, runner: None, place: None, file: None };
 
     /// A worker whose runner serves this place.
     fn at(place: &Place) -> Idle<'_> {
@@ -497,7 +551,8 @@ mod tests {
     #[test]
     fn runners_stay_with_their_pass_while_there_are_others_for_what_comes() {
         let work = Work::default();
-        let wait = |worker, pass| work.desk().waiting.insert(worker, Waits { pass, is_called: false });
+        let wait =
+            |worker, pass| work.desk().waiting.insert(worker, Waits { pass, runner: None, is_called: false });
         let took = |worker| work.desk().take(worker, ONE).map(|task| task.pass);
         let zero = place(0);
         work.push(task("a/x.py", 1, 5.0));
@@ -510,6 +565,44 @@ mod tests {
         work.push(task("a/x.py", 1, 5.0));
         wait(7, Some(2));
         assert_eq!(took(at(&zero)), Some(1), "all others have runners of something else");
+    }
+
+    #[test]
+    fn a_runner_does_not_make_what_is_to_be_made_apart_from_it() {
+        let work = Work::default();
+        let zero = place(0);
+        let first = Idle { number: 1, runner: Some(1), ..at(&zero) };
+        let second = Idle { number: 2, runner: Some(2), ..at(&zero) };
+        let apart = |cost_ms| Task { apart_from: vec![1], ..task("a/x.py", 0, cost_ms) };
+        let took = |worker| work.desk().take(worker, ONE).map(|task| task.cost_ms);
+        let wait = |worker: Idle<'_>| {
+            let waits = Waits { pass: worker.pass, runner: worker.runner, is_called: false };
+            work.desk().waiting.insert(worker.number, waits);
+        };
+        work.push(apart(1.0));
+        work.push(task("a/y.py", 0, 2.0));
+        assert!(!work.desk().is_done());
+        assert_eq!((took(second), took(second), took(second)), (Some(2.0), Some(1.0), None), "at the end");
+        work.push(apart(3.0));
+        work.push(task("a/y.py", 0, 4.0));
+        let open = Idle { file: Some("a/x.py"), ..second };
+        assert_eq!((took(open), took(open)), (Some(3.0), Some(4.0)), "its file is open");
+        work.push(apart(5.0));
+        wait(second);
+        assert_eq!((took(first), took(FRESH)), (None, None), "the other one waits");
+        work.desk().waiting.clear();
+        work.desk().serving.insert(2, (0, Some(2)));
+        assert_eq!((took(first), took(FRESH)), (None, None), "the other one will come");
+        work.desk().serving.clear();
+        wait(FRESH);
+        assert_eq!(took(first), None, "a runner is started by one that has none");
+        assert_eq!(took(FRESH), Some(5.0));
+        work.desk().waiting.clear();
+        work.push(apart(6.0));
+        let (_, taken) = work.take(first, None, || true, || ONE).unwrap();
+        assert_eq!(work.desk().serving[&1], (0, None), "nobody else is there: it starts another one");
+        drop(taken);
+        assert!(work.desk().serving.is_empty() && work.desk().is_done());
     }
 
     #[test]
@@ -535,7 +628,8 @@ mod tests {
     #[test]
     fn half_of_a_task_is_wanted_where_somebody_who_waits_would_take_it() {
         let work = Work::default();
-        let wait = |worker, pass| work.desk().waiting.insert(worker, Waits { pass, is_called: false });
+        let wait =
+            |worker, pass| work.desk().waiting.insert(worker, Waits { pass, runner: None, is_called: false });
         work.push(task("a/x.py", 0, 100.0));
         let (_, mut taken) = work.take(FRESH, None, || true, || ONE).unwrap();
         let mut wanted = |left_ms| work.is_wanted(&mut taken, left_ms, || ONE);

@@ -47,6 +47,8 @@ pub(super) struct Worker<'a> {
     member: &'a Member<'a>,
     events: SyncSender<Event>,
     runner: Option<Runner>,
+    /// The number of the runner, or of the last one.
+    runner_number: u64,
     /// What is open in the runner.
     directory: Option<Place>,
     /// The file of the tree that is open below it.
@@ -95,6 +97,7 @@ impl<'a> Worker<'a> {
             member,
             events,
             runner: None,
+            runner_number: 0,
             directory: None,
             file: None,
             pass: None,
@@ -112,7 +115,8 @@ impl<'a> Worker<'a> {
         loop {
             let pass = self.pass.filter(|_| self.runner.is_some());
             let file = self.file.as_ref().map(|(name, _)| name.as_str());
-            let idle = Idle { number, pass, place: self.directory.as_ref(), file };
+            let runner = self.runner.as_ref().map(|_| self.runner_number);
+            let idle = Idle { number, pass, runner, place: self.directory.as_ref(), file };
             let next = self.shared.take(idle, had.take(), wanted, processors);
             let Some((mut task, mut taken)) = next else { return };
             let _working = member.working();
@@ -189,7 +193,7 @@ impl<'a> Worker<'a> {
 
     /// Runs the task; runs that are done are removed from it, so that a retry goes on where it stopped.
     fn execute(&mut self, task: &mut Task, taken: &mut Taken<'_>) -> Result<(), Stop> {
-        if self.pass != Some(task.pass) {
+        if self.pass != Some(task.pass) || task.apart_from.contains(&self.runner_number) {
             self.forget_runner();
             self.pass = Some(task.pass);
         }
@@ -293,6 +297,7 @@ impl<'a> Worker<'a> {
                 let runner =
                     empty.insert(Runner::start(self.pool.backend, self.pool.passes[task.pass].setting)?);
                 self.member.admission.runner(runner.host_process());
+                self.runner_number = self.shared.next_runner();
                 runner
             }
         };
@@ -346,6 +351,7 @@ impl<'a> Worker<'a> {
         let mut goes_on = true;
         let (mut started, mut late) = (Instant::now(), 0);
         self.doing = Doing::Running;
+        let number = self.runner_number;
         let ran = runner.run_group(&items, (run.repeat, run.manner), timeouts, |done| {
             let start = std::mem::replace(&mut started, Instant::now());
             if matches!(done.exit, ProcessExit::TimedOut { .. }) && self.member.admission.was_crowded(start) {
@@ -364,7 +370,7 @@ impl<'a> Worker<'a> {
             let fails = |case: &CaseReport| matches!(case.outcome, Outcome::Failed | Outcome::Error);
             let decides = task.plain_decides && run.manner == Manner::PLAIN;
             goes_on = done.exit == ProcessExit::Finished && !(decides && done.cases.iter().any(fails));
-            abandoned = tell(listener, file.attempt(run, task.pass, done)).is_err();
+            abandoned = tell(listener, file.attempt(run, (task.pass, number), done)).is_err();
             if abandoned { Err(Error::interrupted()) } else { Ok(()) }
         });
         task.trouble.made(made);
@@ -443,6 +449,7 @@ impl<'a> Worker<'a> {
             self.tell(Event::Attempt {
                 group: run.group,
                 pass: task.pass,
+                runner: self.runner_number,
                 manner: run.manner,
                 done: Box::new(done.clone()),
                 items: Arc::default(),
