@@ -122,7 +122,8 @@ pub fn stage(directory: &Path, dataset: &DatasetInput<'_>) -> Result<Staged> {
     if dataset.passes_code_on {
         trees::write(&folder, &assembled)?;
     }
-    subsets::write(&folder.join(subsets::FOLDER), dataset.subsets, &assembled.instances)?;
+    let whole = |at| assembled.whole(at);
+    subsets::write(&folder.join(subsets::FOLDER), dataset.subsets, (&assembled.instances, &whole))?;
     let manifest = describe::manifest(dataset, &assembled)?;
     write::text(&folder.join("README.md"), &card::render(&manifest, &assembled)?)?;
     let summary = summary(directory, dataset, &assembled);

@@ -15,7 +15,7 @@ mod view;
 mod witnesses;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
@@ -40,6 +40,8 @@ const SCRIPT: &str = concat!(
     include_str!("report/page/instance.js"),
     include_str!("report/page/start.js")
 );
+/// Columns of `instances` that the page does not show, and that are long.
+const UNSHOWN: &[&str] = &["prompt", "expected", "case_ids", "FAIL_TO_PASS", "files", "import_files"];
 /// Bars that are shown at once; further repositories are folded.
 const MOST_BARS: usize = 31;
 
@@ -70,13 +72,11 @@ pub fn write(dataset: &Dataset) -> Result<()> {
     write_atomic(&dataset.directory.join(FILE), page.as_bytes())
 }
 
-/// What the page is made of.
+/// What the page is made of. What one part of it alone is made of is read there, and not kept.
 pub(crate) struct Tables {
+    directory: PathBuf,
     instances: Table,
     groups: Table,
-    cases: Table,
-    attempts: Table,
-    traces: Table,
     /// Ids of the instances of each named subset.
     subsets: BTreeMap<String, BTreeSet<String>>,
     witnesses: witnesses::Texts,
@@ -86,15 +86,13 @@ pub(crate) struct Tables {
 
 impl Tables {
     fn read(dataset: &Dataset) -> Result<Self> {
-        let instances = dataset.table("instances", &[])?;
+        let instances = dataset.table_but("instances", UNSHOWN)?;
         let names = dataset.manifest.subsets.keys();
         let subsets = names.map(|name| Ok((name.clone(), dataset.members(name)?))).collect::<Result<_>>()?;
         let witnesses = witnesses::texts(dataset, &instances)?;
         Ok(Tables {
+            directory: dataset.directory.clone(),
             groups: dataset.table("groups", data::GROUP_COLUMNS)?,
-            cases: dataset.table("cases", details::CASE_COLUMNS)?,
-            attempts: dataset.table("attempts", data::ATTEMPT_COLUMNS)?,
-            traces: dataset.table("traces", &[])?,
             corpora: witnesses::corpora(dataset, &instances, &witnesses)?,
             subsets,
             witnesses,
@@ -202,6 +200,24 @@ mod tests {
         let page = page();
         assert_eq!(page.matches("<dt>guessed").count(), 1);
         assert!(page.contains("PyYAML for <code>import &lt;yaml&gt;"), "escaped");
+    }
+
+    #[test]
+    fn instances_are_shown_with_source_cases_and_calls_and_groups_with_files() {
+        let (_folder, directory) = written();
+        let page = fs_err::read_to_string(directory.join("report.html")).unwrap();
+        let data = |id: &str| -> serde_json::Value {
+            let start = page.split(&format!("id=\"{id}\">")).nth(1).unwrap();
+            serde_json::from_str(start.split("</script>").next().unwrap()).unwrap()
+        };
+        let details = data("details");
+        assert!(details["source"][0].as_str().unwrap().starts_with("def test_"), "{details}");
+        assert!(!details["cases"]["of"][0].as_array().unwrap().is_empty());
+        assert!(!details["trace"]["of"][0].as_array().unwrap().is_empty());
+        let evidence = data("evidence");
+        assert!(!evidence["files"]["names"].as_array().unwrap().is_empty(), "{evidence}");
+        assert!(evidence["attempts"]["of"][0].is_u64());
+        assert!(evidence["evidence"].as_array().unwrap().iter().any(|one| !one["summary"].is_null()));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::record::evidence::{AttemptFacts, GroupEvidence, RepositoryEvidence};
 use crate::record::id::{CommitSha, InstanceId};
 use crate::record::instance::{Contribution, Expected, Instance, TestSource, Tier};
 use crate::record::outcome::Outcome;
+use crate::record::prompt::PromptSettings;
 use crate::record::source::{Origin, Pinned};
 use crate::record::trace::{SecondTrace, Traced};
 use crate::record::witness::{Witness, WitnessColumns};
@@ -37,10 +38,15 @@ pub struct Repository<'a> {
 pub struct Assembled<'a> {
     /// By slug.
     pub repositories: Vec<Repository<'a>>,
-    /// By slug, then group id.
+    /// By slug, then group id. Those of many repositories are in memory at once: without what [`Assembled::whole`] adds.
     pub instances: Vec<Instance>,
     /// Place of each instance in `instances`.
     pub by_id: BTreeMap<InstanceId, usize>,
+    /// Of each instance its repository, and its group there.
+    places: Vec<(usize, usize)>,
+    template: Template,
+    settings: &'a PromptSettings,
+    passes_code_on: bool,
 }
 
 impl<'a> Assembled<'a> {
@@ -52,23 +58,42 @@ impl<'a> Assembled<'a> {
         let mut repositories: Vec<_> = dataset.repositories.iter().map(repository).collect();
         repositories.sort_by_key(|repository| &repository.record.pinned.slug);
         refuse_twins(&repositories)?;
-        let (template, settings) = (Template::built_in()?, &dataset.config.prompt);
-        let mut instances = Vec::new();
-        for repository in &repositories {
-            for group in
-                repository.groups.iter().filter(|one| repository.published.contains(&one.instance_id))
-            {
-                let mut instance = repository.instance(group)?;
-                instance.prompt = FAMILY.prompt(&template, settings, &BTreeSet::new(), &instance)?;
-                if !dataset.passes_code_on {
-                    instance.test_source = None;
+        let (mut instances, mut places) = (Vec::new(), Vec::new());
+        for (number, repository) in repositories.iter().enumerate() {
+            for (at, group) in repository.groups.iter().enumerate() {
+                if repository.published.contains(&group.instance_id) {
+                    instances.push(outline(repository.instance(group)?));
+                    places.push((number, at));
                 }
-                instances.push(instance);
             }
         }
         rate(&mut instances, dataset);
         let by_id = instances.iter().enumerate().map(|(at, one)| (one.instance_id.clone(), at)).collect();
-        Ok(Assembled { repositories, instances, by_id })
+        Ok(Assembled {
+            repositories,
+            instances,
+            by_id,
+            places,
+            template: Template::built_in()?,
+            settings: &dataset.config.prompt,
+            passes_code_on: dataset.passes_code_on,
+        })
+    }
+
+    /// An instance with all of its columns.
+    ///
+    /// # Errors
+    /// When its records contradict each other, or the template does not fit it.
+    pub fn whole(&self, at: usize) -> Result<Instance> {
+        let (rated, (repository, group)) = (&self.instances[at], self.places[at]);
+        let repository = &self.repositories[repository];
+        let instance = repository.instance(repository.groups[group])?;
+        let mut instance = Instance { tier: rated.tier, hard_axes: rated.hard_axes.clone(), ..instance };
+        instance.prompt = FAMILY.prompt(&self.template, self.settings, &BTreeSet::new(), &instance)?;
+        if !self.passes_code_on {
+            instance.test_source = None;
+        }
+        Ok(instance)
     }
 
     /// The instance of a group, when it is published.
@@ -83,6 +108,18 @@ impl Repository<'_> {
     fn instance(&self, group: &GroupEvidence) -> Result<Instance> {
         let witness = self.witnesses.get(&group.instance_id).map(|witness| witness.columns.clone());
         Ok(Instance { witness: witness.unwrap_or_default(), ..instance(self, group)? })
+    }
+}
+
+/// The same without its lists and texts.
+fn outline(instance: Instance) -> Instance {
+    Instance {
+        case_ids: Vec::new(),
+        expected: Vec::new(),
+        fail_to_pass: Vec::new(),
+        files: Vec::new(),
+        test_source: None,
+        ..instance
     }
 }
 

@@ -64,7 +64,10 @@ pub fn render(manifest: &Manifest, assembled: &Assembled<'_>) -> Result<String> 
         size_category => Value::from_safe_string(size_category(assembled.instances.len()).to_owned()),
         subsets => subset_names(manifest).into_iter().map(Value::from_safe_string).collect::<Vec<_>>(),
         warnings => warnings(assembled),
-        example => assembled.instances.first().map(example).transpose()?.map(Value::from_safe_string),
+        example => (!assembled.instances.is_empty())
+            .then(|| example(&assembled.whole(0)?))
+            .transpose()?
+            .map(Value::from_safe_string),
         dictionary => dictionary(),
         configs => CONFIGS.into_iter().filter(|table| manifest.counts.rows[*table] > 0).collect::<Vec<_>>(),
     };

@@ -69,6 +69,14 @@ impl Dataset {
         Table::read(&self.directory, name, columns)
     }
 
+    /// Reads all columns of a table but these.
+    ///
+    /// # Errors
+    /// The table is missing, or is not as gistmill writes it.
+    pub fn table_but(&self, name: &'static str, columns: &[&str]) -> Result<Table> {
+        Table::read_but(&self.directory, name, columns)
+    }
+
     /// The published instances, in their order.
     ///
     /// # Errors

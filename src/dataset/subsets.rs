@@ -5,8 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::schema;
-use super::write::{json_lines, table};
+use super::write;
 use crate::error::Result;
 use crate::record::instance::Instance;
 use crate::subset::Subset;
@@ -43,16 +42,18 @@ impl SubsetSummary {
     }
 }
 
-/// Writes the members of each subset into `folder`.
+/// Writes the members of each subset into `folder`, with all of their columns as `whole` gives them.
 ///
 /// # Errors
 /// IO errors with the path.
-pub fn write(folder: &Path, subsets: &[Subset], instances: &[Instance]) -> Result<()> {
+pub fn write(
+    folder: &Path,
+    subsets: &[Subset],
+    (instances, whole): (&[Instance], &dyn Fn(usize) -> Result<Instance>),
+) -> Result<()> {
     fs_err::create_dir_all(folder)?;
     for subset in subsets {
-        let members = || subset.members(instances).into_iter().map(|at| &instances[at]);
-        table(folder, &subset.name, &schema::instances(), members())?;
-        json_lines(&folder.join(format!("{}.jsonl", subset.name)), members())?;
+        write::instances(folder, &subset.name, subset.members(instances).into_iter().map(whole))?;
     }
     Ok(())
 }

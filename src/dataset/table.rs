@@ -19,13 +19,35 @@ pub struct Table {
 impl Table {
     /// Reads the named columns, all when none is named.
     pub fn read(directory: &Path, name: &'static str, columns: &[&str]) -> Result<Self> {
+        Self::read_some(directory, name, |all| {
+            if columns.is_empty() { all } else { columns.iter().map(|&one| one.to_owned()).collect() }
+        })
+    }
+
+    /// Reads all columns but these.
+    pub fn read_but(directory: &Path, name: &'static str, columns: &[&str]) -> Result<Self> {
+        Self::read_some(directory, name, |mut all| {
+            all.retain(|column| !columns.contains(&column.as_str()));
+            all
+        })
+    }
+
+    /// Reads those of all columns that `some` gives.
+    fn read_some(
+        directory: &Path,
+        name: &'static str,
+        some: impl Fn(Vec<String>) -> Vec<String>,
+    ) -> Result<Self> {
         let path = directory.join(format!("{name}.parquet"));
         let file = fs_err::File::open(&path).map_err(|error| Error::from(error).with_hint(AGAIN))?;
-        let columns = (!columns.is_empty()).then(|| columns.iter().map(|&one| one.to_owned()).collect());
-        let mut frame =
-            ParquetReader::new(file.into_file()).with_columns(columns).finish().map_err(|error| {
-                Error::machine(format!("cannot read {}", path.display())).with_source(error).with_hint(AGAIN)
-            })?;
+        let mut reader = ParquetReader::new(file.into_file());
+        let frame = reader.schema().and_then(|schema| {
+            let all = schema.iter_names().map(ToString::to_string).collect();
+            reader.with_columns(Some(some(all))).finish()
+        });
+        let mut frame = frame.map_err(|error| {
+            Error::machine(format!("cannot read {}", path.display())).with_source(error).with_hint(AGAIN)
+        })?;
         frame.rechunk_mut();
         Ok(Table { name, frame })
     }

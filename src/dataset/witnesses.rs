@@ -10,8 +10,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::swap::{ENTRIES, Staging};
-use super::write::{json_lines, table, text};
-use super::{Dataset, manifest, schema, subsets};
+use super::write::{self, text};
+use super::{Dataset, manifest, subsets};
 use crate::beneath::{Folder, Kind};
 use crate::error::{Error, Result};
 use crate::record::id::InstanceId;
@@ -77,11 +77,11 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 
 /// The instances and the subsets of them.
 fn instance_tables(dataset: &Dataset, folder: &Path, instances: &[Instance]) -> Result<()> {
-    table(folder, "instances", &schema::instances(), instances)?;
-    json_lines(&folder.join("instances.jsonl"), instances)?;
+    let whole = |at: usize| Ok(instances[at].clone());
+    write::instances(folder, "instances", (0..instances.len()).map(whole))?;
     let definitions: Vec<_> =
         dataset.manifest.subsets.values().map(|summary| summary.definition.clone()).collect();
-    subsets::write(&folder.join(subsets::FOLDER), &definitions, instances)
+    subsets::write(&folder.join(subsets::FOLDER), &definitions, (instances, &whole))
 }
 
 /// The files of the witnesses, and the causes.

@@ -23,8 +23,7 @@ const ROW_GROUP: usize = 8_192;
 /// # Errors
 /// IO errors with the path.
 pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
-    table(folder, "instances", &schema::instances(), &assembled.instances)?;
-    json_lines(&folder.join("instances.jsonl"), &assembled.instances)?;
+    instances(folder, "instances", (0..assembled.instances.len()).map(|at| assembled.whole(at)))?;
     table(folder, "groups", &schema::groups(), rows::groups(assembled))?;
     table(folder, "cases", &schema::cases(), rows::cases(assembled))?;
     table(folder, "attempts", &schema::attempts(), rows::attempts(assembled))?;
@@ -120,19 +119,33 @@ impl<W: std::io::Write> std::io::Write for Remembering<W> {
     }
 }
 
-/// Writes one JSON object a line, and syncs the file.
+/// Writes instances to `<name>.parquet` and, one JSON object a line, to `<name>.jsonl`. Only those of one row group are in
+/// memory.
 ///
 /// # Errors
-/// IO errors with the path; an instance that cannot be encoded, which is a bug.
-pub fn json_lines<'a>(path: &Path, instances: impl IntoIterator<Item = &'a Instance>) -> Result<()> {
-    let mut file = BufWriter::new(fs_err::File::create(path)?);
-    for instance in instances {
-        let line = serde_json::to_string(instance)
+/// IO errors with the path; the first of the instances'; one that cannot be encoded, which is a bug.
+pub fn instances(
+    folder: &Path,
+    name: &str,
+    instances: impl IntoIterator<Item = Result<Instance>>,
+) -> Result<()> {
+    let mut lines = BufWriter::new(fs_err::File::create(folder.join(format!("{name}.jsonl")))?);
+    let mut trouble = None;
+    let mut written = |instance: Instance| {
+        let line = serde_json::to_string(&instance)
             .map_err(|error| Error::internal("cannot encode an instance").with_source(error))?;
-        writeln!(file, "{line}")?;
+        writeln!(lines, "{line}")?;
+        Ok(instance)
+    };
+    let rows = instances
+        .into_iter()
+        .map_while(|one| one.and_then(&mut written).map_err(|error| trouble = Some(error)).ok());
+    table(folder, name, &schema::instances(), rows)?;
+    if let Some(error) = trouble {
+        return Err(error);
     }
-    file.flush()?;
-    Ok(file.get_ref().sync_all()?)
+    lines.flush()?;
+    Ok(lines.get_ref().sync_all()?)
 }
 
 /// Writes a text file and syncs it.

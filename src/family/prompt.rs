@@ -131,7 +131,7 @@ mod tests {
     use crate::testing::made_up::MadeUp;
 
     fn instance() -> Instance {
-        Assembled::new(&MadeUp::new(&[12]).input()).unwrap().instances.swap_remove(0)
+        Assembled::new(&MadeUp::new(&[12]).input()).unwrap().whole(0).unwrap()
     }
 
     fn render(template: &Template, settings: PromptSettings) -> String {

@@ -127,7 +127,7 @@ pub(super) fn require(screen: &Path, of: Option<u32>, slug: &RepoSlug, collected
     let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
     let shards = if missing.len() == 1 { "shard" } else { "shards" };
     Err(Error::usage(format!("{slug}: {shards} {} missing", names.join(", "))).with_hint(format!(
-        "run `gistmill build --shard {first}` again, or `gistmill build`, which makes here what is missing"
+        "run `gistmill build --shard {first}` again, with this configuration and cache; without `--shard` a build makes here what is missing"
     )))
 }
 

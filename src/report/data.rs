@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use super::Tables;
 use super::families::Family;
 use crate::dataset::manifest::Manifest;
+use crate::dataset::table::Table;
 use crate::error::Result;
 use crate::page::Dictionary;
 
-/// Columns of `groups` that the page shows.
+/// Columns of `groups` that more than one part of the page shows, and those of the evidence alone.
 pub(super) const GROUP_COLUMNS: &[&str] = &[
     "slug",
     "group_id",
@@ -19,19 +20,17 @@ pub(super) const GROUP_COLUMNS: &[&str] = &[
     "published",
     "cause",
     "flags",
-    "evidence",
     "test_file",
     "n_cases",
     "attempts",
     "trace_length",
     "unique_files",
     "duration_ms",
-    "files",
 ];
+const EVIDENCE_COLUMNS: &[&str] = &["evidence", "files"];
 
 /// Columns of `attempts` that the page shows.
-pub(super) const ATTEMPT_COLUMNS: &[&str] =
-    &["slug", "group_id", "world", "method", "outcome", "exit", "observation"];
+const ATTEMPT_COLUMNS: &[&str] = &["slug", "group_id", "world", "method", "outcome", "exit", "observation"];
 
 /// Characters of an excerpt that the page holds; the whole is in `groups.parquet`.
 const MOST_EXCERPT: usize = 3_000;
@@ -102,7 +101,7 @@ fn instances<'a>(tables: &'a Tables, slugs: &mut Dictionary<&'a str>) -> Result<
 
 /// Evidence, attempts and files of the groups, in the order of the table.
 pub(super) fn evidence(tables: &Tables) -> Result<Value> {
-    let table = &tables.groups;
+    let table = Table::read(&tables.directory, "groups", EVIDENCE_COLUMNS)?;
     let evidence: Vec<_> = table.texts("evidence")?.into_iter().map(|one| one.map(public_evidence)).collect();
     let files = table.lists("files")?;
     let mut names = Dictionary::default();
@@ -135,7 +134,7 @@ fn public_evidence(text: &str) -> Value {
 
 /// Strips of attempts over worlds, each different one once: `[world, method, outcome, observation, …]`.
 fn attempts(tables: &Tables) -> Result<Value> {
-    let table = &tables.attempts;
+    let table = Table::read(&tables.directory, "attempts", ATTEMPT_COLUMNS)?;
     let (mut worlds, mut methods, mut outcomes) =
         (Dictionary::default(), Dictionary::default(), Dictionary::default());
     let (slug, group) = (table.whole_texts("slug")?, table.whole_texts("group_id")?);

@@ -13,8 +13,7 @@ use crate::page::Dictionary;
 use crate::record::trace::{is_test_path, test_roots};
 
 // Columns of `cases` that the page shows.
-pub(super) const CASE_COLUMNS: &[&str] =
-    &["case_id", "instance_id", "outcome", "exception", "stdout", "stderr"];
+const CASE_COLUMNS: &[&str] = &["case_id", "instance_id", "outcome", "exception", "stdout", "stderr"];
 
 /// Functions of traces that the page holds in all; the traces of further instances are in `traces.parquet` only.
 const MOST_TRACE_ROWS: usize = 250_000;
@@ -74,7 +73,7 @@ fn cut(text: &str, most: usize) -> String {
 /// `[name, outcome, exception, stdout, stderr]` of each case, where the name is what follows the test's and what is missing at
 /// the end is null; and by the place of an instance how many more it has.
 fn cases(tables: &Tables) -> Result<Value> {
-    let table = &tables.cases;
+    let table = Table::read(&tables.directory, "cases", CASE_COLUMNS)?;
     let (ids, outcomes) = (table.whole_texts("case_id")?, table.texts("outcome")?);
     let (exceptions, stdout, stderr) =
         (table.texts("exception")?, table.texts("stdout")?, table.texts("stderr")?);
@@ -118,7 +117,7 @@ struct Traces<'a> {
 
 /// The traces of the instances, the hardest first, until the page is full.
 fn traces(tables: &Tables) -> Result<Value> {
-    let table = &tables.traces;
+    let table = Table::read(&tables.directory, "traces", &[])?;
     let ids = tables.instances.whole_texts("instance_id")?;
     let slugs = tables.instances.whole_texts("slug")?;
     let roots = roots(&tables.groups)?;
