@@ -4,6 +4,7 @@
 //! Every stage leaves an artifact in the cache under a key that names its inputs, so a build that was stopped goes on
 //! where it was, and a build with nothing new only reads. One repository's trouble is recorded and the others go on.
 
+mod beside;
 pub mod once;
 pub mod prepare;
 pub mod replay;

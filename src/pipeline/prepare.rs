@@ -261,12 +261,11 @@ impl<'a> Preparation<'a> {
                     && one.tests == built.tests
                     && trial.is_some_and(|trial| trial.was_in(&backend, &setting, &options))
             };
-            let (found, pytest) = match candidate.as_ref().filter(|one| is_same(one)) {
-                Some(one) => (one.found.clone(), one.pytest.clone()),
-                None => {
-                    stage.message("pytest collects");
-                    collect::discover(&*backend, &setting, &wanted, &[])?
-                }
+            let (found, pytest) = if let Some(one) = candidate.as_ref().filter(|one| is_same(one)) {
+                (one.found.clone(), one.pytest.clone())
+            } else {
+                stage.message("pytest collects");
+                collect::discover(&*backend, &setting, &wanted, &[])?
             };
             let mut collected = collect::collected(&found, pytest, &normalizer)?;
             collect::keep_files_of(&Folder::open(&pinned.tree)?, &mut collected);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::beside::{Other, Tracing, beside};
 use super::prepare::{Preparation, Prepared};
 use super::{Found, Pipeline, Stage, shards};
 use crate::attempt::lab::Lab;
@@ -11,9 +12,8 @@ use crate::dataset::assemble;
 use crate::error::{Error, Result};
 use crate::family::Family;
 use crate::family::sample::{self, Choice};
-use crate::ledger::{Ledger, Step};
+use crate::ledger::Step;
 use crate::machine;
-use crate::progress::Progress;
 use crate::record::collected::{Collected, Group, shell_quote};
 use crate::record::environment::{Built, PlanResult};
 use crate::record::evidence::{CollectionFacts, GroupEvidence, OnTrial, RepositoryEvidence};
@@ -22,7 +22,7 @@ use crate::record::instance::{Contribution, TestSource};
 use crate::record::outcome::{Attempt, CaseResult};
 use crate::record::shard::Shard;
 use crate::record::source::Pinned;
-use crate::record::trace::{Traced, is_test_path, test_roots};
+use crate::record::trace::Traced;
 use crate::record::verdict::Verdict;
 use crate::record::witness::Witness;
 use crate::referee::evaluate::Original;
@@ -57,54 +57,6 @@ struct Work<'a> {
     screening: Screening<'a>,
     traces: Traces,
     on_trial: SelfChecks,
-}
-
-/// One traced attempt of each of some groups.
-struct Tracing<'a> {
-    title: String,
-    progress: &'a Progress,
-    prepared: &'a Prepared,
-    wanted: ToTrace,
-}
-
-impl Tracing<'_> {
-    fn run(&self, traces: &mut Traces) -> Result<()> {
-        if self.wanted.groups.is_empty() {
-            return Ok(());
-        }
-        let stage = self.progress.stage(&self.title, self.wanted.groups.len() as u64);
-        let Prepared { collected, lab, .. } = self.prepared;
-        let roots = test_roots(collected.groups.iter().map(|group| group.file.as_str()));
-        let base = lab.base();
-        let pool = lab.busy_pool(&collected.groups, &base);
-        traces.measure(&self.wanted, &pool, |path| is_test_path(path, &roots), || stage.step())
-    }
-}
-
-/// What is done beside others, with its name.
-type Other<'a> = (&'a str, Box<dyn FnOnce() -> Result<()> + Send + 'a>);
-
-/// Does all of these at the same time, `own` in this thread; what the others take longer are steps of the ledger, by name.
-/// All come to their end, whatever others did.
-fn beside<'a>(
-    ledger: &Ledger,
-    others: impl IntoIterator<Item = Other<'a>>,
-    own: impl FnOnce() -> Result<()>,
-) -> Result<()> {
-    std::thread::scope(|scope| {
-        let others: Vec<_> = others.into_iter().map(|(name, other)| (name, scope.spawn(other))).collect();
-        let mut result = own();
-        for (name, other) in others {
-            let _rest =
-                (!other.is_finished()).then(|| ledger.begin(&format!("{name}, when all else was done")));
-            let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            if let (Err(_), Err(error)) = (&result, &other) {
-                tracing::warn!("beside another failure: {error}");
-            }
-            result = result.and(other);
-        }
-        result
-    })
 }
 
 impl<'a> Repository<'a> {
