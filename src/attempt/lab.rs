@@ -160,8 +160,8 @@ impl Lab {
             task
         };
         let mut made_by: BTreeMap<(usize, usize), Vec<u64>> = BTreeMap::new();
-        let mut each = |pass: usize, group: usize, made, runner: Option<u64>| -> Result<Vec<Task>> {
-            if let Some(runner) = runner.filter(|_| wanted[pass].world.world != World::Base) {
+        let mut each = |pass: usize, group: usize, made, runner: u64| -> Result<Vec<Task>> {
+            if wanted[pass].world.world != World::Base {
                 made_by.entry((pass, group)).or_default().push(runner);
             }
             let more = each(pass, group, made)?.into_iter();
@@ -173,13 +173,13 @@ impl Lab {
                 let name = |index: i64| node_id(&items, index);
                 let place = (&world.world, round);
                 let attempt = attempt_of(&groups[group], &done, name, &world.normalizer, place);
-                each(pass, group, Made::Attempt(attempt), Some(runner))
+                each(pass, group, Made::Attempt(attempt), runner)
             }
-            Event::Unavailable { pass, group, attempts, text, .. } => {
+            Event::Unavailable { pass, group, runner, attempts, text, .. } => {
                 let Wanted { world, round, .. } = wanted[pass];
                 let place = (&world.world, round);
                 let attempt = not_collected(&groups[group], &text, &world.normalizer, place);
-                each(pass, group, Made::Unavailable { attempts, text, attempt }, None)
+                each(pass, group, Made::Unavailable { attempts, text, attempt }, runner)
             }
             Event::Broken(error) => Err(error),
         })

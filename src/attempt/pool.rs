@@ -54,6 +54,7 @@ pub enum Event {
     Unavailable {
         group: usize,
         pass: usize,
+        runner: u64,
         manner: Manner,
         attempts: u32,
         text: String,

@@ -140,10 +140,8 @@ pub fn instances(
     let rows = instances
         .into_iter()
         .map_while(|one| one.and_then(&mut written).map_err(|error| trouble = Some(error)).ok());
-    table(folder, name, &schema::instances(), rows)?;
-    if let Some(error) = trouble {
-        return Err(error);
-    }
+    let written = table(folder, name, &schema::instances(), rows);
+    trouble.map_or(written, Err)?;
     lines.flush()?;
     Ok(lines.get_ref().sync_all()?)
 }

@@ -60,7 +60,7 @@ pub struct Preparation<'a> {
 struct Candidate {
     setting: Setting,
     tests: Vec<String>,
-    /// Whether nothing was left out unseen.
+    /// Whether nothing was left out, unseen or because it hung.
     is_whole: bool,
     found: Discovered,
     pytest: String,
@@ -165,7 +165,7 @@ impl<'a> Preparation<'a> {
             &self.pipeline.config.limits,
         );
         let wanted = collect::Wanted { tests: candidate.tests, options: &[], limit: self.import_limit() };
-        let is_whole = known.borrow().is_empty();
+        let knew = !known.borrow().is_empty();
         let (found, pytest) = match collect::discover(backend, &setting, &wanted, &known.borrow()) {
             Ok(found) => found,
             Err(error) if error.fault() == Fault::Repository => {
@@ -175,7 +175,7 @@ impl<'a> Preparation<'a> {
         };
         let late = found.at_fault.iter().filter(|one| one.kind == CollectErrorKind::TimedOut);
         known.replace(late.cloned().collect());
-        let tests = candidate.tests.to_vec();
+        let (tests, is_whole) = (candidate.tests.to_vec(), !knew && found.at_fault.is_empty());
         let mut candidates = self.candidates.borrow_mut();
         candidates.push(Candidate { setting, tests, is_whole, found, pytest, trial: None });
         Ok(Ok(candidates.len() - 1))
@@ -245,7 +245,8 @@ impl<'a> Preparation<'a> {
             self.pipeline.progress.say(&self.title("waits for another build that screens it"));
         })?;
         let path = folder.join("collected.json");
-        let candidate = built.trial.and_then(|number| self.candidates.take().into_iter().nth(number));
+        let candidates = self.candidates.take();
+        let candidate = built.trial.and_then(|number| candidates.into_iter().nth(number));
         let collected = if let Some(collected) = read_sealed::<Collected>(&path)? {
             mark_used(&folder);
             tracing::info!("{}: collected groups are reused", self.repo.slug);

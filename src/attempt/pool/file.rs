@@ -87,13 +87,13 @@ impl OpenFile {
     }
 
     /// That a group is missing, with what pytest says about the file.
-    pub(super) fn unavailable(&self, run: Run, pass: usize) -> Event {
+    pub(super) fn unavailable(&self, run: Run, (pass, runner): (usize, u64)) -> Event {
         let missing = "the group is not collected, or has other cases, when its file is collected alone";
         let errors = self.errors.iter().map(|error| error.text.as_str());
         let text = std::iter::once(missing).chain(errors).collect::<Vec<_>>().join("\n\n");
         let Run { group, repeat: attempts, manner } = run;
         let reached = Arc::clone(&self.reached);
-        Event::Unavailable { group, pass, manner, attempts, text, reached }
+        Event::Unavailable { group, pass, runner, manner, attempts, text, reached }
     }
 
     /// An attempt that was made in it.

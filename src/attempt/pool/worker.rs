@@ -250,6 +250,9 @@ impl<'a> Worker<'a> {
 
     /// Gives half of what is left to somebody who has nothing to do, where that takes longer than opening the file again.
     fn share(&mut self, task: &mut Task, taken: &mut Taken<'_>, opening: Duration) {
+        if !task.apart_from.is_empty() {
+            return; // who waits may be one that must not make it
+        }
         let attempts = task.attempts();
         if self.pace.made > 0 {
             let each = self.pace.opened.elapsed().as_secs_f64() * 1000.0 / f64::from(self.pace.made);
@@ -266,7 +269,8 @@ impl<'a> Worker<'a> {
         for run in task.runs.drain(..) {
             let Run { group, repeat: attempts, manner } = run;
             let (pass, text, reached) = (task.pass, text.to_owned(), Arc::default());
-            self.tell(Event::Unavailable { group, pass, manner, attempts, text, reached })?;
+            let runner = self.runner_number;
+            self.tell(Event::Unavailable { group, pass, runner, manner, attempts, text, reached })?;
         }
         Ok(())
     }
@@ -341,7 +345,7 @@ impl<'a> Worker<'a> {
         let Pass { normalizer, timeouts, .. } = self.pool.passes[task.pass];
         let Some(items) = file.items_of(&self.pool.groups[run.group], normalizer) else {
             task.runs.pop();
-            self.tell(file.unavailable(run, task.pass))?;
+            self.tell(file.unavailable(run, (task.pass, self.runner_number)))?;
             return Ok(true);
         };
         let Some(runner) = self.runner.as_mut() else {

@@ -11,6 +11,7 @@ import importlib.util
 import io
 import os
 import pathlib
+import sys
 
 import pytest
 import _pytest.config as pytest_config
@@ -37,7 +38,7 @@ def directory(server, request):
 
         server.tracer = server.guarded(request["id"], Tracer, os.getcwd(), request["trace"])
     else:
-        server.guarded(request["id"], import_codec_of_host_names)
+        import_codec_of_host_names()
     interpreter.set_arguments([request["file"]])
     plugin = Stages(server, request)
     # Absolute, because the working directory may be another by the time that pytest looks for conftest files.
@@ -48,11 +49,31 @@ def directory(server, request):
 
 def import_codec_of_host_names():
     """Import what Python imports when a host name is first encoded: most tests that do anything with a network would pay
-    for it, each for itself. Not where calls are counted, nor where the tree has a module of that name, which a test
-    would get."""
-    found = importlib.util.find_spec("stringprep")
-    if found is not None and os.path.dirname(found.origin or "") == os.path.dirname(os.__file__):
-        import encodings.idna  # noqa: F401
+    for it, each for itself. Not where calls are counted, nor where the root of the tree has one of the modules that it
+    needs, which a test would get."""
+    try:
+        here = os.path.dirname(os.__file__)
+        if all(is_below(here, importlib.util.find_spec(name)) for name in ("stringprep", "unicodedata")):
+            import encodings.idna  # noqa: F401
+    except Exception:
+        pass  # a test that needs it meets that itself
+
+
+def is_below(folder, specification):
+    """Whether a module lies in a folder, or is part of the interpreter."""
+    origin = specification.origin
+    return origin == "built-in" or os.path.commonpath([folder, origin]) == folder
+
+
+def forget_hypothesis(manager):
+    """Take the plugin of hypothesis away at the end of a session that did not import hypothesis.
+
+    It sums up what hypothesis did, and imports all of it to see that this was nothing: that takes ten times as long as an
+    attempt.
+    """
+    plugin = sys.modules.get("_hypothesis_pytestplugin")
+    if plugin is not None and "hypothesis" not in sys.modules and manager.is_registered(plugin):
+        manager.unregister(plugin)
 
 
 def run_pytest(arguments, plugin):
@@ -332,6 +353,8 @@ class Stages(Collecting):
         cache = getattr(session.config, "cache", None)
         if self.group is not None and cache is not None:
             cache.set = lambda key, value: None  # the next run that could read it will not see this one's files
+        if self.group is not None:
+            forget_hypothesis(session.config.pluginmanager)
         outcome = yield
         # What would follow (pytest unconfigures itself, Python finalizes) can no longer change an observation, and
         # costs several full garbage collections.

@@ -297,3 +297,19 @@ def test_processor_time_of_an_attempt_is_that_of_its_processes(start):
     ready = runner.open("test_busy.py")
     busy, waiting = runner.run(ready, "test_busy"), runner.run(ready, "test_waits")
     assert busy["processor_ms"] >= 200 and waiting["duration_ms"] >= 200 > waiting["processor_ms"]
+
+
+def test_hypothesis_sums_up_what_it_did_only_where_it_did_something(start):
+    runner = start(
+        {
+            "pytest.ini": "[pytest]\naddopts = -p _hypothesis_pytestplugin\n",
+            "_hypothesis_pytestplugin.py": "def pytest_terminal_summary():\n    from hypothesis import done\n    done()\n",
+            "hypothesis.py": "def done():\n    raise OSError('it was summed up')\n",
+            "test_a.py": "def test_without():\n    pass\n\ndef test_with():\n    import hypothesis\n",
+        }
+    )
+    ready = runner.open("test_a.py")
+    without, uses = runner.run(ready, "test_without"), runner.run(ready, "test_with")
+    assert outcomes(without) == outcomes(uses) == ["passed"]
+    assert without["pytest_error"] is None, without
+    assert "it was summed up" in uses["pytest_error"], uses
