@@ -128,8 +128,8 @@ impl Lab {
     }
 
     /// The same, where what came of it may ask for more: `each` gives how many attempts of that group are to be made as
-    /// well, each by the index of what was wanted. But in the base world they are made by other interpreters than those
-    /// that made attempts of the group there before.
+    /// well, each by the index of what was wanted. Except in the base world, other interpreters make them than those that
+    /// made attempts of the group there before.
     ///
     /// # Errors
     /// Those of [`Lab::make`].

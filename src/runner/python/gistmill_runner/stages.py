@@ -351,9 +351,9 @@ class Stages(Collecting):
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session):
         cache = getattr(session.config, "cache", None)
-        if self.group is not None and cache is not None:
-            cache.set = lambda key, value: None  # the next run that could read it will not see this one's files
         if self.group is not None:
+            if cache is not None:
+                cache.set = lambda key, value: None  # the next run that could read it will not see this one's files
             forget_hypothesis(session.config.pluginmanager)
         outcome = yield
         # What would follow (pytest unconfigures itself, Python finalizes) can no longer change an observation, and
