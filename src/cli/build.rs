@@ -243,7 +243,7 @@ pub(super) fn with(arguments: &Arguments, build: &BuildArguments, shards: Shards
     tracing::info!("built: {} repositories, {} failed", built.finished.len(), built.failed.len());
     match arguments.format {
         Format::Human | Format::Csv => {
-            table::closing(&built).print();
+            table::closing(&built)?.print();
             if terminal::volume() != Volume::Quiet && !built.finished.is_empty() {
                 spent::summary(&job.progress.spent(), cores()).eprint();
             }

@@ -7,6 +7,7 @@ use console::{Alignment, Style, pad_str};
 
 use super::newest;
 use crate::dataset::Summary;
+use crate::error::Result;
 use crate::pipeline::{Built, Finished, Found};
 use crate::record::collected::shell_quote;
 use crate::record::evidence::{GroupEvidence, RepositoryEvidence};
@@ -25,9 +26,15 @@ const CAUSES: usize = 4;
 const NAMED: usize = 5;
 
 /// One line a repository, then what is wrong, what failed, where the dataset is, and what can be done with it.
-pub(super) fn closing(built: &Built) -> Text {
+pub(super) fn closing(built: &Built) -> Result<Text> {
     let mut rows: Vec<[String; 6]> = vec![HEADINGS.map(str::to_owned)];
-    rows.extend(built.finished.iter().filter_map(|finished| Some(row(finished.record.as_ref()?))));
+    let mut warned = Vec::new();
+    for record in built.finished.iter().filter_map(|finished| finished.record.as_ref()) {
+        let groups = Groups::of(record.evidence.groups.iter())?;
+        rows.push(row(record, &groups));
+        let slug = &record.evidence.pinned.slug;
+        warned.extend(warnings(&record.evidence, &groups).into_iter().map(|line| format!("{slug}: {line}")));
+    }
     let mut text = Text::default();
     if rows.len() > 1 {
         aligned(&rows, &mut text);
@@ -36,10 +43,8 @@ pub(super) fn closing(built: &Built) -> Text {
             as_far_as_asked(finished, &mut text);
         }
     }
-    for record in built.finished.iter().filter_map(|finished| Some(&finished.record.as_ref()?.evidence)) {
-        for line in warnings(record) {
-            warning(&format!("{}: {line}", record.pinned.slug), &mut text);
-        }
+    for line in warned {
+        warning(&line, &mut text);
     }
     for failed in &built.failed {
         text.styled(&Style::new().red().bold(), "failed");
@@ -54,7 +59,7 @@ pub(super) fn closing(built: &Built) -> Text {
     if let Some(summary) = &built.summary {
         place(summary, &mut text);
     }
-    text
+    Ok(text)
 }
 
 fn warning(line: &str, text: &mut Text) {
@@ -63,10 +68,10 @@ fn warning(line: &str, text: &mut Text) {
 }
 
 /// What a user should know about a repository that went through.
-fn warnings(record: &RepositoryEvidence) -> Vec<String> {
+fn warnings(record: &RepositoryEvidence, groups: &Groups) -> Vec<String> {
     let mut lines = record.built.warnings();
-    lines.extend(nothing_kept(&record.groups));
-    lines.extend(not_traced(&record.groups));
+    lines.extend(groups.nothing_kept());
+    lines.extend(groups.not_traced());
     if !record.parity.differing.is_empty() {
         lines.push(format!(
             "of {} run cold as well, {} show something else than in the fork tree",
@@ -77,42 +82,75 @@ fn warnings(record: &RepositoryEvidence) -> Vec<String> {
     lines
 }
 
-/// Why nothing is kept: the most frequent cause, with what the first of its groups shows.
-fn nothing_kept(groups: &[GroupEvidence]) -> Option<String> {
-    if groups.iter().any(|group| group.verdict.is_kept()) {
-        return None;
-    }
-    let mut counts: BTreeMap<&Cause, usize> = BTreeMap::new();
-    for cause in groups.iter().filter_map(|group| group.verdict.cause()) {
-        *counts.entry(cause).or_default() += 1;
-    }
-    let Some((main, _)) = counts.iter().max_by_key(|(_, number)| **number) else {
-        return Some("it has no tests".to_owned());
-    };
-    let first = groups.iter().find_map(|group| match &group.verdict {
-        Verdict::Dropped { cause, evidence } if cause == *main => Some((group, cause, evidence)),
-        _ => None,
-    });
-    let (group, cause, evidence) = first?;
-    let id = &group.group.group_id;
-    Some(format!(
-        "none of {} is kept; the first of the main cause, {cause}: {id}: {}",
-        count(groups.len(), "group"),
-        evidence.summary
-    ))
+/// What is said of the groups of a repository.
+#[derive(Default)]
+struct Groups {
+    all: usize,
+    kept: usize,
+    /// Of each cause how many have it, with the first of them and what it shows.
+    causes: BTreeMap<Cause, (usize, String)>,
+    /// Those that are kept and could not be traced to the end, and the first of them.
+    lost: (usize, Option<String>),
 }
 
-/// Kept groups that cannot be published, because how hard they are is not known.
-fn not_traced(groups: &[GroupEvidence]) -> Option<String> {
-    let is_lost = |group: &&GroupEvidence| {
-        group.verdict.is_kept() && group.traced.as_ref().is_some_and(|traced| !traced.complete)
-    };
-    let lost: Vec<&str> = groups.iter().filter(is_lost).map(|group| group.group.group_id.as_str()).collect();
-    let first = lost.first()?;
-    Some(format!(
-        "{} could not be traced to the end, and cannot be published; the first: {first}",
-        count(lost.len(), "kept group")
-    ))
+impl Groups {
+    fn of(groups: impl Iterator<Item = std::io::Result<GroupEvidence>>) -> Result<Self> {
+        let mut said = Groups::default();
+        for group in groups {
+            said.add(group?);
+        }
+        Ok(said)
+    }
+
+    fn add(&mut self, group: GroupEvidence) {
+        let id = group.group.group_id;
+        self.all += 1;
+        match group.verdict {
+            Verdict::Kept => {
+                self.kept += 1;
+                if group.traced.is_some_and(|traced| !traced.complete) {
+                    self.lost.0 += 1;
+                    self.lost.1.get_or_insert(id);
+                }
+            }
+            Verdict::Dropped { cause, evidence } => {
+                let first = || (0, format!("{id}: {}", evidence.summary));
+                self.causes.entry(cause).or_insert_with(first).0 += 1;
+            }
+        }
+    }
+
+    /// Why nothing is kept: the most frequent cause, with what the first of its groups shows.
+    fn nothing_kept(&self) -> Option<String> {
+        if self.kept > 0 {
+            return None;
+        }
+        let Some((cause, (_, first))) = self.causes.iter().max_by_key(|(_, (number, _))| *number) else {
+            return Some("it has no tests".to_owned());
+        };
+        let all = count(self.all, "group");
+        Some(format!("none of {all} is kept; the first of the main cause, {cause}: {first}"))
+    }
+
+    /// Kept groups that cannot be published, because how hard they are is not known.
+    fn not_traced(&self) -> Option<String> {
+        let (number, Some(first)) = &self.lost else { return None };
+        Some(format!(
+            "{} could not be traced to the end, and cannot be published; the first: {first}",
+            count(*number, "kept group")
+        ))
+    }
+
+    /// The most frequent causes, with their numbers.
+    fn main_causes(&self) -> String {
+        let mut counts: Vec<_> =
+            self.causes.iter().map(|(cause, (number, _))| (cause.to_string(), *number)).collect();
+        counts.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+        let shown: Vec<String> =
+            counts.iter().take(CAUSES).map(|(cause, count)| format!("{cause} {count}")).collect();
+        let more = counts.len().saturating_sub(CAUSES);
+        if more > 0 { format!("{}, {more} more", shown.join(", ")) } else { shown.join(", ") }
+    }
 }
 
 /// What the stages found that were asked for.
@@ -162,30 +200,15 @@ fn place(summary: &Summary, text: &mut Text) {
     let _ = writeln!(text, "next: gistmill report{option} --open, or gistmill list{option} --state dropped");
 }
 
-fn row(contribution: &Contribution) -> [String; 6] {
-    let record = &contribution.evidence;
-    let kept = |group: &&GroupEvidence| group.verdict.is_kept();
+fn row(contribution: &Contribution, groups: &Groups) -> [String; 6] {
     [
-        record.pinned.slug.to_string(),
-        record.collected.cases.to_string(),
-        record.groups.len().to_string(),
-        record.groups.iter().filter(kept).count().to_string(),
+        contribution.evidence.pinned.slug.to_string(),
+        contribution.evidence.collected.cases.to_string(),
+        groups.all.to_string(),
+        groups.kept.to_string(),
         contribution.published.len().to_string(),
-        causes(record),
+        groups.main_causes(),
     ]
-}
-
-fn causes(record: &RepositoryEvidence) -> String {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for cause in record.groups.iter().filter_map(|group| group.verdict.cause()) {
-        *counts.entry(cause.to_string()).or_default() += 1;
-    }
-    let mut counts: Vec<_> = counts.into_iter().collect();
-    counts.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
-    let shown: Vec<String> =
-        counts.iter().take(CAUSES).map(|(cause, count)| format!("{cause} {count}")).collect();
-    let more = counts.len().saturating_sub(CAUSES);
-    if more > 0 { format!("{}, {more} more", shown.join(", ")) } else { shown.join(", ") }
 }
 
 fn aligned(rows: &[[String; 6]], text: &mut Text) {
@@ -222,7 +245,7 @@ mod tests {
         record.evidence.built.undeclared = vec![Undeclared { wanted: "import acme".into(), place: None }];
         let slug = record.evidence.pinned.slug.clone();
         let finished = vec![Finished { slug: slug.clone(), record: Some(record), found: Found::default() }];
-        let text = closing(&Built { summary: None, failed: Vec::new(), finished });
+        let text = closing(&Built { summary: None, failed: Vec::new(), finished }).unwrap();
         let text = console::strip_ansi_codes(text.as_str());
         for words in
             ["guessed: PyYAML for `import yaml`", "the tests ask for `import acme`, which nothing declares"]
@@ -231,26 +254,39 @@ mod tests {
         }
     }
 
+    fn groups(number: usize) -> Vec<GroupEvidence> {
+        let record = MadeUp::new(&[number]).repositories.remove(0);
+        record.evidence.groups.iter().map(Result::unwrap).collect()
+    }
+
     #[test]
     fn a_repository_of_which_nothing_is_kept_says_why() {
-        let mut record = MadeUp::new(&[40]).repositories.remove(0);
-        assert_eq!(nothing_kept(&record.evidence.groups), None, "some are kept");
-        record.evidence.groups.retain(|group| !group.verdict.is_kept());
-        let said = nothing_kept(&record.evidence.groups).unwrap();
+        let groups = groups(40);
+        let said =
+            |groups: &[GroupEvidence]| Groups::of(groups.iter().cloned().map(Ok)).unwrap().nothing_kept();
+        assert_eq!(said(&groups), None, "some are kept");
+        let dropped: Vec<_> = groups.into_iter().filter(|group| !group.verdict.is_kept()).collect();
+        let words = said(&dropped);
+        let said_of_none = said(&[]);
+        let said = words.unwrap();
         assert!(said.starts_with("none of ") && said.contains("the first of the main cause, "), "{said}");
-        let first = record.evidence.groups.iter().any(|group| said.contains(&group.group.group_id));
+        let first = dropped.iter().any(|group| said.contains(&group.group.group_id));
         assert!(first, "{said}");
-        assert_eq!(nothing_kept(&[]).as_deref(), Some("it has no tests"));
+        assert_eq!(said_of_none.as_deref(), Some("it has no tests"));
     }
 
     #[test]
     fn what_is_kept_and_cannot_be_traced_is_a_warning() {
-        let mut record = MadeUp::new(&[10]).repositories.remove(0);
-        assert_eq!(not_traced(&record.evidence.groups), None);
-        let traced = record.evidence.groups.iter_mut().find(|one| one.verdict.is_kept()).unwrap();
+        let record = MadeUp::new(&[10]).repositories.remove(0);
+        let mut groups = groups(10);
+        let said = |groups: &[GroupEvidence]| {
+            warnings(&record.evidence, &Groups::of(groups.iter().cloned().map(Ok)).unwrap()).join("\n")
+        };
+        assert!(!said(&groups).contains("could not be traced"));
+        let traced = groups.iter_mut().find(|one| one.verdict.is_kept()).unwrap();
         traced.traced.as_mut().unwrap().complete = false;
         let id = traced.group.group_id.clone();
-        let said = warnings(&record.evidence).join("\n");
+        let said = said(&groups);
         let words =
             format!("1 kept group could not be traced to the end, and cannot be published; the first: {id}");
         assert!(said.contains(&words), "{said}");
@@ -272,7 +308,7 @@ mod tests {
             failed: Vec::new(),
             finished: vec![Finished { slug, record: None, found }],
         };
-        let text = closing(&built);
+        let text = closing(&built).unwrap();
         let lines: Vec<&str> = text.as_str().lines().collect();
         assert_eq!(
             lines[..5],

@@ -1,12 +1,16 @@
 //! Repository records in the order of the dataset, and the instances that come of them. Pure.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 
 use super::DatasetInput;
+use super::counts::Counts;
 use crate::error::{Error, Result};
 use crate::family::Family;
 use crate::family::prompt::Template;
 use crate::family::tier::{Difficulty, flake_bound, tiers, top_size, top_subset};
+use crate::packed::Packed;
 use crate::record::collected::Case;
 use crate::record::evidence::{AttemptFacts, GroupEvidence, RepositoryEvidence};
 use crate::record::id::{CommitSha, InstanceId};
@@ -23,14 +27,24 @@ const FAMILY: Family = Family::Gistify;
 /// Digits of a pin that stand for a version.
 const VERSION_DIGITS: usize = 12;
 
-/// One repository with its groups, those that could not be collected included, by group id.
+/// One repository, and what its groups, those that could not be collected included, come to.
 #[derive(Debug)]
 pub struct Repository<'a> {
     pub record: &'a RepositoryEvidence,
     tests: &'a BTreeMap<InstanceId, TestSource>,
     published: &'a BTreeSet<InstanceId>,
     pub witnesses: &'a BTreeMap<InstanceId, Witness>,
-    pub groups: Vec<&'a GroupEvidence>,
+    pub sums: Sums,
+}
+
+/// Sums over the groups of a repository.
+#[derive(Debug, Default)]
+pub struct Sums {
+    pub counts: Counts,
+    /// What was replaced in golden output, by kind.
+    pub replaced: BTreeMap<String, u64>,
+    /// Functions that the traces of published groups name.
+    pub called: usize,
 }
 
 /// Everything in the order in which it is written.
@@ -40,10 +54,10 @@ pub struct Assembled<'a> {
     pub repositories: Vec<Repository<'a>>,
     /// By slug, then group id. Those of many repositories are in memory at once: without what [`Assembled::whole`] adds.
     pub instances: Vec<Instance>,
-    /// Place of each instance in `instances`.
-    pub by_id: BTreeMap<InstanceId, usize>,
     /// Of each instance its repository, and its group there.
     places: Vec<(usize, usize)>,
+    /// The groups last looked up: repository, block, groups.
+    looked_up: Mutex<Option<(usize, usize, Vec<GroupEvidence>)>>,
     template: Template,
     settings: &'a PromptSettings,
     passes_code_on: bool,
@@ -59,35 +73,60 @@ impl<'a> Assembled<'a> {
         repositories.sort_by_key(|repository| &repository.record.pinned.slug);
         refuse_twins(&repositories)?;
         let (mut instances, mut places) = (Vec::new(), Vec::new());
-        for (number, repository) in repositories.iter().enumerate() {
-            for (at, group) in repository.groups.iter().enumerate() {
+        for (number, repository) in repositories.iter_mut().enumerate() {
+            let mut before: Option<GroupEvidence> = None;
+            for (at, group) in repository.record.groups.iter().enumerate() {
+                let group = group?;
+                check_order(before.as_ref(), &group)?;
+                repository.sums.add(&group);
                 if repository.published.contains(&group.instance_id) {
-                    instances.push(outline(repository.instance(group)?));
+                    instances.push(outline(repository.instance(&group)?));
                     places.push((number, at));
+                    repository.sums.called +=
+                        group.traced.iter().map(|traced| called(traced).count()).sum::<usize>();
                 }
+                before = Some(group);
             }
         }
         rate(&mut instances, dataset);
-        let by_id = instances.iter().enumerate().map(|(at, one)| (one.instance_id.clone(), at)).collect();
+        for (instance, (repository, _)) in instances.iter().zip(&places) {
+            repositories[*repository].sums.counts.publish(instance);
+        }
         Ok(Assembled {
             repositories,
             instances,
-            by_id,
             places,
+            looked_up: Mutex::new(None),
             template: Template::built_in()?,
             settings: &dataset.config.prompt,
             passes_code_on: dataset.passes_code_on,
         })
     }
 
-    /// An instance with all of its columns.
+    /// An instance with all of its columns. Neighbours that are asked for one after the other are looked up together.
     ///
     /// # Errors
     /// When its records contradict each other, or the template does not fit it.
     pub fn whole(&self, at: usize) -> Result<Instance> {
-        let (rated, (repository, group)) = (&self.instances[at], self.places[at]);
-        let repository = &self.repositories[repository];
-        let instance = repository.instance(repository.groups[group])?;
+        let (repository, group) = self.places[at];
+        let (block, place) = Packed::<GroupEvidence>::place(group);
+        let mut looked_up = self.looked_up.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = looked_up.take().filter(|(of, number, _)| (*of, *number) == (repository, block));
+        let found = match found {
+            Some(found) => found,
+            None => (repository, block, self.repositories[repository].record.groups.block(block)?),
+        };
+        let (.., groups) = looked_up.insert(found);
+        self.whole_of(at, &groups[place])
+    }
+
+    /// The same, where its group is at hand.
+    ///
+    /// # Errors
+    /// As for [`Assembled::whole`].
+    pub fn whole_of(&self, at: usize, group: &GroupEvidence) -> Result<Instance> {
+        let (rated, (repository, _)) = (&self.instances[at], self.places[at]);
+        let instance = self.repositories[repository].instance(group)?;
         let mut instance = Instance { tier: rated.tier, hard_axes: rated.hard_axes.clone(), ..instance };
         instance.prompt = FAMILY.prompt(&self.template, self.settings, &BTreeSet::new(), &instance)?;
         if !self.passes_code_on {
@@ -95,11 +134,14 @@ impl<'a> Assembled<'a> {
         }
         Ok(instance)
     }
+}
 
-    /// The instance of a group, when it is published.
-    pub fn instance_of(&self, group: &GroupEvidence) -> Option<&Instance> {
-        let at = self.by_id.get(&group.instance_id)?;
-        Some(&self.instances[*at])
+impl Sums {
+    fn add(&mut self, group: &GroupEvidence) {
+        self.counts.add(group);
+        for (kind, number) in group.golden.iter().flat_map(|case| &case.replaced) {
+            *self.replaced.entry(kind.clone()).or_default() += u64::from(*number);
+        }
     }
 }
 
@@ -129,19 +171,25 @@ fn outline(instance: Instance) -> Instance {
 /// When its records contradict each other.
 pub fn instances_of(contribution: &Contribution) -> Result<Vec<Instance>> {
     let repository = repository(contribution);
-    let published = repository.groups.iter().filter(|one| repository.published.contains(&one.instance_id));
-    published.map(|group| repository.instance(group)).collect()
+    let mut instances = Vec::new();
+    for group in contribution.evidence.groups.iter() {
+        let group = group?;
+        if repository.published.contains(&group.instance_id) {
+            instances.push(repository.instance(&group)?);
+        }
+    }
+    Ok(instances)
 }
 
 fn repository(contribution: &Contribution) -> Repository<'_> {
-    let mut groups: Vec<&GroupEvidence> = contribution.evidence.groups.iter().collect();
-    groups.sort_by(|a, b| a.group.group_id.cmp(&b.group.group_id));
+    let record = &contribution.evidence;
+    let counts = Counts { deselected: record.collected.deselected, ..Counts::default() };
     Repository {
-        record: &contribution.evidence,
+        record,
         tests: &contribution.tests,
         witnesses: &contribution.witnesses,
         published: &contribution.published,
-        groups,
+        sums: Sums { counts, ..Sums::default() },
     }
 }
 
@@ -151,14 +199,15 @@ fn refuse_twins(repositories: &[Repository<'_>]) -> Result<()> {
             return Err(Error::internal(format!("{} is in the dataset twice", pair[0].record.pinned.slug)));
         }
     }
-    for repository in repositories {
-        for pair in repository.groups.windows(2) {
-            if pair[0].group.group_id == pair[1].group.group_id {
-                return Err(contradiction(pair[0], "is there twice"));
-            }
-        }
-    }
     Ok(())
+}
+
+fn check_order(before: Option<&GroupEvidence>, group: &GroupEvidence) -> Result<()> {
+    match before.map_or(Ordering::Less, |before| before.group.group_id.cmp(&group.group.group_id)) {
+        Ordering::Less => Ok(()),
+        Ordering::Equal => Err(contradiction(group, "is there twice")),
+        Ordering::Greater => Err(contradiction(group, "is out of order")),
+    }
 }
 
 fn contradiction(group: &GroupEvidence, what: &str) -> Error {

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::assemble::{Assembled, Repository};
+use crate::record::evidence::GroupEvidence;
+use crate::record::instance::Instance;
 
 /// Numbers of one repository, or of several together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,28 +24,29 @@ pub struct Counts {
     pub tiers: BTreeMap<String, usize>,
 }
 
-/// The counts of each repository, by slug.
-pub fn per_repository(assembled: &Assembled<'_>) -> BTreeMap<String, Counts> {
-    let count = |one: &Repository<'_>| (one.record.pinned.slug.to_string(), of_repository(one, assembled));
-    assembled.repositories.iter().map(count).collect()
-}
-
-fn of_repository(repository: &Repository<'_>, assembled: &Assembled<'_>) -> Counts {
-    let mut counts = Counts { deselected: repository.record.collected.deselected, ..Counts::default() };
-    for group in &repository.groups {
-        counts.cases += group.group.cases.len();
-        counts.groups += 1;
-        counts.attempts += group.attempts.len();
+impl Counts {
+    /// Counts a group; whether it is published is counted with its instance.
+    pub fn add(&mut self, group: &GroupEvidence) {
+        self.cases += group.group.cases.len();
+        self.groups += 1;
+        self.attempts += group.attempts.len();
         match group.verdict.cause() {
-            None => counts.kept += 1,
-            Some(cause) => *counts.dropped.entry(cause.to_string()).or_default() += 1,
-        }
-        if let Some(instance) = assembled.instance_of(group) {
-            counts.published += 1;
-            *counts.tiers.entry(instance.tier.as_str().to_owned()).or_default() += 1;
+            None => self.kept += 1,
+            Some(cause) => *self.dropped.entry(cause.to_string()).or_default() += 1,
         }
     }
-    counts
+
+    /// Counts a published instance.
+    pub fn publish(&mut self, instance: &Instance) {
+        self.published += 1;
+        *self.tiers.entry(instance.tier.as_str().to_owned()).or_default() += 1;
+    }
+}
+
+/// The counts of each repository, by slug.
+pub fn per_repository(assembled: &Assembled<'_>) -> BTreeMap<String, Counts> {
+    let counts = |one: &Repository<'_>| (one.record.pinned.slug.to_string(), one.sums.counts.clone());
+    assembled.repositories.iter().map(counts).collect()
 }
 
 /// The sum of several counts.

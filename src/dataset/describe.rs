@@ -100,10 +100,9 @@ fn worlds(capabilities: &Capabilities) -> Worlds {
 fn normalized(assembled: &Assembled<'_>) -> BTreeMap<String, Normalized> {
     let kind = |(kind, what): (&str, &str)| (kind.to_owned(), Normalized { what: what.to_owned(), count: 0 });
     let mut normalized: BTreeMap<String, Normalized> = normalize::kinds().map(kind).collect();
-    let groups = assembled.repositories.iter().flat_map(|one| &one.groups);
-    for (kind, count) in groups.flat_map(|group| &group.golden).flat_map(|case| &case.replaced) {
+    for (kind, count) in assembled.repositories.iter().flat_map(|one| &one.sums.replaced) {
         if let Some(one) = normalized.get_mut(kind) {
-            one.count += u64::from(*count);
+            one.count += count;
         }
     }
     normalized
@@ -171,7 +170,7 @@ fn rows(assembled: &Assembled<'_>, total: &Counts) -> BTreeMap<String, usize> {
         ("groups", total.groups),
         ("cases", total.cases),
         ("attempts", total.attempts),
-        ("traces", super::rows::traces(assembled).count()),
+        ("traces", assembled.repositories.iter().map(|one| one.sums.called).sum()),
     ];
     rows.map(|(table, rows)| (table.to_owned(), rows)).into()
 }

@@ -1,8 +1,9 @@
-//! Rows of the tables, borrowed from the records. Pure. What a column is called and holds is in [`super::schema`].
+//! Rows of the tables, which share the records. Pure. What a column is called and holds is in [`super::schema`].
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use super::assemble::{Assembled, Repository, called};
+use super::assemble::called;
 use super::private::Private;
 use crate::record::collected::Case;
 use crate::record::duration::median;
@@ -16,7 +17,7 @@ use crate::record::world::World;
 /// A row of `groups`.
 #[derive(Debug)]
 pub struct GroupRow<'a> {
-    pub record: &'a GroupEvidence,
+    pub record: Rc<GroupEvidence>,
     pub instance: Option<&'a Instance>,
     pub cause: Option<String>,
     pub flags: Vec<String>,
@@ -24,7 +25,6 @@ pub struct GroupRow<'a> {
     pub evidence: Option<String>,
     pub test_class: Option<String>,
     pub worlds: Vec<String>,
-    pub files: Option<Vec<String>>,
     /// Median over the finished base attempts of the fork tree.
     pub duration_ms: Option<f64>,
     /// Median over the finished cold runs.
@@ -32,23 +32,23 @@ pub struct GroupRow<'a> {
 }
 
 impl<'a> GroupRow<'a> {
-    fn new(record: &'a GroupEvidence, assembled: &'a Assembled<'_>, private: &Private) -> Self {
+    /// The row of a group; what its evidence tells of `private` places is hidden.
+    pub fn new(record: &Rc<GroupEvidence>, instance: Option<&'a Instance>, private: &Private) -> Self {
         GroupRow {
-            record,
-            instance: assembled.instance_of(record),
+            record: Rc::clone(record),
+            instance,
             cause: record.verdict.cause().map(ToString::to_string),
             flags: record.flags(),
             evidence: evidence(&record.verdict, private),
             test_class: super::assemble::test_class(record),
             worlds: super::assemble::worlds(&record.attempts),
-            files: record.traced.as_ref().map(|traced| traced.totals.files.clone()),
             duration_ms: median_duration(&record.attempts, Method::Fork),
             cold_ms: median_duration(&record.attempts, Method::Cold),
         }
     }
 
     /// A measurement of the trace, where one was taken.
-    pub fn traced<T>(&self, measure: impl Fn(&'a Traced) -> T) -> Option<T> {
+    pub fn traced<'r, T>(&'r self, measure: impl Fn(&'r Traced) -> T) -> Option<T> {
         self.record.traced.as_ref().map(measure)
     }
 }
@@ -76,79 +76,82 @@ fn median_duration(attempts: &[AttemptFacts], method: Method) -> Option<f64> {
 /// only, where repeated attempts vouch for it.
 #[derive(Debug)]
 pub struct CaseRow<'a> {
-    pub record: &'a GroupEvidence,
-    pub case: &'a Case,
+    pub record: Rc<GroupEvidence>,
     pub instance: Option<&'a Instance>,
-    pub golden: Option<&'a CaseResult>,
+    case: usize,
+    golden: Option<usize>,
 }
 
-impl<'a> CaseRow<'a> {
+impl CaseRow<'_> {
+    pub fn case(&self) -> &Case {
+        &self.record.group.cases[self.case]
+    }
+
+    pub fn golden(&self) -> Option<&CaseResult> {
+        self.golden.map(|at| &self.record.golden[at])
+    }
+
     /// Golden output of the case, when its group is kept.
-    pub fn output(&self, stream: impl Fn(&'a CaseResult) -> &'a str) -> Option<&'a str> {
-        self.golden.filter(|_| self.record.verdict.is_kept()).map(stream)
+    pub fn output(&self, stream: impl Fn(&CaseResult) -> &str) -> Option<&str> {
+        self.golden().filter(|_| self.record.verdict.is_kept()).map(stream)
     }
 }
 
 /// A row of `attempts`.
 #[derive(Debug)]
-pub struct AttemptRow<'a> {
-    pub record: &'a GroupEvidence,
-    pub attempt: &'a AttemptFacts,
+pub struct AttemptRow {
+    pub record: Rc<GroupEvidence>,
     pub world: String,
+    attempt: usize,
+}
+
+impl AttemptRow {
+    pub fn attempt(&self) -> &AttemptFacts {
+        &self.record.attempts[self.attempt]
+    }
 }
 
 /// A row of `traces`.
 #[derive(Debug)]
 pub struct TraceRow<'a> {
     pub instance: &'a Instance,
-    pub function: &'a FunctionCalls,
+    pub function: FunctionCalls,
 }
 
-/// Rows of `groups`.
-pub fn groups<'a>(assembled: &'a Assembled<'_>) -> impl Iterator<Item = GroupRow<'a>> {
-    assembled.repositories.iter().flat_map(move |repository: &'a Repository<'_>| {
-        let private = Private::of_repository(repository.record);
-        repository.groups.iter().map(move |group| GroupRow::new(group, assembled, &private))
-    })
-}
-
-/// Rows of `cases`.
-pub fn cases<'a>(assembled: &'a Assembled<'_>) -> impl Iterator<Item = CaseRow<'a>> {
-    all_groups(assembled).flat_map(move |record| {
-        let golden: BTreeMap<&str, &CaseResult> =
-            record.golden.iter().map(|result| (result.case_id.as_str(), result)).collect();
-        let instance = assembled.instance_of(record);
-        record.group.cases.iter().map(move |case| CaseRow {
-            record,
-            case,
-            instance,
-            golden: golden.get(case.case_id.as_str()).copied(),
-        })
-    })
-}
-
-/// Rows of `attempts`.
-pub fn attempts<'a>(assembled: &'a Assembled<'_>) -> impl Iterator<Item = AttemptRow<'a>> {
-    let row = |record: &'a GroupEvidence, attempt: &'a AttemptFacts| AttemptRow {
-        record,
-        attempt,
-        world: attempt.world.to_string(),
+/// Rows of `cases` of one group.
+pub fn cases<'a>(
+    record: &Rc<GroupEvidence>,
+    instance: Option<&'a Instance>,
+) -> impl Iterator<Item = CaseRow<'a>> {
+    let results = record.golden.iter().enumerate();
+    let golden: BTreeMap<&str, usize> = results.map(|(at, result)| (result.case_id.as_str(), at)).collect();
+    let row = |(case, of_case): (usize, &Case)| CaseRow {
+        record: Rc::clone(record),
+        instance,
+        case,
+        golden: golden.get(of_case.case_id.as_str()).copied(),
     };
-    all_groups(assembled).flat_map(move |record| record.attempts.iter().map(move |one| row(record, one)))
+    record.group.cases.iter().enumerate().map(row).collect::<Vec<_>>().into_iter()
 }
 
-/// Rows of `traces`.
-pub fn traces<'a>(assembled: &'a Assembled<'_>) -> impl Iterator<Item = TraceRow<'a>> {
-    all_groups(assembled).flat_map(move |record| {
-        let traced = assembled.instance_of(record).zip(record.traced.as_ref());
-        traced.into_iter().flat_map(|(instance, traced)| {
-            let mut functions: Vec<_> = called(traced).collect();
-            functions.sort_by_key(|function| function.order);
-            functions.into_iter().map(move |function| TraceRow { instance, function })
-        })
+/// Rows of `attempts` of one group.
+pub fn attempts(record: &Rc<GroupEvidence>) -> impl Iterator<Item = AttemptRow> {
+    record.attempts.iter().enumerate().map(|(attempt, made)| AttemptRow {
+        record: Rc::clone(record),
+        world: made.world.to_string(),
+        attempt,
     })
 }
 
-fn all_groups<'a>(assembled: &'a Assembled<'_>) -> impl Iterator<Item = &'a GroupEvidence> {
-    assembled.repositories.iter().flat_map(|repository| repository.groups.iter().copied())
+/// Rows of `traces` of one group: none where it is not published.
+pub fn traces<'a>(
+    record: &GroupEvidence,
+    instance: Option<&'a Instance>,
+) -> impl Iterator<Item = TraceRow<'a>> {
+    let traced = instance.zip(record.traced.as_ref());
+    traced.into_iter().flat_map(|(instance, traced)| {
+        let mut functions: Vec<_> = called(traced).collect();
+        functions.sort_by_key(|function| function.order);
+        functions.into_iter().map(move |function| TraceRow { instance, function: function.clone() })
+    })
 }

@@ -202,12 +202,12 @@ pub fn groups<'a>() -> Vec<ColumnOf<GroupRow<'a>>> {
             row.traced(|traced| Some(traced.second.as_ref()?.total_calls)).flatten()
         }),
         number("child_calls", |row| row.traced(|traced| traced.child_calls)),
-        number("unique_files", |row| row.files.as_ref().map(|files| files.len() as u64)),
+        number("unique_files", |row| row.traced(|traced| traced.totals.files.len() as u64)),
         number("unique_functions", |row| row.traced(|traced| u64::from(traced.totals.unique_functions))),
         number("executed_lines", |row| row.traced(|traced| traced.totals.executed_lines).flatten()),
         number("import_calls", |row| row.traced(|traced| traced.import_calls)),
         texts("import_files", |row| row.traced(|traced| borrowed(&traced.import_files))),
-        texts("files", |row| row.files.as_deref().map(borrowed)),
+        texts("files", |row| row.traced(|traced| borrowed(&traced.totals.files))),
         flag("trace_stable", |row| row.traced(Traced::stable).flatten()),
         texts("unstable_functions", |row| row.traced(|traced| traced.unstable_functions().collect())),
         text("code_sha256", |row| {
@@ -224,39 +224,39 @@ pub fn groups<'a>() -> Vec<ColumnOf<GroupRow<'a>>> {
 /// attempts of a dropped group differ, its output for every dropped group.
 pub fn cases<'a>() -> Vec<ColumnOf<CaseRow<'a>>> {
     vec![
-        text("case_id", |row| Some(&row.case.case_id)),
+        text("case_id", |row| Some(&row.case().case_id)),
         text("slug", |row| Some(row.record.slug.as_str())),
         text("group_id", |row| Some(&row.record.group.group_id)),
         text("instance_id", |row| row.instance.map(|instance| instance.instance_id.as_str())),
-        text("parameters", |row| row.case.parameters.as_deref()),
-        number("line", |row| row.case.line.map(u64::from)),
-        text("outcome", |row| row.golden.map(|golden| golden.outcome.as_str())),
-        text("exception", |row| row.golden.and_then(|golden| golden.exception.as_deref())),
+        text("parameters", |row| row.case().parameters.as_deref()),
+        number("line", |row| row.case().line.map(u64::from)),
+        text("outcome", |row| row.golden().map(|golden| golden.outcome.as_str())),
+        text("exception", |row| row.golden().and_then(|golden| golden.exception.as_deref())),
         text("stdout", |row| row.output(|golden| &golden.stdout)),
         text("stderr", |row| row.output(|golden| &golden.stderr)),
     ]
 }
 
 /// Columns of `attempts`.
-pub fn attempts<'a>() -> Vec<ColumnOf<AttemptRow<'a>>> {
+pub fn attempts() -> Vec<ColumnOf<AttemptRow>> {
     vec![
         text("slug", |row| Some(row.record.slug.as_str())),
         text("group_id", |row| Some(&row.record.group.group_id)),
         text("world", |row| Some(&row.world)),
-        number("number", |row| Some(row.attempt.number.into())),
+        number("number", |row| Some(row.attempt().number.into())),
         text("method", |row| Some(method(row))),
-        number("round", |row| Some(row.attempt.round.into())),
-        text("outcome", |row| Some(row.attempt.outcome)),
-        text("exit", |row| Some(&row.attempt.exit)),
-        text("observation", |row| Some(&row.attempt.observation)),
-        number("leftover", |row| Some(row.attempt.leftover.into())),
-        texts("connections", |row| Some(borrowed(&row.attempt.connections))),
-        real("duration_ms", |row| Some(row.attempt.duration_ms)),
+        number("round", |row| Some(row.attempt().round.into())),
+        text("outcome", |row| Some(&row.attempt().outcome)),
+        text("exit", |row| Some(&row.attempt().exit)),
+        text("observation", |row| Some(&row.attempt().observation)),
+        number("leftover", |row| Some(row.attempt().leftover.into())),
+        texts("connections", |row| Some(borrowed(&row.attempt().connections))),
+        real("duration_ms", |row| Some(row.attempt().duration_ms)),
     ]
 }
 
-fn method(row: &AttemptRow<'_>) -> &'static str {
-    match row.attempt.method {
+fn method(row: &AttemptRow) -> &'static str {
+    match row.attempt().method {
         crate::record::outcome::Method::Fork => "fork",
         crate::record::outcome::Method::Cold => "cold",
     }

@@ -19,23 +19,37 @@ pub struct Table {
 impl Table {
     /// Reads the named columns, all when none is named.
     pub fn read(directory: &Path, name: &'static str, columns: &[&str]) -> Result<Self> {
-        Self::read_some(directory, name, |all| {
+        Self::read_some(directory, name, None, |all| {
             if columns.is_empty() { all } else { columns.iter().map(|&one| one.to_owned()).collect() }
         })
     }
 
+    /// Reads the named columns of at most as many rows, from the given one; none where there are no more.
+    pub fn read_part(
+        directory: &Path,
+        name: &'static str,
+        columns: &[&str],
+        (from, rows): (usize, usize),
+    ) -> Result<Option<Self>> {
+        let part = Self::read_some(directory, name, Some((from, rows)), |_| {
+            columns.iter().map(|&one| one.to_owned()).collect()
+        })?;
+        Ok(Some(part).filter(|part| part.rows() > 0))
+    }
+
     /// Reads all columns but these.
     pub fn read_but(directory: &Path, name: &'static str, columns: &[&str]) -> Result<Self> {
-        Self::read_some(directory, name, |mut all| {
+        Self::read_some(directory, name, None, |mut all| {
             all.retain(|column| !columns.contains(&column.as_str()));
             all
         })
     }
 
-    /// Reads those of all columns that `some` gives.
+    /// Reads those of all columns that `some` gives, of all rows or of as many from the given one.
     fn read_some(
         directory: &Path,
         name: &'static str,
+        part: Option<(usize, usize)>,
         some: impl Fn(Vec<String>) -> Vec<String>,
     ) -> Result<Self> {
         let path = directory.join(format!("{name}.parquet"));
@@ -43,7 +57,7 @@ impl Table {
         let mut reader = ParquetReader::new(file.into_file());
         let frame = reader.schema().and_then(|schema| {
             let all = schema.iter_names().map(ToString::to_string).collect();
-            reader.with_columns(Some(some(all))).finish()
+            reader.with_columns(Some(some(all))).with_slice(part).finish()
         });
         let mut frame = frame.map_err(|error| {
             Error::machine(format!("cannot read {}", path.display())).with_source(error).with_hint(AGAIN)

@@ -1,121 +1,232 @@
 //! Tables, texts and copied files into a directory. The only part of the dataset that writes.
 
 use std::borrow::Borrow;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::{BufWriter, Write as _};
-use std::path::Path;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::PoisonError;
 
+use polars::io::parquet::write::BatchedWriter;
 use polars::prelude::*;
 
 use super::assemble::Assembled;
-use super::{rows, schema, witnesses};
+use super::private::Private;
+use super::rows::{self, GroupRow};
+use super::schema::{self, ColumnOf};
+use super::witnesses;
 use crate::error::{Error, Result};
 use crate::record::id::InstanceId;
 use crate::record::instance::Instance;
 use crate::record::witness::Witness;
 
 /// Rows of a row group: fixed, so that the bytes depend on the rows alone.
-const ROW_GROUP: usize = 8_192;
+const ROW_GROUP: usize = 4_096;
 
-/// Writes every table. One at a time, so that only one is in memory.
+/// Writes every table, all in one pass over the groups; of each no more than one row group is in memory.
 ///
 /// # Errors
-/// IO errors with the path.
+/// IO errors with the path; what contradicts itself.
 pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
-    instances(folder, "instances", (0..assembled.instances.len()).map(|at| assembled.whole(at)))?;
-    table(folder, "groups", &schema::groups(), rows::groups(assembled))?;
-    table(folder, "cases", &schema::cases(), rows::cases(assembled))?;
-    table(folder, "attempts", &schema::attempts(), rows::attempts(assembled))?;
-    table(folder, "traces", &schema::traces(), rows::traces(assembled))?;
+    let mut instances = InstanceFiles::create(folder, "instances")?;
+    let mut groups = TableFile::create(folder, "groups", schema::groups())?;
+    let mut cases = TableFile::create(folder, "cases", schema::cases())?;
+    let mut attempts = TableFile::create(folder, "attempts", schema::attempts())?;
+    let mut traces = TableFile::create(folder, "traces", schema::traces())?;
+    // They stand in the order of the groups.
+    let mut written = 0;
+    for repository in &assembled.repositories {
+        let private = Private::of_repository(repository.record);
+        for group in repository.record.groups.iter() {
+            let group = Rc::new(group?);
+            let next = assembled.instances.get(written);
+            let instance = next.filter(|next| next.instance_id == group.instance_id);
+            if instance.is_some() {
+                instances.push(assembled.whole_of(written, &group)?)?;
+                written += 1;
+            }
+            groups.push(GroupRow::new(&group, instance, &private))?;
+            rows::cases(&group, instance).try_for_each(|row| cases.push(row))?;
+            rows::attempts(&group).try_for_each(|row| attempts.push(row))?;
+            rows::traces(&group, instance).try_for_each(|row| traces.push(row))?;
+        }
+    }
+    instances.finish()?;
+    groups.finish()?;
+    cases.finish()?;
+    attempts.finish()?;
+    traces.finish()?;
     let all = assembled.repositories.iter().flat_map(|one| one.witnesses.clone());
     let witnesses: BTreeMap<InstanceId, Witness> = all.collect();
     if witnesses.is_empty() { Ok(()) } else { witnesses::files(folder, &witnesses) }
 }
 
-/// Writes `<name>.parquet`.
+/// A Parquet table that is written a row group at a time.
 ///
 /// The Parquet schema alone says what the columns are: every reader makes its own plain text and lists of it. The Arrow
 /// schema that polars would add names its types (views, large lists), which pandas and older readers refuse.
+struct Parquet<R, B, W: Write> {
+    columns: Vec<ColumnOf<R>>,
+    rows: Vec<B>,
+    writer: BatchedWriter<W>,
+}
+
+impl<R, B: Borrow<R>, W: Write> Parquet<R, B, W> {
+    fn new(columns: Vec<ColumnOf<R>>, file: W) -> PolarsResult<Self> {
+        let options = ParquetWriteOptions {
+            compression: ParquetCompression::Zstd(None),
+            ..ParquetWriteOptions::default()
+        };
+        let writer = options.to_writer(file).batched(schema::frame::<R, B>(&columns, &[])?.schema())?;
+        Ok(Parquet { columns, rows: Vec::new(), writer })
+    }
+
+    fn push(&mut self, row: B) -> PolarsResult<()> {
+        self.rows.push(row);
+        if self.rows.len() < ROW_GROUP { Ok(()) } else { self.write() }
+    }
+
+    fn write(&mut self) -> PolarsResult<()> {
+        let rows = std::mem::take(&mut self.rows);
+        self.writer.write_batch(&schema::frame(&self.columns, &rows)?)
+    }
+
+    fn finish(mut self) -> PolarsResult<()> {
+        if !self.rows.is_empty() {
+            self.write()?;
+        }
+        let no_metadata = Some(Vec::new());
+        self.writer.get_writer().lock().unwrap_or_else(PoisonError::into_inner).end(no_metadata)?;
+        Ok(())
+    }
+}
+
+/// `<name>.parquet`.
+struct TableFile<R> {
+    path: PathBuf,
+    table: Parquet<R, R, Shared>,
+    file: Shared,
+}
+
+impl<R> TableFile<R> {
+    fn create(folder: &Path, name: &str, columns: Vec<ColumnOf<R>>) -> Result<Self> {
+        let path = folder.join(format!("{name}.parquet"));
+        let file = Shared::of(fs_err::File::create(&path)?);
+        let table = Parquet::new(columns, file.clone()).map_err(|error| file.failed(&path, error))?;
+        Ok(TableFile { path, table, file })
+    }
+
+    fn push(&mut self, row: R) -> Result<()> {
+        self.table.push(row).map_err(|error| self.file.failed(&self.path, error))
+    }
+
+    fn finish(self) -> Result<()> {
+        self.table.finish().map_err(|error| self.file.failed(&self.path, error))?;
+        self.file.finish()
+    }
+}
+
+/// Writes `<name>.parquet`.
 ///
 /// # Errors
 /// IO errors with the path.
 pub fn table<R>(
     folder: &Path,
     name: &str,
-    columns: &[schema::ColumnOf<R>],
-    rows: impl IntoIterator<Item: Borrow<R>>,
+    columns: Vec<ColumnOf<R>>,
+    rows: impl IntoIterator<Item = R>,
 ) -> Result<()> {
-    let path = folder.join(format!("{name}.parquet"));
-    // The Parquet writer writes names and lengths one by one.
-    let mut file = BufWriter::new(Remembering { inner: fs_err::File::create(&path)?, error: None });
-    let finished = parquet(columns, rows, &mut file).and_then(|()| Ok(file.flush()?));
-    if let Some(error) = file.get_mut().error.take() {
-        return Err(error.into());
-    }
-    finished
-        .map_err(|error| Error::machine(format!("cannot write {}", path.display())).with_source(error))?;
-    Ok(file.get_ref().inner.sync_all()?)
+    let mut file = TableFile::create(folder, name, columns)?;
+    rows.into_iter().try_for_each(|row| file.push(row))?;
+    file.finish()
 }
 
-/// The same in memory.
+/// A table in memory.
 ///
 /// # Errors
 /// When polars refuses the table, which is a bug.
-pub fn table_bytes<R>(columns: &[schema::ColumnOf<R>], rows: &[R]) -> Result<Vec<u8>> {
+pub fn table_bytes<R>(columns: Vec<ColumnOf<R>>, rows: &[R]) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    parquet(columns, rows, &mut bytes)
-        .map_err(|error| Error::internal("cannot encode a table").with_source(error))?;
+    let written = Parquet::new(columns, &mut bytes).and_then(|mut table| {
+        rows.iter().try_for_each(|row| table.push(row))?;
+        table.finish()
+    });
+    written.map_err(|error| Error::internal("cannot encode a table").with_source(error))?;
     Ok(bytes)
 }
 
-/// Only the rows of one row group are in memory.
-fn parquet<R>(
-    columns: &[schema::ColumnOf<R>],
-    rows: impl IntoIterator<Item: Borrow<R>>,
-    file: impl std::io::Write,
-) -> PolarsResult<()> {
-    let options =
-        ParquetWriteOptions { compression: ParquetCompression::Zstd(None), ..ParquetWriteOptions::default() };
-    let mut writer = options.to_writer(file).batched(schema::frame::<R, &R>(columns, &[])?.schema())?;
-    let mut rows = rows.into_iter();
-    loop {
-        let batch: Vec<_> = rows.by_ref().take(ROW_GROUP).collect();
-        if batch.is_empty() {
-            break;
-        }
-        writer.write_batch(&schema::frame(columns, &batch)?)?;
+/// A file that the Parquet writer, which writes names and lengths one by one, shares with its owner. It keeps the operating
+/// system's first error: the writer replaces it by words of its own.
+#[derive(Clone)]
+struct Shared(Rc<RefCell<(BufWriter<fs_err::File>, Option<io::Error>)>>);
+
+impl Shared {
+    fn of(file: fs_err::File) -> Self {
+        Shared(Rc::new(RefCell::new((BufWriter::new(file), None))))
     }
-    let no_metadata = Some(Vec::new());
-    writer.get_writer().lock().unwrap_or_else(PoisonError::into_inner).end(no_metadata)?;
-    Ok(())
-}
 
-/// A writer that keeps the operating system's first error: the Parquet writer replaces it by words of its own.
-struct Remembering<W> {
-    inner: W,
-    error: Option<std::io::Error>,
-}
-
-impl<W> Remembering<W> {
-    fn noted<T>(&mut self, result: std::io::Result<T>) -> std::io::Result<T> {
-        result.map_err(|error| {
+    fn noted<T>(&self, act: impl FnOnce(&mut BufWriter<fs_err::File>) -> io::Result<T>) -> io::Result<T> {
+        let (file, first) = &mut *self.0.borrow_mut();
+        act(file).map_err(|error| {
             let kind = error.kind();
-            self.error.get_or_insert(error);
+            first.get_or_insert(error);
             kind.into()
         })
     }
-}
 
-impl<W: std::io::Write> std::io::Write for Remembering<W> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let written = self.inner.write(bytes);
-        self.noted(written)
+    /// Why a table could not be written.
+    fn failed(&self, path: &Path, error: PolarsError) -> Error {
+        let first = self.0.borrow_mut().1.take();
+        first.map_or_else(
+            || Error::machine(format!("cannot write {}", path.display())).with_source(error),
+            Error::from,
+        )
     }
 
-    fn flush(&mut self) -> std::io::Result<()> {
-        let flushed = self.inner.flush();
-        self.noted(flushed)
+    fn finish(self) -> Result<()> {
+        let file = &mut self.0.borrow_mut().0;
+        file.flush()?;
+        Ok(file.get_ref().sync_all()?)
+    }
+}
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.noted(|file| file.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.noted(Write::flush)
+    }
+}
+
+/// `<name>.parquet` and, one JSON object a line, `<name>.jsonl` with the same instances.
+struct InstanceFiles {
+    table: TableFile<Instance>,
+    lines: BufWriter<fs_err::File>,
+}
+
+impl InstanceFiles {
+    fn create(folder: &Path, name: &str) -> Result<Self> {
+        let table = TableFile::create(folder, name, schema::instances())?;
+        Ok(InstanceFiles {
+            table,
+            lines: BufWriter::new(fs_err::File::create(folder.join(format!("{name}.jsonl")))?),
+        })
+    }
+
+    fn push(&mut self, instance: Instance) -> Result<()> {
+        let line = serde_json::to_string(&instance)
+            .map_err(|error| Error::internal("cannot encode an instance").with_source(error))?;
+        writeln!(self.lines, "{line}")?;
+        self.table.push(instance)
+    }
+
+    fn finish(mut self) -> Result<()> {
+        self.table.finish()?;
+        self.lines.flush()?;
+        Ok(self.lines.get_ref().sync_all()?)
     }
 }
 
@@ -129,21 +240,9 @@ pub fn instances(
     name: &str,
     instances: impl IntoIterator<Item = Result<Instance>>,
 ) -> Result<()> {
-    let mut lines = BufWriter::new(fs_err::File::create(folder.join(format!("{name}.jsonl")))?);
-    let mut trouble = None;
-    let mut written = |instance: Instance| {
-        let line = serde_json::to_string(&instance)
-            .map_err(|error| Error::internal("cannot encode an instance").with_source(error))?;
-        writeln!(lines, "{line}")?;
-        Ok(instance)
-    };
-    let rows = instances
-        .into_iter()
-        .map_while(|one| one.and_then(&mut written).map_err(|error| trouble = Some(error)).ok());
-    let written = table(folder, name, &schema::instances(), rows);
-    trouble.map_or(written, Err)?;
-    lines.flush()?;
-    Ok(lines.get_ref().sync_all()?)
+    let mut files = InstanceFiles::create(folder, name)?;
+    instances.into_iter().try_for_each(|instance| files.push(instance?))?;
+    files.finish()
 }
 
 /// Writes a text file and syncs it.

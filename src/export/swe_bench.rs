@@ -30,7 +30,7 @@ struct Row {
 pub(super) fn files(collection: &Collection) -> Result<Files> {
     let rows: Vec<Row> =
         collection.tasks.iter().map(|task| row(task, collection.image(task))).collect::<Result<_>>()?;
-    let bytes = table_bytes(&columns(), &rows)?;
+    let bytes = table_bytes(columns(), &rows)?;
     Ok(Files::from([("data/test-00000-of-00001.parquet".to_owned(), File { bytes, executable: false })]))
 }
 

@@ -14,7 +14,8 @@ use crate::family::Family;
 use crate::family::sample::{self, Choice};
 use crate::ledger::Step;
 use crate::machine;
-use crate::record::collected::{Collected, Group, shell_quote};
+use crate::packed::Packed;
+use crate::record::collected::{Collected, Group, Uncollected, shell_quote};
 use crate::record::environment::{Built, PlanResult};
 use crate::record::evidence::{CollectionFacts, GroupEvidence, OnTrial, RepositoryEvidence};
 use crate::record::id::InstanceId;
@@ -205,13 +206,12 @@ impl<'a> Repository<'a> {
             return Err(refused.with_hint("leave [witness] out, or use backend = \"local\""));
         }
         let instances = assemble::instances_of(contribution)?;
-        let golden: BTreeMap<&InstanceId, &[CaseResult]> = contribution
-            .evidence
-            .groups
-            .iter()
-            .map(|group| (&group.instance_id, group.golden.as_slice()))
-            .collect();
-        let golden = |id| golden.get(id).copied().unwrap_or_default();
+        let golden = contribution.evidence.groups.iter().map(|group| {
+            let group = group?;
+            Ok((group.instance_id, group.golden))
+        });
+        let golden: BTreeMap<InstanceId, Vec<CaseResult>> = golden.collect::<Result<_>>()?;
+        let golden = |id| golden.get(id).map(Vec::as_slice).unwrap_or_default();
         let with_golden = instances.iter().map(|one| (one, golden(&one.instance_id)));
         let originals: Vec<Original<'_>> =
             with_golden.map(|(instance, golden)| Original::of(instance, golden)).collect();
@@ -483,8 +483,7 @@ impl<'a> Repository<'a> {
         let kept =
             ids.iter().zip(&ruled).filter(|(_, ruled)| ruled.verdict.is_kept()).map(|(id, _)| id.clone());
         let published: BTreeSet<InstanceId> = kept.filter(|id| choice.chosen.contains(id)).collect();
-        let mut groups = Vec::new();
-        for (index, ruled) in ruled.into_iter().enumerate() {
+        let screened = |index: usize, ruled: RuledVerdict| {
             let (id, group_id) = (ids[index].clone(), &collected.groups[index].group_id);
             let traced = if published.contains(&id) {
                 work.traces.whole(group_id)?
@@ -493,9 +492,9 @@ impl<'a> Repository<'a> {
             };
             let on_trial = work.on_trial.of(&id);
             let evidence = work.screening.evidence(index, depth(index), ruled, (id, traced));
-            groups.push(GroupEvidence { on_trial, ..evidence });
-        }
-        groups.extend(collected.uncollected.iter().map(|row| GroupEvidence {
+            Ok(GroupEvidence { on_trial, ..evidence })
+        };
+        let uncollected = |row: &Uncollected| GroupEvidence {
             slug: self.repo.slug.clone(),
             instance_id: self.id(work, &row.group.group_id),
             group: row.group.clone(),
@@ -506,7 +505,18 @@ impl<'a> Repository<'a> {
             trace_length_package: None,
             golden: Vec::new(),
             on_trial: OnTrial::default(),
-        }));
+        };
+        // Made one by one, when they are packed.
+        let mut groups: Vec<(&str, Box<dyn FnOnce() -> Result<GroupEvidence> + '_>)> = Vec::new();
+        for (index, ruled) in ruled.into_iter().enumerate() {
+            let screened = &screened;
+            groups.push((&collected.groups[index].group_id, Box::new(move || screened(index, ruled))));
+        }
+        for row in &collected.uncollected {
+            groups.push((&row.group.group_id, Box::new(|| Ok(uncollected(row)))));
+        }
+        groups.sort_by_key(|(group_id, _)| *group_id);
+        let groups = Packed::of(groups.into_iter().map(|(_, make)| make()))?;
         let evidence = RepositoryEvidence {
             pinned: pinned.clone(),
             built: lab.built.clone(),

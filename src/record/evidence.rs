@@ -1,8 +1,7 @@
 //! What is proved about the tests of a repository, whatever task is made of them.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,9 +15,10 @@ use super::source::Pinned;
 use super::trace::Traced;
 use super::verdict::Verdict;
 use super::world::World;
+use crate::packed::Packed;
 
 /// A group with all that was found out about it: the row behind `groups`, `cases`, `attempts` and `traces`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GroupEvidence {
     pub slug: RepoSlug,
     pub instance_id: InstanceId,
@@ -36,22 +36,21 @@ pub struct GroupEvidence {
     pub on_trial: OnTrial,
 }
 
-/// What is published of an attempt: a hash in place of all that it showed, which a dataset of many repositories would
-/// otherwise hold in memory.
-#[derive(Debug, Clone, PartialEq)]
+/// What is published of an attempt: a hash in place of all that it showed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttemptFacts {
     pub world: World,
     pub number: u32,
     pub method: Method,
     pub round: u32,
     /// One word for it.
-    pub outcome: &'static str,
+    pub outcome: Cow<'static, str>,
     /// How its process ended, in words.
     pub exit: Cow<'static, str>,
     /// Whether it came to its end.
     pub finished: bool,
-    /// [`Attempt::observation_hash`]; attempts that show the same share it.
-    pub observation: Arc<str>,
+    /// [`Attempt::observation_hash`].
+    pub observation: String,
     pub leftover: u32,
     pub connections: Vec<String>,
     pub duration_ms: f64,
@@ -60,24 +59,18 @@ pub struct AttemptFacts {
 impl AttemptFacts {
     /// Those of the attempts of a group.
     pub fn of(attempts: &[Attempt]) -> Vec<Self> {
-        let mut shown: BTreeSet<Arc<str>> = BTreeSet::new();
-        let facts = |attempt: &Attempt| {
-            let hash = attempt.observation_hash();
-            let observation = shown.get(hash.as_str()).cloned().unwrap_or_else(|| hash.into());
-            shown.insert(Arc::clone(&observation));
-            AttemptFacts {
-                world: attempt.world.clone(),
-                number: attempt.number,
-                method: attempt.method,
-                round: attempt.round,
-                outcome: outcome(attempt),
-                exit: exit(&attempt.exit),
-                finished: attempt.exit == Exit::Finished,
-                observation,
-                leftover: attempt.leftover,
-                connections: attempt.connections.clone(),
-                duration_ms: attempt.duration_ms,
-            }
+        let facts = |attempt: &Attempt| AttemptFacts {
+            world: attempt.world.clone(),
+            number: attempt.number,
+            method: attempt.method,
+            round: attempt.round,
+            outcome: outcome(attempt).into(),
+            exit: exit(&attempt.exit),
+            finished: attempt.exit == Exit::Finished,
+            observation: attempt.observation_hash(),
+            leftover: attempt.leftover,
+            connections: attempt.connections.clone(),
+            duration_ms: attempt.duration_ms,
         };
         attempts.iter().map(facts).collect()
     }
@@ -120,7 +113,7 @@ fn exit(exit: &Exit) -> Cow<'static, str> {
 }
 
 /// What the referee found out on the original; nothing where it was not tried.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OnTrial {
     pub flags: Vec<String>,
     /// Files of the tree, other than code, that its cases open.
@@ -165,7 +158,8 @@ pub struct RepositoryEvidence {
     pub pinned: Pinned,
     pub built: Built,
     pub collected: CollectionFacts,
-    pub groups: Vec<GroupEvidence>,
+    /// By group id: many, and each of them is long.
+    pub groups: Packed<GroupEvidence>,
     pub parity: Parity,
     /// How often each rule matched and decided, by id.
     pub rules: BTreeMap<String, RuleUse>,
@@ -199,7 +193,7 @@ mod tests {
     use crate::testing::attempts::attempt;
 
     #[test]
-    fn attempts_that_show_the_same_share_a_hash() {
+    fn facts_of_attempts_tell_what_they_showed_by_hash() {
         let printed = |round, text: &str| attempt(&World::Base, Method::Fork, round, Outcome::Passed, text);
         let late = Attempt {
             exit: Exit::TimedOut { scope: TimeScope::Case, case: Some("t.py::t[1]".to_owned()) },
@@ -207,11 +201,11 @@ mod tests {
         };
         let attempts = [printed(0, "a"), printed(1, "b"), printed(2, "a"), late];
         let facts = AttemptFacts::of(&attempts);
-        let hashes: Vec<&str> = facts.iter().map(|one| &*one.observation).collect();
+        let hashes: Vec<&str> = facts.iter().map(|one| one.observation.as_str()).collect();
         assert_eq!(hashes, attempts.iter().map(Attempt::observation_hash).collect::<Vec<_>>());
-        assert!(Arc::ptr_eq(&facts[0].observation, &facts[2].observation));
+        assert_eq!(facts[0].observation, facts[2].observation);
         assert_ne!(facts[0].observation, facts[1].observation);
-        let words: Vec<_> = facts.iter().map(|one| (one.outcome, &*one.exit, one.finished)).collect();
+        let words: Vec<_> = facts.iter().map(|one| (&*one.outcome, &*one.exit, one.finished)).collect();
         let passed = ("passed", "finished", true);
         let timed_out = ("timed-out", "case over its time limit: t.py::t[1]", false);
         assert_eq!(words, [passed, passed, passed, timed_out]);

@@ -278,7 +278,6 @@ pub(crate) fn all(folder: &Path, scores: &Scores<'_>) -> Result<()> {
 pub(crate) fn run(folder: &Path, report: &Report, scored: &[Scored<'_>]) -> Result<()> {
     fs_err::create_dir_all(folder)?;
     let rows: Vec<ScoreRow> = scored.iter().map(ScoreRow::new).collect();
-    table(folder, "scores", &score_columns(), &rows)?;
     let mut lines = String::new();
     for row in &rows {
         let line = serde_json::to_string(row)
@@ -287,7 +286,8 @@ pub(crate) fn run(folder: &Path, report: &Report, scored: &[Scored<'_>]) -> Resu
         lines.push('\n');
     }
     write_text(&folder.join("scores.jsonl"), &lines)?;
-    let cases: Vec<CaseRow<'_>> = scored
+    table(folder, "scores", score_columns(), rows)?;
+    let cases = scored
         .iter()
         .flat_map(|one| {
             one.judged.comparison.iter().flat_map(move |all| all.cases.iter().map(move |case| (one, case)))
@@ -296,18 +296,14 @@ pub(crate) fn run(folder: &Path, report: &Report, scored: &[Scored<'_>]) -> Resu
             scored,
             case,
             difference: case.difference.as_ref().and_then(spelled),
-        })
-        .collect();
-    table(folder, "cases", &case_columns(), &cases)?;
-    let units: Vec<LineRow<'_>> = scored
-        .iter()
-        .flat_map(|one| {
-            let executed = one.judged.executed_by_line();
-            let lines = one.judged.submitted_lines().iter();
-            lines.map(move |line| line_row(one, line, executed.get(&line.first).copied()))
-        })
-        .collect();
-    table(folder, "lines", &line_columns(), &units)?;
+        });
+    table(folder, "cases", case_columns(), cases)?;
+    let units = scored.iter().flat_map(|one| {
+        let executed = one.judged.executed_by_line();
+        let lines = one.judged.submitted_lines().iter();
+        lines.map(move |line| line_row(one, line, executed.get(&line.first).copied()))
+    });
+    table(folder, "lines", line_columns(), units)?;
     let evidence = folder.join("evidence");
     fs_err::create_dir_all(&evidence)?;
     for one in scored {

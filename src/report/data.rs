@@ -1,8 +1,6 @@
 //! What the script reads at once: the two long tables, as columns of arrays over small dictionaries; and, read when they are
 //! asked for, the evidence, attempts and files of groups.
 
-use std::collections::HashMap;
-
 use serde_json::{Value, json};
 
 use super::Tables;
@@ -36,6 +34,10 @@ const ATTEMPT_COLUMNS: &[&str] = &["slug", "group_id", "world", "method", "outco
 const MOST_EXCERPT: usize = 3_000;
 /// Attempts of a group that the page shows.
 const MOST_ATTEMPTS: usize = 200;
+/// Attempts that are read at once.
+const PART: usize = 32_768;
+/// Numbers that stand for an attempt.
+const NUMBERS: usize = 4;
 
 /// The names of a group's states, by number.
 pub(super) const STATES: [&str; 3] = ["published", "kept", "dropped"];
@@ -113,7 +115,7 @@ pub(super) fn evidence(tables: &Tables) -> Result<Value> {
     Ok(json!({
         "evidence": evidence,
         "files": { "names": names.values, "sets": sets.values, "of": set },
-        "attempts": attempts(tables)?,
+        "attempts": attempts(tables, PART)?,
     }))
 }
 
@@ -132,35 +134,48 @@ fn public_evidence(text: &str) -> Value {
     value
 }
 
-/// Strips of attempts over worlds, each different one once: `[world, method, outcome, observation, …]`.
-fn attempts(tables: &Tables) -> Result<Value> {
-    let table = Table::read(&tables.directory, "attempts", ATTEMPT_COLUMNS)?;
+/// Strips of attempts over worlds, each different one once: `[world, method, outcome, observation, …]`. There are many
+/// attempts: no more than `part` are in memory.
+fn attempts(tables: &Tables, part: usize) -> Result<Value> {
+    let places = tables.group_places()?;
     let (mut worlds, mut methods, mut outcomes) =
         (Dictionary::default(), Dictionary::default(), Dictionary::default());
-    let (slug, group) = (table.whole_texts("slug")?, table.whole_texts("group_id")?);
-    let (world, method) = (table.whole_texts("world")?, table.whole_texts("method")?);
-    let (outcome, exit) = (table.texts("outcome")?, table.whole_texts("exit")?);
-    let observation = table.texts("observation")?;
-    let mut of_group: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
-    for at in 0..table.rows() {
-        of_group.entry((slug[at], group[at])).or_default().push(at);
-    }
     let mut strips = Dictionary::default();
-    let mut strip = |rows: &[usize]| {
-        // What two attempts showed can be compared where both are of one method.
-        let mut seen = Dictionary::default();
-        let attempt = |at: &usize| {
-            [
-                worlds.place(world[*at]),
-                methods.place(method[*at]),
-                outcomes.place(outcome[*at].unwrap_or(exit[*at])),
-                seen.place((method[*at], observation[*at])),
-            ]
-        };
-        strips.place(rows.iter().take(MOST_ATTEMPTS).flat_map(attempt).collect::<Vec<_>>())
-    };
-    let keys = tables.groups.whole_texts("slug")?.into_iter().zip(tables.groups.whole_texts("group_id")?);
-    let of: Vec<Option<usize>> = keys.map(|key| of_group.get(&key).map(|rows| strip(rows))).collect();
+    let mut of: Vec<Option<usize>> = vec![None; tables.groups.rows()];
+    // The group whose attempts are read, by its place: they stand together.
+    let mut current: Option<usize> = None;
+    let (mut strip, mut seen) = (Vec::new(), Dictionary::default());
+    let mut from = 0;
+    while let Some(table) = Table::read_part(&tables.directory, "attempts", ATTEMPT_COLUMNS, (from, part))? {
+        from += table.rows();
+        let (slug, group) = (table.whole_texts("slug")?, table.whole_texts("group_id")?);
+        let (world, method) = (table.whole_texts("world")?, table.whole_texts("method")?);
+        let (outcome, exit) = (table.texts("outcome")?, table.whole_texts("exit")?);
+        let observation = table.texts("observation")?;
+        for at in 0..table.rows() {
+            let Some(place) = places.get(&(slug[at], group[at])).copied() else { continue };
+            if current != Some(place) {
+                if let Some(before) = current.replace(place) {
+                    of[before] = Some(strips.place(std::mem::take(&mut strip)));
+                }
+                seen = Dictionary::default();
+            }
+            if strip.len() == MOST_ATTEMPTS * NUMBERS {
+                continue;
+            }
+            // What two attempts showed can be compared where both are of one method.
+            let shown = (method[at].to_owned(), observation[at].map(str::to_owned));
+            strip.extend::<[usize; NUMBERS]>([
+                worlds.place(world[at].to_owned()),
+                methods.place(method[at].to_owned()),
+                outcomes.place(outcome[at].unwrap_or(exit[at]).to_owned()),
+                seen.place(shown),
+            ]);
+        }
+    }
+    if let Some(last) = current {
+        of[last] = Some(strips.place(strip));
+    }
     Ok(json!({
         "worlds": worlds.values, "methods": methods.values, "outcomes": outcomes.values,
         "strips": strips.values, "of": of,
@@ -170,6 +185,24 @@ fn attempts(tables: &Tables) -> Result<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::Dataset;
+    use crate::testing::made_up::MadeUp;
+
+    #[test]
+    fn attempts_are_the_same_in_whatever_parts_they_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("2026.11");
+        crate::testing::write(&directory, &MadeUp::new(&[40, 9]).input()).unwrap();
+        let tables = Tables::read(&Dataset::open(&directory).unwrap()).unwrap();
+        let rows = Table::read(&directory, "attempts", &["slug"]).unwrap().rows();
+        let whole = attempts(&tables, rows).unwrap();
+        let shown = whole["of"].as_array().unwrap().iter().filter(|one| one.is_u64()).count();
+        assert_eq!(shown, 49, "all but the two files that cannot be collected: {whole}");
+        assert!(whole["strips"].as_array().unwrap().len() > 1, "{whole}");
+        for part in [1, 7, 12, rows - 1] {
+            assert_eq!(attempts(&tables, part).unwrap(), whole, "{part}");
+        }
+    }
 
     #[test]
     fn a_long_excerpt_is_cut_at_a_character() {

@@ -1,6 +1,6 @@
 //! Made-up repositories for tests and a benchmark: nothing in here ever ran.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use crate::attempt::capabilities::Capabilities;
 use crate::backend::Isolation;
 use crate::config::{self, Config, Dataset, Docker, Limits, Screen, TierBounds};
 use crate::dataset::DatasetInput;
+use crate::packed::Packed;
 use crate::record::collected::{Case, Group, Uncollected};
 use crate::record::environment::{Built, PlanResult, SwitchedOff, TriedPlan};
 use crate::record::evidence::{
@@ -166,7 +167,7 @@ fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng
     let kept = |(number, one): (usize, &GroupEvidence)| {
         (one.verdict.is_kept() && !number.is_multiple_of(3)).then(|| one.instance_id.clone())
     };
-    let published = groups.iter().enumerate().filter_map(kept).collect();
+    let published: BTreeSet<InstanceId> = groups.iter().enumerate().filter_map(kept).collect();
     groups.push(GroupEvidence {
         slug: slug.clone(),
         instance_id: InstanceId::derive(&slug, commit, &uncollected.group.group_id),
@@ -179,6 +180,9 @@ fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng
         golden: Vec::new(),
         on_trial: OnTrial::default(),
     });
+    groups.sort_by(|a, b| a.group.group_id.cmp(&b.group.group_id));
+    let instances = groups.iter().filter(|one| published.contains(&one.instance_id));
+    let tests = instances.map(|one| (one.instance_id.clone(), test_source(one))).collect();
     let evidence = RepositoryEvidence {
         pinned: Pinned { tree: tree(&slug, folder, &groups), ..pinned(&slug, commit) },
         built: built(&slug, folder),
@@ -186,12 +190,11 @@ fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng
         rules: [("drops".to_owned(), RuleUse { action: "drop".into(), matched: size as u64, decided: 1 })]
             .into(),
         parity: Parity { compared: size / 2, differing: difference(size) },
-        groups,
+        groups: Packed::of(groups.into_iter().map(std::io::Result::Ok)).unwrap(),
         backend: "local".into(),
         image: None,
         host: HostFacts::default(),
     };
-    let tests = evidence.groups.iter().map(|one| (one.instance_id.clone(), test_source(one))).collect();
     Contribution { evidence, published, tests, witnesses: BTreeMap::new() }
 }
 

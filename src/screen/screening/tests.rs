@@ -89,8 +89,10 @@ fn a_difference_is_repeated_by_other_runners_and_all_groups_share_them() {
     let expected = [0, 1, 2].map(|at| format!("test_{at}: depends-on-time-zone"));
     assert_eq!(causes(&screening, Depth::First), expected);
     assert_eq!(worlds(screening.history().of(0)).len(), 4);
-    // Each world has one, and the two in which a difference is repeated have another.
-    assert_eq!(bench.backend.runners() - rounds, 4 + 2, "{:?}", bench.backend.log());
+    // Each world has one, and the two in which a difference is repeated have another, which a worker that was scheduled late
+    // may start for itself; ten would be one for each group.
+    let started = bench.backend.runners() - rounds;
+    assert!((4 + 2..=4 + 2 * 2).contains(&started), "{started}: {:?}", bench.backend.log());
 }
 
 #[test]
