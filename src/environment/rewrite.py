@@ -23,19 +23,41 @@ def main():
 
     if asks_for_pass_hook(spec["root"]):
         return
-    for name in sorted(set(spec["files"]) | conftests(spec["root"])):
+
+    def write(name):
         path = pathlib.Path(spec["root"], name)
         # A link may lead anywhere.
         if path.suffix != ".py" or path.resolve() != path:
-            continue
+            return
         try:
             status, code = rewrite._rewrite_test(path, None)
         except Exception:
-            continue
+            return
         folder = os.path.join(spec["out"], os.path.dirname(name), "__pycache__")
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, path.name[:-3] + rewrite.PYC_TAIL), "wb") as file:
             rewrite._write_pyc_fp(file, status, code)
+
+    on_all_processors(write, sorted(set(spec["files"]) | conftests(spec["root"])))
+
+
+def on_all_processors(work, items):
+    """Call a function for each item. Forks go without what multiprocessing needs of a machine."""
+    count = max(1, min(len(os.sched_getaffinity(0)), len(items)))
+    children = []
+    for number in range(1, count):
+        child = os.fork()
+        if child == 0:
+            try:
+                for item in items[number::count]:
+                    work(item)
+            finally:
+                os._exit(0)
+        children.append(child)
+    for item in items[::count]:
+        work(item)
+    for child in children:
+        os.waitpid(child, 0)
 
 
 def asks_for_pass_hook(root):

@@ -115,7 +115,7 @@ impl<'a> Preparation<'a> {
 
     /// Collects in a candidate environment: does it hold what the tests import? What is written goes with the runner.
     /// Files that hang are `known` from then on, and not imported in the next candidate.
-    fn gate(
+    pub(super) fn gate(
         &self,
         host: &Host,
         known: &RefCell<Vec<AtFault>>,

@@ -1,5 +1,6 @@
 //! A whole build of a scripted repository, from its collection to the dataset.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use super::prepare::Preparation;
 use super::repository::Repository;
 use super::*;
 use crate::config::{BackendKind, Repo, SourceSpec};
+use crate::environment::{Candidate, Wish};
 use crate::record::environment;
 use crate::record::source::Pinned;
 use crate::testing::backend::FakeBackend;
@@ -27,6 +29,8 @@ struct Bench {
     pinned: Pinned,
     built: environment::Built,
     folder: tempfile::TempDir,
+    /// Whether the environment is tried before a build.
+    is_tried: bool,
 }
 
 impl Bench {
@@ -51,6 +55,7 @@ impl Bench {
             config,
             cache,
             folder,
+            is_tried: false,
         }
     }
 
@@ -90,11 +95,36 @@ impl Bench {
         let pipeline = self.pipeline(request);
         let mut repository = Repository::new(&pipeline, &self.repo);
         let preparation = Preparation::new(&pipeline, &self.repo);
-        let (pinned, built) = (self.pinned.clone(), self.built.clone());
+        let (pinned, built) = (self.pinned.clone(), self.tried_in(&preparation));
         let made = repository.stages_of_tests(&preparation, pinned, built).unwrap()?;
         let directory = request.output.join("made-up/2026.11");
         pipeline.write(&directory, &[made], &[]).unwrap();
         Some(Dataset::open(&directory).unwrap())
+    }
+
+    /// The environment, after its tests were collected and run as when it is chosen, if that is wanted.
+    fn tried_in(&self, preparation: &Preparation<'_>) -> environment::Built {
+        let built = &self.built;
+        if !self.is_tried {
+            return built.clone();
+        }
+        let host = self.machine.host(&self.repo, &self.tools, &|_| {}).unwrap();
+        let candidate = Candidate {
+            python: &built.python,
+            python_prefix: &built.python_prefix,
+            venv: &built.venv,
+            tree: &built.tree,
+            env: &built.env,
+            tests: &built.tests,
+            wish: Wish::CollectAndRun,
+        };
+        let report = preparation.gate(&host, &RefCell::default(), &candidate).unwrap();
+        environment::Built { trial: report.trial, ..built.clone() }
+    }
+
+    /// Lines of the backend's log that begin like this.
+    fn logged(&self, start: &str) -> usize {
+        self.backend.log().iter().filter(|line| line.starts_with(start)).count()
     }
 
     fn pipeline<'a>(&'a self, request: &'a Request) -> Pipeline<'a> {
@@ -181,6 +211,35 @@ fn a_trace_that_did_not_come_to_its_end_is_no_short_one_to_a_rule() {
     let dataset = bench.build(Stage::Dataset).unwrap();
     assert_eq!(contents(&dataset), (vec![], [("rule:short".to_owned(), 1)].into()));
     assert_eq!(dataset.manifest.counts.total.kept, 1, "it is kept, and not published");
+}
+
+/// Of a build whose environment was tried: its dataset, collections, and attempts of the first rounds.
+fn tried(switched_off: bool) -> (Bench, Dataset, usize, Option<u64>) {
+    let mut bench = Bench::new(files());
+    bench.is_tried = true;
+    if !switched_off {
+        bench.built.switched_off.clear();
+    }
+    let dataset = bench.build(Stage::Dataset).unwrap();
+    let screen = dataset.manifest.spent.iter().find(|one| one.step == "made/up screen");
+    let made = screen.map(|one| one.count);
+    let collections = bench.logged("discover");
+    (bench, dataset, collections, made)
+}
+
+#[test]
+fn what_tried_the_environment_is_collection_and_first_round() {
+    let (_bench, dataset, collections, made) = tried(false);
+    assert_eq!((collections, made), (1, Some(7)), "of seven groups in two rounds");
+    let untried = Bench::new(files());
+    assert_eq!(contents(&dataset), contents(&untried.build(Stage::Dataset).unwrap()));
+}
+
+#[test]
+fn what_was_tried_with_other_plugins_is_collected_and_run_again() {
+    let (bench, _dataset, collections, made) = tried(true);
+    assert!(!bench.built.quiet_options().is_empty());
+    assert_eq!((collections, made), (2, Some(14)));
 }
 
 #[test]
