@@ -3,14 +3,11 @@
 use std::io;
 use std::marker::PhantomData;
 
-use rayon::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Items of a block: many enough to compress well, few enough to be looked at for the sake of one.
 const BLOCK: usize = 64;
-/// Blocks that are read at once.
-const AHEAD: usize = 8;
 /// The fastest that zstd has: items of a list are much alike.
 const LEVEL: i32 = 1;
 
@@ -61,17 +58,13 @@ impl<T: Serialize + DeserializeOwned> Packed<T> {
         self.length == 0
     }
 
-    /// All items; those of a few blocks, which are read on all processors, are in memory at once.
+    /// All items; those of one block are in memory at once.
     ///
     /// # Errors
     /// Where an item does not read as it was written, which is a bug.
-    pub fn iter(&self) -> impl Iterator<Item = io::Result<T>>
-    where
-        T: Send,
-    {
-        let some = |blocks: &[Box<[u8]>]| blocks.par_iter().map(|bytes| read(bytes)).collect::<Vec<_>>();
-        self.blocks.chunks(AHEAD).flat_map(some).flat_map(|block| {
-            let (block, error) = match block {
+    pub fn iter(&self) -> impl Iterator<Item = io::Result<T>> {
+        (0..self.blocks.len()).flat_map(|number| {
+            let (block, error) = match self.block(number) {
                 Ok(block) => (block, None),
                 Err(error) => (Vec::new(), Some(Err(error))),
             };
@@ -89,12 +82,9 @@ impl<T: Serialize + DeserializeOwned> Packed<T> {
     /// # Errors
     /// As for [`Packed::iter`].
     pub fn block(&self, number: usize) -> io::Result<Vec<T>> {
-        read(&self.blocks[number])
+        let bytes = zstd::decode_all(&*self.blocks[number])?;
+        Ok(serde_json::from_slice(&bytes)?)
     }
-}
-
-fn read<T: DeserializeOwned>(block: &[u8]) -> io::Result<Vec<T>> {
-    Ok(serde_json::from_slice(&zstd::decode_all(block)?)?)
 }
 
 #[cfg(test)]
@@ -107,7 +97,7 @@ mod tests {
 
     #[test]
     fn items_come_back_in_order_alone_and_together() {
-        for length in [0, 1, BLOCK - 1, BLOCK, AHEAD * BLOCK, 3 * AHEAD * BLOCK + 2] {
+        for length in [0, 1, BLOCK - 1, BLOCK, 3 * BLOCK + 2] {
             let items: Vec<String> = (0..length).map(|number| format!("item {number}")).collect();
             let packed = packed(items.clone()).unwrap();
             assert_eq!((packed.len(), packed.is_empty()), (length, length == 0));
