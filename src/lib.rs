@@ -23,7 +23,7 @@ mod interrupt;
 mod ledger;
 mod log;
 pub mod machine;
-pub mod packed;
+mod packed;
 mod page;
 mod parity;
 pub mod pipeline;

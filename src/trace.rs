@@ -165,12 +165,7 @@ impl Traces {
             Error::machine(format!("the calls of {group_id} are missing from {}", self.folder.display()))
                 .with_hint("run the same command again")
         })?;
-        Ok(Some(Traced {
-            functions: attempt.functions,
-            import_functions: attempt.import_functions,
-            bodies: attempt.bodies,
-            ..totals.clone()
-        }))
+        Ok(Some(Traced { functions: attempt.functions, ..totals.clone() }))
     }
 
     /// The groups among these that still lack this traced attempt.

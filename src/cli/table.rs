@@ -94,7 +94,7 @@ struct Groups {
 }
 
 impl Groups {
-    fn of(groups: impl Iterator<Item = std::io::Result<GroupEvidence>>) -> Result<Self> {
+    fn of(groups: impl Iterator<Item = Result<GroupEvidence>>) -> Result<Self> {
         let mut said = Groups::default();
         for group in groups {
             said.add(group?);
@@ -235,7 +235,7 @@ fn aligned(rows: &[[String; 6]], text: &mut Text) {
 mod tests {
     use super::*;
     use crate::record::environment::{Guess, Undeclared};
-    use crate::testing::made_up::MadeUp;
+    use crate::testing::made_up::{self, MadeUp};
 
     #[test]
     fn guesses_and_what_is_missing_are_warnings() {
@@ -254,31 +254,24 @@ mod tests {
         }
     }
 
-    fn groups(number: usize) -> Vec<GroupEvidence> {
-        let record = MadeUp::new(&[number]).repositories.remove(0);
-        record.evidence.groups.iter().map(Result::unwrap).collect()
-    }
-
     #[test]
     fn a_repository_of_which_nothing_is_kept_says_why() {
-        let groups = groups(40);
-        let said =
+        let groups = made_up::groups(40);
+        let why =
             |groups: &[GroupEvidence]| Groups::of(groups.iter().cloned().map(Ok)).unwrap().nothing_kept();
-        assert_eq!(said(&groups), None, "some are kept");
+        assert_eq!(why(&groups), None, "some are kept");
         let dropped: Vec<_> = groups.into_iter().filter(|group| !group.verdict.is_kept()).collect();
-        let words = said(&dropped);
-        let said_of_none = said(&[]);
-        let said = words.unwrap();
+        let said = why(&dropped).unwrap();
         assert!(said.starts_with("none of ") && said.contains("the first of the main cause, "), "{said}");
         let first = dropped.iter().any(|group| said.contains(&group.group.group_id));
         assert!(first, "{said}");
-        assert_eq!(said_of_none.as_deref(), Some("it has no tests"));
+        assert_eq!(why(&[]).as_deref(), Some("it has no tests"));
     }
 
     #[test]
     fn what_is_kept_and_cannot_be_traced_is_a_warning() {
         let record = MadeUp::new(&[10]).repositories.remove(0);
-        let mut groups = groups(10);
+        let mut groups = made_up::groups(10);
         let said = |groups: &[GroupEvidence]| {
             warnings(&record.evidence, &Groups::of(groups.iter().cloned().map(Ok)).unwrap()).join("\n")
         };

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::assemble::called;
 use super::private::Private;
 use crate::record::collected::Case;
 use crate::record::duration::median;
@@ -143,15 +142,13 @@ pub fn attempts(record: &Rc<GroupEvidence>) -> impl Iterator<Item = AttemptRow> 
     })
 }
 
-/// Rows of `traces` of one group: none where it is not published.
+/// Rows of `traces` of one group, whose trace names these functions: none where it is not published.
 pub fn traces<'a>(
-    record: &GroupEvidence,
+    mut functions: Vec<FunctionCalls>,
     instance: Option<&'a Instance>,
 ) -> impl Iterator<Item = TraceRow<'a>> {
-    let traced = instance.zip(record.traced.as_ref());
-    traced.into_iter().flat_map(|(instance, traced)| {
-        let mut functions: Vec<_> = called(traced).collect();
-        functions.sort_by_key(|function| function.order);
-        functions.into_iter().map(move |function| TraceRow { instance, function: function.clone() })
-    })
+    functions.retain(FunctionCalls::is_called);
+    functions.sort_by_key(|function| function.order);
+    let row = |instance| functions.into_iter().map(move |function| TraceRow { instance, function });
+    instance.map(row).into_iter().flatten()
 }

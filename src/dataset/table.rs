@@ -154,6 +154,23 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::{schema, write};
+
+    #[test]
+    fn parts_are_the_rows_of_the_whole_across_row_groups() {
+        let folder = tempfile::tempdir().unwrap();
+        let columns = vec![schema::number("n", |row: &u64| Some(*row)), schema::text("t", |_| Some("text"))];
+        write::table(folder.path(), "instances", columns, 0..10_000).unwrap();
+        for part in [3_000, 4_096, 9_999, 10_000, 50_000] {
+            let mut numbers = Vec::new();
+            while let Some(table) =
+                Table::read_part(folder.path(), "instances", &["n"], (numbers.len(), part)).unwrap()
+            {
+                numbers.extend(table.whole_numbers("n").unwrap());
+            }
+            assert!(numbers.iter().copied().eq(0..10_000), "{part}");
+        }
+    }
 
     #[test]
     fn a_column_that_older_datasets_do_not_have_is_empty_in_every_row() {

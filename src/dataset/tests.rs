@@ -32,7 +32,7 @@ fn change(repository: &mut Contribution, change: impl Fn(&mut GroupEvidence)) {
     let groups = repository.evidence.groups.iter().map(|group| {
         let mut group = group?;
         change(&mut group);
-        std::io::Result::Ok(group)
+        Ok(group)
     });
     repository.evidence.groups = Packed::of(groups.collect::<Vec<_>>()).unwrap();
 }

@@ -39,7 +39,10 @@ pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
     for repository in &assembled.repositories {
         let private = Private::of_repository(repository.record);
         for group in repository.record.groups.iter() {
-            let group = Rc::new(group?);
+            let mut group = group?;
+            // Long, and of one table alone.
+            let functions = group.traced.as_mut().map(|traced| std::mem::take(&mut traced.functions));
+            let group = Rc::new(group);
             let next = assembled.instances.get(written);
             let instance = next.filter(|next| next.instance_id == group.instance_id);
             if instance.is_some() {
@@ -49,8 +52,11 @@ pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
             groups.push(GroupRow::new(&group, instance, &private))?;
             rows::cases(&group, instance).try_for_each(|row| cases.push(row))?;
             rows::attempts(&group).try_for_each(|row| attempts.push(row))?;
-            rows::traces(&group, instance).try_for_each(|row| traces.push(row))?;
+            rows::traces(functions.unwrap_or_default(), instance).try_for_each(|row| traces.push(row))?;
         }
+    }
+    if written < assembled.instances.len() {
+        return Err(Error::internal("an instance has no group in its place"));
     }
     instances.finish()?;
     groups.finish()?;
@@ -283,4 +289,21 @@ fn copy_files(from: &Path, to: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_is_full_is_what_the_operating_system_says() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/dev/full", folder.path().join("numbers.parquet")).unwrap();
+        let columns = || vec![schema::number("number", |row: &u64| Some(*row))];
+        // Few rows fail when the file is finished, many while they are written.
+        for rows in [3, 200_000] {
+            let error = table(folder.path(), "numbers", columns(), 0..rows).unwrap_err();
+            assert!(error.hint().is_some_and(|hint| hint.contains("free some disk space")), "{error} {rows}");
+        }
+    }
 }

@@ -48,16 +48,18 @@ def on_all_processors(work, items):
     for number in range(1, count):
         child = os.fork()
         if child == 0:
+            failed = 1
             try:
                 for item in items[number::count]:
                     work(item)
+                failed = 0
             finally:
-                os._exit(0)
+                os._exit(failed)
         children.append(child)
     for item in items[::count]:
         work(item)
-    for child in children:
-        os.waitpid(child, 0)
+    if any([os.waitpid(child, 0)[1] for child in children]):
+        sys.exit("a process that shared the work failed")
 
 
 def asks_for_pass_hook(root):

@@ -206,11 +206,13 @@ impl<'a> Repository<'a> {
             return Err(refused.with_hint("leave [witness] out, or use backend = \"local\""));
         }
         let instances = assemble::instances_of(contribution)?;
-        let golden = contribution.evidence.groups.iter().map(|group| {
+        let mut golden: BTreeMap<InstanceId, Vec<CaseResult>> = BTreeMap::new();
+        for group in contribution.evidence.groups.iter() {
             let group = group?;
-            Ok((group.instance_id, group.golden))
-        });
-        let golden: BTreeMap<InstanceId, Vec<CaseResult>> = golden.collect::<Result<_>>()?;
+            if contribution.published.contains(&group.instance_id) {
+                golden.insert(group.instance_id, group.golden);
+            }
+        }
         let golden = |id| golden.get(id).map(Vec::as_slice).unwrap_or_default();
         let with_golden = instances.iter().map(|one| (one, golden(&one.instance_id)));
         let originals: Vec<Original<'_>> =

@@ -193,6 +193,24 @@ mod tests {
     use crate::testing::attempts::attempt;
 
     #[test]
+    fn what_is_packed_comes_back_whole() {
+        let mut groups = crate::testing::made_up::groups(200);
+        groups[0].golden[0].replaced = [("time".to_owned(), 3)].into();
+        groups[0].on_trial = OnTrial {
+            flags: vec!["reads-data".to_owned()],
+            data_files: vec!["tests/data.txt".to_owned()],
+            defined_in: Some("tests/base.py::Base::test".to_owned()),
+        };
+        groups[0].attempts[0].connections = vec!["192.0.2.1:80".to_owned()];
+        let traced = groups[0].traced.as_mut().unwrap();
+        (traced.threads_seen, traced.troubles, traced.complete) = (true, vec!["lost".to_owned()], false);
+        (groups[0].trace_length_package, groups[1].attempts[0].duration_ms) = (None, 0.1 + 0.2);
+        assert!(groups.iter().any(|group| !group.verdict.is_kept() && group.golden.is_empty()));
+        let packed = Packed::of(groups.iter().cloned().map(Ok)).unwrap();
+        assert!(packed.iter().map(Result::unwrap).eq(groups));
+    }
+
+    #[test]
     fn facts_of_attempts_tell_what_they_showed_by_hash() {
         let printed = |round, text: &str| attempt(&World::Base, Method::Fork, round, Outcome::Passed, text);
         let late = Attempt {

@@ -27,6 +27,13 @@ pub struct FunctionCalls {
     pub callers: Option<Vec<u32>>,
 }
 
+impl FunctionCalls {
+    /// Whether it was called while the cases ran.
+    pub fn is_called(&self) -> bool {
+        self.calls > 0
+    }
+}
+
 /// What the calls of a traced run add up to. Kept apart from the calls themselves, which are many.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
@@ -107,7 +114,7 @@ pub fn check_path(path: &str) -> Result<(), String> {
 impl Totals {
     /// Adds up; `is_test` tells test files by their path.
     pub fn of(functions: &[FunctionCalls], is_test: impl Fn(&str) -> bool) -> Self {
-        let called = || functions.iter().filter(|function| function.calls > 0);
+        let called = || functions.iter().filter(|function| function.is_called());
         let mut files: Vec<String> = called().map(|function| function.file.clone()).collect();
         files.sort();
         files.dedup();
@@ -147,12 +154,6 @@ pub struct Traced {
     pub import_calls: u64,
     /// Files of the tree whose module body ran then, sorted.
     pub import_files: Vec<String>,
-    /// What was called then, with lines. Only with [`Traced::functions`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub import_functions: Vec<FunctionCalls>,
-    /// Module and class bodies that ran, then and while the cases ran. Only with [`Traced::functions`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub bodies: Vec<ExecutedBody>,
     /// Whether the group started threads, as far as this attempt shows it: see [`Traced::starts_threads`].
     #[serde(default)]
     pub(crate) threads_seen: bool,

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::Tables;
 use super::families::Family;
 use crate::dataset::manifest::Manifest;
-use crate::dataset::table::Table;
-use crate::error::Result;
+use crate::dataset::table::{AGAIN, Table};
+use crate::error::{Error, Result};
 use crate::page::Dictionary;
 
 /// Columns of `groups` that more than one part of the page shows, and those of the evidence alone.
@@ -158,6 +158,13 @@ fn attempts(tables: &Tables, part: usize) -> Result<Value> {
                 if let Some(before) = current.replace(place) {
                     of[before] = Some(strips.place(std::mem::take(&mut strip)));
                 }
+                if of[place].is_some() {
+                    let group = group[at];
+                    return Err(Error::usage(format!(
+                        "attempts.parquet: those of {group} do not stand together"
+                    ))
+                    .with_hint(AGAIN));
+                }
                 seen = Dictionary::default();
             }
             if strip.len() == MOST_ATTEMPTS * NUMBERS {
@@ -185,7 +192,7 @@ fn attempts(tables: &Tables, part: usize) -> Result<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::Dataset;
+    use crate::dataset::{Dataset, schema, write};
     use crate::testing::made_up::MadeUp;
 
     #[test]
@@ -202,6 +209,24 @@ mod tests {
         for part in [1, 7, 12, rows - 1] {
             assert_eq!(attempts(&tables, part).unwrap(), whole, "{part}");
         }
+    }
+
+    #[test]
+    fn attempts_of_a_group_that_do_not_stand_together_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("2026.11");
+        crate::testing::write(&directory, &MadeUp::new(&[5]).input()).unwrap();
+        let tables = Tables::read(&Dataset::open(&directory).unwrap()).unwrap();
+        let groups = tables.groups.whole_texts("group_id").unwrap();
+        let row = |at: usize| groups[at].to_owned();
+        let columns = ATTEMPT_COLUMNS.iter().map(|&name| match name {
+            "slug" => schema::text(name, |_: &String| Some("made/up0")),
+            "group_id" => schema::text(name, |row: &String| Some(row.as_str())),
+            _ => schema::text(name, |_: &String| Some("base")),
+        });
+        write::table(&directory, "attempts", columns.collect(), [row(0), row(1), row(0)]).unwrap();
+        let said = attempts(&tables, PART).unwrap_err().to_string();
+        assert!(said.contains(groups[0]) && said.contains("do not stand together"), "{said}");
     }
 
     #[test]

@@ -190,12 +190,19 @@ fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng
         rules: [("drops".to_owned(), RuleUse { action: "drop".into(), matched: size as u64, decided: 1 })]
             .into(),
         parity: Parity { compared: size / 2, differing: difference(size) },
-        groups: Packed::of(groups.into_iter().map(std::io::Result::Ok)).unwrap(),
+        groups: Packed::of(groups.into_iter().map(Ok)).unwrap(),
         backend: "local".into(),
         image: None,
         host: HostFacts::default(),
     };
     Contribution { evidence, published, tests, witnesses: BTreeMap::new() }
+}
+
+/// Groups of a repository, as they are before they are packed.
+#[cfg(test)]
+pub(crate) fn groups(size: usize) -> Vec<GroupEvidence> {
+    let (slug, mut random) = (RepoSlug::new("made/up0").unwrap(), fastrand::Rng::with_seed(0));
+    (0..size).map(|number| group_record(&slug, &"c".repeat(40), number, &mut random)).collect()
 }
 
 fn difference(size: usize) -> Vec<ParityDifference> {
@@ -391,8 +398,6 @@ fn traced(group: &Group, random: &mut fastrand::Rng) -> Traced {
         totals: Totals::of(&functions, |file| file.starts_with("tests/")),
         functions,
         import_calls: 3,
-        import_functions: Vec::new(),
-        bodies: Vec::new(),
         import_files: vec!["src/made/__init__.py".into()],
         threads_seen: false,
         child_calls: 0,

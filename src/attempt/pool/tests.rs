@@ -197,8 +197,14 @@ fn who_has_nothing_to_do_gets_half_of_what_is_left_of_a_long_file() {
 
 #[test]
 fn who_has_nothing_to_do_gets_half_of_the_attempts_of_a_group_that_takes_long() {
-    // Whichever comes first takes so long that somebody waits when the other one comes, even if nobody did before.
-    let long = ["test_1", "test_2"].map(|name| FakeGroup::new(name, Act::Waits(Duration::from_millis(80))));
+    // Whichever comes first takes so long that somebody waits when the other one comes, even if nobody did before. On a
+    // machine that is busy with other things a start takes longer than usual, and what is worth it has to as well.
+    let waits = [80, 400, 2_000].map(Duration::from_millis);
+    assert!(waits.into_iter().any(|each| times_that_a_long_file_is_opened(each) > 1), "it is never shared");
+}
+
+fn times_that_a_long_file_is_opened(each: Duration) -> usize {
+    let long = ["test_1", "test_2"].map(|name| FakeGroup::new(name, Act::Waits(each)));
     let mut bench = Bench::new(FakeBackend::new([FakeFile::new("test_long.py", long)]));
     bench.lab.admission = Arc::new(Admission::shared(2));
     let base = bench.lab.base();
@@ -213,8 +219,7 @@ fn who_has_nothing_to_do_gets_half_of_the_attempts_of_a_group_that_takes_long() 
     };
     bench.lab.pool(&bench.groups, &base).run(tasks, count).unwrap();
     assert_eq!(made, 2 * 8);
-    let opened = bench.backend.log().iter().filter(|line| *line == "file test_long.py").count();
-    assert!(opened > 1, "it is opened {opened} times");
+    bench.backend.log().iter().filter(|line| *line == "file test_long.py").count()
 }
 
 #[test]

@@ -13,7 +13,7 @@ SCRIPT = pathlib.Path(__file__).parents[3] / "environment" / "rewrite.py"
 
 def rewrite(tmp_path, files=("test_a.py",), **links):
     root, out = tmp_path / "root", tmp_path / "out"
-    out.mkdir()
+    out.mkdir(exist_ok=True)
     for file in files:
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         (root / file).write_text("def test_a():\n    assert True\n")
@@ -42,6 +42,15 @@ def test_a_file_that_does_not_compile_costs_no_other(tmp_path):
     (tmp_path / "root" / "conftest.py").write_text("def test_a(:\n")
     made = rewrite(tmp_path, ["test_a.py", "test_b.py", "test_c.py"])
     assert sorted(name.split(".")[0] for name in made) == ["test_a", "test_b", "test_c"]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor: nothing is shared")
+def test_what_a_process_that_shares_the_work_cannot_write_fails_the_whole(tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "b").write_text("no folder")  # the second file is another process's
+    with pytest.raises(subprocess.CalledProcessError):
+        rewrite(tmp_path, ["a/test_a.py", "b/test_b.py"])
 
 
 def test_a_file_that_pytest_is_told_to_compile_in_another_way_is_left_to_it(tmp_path):
