@@ -143,10 +143,10 @@ pub fn attempts(record: &Rc<GroupEvidence>) -> impl Iterator<Item = AttemptRow> 
 }
 
 /// Rows of `traces` of one group, whose trace names these functions: none where it is not published.
-pub fn traces<'a>(
+pub fn traces(
     mut functions: Vec<FunctionCalls>,
-    instance: Option<&'a Instance>,
-) -> impl Iterator<Item = TraceRow<'a>> {
+    instance: Option<&Instance>,
+) -> impl Iterator<Item = TraceRow<'_>> {
     functions.retain(FunctionCalls::is_called);
     functions.sort_by_key(|function| function.order);
     let row = |instance| functions.into_iter().map(move |function| TraceRow { instance, function });

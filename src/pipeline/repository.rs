@@ -485,7 +485,7 @@ impl<'a> Repository<'a> {
         let kept =
             ids.iter().zip(&ruled).filter(|(_, ruled)| ruled.verdict.is_kept()).map(|(id, _)| id.clone());
         let published: BTreeSet<InstanceId> = kept.filter(|id| choice.chosen.contains(id)).collect();
-        let screened = |index: usize, ruled: RuledVerdict| {
+        let screened = |index: usize| {
             let (id, group_id) = (ids[index].clone(), &collected.groups[index].group_id);
             let traced = if published.contains(&id) {
                 work.traces.whole(group_id)?
@@ -493,7 +493,7 @@ impl<'a> Repository<'a> {
                 work.traces.totals(group_id).cloned()
             };
             let on_trial = work.on_trial.of(&id);
-            let evidence = work.screening.evidence(index, depth(index), ruled, (id, traced));
+            let evidence = work.screening.evidence(index, depth(index), &ruled[index], (id, traced));
             Ok(GroupEvidence { on_trial, ..evidence })
         };
         let uncollected = |row: &Uncollected| GroupEvidence {
@@ -508,17 +508,13 @@ impl<'a> Repository<'a> {
             golden: Vec::new(),
             on_trial: OnTrial::default(),
         };
-        // Made one by one, when they are packed.
-        let mut groups: Vec<(&str, Box<dyn FnOnce() -> Result<GroupEvidence> + '_>)> = Vec::new();
-        for (index, ruled) in ruled.into_iter().enumerate() {
-            let screened = &screened;
-            groups.push((&collected.groups[index].group_id, Box::new(move || screened(index, ruled))));
-        }
-        for row in &collected.uncollected {
-            groups.push((&row.group.group_id, Box::new(|| Ok(uncollected(row)))));
-        }
+        // By group id, with the place of those that were screened; made one by one, when they are packed.
+        let mut groups: Vec<(&str, Result<usize, &Uncollected>)> = Vec::new();
+        groups.extend(collected.groups.iter().enumerate().map(|(at, group)| (&*group.group_id, Ok(at))));
+        groups.extend(collected.uncollected.iter().map(|row| (&*row.group.group_id, Err(row))));
         groups.sort_by_key(|(group_id, _)| *group_id);
-        let groups = Packed::of(groups.into_iter().map(|(_, make)| make()))?;
+        let groups = groups.into_iter().map(|(_, of)| of.map_or_else(|row| Ok(uncollected(row)), screened));
+        let groups = Packed::of(groups)?;
         let evidence = RepositoryEvidence {
             pinned: pinned.clone(),
             built: lab.built.clone(),

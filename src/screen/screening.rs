@@ -395,7 +395,7 @@ impl<'a> Screening<'a> {
         &self,
         index: usize,
         depth: Depth,
-        ruled: RuledVerdict,
+        ruled: &RuledVerdict,
         (instance_id, traced): (InstanceId, Option<Traced>),
     ) -> GroupEvidence {
         let considered = self.policy.considered(self.history.of(index), depth);
@@ -419,7 +419,7 @@ impl<'a> Screening<'a> {
             traced,
             golden: golden::golden(&ruled.verdict, &considered, self.policy.compare),
             attempts: AttemptFacts::of(self.history.of(index)),
-            verdict: ruled.verdict,
+            verdict: ruled.verdict.clone(),
             group,
             on_trial: OnTrial::default(),
         }
