@@ -32,8 +32,8 @@ impl<T: Serialize + DeserializeOwned> Packed<T> {
             if block.is_empty() {
                 return Ok(Packed { blocks, items: PhantomData });
             }
-            let packed = pack(&block)
-                .map_err(|error| Error::internal("cannot pack what is evident").with_source(error))?;
+            let packed =
+                pack(&block).map_err(|error| Error::internal("cannot pack a list").with_source(error))?;
             blocks.push(packed);
         }
     }

@@ -7,13 +7,14 @@ use console::{Alignment, Style, pad_str};
 
 use super::newest;
 use crate::dataset::Summary;
+use crate::dataset::counts::Counts;
 use crate::error::Result;
 use crate::pipeline::{Built, Finished, Found};
 use crate::record::collected::shell_quote;
 use crate::record::evidence::{GroupEvidence, RepositoryEvidence};
 use crate::record::id::RepoSlug;
 use crate::record::instance::Contribution;
-use crate::record::verdict::{Cause, Verdict};
+use crate::record::verdict::Verdict;
 use crate::report;
 use crate::terminal::Text;
 use crate::text::count;
@@ -85,10 +86,9 @@ fn warnings(record: &RepositoryEvidence, groups: &Groups) -> Vec<String> {
 /// What is said of the groups of a repository.
 #[derive(Default)]
 struct Groups {
-    all: usize,
-    kept: usize,
-    /// Of each cause how many have it, with the first of them and what it shows.
-    causes: BTreeMap<Cause, (usize, String)>,
+    counts: Counts,
+    /// The first group of each cause, and what it shows.
+    first: BTreeMap<String, String>,
     /// Those that are kept and could not be traced to the end, and the first of them.
     lost: (usize, Option<String>),
 }
@@ -103,32 +103,31 @@ impl Groups {
     }
 
     fn add(&mut self, group: GroupEvidence) {
+        self.counts.add(&group);
         let id = group.group.group_id;
-        self.all += 1;
         match group.verdict {
             Verdict::Kept => {
-                self.kept += 1;
                 if group.traced.is_some_and(|traced| !traced.complete) {
                     self.lost.0 += 1;
                     self.lost.1.get_or_insert(id);
                 }
             }
             Verdict::Dropped { cause, evidence } => {
-                let first = || (0, format!("{id}: {}", evidence.summary));
-                self.causes.entry(cause).or_insert_with(first).0 += 1;
+                let first = || format!("{id}: {}", evidence.summary);
+                self.first.entry(cause.to_string()).or_insert_with(first);
             }
         }
     }
 
     /// Why nothing is kept: the most frequent cause, with what the first of its groups shows.
     fn nothing_kept(&self) -> Option<String> {
-        if self.kept > 0 {
+        if self.counts.kept > 0 {
             return None;
         }
-        let Some((cause, (_, first))) = self.causes.iter().max_by_key(|(_, (number, _))| *number) else {
+        let Some((cause, _)) = self.counts.dropped.iter().max_by_key(|(_, number)| **number) else {
             return Some("it has no tests".to_owned());
         };
-        let all = count(self.all, "group");
+        let (all, first) = (count(self.counts.groups, "group"), self.first.get(cause)?);
         Some(format!("none of {all} is kept; the first of the main cause, {cause}: {first}"))
     }
 
@@ -143,9 +142,8 @@ impl Groups {
 
     /// The most frequent causes, with their numbers.
     fn main_causes(&self) -> String {
-        let mut counts: Vec<_> =
-            self.causes.iter().map(|(cause, (number, _))| (cause.to_string(), *number)).collect();
-        counts.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+        let mut counts: Vec<_> = self.counts.dropped.iter().collect();
+        counts.sort_by_key(|(_, number)| std::cmp::Reverse(**number));
         let shown: Vec<String> =
             counts.iter().take(CAUSES).map(|(cause, count)| format!("{cause} {count}")).collect();
         let more = counts.len().saturating_sub(CAUSES);
@@ -204,8 +202,8 @@ fn row(contribution: &Contribution, groups: &Groups) -> [String; 6] {
     [
         contribution.evidence.pinned.slug.to_string(),
         contribution.evidence.collected.cases.to_string(),
-        groups.all.to_string(),
-        groups.kept.to_string(),
+        groups.counts.groups.to_string(),
+        groups.counts.kept.to_string(),
         contribution.published.len().to_string(),
         groups.main_causes(),
     ]

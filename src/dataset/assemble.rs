@@ -1,8 +1,8 @@
 //! Repository records in the order of the dataset, and the instances that come of them. Pure.
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
 
 use super::DatasetInput;
 use super::counts::Counts;
@@ -43,7 +43,7 @@ pub struct Sums {
     pub counts: Counts,
     /// What was replaced in golden output, by kind.
     pub replaced: BTreeMap<String, u64>,
-    /// Functions that the traces of published groups name.
+    /// Functions that published groups call: the rows of `traces`.
     pub called: usize,
 }
 
@@ -57,7 +57,7 @@ pub struct Assembled<'a> {
     /// Of each instance its repository, and its group there.
     places: Vec<(usize, usize)>,
     /// The groups last looked up: repository, block, groups.
-    looked_up: Mutex<Option<(usize, usize, Vec<GroupEvidence>)>>,
+    looked_up: RefCell<Option<(usize, usize, Vec<GroupEvidence>)>>,
     template: Template,
     settings: &'a PromptSettings,
     passes_code_on: bool,
@@ -96,7 +96,7 @@ impl<'a> Assembled<'a> {
             repositories,
             instances,
             places,
-            looked_up: Mutex::new(None),
+            looked_up: RefCell::default(),
             template: Template::built_in()?,
             settings: &dataset.config.prompt,
             passes_code_on: dataset.passes_code_on,
@@ -110,7 +110,7 @@ impl<'a> Assembled<'a> {
     pub fn whole(&self, at: usize) -> Result<Instance> {
         let (repository, group) = self.places[at];
         let (block, place) = Packed::<GroupEvidence>::place(group);
-        let mut looked_up = self.looked_up.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looked_up = self.looked_up.borrow_mut();
         let found = looked_up.take().filter(|(of, number, _)| (*of, *number) == (repository, block));
         let found = match found {
             Some(found) => found,
