@@ -124,7 +124,7 @@ impl Groups {
         if self.counts.kept > 0 {
             return None;
         }
-        let Some((cause, _)) = self.counts.dropped.iter().max_by_key(|(_, number)| **number) else {
+        let Some((cause, _)) = self.causes().first().copied() else {
             return Some("it has no tests".to_owned());
         };
         let (all, first) = (count(self.counts.groups, "group"), self.first.get(cause)?);
@@ -140,10 +140,16 @@ impl Groups {
         ))
     }
 
+    /// Causes with their numbers, the most frequent first, and by name.
+    fn causes(&self) -> Vec<(&String, &usize)> {
+        let mut causes: Vec<_> = self.counts.dropped.iter().collect();
+        causes.sort_by_key(|(_, number)| std::cmp::Reverse(**number));
+        causes
+    }
+
     /// The most frequent causes, with their numbers.
     fn main_causes(&self) -> String {
-        let mut counts: Vec<_> = self.counts.dropped.iter().collect();
-        counts.sort_by_key(|(_, number)| std::cmp::Reverse(**number));
+        let counts = self.causes();
         let shown: Vec<String> =
             counts.iter().take(CAUSES).map(|(cause, count)| format!("{cause} {count}")).collect();
         let more = counts.len().saturating_sub(CAUSES);
@@ -263,6 +269,13 @@ mod tests {
         assert!(said.starts_with("none of ") && said.contains("the first of the main cause, "), "{said}");
         let first = dropped.iter().any(|group| said.contains(&group.group.group_id));
         assert!(first, "{said}");
+        let one = dropped.first().unwrap();
+        let other = dropped.iter().find(|group| group.verdict.cause() != one.verdict.cause()).unwrap();
+        let as_often = [one.clone(), other.clone()];
+        let main = Groups::of(as_often.iter().cloned().map(Ok)).unwrap().main_causes();
+        let main = main.split(' ').next().unwrap();
+        let said = why(&as_often).unwrap();
+        assert!(said.contains(&format!("the first of the main cause, {main}: ")), "{said}");
         assert_eq!(why(&[]).as_deref(), Some("it has no tests"));
     }
 
