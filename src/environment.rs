@@ -11,56 +11,22 @@
 //!   built.json    written last: done means marked done
 //! ```
 //!
-//! What to install is inferred by [`recipe`]; how is [`install`]'s business. Collection is a function that the caller
-//! hands in ([`GateReport`]), so this stage knows nothing of pytest but its name.
+//! Four floors, each of which knows those before it: [`declared`] reads what a tree says of itself, [`plan`] decides what
+//! is tried, [`steps`] resolve, install and build, [`making`] puts one environment together. Collection is a function that
+//! the caller hands in ([`GateReport`]), so this stage knows nothing of pytest but its name.
 
-pub mod declarations;
-pub mod dockerfile;
-pub mod groups;
-pub mod ini;
-pub mod install;
-pub mod known_names;
-pub mod lock;
-mod markers;
-pub mod members;
-pub mod missing;
-pub mod own;
-mod preview;
-pub mod project;
-pub mod python;
-pub mod recipe;
-pub mod requirements_files;
-pub mod survey;
-pub mod tools;
-pub mod tox;
-pub mod tree;
-pub mod uv;
-pub mod variables;
-pub mod version;
-
-mod asked;
-mod building;
-mod byte_code;
-mod construction;
-mod crates;
-mod direct;
-mod record;
-mod run_tree;
-mod rust;
-mod source_distributions;
-mod sources;
-mod step;
-mod toolchain;
-mod tooling;
-mod trials;
+pub mod declared;
+mod making;
+pub mod plan;
+pub mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
-pub use preview::{Preview, preview};
-pub use tools::Tools;
+pub use plan::preview::{Preview, preview};
+pub use steps::tools::Tools;
 
 use crate::backend::Backend;
 use crate::config;
@@ -119,7 +85,7 @@ pub struct GateReport {
     pub collection_errors: usize,
     /// Import names that collection could not find.
     pub missing_modules: Vec<String>,
-    /// What errors of collection mean without naming it ([`missing::implied`]).
+    /// What errors of collection mean without naming it ([`plan::missing::implied`]).
     pub implied: BTreeSet<Guess>,
     /// pytest could not even start (usage error, broken conftest): its words.
     pub failure: Option<String>,
@@ -172,10 +138,11 @@ pub fn build(
     gate: &dyn Fn(&Candidate<'_>) -> Result<GateReport>,
     progress: &dyn Fn(&str),
 ) -> Result<Built> {
-    let known = preview::Known::of(&pinned.tree, repo)?;
+    let known = plan::preview::Known::of(&pinned.tree, repo)?;
     let choice = known.python(repo, newest(pinned, repo)?, &tools.interpreters)?;
-    let preview::Known { files, project, members, variables } = known;
-    let tag = pinned.tag.found().filter(|_| project.version.is_none() && version::asks(&files, &project));
+    let plan::preview::Known { files, project, members, variables } = known;
+    let tag =
+        pinned.tag.found().filter(|_| project.version.is_none() && declared::version::asks(&files, &project));
     // What an image compiles with is part of the image.
     let compiles_rust = files.survey.has_cargo_lock && tools.base_image.is_none();
     let rust = compiles_rust.then(|| tools.toolchains.key());
@@ -203,8 +170,8 @@ pub fn build(
         .create(&folder)
         .map_err(|error| Error::from(error).at(format!("cannot make {}", folder.display())))?;
     let inputs =
-        construction::Inputs { pinned, repo, env, files, project, choice, backend, tools, gate, progress };
-    construction::construct(inputs, members, variables.notes, &folder)
+        making::inputs::Inputs { pinned, repo, env, files, project, choice, backend, tools, gate, progress };
+    making::construction::construct(inputs, members, variables.notes, &folder)
 }
 
 /// Everything that decides what is built, but for what the package index says.
@@ -212,7 +179,7 @@ fn input_key(
     pinned: &Pinned,
     (tag, rust): (Option<&NearestTag>, Option<&str>),
     repo: &config::Repo,
-    python: &python::Interpreter,
+    python: &plan::python::Interpreter,
     tools: &Tools,
 ) -> String {
     let asked = serde_json::json!([

@@ -308,7 +308,11 @@ fn report(found: &Discovered) -> environment::GateReport {
         collected: found.items.len(),
         collection_errors: errors.len(),
         missing_modules: found.errors.iter().filter_map(|error| error.missing_module.clone()).collect(),
-        implied: found.errors.iter().flat_map(|error| environment::missing::implied(&error.text)).collect(),
+        implied: found
+            .errors
+            .iter()
+            .flat_map(|error| environment::plan::missing::implied(&error.text))
+            .collect(),
         files: files.into_iter().collect(),
         complaints: skips.into_iter().map(skip).collect(),
         switched_off: found.switched_off.clone(),

@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use gistmill::environment::declarations::Files;
-use gistmill::environment::groups;
-use gistmill::environment::ini::Ini;
-use gistmill::environment::install::Failure;
-use gistmill::environment::lock::Lock;
-use gistmill::environment::project::Project;
-use gistmill::environment::python::{self, Interpreter};
-use gistmill::environment::recipe::{Fallbacks, Outcome};
-use gistmill::environment::survey::Survey;
-use gistmill::environment::{GateReport, missing, own, requirements_files, tox};
+use gistmill::environment::GateReport;
+use gistmill::environment::declared::declarations::Files;
+use gistmill::environment::declared::groups;
+use gistmill::environment::declared::ini::Ini;
+use gistmill::environment::declared::project::Project;
+use gistmill::environment::declared::survey::Survey;
+use gistmill::environment::declared::{own, requirements_files, tox};
+use gistmill::environment::plan::failure::Failure;
+use gistmill::environment::plan::lock::Lock;
+use gistmill::environment::plan::missing;
+use gistmill::environment::plan::python::{self, Interpreter};
+use gistmill::environment::plan::recipe::{Fallbacks, Outcome};
 use gistmill::record::moment::Moment;
 use proptest::prelude::*;
 

@@ -1,0 +1,17 @@
+//! What a tree says of itself: projects, requirements, groups, members, variables. Reads files through `beneath`, runs nothing.
+
+pub(super) mod crates;
+pub mod declarations;
+pub mod groups;
+pub mod ini;
+pub mod known_names;
+pub mod members;
+pub mod own;
+pub mod project;
+pub(super) mod pyproject;
+pub mod requirements_files;
+pub(super) mod sources;
+pub mod survey;
+pub mod tox;
+pub mod variables;
+pub mod version;

@@ -1,0 +1,226 @@
+//! The tree that tests run in: the pinned files, what building them added, one commit.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::inputs::{self, Inputs};
+use crate::beneath::Folder;
+use crate::environment::declared::members::Member;
+use crate::environment::declared::project::BuildSystem;
+use crate::environment::plan::failure::{Attempt, Failure, StepError};
+use crate::environment::plan::lock::Lock;
+use crate::environment::steps::building::{Build, Source};
+use crate::environment::steps::install::Installer;
+use crate::environment::steps::tree;
+use crate::environment::steps::wheel::Wheel;
+use crate::error::{Error, Result};
+use crate::record::source::Pinned;
+
+/// So many paths stand in a note.
+const NAMED: usize = 20;
+
+/// A run tree, and what came of building it.
+pub(in crate::environment) struct RunTree {
+    /// The distribution of the project at the root; none where there is none.
+    pub wheel: Option<Wheel>,
+    /// Why that project could not be built.
+    pub failure: Option<Failure>,
+    /// Those of the members that could be built.
+    pub members: Vec<(Member, Wheel)>,
+    /// What the wheels were built with.
+    pub lock: Lock,
+    /// The compiler of their Rust code.
+    pub rust: Option<String>,
+    /// What the build added to the tree.
+    pub added: Vec<PathBuf>,
+    /// Lines of the exclude file.
+    pub excluded: Vec<String>,
+}
+
+impl RunTree {
+    /// Builds the pinned tree and its members, and makes the one that tests run in. A member that cannot be built is left
+    /// out with a note; the project at the root is left out as well, and its failure is kept.
+    ///
+    /// # Errors
+    /// What no other build could do better about, and an answer of the root's build that no build gives.
+    pub(in crate::environment) fn make(
+        inputs: &Inputs<'_>,
+        installer: &Installer,
+        members: &[Member],
+        tree: &Path,
+        variables: &BTreeMap<String, String>,
+        notes: &mut Vec<String>,
+    ) -> Result<Self> {
+        let pinned = inputs.pinned;
+        tree::copy(&pinned.tree, tree)?;
+        let before = tree::list(tree)?;
+        let mut site =
+            Builds { inputs, installer, variables, tree, before: &before, added: Vec::new(), rust: None };
+        let (mut wheel, mut failure, mut lock) = (None, None, Lock::default());
+        let mut members = members.to_vec();
+        let mut with = Vec::new();
+        if let Some(system) = &inputs.project.build {
+            (inputs.progress)("building the tree");
+            let mut built = site.build("", system, &[], notes);
+            if let Err(StepError::Recoverable(trouble)) = &built {
+                // What it is built with may be another project of the tree.
+                let builders = trouble.unknown.iter().filter_map(|name| inputs::builder(inputs, name));
+                let builders: Vec<Member> = builders.collect();
+                for builder in &builders {
+                    with.extend(site.member(builder, notes)?);
+                }
+                if !with.is_empty() {
+                    members.retain(|one| builders.iter().all(|builder| builder.folder != one.folder));
+                    let wheels: Vec<Wheel> = with.iter().map(|(_, (wheel, _))| wheel.clone()).collect();
+                    built = site.build("", system, &wheels, notes);
+                }
+            }
+            match built {
+                Ok((own, with)) => {
+                    let words =
+                        "the build backend makes no editable wheels; the source root is put on the path";
+                    notes.extend((own.method == "path").then(|| words.to_owned()));
+                    (wheel, lock) = (Some(own), with);
+                }
+                Err(StepError::Fatal(error)) => return Err(error),
+                Err(StepError::Recoverable(refused)) if refused.is_refused => {
+                    return Err(refused.into_error());
+                }
+                Err(StepError::Recoverable(trouble)) => failure = Some(trouble),
+            }
+        } else {
+            notes.push("the tree is no installable project; its root is put on the path".to_owned());
+        }
+        for member in &members {
+            with.extend(site.member(member, notes)?);
+        }
+        let mut made = Vec::new();
+        for (member, (wheel, with)) in with {
+            lock = lock.and(&with);
+            made.push((Member { name: Some(wheel.name.clone()), ..member }, wheel));
+        }
+        let (added, rust) = (site.added, site.rust);
+        let mut excluded: Vec<String> = tree::EXCLUDED.map(str::to_owned).into();
+        let lines = tree::excluded(added.iter().map(PathBuf::as_path), &before);
+        excluded.extend(lines.into_iter().filter(|line| !line.ends_with(".egg-info/")));
+        let seconds = tree::seconds(&pinned.pinned_at)
+            .ok_or_else(|| Error::internal(format!("`{}` is not an RFC 3339 time", pinned.pinned_at)))?;
+        tree::commit(tree, &before, seconds, &excluded)?;
+        Ok(RunTree { wheel, failure, members: made, lock, rust, added, excluded })
+    }
+
+    /// The tree must be the pinned one, with what the build added and nothing else.
+    ///
+    /// # Errors
+    /// The harness's, when it is not.
+    pub(in crate::environment) fn check(&self, pinned: &Pinned, tree: &Path) -> Result<()> {
+        let mut expected = tree::list(&pinned.tree)?;
+        let found = tree::list(tree)?;
+        let mut differ: Vec<&PathBuf> = found
+            .iter()
+            .filter(|(path, hash)| expected.remove(*path).as_ref() != Some(*hash))
+            .map(|(path, _)| path)
+            .filter(|path| !self.added.contains(path) && !tree::is_byte_code(path))
+            .collect();
+        differ.extend(expected.keys());
+        match differ.first() {
+            None => Ok(()),
+            Some(path) => Err(Error::harness(format!(
+                "the tree is no longer what was pinned: {} is not as it should be",
+                path.display()
+            ))),
+        }
+    }
+}
+
+/// The builds of one tree.
+struct Builds<'a> {
+    inputs: &'a Inputs<'a>,
+    installer: &'a Installer,
+    variables: &'a BTreeMap<String, String>,
+    /// The tree that tests run in, and what it was before them.
+    tree: &'a Path,
+    before: &'a tree::Listing,
+    /// What they added to it.
+    added: Vec<PathBuf>,
+    /// The compiler of their Rust code.
+    rust: Option<String>,
+}
+
+impl Builds<'_> {
+    /// The project in a folder, `own` distributions of the tree at hand, with what it was built with.
+    fn build(
+        &mut self,
+        folder: &str,
+        system: &BuildSystem,
+        own: &[Wheel],
+        notes: &mut Vec<String>,
+    ) -> Attempt<(Wheel, Lock)> {
+        let source_root = inputs::source_root(self.inputs, folder);
+        let source = Source::Tree { pinned: &self.inputs.pinned.tree, folder, source_root: &source_root };
+        let Builds { installer, variables, .. } = *self;
+        let built = Build { installer, source, system, own, variables }.run()?;
+        if let Some((_step, left)) = &built.left {
+            take_over(left, self.before, self.tree, &mut self.added, notes)?;
+        }
+        notes.extend(built.notes);
+        self.rust = built.rust.or(self.rust.take());
+        Ok((built.wheel, built.lock))
+    }
+
+    /// A project below the root; none, with a note, where it cannot be built.
+    fn member(
+        &mut self,
+        member: &Member,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<(Member, (Wheel, Lock))>> {
+        let Some(system) = &member.project.build else { return Ok(None) };
+        (self.inputs.progress)(&format!("building {}", member.folder));
+        match self.build(&member.folder, system, &[], notes) {
+            Ok(built) => {
+                notes.push(format!("{} is installed, too: {}", member.folder, member.reason));
+                Ok(Some((member.clone(), built)))
+            }
+            Err(StepError::Fatal(error)) => Err(error),
+            Err(StepError::Recoverable(failure)) => {
+                let words = crate::text::last_line(&failure.output);
+                notes.push(format!("{} cannot be built and is left out: {words}", member.folder));
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Copies what a build added to its tree into the one that tests run in, beside what others `added`.
+fn take_over(
+    left: &Path,
+    pinned: &tree::Listing,
+    tree: &Path,
+    added: &mut Vec<PathBuf>,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    let folder = Folder::open(left)?;
+    let mut left = tree::left(&folder, pinned)?;
+    // What another build has left is neither replaced nor followed.
+    left.added.retain(|entry| {
+        !added.iter().any(|path| path.starts_with(&entry.path) || entry.path.starts_with(path))
+    });
+    let names = |paths: &[PathBuf]| {
+        let names: Vec<String> = paths.iter().take(NAMED).map(|path| path.display().to_string()).collect();
+        let more = paths.len().saturating_sub(NAMED);
+        names.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
+    };
+    if !left.altered.is_empty() {
+        notes.push(format!("the build changed {}; the tests see them as pinned", names(&left.altered)));
+    }
+    if !left.refused.is_empty() {
+        notes.push(format!("the build left {}, which was not taken over", names(&left.refused)));
+    }
+    tree::add(&folder, &left.added, tree)?;
+    let paths: Vec<PathBuf> = left.added.into_iter().map(|entry| entry.path).collect();
+    if !paths.is_empty() {
+        notes.push(format!("the build added {}", names(&paths)));
+    }
+    added.extend(paths);
+    Ok(())
+}

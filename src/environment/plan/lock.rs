@@ -1,0 +1,155 @@
+//! Lock files: resolved versions with hashes, sorted, the same bytes for the same resolution, no index host. Pure.
+
+use crate::environment::declared::requirements_files::{normalize, parse};
+use crate::record::id::sha256_hex;
+
+/// A lock in its canonical form.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Lock {
+    entries: Vec<Entry>,
+}
+
+/// One distribution of a lock.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    /// Normalized.
+    pub name: String,
+    /// `name==version`, or `name @ address`.
+    pub requirement: String,
+    /// `sha256:…`, sorted.
+    pub hashes: Vec<String>,
+}
+
+impl Lock {
+    /// Reads what the resolver printed; comments, options and blank lines fall away.
+    pub fn parse(text: &str) -> Self {
+        let joined = text.replace("\\\r\n", " ").replace("\\\n", " ");
+        let mut entries: Vec<Entry> = joined
+            .lines()
+            .map(bare)
+            .filter(|line| !line.is_empty() && !line.starts_with(['#', '-']))
+            .map(|line| {
+                let mut parts = line.split(" --hash=").map(|part| bare(part).to_owned());
+                let requirement = parts.next().unwrap_or_default();
+                let mut hashes: Vec<String> = parts.collect();
+                hashes.sort();
+                hashes.dedup();
+                let name = parse(&requirement).map_or_else(
+                    || normalize(requirement.split(['=', ' ', '@']).next().unwrap_or_default()),
+                    |requirement| normalize(requirement.name.as_ref()),
+                );
+                Entry { name, requirement, hashes }
+            })
+            .collect();
+        entries.sort();
+        entries.dedup();
+        Lock { entries }
+    }
+
+    /// This lock and what only the other one has.
+    #[must_use]
+    pub fn and(&self, other: &Lock) -> Lock {
+        let more = other.entries.iter().filter(|entry| !self.has(&entry.name)).cloned();
+        let mut entries: Vec<Entry> = self.entries.iter().cloned().chain(more).collect();
+        entries.sort();
+        Lock { entries }
+    }
+
+    /// The canonical text.
+    pub fn text(&self) -> String {
+        render(self.entries.iter())
+    }
+
+    /// SHA-256 of the canonical text.
+    pub fn sha256(&self) -> String {
+        sha256_hex(self.text().as_bytes())
+    }
+
+    /// Every distribution, sorted.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The same lock, where the function gives another requirement and other hashes for one.
+    #[must_use]
+    pub fn with_requirements(&self, replace: impl Fn(&str) -> Option<(String, Vec<String>)>) -> Lock {
+        let mut entries = self.entries.clone();
+        for entry in &mut entries {
+            if let Some((requirement, hashes)) = replace(&entry.requirement) {
+                (entry.requirement, entry.hashes) = (requirement, hashes);
+            }
+        }
+        entries.sort();
+        Lock { entries }
+    }
+
+    /// The entries without a hash: git references, whose commit stands in for one.
+    pub fn direct(&self) -> String {
+        render(self.entries.iter().filter(|entry| entry.hashes.is_empty()))
+    }
+
+    /// The same versions as constraints, without hashes.
+    pub fn constraints(&self) -> String {
+        let lines: Vec<&str> = self.entries.iter().map(|entry| entry.requirement.as_str()).collect();
+        if lines.is_empty() { String::new() } else { lines.join("\n") + "\n" }
+    }
+
+    /// Number of distributions.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing is locked.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether a distribution is locked.
+    pub fn has(&self, name: &str) -> bool {
+        self.entries.iter().any(|entry| entry.name == name)
+    }
+}
+
+/// A part of a line, without what continues it.
+fn bare(part: &str) -> &str {
+    part.trim_matches(|c: char| c == '\\' || c.is_whitespace())
+}
+
+fn render<'a>(entries: impl Iterator<Item = &'a Entry>) -> String {
+    let mut text = String::new();
+    for entry in entries {
+        text.push_str(&entry.requirement);
+        for hash in &entry.hashes {
+            text.push_str(" \\\n    --hash=");
+            text.push_str(hash);
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "--index-url https://user:secret@index.example/simple\nzlib-x==2 \\\n    --hash=sha256:bb \\\n    --hash=sha256:aa\n\
+                        # via x\nAttrs==1 --hash=sha256:cc\nw @ git+https://h.example/w@0123\n";
+
+    #[test]
+    fn locks_are_canonical_and_name_no_index() {
+        let lock = Lock::parse(TEXT);
+        assert_eq!(
+            lock.text(),
+            "Attrs==1 \\\n    --hash=sha256:cc\nw @ git+https://h.example/w@0123\nzlib-x==2 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb\n"
+        );
+        assert!(!lock.text().contains("secret"));
+        assert_eq!(Lock::parse(&lock.text()), lock);
+    }
+
+    #[test]
+    fn entries_without_hash_are_told_apart() {
+        let lock = Lock::parse(TEXT);
+        assert_eq!(lock.direct(), "w @ git+https://h.example/w@0123\n");
+        assert!(lock.has("attrs") && !lock.has("x"));
+    }
+}

@@ -1,0 +1,15 @@
+//! Single steps that act: resolving, installing, building, compiling byte code; each a job in the sandbox with folders of its own.
+
+pub(super) mod building;
+pub(super) mod byte_code;
+pub(super) mod direct;
+pub mod install;
+pub(super) mod rust;
+pub(super) mod source_distributions;
+pub(super) mod step;
+pub(super) mod toolchain;
+pub(super) mod tooling;
+pub mod tools;
+pub mod tree;
+pub mod uv;
+pub(super) mod wheel;

@@ -1,0 +1,351 @@
+//! Wheels made of source: of the tree itself, of source distributions, of commits that a requirement names. Build hooks are
+//! foreign code: each runs offline, in folders of its own, and what it leaves is checked before it is used.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use super::install::{Installer, Target};
+use super::rust::Rust;
+use super::step::{OUT, Step};
+use super::wheel::Wheel;
+use crate::backend::Mount;
+use crate::beneath::Folder;
+use crate::environment::declared::crates::{self, LARGEST_TEXT};
+use crate::environment::declared::project::BuildSystem;
+use crate::environment::declared::requirements_files::normalize;
+use crate::environment::plan::failure::{Attempt, Failure, StepError};
+use crate::environment::plan::lock::Lock;
+use crate::environment::plan::recipe::Wanted;
+use crate::error::{Error, Result};
+use crate::record::id::hash_parts;
+
+/// The script that calls build hooks.
+pub(in crate::environment) const HOOKS: &str = include_str!("hooks.py");
+/// The build environment, as hooks see it.
+const BUILD: &str = "/opt/build";
+/// Where a source distribution is unpacked.
+pub(in crate::environment) const SOURCE: &str = "/opt/source";
+const HOOK_LIMIT: Duration = Duration::from_hours(1);
+
+/// What hooks may leave, in bytes.
+const LARGEST_ANSWER: u64 = 16 << 20;
+const LARGEST_WHEEL: u64 = 4 << 30;
+/// What hooks may write to the build environment, and to a tree that nobody reads afterwards.
+const LAYER: u64 = 1 << 30;
+
+/// What is built.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::environment) enum Source<'a> {
+    /// The pinned tree, or a project in a folder of it, editable; `source_root` is where its packages lie, as seen inside.
+    Tree {
+        pinned: &'a Path,
+        /// Empty for the project at the root.
+        folder: &'a str,
+        source_root: &'a Path,
+    },
+    /// A folder of source that stays where it is.
+    Folder(&'a Path),
+    Archive {
+        file: &'a Path,
+        filename: &'a str,
+        /// Its texts that say what is compiled from Rust, by path.
+        texts: &'a BTreeMap<String, String>,
+    },
+}
+
+impl Source<'_> {
+    fn words(&self) -> &str {
+        match self {
+            Source::Tree { folder: "", .. } => "the tree",
+            Source::Tree { folder, .. } => folder,
+            Source::Folder(_) => "a requirement's source",
+            Source::Archive { .. } => "a source distribution",
+        }
+    }
+
+    /// The crates that building it needs; none where it compiles no Rust.
+    fn locked(&self, system: &BuildSystem) -> Result<Option<crates::Locked>> {
+        let (root, folder) = match *self {
+            Source::Archive { texts, .. } => {
+                return Ok(crates::locked("", system, &|path| texts.get(path).cloned()));
+            }
+            Source::Tree { pinned, folder, .. } => (pinned, folder),
+            Source::Folder(folder) => (folder, ""),
+        };
+        let root = Folder::open(root)?;
+        let read = |path: &str| {
+            let bytes = root.read_through_links(Path::new(path), LARGEST_TEXT).ok()?;
+            Some(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        Ok(crates::locked(folder, system, &read))
+    }
+}
+
+/// What came of a build.
+#[derive(Debug)]
+pub(in crate::environment) struct Built {
+    pub wheel: Wheel,
+    pub lock: Lock,
+    /// What a person should know of it.
+    pub notes: Vec<String>,
+    /// The compiler of its Rust code.
+    pub rust: Option<String>,
+    /// The tree as the hooks left it: hostile. It goes with the step.
+    pub left: Option<(Step, PathBuf)>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Required {
+    requires: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Described {
+    method: String,
+    wheel: String,
+    name: String,
+    version: String,
+    extras: Vec<String>,
+    metadata: String,
+}
+
+/// One build: the installer that its requirements come from, and where its wheel is kept.
+pub(in crate::environment) struct Build<'a> {
+    pub installer: &'a Installer,
+    pub source: Source<'a>,
+    pub system: &'a BuildSystem,
+    /// Distributions of the tree that it is built with.
+    pub own: &'a [Wheel],
+    /// Variables for the hooks, e.g. a version that git would have told.
+    pub variables: &'a BTreeMap<String, String>,
+}
+
+impl Build<'_> {
+    /// Makes the build environment and the wheel.
+    pub(in crate::environment) fn run(&self) -> Attempt<Built> {
+        let rust = Rust::prepare(&self.installer.tooling, self.source.locked(self.system)?)?;
+        self.run_with(&rust).map_err(|trouble| rust.explain(trouble))
+    }
+
+    fn run_with(&self, rust: &Rust) -> Attempt<Built> {
+        let place = self.installer.tooling.step()?;
+        let venv = place.folder("build")?;
+        let mut wanted = Wanted { requirements: self.system.requires.clone(), ..Wanted::default() };
+        let mut lock = self.install(&wanted, &venv)?;
+        let stage = format!("asking {} for its build requirements", self.source.words());
+        let step = self.installer.tooling.step()?;
+        self.hook(&stage, "requires", &venv, (&step, rust))?;
+        let required: Required = answer(&step, &stage)?;
+        if !required.requires.is_empty() {
+            wanted.requirements.extend(required.requires);
+            lock = self.install(&wanted, &venv)?;
+        }
+        let stage = format!("building {}", self.source.words());
+        let step = self.installer.tooling.step()?;
+        let left = self.hook(&stage, "build", &venv, (&step, rust))?;
+        let wheel = take_wheel(&step, &self.installer.tooling.folder.join("wheels"), &stage)?;
+        let (notes, rust) = (rust.notes(), rust.version().map(str::to_owned));
+        Ok(Built { wheel, lock, notes, rust, left: left.map(|tree| (step, tree)) })
+    }
+
+    fn install(&self, wanted: &Wanted, venv: &Path) -> Attempt<Lock> {
+        let lock = if wanted.requirements.is_empty() {
+            Lock::default()
+        } else {
+            self.installer.resolve("resolving the build requirements", wanted, self.own)?
+        };
+        let target = Target { host: venv, inside: Path::new(BUILD), path: None };
+        self.installer.install("installing the build requirements", &lock, self.own, target)?;
+        Ok(lock)
+    }
+
+    /// Calls one hook. Gives the tree that it may have written to, where somebody reads it afterwards.
+    fn hook(
+        &self,
+        stage: &str,
+        action: &str,
+        venv: &Path,
+        (step, rust): (&Step, &Rust),
+    ) -> Attempt<Option<PathBuf>> {
+        let tooling = &self.installer.tooling;
+        let places = tooling.backend.places();
+        let editable = matches!(self.source, Source::Tree { .. });
+        let root = if editable { places.root.clone() } else { PathBuf::from(SOURCE) };
+        let mut project = root.clone();
+        let mut mounts = vec![Mount::Overlay { host: venv.to_owned(), inside: BUILD.into(), bytes: LAYER }];
+        let (mut archive, mut left, mut source_root) = (None, None, PathBuf::new());
+        match self.source {
+            Source::Tree { pinned, folder, source_root: packages } => {
+                packages.clone_into(&mut source_root);
+                project.push(folder);
+                if action == "build" {
+                    let host = step.folder("tree")?;
+                    super::tree::copy(pinned, &host)?;
+                    mounts.push(Mount::Writable { host: host.clone(), inside: root.clone() });
+                    left = Some(host);
+                } else {
+                    mounts.push(Mount::Overlay {
+                        host: pinned.to_owned(),
+                        inside: root.clone(),
+                        bytes: LAYER,
+                    });
+                }
+            }
+            Source::Folder(folder) => {
+                mounts.push(Mount::Overlay { host: folder.to_owned(), inside: root.clone(), bytes: LAYER });
+            }
+            Source::Archive { file, filename, .. } => {
+                archive = Some(step.give_file(filename, file)?);
+                mounts.push(Mount::Scratch { host: step.folder("source")?, inside: root.clone() });
+            }
+        }
+        let script = step.give("hooks.py", HOOKS)?;
+        let spec = serde_json::json!({
+            "root": project,
+            "backend": self.system.backend,
+            "backend_path": self.system.backend_path,
+            "source_root": source_root,
+            "editable": editable,
+            "archive": archive,
+        });
+        let spec = step.give("spec.json", &spec.to_string())?;
+        let python = format!("{BUILD}/bin/python");
+        let argv = [&python, &script, action, &spec, OUT].map(str::to_owned).into();
+        let mut job = tooling.job(argv, step, mounts);
+        job.cwd = project;
+        let path = job.env.entry("PATH".to_owned()).or_default();
+        *path = format!("{BUILD}/bin:{path}");
+        rust.add_to(&mut job, step)?;
+        job.env.extend(self.variables.clone());
+        tooling.run(stage, &job, HOOK_LIMIT)?;
+        Ok(left)
+    }
+}
+
+/// What a job answered: JSON that foreign code may have written.
+pub(in crate::environment) fn answer<T: serde::de::DeserializeOwned>(step: &Step, stage: &str) -> Attempt<T> {
+    let text = step.out()?.read(Path::new("answer.json"), LARGEST_ANSWER);
+    let text = text.map_err(|error| refused(stage, &error.to_string()))?;
+    serde_json::from_slice(&text)
+        .map_err(|error| refused(stage, &format!("the answer cannot be read: {error}")))
+}
+
+/// The build's own trouble.
+pub(in crate::environment) fn refused(stage: &str, output: &str) -> StepError {
+    let hint = "the build left something that a build does not leave; see its output";
+    StepError::Recoverable(Failure {
+        stage: stage.to_owned(),
+        output: output.to_owned(),
+        hint,
+        unknown: Vec::new(),
+        is_refused: true,
+    })
+}
+
+/// Copies the wheel that a build left into a folder of the driver's, and checks what is said about it.
+fn take_wheel(step: &Step, folder: &Path, stage: &str) -> Attempt<Wheel> {
+    let said: Described = answer(step, stage)?;
+    let wrong = |what: &str| refused(stage, &format!("{what} is not one that a wheel can have"));
+    if !is_wheel_name(&said.wheel) {
+        return Err(wrong(&format!("the file name {:?}", said.wheel)));
+    }
+    if !is_name(&said.name) {
+        return Err(wrong(&format!("the name {:?}", said.name)));
+    }
+    let Ok(version) = pep440_rs::Version::from_str(&said.version) else {
+        return Err(wrong(&format!("the version {:?}", said.version)));
+    };
+    if !["editable", "path", "wheel"].contains(&said.method.as_str()) {
+        return Err(wrong(&format!("the method {:?}", said.method)));
+    }
+    let out = step.out()?;
+    let folder = folder.join(hash_parts(&[&said.wheel, &said.metadata]));
+    fs_err::create_dir_all(&folder)?;
+    let file = folder.join(&said.wheel);
+    let sha256 =
+        take(&out, &said.wheel, &file).map_err(|error| refused(stage, &format!("the wheel: {error}")))?;
+    Ok(Wheel {
+        method: said.method,
+        filename: said.wheel,
+        file,
+        sha256,
+        name: normalize(&said.name),
+        version: version.to_string(),
+        extras: said.extras.into_iter().filter(|extra| is_name(extra)).collect(),
+        metadata: said.metadata,
+    })
+}
+
+/// Copies one regular file out of a hostile folder; gives its hash.
+fn take(from: &Folder, name: &str, to: &Path) -> Result<String> {
+    let source = from.open_file(Path::new(name))?;
+    let too_large = || Error::repository(format!("{name} is larger than {} GiB", LARGEST_WHEEL >> 30));
+    if source.metadata()?.len() > LARGEST_WHEEL {
+        return Err(too_large());
+    }
+    let mut source = source.take(LARGEST_WHEEL + 1);
+    let mut target = fs_err::File::create(to)?;
+    let (mut hasher, mut buffer, mut total) = (Sha256::new(), vec![0; 1 << 16], 0_u64);
+    loop {
+        crate::interrupt::check()?;
+        let length = source.read(&mut buffer)?;
+        if length == 0 {
+            break;
+        }
+        total += length as u64;
+        if total > LARGEST_WHEEL {
+            return Err(too_large());
+        }
+        hasher.update(&buffer[..length]);
+        std::io::Write::write_all(&mut target, &buffer[..length])?;
+    }
+    Ok(hex::encode(hasher.finalize()))
+}
+
+fn is_wheel_name(text: &str) -> bool {
+    text.len() <= 200
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.ends_with(".whl")
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '!'))
+        && matches!(text.split('-').count(), 5 | 6)
+}
+
+/// A distribution or extra name (PEP 508).
+fn is_name(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric();
+    text.len() <= 200
+        && text.starts_with(plain)
+        && text.ends_with(plain)
+        && text.chars().all(|c| plain(c) || matches!(c, '.' | '_' | '-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_lead_elsewhere_are_refused() {
+        for name in ["a-1-py3-none-any.whl", "a_b-1.0+x-1-cp312-cp312-linux_x86_64.whl"] {
+            assert!(is_wheel_name(name), "{name}");
+        }
+        for name in [
+            "../a-1-py3-none-any.whl",
+            "/a-1-py3-none-any.whl",
+            "a.whl",
+            "-1-py3-none-any.whl",
+            "a-1-py3-none-any.whl\n",
+        ] {
+            assert!(!is_wheel_name(name), "{name}");
+        }
+        for name in ["", "a b", "a\n", "../x", "-a", "a[b"] {
+            assert!(!is_name(name), "{name}");
+        }
+        assert!(is_name("zope.interface") && is_name("a"));
+    }
+}
