@@ -95,7 +95,7 @@ pub struct Summary {
     pub repositories: BTreeMap<String, Counts>,
     /// Slugs of repositories that could not be finished.
     pub failed: Vec<String>,
-    pub subsets: Vec<subsets::SubsetSummary>,
+    pub subsets: Vec<manifest::SubsetSummary>,
 }
 
 /// A dataset that is written beside its place, all but the page and the manifest.
@@ -118,6 +118,8 @@ pub fn stage(directory: &Path, dataset: &DatasetInput<'_>) -> Result<Staged> {
     let staging = swap::Staging::beside(directory)?;
     let folder = staging.path().to_owned();
     write::tables(&folder, &assembled)?;
+    let made = assembled.repositories.iter().flat_map(|one| one.witnesses.clone()).collect();
+    witnesses::files(&folder, &made)?;
     write::environments(&folder, &assembled)?;
     if dataset.passes_code_on {
         trees::write(&folder, &assembled)?;
@@ -156,12 +158,12 @@ impl Staged {
 }
 
 /// The subsets of the dataset, counted.
-fn subset_summaries(dataset: &DatasetInput<'_>, instances: &[Instance]) -> Vec<subsets::SubsetSummary> {
-    dataset.subsets.iter().map(|subset| subsets::SubsetSummary::new(subset, instances)).collect()
+fn subset_summaries(dataset: &DatasetInput<'_>, instances: &[Instance]) -> Vec<manifest::SubsetSummary> {
+    dataset.subsets.iter().map(|subset| manifest::SubsetSummary::new(subset, instances)).collect()
 }
 
 fn summary(directory: &Path, dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> Summary {
-    let repositories = counts::per_repository(assembled);
+    let repositories = assembled.counts();
     Summary {
         directory: directory.to_owned(),
         total: counts::total(repositories.values()),

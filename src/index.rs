@@ -17,6 +17,7 @@ mod addresses;
 mod agents;
 mod asked;
 mod door;
+mod file;
 mod filename;
 mod html;
 mod http;
@@ -47,9 +48,10 @@ pub(crate) use upstream::basic;
 pub(crate) use wheels::{Sdist, WheelFile, Wheels};
 
 use crate::error::{Error, Result};
+use file::{File, Hash};
 use filename::is_safe;
 use once::Once;
-use page::{File, Hash, Page};
+use page::Page;
 use settings::Source;
 use store::{Store, Stored};
 use upstream::{Problem, Upstream};
@@ -118,10 +120,10 @@ impl Index {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(failed("the address is neither `https://` nor `http://`".to_owned()));
         }
-        let filename = page::last_segment(&url).filter(|name| is_safe(name));
+        let filename = file::last_segment(&url).filter(|name| is_safe(name));
         let filename =
             filename.ok_or_else(|| failed("the address does not end with a plain file name".into()))?;
-        let hashes = url.fragment().map(page::fragment_hashes).unwrap_or_default();
+        let hashes = url.fragment().map(file::fragment_hashes).unwrap_or_default();
         let file = self.download(None, &url, Hash::strongest(&hashes), FILE_BYTES);
         let file = file.map_err(|problem| failed(problem.to_string()))?;
         Ok(Fetched { path: file.path, sha256: file.sha256, filename })

@@ -61,7 +61,8 @@ impl SourceFile {
         }
         stacker::grow(STACK, || {
             let module = ruff_python_parser::parse_module(text).ok()?.into_syntax();
-            let (units, classes, index) = units::split(&module.body, text, stem(path));
+            let (units, classes, index) =
+                units::split(&module.body, (text, stem(path)), clues::is_interesting);
             Some(SourceFile { text: text.to_owned(), units, classes, index })
         })
     }

@@ -9,6 +9,7 @@ pub(crate) mod evaluate;
 pub(crate) mod ground;
 pub(crate) mod page;
 mod run;
+pub(crate) mod scored;
 pub(crate) mod self_check;
 pub(crate) mod submissions;
 pub(crate) mod tables;

@@ -13,6 +13,7 @@ mod scatter;
 mod sets;
 mod view;
 mod witnesses;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};

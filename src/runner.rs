@@ -5,6 +5,7 @@
 //! Trouble with the runner is an [`Error`] with [`Fault::Harness`](crate::error::Fault::Harness), never a result.
 
 mod embedded;
+mod ending;
 pub mod frame;
 pub mod protocol;
 pub mod report;

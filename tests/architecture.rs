@@ -118,6 +118,167 @@ fn no_room_knows_one_below_it_in_the_table() {
     }
 }
 
+/// A file of the product by its module path, `["environment", "steps", "install"]`, with its text.
+fn modules() -> BTreeMap<Vec<String>, String> {
+    let source = root().join("src");
+    let mut files = Vec::new();
+    source_files(&source, &mut files);
+    let mut modules = BTreeMap::new();
+    for path in files {
+        let place = path.strip_prefix(&source).unwrap().to_string_lossy().into_owned();
+        let is_test = place.ends_with("tests.rs") || place.contains("/tests/");
+        let parts: Vec<String> = place.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
+        if !is_test && !matches!(parts[0].as_str(), "main" | "lib" | "testing") {
+            modules.insert(parts, product(&read(&path)));
+        }
+    }
+    modules
+}
+
+/// Paths that a text names: those of `crate::`, `super::` and `self::`, with what is in braces behind them.
+fn named_paths(text: &str) -> Vec<String> {
+    fn expand(prefix: &str, body: &str, into: &mut Vec<String>) {
+        let (mut depth, mut start) = (0, 0);
+        let ends = body.char_indices().chain([(body.len(), ',')]);
+        for (at, one) in ends {
+            match one {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                ',' if depth == 0 => {
+                    let piece = body[start..at].trim();
+                    start = (at + 1).min(body.len());
+                    match piece.split_once('{') {
+                        Some((head, tail)) => {
+                            let head = head.trim_end_matches("::");
+                            expand(&format!("{prefix}::{head}"), tail.trim_end_matches('}'), into);
+                        }
+                        None if piece.is_empty() => {}
+                        None => into.push(format!("{prefix}::{}", piece.split(' ').next().unwrap_or(piece))),
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    let path = Regex::new(r"\b(?:crate|super|self)(?:::\w+)*(?:::\{)?").unwrap();
+    let mut found = Vec::new();
+    for one in path.find_iter(text) {
+        match one.as_str().strip_suffix("::{") {
+            Some(prefix) => {
+                let rest = &text[one.end()..];
+                let mut depth = 1;
+                let end = rest.char_indices().find(|(_, letter)| {
+                    depth += match letter {
+                        '{' => 1,
+                        '}' => -1,
+                        _ => 0,
+                    };
+                    depth == 0
+                });
+                expand(prefix, &rest[..end.expect("braces are closed").0], &mut found);
+            }
+            None => found.push(one.as_str().to_owned()),
+        }
+    }
+    found
+}
+
+/// For every file the files of its room that it names. A front page (`screen.rs` for what is in `screen/`) holds the nouns
+/// of its room, so that files below it may name it; it names them in turn.
+fn arrows_of_files() -> BTreeMap<Vec<String>, BTreeSet<Vec<String>>> {
+    let modules = modules();
+    let child = Regex::new(r"(?:^|[^:\w])([a-z_]\w*)::").unwrap();
+    let mut arrows: BTreeMap<Vec<String>, BTreeSet<Vec<String>>> = BTreeMap::new();
+    for (module, text) in &modules {
+        let mut paths = named_paths(text);
+        paths.extend(child.captures_iter(text).map(|found| format!("self::{}", &found[1])));
+        for path in paths {
+            let mut parts = path.split("::");
+            let mut place = match parts.next() {
+                Some("crate") => Vec::new(),
+                Some("super") => module[..module.len() - 1].to_vec(),
+                _ => module.clone(),
+            };
+            for part in parts {
+                if part == "super" {
+                    place.pop();
+                    continue;
+                }
+                place.push(part.to_owned());
+                if !modules.contains_key(&place) {
+                    place.pop();
+                    break;
+                }
+            }
+            let is_of_the_room = place.first() == module.first() && modules.contains_key(&place);
+            if is_of_the_room && !module.starts_with(&place) {
+                arrows.entry(module.clone()).or_default().insert(place);
+            }
+        }
+    }
+    arrows
+}
+
+/// A way from a file back to itself.
+fn circle(arrows: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>) -> Option<Vec<Vec<String>>> {
+    fn walk(
+        file: &Vec<String>,
+        arrows: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>,
+        way: &mut Vec<Vec<String>>,
+        done: &mut BTreeSet<Vec<String>>,
+    ) -> bool {
+        if way.contains(file) {
+            way.push(file.clone());
+            return true;
+        }
+        if done.contains(file) {
+            return false;
+        }
+        way.push(file.clone());
+        if arrows.get(file).into_iter().flatten().any(|next| walk(next, arrows, way, done)) {
+            return true;
+        }
+        way.pop();
+        done.insert(file.clone());
+        false
+    }
+    let (mut way, mut done) = (Vec::new(), BTreeSet::new());
+    arrows.keys().any(|file| walk(file, arrows, &mut way, &mut done)).then_some(way)
+}
+
+#[test]
+fn no_file_leads_back_to_itself() {
+    let arrows = arrows_of_files();
+    assert!(arrows.len() > 100, "the source has been read");
+    let words =
+        |way: Vec<Vec<String>>| way.iter().map(|file| file.join("/")).collect::<Vec<_>>().join(" -> ");
+    assert_eq!(circle(&arrows).map(words), None);
+}
+
+/// The floors of the environment, each of which knows only those before it.
+#[test]
+fn floors_of_the_environment_are_entered_downwards() {
+    let floors = ["declared", "plan", "steps", "making"];
+    let floor = |file: &[String]| {
+        let name = (file[0] == "environment").then(|| file.get(1))??;
+        floors.iter().position(|floor| floor == name)
+    };
+    for (file, known) in arrows_of_files() {
+        for other in known {
+            if let (Some(own), Some(named)) = (floor(&file), floor(&other)) {
+                assert!(named <= own, "{} names {}", file.join("/"), other.join("/"));
+            }
+        }
+    }
+}
+
+#[test]
+fn paths_in_braces_are_found() {
+    let text = "use super::{a::{B, C}, d};\nuse crate::x::Y;\nlet z = self::w::v();";
+    let found = named_paths(text);
+    assert_eq!(found, ["super::a::B", "super::a::C", "super::d", "crate::x::Y", "self::w::v"]);
+}
+
 #[test]
 fn comments_and_tests_are_no_arrows_and_code_is() {
     let text = "use crate::store;\n// crate::cli\n/// [`crate::report`]\nlet x = crate::text::tail();\n#[cfg(test)]\nmod tests {\nuse crate::testing;\n}\n";

@@ -7,6 +7,7 @@
 //!
 //! This code runs in a process of one thread. It never returns to the caller of [`enter`].
 
+mod bind;
 mod kernel;
 mod keyring;
 pub(super) mod mounts;

@@ -17,11 +17,12 @@ use crate::record::instance::Instance;
 use crate::referee::choices::{self, PersonChoice};
 use crate::referee::evaluate::{Judged, Original, Policy, Referee};
 use crate::referee::ground::{Code, Files, Ground};
-use crate::referee::page::Scores;
+use crate::referee::page::{self, Scores};
+use crate::referee::scored::Scored;
 use crate::referee::self_check::{Checked, SelfCheck, UNSOLVABLE};
 use crate::referee::submissions::{self, RunOf, Submission};
 use crate::referee::tables::Run;
-use crate::referee::write::{self, Report, Scored};
+use crate::referee::write::{self, Report};
 use crate::score::Violation;
 use crate::store::journal::Journal;
 use crate::terminal;
@@ -261,7 +262,7 @@ fn report(
         runs: with_rows,
         text: &|at, id| runs[at].submissions.get(id)?.text.as_deref(),
     };
-    write::all(place, &scores)?;
+    page::write(place, &scores)?;
     match arguments.format {
         Format::Json => {
             terminal::json(&json!({ "directory": place, "runs": reports, "choices": scores.choices }));

@@ -1,6 +1,7 @@
 //! What was typed becomes a [`Config`]: ranges, units and what must hold between keys. Pure but for one question to
 //! the file system (does a `path` exist) and one that the caller answers (what does a branch stand for).
 
+mod checker;
 mod docker;
 mod pin;
 mod prompt;
@@ -47,7 +48,7 @@ pub(super) fn config(
     } else if !raw.has_dataset {
         problems.missing_section("missing section [dataset]", "add `[dataset]` with `name` and `version`");
     }
-    let repos = repo::all(&raw.repos, &mut repo::Checker { base, resolve, problems });
+    let repos = repo::all(&raw.repos, &mut checker::Checker { base, resolve, problems });
     let subsets = subset::all(&raw.subsets, &repos, problems);
     Config {
         dataset: dataset(&raw.dataset, problems),

@@ -64,6 +64,12 @@ pub struct Assembled<'a> {
 }
 
 impl<'a> Assembled<'a> {
+    /// The counts of each repository, by slug.
+    pub fn counts(&self) -> BTreeMap<String, Counts> {
+        let counts = |one: &Repository<'_>| (one.record.pinned.slug.to_string(), one.sums.counts.clone());
+        self.repositories.iter().map(counts).collect()
+    }
+
     /// Orders the records and computes tiers and top subset over the published groups.
     ///
     /// # Errors

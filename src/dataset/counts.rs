@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::assemble::{Assembled, Repository};
 use crate::record::evidence::GroupEvidence;
 use crate::record::instance::Instance;
 
@@ -41,12 +40,6 @@ impl Counts {
         self.published += 1;
         *self.tiers.entry(instance.tier.as_str().to_owned()).or_default() += 1;
     }
-}
-
-/// The counts of each repository, by slug.
-pub fn per_repository(assembled: &Assembled<'_>) -> BTreeMap<String, Counts> {
-    let counts = |one: &Repository<'_>| (one.record.pinned.slug.to_string(), one.sums.counts.clone());
-    assembled.repositories.iter().map(counts).collect()
 }
 
 /// The sum of several counts.

@@ -9,10 +9,9 @@ use super::assemble::{Assembled, Repository, difficulty};
 use super::counts::{self, Counts};
 use super::manifest::{
     AllCounts, DimensionWords, EnvironmentSummary, FlakeBound, HardSubset, Manifest, Normalized, Prompt,
-    SourceSummary, Tiers, Tool, Worlds,
+    SourceSummary, SubsetSummary, Tiers, Tool, Worlds,
 };
 use super::private::Private;
-use super::subsets::SubsetSummary;
 use super::{DatasetInput, FORMAT_VERSION};
 use crate::attempt::capabilities::Capabilities;
 use crate::attempt::{normalize, world};
@@ -31,7 +30,7 @@ const REPRODUCIBLE: [&str; 4] = ["instances.parquet", "instances.jsonl", "cases.
 /// # Errors
 /// Never for records of gistmill: what is hidden in a text leaves it a text.
 pub(super) fn manifest(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> Result<Manifest> {
-    let repositories = counts::per_repository(assembled);
+    let repositories = assembled.counts();
     let total = counts::total(repositories.values());
     let private = Private::of_all(dataset.repositories.iter().map(|one| &one.evidence));
     let bounds = &dataset.config.tier;

@@ -7,19 +7,19 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::counts::Counts;
-use super::subsets::SubsetSummary;
 use crate::backend::Isolation;
 use crate::error::{Error, Result};
 use crate::record::environment::{Guess, ImageName, SwitchedOff, TriedPlan, Undeclared};
 use crate::record::evidence::Parity;
 use crate::record::host::HostFacts;
-use crate::record::instance::FailedRepository;
+use crate::record::instance::{FailedRepository, Instance};
 use crate::record::prompt::PromptSettings;
 use crate::record::rule::RuleUse;
 use crate::record::source::{Origin, TagSearch};
 use crate::record::spent::Spent;
 use crate::record::verdict::Dimension;
 use crate::store::{sha256_of_file, write_json};
+use crate::subset::Subset;
 
 /// The file's name.
 pub const FILE: &str = "manifest.json";
@@ -256,4 +256,33 @@ impl Manifest {
 
 fn is_ours(entry: &walkdir::DirEntry) -> bool {
     entry.depth() != 1 || super::swap::ENTRIES.iter().any(|name| entry.file_name() == *name)
+}
+
+/// A subset as the manifest describes it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SubsetSummary {
+    pub definition: Subset,
+    pub size: usize,
+    /// Members by slug.
+    pub repositories: BTreeMap<String, usize>,
+    /// Members by tier.
+    pub tiers: BTreeMap<String, usize>,
+}
+
+impl SubsetSummary {
+    /// Counts the members.
+    pub fn new(subset: &Subset, instances: &[Instance]) -> Self {
+        let members = subset.members(instances);
+        let mut summary = SubsetSummary {
+            definition: subset.clone(),
+            size: members.len(),
+            repositories: BTreeMap::new(),
+            tiers: BTreeMap::new(),
+        };
+        for instance in members.into_iter().map(|at| &instances[at]) {
+            *summary.repositories.entry(instance.slug.to_string()).or_default() += 1;
+            *summary.tiers.entry(instance.tier.as_str().to_owned()).or_default() += 1;
+        }
+        summary
+    }
 }

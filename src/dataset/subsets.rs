@@ -1,9 +1,6 @@
 //! Named subsets beside the tables: `subsets/<name>.parquet` and `.jsonl`, rows of `instances`.
 
-use std::collections::BTreeMap;
 use std::path::Path;
-
-use serde::{Deserialize, Serialize};
 
 use super::write;
 use crate::error::Result;
@@ -12,35 +9,6 @@ use crate::subset::Subset;
 
 /// The folder of a dataset that holds them.
 pub const FOLDER: &str = "subsets";
-
-/// A subset as the manifest describes it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SubsetSummary {
-    pub definition: Subset,
-    pub size: usize,
-    /// Members by slug.
-    pub repositories: BTreeMap<String, usize>,
-    /// Members by tier.
-    pub tiers: BTreeMap<String, usize>,
-}
-
-impl SubsetSummary {
-    /// Counts the members.
-    pub fn new(subset: &Subset, instances: &[Instance]) -> Self {
-        let members = subset.members(instances);
-        let mut summary = SubsetSummary {
-            definition: subset.clone(),
-            size: members.len(),
-            repositories: BTreeMap::new(),
-            tiers: BTreeMap::new(),
-        };
-        for instance in members.into_iter().map(|at| &instances[at]) {
-            *summary.repositories.entry(instance.slug.to_string()).or_default() += 1;
-            *summary.tiers.entry(instance.tier.as_str().to_owned()).or_default() += 1;
-        }
-        summary
-    }
-}
 
 /// Writes the members of each subset into `folder`, with all of their columns as `whole` gives them.
 ///

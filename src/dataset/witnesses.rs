@@ -84,8 +84,11 @@ fn instance_tables(dataset: &Dataset, folder: &Path, instances: &[Instance]) -> 
     subsets::write(&folder.join(subsets::FOLDER), &definitions, (instances, &whole))
 }
 
-/// The files of the witnesses, and the causes.
+/// Writes the files of the witnesses, and the causes; nothing where there are none.
 pub(super) fn files(folder: &Path, witnesses: &BTreeMap<InstanceId, Witness>) -> Result<()> {
+    if witnesses.is_empty() {
+        return Ok(());
+    }
     let place = folder.join(FOLDER);
     fs_err::create_dir_all(&place)?;
     let causes = place.join(CAUSES);

@@ -2,7 +2,6 @@
 
 use std::borrow::Borrow;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -15,11 +14,8 @@ use super::assemble::Assembled;
 use super::private::Private;
 use super::rows::{self, GroupRow};
 use super::schema::{self, ColumnOf};
-use super::witnesses;
 use crate::error::{Error, Result};
-use crate::record::id::InstanceId;
 use crate::record::instance::Instance;
-use crate::record::witness::Witness;
 
 /// Rows of a row group: fixed, so that the bytes depend on the rows alone.
 const ROW_GROUP: usize = 4_096;
@@ -62,10 +58,7 @@ pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
     groups.finish()?;
     cases.finish()?;
     attempts.finish()?;
-    traces.finish()?;
-    let all = assembled.repositories.iter().flat_map(|one| one.witnesses.clone());
-    let witnesses: BTreeMap<InstanceId, Witness> = all.collect();
-    if witnesses.is_empty() { Ok(()) } else { witnesses::files(folder, &witnesses) }
+    traces.finish()
 }
 
 /// A Parquet table that is written a row group at a time.

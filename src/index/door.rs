@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::Timestamp;
 
 use super::asked::{Asked, Built, Served};
+use super::file::percent_decoded;
 use super::filename::{is_normalized, is_safe};
 use super::http::{Body, Reply, Request};
 use super::listing::{Entry, Listing, What};
 use super::once::Once;
-use super::page::percent_decoded;
 use super::store::Stored;
 use super::upstream::Problem;
 use super::wheels::{Sdist, WheelFile, Wheels};
@@ -276,13 +276,13 @@ impl Door {
         made.map_err(|_| Reply::refusal(422, "no wheel can be built of this source distribution"))
     }
 
-    fn fetch(&self, number: usize, file: &super::page::File) -> Result<Stored, Problem> {
+    fn fetch(&self, number: usize, file: &super::file::File) -> Result<Stored, Problem> {
         let fetched = self.index.file(number, file);
         fetched
             .inspect_err(|problem| self.note(|all| self.note_trouble(all, number, &file.filename, problem)))
     }
 
-    fn wheel_metadata(&self, number: usize, file: &super::page::File) -> Result<Vec<u8>, Problem> {
+    fn wheel_metadata(&self, number: usize, file: &super::file::File) -> Result<Vec<u8>, Problem> {
         let found = self.index.metadata(number, file);
         found.inspect_err(|problem| self.note(|all| self.note_trouble(all, number, &file.filename, problem)))
     }

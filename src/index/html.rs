@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use tl::{HTMLTag, ParserOptions};
 use url::Url;
 
+use super::file::{File, Yanked, bounded, file_url, fragment_hashes, last_segment};
 use super::filename::is_safe;
-use super::page::{File, Yanked, bounded, file_url, fragment_hashes, last_segment};
 
 /// The files that a page links to.
 ///

@@ -7,8 +7,9 @@ use pep440_rs::Version;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::file::{File, Yanked};
 use super::filename::{Kind, parse, stand_in};
-use super::page::{File, Page, Yanked};
+use super::page::Page;
 
 /// A file that a job sees.
 #[derive(Debug, Clone, PartialEq, Eq)]

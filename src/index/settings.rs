@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use super::page::{percent_decoded, without_login};
+use super::file::{percent_decoded, without_login};
 use crate::error::{Error, Result};
 
 /// The index that uv asks when the user names no other one.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
-use super::page::Hash;
+use super::file::Hash;
 use crate::error::Result;
 use crate::interrupt;
 use crate::store::mark_used;

@@ -9,9 +9,10 @@ use url::Url;
 
 use super::addresses::NamedBy;
 use super::agents::Agents;
+use super::file::without_login;
 use super::inside::Part;
 use super::pace::{Pace, Paced};
-use super::page::{Answer, without_login};
+use super::page::Answer;
 use super::settings::{Settings, Source};
 use super::store::{Stored, Unfit};
 use crate::error::Result;

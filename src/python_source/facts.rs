@@ -7,7 +7,7 @@ use ruff_python_ast::{AnyNodeRef, Comprehension, Expr, ExprCall, ExprContext, St
 use ruff_text_size::{Ranged, TextRange};
 
 use super::names::Names;
-use super::{clues, nodes};
+use super::nodes;
 
 /// Builtins that take a collection and keep its order.
 const KEEP_ORDER: [&str; 14] = [
@@ -110,11 +110,32 @@ pub(super) struct Reader<'r, 'a> {
     pub stem: &'r str,
     pub facts: Facts,
     /// Which names may be worth a clue, as far as they were met in this file.
-    interesting: &'r mut HashMap<Box<str>, bool>,
+    interesting: &'r mut Interesting,
     /// Where comprehensions stand whose order does not matter.
     unordered: Vec<u32>,
     /// Whether the strings around are templates, from the outside in.
     templates: Vec<bool>,
+}
+
+/// Which names are noted, each asked for once.
+pub(super) struct Interesting {
+    decide: fn(&str) -> bool,
+    known: HashMap<Box<str>, bool>,
+}
+
+impl Interesting {
+    pub(super) fn new(decide: fn(&str) -> bool) -> Self {
+        Interesting { decide, known: HashMap::new() }
+    }
+
+    fn has(&mut self, name: &str) -> bool {
+        if let Some(known) = self.known.get(name) {
+            return *known;
+        }
+        let decided = (self.decide)(name);
+        self.known.insert(name.into(), decided);
+        decided
+    }
 }
 
 impl<'r, 'a> Reader<'r, 'a> {
@@ -122,7 +143,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         names: Names<'r, 'a>,
         lines: &'r Lines,
         stem: &'r str,
-        interesting: &'r mut HashMap<Box<str>, bool>,
+        interesting: &'r mut Interesting,
     ) -> Self {
         let (facts, unordered, templates) = Default::default();
         Reader { names, lines, stem, facts, interesting, unordered, templates }
@@ -130,11 +151,7 @@ impl<'r, 'a> Reader<'r, 'a> {
 
     fn see(&mut self, at: TextRange, what: What) {
         if let What::Call { name, .. } | What::Use(name) | What::Item { name, .. } = &what {
-            let known = self.interesting.get(name).copied();
-            let is_interesting = known.unwrap_or_else(|| clues::is_interesting(name));
-            if known.is_none() {
-                self.interesting.insert(name.clone(), is_interesting);
-            }
+            let is_interesting = self.interesting.has(name);
             if !is_interesting && !matches!(what, What::Call { timeout: true, .. }) {
                 return;
             }

@@ -7,7 +7,7 @@ use ruff_python_ast::{
 };
 use ruff_text_size::{Ranged, TextRange};
 
-use super::facts::{Facts, Lines, Reader};
+use super::facts::{Facts, Interesting, Lines, Reader};
 use super::names::{Names, Scope};
 use ruff_python_ast::visitor::source_order::SourceOrderVisitor;
 
@@ -119,15 +119,19 @@ impl Unit {
     }
 }
 
-/// Cuts a module into units.
-pub(super) fn split(body: &[Stmt], text: &str, stem: &str) -> (Vec<Unit>, Vec<Class>, Index) {
+/// Cuts a module into units, noting the names that are interesting.
+pub(super) fn split(
+    body: &[Stmt],
+    (text, stem): (&str, &str),
+    is_interesting: fn(&str) -> bool,
+) -> (Vec<Unit>, Vec<Class>, Index) {
     let module = Scope::of_module(body);
     let mut splitter = Splitter {
         text,
         stem,
         lines: Lines::of(text),
         module: &module,
-        interesting: HashMap::new(),
+        interesting: Interesting::new(is_interesting),
         units: Vec::new(),
         classes: Vec::new(),
         index: Index::default(),
@@ -141,7 +145,7 @@ struct Splitter<'s, 'a> {
     stem: &'s str,
     lines: Lines,
     module: &'s Scope<'a>,
-    interesting: HashMap<Box<str>, bool>,
+    interesting: Interesting,
     units: Vec<Unit>,
     classes: Vec<Class>,
     index: Index,

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::evaluate::Judged;
+use super::scored::{Scored, spelled};
 use super::tables::{self, Run, Table};
-use super::write::{Scored, spelled};
 use crate::error::Result;
 use crate::page::{self, Dictionary};
 use crate::score::{self, Agreement, Execution, Existence, Ratio};
@@ -176,6 +176,16 @@ impl Lines {
         }
         lines
     }
+}
+
+/// Writes what is over all runs: the tables of the paper, and the page.
+///
+/// # Errors
+/// IO errors with the path.
+pub(crate) fn write(folder: &std::path::Path, scores: &Scores<'_>) -> Result<()> {
+    let (page, tables) = render(scores)?;
+    crate::store::write_json(&folder.join("tables.json"), &tables)?;
+    crate::dataset::write::text(&folder.join("report.html"), &page)
 }
 
 #[cfg(test)]

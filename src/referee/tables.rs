@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::write::Scored;
+use super::scored::Scored;
 use crate::record::instance::Axis;
 use crate::score::{
     Agreement, AnnotatorAgreement, ErrorClass, Mean, Row, Summary, mcnemar, mean_of_means, pearson,
@@ -261,7 +261,7 @@ fn classes(runs: &[Run<'_>]) -> Table {
         };
         std::iter::once(text(model)).chain(shown.iter().map(share)).collect()
     });
-    let spelled = |class: &ErrorClass| super::write::spelled(class).unwrap_or_default();
+    let spelled = |class: &ErrorClass| super::scored::spelled(class).unwrap_or_default();
     Table {
         id: "classes",
         title: "Why submissions fail",

@@ -6,8 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::evaluate::Judged;
-use super::page::{self, Scores};
+use super::scored::{Scored, spelled};
 use crate::dataset::schema::{ColumnOf, flag, number, real, text, texts};
 use crate::dataset::write::{table, text as write_text};
 use crate::error::{Error, Result};
@@ -17,24 +16,6 @@ use crate::score::{
     weighted_baseline,
 };
 use crate::store::write_json;
-
-/// A judged submission with what it is of.
-pub(crate) struct Scored<'a> {
-    pub(crate) instance: &'a Instance,
-    pub(crate) run: &'a str,
-    pub(crate) meta: &'a Value,
-    /// What its run says of itself; what the submission says goes before.
-    pub(crate) run_meta: &'a Value,
-    pub(crate) judged: Judged,
-}
-
-impl Scored<'_> {
-    /// What the submission, or else its run, says under a key.
-    pub(super) fn said(&self, key: &str) -> &Value {
-        let own = &self.meta[key];
-        if own.is_null() { &self.run_meta[key] } else { own }
-    }
-}
 
 /// A row of `scores`.
 #[derive(Debug, Clone, Serialize)]
@@ -71,11 +52,6 @@ struct ScoreRow {
     lines: u64,
     steps: Option<u64>,
     hit_step_limit: Option<bool>,
-}
-
-/// The one spelling of an enum's value.
-pub(super) fn spelled(value: &impl Serialize) -> Option<String> {
-    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned))
 }
 
 impl ScoreRow {
@@ -259,16 +235,6 @@ impl Report {
             repositories,
         }
     }
-}
-
-/// Writes what is over all runs: the tables of the paper, and the page.
-///
-/// # Errors
-/// IO errors with the path.
-pub(crate) fn all(folder: &Path, scores: &Scores<'_>) -> Result<()> {
-    let (page, tables) = page::render(scores)?;
-    write_json(&folder.join("tables.json"), &tables)?;
-    write_text(&folder.join("report.html"), &page)
 }
 
 /// Writes tables, evidence and summary of one run into a folder.

@@ -103,7 +103,7 @@ impl Bin {
 
     /// `7`, `10–19`.
     pub(super) fn label(self) -> String {
-        let text = |value: i64| super::view::number_text(value.max(0) as f64);
+        let text = |value: i64| super::words::number_text(value.max(0) as f64);
         if self.from == self.to {
             text(self.from)
         } else {
@@ -136,22 +136,10 @@ pub(super) fn escaped(text: &str) -> String {
     safe
 }
 
-/// A text as a part of an address: everything but letters, digits and `-_.~` by its bytes.
-pub(super) fn address_part(text: &str) -> String {
-    let mut part = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            part.push(char::from(byte));
-        } else {
-            let _ = write!(part, "%{byte:02X}");
-        }
-    }
-    part
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::words::address_part;
 
     #[test]
     fn ticks_are_round_ascending_whole_and_apart() {

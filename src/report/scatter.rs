@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::plot::{Axis, address_part, escaped, real, threshold};
-use super::view::number_text;
+use super::plot::{Axis, escaped, real, threshold};
+use super::words::{address_part, number_text};
 use crate::dataset::manifest::Tiers;
 use crate::dataset::table::Table;
 use crate::error::Result;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Tables;
 use super::plot;
-use super::view::share;
+use super::words::share;
 use crate::dataset::manifest::Manifest;
 use crate::dataset::table::Table;
 use crate::error::Result;

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::Tables;
 use super::families::Family;
-use super::plot::address_part;
 use super::sets::{Histogram, SetRow, histograms, sets};
+use super::words::{address_part, number_text, share};
 use crate::dataset::counts::Counts;
 use crate::dataset::manifest::Manifest;
 use crate::dataset::table::Table;
@@ -193,11 +193,6 @@ fn families(total: &Counts) -> Vec<Legend> {
     Family::ALL.into_iter().map(legend).filter(|one| one.count > 0).collect()
 }
 
-/// In percent, to a thousandth.
-pub(super) fn share(part: usize, whole: usize) -> f64 {
-    (part as f64 * 100_000.0 / whole.max(1) as f64).round() / 1000.0
-}
-
 fn causes(repositories: &BTreeMap<String, Counts>) -> Vec<CauseRow> {
     let mut rows: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
     for (slug, counts) in repositories {
@@ -278,19 +273,6 @@ fn witnesses(table: &Table) -> Result<Option<Witnesses>> {
 /// A count with thin spaces between thousands, at which no line ends.
 pub(super) fn number(value: &minijinja::Value) -> String {
     f64::try_from(value.clone()).map_or_else(|_| value.to_string(), number_text)
-}
-
-/// The same for a number that is known to be one.
-pub(super) fn number_text(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
-            text.push('\u{202f}');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A share in percent with one digit.

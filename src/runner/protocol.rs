@@ -5,11 +5,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use super::ending::{ImportAttempt, ProcessExit, Reached};
 use super::report::{Attempted, ImportTrace};
 use crate::record::collected::GroupKey;
 use crate::record::environment::SwitchedOff;
 use crate::record::execution::Execution;
-use crate::record::outcome::TimeScope;
 
 /// Version of this protocol; the runner refuses another one.
 pub const PROTOCOL: u32 = 1;
@@ -281,26 +281,6 @@ pub struct Failure {
     pub text: String,
 }
 
-/// How a process ended.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
-pub enum ProcessExit {
-    Finished,
-    Exited {
-        code: i32,
-    },
-    Signaled {
-        signal: i32,
-    },
-    TimedOut {
-        scope: TimeScope,
-        index: Option<i64>,
-    },
-    /// What it reported cannot be used; never sent.
-    #[serde(skip)]
-    Unusable,
-}
-
 /// The signal that no process can catch: the kernel sends it for want of memory, people send it, and so can a test.
 pub const SIGKILL: i32 = nix::libc::SIGKILL;
 
@@ -409,23 +389,4 @@ pub struct FileReady {
     /// Files and folders of the tree that were opened until then, code aside.
     #[serde(default)]
     pub opened: Vec<String>,
-}
-
-/// What code reached for, as far as that is noted.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Reached {
-    /// Watched modules that were asked for.
-    pub imports: Vec<ImportAttempt>,
-    /// Files and folders of the tree that were opened, code aside.
-    pub opened: Vec<String>,
-}
-
-/// A watched module was asked for, whether or not that was caught.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct ImportAttempt {
-    pub module: String,
-    /// File of the code that asked, outside the import system.
-    pub file: String,
-    /// 1-based.
-    pub line: u32,
 }

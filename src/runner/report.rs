@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::protocol::{ProcessExit, Reached};
+use super::ending::{ProcessExit, Reached};
 use crate::record::execution::Execution;
 use crate::record::outcome::Outcome;
 use crate::record::trace::{ExecutedBody, FunctionCalls, MOST_CALLS, check_bodies, check_calls, check_path};

@@ -8,7 +8,8 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 
-use super::{Step, because, because_io, root};
+use super::bind::bind;
+use super::{Step, because, because_io};
 
 /// Below `/proc`: what tells about the machine and the kernel's memory, and reads as empty.
 const MASKED: [&str; 16] = [
@@ -40,7 +41,7 @@ pub(super) fn protect_settings() -> Step {
         // What goes away while it is looked at is a process.
         let Some(metadata) = entry.metadata().ok().filter(|_| !of_a_process) else { continue };
         if metadata.is_dir() || metadata.is_file() && metadata.permissions().mode() & 0o222 != 0 {
-            root::bind(&entry.path(), &entry.path(), true)?;
+            bind(&entry.path(), &entry.path(), true)?;
         }
     }
     Ok(())
@@ -67,7 +68,7 @@ pub(super) fn show_sys(old: &Path, new: &Path) -> Step {
     for name in SHOWN {
         let host = old.join("sys").join(name);
         if host.exists() {
-            root::bind(&host, &target.join(name), true)?;
+            bind(&host, &target.join(name), true)?;
         }
     }
     let none: Option<&str> = None;
@@ -93,6 +94,6 @@ mod tests {
     fn containers_show_the_same_of_the_kernel() {
         assert_eq!(in_containers("MASKED"), MASKED);
         assert_eq!(in_containers("SHOWN_OF_SYS"), SHOWN);
-        assert_eq!(in_containers("DEVICES"), root::DEVICES);
+        assert_eq!(in_containers("DEVICES"), crate::backend::sandbox::root::DEVICES);
     }
 }

@@ -15,7 +15,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sys::stat::{Mode, SFlag, fstat, mkdirat};
 use serde::{Deserialize, Serialize};
 
-use super::root::{NEW, OLD};
+use super::bind::{NEW, OLD, set_attributes};
 use super::{Step, because, because_io};
 use crate::backend::Mount;
 use crate::beneath::open_beneath;
@@ -270,6 +270,6 @@ fn restrict(mount: &OwnedFd, inside: &Path, read_only: bool) -> Step {
     let attributes = if read_only { always | libc::MOUNT_ATTR_RDONLY } else { always };
     because(
         format!("restricting {}", inside.display()),
-        super::root::set_attributes(mount.as_fd(), BY_HANDLE, libc::AT_EMPTY_PATH, attributes),
+        set_attributes(mount.as_fd(), BY_HANDLE, libc::AT_EMPTY_PATH, attributes),
     )
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use pep440_rs::Version;
 
-use super::repo::Checker;
+use super::checker::Checker;
 use super::{flag, recipe, url};
 use crate::config::SourceSpec;
 use crate::config::raw::{RawRepo, Text};

@@ -1,25 +1,17 @@
 //! One `[[repo]]`, and what must hold between several.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
+use super::checker::Checker;
 use super::{docker, pin, recipe};
 use crate::config::raw::RawRepo;
-use crate::config::{BackendKind, Repo, Resolve};
+use crate::config::{BackendKind, Repo};
 use crate::document::section::{Field, Located};
 use crate::document::{Problems, suggest};
 use crate::record::id::RepoSlug;
 use crate::redact::quote;
 
 const BACKENDS: [&str; 2] = ["local", "docker"];
-
-/// What checking a repository needs.
-pub(super) struct Checker<'c, 't> {
-    /// Folder of the configuration file.
-    pub base: &'c Path,
-    pub resolve: &'c Resolve<'c>,
-    pub problems: &'c mut Problems<'t>,
-}
 
 /// Checks every repository; those that cannot stand are left out.
 pub(super) fn all(raws: &[RawRepo<'_>], checker: &mut Checker<'_, '_>) -> Vec<Repo> {

@@ -1,0 +1,123 @@
+//! A file that an index offers, and what addresses and hashes of files look like. Pure.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use url::Url;
+
+/// Files of a page that are looked at.
+const MOST_FILES: usize = 200_000;
+
+/// A file of a project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct File {
+    pub filename: String,
+    pub url: Url,
+    /// By the name of the algorithm, in hexadecimal digits.
+    pub hashes: BTreeMap<String, String>,
+    pub requires_python: Option<String>,
+    pub yanked: Yanked,
+    pub uploaded: Option<Timestamp>,
+    /// Hashes of the metadata that lie beside the file; none when nothing lies there.
+    pub metadata: Option<BTreeMap<String, String>>,
+}
+
+/// Whether a file was withdrawn, and perhaps why.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum Yanked {
+    #[default]
+    No,
+    Yes,
+    Because(String),
+}
+
+/// A hash that can be checked.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Hash {
+    Sha256(String),
+    Sha384(String),
+    Sha512(String),
+}
+
+impl Hash {
+    /// The hash to hold a file against: SHA-256 names files in the store, so it comes first.
+    pub(super) fn strongest(hashes: &BTreeMap<String, String>) -> Option<Hash> {
+        let of = |name: &str, make: fn(String) -> Hash| hashes.get(name).cloned().map(make);
+        of("sha256", Hash::Sha256)
+            .or_else(|| of("sha512", Hash::Sha512))
+            .or_else(|| of("sha384", Hash::Sha384))
+    }
+}
+
+impl File {
+    /// What stands for the file in addresses that a job sees.
+    pub(super) fn key(&self) -> String {
+        match self.hashes.get("sha256") {
+            Some(hash) => hash.clone(),
+            None => format!("u{}", super::sha256(self.url.as_str().as_bytes())),
+        }
+    }
+}
+
+/// The address of a file, without fragment and without a login of its own; none when it cannot be fetched.
+pub(super) fn file_url(base: &Url, address: &str) -> Option<Url> {
+    let mut url = base.join(address).ok()?;
+    url.set_fragment(None);
+    without_login(&mut url);
+    (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
+}
+
+/// Takes user and password out of an address that can have them.
+pub(super) fn without_login(url: &mut Url) {
+    if !url.username().is_empty() || url.password().is_some() {
+        // Only addresses without a host refuse, and those have no login.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+    }
+}
+
+/// Hashes that are hashes: lower-case digits after the name of an algorithm.
+pub(super) fn checked(hashes: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let hashes = hashes.into_iter().map(|(name, digits)| (name, digits.to_ascii_lowercase()));
+    hashes.filter(|(name, digits)| is_hash(name, digits)).collect()
+}
+
+fn is_hash(name: &str, digits: &str) -> bool {
+    let length = match name {
+        "md5" => 32,
+        "sha256" | "blake2b" => 64,
+        "sha384" => 96,
+        "sha512" => 128,
+        _ => return false,
+    };
+    digits.len() == length && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The hashes in `sha256=…`, as fragments of addresses and attributes of HTML pages have them.
+pub(super) fn fragment_hashes(text: &str) -> BTreeMap<String, String> {
+    let pairs = text.split('&').filter_map(|part| part.split_once('='));
+    checked(pairs.map(|(name, digits)| (name.to_owned(), digits.to_owned())).collect())
+}
+
+/// The last segment of an address, with its percent signs resolved.
+pub(super) fn last_segment(url: &Url) -> Option<String> {
+    percent_decoded(url.path_segments()?.next_back()?)
+}
+
+/// A text whose `%xx` are replaced; none when it is not UTF-8 then.
+pub(super) fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let code =
+            if *first == b'%' { after.get(..2).and_then(|digits| hex::decode(digits).ok()) } else { None };
+        rest = if code.is_some() { &after[2..] } else { after };
+        bytes.push(code.map_or(*first, |code| code[0]));
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// At most so many files of a page are looked at.
+pub(super) fn bounded<T>(files: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
+    files.into_iter().take(MOST_FILES)
+}
