@@ -272,6 +272,69 @@ fn floors_of_the_environment_are_entered_downwards() {
     }
 }
 
+/// Files and folders that ARCHITECTURE.md calls pure, and those in them that are not.
+const PURE: [(&str, &[&str]); 27] = [
+    ("record", &[]),
+    ("packed", &[]),
+    ("redact", &[]),
+    ("requirement", &[]),
+    ("text", &[]),
+    ("subset", &[]),
+    ("family", &[]),
+    ("score", &[]),
+    ("python_source", &["sources", "definitions"]),
+    ("collect/group", &[]),
+    ("attempt/normalize", &[]),
+    ("attempt/retry", &[]),
+    ("screen/attribution", &[]),
+    ("screen/considered", &[]),
+    ("screen/decide", &[]),
+    ("screen/golden", &[]),
+    ("screen/ruling", &[]),
+    ("screen/verdict", &[]),
+    ("rules/matching", &[]),
+    ("environment/declared/crates", &[]),
+    ("environment/declared/members", &[]),
+    ("environment/declared/own", &[]),
+    ("environment/declared/sources", &[]),
+    ("environment/declared/variables", &[]),
+    ("environment/plan/asked", &[]),
+    ("environment/plan/missing", &[]),
+    ("environment/plan/recipe", &[]),
+];
+
+/// What a pure file does not say: disk, clock, process, environment, network.
+const IMPURE: &str = r"\b(std::fs|(?:fs_err|walkdir|tempfile|nix|git2|ureq)::|Timestamp::now|Zoned::now|Instant|SystemTime|std::process|Command::new|std::env|std::net|std::thread|std::os|crate::beneath|crate::store)\b";
+
+#[test]
+fn pure_files_see_no_disk_clock_or_process() {
+    let impure = Regex::new(IMPURE).unwrap();
+    let modules = modules();
+    for (place, but) in PURE {
+        let parts: Vec<&str> = place.split('/').collect();
+        let inside = modules.iter().filter(|(module, _)| module.len() >= parts.len());
+        let inside = inside.filter(|(module, _)| module.iter().zip(&parts).all(|(one, part)| one == part));
+        let mut seen = 0;
+        for (module, text) in inside {
+            seen += 1;
+            if !but.iter().any(|but| module.last().is_some_and(|name| name == but)) {
+                assert_eq!(impure.find(text).map(|found| found.as_str()), None, "{}", module.join("/"));
+            }
+        }
+        assert!(seen > 0, "{place} does not exist");
+    }
+}
+
+#[test]
+fn a_circle_is_found_and_a_triangle_is_not() {
+    let file = |name: &str| vec!["room".to_owned(), name.to_owned()];
+    let arrow = |from: &str, to: &[&str]| (file(from), to.iter().map(|name| file(name)).collect());
+    let triangle = BTreeMap::from([arrow("a", &["b", "c"]), arrow("b", &["c"])]);
+    assert_eq!(circle(&triangle), None);
+    let back = BTreeMap::from([arrow("a", &["b"]), arrow("b", &["c"]), arrow("c", &["b"])]);
+    assert_eq!(circle(&back), Some(vec![file("a"), file("b"), file("c"), file("b")]));
+}
+
 #[test]
 fn paths_in_braces_are_found() {
     let text = "use super::{a::{B, C}, d};\nuse crate::x::Y;\nlet z = self::w::v();";

@@ -108,7 +108,7 @@ pub(super) fn run(
                     let name = |index: i64| node_id(&items, index);
                     let place = (&World::Base, FIRST_ROUNDS[0]);
                     let mut attempt = attempt_of(&groups[group], &done, name, &world.normalizer, place);
-                    attempt.note();
+                    attempt.note(jiff::Timestamp::now().as_millisecond());
                     attempts.insert(who.clone(), (groups[group].cases.clone(), attempt));
                 }
                 let bad = |outcome| matches!(outcome, Outcome::Failed | Outcome::Error);

@@ -148,10 +148,10 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Says that it ended now, where that was not said before.
-    pub fn note(&mut self) {
+    /// Says that it ended at `now`, in milliseconds since 1970, where that was not said before.
+    pub fn note(&mut self, now: i64) {
         if self.noted_at == 0 {
-            self.noted_at = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0);
+            self.noted_at = u64::try_from(now).unwrap_or(0);
         }
     }
 

@@ -42,7 +42,7 @@ impl History {
     /// # Errors
     /// IO errors with action and path.
     pub(crate) fn record(&mut self, group: usize, mut attempt: Attempt) -> Result<()> {
-        attempt.note();
+        attempt.note(jiff::Timestamp::now().as_millisecond());
         self.journal.append(&attempt)?;
         insert(&mut self.attempts[group], attempt);
         Ok(())
