@@ -9,6 +9,7 @@ pub mod cold;
 pub mod contention;
 pub mod lab;
 pub mod normalize;
+pub mod overlay;
 pub mod pool;
 pub mod retry;
 pub mod world;

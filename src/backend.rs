@@ -50,6 +50,14 @@ impl Places {
             scratch: "/run/scratch".into(),
         }
     }
+
+    /// The words of a command with its program, `python` or a script of the environment, by its path.
+    pub fn in_environment(&self, mut words: Vec<String>) -> Vec<String> {
+        if let Some(program) = words.first_mut() {
+            *program = self.venv.join("bin").join(&*program).to_string_lossy().into_owned();
+        }
+        words
+    }
 }
 
 /// One command to run, as data. No job reaches a network: only its loopback.

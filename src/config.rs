@@ -17,6 +17,7 @@ use serde::Serialize;
 pub use crate::document::Problem;
 use crate::document::{self, Problems};
 use crate::error::{Error, Result};
+use crate::record::family::Family;
 use crate::record::id::{CommitSha, RepoSlug};
 pub use crate::record::limits::{BackendKind, Limits, TierBounds};
 use crate::record::moment::Cutoff;
@@ -56,6 +57,8 @@ pub struct Config {
 /// `[dataset]`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Dataset {
+    /// The kind of its tasks.
+    pub family: Family,
     pub name: String,
     pub version: String,
     pub seed: u64,

@@ -45,7 +45,7 @@ mod subset;
 mod terminal;
 #[cfg(any(test, feature = "made-up"))]
 pub mod testing;
-mod text;
+pub mod text;
 pub mod trace;
 mod verify;
 mod witness;

@@ -6,10 +6,12 @@
 
 pub mod collected;
 pub mod duration;
+pub mod entry;
 pub mod environment;
 pub mod evidence;
 pub mod execution;
 pub mod explanation;
+pub mod family;
 pub mod flag;
 pub mod host;
 pub mod id;

@@ -21,6 +21,18 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {plural}")
 }
 
+/// Quotes for a POSIX shell only where needed.
+pub fn shell_quote(text: &str) -> String {
+    let plain = |c: char| {
+        c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':' | '=' | '+' | ',' | '@' | '%')
+    };
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,5 +50,12 @@ mod tests {
         let said = [(0, "case"), (1, "case"), (2, "repository"), (1, "repository"), (3, "key")];
         let said = said.map(|(number, noun)| count(number, noun));
         assert_eq!(said, ["0 cases", "1 case", "2 repositories", "1 repository", "3 keys"]);
+    }
+
+    #[test]
+    fn shell_quoting_keeps_plain_ids_plain() {
+        assert_eq!(shell_quote("tests/test_a.py::TestB::test_c"), "tests/test_a.py::TestB::test_c");
+        assert_eq!(shell_quote("tests/it's here.py::t"), "'tests/it'\\''s here.py::t'");
+        assert_eq!(shell_quote(""), "''");
     }
 }

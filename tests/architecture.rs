@@ -304,7 +304,7 @@ const PURE: [(&str, &[&str]); 27] = [
 ];
 
 /// What a pure file does not say: disk, clock, process, environment, network.
-const IMPURE: &str = r"\b(std::fs|(?:fs_err|walkdir|tempfile|nix|git2|ureq)::|Timestamp::now|Zoned::now|Instant|SystemTime|std::process|Command::new|std::env|std::net|std::thread|std::os|crate::beneath|crate::store)\b";
+const IMPURE: &str = r"\b(std::fs|(?:fs_err|walkdir|tempfile|nix::unistd|nix::mount|git2|ureq)::|Timestamp::now|Zoned::now|Instant|SystemTime|std::process|Command::new|std::env|std::net|std::thread|std::os|crate::beneath|crate::store)\b";
 
 #[test]
 fn pure_files_see_no_disk_clock_or_process() {

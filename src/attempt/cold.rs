@@ -14,11 +14,12 @@ use quick_xml::events::{BytesStart, Event as Xml};
 use crate::backend::{Backend, Job, Mount, retry};
 use crate::beneath::Folder;
 use crate::error::{Error, Result};
-use crate::record::collected::{Group, shell_quote};
+use crate::record::collected::Group;
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome, TimeScope};
 use crate::runner::{Setting, TREE_BYTES};
 
 use crate::record::world::World;
+use crate::text::shell_quote;
 
 /// Where the report is written inside; a directory of its own, so that nothing else is shared with the host.
 const REPORT: &str = "/run/report";
@@ -127,9 +128,8 @@ impl Cold<'_> {
         let mut options: Vec<String> = self.options.iter().map(|option| shell_quote(option)).collect();
         options.extend([format!("--junitxml={REPORT}/report.xml"), "-o".into(), "junit_logging=no".into()]);
         env.insert("PYTEST_ADDOPTS".into(), options.join(" "));
-        let venv = self.setting.places.venv.join("bin/python").to_string_lossy().into_owned();
         Job {
-            argv: vec![venv, "-m".into(), "pytest".into(), group.group_id.clone()],
+            argv: self.setting.places.in_environment(group.command().words()),
             env,
             cwd: root,
             mounts,

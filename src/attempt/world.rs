@@ -11,11 +11,8 @@ use crate::backend::sandbox::USER;
 use crate::backend::{Mount, Places, clock};
 use crate::error::Result;
 use crate::record::verdict::Dimension;
-use crate::record::world::World;
+use crate::record::world::{PROBE, World};
 use crate::runner::Setting;
-
-/// Module file in the root of the tree that the evaluation of Gistify runs.
-pub const PROBE: &str = "concise.py";
 
 const OTHER_USER: &str = "somebody-else";
 const OTHER_HOME: &str = "/srv/people/somebody-else";

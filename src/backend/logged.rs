@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::{Finished, Job, Process};
 use crate::error::Result;
-use crate::record::collected::shell_quote;
+use crate::text::shell_quote;
 
 /// Longest command line that the log shows, in characters.
 const SHOWN: usize = 1000;

@@ -7,9 +7,9 @@ use toml::Value;
 
 use crate::config::{self, Config};
 use crate::error::{Error, Result};
-use crate::record::collected::shell_quote;
 use crate::record::id::RepoSlug;
 use crate::source;
+use crate::text::shell_quote;
 
 /// The owner of what has none.
 const LOCAL: &str = "local";

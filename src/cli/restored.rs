@@ -10,6 +10,7 @@ use crate::config::Repo;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::pipeline::prepare::{Preparation, Prepared};
+use crate::record::family::Family;
 use crate::record::id::RepoSlug;
 use crate::record::instance::Instance;
 use crate::record::outcome::CaseResult;
@@ -80,6 +81,11 @@ impl RestoreArguments {
 }
 
 impl Restored {
+    /// The kind of its tasks.
+    pub(crate) fn family(&self) -> Family {
+        self.dataset.manifest.family
+    }
+
     /// The repositories of the instances.
     pub(crate) fn repositories(&self) -> &[Repo] {
         &self.job.config.repos

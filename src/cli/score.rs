@@ -11,7 +11,6 @@ use super::restored::{RestoreArguments, Restored};
 use super::{Arguments, Format};
 use crate::config;
 use crate::error::{Error, Result};
-use crate::family::Family;
 use crate::pipeline::prepare::Prepared;
 use crate::record::instance::Instance;
 use crate::referee::choices::{self, PersonChoice};
@@ -75,9 +74,10 @@ struct Kept {
 /// Usage errors: not a dataset, not submissions of it; the machine's; an interruption, after which the same command goes
 /// on where it was.
 pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
-    let file = Family::Gistify.submission();
     // What was handed in is read before anything is made.
-    let known = crate::dataset::Dataset::open(&score.restore.dataset)?.instances()?;
+    let dataset = crate::dataset::Dataset::open(&score.restore.dataset)?;
+    let file = dataset.manifest.family.submission();
+    let known = dataset.instances()?;
     let known: BTreeSet<String> = known.iter().map(|one| one.instance_id.to_string()).collect();
     let mut runs = Vec::new();
     for path in &score.submissions {
@@ -119,7 +119,7 @@ fn self_check(arguments: &Arguments, restored: &Restored) -> Result<u8> {
     for repo in restored.repositories() {
         let prepared = restored.prepare(repo, None)?;
         let code = Code::of(&prepared.lab)?;
-        let check = SelfCheck { lab: &prepared.lab, code: &code, file: Family::Gistify.submission() };
+        let check = SelfCheck { lab: &prepared.lab, code: &code, file: restored.family().submission() };
         let originals = restored.originals(&repo.slug)?;
         let stage =
             restored.job.progress().stage(&format!("{} self-check", repo.slug), originals.len() as u64);
@@ -183,7 +183,7 @@ fn judge_repository(
     judged: &mut BTreeMap<(String, usize), Judged>,
 ) -> Result<()> {
     let policy = Policy {
-        file: Family::Gistify.submission(),
+        file: ground.submission,
         allowed: score.allow.iter().copied().collect(),
         attempts: score.attempts,
     };

@@ -7,9 +7,9 @@ use std::process::Command;
 use super::build::own_program;
 use super::{Arguments, ConfigArguments, Format};
 use crate::error::{Error, Result};
-use crate::record::collected::shell_quote;
 use crate::store;
 use crate::terminal;
+use crate::text::shell_quote;
 
 /// Largest array that a Slurm takes whose administrator has not said otherwise.
 const MOST_SHARDS: u32 = 1000;

@@ -10,7 +10,6 @@ use crate::dataset::Summary;
 use crate::dataset::counts::Counts;
 use crate::error::Result;
 use crate::pipeline::{Built, Finished, Found};
-use crate::record::collected::shell_quote;
 use crate::record::evidence::{GroupEvidence, RepositoryEvidence};
 use crate::record::id::RepoSlug;
 use crate::record::instance::Contribution;
@@ -18,6 +17,7 @@ use crate::record::verdict::Verdict;
 use crate::report;
 use crate::terminal::Text;
 use crate::text::count;
+use crate::text::shell_quote;
 
 const HEADINGS: [&str; 6] = ["repository", "cases", "groups", "kept", "published", "main causes"];
 /// How many causes a line names.

@@ -10,7 +10,6 @@ use super::restored::RestoreArguments;
 use super::{Arguments, Format};
 use crate::dataset::witnesses;
 use crate::error::Result;
-use crate::family::Family;
 use crate::record::id::InstanceId;
 use crate::record::witness::{MADE, Witness};
 use crate::report;
@@ -37,7 +36,7 @@ pub(super) fn run(arguments: &Arguments, asked: &WitnessArguments) -> Result<u8>
     let _lock = Lock::take(directory)?;
     let restored = asked.restore.open(arguments)?;
     let job = &restored.job;
-    let file = Family::Gistify.submission();
+    let file = restored.family().submission();
     let mut made: BTreeMap<InstanceId, Witness> = BTreeMap::new();
     for repo in restored.repositories() {
         let prepared = restored.prepare(repo, Some(Duration::from_secs(asked.timeout)))?;

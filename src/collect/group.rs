@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::attempt::normalize::Normalizer;
-use crate::record::collected::{Case, Group, GroupKey, Uncollected};
+use crate::record::collected::{Case, Group, Uncollected};
+use crate::record::entry::GroupKey;
 use crate::record::flag::MACHINE_PATH;
 use crate::record::verdict::Cause;
 use crate::runner::protocol::{CollectError, CollectErrorKind, Item, ItemKind};

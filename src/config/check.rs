@@ -21,6 +21,7 @@ use super::raw::{Raw, RawDataset, RawLimits, RawScreen, RawTier, RawWitness, Tex
 use super::{Config, Dataset, Limits, MINIMAL, Resolve, Screen, TierBounds, Witness};
 use crate::document::section::{Bytes, Field, Located};
 use crate::document::{Problems, suggest, units};
+use crate::record::family::Family;
 use crate::record::outcome::Compare;
 use crate::redact::quote;
 
@@ -65,6 +66,7 @@ pub(super) fn config(
 
 fn dataset(raw: &RawDataset<'_>, problems: &mut Problems<'_>) -> Dataset {
     Dataset {
+        family: family(&raw.family, problems),
         name: segment("name", "gistify", raw.at, &raw.name, problems),
         version: segment("version", "2026.11", raw.at, &raw.version, problems),
         seed: whole("seed", &raw.seed, 0, 0..=u64::MAX, problems),
@@ -72,6 +74,16 @@ fn dataset(raw: &RawDataset<'_>, problems: &mut Problems<'_>) -> Dataset {
         hard_per_axis: whole32("hard_per_axis", &raw.hard_per_axis, 30, 1, problems),
         sample_unsolvable: flag(&raw.sample_unsolvable, false),
     }
+}
+
+fn family(field: &Text<'_>, problems: &mut Problems<'_>) -> Family {
+    let Field::Given(text) = field else { return Family::default() };
+    let known = Family::ALL.into_iter().find(|family| family.as_str() == text.value);
+    known.unwrap_or_else(|| {
+        let message = format!("unknown family {}", quote(text.value));
+        problems.add(text.at, message, Some(suggest::hint(text.value, &Family::ALL.map(Family::as_str))));
+        Family::default()
+    })
 }
 
 /// A required text that is safe as one path segment.

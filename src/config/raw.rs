@@ -7,7 +7,8 @@ use crate::document::Problems;
 use crate::document::section::{Bytes, Field, Located, Section};
 use crate::subset::Measure;
 
-const DATASET: [&str; 6] = ["name", "version", "seed", "per_repo", "hard_per_axis", "sample_unsolvable"];
+const DATASET: [&str; 7] =
+    ["family", "name", "version", "seed", "per_repo", "hard_per_axis", "sample_unsolvable"];
 const SCREEN: [&str; 7] =
     ["attempts", "cold_runs", "parity_groups", "case_timeout", "group_timeout", "partial_groups", "compare"];
 const WITNESS: [&str; 2] = ["make", "required"];
@@ -77,6 +78,7 @@ pub(super) struct Raw<'a> {
 pub(super) struct RawDataset<'a> {
     /// Where the section starts; none when it is missing.
     pub at: Option<usize>,
+    pub family: Text<'a>,
     pub name: Text<'a>,
     pub version: Text<'a>,
     pub seed: Field<i128>,
@@ -231,6 +233,7 @@ fn field<'a, T>(section: Option<&Section<'a>>, read: impl FnOnce(&Section<'a>) -
 fn dataset<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> RawDataset<'a> {
     RawDataset {
         at: section.map(|section| section.at),
+        family: field(section, |section| section.text("family", problems)),
         name: field(section, |section| section.text("name", problems)),
         version: field(section, |section| section.text("version", problems)),
         seed: field(section, |section| section.integer("seed", problems)),

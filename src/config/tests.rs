@@ -31,6 +31,7 @@ fn what_is_left_out_has_the_defaults_of_the_contract() {
         seed: 0,
         per_repo: 25,
         hard_per_axis: 30,
+        family: crate::record::family::Family::Gistify,
         sample_unsolvable: false,
     };
     assert_eq!(config.dataset, dataset);

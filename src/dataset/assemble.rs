@@ -23,13 +23,14 @@ use crate::record::witness::{Witness, WitnessColumns};
 use crate::record::world::World;
 
 /// What instances are made for.
-const FAMILY: Family = Family::Gistify;
+
 /// Digits of a pin that stand for a version.
 const VERSION_DIGITS: usize = 12;
 
 /// One repository, and what its groups, those that could not be collected included, come to.
 #[derive(Debug)]
 pub struct Repository<'a> {
+    family: Family,
     pub record: &'a RepositoryEvidence,
     tests: &'a BTreeMap<InstanceId, TestSource>,
     published: &'a BTreeSet<InstanceId>,
@@ -134,7 +135,8 @@ impl<'a> Assembled<'a> {
         let (rated, (repository, _)) = (&self.instances[at], self.places[at]);
         let instance = self.repositories[repository].instance(group)?;
         let mut instance = Instance { tier: rated.tier, hard_axes: rated.hard_axes.clone(), ..instance };
-        instance.prompt = FAMILY.prompt(&self.template, self.settings, &BTreeSet::new(), &instance)?;
+        instance.prompt =
+            instance.family.prompt(&self.template, self.settings, &BTreeSet::new(), &instance)?;
         if !self.passes_code_on {
             instance.test_source = None;
         }
@@ -195,6 +197,7 @@ fn repository(contribution: &Contribution) -> Repository<'_> {
     let record = &contribution.evidence;
     let counts = Counts { deselected: record.collected.deselected, ..Counts::default() };
     Repository {
+        family: contribution.family,
         record,
         tests: &contribution.tests,
         witnesses: &contribution.witnesses,
@@ -234,6 +237,7 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
     let mut instance = Instance {
         instance_id: group.instance_id.clone(),
         former_id: group.instance_id.former(&pinned.slug),
+        family: repository.family,
         slug: pinned.slug.clone(),
         repo: pinned.slug.to_string(),
         commit: pinned.commit.clone(),
@@ -250,7 +254,7 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
         test_source: test.map(|test| test.text.clone()),
         test_line_start: test.map(|test| test.lines.0),
         test_line_end: test.map(|test| test.lines.1),
-        entry_command: group.group.entry_command(),
+        entry_command: group.group.command().line(),
         prompt: String::new(),
         case_ids: group.group.cases.iter().map(|case| case.case_id.clone()).collect(),
         expected: expected(group)?,
@@ -285,7 +289,8 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
         witness: WitnessColumns::default(),
     };
     let passed = group.golden.iter().filter(|case| case.outcome == Outcome::Passed);
-    instance.fail_to_pass = passed.map(|case| FAMILY.submitted_case(&instance, &case.case_id)).collect();
+    instance.fail_to_pass =
+        passed.map(|case| instance.family.submitted_case(&instance, &case.case_id)).collect();
     Ok(instance)
 }
 

@@ -39,6 +39,7 @@ pub(super) fn manifest(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) ->
     Ok(Manifest {
         format_version: FORMAT_VERSION,
         tool: Tool { name: "gistmill".to_owned(), version: dataset.tool_version.to_owned() },
+        family: dataset.config.dataset.family,
         name: dataset.config.dataset.name.clone(),
         version: dataset.config.dataset.version.clone(),
         counts: AllCounts { rows: rows(assembled, &total), total, repositories },

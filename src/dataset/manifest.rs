@@ -11,6 +11,7 @@ use crate::backend::Isolation;
 use crate::error::{Error, Result};
 use crate::record::environment::{Guess, ImageName, SwitchedOff, TriedPlan, Undeclared};
 use crate::record::evidence::Parity;
+use crate::record::family::Family;
 use crate::record::host::HostFacts;
 use crate::record::instance::{FailedRepository, Instance};
 use crate::record::prompt::PromptSettings;
@@ -30,6 +31,9 @@ pub struct Manifest {
     pub format_version: u32,
     #[serde(default)]
     pub tool: Tool,
+    /// The kind of its tasks.
+    #[serde(default)]
+    pub family: Family,
     pub name: String,
     pub version: String,
     pub counts: AllCounts,

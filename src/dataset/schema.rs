@@ -117,6 +117,7 @@ pub fn instances() -> Vec<ColumnOf<Instance>> {
     vec![
         text("instance_id", |row| Some(row.instance_id.as_str())),
         text("former_id", |row| Some(&row.former_id)),
+        text("family", |row| Some(row.family.as_str())),
         text("slug", |row| Some(row.slug.as_str())),
         text("repo", |row| Some(&row.repo)),
         text("commit", |row| Some(&row.commit)),

@@ -3,6 +3,7 @@
 //! The verifier is a container of its own that gets nothing of the agent's but the file that is handed in. It has no
 //! Dockerfile: it is a fresh one of the environment, because verifiers builds none.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::json;
@@ -10,8 +11,9 @@ use toml::{Table, Value};
 
 use super::{Collection, File, Files, script, text};
 use crate::error::{Error, Result};
-use crate::record::collected::shell_quote;
-use crate::record::task::Task;
+use crate::record::entry::EntryCommand;
+use crate::record::task::{Judging, Reward, Task};
+use crate::text::shell_quote;
 
 const JUDGE: &str = include_str!("judge.py");
 /// Format of `task.toml` that knows separate verifiers.
@@ -42,6 +44,10 @@ fn of_task(collection: &Collection, task: &Task) -> Result<Files> {
         ("tests/judge.py".to_owned(), text(JUDGE.to_owned())),
         ("tests/task.json".to_owned(), text(judged(task)?)),
     ]);
+    for (path, bytes) in task.judging.before.files() {
+        let Some(bytes) = bytes else { continue };
+        files.insert(format!("tests/before/{path}"), File { bytes: bytes.to_vec(), executable: false });
+    }
     if let Some(gold) = &task.gold {
         let mut solve = "#!/bin/bash\nset -e\n".to_owned();
         for (path, bytes) in gold.files() {
@@ -56,26 +62,33 @@ fn of_task(collection: &Collection, task: &Task) -> Result<Files> {
 }
 
 fn judging(task: &Task) -> String {
-    let file = shell_quote(&format!("{}/{}", task.workdir, task.submission));
+    let file = shell_quote(&format!("{}/{}", task.workdir, task.judging.submission));
     format!("#!/bin/bash\nexec python /tests/judge.py /tests/task.json {file} /logs/verifier\n")
 }
 
 /// What the judge is told.
 fn judged(task: &Task) -> Result<String> {
-    let known = task.cases.iter().filter(|case| !case.name.contains("<tmp>"));
+    let Judging { submission, hidden, before, run, expect, reward, options, variables, limit } =
+        &task.judging;
+    let known = expect.iter().filter(|case| !case.name.contains("<tmp>"));
     let outcomes: serde_json::Map<String, serde_json::Value> =
         known.map(|case| (case.name.clone(), case.outcome.as_str().into())).collect();
     let task = json!({
         "instance_id": task.id,
         "workdir": task.workdir,
         "scratch": "/tmp",
-        "submission": task.submission,
-        "test": task.test,
+        "submission": submission,
+        "commands": run.iter().map(EntryCommand::words).collect::<Vec<_>>(),
         "outcomes": outcomes,
-        "hidden": task.hidden,
-        "options": task.options,
-        "variables": task.variables,
-        "seconds": task.limit.as_secs(),
+        "hidden": hidden,
+        "before": before.files().map(|(path, bytes)| (path, bytes.is_some())).collect::<BTreeMap<_, _>>(),
+        "reward": match reward {
+            Reward::All => "all",
+            Reward::Share => "share",
+        },
+        "options": options,
+        "variables": variables,
+        "seconds": limit.as_secs(),
     });
     encoded(&task)
 }
@@ -86,7 +99,7 @@ fn configuration(collection: &Collection, task: &Task) -> Result<String> {
     };
     let words = |text: &str| Value::String(text.to_owned());
     let list = |texts: &[&str]| Value::Array(texts.iter().map(|text| words(text)).collect());
-    let seconds = (task.limit.as_secs() + VERIFIER_SLACK) as f64;
+    let seconds = (task.judging.limit.as_secs() * task.judging.run.len() as u64 + VERIFIER_SLACK) as f64;
     let place = |extra: Vec<(&'static str, Value)>| {
         let common = [
             ("docker_image", words(collection.image(task))),
@@ -98,7 +111,7 @@ fn configuration(collection: &Collection, task: &Task) -> Result<String> {
     };
     let mut table = Table::new();
     table.insert("schema_version".to_owned(), words(SCHEMA));
-    table.insert("artifacts".to_owned(), list(&[&format!("{}/{}", task.workdir, task.submission)]));
+    table.insert("artifacts".to_owned(), list(&[&format!("{}/{}", task.workdir, task.judging.submission)]));
     let name = format!("{}/{}", collection.name, task.id);
     table.insert(
         "task".to_owned(),

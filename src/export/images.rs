@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::collections::BTreeMap;
 
 use super::{Collection, Environment, File, Files, Tools, script};
-use crate::record::collected::shell_quote;
 use crate::record::id::RepoSlug;
+use crate::text::shell_quote;
 
 /// The archive of the tree in an image's folder: of a kind that every builder unpacks by itself.
 pub(super) const TREE: &str = "tree.tar.gz";

@@ -36,15 +36,26 @@ class Outcomes:
         return "skipped" if report.skipped else "passed"
 
 
-def run(test, place):
-    """In a process of its own: runs the test as `python -m pytest` would."""
+def run(place, tests):
+    """In a process of its own: runs tests as `python -m pytest` would."""
     import pytest
 
     sys.path[0] = os.getcwd()
     outcomes = Outcomes()
-    code = pytest.main(["-p", "no:cacheprovider", test], plugins=[outcomes])
+    code = pytest.main(["-p", "no:cacheprovider", *tests], plugins=[outcomes])
     Path(place).write_text(json.dumps(outcomes.seen))
     sys.exit(int(code))
+
+
+def lay(tree, before, folder):
+    """Lays files over the tree: true is a file to put, false one to take away."""
+    for path, is_put in before.items():
+        target = tree / path
+        if is_put:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(folder / path, target)
+        else:
+            target.unlink(missing_ok=True)
 
 
 def hide(tree, endings):
@@ -70,31 +81,36 @@ def judge(task, file):
         return {**report, "output": f"there is no {file.name}"}
     text = file.read_bytes()
     hide(tree, set(task["hidden"]))
+    lay(tree, task["before"], Path(__file__).parent / "before")
     target = tree / task["submission"]
     if target.is_symlink() or target.is_dir():
         shutil.rmtree(target) if target.is_dir() and not target.is_symlink() else target.unlink()
     target.write_bytes(text)
-    place = Path(task["scratch"]) / "outcomes.json"
-    place.unlink(missing_ok=True)
     environment = {**os.environ, **task["variables"], "PYTEST_ADDOPTS": " ".join(task["options"])}
-    command = [sys.executable, __file__, "--run", task["test"], str(place)]
-    try:
-        ended = subprocess.run(
-            command, cwd=tree, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=task["seconds"]
-        )
-        report["output"] = (ended.stdout + ended.stderr).decode(errors="replace")[-20_000:]
-    except subprocess.TimeoutExpired:
-        report["output"] = f"not done after {task['seconds']} seconds"
-    if place.is_file():
-        report["seen"] = json.loads(place.read_text())
+    for words in task["commands"]:
+        place = Path(task["scratch"]) / "outcomes.json"
+        place.unlink(missing_ok=True)
+        # `python -m pytest …`: what is behind it is run here, where its outcomes can be seen.
+        command = [sys.executable, __file__, "--run", str(place), *words[3:]]
+        try:
+            ended = subprocess.run(
+                command, cwd=tree, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=task["seconds"]
+            )
+            report["output"] += (ended.stdout + ended.stderr).decode(errors="replace")[-20_000:]
+        except subprocess.TimeoutExpired:
+            report["output"] += f"not done after {task['seconds']} seconds"
+        if place.is_file():
+            report["seen"].update(json.loads(place.read_text()))
     return report
 
 
 def main(task, file, folder):
-    report = judge(json.loads(Path(task).read_text()), Path(file))
+    task = json.loads(Path(task).read_text())
+    report = judge(task, Path(file))
     expected, seen = report["expected"], report["seen"]
     right = sum(seen.get(name) == outcome for name, outcome in expected.items())
-    reward = int(right == len(expected) and set(seen) == set(expected))
+    whole = int(right == len(expected) and set(seen) == set(expected))
+    reward = whole if task["reward"] == "all" else right / len(expected)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "reward.json").write_text(json.dumps({"reward": reward, "cases_right": right / len(expected)}))
@@ -103,8 +119,8 @@ def main(task, file, folder):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 4 and sys.argv[1] == "--run":
-        run(sys.argv[2], sys.argv[3])
+    if len(sys.argv) > 3 and sys.argv[1] == "--run":
+        run(sys.argv[2], sys.argv[3:])
     if len(sys.argv) != 4:
         sys.exit(__doc__)
     main(*sys.argv[1:])

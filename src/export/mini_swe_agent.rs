@@ -4,7 +4,7 @@ use super::{Collection, Files, text};
 
 pub(super) fn files(collection: &Collection) -> Files {
     let Some(task) = collection.tasks.first() else { return Files::new() };
-    let (workdir, file) = (&task.workdir, &task.submission);
+    let (workdir, file) = (&task.workdir, &task.judging.submission);
     let config = format!(
         "\
 # mini-extra swebench --subset DIR --split test -c swebench.yaml -c DIR/mini-swe-agent.yaml -o RUN

@@ -12,15 +12,13 @@ use crate::config::is_segment;
 use crate::dataset::{Dataset, trees};
 use crate::document::units;
 use crate::error::{Error, Result};
+use crate::family::Running;
 use crate::family::prompt::Template;
-use crate::family::{Family, Running};
 use crate::record::id::{RepoSlug, hash_parts};
 use crate::record::instance::Instance;
 use crate::record::prompt::{PromptSettings, Tool};
 use crate::redact::REDACTED;
 
-/// The family of the instances.
-const FAMILY: Family = Family::Gistify;
 /// Files of an environment that its image is built from.
 const RECIPE: [&str; 4] =
     ["Dockerfile", "requirements.lock", "build-requirements.lock", "build-constraints.txt"];
@@ -69,7 +67,8 @@ pub(crate) fn collection(
     let (mut tasks, mut environments) = (Vec::new(), BTreeMap::new());
     for instance in &mut instances {
         if let Some(other) = prompt {
-            instance.prompt = FAMILY.prompt(&other.template, &other.settings, &other.tools, instance)?;
+            instance.prompt =
+                instance.family.prompt(&other.template, &other.settings, &other.tools, instance)?;
         }
         if instance.prompt.is_empty() {
             return Err(Error::usage(format!("{}: the dataset has no prompts", dataset.directory.display()))
@@ -85,7 +84,7 @@ pub(crate) fn collection(
             gold: folder
                 .read_if_there(&Path::new(WITNESSES).join(format!("{}.py", instance.instance_id)), LARGEST)?,
         };
-        tasks.push(FAMILY.task(instance, running)?);
+        tasks.push(instance.family.task(instance, running)?);
     }
     let tools = prompt.filter(|other| !other.tools.is_empty()).map(|other| {
         let wanted = (&other.tools, other.settings.execution);

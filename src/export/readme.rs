@@ -25,7 +25,7 @@ pub(super) fn render(collection: &Collection, harnesses: &BTreeSet<Harness>) -> 
         tasks => collection.tasks.len(),
         gold => collection.tasks.iter().filter(|task| task.gold.is_some()).count(),
         first => collection.tasks.first().map(|task| task.id.to_string()),
-        submission => collection.tasks.first().map(|task| task.submission.clone()),
+        submission => collection.tasks.first().map(|task| task.judging.submission.clone()),
         images => environments.values().map(|one| one.image.clone()).collect::<Vec<_>>(),
         unbuildable => unbuildable,
         tools => collection.tools.as_ref().map(|tools| tools.names().collect::<Vec<_>>()),

@@ -15,7 +15,7 @@ pub(super) fn files(collection: &Collection) -> Result<Files> {
             // The folder of the tree below the root, and its one commit.
             "repo_name": task.workdir.trim_start_matches('/'),
             "base_commit": "HEAD",
-            "extra_fields": { "test": task.test, "entry_command": task.command, "commit": task.commit },
+            "extra_fields": { "test": task.judging.tests().join(" "), "entry_command": task.command, "commit": task.commit },
         });
         let line = serde_json::to_string(&row)
             .map_err(|error| Error::internal("cannot encode an instance").with_source(error))?;

@@ -3,14 +3,18 @@
 
 use std::fmt::Write as _;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
 use super::{Collection, File, Files};
 use crate::dataset::schema::{ColumnOf, text as column};
 use crate::dataset::write::table_bytes;
 use crate::error::{Error, Result};
-use crate::record::collected::shell_quote;
+use crate::record::entry::EntryCommand;
 use crate::record::outcome::Outcome;
 use crate::record::patch::Patch;
-use crate::record::task::Task;
+use crate::record::task::{Judging, Task};
+use crate::text::shell_quote;
 
 /// A row, all of it text, as the readers expect it.
 struct Row {
@@ -71,14 +75,14 @@ fn row(task: &Task, image: &str) -> Result<Row> {
             .map_err(|error| Error::internal("cannot encode the names of cases").with_source(error))?,
         image: image.to_owned(),
         eval_script: eval_script(task),
-        test: task.test.clone(),
+        test: task.judging.tests().join(" "),
     })
 }
 
 /// The cases that pass, as the log's parser names them. What has a place of the machine in its name is left out: there it has
 /// another one.
 fn expected_names(task: &Task) -> Vec<String> {
-    let passing = task.cases.iter().filter(|case| case.outcome == Outcome::Passed);
+    let passing = task.judging.expect.iter().filter(|case| case.outcome == Outcome::Passed);
     let foreign = |name: &str| ["<root>", "<venv>", "<tmp>"].iter().any(|place| name.contains(place));
     let mut names: Vec<String> =
         passing.filter(|case| !foreign(&case.name)).map(|case| as_parsed(&case.name)).collect();
@@ -132,30 +136,59 @@ fn diff(patch: &Patch) -> String {
 
 /// Takes the repository's code away, and runs the test of the file that was handed in.
 fn eval_script(task: &Task) -> String {
-    let endings: Vec<String> = task.hidden.iter().map(|ending| format!("-iname '*.{ending}'")).collect();
-    let (workdir, file) = (shell_quote(&task.workdir), shell_quote(&task.submission));
+    let Judging { submission, hidden, before, run, options, variables: set, limit, .. } = &task.judging;
+    let endings: Vec<String> = hidden.iter().map(|ending| format!("-iname '*.{ending}'")).collect();
+    let (workdir, file) = (shell_quote(&task.workdir), shell_quote(submission));
+    let mut hide = String::new();
+    if !endings.is_empty() {
+        let endings = endings.join(" -o ");
+        let _ = writeln!(
+            hide,
+            "find . -path ./.git -prune -o \\( -type f -o -type l \\) \\( {endings} \\) -exec rm -f {{}} +"
+        );
+    }
+    for (path, bytes) in before.files() {
+        let target = shell_quote(path);
+        let _ = match bytes {
+            Some(bytes) => writeln!(
+                hide,
+                "mkdir -p \"$(dirname {target})\" && base64 -d >{target} <<'END'\n{}\nEND",
+                BASE64.encode(bytes)
+            ),
+            None => writeln!(hide, "rm -f {target}"),
+        };
+    }
     let mut variables = String::new();
-    for (name, value) in &task.variables {
+    for (name, value) in set {
         let _ = writeln!(variables, "export {name}={}", shell_quote(value));
     }
+    let commands: String = run.iter().map(|command| logged(command, limit.as_secs())).collect();
     format!(
         "\
 #!/bin/bash
 set -uxo pipefail
 cd {workdir}
 cp {file} /tmp/submission
-find . -path ./.git -prune -o \\( -type f -o -type l \\) \\( {endings} \\) -exec rm -f {{}} +
-cp /tmp/submission {file}
+{hide}cp /tmp/submission {file}
 {variables}export PYTEST_ADDOPTS={options}
 : '>>>>> Start Test Output'
-timeout {seconds} python -m pytest -rA --color=no -p no:cacheprovider {test}
-: '>>>>> End Test Output'
+{commands}: '>>>>> End Test Output'
 ",
-        endings = endings.join(" -o "),
-        options = shell_quote(&task.options.join(" ")),
-        seconds = task.limit.as_secs(),
-        test = shell_quote(&task.test),
+        options = shell_quote(&options.join(" ")),
     )
+}
+
+/// A command's line in the script; pytest writes how each case ends as the log's parser reads it.
+fn logged(command: &EntryCommand, seconds: u64) -> String {
+    let line = match command {
+        EntryCommand::Pytest { node } => {
+            format!("python -m pytest -rA --color=no -p no:cacheprovider {}", shell_quote(node))
+        }
+        EntryCommand::Script { .. } | EntryCommand::Module { .. } | EntryCommand::Console { .. } => {
+            command.line()
+        }
+    };
+    format!("timeout {seconds} {line}\n")
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::read::image;
 use super::{Environment, File, Files, script, text};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::record::entry::EntryCommand;
 use crate::record::id::{InstanceId, RepoSlug, hash_parts};
 use crate::record::instance::Instance;
 use crate::record::prompt::{Execution, Tool};
@@ -145,11 +146,11 @@ fn known(
     let known = json!({
         "instance_id": task.id,
         "workdir": task.workdir,
-        "submission": task.submission,
-        "check": ["python", "-m", "pytest", task.test],
-        "options": task.options,
-        "variables": task.variables,
-        "seconds": task.limit.as_secs(),
+        "submission": task.judging.submission,
+        "check": task.judging.run.first().map(EntryCommand::words),
+        "options": task.judging.options,
+        "variables": task.judging.variables,
+        "seconds": task.judging.limit.as_secs(),
         "execution": execution.as_str(),
         "tools": tools,
         "import_files": import_files,

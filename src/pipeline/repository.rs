@@ -15,7 +15,7 @@ use crate::family::sample::{self, Choice};
 use crate::ledger::Step;
 use crate::machine;
 use crate::packed::Packed;
-use crate::record::collected::{Collected, Group, Uncollected, shell_quote};
+use crate::record::collected::{Collected, Group, Uncollected};
 use crate::record::environment::{Built, PlanResult};
 use crate::record::evidence::{CollectionFacts, GroupEvidence, OnTrial, RepositoryEvidence};
 use crate::record::id::InstanceId;
@@ -34,11 +34,9 @@ use crate::screen::considered::Depth;
 use crate::screen::decide::Policy;
 use crate::screen::ruling::{RuledVerdict, after_trace, rule_use, whole_totals};
 use crate::screen::{Screening, Subject, golden, verdict};
+use crate::text::shell_quote;
 use crate::trace::{ToTrace, Traces, Which};
 use crate::witness::kept;
-
-/// The family that is built.
-const FAMILY: Family = Family::Gistify;
 
 /// One repository and what it works with.
 pub(crate) struct Repository<'a> {
@@ -83,6 +81,10 @@ impl<'a> Repository<'a> {
     pub(super) fn run(mut self) -> Result<(Option<Contribution>, Found), (Stage, Error)> {
         let record = self.stages().map_err(|error| (self.stage, error))?;
         Ok((record, self.found))
+    }
+
+    fn family(&self) -> Family {
+        self.pipeline.config.dataset.family
     }
 
     fn enter(&mut self, stage: Stage) {
@@ -218,7 +220,7 @@ impl<'a> Repository<'a> {
         let originals: Vec<Original<'_>> =
             with_golden.map(|(instance, golden)| Original::of(instance, golden)).collect();
         let title = format!("{} witness", self.repo.slug);
-        kept::of_repository(lab, cache, FAMILY.submission(), &originals, |missing| {
+        kept::of_repository(lab, cache, self.family().submission(), &originals, |missing| {
             let stage = progress.stage(&title, missing);
             move || stage.step()
         })
@@ -345,7 +347,7 @@ impl<'a> Repository<'a> {
         let kept = groups.iter().enumerate().filter(|(at, _)| first[*at].verdict.is_kept());
         let candidates = kept
             .filter_map(|(at, group)| {
-                FAMILY.candidate(&self.repo.slug, &ids[at], work.traces.totals(&group.group_id)?)
+                self.family().candidate(&self.repo.slug, &ids[at], work.traces.totals(&group.group_id)?)
             })
             .collect();
         let is_whole = |at: usize| work.traces.totals(&groups[at].group_id).is_none_or(Traced::is_whole);
@@ -394,7 +396,7 @@ impl<'a> Repository<'a> {
                 return Ok(());
             }
             let stage = self.pipeline.progress.stage(&title, originals.len() as u64);
-            on_trial.make(&prepared.lab, FAMILY.submission(), &originals, &mut || stage.step())
+            on_trial.make(&prepared.lab, self.family().submission(), &originals, &mut || stage.step())
         };
         let others: [Other<'_>; 2] =
             [(&title, Box::new(judge)), (&tracing.title, Box::new(|| tracing.run(traces)))];
@@ -527,7 +529,7 @@ impl<'a> Repository<'a> {
             host: machine::facts(lab, &self.repo.slug),
         };
         let tests = tests_of(work, &published, &ids);
-        Ok(Contribution { evidence, published, tests, witnesses: BTreeMap::new() })
+        Ok(Contribution { family: self.family(), evidence, published, tests, witnesses: BTreeMap::new() })
     }
 }
 

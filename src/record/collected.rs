@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::entry::{EntryCommand, GroupKey};
+
 /// One pytest node ID and what pytest knows about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
@@ -33,21 +35,14 @@ pub struct Group {
 }
 
 impl Group {
-    /// The literal entry command, run in the root of the tree. The group ID is quoted where a shell needs it.
-    pub fn entry_command(&self) -> String {
-        format!("python -m pytest {}", shell_quote(&self.group_id))
+    /// What makes its cases one group.
+    pub fn key(&self) -> GroupKey {
+        GroupKey { file: self.file.clone(), classes: self.classes.clone(), function: self.function.clone() }
     }
-}
 
-/// Quotes for a POSIX shell only where needed.
-pub fn shell_quote(text: &str) -> String {
-    let plain = |c: char| {
-        c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':' | '=' | '+' | ',' | '@' | '%')
-    };
-    if !text.is_empty() && text.chars().all(plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
+    /// The literal entry command, run in the root of the tree.
+    pub fn command(&self) -> EntryCommand {
+        EntryCommand::Pytest { node: self.group_id.clone() }
     }
 }
 
@@ -71,40 +66,4 @@ pub struct Collected {
     /// Cases that the repository's own options deselect.
     pub deselected: usize,
     pub notes: Vec<String>,
-}
-
-/// What makes two cases one group.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupKey {
-    pub file: String,
-    pub classes: Vec<String>,
-    pub function: String,
-}
-
-impl GroupKey {
-    /// The key that a group was made from.
-    pub fn of_group(group: &Group) -> Self {
-        GroupKey {
-            file: group.file.clone(),
-            classes: group.classes.clone(),
-            function: group.function.clone(),
-        }
-    }
-
-    /// `file::Class::function`.
-    pub fn group_id(&self) -> String {
-        let chain = self.classes.iter().chain([&self.function]);
-        chain.fold(self.file.clone(), |id, part| format!("{id}::{part}"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shell_quoting_keeps_plain_ids_plain() {
-        assert_eq!(shell_quote("tests/test_a.py::TestB::test_c"), "tests/test_a.py::TestB::test_c");
-        assert_eq!(shell_quote("tests/it's here.py::t"), "'tests/it'\\''s here.py::t'");
-    }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::evidence::RepositoryEvidence;
+use super::family::Family;
 use super::id::{InstanceId, RepoSlug};
 use super::outcome::Outcome;
 use super::witness::{Witness, WitnessColumns};
@@ -54,6 +55,9 @@ pub struct Instance {
     /// The id in datasets of format 1.
     #[serde(default)]
     pub former_id: String,
+    /// The kind of task; a dataset has one.
+    #[serde(default)]
+    pub family: Family,
     pub slug: RepoSlug,
     /// The slug, by the name that SWE-bench's readers look for.
     #[serde(default)]
@@ -171,6 +175,8 @@ pub struct TestSource {
 /// What one repository contributes to a dataset.
 #[derive(Debug, Clone)]
 pub struct Contribution {
+    /// The kind of task that is made of it.
+    pub family: Family,
     pub evidence: RepositoryEvidence,
     /// Those of its groups that are in `instances`.
     pub published: BTreeSet<InstanceId>,

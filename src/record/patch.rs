@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-/// By path in the tree, with `/`: the bytes that stand there, none where the file is hidden.
+use super::id::hash_parts;
+
+/// By path in the tree, with `/`: the bytes that are there, none where the file is hidden.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Patch {
     files: BTreeMap<String, Option<Vec<u8>>>,
@@ -36,7 +38,16 @@ impl Patch {
         Ok(())
     }
 
-    /// Paths with what stands there, in order.
+    /// SHA-256 over paths and contents, in hex.
+    pub fn sha256(&self) -> String {
+        let parts = self.files.iter().flat_map(|(path, bytes)| match bytes {
+            Some(bytes) => [path.as_bytes(), b"put", bytes],
+            None => [path.as_bytes(), b"hide", b""],
+        });
+        hash_parts(&parts.collect::<Vec<_>>())
+    }
+
+    /// Paths with what is there, in order.
     pub fn files(&self) -> impl Iterator<Item = (&str, Option<&[u8]>)> {
         self.files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_deref()))
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::entry::EntryCommand;
 use super::id::{InstanceId, RepoSlug};
 use super::outcome::Outcome;
 use super::patch::Patch;
@@ -39,24 +40,49 @@ pub struct Task {
     pub instruction: String,
     /// What of the tree the agent does not see.
     pub mask: Patch,
-    /// The file that the agent hands in, by its path in the tree.
-    pub submission: String,
     /// A solution that is known to be judged right, where there is one.
     pub gold: Option<Patch>,
     /// The command whose behaviour counts.
     pub command: String,
-    /// Node ID of what is run of the submission.
-    pub test: String,
-    /// The cases that are judged.
-    pub cases: Vec<JudgedCase>,
+    pub judging: Judging,
+}
+
+/// How what an agent hands in is judged, whatever harness runs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judging {
+    /// The file that the agent hands in, by its path in the tree.
+    pub submission: String,
     /// Endings of the files that are taken out of the tree before a submission runs in it.
     pub hidden: &'static [&'static str],
+    /// Files that are laid over the tree before a submission runs in it.
+    pub before: Patch,
+    /// What is run, in this order.
+    pub run: Vec<EntryCommand>,
+    /// The cases that are judged, of all commands.
+    pub expect: Vec<JudgedCase>,
+    pub reward: Reward,
     /// Options that pytest gets in its environment.
     pub options: Vec<String>,
-    /// Variables that the tests need.
+    /// Variables that the commands need.
     pub variables: BTreeMap<String, String>,
-    /// What a run of that command may take.
+    /// What a run of each command may take.
     pub limit: Duration,
+}
+
+impl Judging {
+    /// Node IDs that are handed to pytest.
+    pub fn tests(&self) -> Vec<&str> {
+        self.run.iter().filter_map(EntryCommand::node).collect()
+    }
+}
+
+/// What judging makes of the cases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reward {
+    /// 1 when every case ends as it must, else 0.
+    All,
+    /// The share of cases that end as they must.
+    Share,
 }
 
 /// A case and how it must end.

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::verdict::Dimension;
 
+/// Module file in the root of the tree that the evaluation of Gistify runs.
+pub const PROBE: &str = "concise.py";
+
 /// Name of the reference conditions.
 pub const BASE: &str = "base";
 /// Name of the world in which every dimension that the machine covers differs.

@@ -4,18 +4,17 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::attempt::lab::Lab;
-use crate::beneath::{Folder, Kind};
-use crate::error::Result;
-use crate::record::id::hash_parts;
+use crate::attempt::overlay::History;
+use crate::beneath::{Entry, Folder, Kind};
+use crate::error::{Error, Result};
+use crate::record::patch::Patch;
 use crate::record::task::CODE_ENDINGS;
 use crate::runner::Setting;
 use crate::score::{Corpus, File, Modules};
-use crate::store::{Cache, write_atomic};
+use crate::store::Cache;
 
 /// Largest Python file that is read, in bytes.
 const LARGEST_SOURCE: u64 = 8 << 20;
-/// Largest file that is taken over into the tree of a submission, in bytes.
-const LARGEST_DATA: u64 = 1 << 30;
 /// Which files of the repository a submission sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Files {
@@ -28,15 +27,6 @@ pub(crate) enum Files {
 }
 
 impl Files {
-    /// The one spelling.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Files::Data => "data",
-            Files::None => "none",
-            Files::Whole => "whole",
-        }
-    }
-
     fn shows(self, path: &str) -> bool {
         let name = path.rsplit('/').next().unwrap_or(path);
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
@@ -65,7 +55,7 @@ impl Code {
     /// # Errors
     /// IO errors.
     pub(crate) fn of(lab: &Lab) -> Result<Self> {
-        Ok(Code::among(lab, &files_of(&Folder::open(&lab.built.tree)?)?))
+        Ok(Code::among(lab, &files_of(&Folder::open(&lab.built.tree)?.walk()?)))
     }
 
     fn among(lab: &Lab, entries: &[String]) -> Self {
@@ -87,11 +77,11 @@ impl Code {
     }
 }
 
-/// The files of a tree, from its root; those whose names are no text aside.
-fn files_of(tree: &Folder) -> Result<Vec<String>> {
-    let files = tree.walk()?.into_iter().filter(|entry| entry.kind == Kind::File);
+/// The files of a tree, from its root; those whose names are not text aside.
+fn files_of(entries: &[Entry]) -> Vec<String> {
+    let files = entries.iter().filter(|entry| entry.kind == Kind::File);
     let own = files.filter(|entry| !entry.path.starts_with(".git"));
-    Ok(own.filter_map(|entry| entry.path.to_str().map(str::to_owned)).collect())
+    own.filter_map(|entry| entry.path.to_str().map(str::to_owned)).collect()
 }
 
 /// What the submissions for one repository are judged on.
@@ -102,6 +92,8 @@ pub(crate) struct Ground {
     pub(crate) setting: Setting,
     /// Names the tree that they run in.
     pub(crate) key: String,
+    /// The file that is handed in.
+    pub(crate) submission: &'static str,
 }
 
 impl Ground {
@@ -109,68 +101,45 @@ impl Ground {
     ///
     /// # Errors
     /// IO errors, and a tree that cannot be read.
-    pub(crate) fn new(lab: &Lab, cache: &Cache, files: Files, submission: &str) -> Result<Self> {
+    pub(crate) fn new(lab: &Lab, cache: &Cache, files: Files, submission: &'static str) -> Result<Self> {
         let tree = Folder::open(&lab.built.tree)?;
-        let entries = files_of(&tree)?;
-        let code = Code::among(lab, &entries);
+        let entries = tree.walk()?;
+        let names = files_of(&entries);
+        let code = Code::among(lab, &names);
         let texts = code.sources.iter().map(|path| (path, code.text(&tree, path).unwrap_or_default()));
         let texts: Vec<(&String, String)> = texts.collect();
         let of_text = texts.iter().map(|(path, text)| File { path: path.as_str(), text });
         let corpus = Corpus::of(&of_text.collect::<Vec<_>>(), code.modules.clone());
-        let key = hash_parts(&["masked-2", &lab.built.key, files.as_str(), submission]);
-        let masked = Masked { tree: &tree, entries: &entries, files, submission };
-        let mut setting = Setting { tree: masked.made(cache, &key)?, ..lab.setting.clone() };
+        let masked = lab.with(cache, &mask(&entries, &names, files, submission)?, History::Hidden)?;
+        let (mut setting, key) = (masked.setting, masked.built.key);
         setting.world.watched = code.packages();
         setting.world.hidden = files != Files::Whole;
-        Ok(Ground { code, corpus, setting, key })
+        Ok(Ground { code, corpus, setting, key, submission })
     }
 }
 
 /// What a package whose code is hidden says to whoever imports it: a folder without it would be a package all the same.
 const HIDDEN: &str = "raise ModuleNotFoundError(f\"No module named {__name__!r}\", name=__name__)\n";
 
-/// A tree as a submission sees it.
-struct Masked<'a> {
-    tree: &'a Folder,
-    /// Its files.
-    entries: &'a [String],
-    files: Files,
-    submission: &'a str,
-}
-
-impl Masked<'_> {
-    /// Makes it in the cache, once.
-    fn made(&self, cache: &Cache, key: &str) -> Result<PathBuf> {
-        let folder = cache.dir("masked")?.join(&key[..32]);
-        let (done, made) = (folder.join("done"), folder.join("tree"));
-        if done.exists() {
-            crate::store::mark_used(&folder);
-            return Ok(made);
+/// What is laid over a tree for a submission: code is hidden, and the place that every submission takes is empty.
+fn mask(entries: &[Entry], sources: &[String], files: Files, submission: &str) -> Result<Patch> {
+    let refused = |_| Error::internal("a file of a tree has a path that is not one of a tree's own files");
+    let mut patch = Patch::default();
+    let of_tree = entries.iter().filter(|entry| !entry.path.starts_with(".git"));
+    let named = of_tree.filter_map(|entry| Some((entry.path.to_str()?, &entry.kind)));
+    let mut shown = BTreeSet::new();
+    for (path, kind) in named.filter(|_| files != Files::Whole) {
+        if *kind == Kind::File && files.shows(path) {
+            shown.extend(path.match_indices('/').map(|(at, _)| &path[..at]));
+        } else if *kind != Kind::Folder {
+            patch.hide(path).map_err(refused)?;
         }
-        if folder.exists() {
-            fs_err::remove_dir_all(&folder)?;
-        }
-        fs_err::create_dir_all(&made)?;
-        let write = |path: &str, bytes: &[u8]| -> Result<()> {
-            let target = made.join(path);
-            if let Some(parent) = target.parent() {
-                fs_err::create_dir_all(parent)?;
-            }
-            fs_err::write(&target, bytes).map_err(Into::into)
-        };
-        for path in self.entries.iter().filter(|path| self.files.shows(path)) {
-            write(path, &self.tree.read(Path::new(path), LARGEST_DATA)?)?;
-        }
-        if self.files != Files::Whole {
-            for folder in folders_of_code(self.entries).filter(|folder| made.join(folder).is_dir()) {
-                write(&format!("{folder}/__init__.py"), HIDDEN.as_bytes())?;
-            }
-        }
-        // The place that every submission takes.
-        write(self.submission, b"")?;
-        write_atomic(&done, b"")?;
-        Ok(made)
     }
+    for folder in folders_of_code(sources).filter(|folder| shown.contains(folder)) {
+        patch.put(&format!("{folder}/__init__.py"), HIDDEN.as_bytes().to_vec()).map_err(refused)?;
+    }
+    patch.put(submission, Vec::new()).map_err(refused)?;
+    Ok(patch)
 }
 
 /// Folders below the root with Python files in them, or further below.

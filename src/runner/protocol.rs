@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 pub use super::ending::{ImportAttempt, ProcessExit, Reached};
 use super::report::{Attempted, ImportTrace};
-use crate::record::collected::GroupKey;
+use crate::record::entry::GroupKey;
 use crate::record::environment::SwitchedOff;
 use crate::record::execution::Execution;
 

@@ -140,7 +140,7 @@ fn unavailable(group: &Group, row: &Unavailable, never_ran: bool) -> Verdict {
         summary: summary.to_owned(),
         seen: Vec::new(),
         excerpt: tail(&row.text, 40),
-        command: group.entry_command(),
+        command: group.command().line(),
     };
     Verdict::Dropped { cause, evidence }
 }
@@ -298,7 +298,7 @@ mod tests {
             panic!("is dropped")
         };
         assert!(
-            evidence.command.contains(&group.entry_command()) || evidence.command.contains("replay base")
+            evidence.command.contains(&group.command().line()) || evidence.command.contains("replay base")
         );
     }
 

@@ -28,7 +28,7 @@ impl RuledVerdict {
             Decision::Unchanged => (measured, None, Vec::new()),
             Decision::Keep { by } => (Verdict::Kept, None, by),
             Decision::Drop { id, reason } => {
-                let command = group.entry_command();
+                let command = group.command().line();
                 let evidence =
                     Evidence { summary: reason, seen: Vec::new(), excerpt: String::new(), command };
                 (Verdict::Dropped { cause: Cause::Rule(id.clone()), evidence }, Some(id), Vec::new())

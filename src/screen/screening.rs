@@ -463,7 +463,7 @@ fn comes_to_its_end(attempts: &[Attempt]) -> bool {
 impl Explain for Screening<'_> {
     fn replay(&self, group: &Group, attempt: &Attempt, times: u32) -> String {
         let times = if times > 1 { format!(" --times {times}") } else { String::new() };
-        let group = crate::record::collected::shell_quote(&group.group_id);
+        let group = crate::text::shell_quote(&group.group_id);
         format!("gistmill replay {group} --world {}{times}{}", attempt.world, self.subject.replay_options)
     }
 

@@ -325,7 +325,7 @@ fn dropped(group: &Group, cause: Cause, summary: &str, seen: &[&Attempt], excerp
         summary: summary.to_owned(),
         seen: seen.iter().map(|attempt| name(attempt)).collect(),
         excerpt: clip(excerpt.trim_end(), EXCERPT),
-        command: group.entry_command(),
+        command: group.command().line(),
     };
     Verdict::Dropped { cause, evidence }
 }

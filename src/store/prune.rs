@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::interrupt;
 
 /// Folders of a cache whose entries can be made again one by one. All others are small, and made for this machine.
-const SHELVES: [&str; 7] = ["environments", "git", "index", "masked", "screens", "sources", "wheels"];
+const SHELVES: [&str; 7] = ["environments", "git", "index", "overlays", "screens", "sources", "wheels"];
 /// What a file or folder that is being made begins with.
 const UNFINISHED: [&str; 2] = [".making-", ".writing-"];
 

@@ -96,6 +96,7 @@ pub fn config() -> Config {
             seed: 0,
             per_repo: 0,
             hard_per_axis: 5,
+            family: crate::record::family::Family::Gistify,
             sample_unsolvable: false,
         },
         screen: Screen {
@@ -195,7 +196,8 @@ fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng
         image: None,
         host: HostFacts::default(),
     };
-    Contribution { evidence, published, tests, witnesses: BTreeMap::new() }
+    let family = crate::record::family::Family::Gistify;
+    Contribution { family, evidence, published, tests, witnesses: BTreeMap::new() }
 }
 
 /// Groups of a repository, as they are before they are packed.
@@ -345,7 +347,7 @@ fn evidence(group: &Group) -> Evidence {
         summary: "one case fails </script><script>alert(1)</script>".into(),
         seen: vec!["base#0".into(), "base#1".into()],
         excerpt: "E   assert 1 == 2\n\"quoted\" & <b>not bold</b> in /somewhere/private/tree/a.py".into(),
-        command: group.entry_command(),
+        command: group.command().line(),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::attempt::lab::Lab;
 use crate::attempt::world::WorldSetting;
 use crate::attempt::{attempt_of, node_id, not_collected};
 use crate::error::{Error, Fault, Result};
-use crate::record::collected::{Group, GroupKey};
+use crate::record::collected::Group;
 use crate::record::execution::ExecutedFile;
 use crate::record::outcome::Attempt;
 use crate::record::world::World;
@@ -139,7 +139,7 @@ impl<'a> Trials<'a> {
 
     /// Runs the group in the open file; false where the file process is gone.
     fn run_group(&self, runner: &mut Runner, group: &Group, ready: FileReady) -> Result<(Tried, bool)> {
-        let key = GroupKey::of_group(group);
+        let key = group.key();
         let of_group = ready.items.iter().filter(|item| item.kind == ItemKind::Function && item.key() == key);
         let items: Vec<usize> = of_group.map(|item| item.index).collect();
         if items.is_empty() {

@@ -174,7 +174,7 @@ fn node_ids() {
         let cases: usize = groups.iter().map(|group| group.cases.len()).sum();
         assert_eq!(cases + unsupported.len(), items.len(), "each item is in one row");
         for group in &groups {
-            assert!(!group.entry_command().contains(|c: char| c.is_control()));
+            assert!(!group.command().line().contains(|c: char| c.is_control()));
         }
         let errors: Vec<CollectError> = rows
             .iter()

@@ -4,11 +4,12 @@ use std::path::Path;
 
 use gistmill::config;
 use gistmill::python_source::SourceFile;
-use gistmill::record::collected::{Case, Group, shell_quote};
+use gistmill::record::collected::{Case, Group};
 use gistmill::record::id::{CommitSha, InstanceId, RepoSlug};
 use gistmill::redact;
 use gistmill::refresh::{self, Newest};
 use gistmill::rules::RuleSet;
+use gistmill::text::shell_quote;
 use proptest::prelude::*;
 
 use crate::{fuzz, text};

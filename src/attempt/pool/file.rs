@@ -8,7 +8,8 @@ use super::{Event, Run};
 use crate::attempt::item_at;
 use crate::attempt::normalize::Normalizer;
 use crate::error::Result;
-use crate::record::collected::{Group, GroupKey};
+use crate::record::collected::Group;
+use crate::record::entry::GroupKey;
 use crate::runner::Runner;
 use crate::runner::protocol::{Answer, CollectError, FileReady, Item, ItemKind, Reached};
 use crate::runner::report::{GroupDone, ImportTrace};
@@ -71,7 +72,7 @@ impl OpenFile {
     /// of its function where the group names no case.
     pub(super) fn items_of(&self, group: &Group, normalizer: &Normalizer) -> Option<Vec<usize>> {
         let wanted: BTreeSet<&str> = group.cases.iter().map(|case| case.case_id.as_str()).collect();
-        let all = self.by_key.get(&GroupKey::of_group(group))?;
+        let all = self.by_key.get(&group.key())?;
         if wanted.is_empty() {
             return Some(all.clone());
         }

@@ -188,7 +188,7 @@ fn full_hash(commit: Located<&str>, place: Option<&str>, checker: &mut Checker<'
 /// The command that shows a full hash.
 fn how_to_find(place: &str, reference: &str) -> String {
     let looks_like_hash = reference.len() >= 4 && reference.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let word = |text: &str| crate::record::collected::shell_quote(&redact(text));
+    let word = |text: &str| crate::text::shell_quote(&redact(text));
     if looks_like_hash {
         format!("in a clone of it, see: git rev-parse {}", word(reference))
     } else {

@@ -1,0 +1,97 @@
+//! Gistify: one self-contained file that reproduces what a test does.
+
+use std::collections::BTreeSet;
+
+use super::Running;
+use super::prompt::Template;
+use super::sample::Candidate;
+use super::tier::Difficulty;
+use crate::error::{Error, Result};
+use crate::record::entry::{EntryCommand, GroupKey};
+use crate::record::id::{InstanceId, RepoSlug};
+use crate::record::instance::{Expected, Instance};
+use crate::record::patch::Patch;
+use crate::record::prompt::{PromptSettings, Tool};
+use crate::record::task::{CODE_ENDINGS, JudgedCase, Judging, Reward};
+use crate::record::trace::Traced;
+use crate::record::world::PROBE;
+
+/// The file that an agent hands in, by its path in the tree. Tests are screened in a file of that name as well.
+pub const SUBMISSION: &str = PROBE;
+
+/// How hard an instance of a group is.
+pub(super) fn difficulty(traced: &Traced) -> Difficulty {
+    Difficulty { trace_length: traced.totals.trace_length, unique_files: traced.totals.files.len() as u64 }
+}
+
+/// A kept group as a candidate. None without a whole trace that has calls.
+pub(super) fn candidate(slug: &RepoSlug, instance_id: &InstanceId, traced: &Traced) -> Option<Candidate> {
+    (traced.complete && traced.totals.trace_length > 0).then(|| Candidate {
+        slug: slug.clone(),
+        instance_id: instance_id.clone(),
+        difficulty: difficulty(traced),
+        unsteady: traced.stable() == Some(false) || traced.starts_threads(),
+        excluded: false,
+    })
+}
+
+/// The command that runs what an agent hands in, in the root of the tree.
+fn command(instance: &Instance) -> EntryCommand {
+    let classes = instance.test_class.iter().flat_map(|chain| chain.split("::"));
+    let key = GroupKey {
+        file: SUBMISSION.to_owned(),
+        classes: classes.map(str::to_owned).collect(),
+        function: instance.test_function.clone(),
+    };
+    EntryCommand::Pytest { node: key.group_id() }
+}
+
+/// A case's node ID in what is handed in.
+pub(super) fn submitted_case(instance: &Instance, case_id: &str) -> String {
+    let test = case_id.strip_prefix(instance.test_file.as_str()).unwrap_or(case_id);
+    format!("{SUBMISSION}{test}")
+}
+
+/// What an agent is told about an instance, in an image that holds these tools.
+pub(super) fn prompt(
+    template: &Template,
+    settings: &PromptSettings,
+    tools: &BTreeSet<Tool>,
+    instance: &Instance,
+) -> Result<String> {
+    template.render(settings, tools, instance, SUBMISSION, &command(instance).line())
+}
+
+/// The repository's code is hidden, and the test of the submission is run.
+pub(super) fn judging(instance: &Instance, running: Running) -> Result<Judging> {
+    Ok(Judging {
+        submission: SUBMISSION.to_owned(),
+        hidden: &CODE_ENDINGS,
+        before: Patch::default(),
+        run: vec![command(instance)],
+        expect: expected(instance)?,
+        reward: Reward::All,
+        options: running.options,
+        variables: running.variables,
+        limit: running.limit,
+    })
+}
+
+/// The cases whose outcome is known.
+fn expected(instance: &Instance) -> Result<Vec<JudgedCase>> {
+    let unknown = |words: &str| {
+        Error::usage(format!("{}: {words}", instance.instance_id))
+            .with_hint("build the dataset again: what is in the cache is not run again")
+    };
+    let mut cases = Vec::new();
+    for text in &instance.expected {
+        let expected: Expected = serde_json::from_str(text)
+            .map_err(|error| unknown("`expected` is not what gistmill wrote").with_source(error))?;
+        let name = submitted_case(instance, &expected.case_id);
+        cases.extend(expected.outcome.map(|outcome| JudgedCase { name, outcome }));
+    }
+    if cases.is_empty() {
+        return Err(unknown("the dataset does not say what its cases must show"));
+    }
+    Ok(cases)
+}
