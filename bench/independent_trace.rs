@@ -12,13 +12,14 @@ use gistmill::attempt::pool::Event;
 use gistmill::attempt::{attempt_of, node_id, tasks};
 use gistmill::backend::{Job, Mount};
 use gistmill::pipeline::prepare::{Preparation, Prepared};
-use gistmill::record::collected::{Group, shell_quote};
+use gistmill::record::collected::Group;
 use gistmill::record::id::sha256_hex;
 use gistmill::record::outcome::Outcome;
 use gistmill::record::trace::Totals;
 use gistmill::record::world::World;
 use gistmill::runner::TREE_BYTES;
 use gistmill::runner::protocol::TraceMode;
+use gistmill::text::shell_quote;
 
 use common::{AnyError, Subject};
 

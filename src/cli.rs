@@ -28,6 +28,7 @@ mod report;
 mod restored;
 mod schema;
 mod score;
+mod session;
 mod show;
 mod slurm;
 mod spent;

@@ -75,7 +75,7 @@ impl Family {
         instance: &Instance,
     ) -> Result<String> {
         match self {
-            Family::Gistify => gistify::prompt(template, settings, tools, instance),
+            Family::Gistify => gistify::prompt(template, *settings, tools, instance),
         }
     }
 

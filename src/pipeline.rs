@@ -9,6 +9,7 @@ pub mod once;
 pub mod prepare;
 pub mod replay;
 pub(crate) mod repository;
+pub mod session;
 pub mod shards;
 #[cfg(test)]
 mod tests;
@@ -78,6 +79,21 @@ pub struct Request {
     /// Whether the dataset holds code of the repositories.
     pub passes_code_on: bool,
     pub shards: Shards,
+}
+
+impl Request {
+    /// A build of everything to its end, with `jobs` attempts at the same time.
+    pub fn whole(output: PathBuf, jobs: usize) -> Self {
+        Request {
+            output,
+            only: Vec::new(),
+            until: Stage::Dataset,
+            jobs,
+            subsets: Vec::new(),
+            passes_code_on: true,
+            shards: Shards::default(),
+        }
+    }
 }
 
 /// Everything a build works with.

@@ -1,18 +1,19 @@
 //! What the benchmarks share: a prepared repository, and passes over its groups.
 
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use gistmill::attempt::pool::Event;
 use gistmill::attempt::tasks;
 use gistmill::backend::local::Strictness;
-use gistmill::config::{self, Config};
+use gistmill::config;
 use gistmill::environment::Tools;
 use gistmill::machine::Machine;
+use gistmill::pipeline::Request;
 use gistmill::pipeline::prepare::{Preparation, Prepared};
-use gistmill::pipeline::shards::Shards;
-use gistmill::pipeline::{Pipeline, Request, Stage};
+use gistmill::pipeline::session::Session;
 use gistmill::progress::Progress;
 use gistmill::record::collected::Group;
 use gistmill::record::id::sha256_hex;
@@ -22,19 +23,25 @@ use gistmill::store::Cache;
 
 pub type AnyError = Box<dyn std::error::Error>;
 
-/// Everything that a pipeline borrows.
-pub struct Subject {
-    pub config: Config,
-    pub cache: Cache,
-    machine: Machine,
-    tools: Tools,
-    rules: RuleSet,
-    progress: Progress,
-    pub request: Request,
+/// A session on a prepared repository.
+pub struct Subject(Session);
+
+impl Deref for Subject {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.0
+    }
+}
+
+impl DerefMut for Subject {
+    fn deref_mut(&mut self) -> &mut Session {
+        &mut self.0
+    }
 }
 
 impl Subject {
-    /// The config that the command line names, or bench/flask.toml; cache and output lie below the target directory.
+    /// The config that the command line names, or bench/flask.toml; cache and output are below the target directory.
     pub fn from_arguments(jobs: usize) -> Result<Self, AnyError> {
         let named = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -47,38 +54,17 @@ impl Subject {
         let cache = Cache::open(cache)?;
         let config = config::load(config, &|_, _| None)?;
         let program = Path::new(env!("CARGO_BIN_EXE_gistmill"));
-        Ok(Subject {
+        Ok(Subject(Session {
             machine: Machine::new(program, &cache, &config, &[], Strictness::Best)?,
+            public_config: config::to_public_json(&config),
             config,
             tools: Tools::find(&cache)?,
             rules: RuleSet::shipped(),
             progress: Progress::for_terminal(),
-            request: Request {
-                output: folder().join("output"),
-                only: Vec::new(),
-                until: Stage::Dataset,
-                jobs,
-                subsets: Vec::new(),
-                passes_code_on: true,
-                shards: Shards::default(),
-            },
+            request: Request::whole(folder().join("output"), jobs),
             cache,
-        })
-    }
-
-    /// The pipeline, as far as the request says.
-    pub fn pipeline(&self) -> Pipeline<'_> {
-        Pipeline {
-            config: &self.config,
-            public_config: config::to_public_json(&self.config),
-            rules: &self.rules,
-            cache: &self.cache,
-            machine: &self.machine,
-            tools: &self.tools,
-            progress: &self.progress,
-            request: &self.request,
             config_name: None,
-        }
+        }))
     }
 
     /// The first repository of the config, collected; its name and size are printed.

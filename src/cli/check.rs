@@ -7,7 +7,7 @@ use serde_json::json;
 use super::inputs::Inputs;
 use super::preview::{self, Explained};
 use super::unused::LastBuild;
-use super::{Arguments, ConfigArguments, Format, build};
+use super::{Arguments, ConfigArguments, Format, session};
 use crate::backend::Backend;
 use crate::backend::docker::{Engine, image};
 use crate::backend::local::{LocalBackend, Strictness};
@@ -102,7 +102,7 @@ fn copy(error: &Error) -> Error {
 }
 
 fn sandbox(strictness: Strictness) -> Result<String> {
-    let backend = LocalBackend::with(&build::own_program()?, strictness)?;
+    let backend = LocalBackend::with(&session::own_program()?, strictness)?;
     let isolation = backend.isolation();
     let missing =
         if isolation.missing.is_empty() { "nothing".to_owned() } else { isolation.missing.join(", ") };

@@ -1,6 +1,6 @@
 //! `gistmill parity`: do the local sandbox and containers give the same verdicts?
 
-use super::build::Job;
+use super::session;
 use super::{Arguments, ConfigArguments, ConfigPlace, Format, IsolationArguments, parse_slug};
 use crate::config::BackendKind;
 use crate::error::{Error, Result};
@@ -28,7 +28,7 @@ pub(super) fn run(arguments: &Arguments, asked: &ParityArguments) -> Result<u8> 
         ..ConfigArguments::default()
     };
     let job = |kind| {
-        Job::with(arguments, &config, |config| {
+        session::with(arguments, &config, |config| {
             config.repos.retain(|repo| repo.slug == asked.slug);
             for repo in &mut config.repos {
                 repo.backend = kind;

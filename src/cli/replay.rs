@@ -3,7 +3,7 @@
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 
-use super::build::Job;
+use super::session;
 use super::{Arguments, ConfigArguments, ConfigPlace, Format, IsolationArguments, newest, parse_slug};
 use crate::config::{Config, Repo};
 use crate::dataset::query;
@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &Arguments, replay: &ReplayArguments) -> Result<u8>
         only: replay.only.clone().into_iter().collect(),
         ..ConfigArguments::default()
     };
-    let job = Job::new(arguments, &config)?;
+    let job = session::open(arguments, &config)?;
     let known = known(&job.config, &replay.group);
     let group = known.as_ref().map_or(replay.group.as_str(), |(_, group)| group);
     let pipeline = job.pipeline();

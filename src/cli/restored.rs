@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::build::{Job, cores};
+use super::session::{self, Session, cores};
 use super::{Arguments, IsolationArguments};
 use crate::config::Repo;
 use crate::dataset::Dataset;
@@ -50,7 +50,7 @@ pub(crate) struct Restored {
     pub(crate) dataset: Dataset,
     /// Those that were asked for, in the order of the dataset.
     pub(crate) instances: Vec<Instance>,
-    pub(crate) job: Job,
+    pub(crate) job: Session,
     golden: BTreeMap<String, Vec<CaseResult>>,
 }
 
@@ -72,8 +72,14 @@ impl RestoreArguments {
             return Err(Error::usage(format!("the dataset has no instance of {slug} there")));
         }
         let places: BTreeMap<RepoSlug, String> = self.source.iter().cloned().collect();
-        let mut job =
-            Job::of_dataset(arguments, &dataset, &places, &slugs, &self.variable, self.isolation.isolation)?;
+        let mut job = session::of_dataset(
+            arguments,
+            &dataset,
+            &places,
+            &slugs,
+            &self.variable,
+            self.isolation.isolation,
+        )?;
         job.request.jobs = self.jobs.map_or_else(cores, usize::from);
         let golden = dataset.golden()?;
         Ok(Restored { dataset, instances, job, golden })

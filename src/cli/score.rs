@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::build::Job;
 use super::restored::{RestoreArguments, Restored};
+use super::session::Session;
 use super::{Arguments, Format};
 use crate::config;
 use crate::error::{Error, Result};
@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
     let mut judged: BTreeMap<(String, usize), Judged> = BTreeMap::new();
     for repo in restored.repositories() {
         let prepared = restored.prepare(repo, Some(Duration::from_secs(score.timeout)))?;
-        let ground = Ground::new(&prepared.lab, restored.job.cache(), score.files, file)?;
+        let ground = Ground::new(&prepared.lab, &restored.job.cache, score.files, file)?;
         let originals = restored.originals(&repo.slug)?;
         let wanted: Vec<(&Original<'_>, &Submission, (String, usize))> = runs
             .iter()
@@ -121,8 +121,7 @@ fn self_check(arguments: &Arguments, restored: &Restored) -> Result<u8> {
         let code = Code::of(&prepared.lab)?;
         let check = SelfCheck { lab: &prepared.lab, code: &code, file: restored.family().submission() };
         let originals = restored.originals(&repo.slug)?;
-        let stage =
-            restored.job.progress().stage(&format!("{} self-check", repo.slug), originals.len() as u64);
+        let stage = restored.job.progress.stage(&format!("{} self-check", repo.slug), originals.len() as u64);
         let found = check.check(&originals, &mut || stage.step())?;
         checked.extend(originals.iter().map(|original| original.id.as_str()).zip(found));
     }
@@ -176,7 +175,7 @@ fn self_check(arguments: &Arguments, restored: &Restored) -> Result<u8> {
 
 /// Judges what is not judged yet.
 fn judge_repository(
-    job: &Job,
+    job: &Session,
     (prepared, ground): (&Prepared, &Ground),
     score: &ScoreArguments,
     wanted: &[(&Original<'_>, &Submission, (String, usize))],
@@ -195,7 +194,7 @@ fn judge_repository(
         .map(|(original, submission, _)| referee.key(original, submission.text.as_deref()))
         .collect();
     let missing: Vec<usize> = (0..wanted.len()).filter(|at| !known.contains_key(&keys[*at])).collect();
-    let stage = job.progress().stage(&format!("{} score", prepared.pinned.slug), missing.len() as u64);
+    let stage = job.progress.stage(&format!("{} score", prepared.pinned.slug), missing.len() as u64);
     // In portions, so that an interruption costs one of them.
     for part in missing.chunks(PORTION) {
         let pairs: Vec<(&Original<'_>, &Submission)> =

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::build::own_program;
+use super::session::own_program;
 use super::{Arguments, ConfigArguments, Format};
 use crate::error::{Error, Result};
 use crate::store;

@@ -7,8 +7,9 @@ use std::time::Instant;
 use console::{Alignment, Style, pad_str};
 use serde_json::json;
 
-use super::build::{Job, elapsed};
+use super::build::elapsed;
 use super::place::{self, PlaceArguments};
+use super::session;
 use super::{Arguments, Format, IsolationArguments, table};
 use crate::error::{Error, Result};
 use crate::pipeline::once::{self, Once};
@@ -38,7 +39,7 @@ pub(super) fn run(arguments: &Arguments, asked: &TryArguments) -> Result<u8> {
         keys.push(("allow_uncommitted", true.into()));
     }
     let config = place::parse(&place::document(&asked.place.slug(), &keys), Path::new("."))?;
-    let job = Job::of_config(arguments, config, asked.isolation.isolation)?;
+    let job = session::of_config(arguments, config, asked.isolation.isolation)?;
     let repo = job.config.repos.first().ok_or_else(|| Error::internal("the configuration is empty"))?;
     let most = usize::try_from(asked.limit).unwrap_or(usize::MAX);
     let once = once::run(&job.pipeline(), repo, most).map_err(|error| error.at(&repo.slug))?;

@@ -92,7 +92,7 @@ fn repository(
     let times = Times { attempts: asked.attempts, cold_runs: asked.cold_runs };
     let instances = restored.golden_of(&repo.slug)?;
     let runs = instances.len() as u64 * u64::from(times.attempts + times.cold_runs + 2);
-    let stage = restored.job.progress().stage(&format!("{} verify", repo.slug), runs);
+    let stage = restored.job.progress.stage(&format!("{} verify", repo.slug), runs);
     found.instances = instances::verify(&prepared, &instances, times, &|| stage.step())?;
     Ok(found)
 }

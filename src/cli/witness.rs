@@ -42,8 +42,8 @@ pub(super) fn run(arguments: &Arguments, asked: &WitnessArguments) -> Result<u8>
         let prepared = restored.prepare(repo, Some(Duration::from_secs(asked.timeout)))?;
         let originals = restored.originals(&repo.slug)?;
         let title = format!("{} witness", repo.slug);
-        made.extend(kept::of_repository(&prepared.lab, job.cache(), file, &originals, |missing| {
-            let stage = job.progress().stage(&title, missing);
+        made.extend(kept::of_repository(&prepared.lab, &job.cache, file, &originals, |missing| {
+            let stage = job.progress.stage(&title, missing);
             move || stage.step()
         })?);
     }

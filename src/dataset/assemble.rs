@@ -22,8 +22,6 @@ use crate::record::trace::{SecondTrace, Traced};
 use crate::record::witness::{Witness, WitnessColumns};
 use crate::record::world::World;
 
-/// What instances are made for.
-
 /// Digits of a pin that stand for a version.
 const VERSION_DIGITS: usize = 12;
 

@@ -55,11 +55,11 @@ pub(super) fn submitted_case(instance: &Instance, case_id: &str) -> String {
 /// What an agent is told about an instance, in an image that holds these tools.
 pub(super) fn prompt(
     template: &Template,
-    settings: &PromptSettings,
+    settings: PromptSettings,
     tools: &BTreeSet<Tool>,
     instance: &Instance,
 ) -> Result<String> {
-    template.render(settings, tools, instance, SUBMISSION, &command(instance).line())
+    template.render(&settings, tools, instance, SUBMISSION, &command(instance).line())
 }
 
 /// The repository's code is hidden, and the test of the submission is run.

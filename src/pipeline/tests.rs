@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::prepare::Preparation;
 use super::repository::Repository;
+use super::session::Session;
 use super::*;
 use crate::config::{BackendKind, Repo, SourceSpec};
 use crate::environment::{Candidate, Wish};
@@ -19,16 +20,12 @@ use crate::testing::script::{Act, FakeFile, FakeGroup};
 /// What a build works with; source and environment are ready.
 struct Bench {
     backend: FakeBackend,
-    config: Config,
-    rules: RuleSet,
-    cache: Cache,
-    machine: Machine,
-    tools: Tools,
-    progress: Progress,
+    session: Session,
     repo: Repo,
     pinned: Pinned,
     built: environment::Built,
-    folder: tempfile::TempDir,
+    /// Removed with it.
+    _folder: tempfile::TempDir,
     /// Whether the environment is tried before a build.
     is_tried: bool,
 }
@@ -42,33 +39,31 @@ impl Bench {
         let mut config = made_up::config();
         (config.screen.attempts, config.screen.parity_groups) = (4, 2);
         let slug = RepoSlug::new("made/up").unwrap();
-        Bench {
+        let session = Session {
             machine: Machine::scripted(&cache, &config, Arc::new(backend.clone()), lab.capabilities),
             tools: Tools::scripted(&cache, Vec::new()),
             // Two calls are all that a scripted group makes, which the shipped rules find too few.
             rules: RuleSet::default(),
             progress: Progress::hidden(),
+            request: Request::whole(folder.path().join("output"), 2),
+            public_config: serde_json::json!({}),
+            config_name: None,
+            config,
+            cache,
+        };
+        Bench {
+            session,
             pinned: Pinned { tree: lab.built.tree.clone(), ..made_up::pinned(&slug, &"c".repeat(40)) },
             built: lab.built,
             repo: repo(slug),
             backend,
-            config,
-            cache,
-            folder,
+            _folder: folder,
             is_tried: false,
         }
     }
 
     fn request(&self, until: Stage) -> Request {
-        Request {
-            output: self.folder.path().join("output"),
-            only: Vec::new(),
-            until,
-            jobs: 2,
-            subsets: Vec::new(),
-            passes_code_on: true,
-            shards: Shards::default(),
-        }
+        Request { until, ..self.session.request.clone() }
     }
 
     /// Goes from the built environment to what the repository contributes, and writes the dataset.
@@ -108,7 +103,7 @@ impl Bench {
         if !self.is_tried {
             return built.clone();
         }
-        let host = self.machine.host(&self.repo, &self.tools, &|_| {}).unwrap();
+        let host = self.session.machine.host(&self.repo, &self.session.tools, &|_| {}).unwrap();
         let candidate = Candidate {
             python: &built.python,
             python_prefix: &built.python_prefix,
@@ -128,17 +123,7 @@ impl Bench {
     }
 
     fn pipeline<'a>(&'a self, request: &'a Request) -> Pipeline<'a> {
-        Pipeline {
-            config: &self.config,
-            public_config: serde_json::json!({}),
-            rules: &self.rules,
-            cache: &self.cache,
-            machine: &self.machine,
-            tools: &self.tools,
-            progress: &self.progress,
-            request,
-            config_name: None,
-        }
+        self.session.pipeline_for(request)
     }
 }
 
@@ -207,7 +192,7 @@ fn a_trace_that_did_not_come_to_its_end_is_no_short_one_to_a_rule() {
         FakeGroup::passing("test_short"),
     ];
     let mut bench = Bench::new([FakeFile::new("tests/test_a.py", groups)]);
-    bench.rules = RuleSet::parse(&[("a.toml", text)]).unwrap();
+    bench.session.rules = RuleSet::parse(&[("a.toml", text)]).unwrap();
     let dataset = bench.build(Stage::Dataset).unwrap();
     assert_eq!(contents(&dataset), (vec![], [("rule:short".to_owned(), 1)].into()));
     assert_eq!(dataset.manifest.counts.total.kept, 1, "it is kept, and not published");
