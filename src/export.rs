@@ -1,4 +1,4 @@
-//! Tasks as the files of the harnesses that people have. Pure but for [`read`] and [`write`]: tasks in, files out, from
+//! Tasks as the files of the harnesses that people have. Pure but for [`read`] and [`mod@write`]: tasks in, files out, from
 //! [`Task`] alone, without a word of a family.
 //!
 //! One directory serves several harnesses at once:

@@ -4,6 +4,7 @@
 // Only what `main`, the tests and the benchmarks use is public, so that the compiler sees what nobody calls. Not in
 // Cargo.toml: in a test or benchmark nothing is reachable from outside.
 #![warn(unreachable_pub)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod attempt;
 pub mod backend;

@@ -1,7 +1,7 @@
 //! The embedded Python runner: starts it in a backend, and talks to it with a time limit on every answer.
 //!
 //! A [`Runner`] is one interpreter in one world. It mirrors the entry command as a stack of forks (interpreter →
-//! directory → file → group); [`Runner::open_directory`], [`Runner::open_file`] and [`Runner::close`] move along it.
+//! directory → file → group); requests ([`Runner::ask`]) open levels, and [`Runner::close`] ends them.
 //! Trouble with the runner is an [`Error`] with [`Fault::Harness`](crate::error::Fault::Harness), never a result.
 
 mod embedded;

@@ -255,7 +255,7 @@ fn lock(folder: &Path) -> Option<Lock> {
 /// Removes what a gistmill has left that does not live any more, where nothing runs in it.
 fn sweep(parent: &Path) {
     let folders = |folder: &Path, prefix: &'static str| {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
         entries
             .filter(move |entry| entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()))
             .map(|entry| entry.path())

@@ -1,7 +1,7 @@
 //! What processes and the machine use, as `/proc` tells it. Nothing here is a measurement that anything but speed may
 //! depend on.
 
-use std::fs::read_to_string;
+use fs_err::read_to_string;
 
 /// Processes that are looked at below one, at most.
 const MOST_PROCESSES: usize = 2000;
@@ -12,7 +12,7 @@ pub(crate) fn runnable_below(process: u32) -> Option<usize> {
     let (mut open, mut seen, mut runnable) = (vec![process], 0, 0);
     while let Some(process) = open.pop() {
         seen += 1;
-        let Ok(tasks) = std::fs::read_dir(format!("/proc/{process}/task")) else { continue };
+        let Ok(tasks) = fs_err::read_dir(format!("/proc/{process}/task")) else { continue };
         for task in tasks.flatten() {
             let read = |name| read_to_string(task.path().join(name)).unwrap_or_default();
             runnable += usize::from(is_runnable(&read("stat")));

@@ -11,7 +11,7 @@ pub(crate) struct Asked {
     pub files: BTreeSet<Served>,
     /// Projects that belong to the tree, with the place that says so.
     pub refused: BTreeMap<String, String>,
-    /// Projects that an index does not have, with the number of the index; see [`Asked::unknown`].
+    /// Projects that an index does not have, with the number of the index.
     pub missing: BTreeSet<(String, usize)>,
     /// Projects with files that no upload time is known of, with the number of the index: the moment that nothing may
     /// be newer than binds none of those files.

@@ -22,7 +22,7 @@ pub struct Setting {
     pub tree: PathBuf,
     /// The complete environment of the world.
     pub env: BTreeMap<String, String>,
-    /// Directory from [`unpack`].
+    /// Directory of the embedded runner.
     pub runner: PathBuf,
     pub limits: JobLimits,
     pub output_bytes: u64,

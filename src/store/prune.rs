@@ -61,7 +61,7 @@ pub struct Prunable {
 
 /// Notes that an entry is used now. Where that cannot be noted, it is only made again sooner.
 pub(crate) fn mark_used(entry: &Path) {
-    let _ = std::fs::File::open(entry).and_then(|file| file.set_modified(SystemTime::now()));
+    let _ = fs_err::File::open(entry).and_then(|file| file.set_modified(SystemTime::now()));
 }
 
 impl Cache {

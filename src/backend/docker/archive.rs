@@ -129,7 +129,7 @@ fn append_folder(archive: &mut Packer, name: &str, folder: &Path, seconds: i64) 
             archive.append_data(&mut header, place, std::io::empty())?;
         } else if metadata.is_symlink() {
             header.set_entry_type(tar::EntryType::Symlink);
-            archive.append_link(&mut header, place, std::fs::read_link(entry.path())?)?;
+            archive.append_link(&mut header, place, fs_err::read_link(entry.path())?)?;
         } else if metadata.is_file() {
             if let Some(bytes) = dated(entry.path(), relative, seconds)? {
                 header.set_size(bytes.len() as u64);
@@ -137,7 +137,7 @@ fn append_folder(archive: &mut Packer, name: &str, folder: &Path, seconds: i64) 
                 continue;
             }
             header.set_size(metadata.len());
-            archive.append_data(&mut header, place, std::fs::File::open(entry.path())?)?;
+            archive.append_data(&mut header, place, fs_err::File::open(entry.path())?)?;
         }
     }
     Ok(())
@@ -157,7 +157,7 @@ fn dated(path: &Path, relative: &Path, seconds: i64) -> std::io::Result<Option<V
 fn dated_byte_code(path: &Path, seconds: i64) -> std::io::Result<Option<Vec<u8>>> {
     let Some(source) = source_of(path) else { return Ok(None) };
     let Ok(modified) = source.symlink_metadata().map(|metadata| metadata.mtime()) else { return Ok(None) };
-    let mut bytes = std::fs::read(path)?;
+    let mut bytes = fs_err::read(path)?;
     // The low half of the seconds, as the interpreter compares it.
     let stamp = |seconds: i64| (seconds as u32).to_le_bytes();
     if bytes.get(4..12) != Some([[0; 4], stamp(modified)].concat().as_slice()) {
@@ -195,7 +195,7 @@ fn undated_index(path: &Path) -> std::io::Result<Vec<u8>> {
         new.write()
     });
     written.map_err(std::io::Error::other)?;
-    std::fs::read(&copy)
+    fs_err::read(&copy)
 }
 
 fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> Error {

@@ -207,7 +207,7 @@ fn exchange(writable: &[(usize, &Sent)], archive: impl Read, unpacked: &Path, as
     })?;
     // A link in place of a folder would have the next one who looks there look elsewhere.
     for (number, one) in writable {
-        let kind = |path: &Path| std::fs::symlink_metadata(path).map(|metadata| metadata.file_type());
+        let kind = |path: &Path| fs_err::symlink_metadata(path).map(|metadata| metadata.file_type());
         let (new, old) = (kind(&unpacked.join(number.to_string())), kind(&one.host));
         if !matches!((&new, &old), (Ok(new), Ok(old)) if new == old) {
             return Err(Error::harness(format!(
@@ -241,7 +241,7 @@ fn make_removable(folder: &Path) {
     use std::os::unix::fs::PermissionsExt;
     for entry in walkdir::WalkDir::new(folder).into_iter().flatten() {
         if entry.file_type().is_dir() {
-            let _ = std::fs::set_permissions(entry.path(), std::fs::Permissions::from_mode(0o755));
+            let _ = fs_err::set_permissions(entry.path(), std::fs::Permissions::from_mode(0o755));
         }
     }
 }

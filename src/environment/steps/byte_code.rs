@@ -126,7 +126,7 @@ fn place_for(tree: &Path, relative: &Path) -> Option<PathBuf> {
     let mut folder = tree.to_owned();
     for part in relative.parent()?.components() {
         folder.push(part);
-        if !is_folder(&folder) && std::fs::create_dir(&folder).is_err() {
+        if !is_folder(&folder) && fs_err::create_dir(&folder).is_err() {
             return None;
         }
     }

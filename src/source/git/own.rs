@@ -163,7 +163,7 @@ pub(crate) fn look_over(folder: &Path) -> Result<()> {
     let entries = WalkDir::new(folder).into_iter().filter_entry(|entry| entry.file_name() != ".git");
     for entry in entries.flatten().filter(|entry| names.contains(&entry.file_name())) {
         let is_special = |metadata: std::fs::Metadata| !metadata.is_file() && !metadata.is_dir();
-        if std::fs::metadata(entry.path()).is_ok_and(is_special) {
+        if fs_err::metadata(entry.path()).is_ok_and(is_special) {
             let shown = entry.path().strip_prefix(folder).unwrap_or(entry.path()).display();
             return Err(Error::repository(format!(
                 "`{shown}` of {} is not a regular file",
