@@ -7,6 +7,7 @@
 mod beside;
 pub mod once;
 pub mod prepare;
+mod release;
 pub mod replay;
 pub(crate) mod repository;
 pub mod session;
@@ -32,6 +33,7 @@ use crate::report;
 use crate::rules::RuleSet;
 use crate::store::{Cache, Lock};
 use crate::subset::Subset;
+use release::Former;
 use shards::Shards;
 
 /// Stages of the flow, in order.
@@ -79,6 +81,8 @@ pub struct Request {
     /// Whether the dataset holds code of the repositories.
     pub passes_code_on: bool,
     pub shards: Shards,
+    /// Whether a dataset is replaced by one with less, or made of other files.
+    pub replace: bool,
 }
 
 impl Request {
@@ -92,6 +96,7 @@ impl Request {
             subsets: Vec::new(),
             passes_code_on: true,
             shards: Shards::default(),
+            replace: false,
         }
     }
 }
@@ -114,8 +119,10 @@ pub struct Pipeline<'a> {
 /// What a build came to.
 #[derive(Debug)]
 pub struct Built {
-    /// None when the build stopped before the dataset stage.
+    /// None when the build stopped before the dataset stage, or nothing was written.
     pub summary: Option<Summary>,
+    /// Why nothing was written, where it was to be.
+    pub kept: Option<String>,
     pub failed: Vec<FailedRepository>,
     /// Repositories that went through, as far as the build went.
     pub finished: Vec<Finished>,
@@ -165,22 +172,28 @@ impl Pipeline<'_> {
             self.keep_what_is_not_selected(&directory)?;
             self.require_shards()?;
         }
-        let (mut finished, failed) = self.repositories()?;
+        let replaces = whole && self.request.until == Stage::Dataset && !self.request.replace;
+        let former = replaces.then(|| Former::find(&directory, |text| self.progress.say(text))).flatten();
+        let (mut finished, failed) = self.repositories(former.as_ref())?;
         crate::interrupt::check()?;
         if self.request.until < Stage::Dataset || !whole {
-            return Ok(Built { summary: None, failed, finished });
+            return Ok(Built { summary: None, kept: None, failed, finished });
         }
         let repositories: Vec<Contribution> =
             finished.iter_mut().filter_map(|finished| finished.record.take()).collect();
-        let summary = self.write(&directory, &repositories, &failed)?;
+        let kept = replaces.then(|| release::kept(former.as_ref(), &repositories, &failed)).flatten();
+        let summary = match kept {
+            Some(_) => None,
+            None => Some(self.write(&directory, &repositories, &failed)?),
+        };
         for (finished, record) in finished.iter_mut().zip(repositories) {
             finished.record = Some(record);
         }
-        Ok(Built { summary: Some(summary), failed, finished })
+        Ok(Built { summary, kept, failed, finished })
     }
 
     /// Every repository's way. While one is screened, the source of the next is fetched: nothing that would disturb.
-    fn repositories(&self) -> Result<(Vec<Finished>, Vec<FailedRepository>)> {
+    fn repositories(&self, former: Option<&Former>) -> Result<(Vec<Finished>, Vec<FailedRepository>)> {
         let (mut finished, mut failed) = (Vec::new(), Vec::new());
         let selected: Vec<_> = self.config.repos.iter().filter(|repo| self.selected(&repo.slug)).collect();
         let looks_ahead = self.request.until > Stage::Environment;
@@ -190,7 +203,7 @@ impl Pipeline<'_> {
                 let source = ahead.take().and_then(|thread: ScopedJoinHandle<'_, _>| thread.join().ok());
                 let next = selected.get(at + 1).copied().filter(|_| looks_ahead);
                 self.progress.repository(at + 1, selected.len(), Stage::Dataset as usize);
-                let repository = repository::Repository::new(self, repo).with_source(source);
+                let repository = repository::Repository::new(self, repo).with_source(source, former);
                 if let Some(next) = next {
                     ahead = Some(scope.spawn(move || prepare::Preparation::new(self, next).source()));
                 }

@@ -43,6 +43,10 @@ pub(super) struct Common {
     /// on
     #[arg(long)]
     no_trees: bool,
+    /// Replace the dataset that is there, also with less (a repository failed, nothing is published) or with what is made of
+    /// another commit
+    #[arg(long)]
+    replace: bool,
 }
 
 pub(super) fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
@@ -53,12 +57,13 @@ pub(super) fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
 pub(super) fn with(arguments: &Arguments, build: &BuildArguments, shards: Shards) -> Result<u8> {
     let started = Instant::now();
     let mut job = session::open(arguments, &build.config)?;
-    let Common { jobs, subset, no_trees } = &build.common;
+    let Common { jobs, subset, no_trees, replace } = &build.common;
     job.request.until = build.until;
     job.request.jobs = jobs.map_or_else(cores, usize::from);
     job.request.passes_code_on = !no_trees;
     job.request.subsets = config::named_subsets(&job.config.subsets, subset)?;
     job.request.shards = shards;
+    job.request.replace = *replace;
     let built = job.pipeline().run()?;
     tracing::info!("built: {} repositories, {} failed", built.finished.len(), built.failed.len());
     match arguments.format {
@@ -78,7 +83,7 @@ pub(super) fn with(arguments: &Arguments, build: &BuildArguments, shards: Shards
     if let Some(path) = log::path().filter(|_| !built.failed.is_empty()) {
         terminal::note(&format!("log: {}", path.display()));
     }
-    Ok(u8::from(!built.failed.is_empty()))
+    Ok(u8::from(!built.failed.is_empty() || built.kept.is_some()))
 }
 
 /// `1 h 2 min 3 s`, `4.5 s`.
@@ -94,6 +99,7 @@ pub(super) fn elapsed(time: Duration) -> String {
 fn as_json(built: &Built) -> serde_json::Value {
     json!({
         "summary": built.summary,
+        "kept": built.kept,
         "log": log::path(),
         "failed": built.failed,
         "found": built.finished.iter().map(|finished| (finished.slug.to_string(), json!(finished.found)))

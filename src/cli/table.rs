@@ -39,7 +39,7 @@ pub(super) fn closing(built: &Built) -> Result<Text> {
     let mut text = Text::default();
     if rows.len() > 1 {
         aligned(&rows, &mut text);
-    } else if built.summary.is_none() {
+    } else if built.summary.is_none() && built.kept.is_none() {
         for finished in &built.finished {
             as_far_as_asked(finished, &mut text);
         }
@@ -59,6 +59,9 @@ pub(super) fn closing(built: &Built) -> Result<Text> {
     }
     if let Some(summary) = &built.summary {
         place(summary, &mut text);
+    }
+    if let Some(kept) = &built.kept {
+        warning(&format!("{kept} (--replace writes what there is)"), &mut text);
     }
     Ok(text)
 }
@@ -249,7 +252,7 @@ mod tests {
         record.evidence.built.undeclared = vec![Undeclared { wanted: "import acme".into(), place: None }];
         let slug = record.evidence.pinned.slug.clone();
         let finished = vec![Finished { slug: slug.clone(), record: Some(record), found: Found::default() }];
-        let text = closing(&Built { summary: None, failed: Vec::new(), finished }).unwrap();
+        let text = closing(&Built { summary: None, kept: None, failed: Vec::new(), finished }).unwrap();
         let text = console::strip_ansi_codes(text.as_str());
         for words in
             ["guessed: PyYAML for `import yaml`", "the tests ask for `import acme`, which nothing declares"]
@@ -309,6 +312,7 @@ mod tests {
         let slug = crate::record::id::RepoSlug::new("a/b").unwrap();
         let built = Built {
             summary: None,
+            kept: None,
             failed: Vec::new(),
             finished: vec![Finished { slug, record: None, found }],
         };

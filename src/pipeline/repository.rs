@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::beside::{Other, Tracing, beside};
 use super::prepare::{Preparation, Prepared};
+use super::release::Former;
 use super::{Found, Pipeline, Stage, shards};
 use crate::attempt::lab::Lab;
 use crate::config::{BackendKind, Repo};
@@ -46,6 +47,8 @@ pub(crate) struct Repository<'a> {
     found: Found,
     /// What was fetched while another repository was screened.
     ahead: Option<Result<Pinned>>,
+    /// The dataset that is replaced.
+    former: Option<&'a Former>,
     /// What no step within the stage accounts for.
     rest: Step<'a>,
 }
@@ -62,12 +65,20 @@ impl<'a> Repository<'a> {
     /// A repository at the start of its way.
     pub(crate) fn new(pipeline: &'a Pipeline<'a>, repo: &'a Repo) -> Self {
         let rest = Self::rest(pipeline, repo, Stage::Source);
-        Repository { pipeline, repo, stage: Stage::Source, found: Found::default(), ahead: None, rest }
+        Repository {
+            pipeline,
+            repo,
+            stage: Stage::Source,
+            found: Found::default(),
+            ahead: None,
+            former: None,
+            rest,
+        }
     }
 
-    /// The same with its source, or why that cannot be had.
-    pub(super) fn with_source(self, ahead: Option<Result<Pinned>>) -> Self {
-        Repository { ahead, ..self }
+    /// The repository with its source, or why that cannot be had, and the dataset that must not be made of another one.
+    pub(super) fn with_source(self, ahead: Option<Result<Pinned>>, former: Option<&'a Former>) -> Self {
+        Repository { ahead, former, ..self }
     }
 
     fn rest(pipeline: &'a Pipeline<'a>, repo: &Repo, stage: Stage) -> Step<'a> {
@@ -97,6 +108,9 @@ impl<'a> Repository<'a> {
         let until = self.pipeline.request.until;
         let preparation = Preparation::new(self.pipeline, self.repo);
         let pinned = self.ahead.take().unwrap_or_else(|| preparation.source())?;
+        if let Some(former) = self.former {
+            former.check_pin(&pinned)?;
+        }
         self.found.source = Some(pinned.origin.describe());
         if until == Stage::Source {
             return Ok(None);

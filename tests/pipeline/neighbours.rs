@@ -70,12 +70,33 @@ fn a_repository_that_failed_is_tried_again_and_then_complete() {
 }
 
 #[test]
-fn a_dataset_without_any_good_repository_is_written_and_empty() {
+fn nothing_is_written_of_repositories_that_all_failed_and_what_was_there_stays() {
     let bench = Bench::new();
     bench.configure("", &["needs_a_python_that_is_not_there"]);
     let ended = bench.build(&[]).with_code(1);
     assert!(ended.stdout.contains("requires-python >=3.99"), "{}", ended.stdout);
-    assert_eq!(bench.dataset().instances().len(), 0);
-    assert_eq!(bench.dataset().rows("groups").len(), 0);
-    assert_eq!(bench.dataset().manifest()["failed"].as_array().map(Vec::len), Some(1));
+    assert!(ended.stdout.contains("no dataset is written"), "{}", ended.stdout);
+    assert!(!bench.dataset().folder.join("manifest.json").exists());
+}
+
+#[test]
+fn a_release_stays_as_it_was_unless_it_is_to_be_replaced() {
+    let bench = Bench::new();
+    bench.configure("[screen]\nattempts = 2", &["small_and_good"]);
+    bench.build(&[]).with_code(0);
+    let before = bench.dataset().bytes("manifest.json");
+    let tree = bench.path().join("trees/small_and_good");
+    let aside = bench.path().join("aside");
+    std::fs::rename(&tree, &aside).expect("can be moved");
+    let ended = bench.build(&[]);
+    assert!(ended.code() != Some(0), "{ended:?}");
+    assert_eq!(bench.dataset().bytes("manifest.json"), before, "{ended:?}");
+    std::fs::rename(&aside, &tree).expect("can be moved back");
+    std::fs::write(tree.join("notes.txt"), "one more file\n").expect("can be written");
+    let ended = bench.build(&[]).with_code(2);
+    assert!(ended.stderr.contains("was made of") && ended.stderr.contains("--replace"), "{ended:?}");
+    assert_eq!(bench.dataset().bytes("manifest.json"), before);
+    bench.build(&["--replace"]).with_code(0);
+    assert_eq!(bench.dataset().instances().len(), 3);
+    assert_ne!(bench.dataset().bytes("manifest.json"), before);
 }
