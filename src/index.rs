@@ -279,6 +279,17 @@ impl Index {
     }
 }
 
+/// Names and addresses of the files that a page lists, which came from an address as some content type.
+///
+/// # Errors
+/// It is not a page of an index; in words that hold no address.
+pub fn listed(address: &str, content_type: &str, body: &[u8]) -> Result<Vec<(String, String)>, String> {
+    let url = Url::parse(address).map_err(|error| error.to_string())?;
+    let answer = page::Answer { url, content_type: content_type.to_owned(), body: body.to_owned() };
+    let files = Page::parse(&answer)?.files;
+    Ok(files.into_iter().map(|file| (file.filename, file.url.into())).collect())
+}
+
 /// SHA-256 of some bytes, in hexadecimal digits.
 fn sha256(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))

@@ -144,6 +144,9 @@ fn digest_of(path: &Path) -> io::Result<String> {
     let mut file = fs_err::File::open(path)?;
     let mut buffer = vec![0; 128 << 10];
     loop {
+        if interrupt::requested() {
+            return Err(io::Error::other("interrupted"));
+        }
         match file.read(&mut buffer)? {
             0 => return Ok(hex::encode(hasher.finalize())),
             read => hasher.update(&buffer[..read]),

@@ -50,22 +50,6 @@ impl Server {
         })
     }
 
-    /// Begins to answer, and says nothing more.
-    pub fn stalling() -> Server {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        std::thread::spawn(move || {
-            let mut kept = Vec::new();
-            for stream in listener.incoming() {
-                let mut stream = stream.unwrap();
-                let _ = read_request(&stream);
-                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nsome bytes");
-                kept.push(stream);
-            }
-        });
-        Server { port, asked: Arc::default() }
-    }
-
     /// Serves the files of a directory.
     pub fn files(root: &Path) -> Server {
         let root = root.to_owned();
