@@ -2,6 +2,7 @@
 //! conversion, exact modes.
 
 mod fetch;
+mod memory;
 mod modules;
 pub(super) mod own;
 mod reference;
@@ -10,6 +11,7 @@ pub(super) mod tags;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use git2::{Commit, ObjectType, Oid, Repository, Tree};
 
@@ -142,7 +144,8 @@ impl Part {
             subtree(&self.repository, &whole, &self.below).map_err(|error| self.no_folder(&error))?
         };
         let place = TreeCursor { inside: self.below.clone(), written: PathBuf::new(), depth: 0 };
-        export.tree(self, &tree, &place)?;
+        // Fetching submodules is lent memory of its own, on another thread.
+        memory::lend(Arc::default(), || export.tree(self, &tree, &place)).0?;
         Ok(Content { commit: self.commit.clone(), pinned_at: commit.time().seconds(), notes: export.notes })
     }
 
@@ -332,7 +335,7 @@ fn parse_oid(commit: &str) -> Result<Oid> {
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     use git2::{Signature, Time};
 

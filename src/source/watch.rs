@@ -21,7 +21,7 @@ pub(super) struct Patience {
 
 impl Patience {
     pub(super) const FETCH: Patience =
-        Patience { total: Duration::from_hours(2), silence: Duration::from_mins(10) };
+        Patience { total: Duration::from_hours(2), silence: Duration::from_mins(5) };
     /// For the list of branches and tags.
     pub(super) const LIST: Patience =
         Patience { total: Duration::from_mins(10), silence: Duration::from_mins(10) };
@@ -49,6 +49,11 @@ impl Watch {
         // Nobody listens any more once it is over.
         let _ = self.signs.send(Sign::Alive);
         !self.is_over.load(Ordering::Relaxed) && !interrupt::requested()
+    }
+
+    /// Becomes true when nobody waits any more.
+    pub(super) fn over(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_over)
     }
 
     pub(super) fn say(&self, text: String) {

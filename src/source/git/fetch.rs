@@ -16,6 +16,7 @@ use url::{Host, Url};
 use super::super::Context;
 use super::super::location::{Location, Remote};
 use super::super::watch::{self, Patience, Watch};
+use super::memory;
 use crate::beneath::archive::LARGEST;
 use crate::error::{self, Error, Result};
 use crate::interrupt;
@@ -44,6 +45,7 @@ pub(crate) fn prepare() {
             let _ = git2::opts::set_server_connect_timeout_in_milliseconds(milliseconds(CONNECT_TIMEOUT));
             let _ = git2::opts::set_server_timeout_in_milliseconds(milliseconds(SILENCE_TIMEOUT));
             let _ = git2::opts::set_extensions(&["partialclone"]);
+            memory::set_up();
             if let Some(file) = certificates {
                 let _ = git2::opts::set_ssl_cert_file(file);
             }
@@ -189,8 +191,10 @@ fn download(
     let asked = remote.clone();
     let work = move |watch: &Watch| {
         let bounds = Bounds { watch: watch.clone(), excess: Rc::default() };
-        let result = exchange(&held.repository, &asked, &address, (&refspecs, depth), &bounds);
-        (held, result, bounds.excess.get())
+        let (result, was_refused) = memory::lend(watch.over(), || {
+            exchange(&held.repository, &asked, &address, (&refspecs, depth), &bounds)
+        });
+        (held, result, bounds.excess.get().or(was_refused.then_some("fits into 4 GiB of memory")))
     };
     let waited = watch::wait(Patience::FETCH, context.progress, work);
     interrupt::check()?;

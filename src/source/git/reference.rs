@@ -6,7 +6,7 @@ use git2::{Direction, ErrorCode, ObjectType, Oid, Repository};
 
 use super::super::location::{Location, Remote};
 use super::super::watch::{self, Patience};
-use super::{fetch, open_local};
+use super::{fetch, memory, open_local};
 use crate::error::{Error, Result};
 
 /// The shortest abbreviation that git accepts.
@@ -64,7 +64,8 @@ pub(super) fn advertised(
     let asked = remote.clone();
     let folder = crate::store::scratch()?;
     // The folder goes with the thread, which may be left behind.
-    let work = move |_: &watch::Watch| listed(folder.path(), &asked, &address);
+    let work =
+        move |watch: &watch::Watch| memory::lend(watch.over(), || listed(folder.path(), &asked, &address)).0;
     let listed = watch::wait(Patience::LIST, &|_| {}, work)
         .map_err(|error| error.at(format!("cannot reach {}", remote.shown())))?;
     listed.map_err(|error| fetch::unreachable("cannot reach", remote, &error))
