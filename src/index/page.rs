@@ -80,7 +80,8 @@ impl Hash {
     /// # Errors
     /// Something that stands for a hash and is none, in words.
     pub(super) fn of_requirement(fragment: &str) -> Result<Vec<Hash>, String> {
-        const MAKE: [(&str, usize, fn(String) -> Hash); 6] = [
+        type Known = (&'static str, usize, fn(String) -> Hash);
+        const MAKE: [Known; 6] = [
             ("sha256", 64, Hash::Sha256),
             ("sha512", 128, Hash::Sha512),
             ("sha384", 96, Hash::Sha384),

@@ -249,7 +249,7 @@ mod tests {
         let hash = Hash::Sha256(sha256.clone());
         let open = Shelf::open();
         assert_eq!(store.find(&open, &hash), None);
-        let stored = store.add(&open, &mut &*CONTENT, &[hash.clone()], 100).expect("a file");
+        let stored = store.add(&open, &mut &*CONTENT, std::slice::from_ref(&hash), 100).expect("a file");
         assert_eq!(store.find(&open, &hash), Some(stored.clone()));
         assert_eq!(fs_err::read(&stored.path).expect("its content"), CONTENT);
         for other in [

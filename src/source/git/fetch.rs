@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use git2::{
     AutotagOption, Config, Cred, CredentialType, Direction, ErrorClass, ErrorCode, FetchOptions, Oid,
-    Progress, ProxyOptions, RemoteCallbacks, RemoteRedirect, Repository, RepositoryOpenFlags,
+    Progress, ProxyOptions, RemoteCallbacks, RemoteHead, RemoteRedirect, Repository, RepositoryOpenFlags,
 };
+use libgit2_sys as raw;
 use url::{Host, Url};
 
 use super::super::Context;
@@ -273,11 +274,25 @@ fn too_much(bytes: u64, objects: usize) -> Option<&'static str> {
 /// What is had is told to the server next time, so that it sends only the rest. Losing this costs time only.
 fn keep_references(repository: &Repository, remote: &git2::Remote<'_>) {
     for head in remote.list().unwrap_or_default() {
-        let is_wanted = head.name().starts_with("refs/heads/") || head.name().starts_with("refs/tags/");
-        if is_wanted && !head.name().ends_with("^{}") {
-            let _ = repository.reference(head.name(), head.oid(), true, "");
+        let Some(name) = name_of(head) else { continue };
+        let is_wanted = name.starts_with("refs/heads/") || name.starts_with("refs/tags/");
+        if is_wanted && !name.ends_with("^{}") {
+            let _ = repository.reference(name, head.oid(), true, "");
         }
     }
+}
+
+/// What a server calls one of its branches or tags; none where that is not UTF-8, over which [`RemoteHead::name`] panics.
+pub(super) fn name_of<'a>(head: &'a RemoteHead<'_>) -> Option<&'a str> {
+    const { assert!(size_of::<RemoteHead<'_>>() == size_of::<*const raw::git_remote_head>()) }
+    let place: *const RemoteHead<'_> = head;
+    // SAFETY: a `RemoteHead` is a pointer to what the library keeps as long as the remote is connected: `Remote::list` gives
+    // the library's own array of such pointers as an array of these.
+    let name = unsafe {
+        let raw_head = *place.cast::<*const raw::git_remote_head>();
+        std::ffi::CStr::from_ptr((*raw_head).name)
+    };
+    name.to_str().ok()
 }
 
 fn transfer(progress: &Progress<'_>) -> String {

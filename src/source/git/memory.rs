@@ -65,7 +65,7 @@ pub(super) fn set_up() {
     // SAFETY: the library has been set up, copies the three functions, and has had its memory from `malloc`, to which they
     // give it back.
     unsafe {
-        raw::git_libgit2_opts(raw::GIT_OPT_SET_ALLOCATOR as c_int, &raw const allocator);
+        raw::git_libgit2_opts(raw::GIT_OPT_SET_ALLOCATOR.cast_signed(), &raw const allocator);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use git2::{Direction, ErrorCode, ObjectType, Oid, Repository};
+use git2::{Direction, ErrorCode, ObjectType, Oid, RemoteHead, Repository};
 
 use super::super::location::{Location, Remote};
 use super::super::watch::{self, Patience};
@@ -79,7 +79,10 @@ fn listed(folder: &Path, remote: &Remote, address: &str) -> Result<Vec<(String, 
     let connection =
         connected.connect_auth(Direction::Fetch, Some(fetch::login(remote, &asked)), Some(fetch::proxy()))?;
     match connection.list() {
-        Ok(heads) => Ok(heads.iter().map(|head| (head.name().to_owned(), head.oid())).collect()),
+        Ok(heads) => {
+            let named = |head: &RemoteHead<'_>| Some((fetch::name_of(head)?.to_owned(), head.oid()));
+            Ok(heads.iter().filter_map(named).collect())
+        }
         Err(error) if error.code() == ErrorCode::NotFound => Ok(Vec::new()),
         Err(error) => Err(error),
     }
