@@ -158,6 +158,27 @@ impl Folder {
         Err(Error::repository(format!("{} is no regular file", self.name(relative))))
     }
 
+    /// What is at a place of the folder; none where nothing is, or where a link is on the way.
+    ///
+    /// # Errors
+    /// When `relative` leads out of the folder, and when it cannot be looked at.
+    pub fn look(&self, relative: &Path) -> Result<Option<Entry>> {
+        let handle = match self.try_handle(relative, OFlag::O_PATH, Links::Refused)? {
+            Ok(handle) => handle,
+            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => return Ok(None),
+            Err(errno) => return Err(refused(&self.name_of(relative), errno)),
+        };
+        let trouble = |errno| refused(&self.name_of(relative), errno);
+        let status = fstat(&handle).map_err(trouble)?;
+        let kind = match kind_bits(&status) {
+            SFlag::S_IFREG => Kind::File,
+            SFlag::S_IFDIR => Kind::Folder,
+            SFlag::S_IFLNK => Kind::Link(readlinkat(&handle, Path::new("")).map_err(trouble)?.into()),
+            _ => Kind::Other,
+        };
+        Ok(Some(entry(relative.to_owned(), kind, &status)))
+    }
+
     /// Everything in the folder, at any depth, sorted by path.
     ///
     /// # Errors
@@ -222,13 +243,7 @@ impl Folder {
                 }
                 _ => Kind::Other,
             };
-            entries.push(Entry {
-                path: folder.join(name),
-                kind,
-                mode: status.st_mode & 0o7777,
-                size: u64::try_from(status.st_size).unwrap_or_default(),
-                modified: modified(&status),
-            });
+            entries.push(entry(folder.join(name), kind, &status));
         }
         Ok(entries)
     }
@@ -246,6 +261,10 @@ impl Folder {
     }
 
     fn handle_of(&self, relative: &Path, flags: OFlag, links: Links) -> Result<OwnedFd> {
+        self.try_handle(relative, flags, links)?.map_err(|errno| refused(&self.name_of(relative), errno))
+    }
+
+    fn try_handle(&self, relative: &Path, flags: OFlag, links: Links) -> Result<nix::Result<OwnedFd>> {
         let plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
         if !relative.components().all(plain) {
             return Err(Error::repository(format!(
@@ -255,8 +274,7 @@ impl Folder {
             )));
         }
         let relative = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
-        look_up(self.handle.as_fd(), relative, flags, links)
-            .map_err(|errno| refused(&self.name_of(relative), errno))
+        Ok(look_up(self.handle.as_fd(), relative, flags, links))
     }
 
     fn name_of(&self, relative: &Path) -> PathBuf {
@@ -303,6 +321,16 @@ fn look_up(
         }
     }
     openat2(folder, relative, how)
+}
+
+fn entry(path: PathBuf, kind: Kind, status: &FileStat) -> Entry {
+    Entry {
+        path,
+        kind,
+        mode: status.st_mode & 0o7777,
+        size: u64::try_from(status.st_size).unwrap_or_default(),
+        modified: modified(status),
+    }
 }
 
 fn kind_bits(status: &FileStat) -> SFlag {
@@ -467,6 +495,26 @@ mod tests {
         };
         assert_eq!(kind("nothing"), Some(std::io::ErrorKind::NotFound));
         assert_eq!(kind("file/below"), Some(std::io::ErrorKind::NotADirectory));
+    }
+
+    #[test]
+    fn what_is_at_a_place_is_told_and_nothing_behind_a_link() {
+        let (temp, folder) = place();
+        let inside = temp.path().join("folder");
+        symlink(temp.path().join("outside"), inside.join("way")).unwrap();
+        nix::unistd::mkfifo(&inside.join("pipe"), Mode::from_bits_truncate(0o600)).unwrap();
+        let kind = |relative: &str| folder.look(Path::new(relative)).unwrap().map(|entry| entry.kind);
+        assert_eq!(kind("sub"), Some(Kind::Folder));
+        assert_eq!(kind("way"), Some(Kind::Link(temp.path().join("outside"))));
+        assert_eq!(kind("pipe"), Some(Kind::Other));
+        let deep = folder.look(Path::new("sub/deep")).unwrap().unwrap();
+        assert_eq!((deep.kind, deep.size, deep.path), (Kind::File, 4, PathBuf::from("sub/deep")));
+        for relative in ["way/secret", "way/.", "nothing", "file/below"] {
+            assert_eq!(kind(relative), None, "{relative}");
+        }
+        for relative in ["../outside/secret", "/etc/passwd", "sub/../file"] {
+            assert!(folder.look(Path::new(relative)).is_err(), "{relative}");
+        }
     }
 
     #[test]

@@ -151,6 +151,9 @@ pub enum SourceSpec {
         submodules: bool,
         /// The folder of the repository that is the tree; none for all of it.
         subdirectory: Option<String>,
+        /// Whether a dataset names it, not the user: then it has to be public, and gets no login of the user's.
+        #[serde(skip)]
+        anonymous: bool,
     },
     Path {
         path: PathBuf,

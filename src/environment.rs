@@ -225,7 +225,7 @@ fn input_key(
 fn finished(folder: &Path, env: &BTreeMap<String, String>) -> Result<Option<Built>> {
     let built: Built = match store::find_sealed(&folder.join(BUILT))? {
         Found::Missing => return Ok(None),
-        Found::Whole(built) if is_whole(folder) => built,
+        Found::Whole(built) if is_whole(folder)? => built,
         Found::Whole(_) | Found::Damaged => {
             store::set_aside(folder)?;
             return Ok(None);
@@ -252,9 +252,14 @@ fn finish(folder: &Path, built: &Built) -> Result<()> {
 }
 
 /// Whether every file is what it was when the environment was finished. What cannot be read is not.
-fn is_whole(folder: &Path) -> bool {
+///
+/// # Errors
+/// An interruption, which says nothing about the files.
+fn is_whole(folder: &Path) -> Result<bool> {
     let recorded = store::find_sealed::<String>(&folder.join(CONTENTS));
-    matches!((recorded, contents(folder)), (Ok(Found::Whole(recorded)), Ok(found)) if recorded == found)
+    let found = contents(folder);
+    crate::interrupt::check()?;
+    Ok(matches!((recorded, found), (Ok(Found::Whole(recorded)), Ok(found)) if recorded == found))
 }
 
 fn contents(folder: &Path) -> Result<String> {

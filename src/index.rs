@@ -43,6 +43,7 @@ use url::Url;
 
 pub(crate) use asked::Built;
 pub(crate) use door::Door;
+pub(crate) use pace::{Pace, Paced};
 pub(crate) use settings::Settings;
 pub(crate) use upstream::basic;
 pub(crate) use wheels::{Sdist, WheelFile, Wheels};
@@ -53,13 +54,13 @@ use filename::is_safe;
 use once::Once;
 use page::Page;
 use settings::Source;
-use store::{Store, Stored};
+use store::{Shelf, Store, Stored};
 use upstream::{Problem, Upstream};
 
 /// Bytes of a page, of the metadata of a file, and of a file that are read at most.
 const PAGE_BYTES: u64 = 64 << 20;
 const METADATA_BYTES: u64 = 16 << 20;
-const FILE_BYTES: u64 = 8 << 30;
+pub(crate) const FILE_BYTES: u64 = 8 << 30;
 
 /// The configured indexes, and what was downloaded from them. One for each run of the program.
 #[derive(Debug)]
@@ -69,10 +70,10 @@ pub struct Index {
     upstream: Upstream,
     store: Store,
     pages: Once<(usize, String), Arc<Page>>,
-    /// By address, with and without the hash that the file must have.
-    files: Once<(String, Option<Hash>), Stored>,
-    /// By address of the file.
-    metadata: Once<String, Vec<u8>>,
+    /// By whose they are and address, with and without hashes that the file must have.
+    files: Once<(Shelf, String, Vec<Hash>), Stored>,
+    /// By index and address of the file.
+    metadata: Once<(usize, String), Vec<u8>>,
 }
 
 /// A file that was downloaded from an address of its own.
@@ -107,7 +108,7 @@ impl Index {
 
     /// Downloads a file from an address that a repository names.
     ///
-    /// No login of the user's goes there. A fragment `#sha256=…` is what the file must be.
+    /// No login of the user's goes there. A fragment `#sha256=…`, or with another algorithm, is what the file must be.
     ///
     /// # Errors
     /// The address is no `https://` or `http://` one or leads into the user's own network; nothing comes from there; the
@@ -123,8 +124,8 @@ impl Index {
         let filename = file::last_segment(&url).filter(|name| is_safe(name));
         let filename =
             filename.ok_or_else(|| failed("the address does not end with a plain file name".into()))?;
-        let hashes = url.fragment().map(file::fragment_hashes).unwrap_or_default();
-        let file = self.download(None, &url, Hash::strongest(&hashes), FILE_BYTES);
+        let hashes = Hash::of_requirement(url.fragment().unwrap_or_default()).map_err(failed)?;
+        let file = self.download(Shelf::open(), None, &url, hashes, FILE_BYTES);
         let file = file.map_err(|problem| failed(problem.to_string()))?;
         Ok(Fetched { path: file.path, sha256: file.sha256, filename })
     }
@@ -142,27 +143,42 @@ impl Index {
     ) -> Result<Option<PathBuf>, String> {
         let url = Url::parse(address).map_err(|error| error.to_string())?;
         let server = Source { name: None, url: url.clone(), login: None, is_default: false };
-        match self.download(Some(&server), &url, Some(Hash::Sha256(sha256.to_owned())), limit) {
+        let hash = vec![Hash::Sha256(sha256.to_owned())];
+        match self.download(Shelf::open(), Some(&server), &url, hash, limit) {
             Ok(file) => Ok(Some(file.path)),
             Err(Problem::Missing) => Ok(None),
             Err(problem) => Err(problem.to_string()),
         }
     }
 
-    /// Whether git may be sent to an address that a repository names; gives it in its plain form.
+    /// Whether git may be sent to an address that a repository or a dataset names, which it is without any login of the
+    /// user's. Asks there, as git would; gives where the redirects end.
     ///
     /// # Errors
-    /// It is no address that git fetches from, or it leads into the user's own network.
+    /// It is not an `https://` address, it leads into the user's own network, or nothing public is there.
     pub fn check_repository(&self, address: &str) -> Result<String> {
+        const HINT: &str = "what a repository or a dataset names is fetched without any login, by `https://`; what is \
+                            private has to be named by you (docs/private.md)";
         let failed = |reason: String| {
-            Error::repository(format!("cannot fetch {}: {reason}", crate::redact::redact(address)))
+            let address = crate::redact::redact(address);
+            Error::repository(format!("cannot fetch {address}: {reason}")).with_hint(HINT)
         };
-        let url = Url::parse(address).map_err(|error| failed(error.to_string()))?;
-        if !matches!(url.scheme(), "http" | "https" | "git" | "ssh") {
-            return Err(failed("git fetches from `https://`, `http://`, `git://` and `ssh://`".to_owned()));
+        let mut url = Url::parse(address).map_err(|error| failed(error.to_string()))?;
+        file::without_login(&mut url);
+        url.set_query(None);
+        url.set_fragment(None);
+        let is_open = url.scheme() == "https" || (url.scheme() == "http" && self.upstream.may_be_plain(&url));
+        if !is_open || !url.has_host() {
+            return Err(failed("the address is not an `https://` one".to_owned()));
         }
         self.upstream.check(&url).map_err(failed)?;
-        Ok(url.into())
+        let found = self.upstream.git_repository(&url).map_err(|problem| {
+            failed(match problem {
+                Problem::Missing => "nothing public is there".to_owned(),
+                problem => problem.to_string(),
+            })
+        })?;
+        Ok(found.into())
     }
 
     /// The metadata of a wheel that was downloaded.
@@ -188,13 +204,14 @@ impl Index {
     /// A file that a page of index number `source` lists.
     fn file(&self, source: usize, file: &File) -> Result<Stored, Problem> {
         let source = self.sources.get(source).ok_or(Problem::Missing)?;
-        self.download(Some(source), &file.url, Hash::strongest(&file.hashes), FILE_BYTES)
+        self.listed(source, &file.url, Hash::strongest(&file.hashes), FILE_BYTES)
     }
 
     /// The metadata of a wheel: what lies beside it, else what is inside.
     fn metadata(&self, source: usize, file: &File) -> Result<Vec<u8>, Problem> {
+        let number = source;
         let source = self.sources.get(source).ok_or(Problem::Missing)?;
-        self.metadata.get(file.url.as_str().to_owned(), || {
+        self.metadata.get((number, file.url.as_str().to_owned()), || {
             let beside = match &file.metadata {
                 Some(hashes) => self.beside(source, file, hashes),
                 None => Err(Problem::Missing),
@@ -215,14 +232,14 @@ impl Index {
     ) -> Result<Vec<u8>, Problem> {
         let mut url = file.url.clone();
         url.set_path(&format!("{}.metadata", file.url.path()));
-        let stored = self.download(Some(source), &url, Hash::strongest(hashes), METADATA_BYTES)?;
+        let stored = self.listed(source, &url, Hash::strongest(hashes), METADATA_BYTES)?;
         fs_err::read(stored.path).map_err(|error| Problem::Trouble(error.to_string()))
     }
 
     /// Reads a part of the wheel where the server hands out parts, else the whole.
     fn inside(&self, source: &Source, file: &File) -> Result<Vec<u8>, Problem> {
         let hash = Hash::strongest(&file.hashes);
-        let is_here = hash.as_ref().is_some_and(|hash| self.store.find(hash).is_some());
+        let is_here = hash.as_ref().is_some_and(|hash| self.store.find(&Shelf::of(source), hash).is_some());
         let part = |range: String| self.upstream.part(source, &file.url, &range, PAGE_BYTES);
         let tail = if is_here { None } else { part(format!("bytes=-{}", inside::TAIL_BYTES))? };
         let found = if let Some(tail) = tail {
@@ -231,33 +248,48 @@ impl Index {
                 part(range)?.map(|part| part.bytes).ok_or(Problem::Missing)
             })?
         } else {
-            let stored = self.download(Some(source), &file.url, hash, FILE_BYTES)?;
+            let stored = self.listed(source, &file.url, hash, FILE_BYTES)?;
             inside::of_file(&stored.path).map_err(|error| Problem::Trouble(error.to_string()))?
         };
         found.ok_or_else(|| Problem::Trouble("the wheel has no metadata that can be read".to_owned()))
     }
 
+    /// A file that an index lists.
+    fn listed(&self, source: &Source, url: &Url, hash: Option<Hash>, limit: u64) -> Result<Stored, Problem> {
+        self.download(Shelf::of(source), Some(source), url, hash.into_iter().collect(), limit)
+    }
+
     fn download(
         &self,
+        shelf: Shelf,
         source: Option<&Source>,
         url: &Url,
-        hash: Option<Hash>,
+        hashes: Vec<Hash>,
         limit: u64,
     ) -> Result<Stored, Problem> {
-        let known = hash.as_ref().and_then(|hash| self.store.find(hash));
-        if let Some(known) = known {
+        let known = || hashes.iter().find_map(|hash| self.store.find(&shelf, hash));
+        if let Some(known) = known() {
             return Ok(known);
         }
-        // What came with a login is not for an address that gets none.
-        let kind = if source.is_some() { "" } else { "anonymous " };
-        self.files.get((format!("{kind}{url}"), hash.clone()), || {
+        self.files.get((shelf.clone(), url.to_string(), hashes.clone()), || {
             // Another address may have brought the same file in the meantime.
-            if let Some(known) = hash.as_ref().and_then(|hash| self.store.find(hash)) {
+            if let Some(known) = known() {
                 return Ok(known);
             }
-            self.upstream.file(source, url, &|body| self.store.add(body, hash.as_ref(), limit))
+            self.upstream.file(source, url, &|body| self.store.add(&shelf, body, &hashes, limit))
         })
     }
+}
+
+/// Names and addresses of the files that a page lists, which came from an address as some content type.
+///
+/// # Errors
+/// It is not a page of an index; in words that hold no address.
+pub fn listed(address: &str, content_type: &str, body: &[u8]) -> Result<Vec<(String, String)>, String> {
+    let url = Url::parse(address).map_err(|error| error.to_string())?;
+    let answer = page::Answer { url, content_type: content_type.to_owned(), body: body.to_owned() };
+    let files = Page::parse(&answer)?.files;
+    Ok(files.into_iter().map(|file| (file.filename, file.url.into())).collect())
 }
 
 /// SHA-256 of some bytes, in hexadecimal digits.

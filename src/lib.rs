@@ -19,7 +19,7 @@ pub mod environment;
 pub mod error;
 mod export;
 pub mod family;
-mod index;
+pub mod index;
 mod interrupt;
 mod ledger;
 mod log;

@@ -19,11 +19,13 @@ mod pypi;
 pub mod time;
 mod tree;
 pub mod version;
+mod watch;
 
 use std::path::Path;
 
 use crate::config::{Repo, SourceSpec};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
+use crate::index::Index;
 use crate::interrupt;
 use crate::record::id::{RepoSlug, hash_parts};
 use crate::record::moment::Moment;
@@ -43,6 +45,8 @@ const FORMAT: &str = "source-2";
 struct Context<'a> {
     cache: &'a Cache,
     progress: &'a dyn Fn(&str),
+    /// Looks an address over that a repository or a dataset names, before anything is asked there.
+    check: &'a dyn Fn(&str) -> Result<String>,
 }
 
 /// Where a tree comes from and what identifies its content; known before anything is fetched.
@@ -66,10 +70,12 @@ struct Content {
 /// When the source cannot be reached or does not hold the pin, when a local directory has uncommitted changes that the
 /// configuration does not allow, and IO errors. No message holds credentials.
 pub fn pin(spec: &Repo, cache: &Cache, tools: &dyn IndexTool, progress: &dyn Fn(&str)) -> Result<Pinned> {
-    let context = Context { cache, progress };
+    let context = Context { cache, progress, check: &|address| tools.public_address(address) };
     match &spec.source {
-        SourceSpec::Git { url, commit, submodules, subdirectory } => {
-            git::pin(&context, &spec.slug, url, commit, (*submodules, subdirectory.as_deref()))
+        SourceSpec::Git { url, commit, submodules, subdirectory, anonymous } => {
+            let subdirectory = subdirectory.as_deref();
+            let wanted = git::Wanted { commit, submodules: *submodules, subdirectory, anonymous: *anonymous };
+            git::pin(&context, &spec.slug, url, &wanted)
         }
         SourceSpec::Path { path, commit, allow_uncommitted } => {
             path::pin(&context, &spec.slug, path, commit.as_ref(), *allow_uncommitted)
@@ -82,12 +88,19 @@ pub fn pin(spec: &Repo, cache: &Cache, tools: &dyn IndexTool, progress: &dyn Fn(
 }
 
 /// Writes the files of a branch, tag or commit (by default the repository's head) into an empty folder, and gives the commit.
-/// For addresses that a repository names: only remote ones are fetched, and with no login of the user's.
+/// For addresses that a repository names: only public ones are fetched, and with no login of the user's.
 ///
 /// # Errors
 /// When the repository cannot be reached without a login or has no such commit, and IO errors.
-pub fn checkout(url: &str, reference: Option<&str>, cache: &Cache, target: &Path) -> Result<String> {
-    git::checkout(&Context { cache, progress: &|_| {} }, url, reference.unwrap_or("HEAD"), target)
+pub fn checkout(
+    url: &str,
+    reference: Option<&str>,
+    cache: &Cache,
+    index: &Index,
+    target: &Path,
+) -> Result<String> {
+    let context = Context { cache, progress: &|_| {}, check: &|address| index.check_repository(address) };
+    git::checkout(&context, url, reference.unwrap_or("HEAD"), target)
 }
 
 /// The address of a repository without its login and what a token may be in; none for what lies on this machine.
@@ -146,11 +159,30 @@ impl Context<'_> {
         }
         interrupt::check()?;
         let staging = sources.stage()?;
-        let content = fill(&staging.tree())?;
+        let content = fill(&staging.tree()).map_err(of_content)?;
         interrupt::check()?;
         let pinned = describe(slug, request.origin, content, &staging.tree())?;
         entry.put(staging, pinned)
     }
+}
+
+/// What the names and sizes of a source lead to on the disk is that source's trouble: the others go on.
+fn of_content(error: Error) -> Error {
+    use std::io::ErrorKind as K;
+    let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<std::io::Error>());
+    let is_its = source.is_some_and(|source| {
+        matches!(
+            source.kind(),
+            K::AlreadyExists
+                | K::NotADirectory
+                | K::IsADirectory
+                | K::InvalidFilename
+                | K::InvalidInput
+                | K::TooManyLinks
+                | K::FileTooLarge
+        )
+    });
+    if is_its && error.fault() == Fault::Machine { error.blame(Fault::Repository) } else { error }
 }
 
 /// Looks for the nearest tag of a pin whose build asks for its version, once: the record in the cache keeps it.

@@ -33,6 +33,7 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
+use crate::interrupt;
 
 pub(crate) use discard::discard;
 pub use lock::Lock;
@@ -135,9 +136,22 @@ fn no_scratch(error: std::io::Error) -> Error {
 /// # Errors
 /// IO errors with the path.
 pub fn sha256_of_file(path: &Path) -> Result<String> {
-    let (mut file, mut hasher, mut buffer) = (fs_err::File::open(path)?, Sha256::new(), vec![0; 1 << 16]);
+    let hash = sha256_of(&mut fs_err::File::open(path)?);
+    interrupt::check()?;
+    Ok(hash?)
+}
+
+/// The same of what is read.
+///
+/// # Errors
+/// IO errors, one of which says that the user asked to stop.
+pub fn sha256_of(content: &mut dyn Read) -> std::io::Result<String> {
+    let (mut hasher, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
     loop {
-        match file.read(&mut buffer)? {
+        if interrupt::requested() {
+            return Err(std::io::Error::other("interrupted"));
+        }
+        match content.read(&mut buffer)? {
             0 => return Ok(hex::encode(hasher.finalize())),
             read => hasher.update(&buffer[..read]),
         }

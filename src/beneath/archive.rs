@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 
 /// Most bytes that an archive may come to.
 pub(crate) const LARGEST: u64 = 16 << 30;
-const MOST_ENTRIES: usize = 1_000_000;
+pub(crate) const MOST_ENTRIES: usize = 1_000_000;
 /// Longest name, as Linux has it.
 const LONGEST_NAME: u64 = 4096;
 

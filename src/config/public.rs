@@ -55,7 +55,7 @@ fn repo(repo: &Repo) -> Value {
 
 fn source(source: &SourceSpec) -> Map<String, Value> {
     let keys = match source {
-        SourceSpec::Git { url, commit, submodules, subdirectory } => {
+        SourceSpec::Git { url, commit, submodules, subdirectory, .. } => {
             let mut keys = json!({ "git": publish_git_url(url), "commit": commit, "submodules": submodules });
             if let Some(folder) = subdirectory {
                 keys["subdirectory"] = json!(folder);

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use toml::Table;
 
-use super::Config;
+use super::{Config, SourceSpec};
 use crate::document::units;
 use crate::error::{Error, Result};
 use crate::record::id::RepoSlug;
@@ -48,10 +48,17 @@ pub(crate) fn from_published(
     }
     document.insert("repo".to_owned(), toml::Value::Array(repos));
     let text = document.to_string();
-    super::parse(&text, Path::new("/"), &|_, _| None).map_err(|problems| {
+    let parsed = super::parse(&text, Path::new("/"), &|_, _| None);
+    let mut config = parsed.map_err(|problems| {
         let words: Vec<String> = problems.iter().map(|problem| problem.message.clone()).collect();
         Error::usage("the dataset's configuration cannot be used").with_detail(words.join("\n"))
-    })
+    })?;
+    for repo in config.repos.iter_mut().filter(|repo| !places.contains_key(&repo.slug)) {
+        if let SourceSpec::Git { anonymous, .. } = &mut repo.source {
+            *anonymous = true;
+        }
+    }
+    Ok(config)
 }
 
 fn integer(value: u64) -> toml::Value {
@@ -202,10 +209,25 @@ python = '3.12'\nenv = {MODE = 'x'}\nbackend = 'docker'\nsystem_packages = ['lib
     fn what_is_published_makes_the_same_environments() {
         let original = config::parse(TEXT, Path::new("/"), &|_, _| None).unwrap();
         let again = from_published(&published(TEXT), &both(), NOWHERE, &|_| None).unwrap();
+        let mut repos = original.repos;
+        let config::SourceSpec::Git { anonymous, .. } = &mut repos[1].source else { panic!("is git") };
+        *anonymous = true;
         assert_eq!(
             (&again.limits, &again.screen, &again.docker, &again.repos),
-            (&original.limits, &original.screen, &original.docker, &original.repos)
+            (&original.limits, &original.screen, &original.docker, &repos)
         );
+    }
+
+    #[test]
+    fn what_the_dataset_names_gets_no_login_and_what_the_user_names_does() {
+        let is_anonymous = |places: &BTreeMap<RepoSlug, String>| {
+            let json = published(TEXT);
+            let config = from_published(&json, &both(), (places, &BTreeSet::new()), &|_| None).unwrap();
+            matches!(&config.repos[1].source, config::SourceSpec::Git { anonymous: true, .. })
+        };
+        assert!(is_anonymous(&BTreeMap::new()));
+        let place = "https://me:pw@example.org/c.git".to_owned();
+        assert!(!is_anonymous(&BTreeMap::from([(RepoSlug::new("a/c").unwrap(), place)])));
     }
 
     #[test]

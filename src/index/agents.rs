@@ -72,6 +72,14 @@ impl Agents {
         })
     }
 
+    /// Whether an address that a repository names may be one that is not encrypted: where an index of the user's is, or in
+    /// the user's own network, if the user lets repositories name it.
+    pub(super) fn may_be_plain(&self, url: &Url) -> bool {
+        let found = numbers(url);
+        let is_private = !found.is_empty() && found.iter().all(|number| !is_public(*number));
+        self.places.origins.contains(&url.origin()) || (self.places.private && is_private)
+    }
+
     /// Connections for an address.
     ///
     /// # Errors
@@ -91,13 +99,10 @@ impl Agents {
     pub(super) fn check(&self, url: &Url) -> Result<(), String> {
         self.places.check(url, NamedBy::Repository)?;
         let host = host(url).unwrap_or_default();
-        let port = url.port_or_known_default().unwrap_or_default();
-        let name = host.trim_start_matches('[').trim_end_matches(']');
         // A name that only a proxy knows is none of this network.
         let is_index = self.places.origins.contains(&url.origin());
-        let found = (name, port).to_socket_addrs().into_iter().flatten();
-        for address in found {
-            if let Some(reason) = self.places.refuse(address.ip(), &host, is_index, NamedBy::Repository) {
+        for number in numbers(url) {
+            if let Some(reason) = self.places.refuse(number, &host, is_index, NamedBy::Repository) {
                 return Err(reason.to_owned());
             }
         }
@@ -252,6 +257,14 @@ impl Resolver for Guard {
         }
         Ok(result)
     }
+}
+
+/// Numbers of the machines that an address names.
+fn numbers(url: &Url) -> Vec<IpAddr> {
+    let host = host(url).unwrap_or_default();
+    let name = host.trim_start_matches('[').trim_end_matches(']');
+    let port = url.port_or_known_default().unwrap_or_default();
+    (name, port).to_socket_addrs().into_iter().flatten().map(|address| address.ip()).collect()
 }
 
 fn host(url: &Url) -> Option<String> {

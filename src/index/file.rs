@@ -37,6 +37,9 @@ pub(super) enum Hash {
     Sha256(String),
     Sha384(String),
     Sha512(String),
+    Sha224(String),
+    Sha1(String),
+    Md5(String),
 }
 
 impl Hash {
@@ -46,6 +49,46 @@ impl Hash {
         of("sha256", Hash::Sha256)
             .or_else(|| of("sha512", Hash::Sha512))
             .or_else(|| of("sha384", Hash::Sha384))
+    }
+
+    /// The hashes that the fragment of an address names in a requirement, as pip reads them: one of them must be that of
+    /// the file. Only those of the strongest algorithm are given; none where the fragment has none.
+    ///
+    /// # Errors
+    /// Something that stands for a hash and is none, in words.
+    pub(super) fn of_requirement(fragment: &str) -> Result<Vec<Hash>, String> {
+        type Known = (&'static str, usize, fn(String) -> Hash);
+        const MAKE: [Known; 6] = [
+            ("sha256", 64, Hash::Sha256),
+            ("sha512", 128, Hash::Sha512),
+            ("sha384", 96, Hash::Sha384),
+            ("sha224", 56, Hash::Sha224),
+            ("sha1", 40, Hash::Sha1),
+            ("md5", 32, Hash::Md5),
+        ];
+        let mut found: BTreeMap<usize, Vec<Hash>> = BTreeMap::new();
+        for (name, digits) in fragment.split('&').filter_map(|part| part.split_once('=')) {
+            let name = name.trim().to_ascii_lowercase();
+            let Some(rank) = MAKE.iter().position(|(known, ..)| *known == name) else { continue };
+            let (_, length, make) = MAKE[rank];
+            let digits = percent_decoded(digits).unwrap_or_default().trim().to_ascii_lowercase();
+            if digits.len() != length || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                return Err(format!("what the requirement names as its {name} is not one"));
+            }
+            found.entry(rank).or_default().push(make(digits));
+        }
+        Ok(found.into_values().next().unwrap_or_default())
+    }
+
+    pub(super) fn digits(&self) -> &str {
+        match self {
+            Hash::Sha256(digits)
+            | Hash::Sha384(digits)
+            | Hash::Sha512(digits)
+            | Hash::Sha224(digits)
+            | Hash::Sha1(digits)
+            | Hash::Md5(digits) => digits,
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::interrupt;
 
 /// How long a request may take with all that is read, and how much must come in each span of time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     pub total: Duration,
     pub span: Duration,
     /// Bytes in each span.
@@ -16,16 +16,16 @@ pub(super) struct Pace {
 
 impl Pace {
     /// For a page, or for a part of a file.
-    pub(super) const PAGE: Pace =
+    pub(crate) const PAGE: Pace =
         Pace { total: Duration::from_mins(5), span: Duration::from_secs(30), least: 64 << 10 };
     /// For a file.
-    pub(super) const FILE: Pace =
+    pub(crate) const FILE: Pace =
         Pace { total: Duration::from_hours(1), span: Duration::from_mins(1), least: 256 << 10 };
 }
 
 /// What a server sends, as long as it keeps pace and nobody asked to stop.
 #[derive(Debug)]
-pub(super) struct Paced<R> {
+pub(crate) struct Paced<R> {
     inner: R,
     pace: Pace,
     /// All tries of a request together.
@@ -36,7 +36,7 @@ pub(super) struct Paced<R> {
 
 impl<R: Read> Paced<R> {
     /// `start` is when the first try began.
-    pub(super) fn new(inner: R, pace: Pace, start: Instant) -> Self {
+    pub(crate) fn new(inner: R, pace: Pace, start: Instant) -> Self {
         Paced { inner, pace, end: start + pace.total, span_start: Instant::now(), span_bytes: 0 }
     }
 }

@@ -422,6 +422,28 @@ fn a_direct_address_is_downloaded_and_checked() {
         let error = index.fetch_direct(&at(&elsewhere, rest)).expect_err("no file").to_string();
         assert!(error.contains(words) && !error.contains("other:pw"), "{error}");
     }
+    for (name, digits) in [
+        ("sha256", sha256(b"direct")),
+        ("SHA256", sha256(b"direct").to_uppercase()),
+        ("sha512", hex::encode(sha2::Sha512::digest(b"direct"))),
+        ("sha384", hex::encode(sha2::Sha384::digest(b"direct"))),
+        ("sha224", hex::encode(sha2::Sha224::digest(b"direct"))),
+        ("sha1", hex::encode(sha1::Sha1::digest(b"direct"))),
+        ("md5", hex::encode(md5::Md5::digest(b"direct"))),
+    ] {
+        let address = |digits: &str| at(&elsewhere, &format!("foo%2B1.zip#egg=foo&{name}={digits}"));
+        index.fetch_direct(&address(&digits)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        // Another content, with both in the message, and what is not a hash.
+        let other = "0".repeat(digits.len());
+        let error = index.fetch_direct(&address(&other)).expect_err("another hash").to_string();
+        assert!(error.contains(&other) && error.contains(&digits.to_lowercase()), "{name}: {error}");
+        for broken in ["", "zz", &digits[1..]] {
+            let error = index.fetch_direct(&address(broken)).expect_err("not a hash").to_string();
+            assert!(error.contains("is not one"), "{name}: {error}");
+        }
+    }
+    let either = format!("foo%2B1.zip#sha256={}&sha256={}", "0".repeat(64), sha256(b"direct"));
+    assert!(index.fetch_direct(&at(&elsewhere, &either)).is_ok(), "one of several is enough");
     for address in
         ["file:///etc/passwd", "http://169.254.169.254/x.zip", "ftp://host/x.zip", "nonsense", "http://h/"]
     {
@@ -468,8 +490,111 @@ fn a_direct_address_leads_out_of_the_users_network() {
         assert!(error.contains("private network") && error.contains(&address), "{error}");
     }
     assert!(elsewhere.asked().is_empty());
-    assert!(index.check_repository(&format!("http://{}/a.git", elsewhere.address)).is_err());
-    assert!(index.check_repository("file:///srv/a.git").is_err());
-    let plain = index.check_repository(&format!("http://{}/a.git", server.address));
-    assert_eq!(plain.expect("where an index is"), format!("http://{}/a.git", server.address));
+}
+
+const REFERENCES: &str = "/info/refs?service=git-upload-pack";
+
+#[test]
+fn git_is_sent_to_public_addresses_alone() {
+    let (server, mut variables) = served("foo", &[]);
+    let elsewhere = Server::start();
+    for server in [&server, &elsewhere] {
+        server.says(&format!("/a.git{REFERENCES}"), said(200, "x/y", "0000"));
+    }
+    let (_folder, index) = index(&variables);
+    let port = elsewhere.address.port();
+    for address in [
+        format!("http://{}/a.git", elsewhere.address),
+        format!("https://{}/a.git", elsewhere.address),
+        format!("https://localhost:{port}/a.git"),
+        format!("https://2130706433:{port}/a.git"),
+        format!("https://0x7f.1:{port}/a.git"),
+        format!("https://[::ffff:127.0.0.1]:{port}/a.git"),
+        "https://10.1.2.3/a.git".to_owned(),
+        "https://169.254.169.254/latest".to_owned(),
+        "http://public.example/a.git".to_owned(),
+        "http://1.1.1.1/a.git".to_owned(),
+        "git://1.1.1.1/a.git".to_owned(),
+        "ssh://git@1.1.1.1/a.git".to_owned(),
+        "file:///srv/a.git".to_owned(),
+        "git@host:a".to_owned(),
+        "/srv/a.git".to_owned(),
+    ] {
+        let error = index.check_repository(&address).expect_err("refused");
+        assert!(error.hint().is_none_or(|hint| hint.contains("docs/private.md")), "{address}: {error}");
+    }
+    assert!(elsewhere.asked().is_empty(), "it was not even connected to");
+    let found = index.check_repository(&format!("http://me:pw@{}/a.git?token=x#y", server.address));
+    assert_eq!(found.expect("where an index is"), format!("http://{}/a.git", server.address));
+    assert_eq!(server.asked(), [(format!("/a.git{REFERENCES}"), None)], "no login, not even the index's");
+
+    // Who lets repositories name the own network lets them name it without encryption.
+    variables.push(("GISTMILL_ALLOW_PRIVATE_ADDRESSES", "1".to_owned()));
+    let (_folder, index) = self::index(&variables);
+    assert!(index.check_repository(&format!("http://{}/a.git", elsewhere.address)).is_ok());
+    assert!(index.check_repository("http://1.1.1.1/a.git").is_err());
+}
+
+#[test]
+fn redirects_of_a_repository_are_looked_at_and_carry_no_login() {
+    let (server, mut variables) = served("foo", &[]);
+    let elsewhere = Server::start();
+    elsewhere.says(&format!("/b.git{REFERENCES}"), said(200, "x/y", "0000"));
+    let to = |path: &str| redirect(format!("http://me:pw@{}{path}", elsewhere.address));
+    server.says(&format!("/a.git{REFERENCES}"), to(&format!("/b.git{REFERENCES}")));
+    server.says(&format!("/page.git{REFERENCES}"), to("/login?next=x"));
+    server.says(&format!("/file.git{REFERENCES}"), redirect("file:///etc/passwd".to_owned()));
+    server.says(&format!("/moved.git{REFERENCES}"), redirect(format!("/a.git{REFERENCES}")));
+    server.says(&format!("/locked.git{REFERENCES}"), said(401, "x/y", "who are you"));
+    let at = |name: &str| format!("http://{}/{name}.git", server.address);
+    let (_folder, private) = index(&variables);
+    let error = private.check_repository(&at("a")).expect_err("into the user's network").to_string();
+    assert!(error.contains("private network") && elsewhere.asked().is_empty(), "{error}");
+
+    variables.push(("GISTMILL_ALLOW_PRIVATE_ADDRESSES", "1".to_owned()));
+    let (_folder, index) = index(&variables);
+    for name in ["a", "moved"] {
+        let found = index.check_repository(&at(name)).expect("leads on");
+        assert_eq!(found, format!("http://{}/b.git", elsewhere.address));
+    }
+    for (name, words) in [
+        ("page", "no such file"),
+        ("file", "no address"),
+        ("locked", "wants another login (status 401)"),
+        ("none", "nothing public"),
+    ] {
+        let error = index.check_repository(&at(name)).expect_err("nothing for git").to_string();
+        assert!(error.contains(words) || (name == "page" && error.contains("nothing public")), "{error}");
+    }
+    let all = [server.asked(), elsewhere.asked()].concat();
+    assert!(all.len() > 5 && all.iter().all(|(_, login)| login.is_none()), "{all:?}");
+}
+
+#[test]
+fn a_file_of_a_private_index_is_not_given_to_whoever_knows_its_hash() {
+    let (server, mut variables) = served("foo", &[file(WHEEL, "/f/foo.whl", b"private", "")]);
+    server.says("/f/foo.whl", said(200, "x/y", "private"));
+    // Another index lists the same file, and cannot give it.
+    let other = Server::start();
+    other.says("/simple/foo/", page(&[file(WHEEL, "/f/foo.whl", b"private", "")]));
+    variables.push(("UV_INDEX", format!("http://{}/simple", other.address)));
+    variables.push(("GISTMILL_ALLOW_PRIVATE_ADDRESSES", "1".to_owned()));
+    let (folder, first) = index(&variables);
+    let hash = sha256(b"private");
+    let take = |index: &Arc<Index>, number: usize| {
+        let door = door(index);
+        let page = ask(&door, &format!("/{number}/simple/foo/"));
+        ask(&door, &address(&page, 0)).status
+    };
+    assert_eq!(take(&first, 1), 200);
+    for index in [&first, &index_at(&variables, folder.path())] {
+        let crates = index.fetch_pinned(&format!("http://{}/x.crate", other.address), &hash, 100);
+        assert_eq!(crates, Ok(None), "a crate of that hash");
+        let direct = format!("http://{}/x.zip#sha256={hash}", other.address);
+        assert!(index.fetch_direct(&direct).is_err(), "an address with that hash");
+        assert_ne!(take(index, 0), 200, "an index that lists that hash");
+        assert_eq!(take(index, 1), 200, "its own index");
+    }
+    let files = server.asked().into_iter().filter(|(path, _)| path == "/f/foo.whl").count();
+    assert_eq!(files, 1, "which is asked for it once");
 }

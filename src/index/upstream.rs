@@ -19,6 +19,8 @@ use crate::error::Result;
 use crate::interrupt;
 
 const MOST_REDIRECTS: usize = 10;
+/// What git asks of a repository first.
+const REFERENCES: &str = "/info/refs";
 /// How often a request is made whose failure may pass.
 const TRIES: u32 = 4;
 /// What pages are wanted as: the newest form first, then what every index has.
@@ -89,6 +91,25 @@ impl Upstream {
         self.agents.check(url)
     }
 
+    /// Whether what a repository names may be asked there without encryption: see [`Agents::may_be_plain`].
+    pub(super) fn may_be_plain(&self, url: &Url) -> bool {
+        self.agents.may_be_plain(url)
+    }
+
+    /// Where the redirects of a git repository end that a repository names: asked as git asks, without a login.
+    pub(super) fn git_repository(&self, url: &Url) -> Result<Url, Problem> {
+        let mut asked = url.clone();
+        asked.set_path(&format!("{}{REFERENCES}", url.path().trim_end_matches('/')));
+        asked.set_query(Some("service=git-upload-pack"));
+        let mut found = again(Pace::PAGE, |_| Ok(self.open(None, &asked, "*/*", "identity", None)?.1))?;
+        let path = found.path().strip_suffix(REFERENCES).map(str::to_owned);
+        let path = path.ok_or_else(|| Problem::Trouble("a redirect leads to no repository".to_owned()))?;
+        found.set_path(&path);
+        found.set_query(None);
+        found.set_fragment(None);
+        Ok(found)
+    }
+
     /// A file, handed to whoever saves it as it comes: of an index, with its login when it lies there, or from an address
     /// that a repository names.
     pub(super) fn file(
@@ -157,6 +178,13 @@ impl Upstream {
             }
             if let Some(range) = range {
                 request = request.header(header::RANGE, range);
+            }
+            if url.path().ends_with(REFERENCES) {
+                // Some servers tell git by its name.
+                request = request.header(
+                    header::USER_AGENT,
+                    concat!("git/2.0 (gistmill ", env!("CARGO_PKG_VERSION"), ")"),
+                );
             }
             let response = request.call().map_err(|error| sorted(&error))?;
             let status = response.status().as_u16();

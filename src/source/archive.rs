@@ -133,7 +133,8 @@ mod tests {
         };
         let home = tempfile::tempdir().unwrap();
         let cache = crate::store::Cache::open(home.path()).unwrap();
-        let context = Context { cache: &cache, progress: &|_| {} };
+        let check = |_: &str| panic!("nothing is asked");
+        let context = Context { cache: &cache, progress: &|_| {}, check: &check };
         let pinned = pin(&context, &slug, file.path(), &said).unwrap();
         assert_eq!((&pinned.commit, &pinned.pinned_at), (&said.commit, &said.pinned_at));
         assert_eq!(fs_err::read_to_string(pinned.tree.join("l")).unwrap(), "1");

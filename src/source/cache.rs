@@ -6,6 +6,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::error::{Error, Result};
+use crate::interrupt;
 use crate::record::id::RepoSlug;
 use crate::record::source::Pinned;
 use crate::store::{self, Cache, Found, Lock};
@@ -118,6 +119,7 @@ impl CacheEntry {
         pinned.tree = self.tree();
         store::write_sealed(&staging.directory.path().join(RECORD), &pinned)?;
         if self.directory.exists() && self.find(&pinned.slug).is_none() {
+            interrupt::check()?;
             store::set_aside(&self.directory)?;
         }
         match fs_err::rename(staging.directory.path(), &self.directory) {

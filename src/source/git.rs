@@ -2,6 +2,7 @@
 //! conversion, exact modes.
 
 mod fetch;
+mod memory;
 mod modules;
 pub(super) mod own;
 mod reference;
@@ -10,13 +11,14 @@ pub(super) mod tags;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use git2::{Commit, ObjectType, Oid, Repository, Tree};
 
-use super::location::{Location, Remote};
+use super::location::Location;
 use super::tree::{self, Kind};
 use super::{Content, Context, Request};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::interrupt;
 use crate::record::id::{CommitSha, RepoSlug};
 use crate::record::source::{Origin, Pinned};
@@ -28,22 +30,34 @@ pub use reference::resolve_reference;
 /// Submodules of submodules of …: deeper than this, something is wrong.
 const DEEPEST: usize = 16;
 
+/// What of a repository is pinned.
+pub(super) struct Wanted<'a> {
+    pub commit: &'a CommitSha,
+    pub submodules: bool,
+    /// One folder of it, in place of all.
+    pub subdirectory: Option<&'a str>,
+    /// See [`super::location::Remote::anonymous`].
+    pub anonymous: bool,
+}
+
 /// Pins a `git` source: all of it, or one folder, with its submodules or without.
-pub(super) fn pin(
-    context: &Context<'_>,
-    slug: &RepoSlug,
-    url: &str,
-    commit: &CommitSha,
-    (submodules, subdirectory): (bool, Option<&str>),
-) -> Result<Pinned> {
-    let location = Location::parse(url)?;
+pub(super) fn pin(context: &Context<'_>, slug: &RepoSlug, url: &str, wanted: &Wanted<'_>) -> Result<Pinned> {
+    let Wanted { commit, submodules, subdirectory, anonymous } = *wanted;
+    let location = match Location::parse(url)? {
+        Location::Local(_) if anonymous => return Err(host_path(url)),
+        Location::Remote(remote) if anonymous => Location::Remote(remote.public()),
+        location => location,
+    };
     let shown = publish_git_url(url);
     let request = Request {
         // As pip writes it.
         origin: Origin::Git {
             url: subdirectory.map_or(shown.clone(), |folder| format!("{shown}#subdirectory={folder}")),
         },
-        key: vec![commit.to_string(), format!("submodules={submodules}")],
+        key: [commit.to_string(), format!("submodules={submodules}")]
+            .into_iter()
+            .chain(anonymous.then(|| "anonymous".to_owned()))
+            .collect(),
     };
     let export = |target: &Path| {
         let repository = open_with(context, &location, commit.as_str())?;
@@ -52,11 +66,14 @@ pub(super) fn pin(
             repository,
             commit: commit.to_string(),
             below: subdirectory.map(PathBuf::from).unwrap_or_default(),
+            is_clone: matches!(location, Location::Local(_)),
         };
         part.export(context, target, submodules)
     };
     let pinned = context.find_or_make(slug, request, |target| match (export(target), &location) {
-        (Err(_), Location::Remote(remote)) if fetch::set_aside_damaged(context, remote)? => {
+        (Err(error), Location::Remote(remote))
+            if error.fault() == Fault::Repository && fetch::set_aside_damaged(context, remote)? =>
+        {
             fs_err::remove_dir_all(target)?;
             fs_err::create_dir(target)?;
             export(target)
@@ -71,22 +88,24 @@ pub(super) fn pin(
 
 /// See [`super::checkout`].
 pub(super) fn checkout(context: &Context<'_>, url: &str, reference: &str, target: &Path) -> Result<String> {
-    let Location::Remote(remote) = Location::parse(url)? else {
-        return Err(Error::repository(format!("`{url}` is a host path")));
-    };
-    let location = Location::Remote(Remote { anonymous: true, ..remote });
+    let Location::Remote(remote) = Location::parse(url)? else { return Err(host_path(url)) };
+    let location = Location::Remote(remote.public());
     let commit = if CommitSha::new(reference).is_ok() {
         reference.to_owned()
     } else {
-        let found = reference::resolve(&location, reference)?;
+        let found = reference::resolve(context.check, &location, reference)?;
         found.ok_or_else(|| {
             Error::repository(format!("{location} has nothing that is called `{reference}`"))
         })?
     };
     let repository = open_with(context, &location, &commit)?;
-    let part = Part { location, repository, commit: commit.clone(), below: PathBuf::new() };
+    let part = Part { location, repository, commit: commit.clone(), below: PathBuf::new(), is_clone: false };
     part.export(context, target, false)?;
     Ok(commit)
+}
+
+fn host_path(url: &str) -> Error {
+    Error::repository(format!("`{}` is a host path", redact(url)))
 }
 
 /// A commit to write, or only what it has below one directory.
@@ -96,6 +115,8 @@ pub(super) struct Part {
     pub repository: Repository,
     pub commit: String,
     pub below: PathBuf,
+    /// Whether it is a local repository, which may have clones of its submodules in itself.
+    pub is_clone: bool,
 }
 
 impl Part {
@@ -104,8 +125,18 @@ impl Part {
     /// # Errors
     /// When objects or submodules are missing, and IO errors.
     pub(super) fn export(&self, context: &Context<'_>, target: &Path, submodules: bool) -> Result<Content> {
+        self.export_within(tree::Bounds::TREE, context, target, submodules)
+    }
+
+    fn export_within(
+        &self,
+        bounds: tree::Bounds,
+        context: &Context<'_>,
+        target: &Path,
+        submodules: bool,
+    ) -> Result<Content> {
         let commit = find_commit(&self.repository, &self.location, &self.commit)?;
-        let mut export = Export { context, target, submodules, notes: Vec::new() };
+        let mut export = Export { context, target, submodules, bounds, notes: Vec::new() };
         let whole = commit.tree().map_err(|error| self.missing("its tree", &error))?;
         let tree = if self.below.as_os_str().is_empty() {
             whole
@@ -113,7 +144,8 @@ impl Part {
             subtree(&self.repository, &whole, &self.below).map_err(|error| self.no_folder(&error))?
         };
         let place = TreeCursor { inside: self.below.clone(), written: PathBuf::new(), depth: 0 };
-        export.tree(self, &tree, &place)?;
+        // Fetching submodules is lent memory of its own, on another thread.
+        memory::lend(Arc::default(), || export.tree(self, &tree, &place)).0?;
         Ok(Content { commit: self.commit.clone(), pinned_at: commit.time().seconds(), notes: export.notes })
     }
 
@@ -160,6 +192,8 @@ struct Export<'a> {
     context: &'a Context<'a>,
     target: &'a Path,
     submodules: bool,
+    /// What is left for the tree, submodules included.
+    bounds: tree::Bounds,
     notes: Vec<String>,
 }
 
@@ -170,6 +204,7 @@ impl Export<'_> {
         for entry in tree {
             let child = place.child(entry.name_bytes());
             tree::checked(&child.written)?;
+            self.bounds.add(&child.written, 0).map_err(|error| error.at(&part.location))?;
             if entry.name_bytes().contains(&b'/') {
                 return Err(Error::repository(format!("a name in commit {} has a slash", part.commit)));
             }
@@ -189,12 +224,13 @@ impl Export<'_> {
         Ok(())
     }
 
-    fn blob(&self, part: &Part, id: Oid, mode: i32, place: &TreeCursor) -> Result<()> {
+    fn blob(&mut self, part: &Part, id: Oid, mode: i32, place: &TreeCursor) -> Result<()> {
         const LINK: i32 = 0o120_000;
-        let blob = part
-            .repository
-            .find_blob(id)
-            .map_err(|error| part.missing(&format!("`{}`", place.inside.display()), &error))?;
+        let missing = |error: git2::Error| part.missing(&format!("`{}`", place.inside.display()), &error);
+        // Known before all of it is in memory.
+        let (size, _) = part.repository.odb().and_then(|objects| objects.read_header(id)).map_err(missing)?;
+        self.bounds.spend(size as u64).map_err(|error| error.at(&part.location))?;
+        let blob = part.repository.find_blob(id).map_err(missing)?;
         let path = self.target.join(&place.written);
         if mode & 0o170_000 == LINK {
             return tree::write_link(&path, Path::new(OsStr::from_bytes(blob.content())));
@@ -234,13 +270,16 @@ impl Export<'_> {
         if depth >= DEEPEST {
             return Err(Error::repository("submodules are nested too deep"));
         }
-        let location = modules::locate(&part.location, module)?;
-        let commit = id.to_string();
-        let repository = match modules::open_beside(&part.location, &part.repository, module, id) {
-            Some(repository) => repository,
-            None => open_with(self.context, &location, &commit)?,
-        };
-        Ok(Part { location, repository, commit, below: PathBuf::new() })
+        let (commit, below) = (id.to_string(), PathBuf::new());
+        let location = part.location.submodule(&module.url).map(Location::Remote);
+        if let Some(repository) = modules::open_beside(part, module, id) {
+            // Where it has no address that could be asked, none is relative to it either.
+            let location = location.unwrap_or_else(|_| Location::Local(repository.path().to_owned()));
+            return Ok(Part { location, repository, commit, below, is_clone: true });
+        }
+        let location = location?;
+        let repository = open_with(self.context, &location, &commit)?;
+        Ok(Part { location, repository, commit, below, is_clone: false })
     }
 }
 
@@ -291,4 +330,103 @@ fn parse_oid(commit: &str) -> Result<Oid> {
     Oid::from_str(commit).map_err(|_| {
         Error::repository(format!("{commit} belongs to a SHA-256 repository, which is not supported"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::sync::Mutex;
+
+    use git2::{Signature, Time};
+
+    use super::*;
+    use crate::store::Cache;
+
+    /// Three trees in each of three trees, five levels deep, with one file: small objects, and 243 files.
+    fn bomb(folder: &Path) -> Part {
+        let repository = Repository::init_bare(folder).unwrap();
+        let mut id = repository.blob(&[b'x'; 1000]).unwrap();
+        for level in 0..5 {
+            let mut tree = repository.treebuilder(None).unwrap();
+            for name in ["a", "b", "c"] {
+                tree.insert(name, id, if level == 0 { 0o100_644 } else { 0o040_000 }).unwrap();
+            }
+            id = tree.write().unwrap();
+        }
+        let who = Signature::new("A", "a@example.org", &Time::new(0, 0)).unwrap();
+        let tree = repository.find_tree(id).unwrap();
+        let commit = repository.commit(None, &who, &who, "m", &tree, &[]).unwrap().to_string();
+        drop(tree);
+        let location = Location::Local(folder.to_owned());
+        Part { location, repository, commit, below: PathBuf::new(), is_clone: true }
+    }
+
+    #[test]
+    fn small_objects_that_come_to_a_large_tree_are_refused_early() {
+        let folder = tempfile::tempdir().unwrap();
+        let part = bomb(&folder.path().join("bomb.git"));
+        let cache = Cache::open(&folder.path().join("cache")).unwrap();
+        let check = |_: &str| panic!("nothing is asked");
+        let context = Context { cache: &cache, progress: &|_| {}, check: &check };
+        let exported = |bounds, name: &str| {
+            let target = folder.path().join(name);
+            fs_err::create_dir(&target).unwrap();
+            let written = part.export_within(bounds, &context, &target, true);
+            let count = walkdir::WalkDir::new(&target).min_depth(1).into_iter().count();
+            (written.err().map(|error| (error.fault(), error.to_string())), count)
+        };
+        let bounds = tree::Bounds { bytes: 243_000, entries: 363, depth: 5 };
+        assert_eq!(exported(bounds, "whole"), (None, 363));
+        for (name, bounds, words) in [
+            ("bytes", tree::Bounds { bytes: 9_999, ..bounds }, "16 GiB"),
+            ("entries", tree::Bounds { entries: 20, ..bounds }, "a million"),
+            ("depth", tree::Bounds { depth: 4, ..bounds }, "folders within each other"),
+        ] {
+            let (error, count) = exported(bounds, name);
+            let (fault, message) = error.unwrap();
+            assert_eq!(fault, Fault::Repository);
+            assert!(message.contains(words) && count < 30, "{message}, after {count}");
+        }
+    }
+
+    /// A server that wants a login from everybody, and all that it was told.
+    fn locked_server() -> (u16, Arc<Mutex<String>>) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let told: Arc<Mutex<String>> = Arc::default();
+        let log = Arc::clone(&told);
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let mut bytes = [0; 4096];
+                let read = stream.read(&mut bytes).unwrap_or_default();
+                log.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..read]));
+                let _ = stream.write_all(
+                    b"HTTP/1.1 401 No\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+                );
+            }
+        });
+        (port, told)
+    }
+
+    #[test]
+    fn a_requirement_gets_no_login() {
+        let (port, told) = locked_server();
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&folder.path().join("cache")).unwrap();
+        let context = Context { cache: &cache, progress: &|_| {}, check: &|address| Ok(address.to_owned()) };
+        let (target, full) = (folder.path().join("target"), "1".repeat(40));
+        for host in ["127.0.0.1", "me:pw@localhost", "me@localhost"] {
+            for reference in ["HEAD", "v1", full.as_str()] {
+                let url = format!("http://{host}:{port}/a.git?token=x");
+                let error = checkout(&context, &url, reference, &target).unwrap_err();
+                assert_eq!(error.fault(), Fault::Repository, "{error}");
+            }
+        }
+        let told = told.lock().unwrap().to_lowercase();
+        assert!(told.contains("get /a.git/info/refs?service=git-upload-pack"), "{told}");
+        assert!(!told.contains("authorization") && !told.contains("token"), "{told}");
+        for host_path in ["file:///srv/a", "/srv/a", "../a"] {
+            assert!(checkout(&context, host_path, "HEAD", &target).is_err(), "{host_path}");
+        }
+    }
 }

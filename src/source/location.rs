@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use percent_encoding::percent_decode_str;
 
 use crate::config::is_host_and_port;
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::record::id::sha256_hex;
 use crate::redact::redact;
 
@@ -27,11 +27,32 @@ pub(super) struct Remote {
     pub url: String,
     pub user: Option<String>,
     pub password: Option<String>,
-    /// No login of the user's is offered: the address is not from the user.
+    /// No login of the user's is offered: the address is not from the user. Nothing is asked there before it was looked
+    /// over.
     pub anonymous: bool,
 }
 
 impl Remote {
+    /// The repository at an address that a repository or a dataset names: without the login in it, and by https where it
+    /// names ssh, which gives nothing to whoever has no key.
+    pub(super) fn public(self) -> Remote {
+        let plain = self.url.split(['?', '#']).next().unwrap_or_default();
+        let by_https = |host: &str, path: &str| {
+            let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+            let host = host.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(host, |(host, _)| host);
+            format!("https://{host}/{}", path.trim_start_matches('/'))
+        };
+        let url = match plain.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("ssh") => {
+                let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+                by_https(host, path)
+            }
+            Some(_) => plain.to_owned(),
+            None => plain.split_once(':').map_or(plain.to_owned(), |(host, path)| by_https(host, path)),
+        };
+        Remote { url, user: None, password: None, anonymous: true }
+    }
+
     /// What the cache's repository for it is called. What was fetched with a login is out of reach without one.
     pub(super) fn cache_name(&self) -> String {
         let kind = if self.anonymous { "anonymous " } else { "" };
@@ -76,21 +97,24 @@ impl Location {
         }
     }
 
-    /// The location that a submodule's address stands for: `./x` and `../x` are relative to the repository that has it.
+    /// The repository that a submodule's address stands for: `./x` and `../x` are relative to the repository that has it.
     ///
     /// # Errors
-    /// See [`Location::parse`]; also when there are more `..` than the address has parts.
-    pub(super) fn join(&self, text: &str) -> Result<Location> {
-        if !(text.starts_with("./") || text.starts_with("../")) {
-            return Location::parse(text);
-        }
-        match self {
-            Location::Local(path) => Ok(Location::Local(normalized(&path.join(text)))),
-            Location::Remote(remote) => {
+    /// The repository's: a host path, which is never read for it, more `..` than the address has parts, and what is not
+    /// an address.
+    pub(super) fn submodule(&self, text: &str) -> Result<Remote> {
+        let is_relative = text.starts_with("./") || text.starts_with("../");
+        let found = match self {
+            Location::Remote(remote) if is_relative => {
                 let url = join_url(&remote.url, text)
-                    .ok_or_else(|| Error::repository(format!("`{text}` leads out of {self}")))?;
-                Ok(Location::Remote(Remote { url, ..remote.clone() }))
+                    .ok_or_else(|| Error::repository(format!("`{}` leads out of {self}", redact(text))))?;
+                Location::Remote(Remote { url, ..remote.clone() })
             }
+            _ => Location::parse(text).map_err(|error| error.blame(Fault::Repository))?,
+        };
+        match found {
+            Location::Remote(remote) => Ok(remote.public()),
+            Location::Local(_) => Err(Error::repository(format!("`{}` names a host path", redact(text)))),
         }
     }
 }
@@ -123,9 +147,9 @@ fn filled(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
 
-/// The query stays, for a token in it is for the whole host.
+/// Without the query, which may hold a token.
 fn join_url(base: &str, relative: &str) -> Option<String> {
-    let (base, query) = base.split_at(base.find(['?', '#']).unwrap_or(base.len()));
+    let base = base.split(['?', '#']).next().unwrap_or_default();
     let mut base = base.trim_end_matches('/').to_owned();
     let mut rest = relative;
     loop {
@@ -141,7 +165,7 @@ fn join_url(base: &str, relative: &str) -> Option<String> {
             rest = after;
         } else {
             let separator = if base.ends_with(':') { "" } else { "/" };
-            return Some(format!("{base}{separator}{rest}{query}"));
+            return Some(format!("{base}{separator}{rest}"));
         }
     }
 }
@@ -213,20 +237,49 @@ mod tests {
 
     #[test]
     fn relative_submodules_resolve_against_their_parent() {
-        let join = |base: &str, text: &str| Location::parse(base).unwrap().join(text);
+        let join =
+            |base: &str, text: &str| Location::parse(base).unwrap().submodule(text).map(|remote| remote.url);
         for (base, text, expected) in [
             ("https://u:p@host/a/b.git", "../c.git", "https://host/a/c.git"),
             ("https://host/a/b.git/", "../../x/c", "https://host/x/c"),
-            ("git@host:a/b", "../c", "host:a/c"),
-            ("git@host:b", "../c", "host:c"),
-            ("https://host/a/b?token=x/y", "../c", "https://host/a/c?<redacted>"),
-            ("file:///a/b", "../c", "file:///a/c"),
-            ("https://host/a", "https://other/x", "https://other/x"),
+            ("https://host/a/b?token=x/y", "../c", "https://host/a/c"),
+            ("https://host/a", "https://me:pw@other/x?token=y", "https://other/x"),
+            // Without a key ssh gives nothing.
+            ("git@host:a/b", "../c", "https://host/a/c"),
+            ("git@host:b", "../c", "https://host/c"),
+            ("ssh://git@host:2222/a/b", "../c", "https://host/a/c"),
+            ("https://host/a", "git@other:x/y.git", "https://other/x/y.git"),
+            ("file:///a/b", "SSH://git@other/x", "https://other/x"),
         ] {
-            assert_eq!(join(base, text).unwrap().to_string(), expected);
+            assert_eq!(join(base, text).unwrap(), expected);
         }
         assert!(join("https://host/a", "../../b").is_err());
-        let Location::Remote(child) = join("https://u:p@host/a/b.git", "../c.git").unwrap() else { panic!() };
-        assert_eq!(child.password.as_deref(), Some("p"), "a relative submodule is on the same host");
+    }
+
+    #[test]
+    fn a_submodule_gets_nothing_of_its_parents_login() {
+        for base in ["https://u:p@host/a/b.git?access_token=t", "ssh://u@host/a/b", "u@host:a/b"] {
+            for text in ["../c.git", "./c.git", "https://u2:p2@host/a/c", "u2@host:a/c"] {
+                let child = Location::parse(base).unwrap().submodule(text).unwrap();
+                assert!(child.anonymous && child.user.is_none() && child.password.is_none(), "{base} {text}");
+                assert!(!child.url.contains(['@', '?']), "{}", child.url);
+            }
+        }
+    }
+
+    #[test]
+    fn a_submodule_never_names_a_host_path() {
+        for base in ["file:///a/b", "/a/b", "https://host/a/b", "git@host:a/b"] {
+            for text in ["/etc", "file:///etc", "FILE://localhost/etc", "etc", "~/x", "\\etc", ".", ".."] {
+                let error = Location::parse(base).unwrap().submodule(text).err().unwrap();
+                assert_eq!(error.fault(), Fault::Repository, "{base} {text}");
+            }
+        }
+        for base in ["file:///a/b", "/a/b", "b"] {
+            for text in ["../c", "./c", "../../../../etc"] {
+                let error = Location::parse(base).unwrap().submodule(text).err().unwrap();
+                assert!(error.to_string().contains("names a host path"), "{base} {text}: {error}");
+            }
+        }
     }
 }

@@ -12,7 +12,9 @@ use super::git::{Part, own, tags};
 use super::location::Location;
 use super::tree::{self, Entry, few};
 use super::{Content, Context, Request, time};
+use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
+use crate::interrupt;
 use crate::record::id::{CommitSha, RepoSlug};
 use crate::record::source::{Origin, Pinned, TagSearch};
 
@@ -47,13 +49,14 @@ pub(super) fn pin(
     if !directory.is_dir() {
         return Err(Error::repository(format!("{} is not a directory", directory.display())));
     }
-    let Some(clone) = LocalClone::find(&directory)? else {
+    let mut passed_over = false;
+    let Some(clone) = LocalClone::find(&directory, &mut passed_over)? else {
         return match commit {
             Some(commit) => {
                 Err(Error::repository(format!("{} is not a git repository", directory.display()))
                     .with_hint(format!("leave out `commit = \"{commit}\"` to take the files as they are")))
             }
-            None => pin_files(context, slug, &directory),
+            None => pin_files(context, slug, &directory, passed_over),
         };
     };
     let head = match commit {
@@ -71,7 +74,7 @@ pub(super) fn pin(
 
 /// See [`super::came_from`].
 pub(super) fn came_from(directory: &Path) -> Option<(String, bool)> {
-    let clone = LocalClone::find(&directory.canonicalize().ok()?).ok()??;
+    let clone = LocalClone::find(&directory.canonicalize().ok()?, &mut false).ok()??;
     match clone.location() {
         Location::Remote(remote) => Some((remote.shown(), clone.below.as_os_str().is_empty())),
         Location::Local(_) => None,
@@ -93,10 +96,21 @@ struct LocalClone {
 
 impl LocalClone {
     /// The repository that a directory belongs to. One that merely lies around it (the directory is ignored there, or
-    /// not known to it at all) does not count.
-    fn find(directory: &Path) -> Result<Option<Self>> {
+    /// not known to it at all) does not count, nor one around it that cannot be read: then something is `passed_over`.
+    fn find(directory: &Path, passed_over: &mut bool) -> Result<Option<Self>> {
         for root in directory.ancestors() {
-            let Some(repository) = own::open(root)? else { continue };
+            let repository = match own::open(root) {
+                Ok(Some(repository)) => repository,
+                Ok(None) => continue,
+                Err(error)
+                    if root != directory && matches!(error.fault(), Fault::Repository | Fault::Machine) =>
+                {
+                    tracing::warn!("passed over: {error}");
+                    *passed_over = true;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             let below = directory.strip_prefix(root).unwrap_or(Path::new("")).to_owned();
             let is_its = root == directory || (!repository.is_bare() && is_known(&repository, &below));
             return Ok(is_its.then(|| LocalClone { repository, directory: directory.to_owned(), below }));
@@ -153,7 +167,13 @@ fn pin_commit(context: &Context<'_>, slug: &RepoSlug, clone: LocalClone, commit:
         Request { origin: origin(&clone.directory, false), key: vec![commit.to_owned(), below.clone()] };
     let location = clone.location();
     let directory = clone.directory;
-    let part = Part { location, repository: clone.repository, commit: commit.to_owned(), below: clone.below };
+    let part = Part {
+        location,
+        repository: clone.repository,
+        commit: commit.to_owned(),
+        below: clone.below,
+        is_clone: true,
+    };
     let pinned = context.find_or_make(slug, request, |target| {
         let mut written = part
             .export(context, target, true)
@@ -175,16 +195,19 @@ fn pin_work_tree(
     changes: &[String],
 ) -> Result<Pinned> {
     let (entries, mut notes) = changes::work_tree(&clone.repository, &clone.below).map_err(of_repository)?;
+    let folder = Folder::open(&clone.directory).map_err(of_repository)?;
     let mut pinned_at = match &head {
         Some(head) => changes::commit_time(&clone.repository, head)?,
-        None => newest(&clone.directory, &entries)?,
+        None => newest(&folder, &entries)?,
     };
     for change in changes {
         // A deleted file has no time.
-        pinned_at = pinned_at.max(time::modified(&clone.directory.join(change)).unwrap_or(pinned_at));
+        let found = folder.look(Path::new(change)).ok().flatten();
+        pinned_at = pinned_at.max(found.map_or(pinned_at, |found| time::seconds(found.modified)));
     }
     notes.push(format!("uncommitted changes: {}", few(changes)));
-    let files = Files { directory: &clone.directory, entries, notes, pinned_at, commit: head.clone() };
+    let directory = clone.directory.as_path();
+    let files = Files { directory, folder, entries, notes, pinned_at, commit: head.clone() };
     let pinned = files.pin(context, slug, true)?;
     super::with_tag(pinned, || match &head {
         Some(head) => tags::of_local(&clone.repository, head),
@@ -193,18 +216,24 @@ fn pin_work_tree(
 }
 
 /// A directory without git: everything but what tools left behind.
-fn pin_files(context: &Context<'_>, slug: &RepoSlug, directory: &Path) -> Result<Pinned> {
-    let (entries, notes) = plain_entries(directory)?;
+fn pin_files(context: &Context<'_>, slug: &RepoSlug, directory: &Path, passed_over: bool) -> Result<Pinned> {
+    let folder = Folder::open(directory).map_err(of_repository)?;
+    let (entries, mut notes) = plain_entries(directory, &folder)?;
+    if passed_over {
+        notes.push("a git repository around the folder cannot be read, and does not count".to_owned());
+    }
     if entries.is_empty() {
         return Err(Error::repository(format!("{} has no files", directory.display())));
     }
-    let pinned_at = newest(directory, &entries)?;
-    Files { directory, entries, notes, pinned_at, commit: None }.pin(context, slug, false)
+    let pinned_at = newest(&folder, &entries)?;
+    Files { directory, folder, entries, notes, pinned_at, commit: None }.pin(context, slug, false)
 }
 
 /// Files that are pinned by their content.
 struct Files<'a> {
     directory: &'a Path,
+    /// The same, where no link is followed.
+    folder: Folder,
     entries: Vec<Entry>,
     notes: Vec<String>,
     pinned_at: i64,
@@ -214,14 +243,14 @@ struct Files<'a> {
 
 impl Files<'_> {
     fn pin(self, context: &Context<'_>, slug: &RepoSlug, uncommitted_changes: bool) -> Result<Pinned> {
-        let hash = tree::hash_entries(self.directory, &self.entries).map_err(of_repository)?;
+        let hash = tree::hash_beneath(&self.folder, &self.entries).map_err(of_repository)?;
         let commit = self.commit.unwrap_or_else(|| format!("sha256:{hash}"));
         let request = Request {
             origin: origin(self.directory, uncommitted_changes),
             key: vec![commit.clone(), hash.clone(), self.pinned_at.to_string()],
         };
         context.find_or_make(slug, request, |target| {
-            tree::copy(self.directory, &self.entries, target)?;
+            tree::copy(&self.folder, &self.entries, target)?;
             if tree::hash(target)? != hash {
                 let message = format!("{} changed while it was copied", self.directory.display());
                 return Err(Error::repository(message).with_hint("run the same command again"));
@@ -231,16 +260,17 @@ impl Files<'_> {
     }
 }
 
-fn plain_entries(directory: &Path) -> Result<(Vec<Entry>, Vec<String>)> {
-    let (mut entries, mut notes) = (Vec::new(), Vec::new());
+fn plain_entries(directory: &Path, folder: &Folder) -> Result<(Vec<Entry>, Vec<String>)> {
+    let (mut entries, mut notes, mut bounds) = (Vec::new(), Vec::new(), tree::Bounds::TREE);
     for found in WalkDir::new(directory).min_depth(1).into_iter().filter_entry(|entry| !is_junk(entry)) {
         let found = found.map_err(|error| Error::repository(format!("cannot list a directory: {error}")))?;
         let path = found.path().strip_prefix(directory).unwrap_or(found.path()).to_owned();
         if found.file_type().is_dir() || found.path().extension().is_some_and(|suffix| suffix == "pyc") {
             continue;
         }
-        match tree::kind(found.path()).map_err(of_repository)? {
-            Some(kind) => entries.push(Entry { path, kind }),
+        interrupt::check()?;
+        match tree::look(folder, &path, &mut bounds).map_err(of_repository)? {
+            Some(entry) => entries.push(entry),
             None => notes.push(format!("`{}` left out: not a regular file", path.display())),
         }
     }
@@ -255,10 +285,13 @@ fn is_junk(entry: &DirEntry) -> bool {
     JUNK.iter().any(|junk| entry.file_name() == *junk) || entry.path().join("pyvenv.cfg").exists()
 }
 
-fn newest(directory: &Path, entries: &[Entry]) -> Result<i64> {
-    let times = entries.iter().map(|entry| time::modified(&directory.join(&entry.path)));
-    let times = times.collect::<Result<Vec<_>>>().map_err(of_repository)?;
-    Ok(times.into_iter().max().unwrap_or(0))
+fn newest(folder: &Folder, entries: &[Entry]) -> Result<i64> {
+    let mut newest = None;
+    for entry in entries {
+        let found = folder.look(&entry.path).map_err(of_repository)?;
+        newest = newest.max(found.map(|found| time::seconds(found.modified)));
+    }
+    Ok(newest.unwrap_or(0))
 }
 
 /// What cannot be read in the folder of a repository is that repository's trouble: the others go on.

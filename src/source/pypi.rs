@@ -25,6 +25,18 @@ pub trait IndexTool {
     /// # Errors
     /// When the index cannot be reached, has no such release, or the release is yanked.
     fn lock_entry(&self, requirement: &str) -> Result<String>;
+
+    /// Whether git may ask an address that a repository or a dataset names: a public one, reached without any login.
+    /// Gives where it leads.
+    ///
+    /// # Errors
+    /// The repository's: it may not.
+    fn public_address(&self, address: &str) -> Result<String> {
+        let address = crate::redact::redact(address);
+        Err(Error::repository(format!(
+            "{address} is not fetched: nothing here can tell whether it is public"
+        )))
+    }
 }
 
 /// A release as configured.

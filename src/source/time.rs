@@ -1,15 +1,19 @@
 //! When things of a source were made, in seconds since 1970. No clock here.
 
 use std::path::Path;
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::Result;
 
 /// When a file was last modified, in seconds since 1970; the link itself for a symbolic link.
 pub fn modified(path: &Path) -> Result<i64> {
-    let moment = fs_err::symlink_metadata(path)?.modified()?;
-    Ok(match moment.duration_since(UNIX_EPOCH) {
+    Ok(seconds(fs_err::symlink_metadata(path)?.modified()?))
+}
+
+/// A moment in seconds since 1970.
+pub(super) fn seconds(moment: SystemTime) -> i64 {
+    match moment.duration_since(UNIX_EPOCH) {
         Ok(after) => i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
         Err(before) => -i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX),
-    })
+    }
 }

@@ -13,9 +13,12 @@ use rayon::prelude::*;
 use walkdir::WalkDir;
 
 use super::location::normalized;
+use crate::beneath::archive::{LARGEST, MOST_ENTRIES};
+use crate::beneath::{self, Folder};
 use crate::error::{Error, Result};
+use crate::interrupt;
 use crate::record::id::{hash_parts, sha256_hex};
-use crate::store::sha256_of_file;
+use crate::store::{sha256_of, sha256_of_file};
 
 /// What an entry of a tree is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,10 +104,26 @@ pub(super) fn hash(root: &Path) -> Result<String> {
 /// # Errors
 /// When an entry cannot be read.
 pub(super) fn hash_entries(root: &Path, entries: &[Entry]) -> Result<String> {
-    let contents: Vec<String> = entries
-        .par_iter()
-        .map(|entry| content_hash(&root.join(&entry.path), entry.kind))
-        .collect::<Result<_>>()?;
+    hash_of(entries, &|entry| content_hash(&root.join(&entry.path), entry.kind))
+}
+
+/// The same for entries of a folder that nobody vouches for.
+///
+/// # Errors
+/// When an entry is not there any more, or not as it was found.
+pub(super) fn hash_beneath(folder: &Folder, entries: &[Entry]) -> Result<String> {
+    hash_of(entries, &|entry| match entry.kind {
+        Kind::Link => Ok(sha256_hex(link_beneath(folder, &entry.path)?.as_os_str().as_bytes())),
+        Kind::File | Kind::Executable => {
+            let at = |error: std::io::Error| Error::from(error).at(entry.path.display());
+            sha256_of(&mut file_beneath(folder, &entry.path)?).map_err(at)
+        }
+    })
+}
+
+fn hash_of(entries: &[Entry], content: &(dyn Fn(&Entry) -> Result<String> + Sync)) -> Result<String> {
+    let one = |entry: &Entry| interrupt::check().and_then(|()| content(entry));
+    let contents: Vec<String> = entries.par_iter().map(one).collect::<Result<_>>()?;
     let parts: Vec<&[u8]> = entries
         .iter()
         .zip(&contents)
@@ -186,19 +205,87 @@ pub(super) fn write_link(path: &Path, target: &Path) -> Result<()> {
     Ok(fs_err::os::unix::fs::symlink(target, path)?)
 }
 
-/// Copies entries of one directory into another, new one.
-pub(super) fn copy(from: &Path, entries: &[Entry], to: &Path) -> Result<()> {
+/// Copies entries of a folder that nobody vouches for into a new one.
+pub(super) fn copy(from: &Folder, entries: &[Entry], to: &Path) -> Result<()> {
     for entry in entries {
-        if let Some(parent) = entry.path.parent() {
+        interrupt::check()?;
+        if let Some(parent) = checked(&entry.path)?.parent() {
             make_directory(to, parent)?;
         }
-        let (source, target) = (from.join(&entry.path), to.join(&entry.path));
+        let target = to.join(&entry.path);
         match entry.kind {
-            Kind::Link => write_link(&target, &fs_err::read_link(&source)?)?,
-            kind => write_file(&target, &mut fs_err::File::open(&source)?, kind)?,
+            Kind::Link => write_link(&target, &link_beneath(from, &entry.path)?)?,
+            kind => write_file(&target, &mut file_beneath(from, &entry.path)?, kind)?,
         }
     }
     Ok(())
+}
+
+/// What is at a place of a folder that nobody vouches for, as an entry of a tree; none for everything that is none.
+///
+/// # Errors
+/// When it cannot be looked at.
+pub(super) fn look(folder: &Folder, path: &Path, bounds: &mut Bounds) -> Result<Option<Entry>> {
+    let Some(found) = folder.look(path)? else { return Ok(None) };
+    let kind = match found.kind {
+        beneath::Kind::File => Kind::of_mode(found.mode),
+        beneath::Kind::Link(_) => Kind::Link,
+        beneath::Kind::Folder | beneath::Kind::Other => return Ok(None),
+    };
+    bounds.add(path, found.size)?;
+    Ok(Some(Entry { path: path.to_owned(), kind }))
+}
+
+fn file_beneath(folder: &Folder, path: &Path) -> Result<impl Read + use<>> {
+    // Files of some file systems have no size, and no end.
+    Ok(folder.open_file(path)?.take(LARGEST))
+}
+
+fn link_beneath(folder: &Folder, path: &Path) -> Result<PathBuf> {
+    match folder.look(path)?.map(|found| found.kind) {
+        Some(beneath::Kind::Link(target)) => Ok(target),
+        _ => Err(Error::repository(format!("`{}` is not the link any more that it was", path.display()))),
+    }
+}
+
+fn too_much(what: String) -> Error {
+    Error::repository(format!("the tree has more than {what}"))
+}
+
+/// What a tree may come to: as much as an archive.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// What is left of them.
+    pub bytes: u64,
+    pub entries: usize,
+    /// Names in one path.
+    pub depth: usize,
+}
+
+impl Bounds {
+    pub(super) const TREE: Bounds = Bounds { bytes: LARGEST, entries: MOST_ENTRIES, depth: 128 };
+
+    /// Counts a file, a link or a folder.
+    ///
+    /// # Errors
+    /// The repository's, when that is more than a tree may come to.
+    pub(super) fn add(&mut self, path: &Path, bytes: u64) -> Result<()> {
+        self.entries =
+            self.entries.checked_sub(1).ok_or_else(|| too_much("a million files and folders".to_owned()))?;
+        if path.components().count() > self.depth {
+            return Err(too_much(format!("{} folders within each other", self.depth)));
+        }
+        self.spend(bytes)
+    }
+
+    /// Counts the content of a file.
+    ///
+    /// # Errors
+    /// Those of [`Bounds::add`].
+    pub(super) fn spend(&mut self, bytes: u64) -> Result<()> {
+        self.bytes = self.bytes.checked_sub(bytes).ok_or_else(|| too_much("16 GiB of files".to_owned()))?;
+        Ok(())
+    }
 }
 
 /// Gives everything below a directory, and itself, one modification time.
@@ -353,6 +440,25 @@ mod tests {
         assert!(make_directory(root.path(), Path::new("link/x")).is_err());
         assert!(write_file(&root.path().join("file"), &mut &b""[..], Kind::File).is_err());
         assert!(write_file(&root.path().join("link"), &mut &b""[..], Kind::File).is_err());
+    }
+
+    #[test]
+    fn a_tree_comes_to_its_bounds_and_no_further() {
+        let bounds = Bounds { bytes: 10, entries: 2, depth: 3 };
+        let added = |parts: &[(&str, u64)]| {
+            let mut bounds = bounds;
+            parts.iter().try_for_each(|(path, bytes)| bounds.add(Path::new(path), *bytes))
+        };
+        added(&[("a", 4), ("a/b/c", 6)]).unwrap();
+        for (parts, words) in [
+            (&[("a", 4), ("b", 7)][..], "16 GiB"),
+            (&[("a", 0), ("b", 0), ("c", 0)][..], "a million"),
+            (&[("a/b/c/d", 0)][..], "folders within each other"),
+        ] {
+            let error = added(parts).unwrap_err();
+            assert_eq!(error.fault(), crate::error::Fault::Repository);
+            assert!(error.to_string().contains(words), "{error}");
+        }
     }
 
     #[test]

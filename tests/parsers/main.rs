@@ -7,6 +7,7 @@
 mod artifacts;
 mod declarations;
 mod messages;
+mod servers;
 mod texts;
 
 use std::fmt::Debug;

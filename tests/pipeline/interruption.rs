@@ -1,6 +1,9 @@
 //! Builds that are stopped, gently or not, and builds that meet.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::sync::LazyLock;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, SystemTime};
 
 use gistmill::backend::clock;
@@ -151,4 +154,71 @@ fn builds_that_share_a_cache_share_attempts_and_lose_none() {
     let third = bench.run(&["build", "repos.toml", "--output", "three"]).with_code(0);
     assert!(!third.stderr.contains("screen ("), "attempts were lost:\n{}", third.stderr);
     assert_eq!(dataset("three").rows("attempts"), dataset("two").rows("attempts"));
+}
+
+/// A server that has a page of one source distribution, and for everything else begins to answer at most. Gives its port,
+/// and says when something else was asked.
+fn stalling(begins: bool) -> (u16, Receiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("its address").port();
+    let (asked, told) = channel();
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        for mut stream in listener.incoming().flatten() {
+            let mut bytes = [0; 4096];
+            let read = if begins { stream.read(&mut bytes).unwrap_or_default() } else { 0 };
+            if String::from_utf8_lossy(&bytes[..read]).starts_with("GET /simple/") {
+                let file = format!(
+                    "{{\"filename\": \"demo-1.0.tar.gz\", \"url\": \"/demo-1.0.tar.gz\", \
+                      \"hashes\": {{\"sha256\": \"{}\"}}}}",
+                    "0".repeat(64)
+                );
+                let page = format!(
+                    "{{\"meta\": {{\"api-version\": \"1.0\"}}, \"name\": \"demo\", \"files\": [{file}]}}"
+                );
+                let head = "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.pypi.simple.v1+json\r\nConnection: close";
+                let _ = stream
+                    .write_all(format!("{head}\r\nContent-Length: {}\r\n\r\n{page}", page.len()).as_bytes());
+                continue;
+            }
+            if begins {
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nsome bytes");
+            }
+            kept.push(stream);
+            let _ = asked.send(());
+        }
+    });
+    (port, told)
+}
+
+#[test]
+fn a_server_that_says_nothing_more_keeps_no_build_from_stopping() {
+    let zero = "0".repeat(64);
+    let pypi = format!("pypi = \"demo==1.0\"\nsha256 = \"{zero}\"\n");
+    for (begins, source) in [
+        (
+            false,
+            "git = \"https://127.0.0.1:PORT/x.git\"\ncommit = \"0123456789012345678901234567890123456789\"\n",
+        ),
+        // The index, then the file.
+        (false, pypi.as_str()),
+        (true, pypi.as_str()),
+    ] {
+        let (port, told) = stalling(begins);
+        let bench = Bench::with_empty_cache();
+        let source = source.replace("PORT", &port.to_string());
+        bench.write_config(&format!(
+            "[dataset]\nname = \"trees\"\nversion = \"1\"\n[[repo]]\nslug = \"a/b\"\n{source}"
+        ));
+        let mut command = bench.gistmill(&["build", "repos.toml"]);
+        for name in ["PIP_INDEX_URL", "UV_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX"] {
+            command.env_remove(name);
+        }
+        command.env("UV_DEFAULT_INDEX", format!("http://127.0.0.1:{port}/simple"));
+        let build = Running::start(command);
+        told.recv_timeout(Duration::from_mins(2)).expect("it is asked");
+        std::thread::sleep(Duration::from_millis(500));
+        build.signal(Signal::SIGINT);
+        build.wait_at_most(Duration::from_secs(20)).with_code(130);
+    }
 }

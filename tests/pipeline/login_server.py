@@ -2,7 +2,8 @@
 
     python login_server.py FOLDER CERTIFICATE KEY USER PASSWORD INDEX
 
-Prints its port. `/git/…` is served by git itself; `/simple/…` leads on to INDEX.
+Prints its port. `/git/…` is served by git itself; `/simple/…` leads on to INDEX. The file `asked` gets a line for each
+request: its path, and the login that came with it or `-`.
 """
 
 import base64
@@ -23,6 +24,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def answer(self):
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length)
+        with open("asked", "a") as log:
+            log.write("%s %s\n" % (self.path.partition("?")[0], self.headers.get("Authorization") or "-"))
         if self.headers.get("Authorization") != EXPECTED:
             self.send_response(401)
             self.send_header("WWW-Authenticate", 'Basic realm="x"')

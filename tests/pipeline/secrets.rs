@@ -127,7 +127,9 @@ fn home(bench: &Bench, has_helper: bool) -> PathBuf {
         std::fs::create_dir_all(path.parent().expect("has a folder")).expect("can be made");
         std::fs::write(path, text).expect("can be written");
     };
-    let helper = format!("!f() {{ echo username={USER}; echo password={PASSWORD}; }}; f");
+    let calls = bench.path().join("helper-calls");
+    let helper =
+        format!("!f() {{ cat >> {}; echo username={USER}; echo password={PASSWORD}; }}; f", calls.display());
     let helper = if has_helper { format!("[credential]\n\thelper = \"{helper}\"\n") } else { String::new() };
     write(".gitconfig", &helper);
     write(".netrc", &format!("machine example.org login me password {MARK}-netrc\n"));
@@ -137,15 +139,21 @@ fn home(bench: &Bench, has_helper: bool) -> PathBuf {
     home
 }
 
-/// Starts a build with secrets in its environment; watches the command lines of all processes until it ends.
-fn build(bench: &Bench, login: &Login, config: &str, has_helper: bool, forms: &[Vec<u8>]) -> Ended {
-    bench.write_config(config);
-    let mut command = bench.gistmill(&["build", "repos.toml"]);
+/// gistmill with the home and the certificates of [`build`].
+fn at_home(bench: &Bench, has_helper: bool, arguments: &[&str]) -> Command {
+    let mut command = bench.gistmill(arguments);
     let user_home = std::env::var("HOME").expect("HOME is set");
     if std::env::var_os("PYENV_ROOT").is_none() {
         command.env("PYENV_ROOT", Path::new(&user_home).join(".pyenv"));
     }
     command.env("HOME", home(bench, has_helper)).env("SSL_CERT_FILE", bench.path().join("certificates.pem"));
+    command
+}
+
+/// Starts a build with secrets in its environment; watches the command lines of all processes until it ends.
+fn build(bench: &Bench, login: &Login, config: &str, has_helper: bool, forms: &[Vec<u8>]) -> Ended {
+    bench.write_config(config);
+    let mut command = at_home(bench, has_helper, &["build", "repos.toml"]);
     for name in ["GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "PASSWORD", "UV_INDEX_PRIVATE_PASSWORD", "HF_TOKEN"]
     {
         command.env(name, format!("{MARK}-of-{name}"));
@@ -270,4 +278,100 @@ fn no_secret_is_in_a_message_about_what_did_not_work() {
     );
     let ended = build(&bench, &login, &branch, false, &forms).with_code(2);
     assert_left_no_secret(&bench, &ended, &forms);
+}
+
+/// Requests of the server for a repository: how many, and whether any came with a login.
+fn asked(bench: &Bench, name: &str) -> (usize, bool) {
+    let text = std::fs::read_to_string(bench.path().join("asked")).unwrap_or_default();
+    let start = format!("/git/{name}/");
+    let own: Vec<&str> = text.lines().filter(|line| line.starts_with(&start)).collect();
+    (own.len(), own.iter().any(|line| !line.ends_with(" -")))
+}
+
+/// A served repository whose submodule, at some address, is a commit of the private one; gives its commit.
+fn serve_stranger(bench: &Bench, name: &str, url: &str, commit: &str) -> String {
+    let script = format!(
+        "git init -q {name} && cd {name} && git config -f .gitmodules submodule.m.path lib && \
+         git config -f .gitmodules submodule.m.url '{url}' && git add .gitmodules && \
+         git update-index --add --cacheinfo 160000,{commit},lib && \
+         git -c user.name=a -c user.email=a@example.org commit -qm one && \
+         git clone -q --bare . ../served/{name}.git && git rev-parse HEAD"
+    );
+    let output =
+        Command::new("sh").args(["-ec", &script]).current_dir(bench.path()).output().expect("sh starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("a hash").trim().to_owned()
+}
+
+/// Each repository fails, at the private one; the server saw no login for that, and the helper was asked for nothing but
+/// what the configuration names.
+#[test]
+fn what_a_repository_names_gets_no_login() {
+    let bench = Bench::with_empty_cache();
+    let commit = serve(&bench);
+    let login = Login::start(&bench);
+    let port = login.port;
+    let urls = [
+        format!("https://localhost:{port}/git/demo.git"),
+        format!("https://127.0.0.1:{port}/git/demo.git"),
+        "../demo.git".to_owned(),
+        format!("git@localhost:{port}/git/demo.git"),
+    ];
+    let repos = urls.iter().enumerate().map(|(number, url)| {
+        let commit = serve_stranger(&bench, &format!("evil{number}"), url, &commit);
+        format!(
+            "[[repo]]\nslug = \"evil/number{number}\"\n\
+             git = \"https://localhost:{port}/git/evil{number}.git\"\ncommit = \"{commit}\"\n"
+        )
+    });
+    bench.write_config(&format!("{DATASET}{}", repos.collect::<String>()));
+    for allowed in ["0", "1"] {
+        let mut command = at_home(&bench, true, &["build", "repos.toml"]);
+        command.env("GISTMILL_ALLOW_PRIVATE_ADDRESSES", allowed);
+        let ended = Running::start(command).wait().with_code(1);
+        let words = if allowed == "1" { "wants another login (status 401)" } else { "of a private network" };
+        assert!(ended.stdout.matches(words).count() >= 2, "{}", ended.stdout);
+        let (count, has_login) = asked(&bench, "demo.git");
+        assert!(!has_login && (count > 0) == (allowed == "1"), "{count} requests");
+        for number in 0..urls.len() {
+            assert!(
+                asked(&bench, &format!("evil{number}.git")).1,
+                "what the configuration names has its login"
+            );
+        }
+        let _ = std::fs::remove_dir_all(bench.path().join("output"));
+    }
+    let calls = std::fs::read_to_string(bench.path().join("helper-calls")).expect("it was asked");
+    let without_host =
+        calls.split("protocol=").skip(1).filter(|call| !call.contains("host=localhost")).count();
+    assert_eq!(without_host, 0, "{calls}");
+}
+
+#[test]
+fn what_a_dataset_names_gets_no_login() {
+    let bench = Bench::with_empty_cache();
+    let commit = serve(&bench);
+    let login = Login::start(&bench);
+    bench.configure("[screen]\nattempts = 2", &["small_and_good"]);
+    bench.build(&["--no-trees"]).with_code(0);
+    let path = bench.dataset().folder.join("manifest.json");
+    let mut manifest = bench.dataset().manifest();
+    let repo = manifest["config"]["repos"][0].as_object_mut().expect("is a table");
+    repo.remove("path");
+    repo.remove("allow_uncommitted");
+    repo.insert("commit".to_owned(), commit.into());
+    repo.insert("git".to_owned(), format!("https://localhost:{}/git/demo.git", login.port).into());
+    std::fs::write(&path, serde_json::to_vec(&manifest).expect("is JSON")).expect("can be written");
+    for allowed in ["0", "1"] {
+        let mut command = at_home(&bench, true, &["verify", "output/trees/1"]);
+        command.env("GISTMILL_ALLOW_PRIVATE_ADDRESSES", allowed);
+        let ended = Running::start(command).wait();
+        assert!(!matches!(ended.code(), Some(0 | 4)), "{}", ended.stderr);
+        let words = if allowed == "1" { "wants another login (status 401)" } else { "of a private network" };
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(said.contains(words), "{said}");
+        let (count, has_login) = asked(&bench, "demo.git");
+        assert!(!has_login && (count > 0) == (allowed == "1"), "{count} requests");
+    }
+    assert!(!bench.path().join("helper-calls").exists(), "the helper was asked");
 }

@@ -13,7 +13,8 @@ use gistmill::source::{resolve_reference, verify};
 use git2::Oid;
 
 use crate::sample::{
-    Desk, EXECUTABLE, FILE, HELPER_LOGIN, LINK, SUBMODULE, Sample, WHEN, files, git_spec, holds,
+    Desk, EXECUTABLE, Everything, FILE, HELPER_LOGIN, LINK, SUBMODULE, Sample, WHEN, files, git_spec,
+    helper_calls, holds, keep_login,
 };
 use crate::server::Server;
 
@@ -74,10 +75,11 @@ fn a_folder_of_a_repository_can_be_the_tree() {
     let sample = Sample::bare(&desk.path("mono.git"));
     let commit = sample.commit(&[(FILE, b"root.py", b""), (FILE, b"packages/a/a.py", b"")]);
     let spec = |folder: &str| {
-        let SourceSpec::Git { url, commit, submodules, .. } = git_spec(&sample.url(), &commit) else {
+        let SourceSpec::Git { url, commit, submodules, anonymous, .. } = git_spec(&sample.url(), &commit)
+        else {
             panic!("is git")
         };
-        SourceSpec::Git { url, commit, submodules, subdirectory: Some(folder.to_owned()) }
+        SourceSpec::Git { url, commit, submodules, subdirectory: Some(folder.to_owned()), anonymous }
     };
     let whole = desk.pin(git_spec(&sample.url(), &commit)).unwrap();
     let part = desk.pin(spec("packages/a")).unwrap();
@@ -91,10 +93,10 @@ fn a_folder_of_a_repository_can_be_the_tree() {
 #[test]
 fn submodules_are_followed_by_relative_address_and_into_each_other() {
     let desk = Desk::new();
-    let inner = Sample::bare(&desk.path("inner.git"));
-    let middle = Sample::bare(&desk.path("middle.git"));
-    let outer = Sample::bare(&desk.path("outer.git"));
-    let modules = |path: &str, url: &str| format!("[submodule \"m\"]\n\tpath = {path}\n\turl = {url}\n");
+    let inner = Sample::bare(&desk.path("served/inner.git"));
+    let middle = Sample::bare(&desk.path("served/middle.git"));
+    let outer = Sample::bare(&desk.path("served/outer.git"));
+    let server = Server::git(&desk.path("served"), None);
     let pinned = inner.commit(&[(FILE, b"inner.py", b"old")]);
     inner.commit(&[(FILE, b"inner.py", b"new")]);
     let middle_commit = middle.commit(&[
@@ -103,21 +105,26 @@ fn submodules_are_followed_by_relative_address_and_into_each_other() {
         (FILE, b"middle.py", b""),
     ]);
     let outer_commit = outer.commit(&[
-        (FILE, b".gitmodules", modules("lib/middle", &middle.url()).as_bytes()),
+        (FILE, b".gitmodules", modules("lib/middle", &server.url("middle.git")).as_bytes()),
         (SUBMODULE, b"lib/middle", middle_commit.as_bytes()),
     ]);
-    let found = desk.pin(git_spec(outer.url().trim_end_matches('/'), &outer_commit)).unwrap();
+    let found = desk.pin_with(git_spec(&server.url("outer.git/"), &outer_commit), &Everything).unwrap();
     assert_eq!(
         files(&found.tree),
         [".gitmodules", "lib/middle/.gitmodules", "lib/middle/deep/inner.py", "lib/middle/middle.py"]
     );
     assert_eq!(std::fs::read(found.tree.join("lib/middle/deep/inner.py")).unwrap(), b"old");
     let commit = CommitSha::new(&outer_commit).unwrap();
-    let without = desk
-        .pin(SourceSpec::Git { url: outer.url(), commit, submodules: false, subdirectory: None })
-        .unwrap();
+    let (url, subdirectory, anonymous) = (outer.url(), None, false);
+    let without =
+        desk.pin(SourceSpec::Git { url, commit, submodules: false, subdirectory, anonymous }).unwrap();
     assert_eq!(files(&without.tree), [".gitmodules"]);
     assert_eq!(without.notes, ["submodule `lib/middle` left out (submodules = false)"]);
+}
+
+/// A `.gitmodules` with one submodule.
+pub fn modules(path: &str, url: &str) -> String {
+    format!("[submodule \"m\"]\n\tpath = {path}\n\turl = {url}\n")
 }
 
 #[test]
@@ -140,10 +147,12 @@ fn a_submodule_that_cannot_be_had_is_named() {
     let desk = Desk::new();
     let outer = Sample::bare(&desk.path("outer.git"));
     let gone = "0123456789012345678901234567890123456789";
-    let modules = b"[submodule \"m\"]\n\tpath = lib/m\n\turl = ../gone.git\n";
-    let commit = outer.commit(&[(FILE, b".gitmodules", modules), (SUBMODULE, b"lib/m", gone.as_bytes())]);
-    let error = desk.pin(git_spec(outer.url().trim_end_matches('/'), &commit)).unwrap_err();
-    assert!(error.to_string().starts_with(&format!("submodule `lib/m` at {gone}: cannot open")), "{error}");
+    let server = Server::git(&desk.path("served"), None);
+    let modules = modules("lib/m", &server.url("gone.git"));
+    let commit =
+        outer.commit(&[(FILE, b".gitmodules", modules.as_bytes()), (SUBMODULE, b"lib/m", gone.as_bytes())]);
+    let error = desk.pin_with(git_spec(&outer.url(), &commit), &Everything).unwrap_err();
+    assert!(error.to_string().starts_with(&format!("submodule `lib/m` at {gone}: cannot fetch")), "{error}");
     assert!(error.to_string().contains("gone.git"), "{error}");
     assert!(error.hint().unwrap().contains("submodules = false"));
     assert_eq!(files(&desk.cache.dir("sources").unwrap()), [""; 0], "nothing half is left");
@@ -240,19 +249,15 @@ fn a_server_that_refuses_single_commits_is_asked_for_everything() {
 #[test]
 fn credentials_work_and_are_nowhere_to_be_found_afterwards() {
     let desk = Desk::new();
-    let lib = Sample::bare(&desk.path("served/lib.git"));
-    let lib_commit = lib.commit(&[(FILE, b"lib.py", b"")]);
     let sample = Sample::bare(&desk.path("served/demo.git"));
-    let modules = b"[submodule \"m\"]\n\tpath = lib\n\turl = ../lib.git\n";
-    let commit =
-        sample.commit(&[(FILE, b".gitmodules", modules), (SUBMODULE, b"lib", lib_commit.as_bytes())]);
+    let commit = sample.commit(&[(FILE, b"demo.py", b"")]);
     let server = Server::git(&desk.path("served"), Some("me:s3cr3t@x"));
     let url = server.url_with("me:s3cr3t%40x", "demo.git?access_token=t0k3n");
     let pinned = desk.pin(git_spec(&url, &commit)).unwrap();
     assert_eq!(pinned.origin, Origin::Git { url: server.url("demo.git") });
     let url = server.url_with("me:s3cr3t%40x", "demo.git");
     let pinned = desk.pin(git_spec(&url, &commit)).unwrap();
-    assert_eq!(files(&pinned.tree), [".gitmodules", "lib/lib.py"]);
+    assert_eq!(files(&pinned.tree), ["demo.py"]);
     assert_eq!(pinned.origin, Origin::Git { url: server.url("demo.git") });
     assert_eq!(resolve_reference(&url, "main").unwrap().as_deref(), Some(commit.as_str()));
     assert_eq!(
@@ -279,7 +284,9 @@ fn a_credential_helper_is_asked_when_the_address_has_no_login() {
     let sample = Sample::bare(&desk.path("served/demo.git"));
     let commit = sample.commit(&[(FILE, b"a.py", b"")]);
     let server = Server::git(&desk.path("served"), Some(HELPER_LOGIN));
-    desk.pin(git_spec(&server.url("demo.git"), &commit)).unwrap();
+    keep_login(server.port);
+    desk.pin(git_spec(&server.named("demo.git"), &commit)).unwrap();
+    assert!(helper_calls().contains(&Some(format!("localhost:{}", server.port))));
     assert!(!holds(desk.cache.root(), "helper-secret"));
 }
 

@@ -160,7 +160,7 @@ fn submodules_come_from_the_clone_itself() {
     assert_eq!(files(&pinned.tree), [".gitmodules", "lib/m/inner.py"]);
 }
 
-fn copy_git(from: &Path, to: &Path) {
+pub fn copy_git(from: &Path, to: &Path) {
     for entry in walkdir::WalkDir::new(from) {
         let entry = entry.unwrap();
         let target = to.join(entry.path().strip_prefix(from).unwrap());

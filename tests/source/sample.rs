@@ -2,8 +2,9 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Once;
+use std::sync::OnceLock;
 
 use gistmill::config::{BackendKind, Repo, SourceSpec};
 use gistmill::error::Result;
@@ -17,8 +18,11 @@ use tempfile::TempDir;
 /// 2024-01-02T03:04:05Z, written in another time zone.
 pub const WHEN: i64 = 1_704_164_645;
 
-/// Login that git's credential helper gives in these tests.
+/// Login that git's credential helper gives in these tests, to servers that [`keep_login`] names.
 pub const HELPER_LOGIN: &str = "helper:helper-secret";
+
+/// What the user keeps for a host that no test asks.
+const OTHER_LOGIN: &str = "other:stored-secret@elsewhere.example";
 
 /// A repository under construction; commits go straight into the object store.
 pub struct Sample {
@@ -103,20 +107,42 @@ fn entry(mode: u32, path: &[u8], id: Oid) -> IndexEntry {
     }
 }
 
-/// Keeps the user's git configuration out of the tests, and puts a credential helper into its place.
-fn isolate() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
+/// Keeps the user's git configuration out of the tests. In its place is one with git's own helper that stores logins,
+/// behind a script that writes down what it is asked.
+fn isolate() -> &'static Path {
+    static HOME: OnceLock<PathBuf> = OnceLock::new();
+    HOME.get_or_init(|| {
         let home = tempfile::tempdir().unwrap().keep();
-        let (user, password) = HELPER_LOGIN.split_once(':').unwrap();
-        let helper = format!("!f() {{ echo username={user}; echo password={password}; }}; f");
+        let place = |name: &str| home.join(name).display().to_string();
+        let helper = format!(
+            "!f() {{ tee -a {} | git credential-store --file={} \\\"$1\\\"; }}; f",
+            place("calls"),
+            place("logins")
+        );
+        std::fs::write(home.join("logins"), format!("http://{OTHER_LOGIN}\nhttps://{OTHER_LOGIN}\n"))
+            .unwrap();
+        std::fs::write(home.join("calls"), "").unwrap();
         std::fs::write(home.join(".gitconfig"), format!("[credential]\n\thelper = \"{helper}\"\n")).unwrap();
         for level in [git2::ConfigLevel::Global, git2::ConfigLevel::XDG, git2::ConfigLevel::System] {
             let place = if level == git2::ConfigLevel::Global { home.clone() } else { home.join("none") };
             // SAFETY: every test starts with a sample, so nothing else uses libgit2 yet.
             unsafe { git2::opts::set_search_path(level, place).unwrap() };
         }
-    });
+        home
+    })
+}
+
+/// Has the helper give [`HELPER_LOGIN`] to a server.
+pub fn keep_login(port: u16) {
+    let mut file = std::fs::OpenOptions::new().append(true).open(isolate().join("logins")).unwrap();
+    file.write_all(format!("http://{HELPER_LOGIN}@localhost:{port}\n").as_bytes()).unwrap();
+}
+
+/// What the helper was asked for so far, in all tests: hosts, and `None` where it was told none.
+pub fn helper_calls() -> Vec<Option<String>> {
+    let text = std::fs::read_to_string(isolate().join("calls")).unwrap();
+    let calls = text.split("protocol=").skip(1);
+    calls.map(|call| call.lines().find_map(|line| Some(line.strip_prefix("host=")?.to_owned()))).collect()
 }
 
 /// A cache of its own for a test, and what was said while pinning.
@@ -143,6 +169,19 @@ impl Desk {
 
     pub fn pin_with(&self, source: SourceSpec, index: &dyn IndexTool) -> Result<Pinned> {
         pin(&repo(source), &self.cache, index, &|text| self.said.borrow_mut().push(text.to_owned()))
+    }
+}
+
+/// Lets git ask every address, so that a test sees what git would do there.
+pub struct Everything;
+
+impl IndexTool for Everything {
+    fn lock_entry(&self, requirement: &str) -> Result<String> {
+        panic!("asked the index for {requirement}");
+    }
+
+    fn public_address(&self, address: &str) -> Result<String> {
+        Ok(address.to_owned())
     }
 }
 
@@ -179,6 +218,7 @@ pub fn git_spec(url: &str, commit: &str) -> SourceSpec {
         commit: CommitSha::new(commit).unwrap(),
         submodules: true,
         subdirectory: None,
+        anonymous: false,
     }
 }
 

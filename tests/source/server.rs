@@ -4,14 +4,16 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// A server that runs until the test process ends.
 pub struct Server {
     pub port: u16,
-    requests: Arc<AtomicUsize>,
+    asked: Arc<Mutex<Vec<Asked>>>,
 }
+
+/// A path and the login that came with it.
+pub type Asked = (String, Option<String>);
 
 struct Request {
     method: String,
@@ -39,6 +41,15 @@ impl Server {
         })
     }
 
+    /// Sends whoever asks to the same path of another address.
+    pub fn redirecting(to: String) -> Server {
+        Server::start(move |request| {
+            let query = if request.query.is_empty() { String::new() } else { format!("?{}", request.query) };
+            let location = format!("Location: {to}{}{query}\r\n", request.path.trim_start_matches('/'));
+            answer("302 Found", &location, b"")
+        })
+    }
+
     /// Serves the files of a directory.
     pub fn files(root: &Path) -> Server {
         let root = root.to_owned();
@@ -51,18 +62,18 @@ impl Server {
     fn start(handle: impl Fn(&Request) -> Vec<u8> + Send + Sync + 'static) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let requests = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&requests);
+        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let log = Arc::clone(&asked);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
-                counter.fetch_add(1, Ordering::SeqCst);
                 if let Some(request) = read_request(&stream) {
+                    log.lock().unwrap().push((request.path.clone(), request.authorization.clone()));
                     let _ = stream.write_all(&handle(&request));
                 }
             }
         });
-        Server { port, requests }
+        Server { port, asked }
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -73,9 +84,19 @@ impl Server {
         format!("http://{login}@127.0.0.1:{}/{path}", self.port)
     }
 
-    /// How many connections there were so far.
+    /// The same by a name, which credential helpers know.
+    pub fn named(&self, path: &str) -> String {
+        format!("http://localhost:{}/{path}", self.port)
+    }
+
+    /// How many requests there were so far.
     pub fn connections(&self) -> usize {
-        self.requests.load(Ordering::SeqCst)
+        self.asked().len()
+    }
+
+    /// What was asked so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
     }
 }
 

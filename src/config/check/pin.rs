@@ -76,6 +76,7 @@ fn git(raw: &RawRepo<'_>, text: &Text<'_>, checker: &mut Checker<'_, '_>) -> Opt
         commit: commit?,
         submodules: flag(&raw.submodules, true),
         subdirectory: subdirectory(&raw.subdirectory, checker.problems),
+        anonymous: false,
     })
 }
 

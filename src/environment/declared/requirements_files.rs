@@ -118,7 +118,9 @@ fn classify(text: &str) -> Entry {
     let text = text.trim();
     let text = text.strip_prefix("-e ").or_else(|| text.strip_prefix("--editable ")).unwrap_or(text).trim();
     let text = text.strip_prefix("--editable=").unwrap_or(text).trim();
-    let text = text.split(" --").next().unwrap_or(text).trim();
+    let mut options = text.split(" --");
+    let plain = options.next().unwrap_or(text).trim();
+    let text = &with_hashes(plain, options);
     if text.is_empty() {
         return Entry::Nothing;
     }
@@ -134,7 +136,7 @@ fn classify(text: &str) -> Entry {
     }
     if text.contains("://") && !text.contains(" @ ") {
         return match EGG.captures(text) {
-            Some(egg) => classify(&format!("{} @ {}", &egg[1], text.split('#').next().unwrap_or(text))),
+            Some(egg) => classify(&format!("{} @ {}", &egg[1], without_egg(text))),
             None => Entry::LeftOut("a URL without a name".to_owned()),
         };
     }
@@ -159,6 +161,31 @@ fn classify(text: &str) -> Entry {
         }
         _ => Entry::Requirement(text.split_whitespace().collect::<Vec<_>>().join(" ")),
     }
+}
+
+/// A requirement that names an address says in its fragment what `--hash` options say beside it.
+fn with_hashes<'a>(plain: &str, options: impl Iterator<Item = &'a str>) -> String {
+    let hash = |option: &str| {
+        let value = option.trim().strip_prefix("hash")?.trim_start_matches(['=', ' ', '\t']);
+        value.split_once(':').map(|(name, digits)| format!("{name}={digits}"))
+    };
+    let hashes: Vec<String> = options.filter_map(hash).collect();
+    if hashes.is_empty() || !plain.contains("://") {
+        return plain.to_owned();
+    }
+    let (requirement, marker) = match plain.split_once(" ;") {
+        Some((requirement, marker)) => (requirement, format!(" ;{marker}")),
+        None => (plain, String::new()),
+    };
+    let start = if requirement.contains('#') { '&' } else { '#' };
+    format!("{requirement}{start}{}{marker}", hashes.join("&"))
+}
+
+/// An address whose fragment has no name any more: what else it says (a folder, a hash) stays.
+fn without_egg(address: &str) -> String {
+    let Some((plain, fragment)) = address.split_once('#') else { return address.to_owned() };
+    let parts: Vec<&str> = fragment.split('&').filter(|part| !part.starts_with("egg=")).collect();
+    if parts.is_empty() { plain.to_owned() } else { format!("{plain}#{}", parts.join("&")) }
 }
 
 /// `git@host` is a user name that everybody shares; anything else may be a secret.
@@ -323,6 +350,32 @@ pub(in crate::environment) fn pattern(text: &str) -> Regex {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_keeps_the_hashes_that_stand_beside_it() {
+        let listed = |line: &str| {
+            let mut lines = Lines::default();
+            lines.push(line);
+            lines.requirements
+        };
+        for (line, expected) in [
+            ("a @ https://h.example/a.whl --hash=sha256:00", "a @ https://h.example/a.whl#sha256=00"),
+            (
+                "a @ https://h.example/a.whl#sha256=00 --hash=sha256:11 --hash md5:22",
+                "a @ https://h.example/a.whl#sha256=00&sha256=11&md5=22",
+            ),
+            (
+                "a @ https://h.example/a.whl ; python_version > '3' --hash=sha256:00",
+                "a @ https://h.example/a.whl#sha256=00 ; python_version > '3'",
+            ),
+            ("https://h.example/a.zip#egg=a&sha256=00", "a @ https://h.example/a.zip#sha256=00"),
+            ("git+https://h.example/a#subdirectory=b&egg=a", "a @ git+https://h.example/a#subdirectory=b"),
+            ("git+https://h.example/a#egg=a", "a @ git+https://h.example/a"),
+            ("a==1 --hash=sha256:00", "a==1"),
+        ] {
+            assert_eq!(listed(line), [expected], "{line}");
+        }
+    }
 
     fn tree(files: &'static [(&'static str, &'static str)]) -> impl Fn(&str) -> Option<String> {
         move |path| files.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_owned())

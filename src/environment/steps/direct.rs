@@ -190,7 +190,8 @@ fn fetch(site: Site<'_>, requirement: &Requirement<VerbatimUrl>, address: &str) 
     if let Some(repository) = plain.strip_prefix("git+") {
         return commit(site, &name, repository, fragment);
     }
-    let fetched = tooling.index.fetch_direct(plain)?;
+    // With the fragment, which may say what the file must be.
+    let fetched = tooling.index.fetch_direct(address)?;
     let published = plain.to_owned();
     let hash = Some(format!("sha256:{}", fetched.sha256));
     if fetched.filename.ends_with(".whl") {
@@ -226,8 +227,7 @@ fn commit(site: Site<'_>, name: &str, repository: &str, fragment: &str) -> Resul
     };
     let step = tooling.step()?;
     let target = step.folder("checkout")?;
-    let address = tooling.index.check_repository(&url)?;
-    let commit = source::checkout(&address, reference, &tooling.cache, &target)?;
+    let commit = source::checkout(&url, reference, &tooling.cache, &tooling.index, &target)?;
     let subdirectory = fragment.split('&').find_map(|part| part.strip_prefix("subdirectory="));
     let folder = match subdirectory {
         Some(below) => folder_below(&target, Path::new(below))?,

@@ -46,6 +46,10 @@ impl IndexTool for Tools {
     fn lock_entry(&self, requirement: &str) -> Result<String> {
         UvIndex { uv: self.uv()?.executable }.lock_entry(requirement)
     }
+
+    fn public_address(&self, address: &str) -> Result<String> {
+        self.index()?.check_repository(address)
+    }
 }
 
 impl Tools {

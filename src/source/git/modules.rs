@@ -5,7 +5,7 @@ use std::path::{Component, Path};
 use git2::{Config, Oid, Repository};
 
 use super::super::location::Location;
-use super::find_commit;
+use super::{Part, find_commit};
 use crate::error::{Error, Result};
 use crate::redact::redact;
 
@@ -55,32 +55,14 @@ fn parse(text: &[u8]) -> Result<Vec<(String, Module)>> {
     Ok(modules)
 }
 
-/// Where a submodule lies.
-///
-/// # Errors
-/// When a repository from elsewhere names a host path: it could copy private files into the tree.
-pub(super) fn locate(parent: &Location, module: &Module) -> Result<Location> {
-    let location = parent.join(&module.url)?;
-    match (parent, &location) {
-        (Location::Remote(_), Location::Local(_)) => {
-            Err(Error::repository(format!("`{}` names a host path", redact(&module.url))))
-        }
-        _ => Ok(location),
-    }
-}
-
-/// The clone of a submodule that lies inside a local repository, when it has the commit.
-pub(super) fn open_beside(
-    location: &Location,
-    repository: &Repository,
-    module: &Module,
-    commit: Oid,
-) -> Option<Repository> {
+/// The clone of a submodule that lies inside the clone which has it, when it has the commit.
+pub(super) fn open_beside(part: &Part, module: &Module, commit: Oid) -> Option<Repository> {
     let is_plain = Path::new(&module.name).components().all(|part| matches!(part, Component::Normal(_)));
-    if !is_plain || !matches!(location, Location::Local(_)) {
+    if !is_plain || module.name.is_empty() || !part.is_clone {
         return None;
     }
-    let place = repository.path().join("modules").join(&module.name).canonicalize().ok()?;
+    let modules = part.repository.path().join("modules").canonicalize().ok()?;
+    let place = modules.join(&module.name).canonicalize().ok().filter(|place| place.starts_with(&modules))?;
     let inside = super::own::open(&place).ok()??;
     let has_commit = inside.find_commit(commit).is_ok();
     has_commit.then_some(inside)
@@ -98,15 +80,6 @@ mod tests {
         let found = parse(text).unwrap();
         let module = Module { name: "a b".to_owned(), url: "../a.git".to_owned() };
         assert_eq!(found, [("lib/a".to_owned(), module)], "an entry without address is none");
-    }
-
-    #[test]
-    fn a_remote_repository_cannot_name_a_local_directory() {
-        let parent = Location::parse("https://host/a/b").unwrap();
-        for url in ["/etc", "file:///etc", "../../../../etc"] {
-            let module = Module { name: "x".to_owned(), url: url.to_owned() };
-            assert!(locate(&parent, &module).is_err(), "{url}");
-        }
     }
 
     proptest! {

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use git2::{Direction, ErrorCode, ObjectType, Oid, Remote as Connected, Repository};
+use git2::{Direction, ErrorCode, ObjectType, Oid, RemoteHead, Repository};
 
 use super::super::location::{Location, Remote};
-use super::{fetch, open_local};
-use crate::error::Result;
+use super::super::watch::{self, Patience};
+use super::{fetch, memory, open_local};
+use crate::error::{Error, Result};
 
 /// The shortest abbreviation that git accepts.
 const SHORTEST: usize = 4;
@@ -18,17 +19,22 @@ const SHORTEST: usize = 4;
 /// # Errors
 /// When the repository cannot be reached or opened.
 pub fn resolve_reference(url: &str, text: &str) -> Result<Option<String>> {
-    resolve(&Location::parse(url)?, text)
+    let nothing_to_check = |_: &str| Err(Error::internal("the user's own address was to be looked over"));
+    resolve(&nothing_to_check, &Location::parse(url)?, text)
 }
 
-/// The same for a location.
+/// The same for a location; `check` is that of a [`super::super::Context`].
 ///
 /// # Errors
 /// When the repository cannot be reached or opened.
-pub(super) fn resolve(location: &Location, text: &str) -> Result<Option<String>> {
+pub(super) fn resolve(
+    check: &dyn Fn(&str) -> Result<String>,
+    location: &Location,
+    text: &str,
+) -> Result<Option<String>> {
     let found = match location {
         Location::Local(path) => resolve_local(&open_local(path)?, text),
-        Location::Remote(remote) => resolve_advertised(&advertised(remote)?, text),
+        Location::Remote(remote) => resolve_advertised(&advertised(check, remote)?, text),
     };
     Ok(found.map(|id| id.to_string()))
 }
@@ -49,32 +55,37 @@ fn resolve_local(repository: &Repository, text: &str) -> Option<Oid> {
 ///
 /// # Errors
 /// When the server cannot be reached.
-pub(super) fn advertised(remote: &Remote) -> Result<Vec<(String, Oid)>> {
+pub(super) fn advertised(
+    check: &dyn Fn(&str) -> Result<String>,
+    remote: &Remote,
+) -> Result<Vec<(String, Oid)>> {
     fetch::prepare();
-    let failed = |error: git2::Error| fetch::unreachable("cannot reach", remote, &error);
-    // Without a repository it would be the user's configuration that holds.
-    let folder = remote.anonymous.then(tempfile::tempdir).transpose()?;
-    let repository = folder.as_ref().map(|folder| empty(folder.path())).transpose().map_err(failed)?;
-    let mut connected = match &repository {
-        Some(repository) => repository.remote_anonymous(&remote.url),
-        None => Connected::create_detached(remote.url.as_str()),
-    }
-    .map_err(failed)?;
-    let connection = connected
-        .connect_auth(Direction::Fetch, Some(fetch::login(remote)), Some(fetch::proxy(remote)))
-        .map_err(failed)?;
-    match connection.list() {
-        Ok(heads) => Ok(heads.iter().map(|head| (head.name().to_owned(), head.oid())).collect()),
-        Err(error) if error.code() == ErrorCode::NotFound => Ok(Vec::new()),
-        Err(error) => Err(failed(error)),
-    }
+    let address = fetch::address(check, remote)?;
+    let asked = remote.clone();
+    let folder = crate::store::scratch()?;
+    // The folder goes with the thread, which may be left behind.
+    let work =
+        move |watch: &watch::Watch| memory::lend(watch.over(), || listed(folder.path(), &asked, &address)).0;
+    let listed = watch::wait(Patience::LIST, &|_| {}, work)
+        .map_err(|error| error.at(format!("cannot reach {}", remote.shown())))?;
+    listed.map_err(|error| fetch::unreachable("cannot reach", remote, &error))
 }
 
-/// A repository that knows nothing of the user.
-fn empty(folder: &Path) -> Result<Repository, git2::Error> {
+fn listed(folder: &Path, remote: &Remote, address: &str) -> Result<Vec<(String, Oid)>, git2::Error> {
     let repository = Repository::init_bare(folder)?;
-    fetch::without_user(&repository)?;
-    Ok(repository)
+    fetch::own_settings(&repository, remote)?;
+    let mut connected = repository.remote_anonymous(address)?;
+    let asked = connected.url()?.to_owned();
+    let connection =
+        connected.connect_auth(Direction::Fetch, Some(fetch::login(remote, &asked)), Some(fetch::proxy()))?;
+    match connection.list() {
+        Ok(heads) => {
+            let named = |head: &RemoteHead<'_>| Some((fetch::name_of(head)?.to_owned(), head.oid()));
+            Ok(heads.iter().filter_map(named).collect())
+        }
+        Err(error) if error.code() == ErrorCode::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Pure: a server lists an annotated tag twice, as itself and, with `^{}` behind its name, as its commit.

@@ -57,7 +57,7 @@ pub(crate) fn of_local(repository: &Repository, commit: &str) -> Result<TagSearc
 /// # Errors
 /// When the remote cannot be reached, and when the history cannot be read.
 pub(crate) fn of_remote(context: &Context<'_>, remote: &Remote, commit: &str) -> Result<TagSearch> {
-    let tags = best_of_each(peeled(reference::advertised(remote)?));
+    let tags = best_of_each(peeled(reference::advertised(context.check, remote)?));
     let id = super::parse_oid(commit)?;
     if let Some(name) = tags.get(&id) {
         return Ok(TagSearch::Found(NearestTag { name: name.clone(), distance: 0 }));

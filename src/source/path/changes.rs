@@ -9,7 +9,9 @@ use git2::{IndexEntry, Oid, Repository, Status, StatusOptions};
 
 use super::super::git::own;
 use super::super::tree::{self, Entry};
+use crate::beneath::{self, Folder};
 use crate::error::{Error, Result};
+use crate::interrupt;
 use crate::redact::redact;
 
 const GITLINK: u32 = 0o160_000;
@@ -53,21 +55,48 @@ fn statuses(repository: &Repository) -> Result<Vec<(PathBuf, Status)>> {
     }
     let root = root(repository)?;
     own::look_over(&root)?;
-    // libgit2 looks into submodules by itself, so they are looked at first.
-    let index = repository.index().map_err(|error| failed(&root, &error))?;
-    for entry in index.iter().filter(|entry| entry.mode == GITLINK) {
-        inner(&root.join(entry_path(&entry)))?;
-    }
+    let folder = Folder::open(&root)?;
     let mut options = StatusOptions::new();
     options.include_untracked(true).recurse_untracked_dirs(true).include_ignored(false);
+    // libgit2 looks into submodules by itself, so they are looked at first.
+    for (path, mode) in indexed(repository, &root)? {
+        if mode != GITLINK {
+            continue;
+        }
+        match folder.look(&path)?.map(|found| found.kind) {
+            Some(beneath::Kind::Folder) => drop(own::open(&root.join(&path))?),
+            // It would follow a link.
+            _ => drop(options.exclude_submodules(true)),
+        }
+    }
     let statuses =
         repository.statuses(Some(&mut options)).map_err(|error| failed(repository.path(), &error))?;
     let path = |entry: &git2::StatusEntry<'_>| PathBuf::from(OsStr::from_bytes(entry.path_bytes()));
     Ok(statuses.iter().map(|entry| (path(&entry), entry.status())).collect())
 }
 
+/// Paths of the index with their modes. The index came with the repository, and may say anything.
+///
+/// # Errors
+/// The repository's: it cannot be read, or has a path that git would not write.
+fn indexed(repository: &Repository, root: &Path) -> Result<Vec<(PathBuf, u32)>> {
+    let index = repository.index().map_err(|error| failed(root, &error))?;
+    let entries = index.iter().map(|entry| (entry_path(&entry), entry.mode));
+    let plain = entries.map(|(path, mode)| match tree::checked(&path) {
+        Ok(_) => Ok((path, mode)),
+        Err(_) => Err(Error::repository(format!(
+            "the git index of {} has `{}`, which is no place in its work tree",
+            root.display(),
+            path.display()
+        ))
+        .with_hint("clone the repository anew, and name the clone")),
+    });
+    plain.collect()
+}
+
 /// The files of a work tree below a directory of the repository, with notes about what is left out: tracked files, also
-/// of submodules, and untracked ones that are not ignored.
+/// of submodules, and untracked ones that are not ignored. Only what is in the work tree itself counts: nothing that a
+/// link leads to.
 ///
 /// # Errors
 /// When the work tree or the index cannot be read.
@@ -75,22 +104,22 @@ pub(super) fn work_tree(repository: &Repository, below: &Path) -> Result<(Vec<En
     let mut files = BTreeSet::new();
     let mut notes = Vec::new();
     list(repository, Path::new(""), &mut files, &mut notes)?;
-    let root = root(repository)?;
-    let mut entries = Vec::new();
+    let directory = root(repository)?.join(below);
+    let folder = Folder::open(&directory)?;
+    let (mut entries, mut bounds) = (Vec::new(), tree::Bounds::TREE);
     for path in files.iter().filter_map(|path| path.strip_prefix(below).ok()) {
-        if let Some(kind) = tree::kind(&root.join(below).join(path))? {
-            entries.push(Entry { path: path.to_owned(), kind });
-        }
+        interrupt::check()?;
+        entries.extend(tree::look(&folder, path, &mut bounds)?);
     }
     tree::sort(&mut entries);
     Ok((entries, notes))
 }
 
-/// The clone of a submodule, where it is checked out.
-fn inner(folder: &Path) -> Result<Option<Repository>> {
-    match folder.canonicalize() {
-        Ok(folder) => own::open(&folder),
-        Err(_) => Ok(None),
+/// The clone of a submodule, where it is checked out: in a folder of the work tree, not behind a link.
+fn inner(folder: &Folder, root: &Path, path: &Path) -> Result<Option<Repository>> {
+    match folder.look(path)?.map(|found| found.kind) {
+        Some(beneath::Kind::Folder) => own::open(&root.join(path)),
+        _ => Ok(None),
     }
 }
 
@@ -106,17 +135,16 @@ fn list(
     notes: &mut Vec<String>,
 ) -> Result<()> {
     let root = root(repository)?;
-    let index = repository.index().map_err(|error| failed(&root, &error))?;
-    for entry in index.iter() {
-        let path = entry_path(&entry);
-        if entry.mode == GITLINK {
-            match inner(&root.join(&path))? {
+    let folder = Folder::open(&root)?;
+    for (path, mode) in indexed(repository, &root)? {
+        if mode == GITLINK {
+            match inner(&folder, &root, &path)? {
                 Some(inner) => list(&inner, &prefix.join(&path), files, notes)?,
                 None => {
                     notes.push(format!("submodule `{}` is not checked out", prefix.join(&path).display()));
                 }
             }
-        } else if root.join(&path).symlink_metadata().is_ok() {
+        } else {
             files.insert(prefix.join(path));
         }
     }

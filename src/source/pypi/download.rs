@@ -9,8 +9,9 @@ use tempfile::NamedTempFile;
 use ureq::tls::{RootCerts, TlsConfig};
 
 use super::super::location::{Location, Remote};
+use super::super::watch::{self, Patience, Watch};
 use crate::error::{Error, Result};
-use crate::index::basic;
+use crate::index::{FILE_BYTES, Pace, Paced, basic};
 use crate::interrupt;
 use crate::redact::redact;
 
@@ -23,13 +24,26 @@ pub(super) struct Downloaded {
 /// Fetches `https://…`, `http://…`, `file://…` or a path.
 ///
 /// # Errors
-/// When the server cannot be reached or does not answer with the file, and IO errors.
+/// When the server cannot be reached, does not answer with the file or takes too long, when the file is too large, and IO
+/// errors.
 pub(super) fn download(address: &str, progress: &dyn Fn(&str)) -> Result<Downloaded> {
     match Location::parse(address)? {
-        Location::Local(path) => save(&mut fs_err::File::open(&path)?, &path.display().to_string(), progress),
+        Location::Local(path) => {
+            let shown = path.display().to_string();
+            if !fs_err::metadata(&path)?.is_file() {
+                return Err(Error::repository(format!("{shown} is not a regular file")));
+            }
+            save(&mut fs_err::File::open(&path)?, &shown, FILE_BYTES, &mut |text| progress(&text))
+        }
         Location::Remote(remote) => {
-            let mut answer = open(&remote)?;
-            save(&mut answer.body_mut().as_reader(), &remote.shown(), progress)
+            let shown = remote.shown();
+            let work = move |watch: &Watch| {
+                let mut answer = open(&remote)?;
+                let mut body = Paced::new(answer.body_mut().as_reader(), Pace::FILE, Instant::now());
+                save(&mut body, &remote.shown(), FILE_BYTES, &mut |text| watch.say(text))
+            };
+            watch::wait(Patience::FILE, progress, work)
+                .map_err(|error| error.at(format!("cannot download {shown}")))?
         }
     }
 }
@@ -62,7 +76,8 @@ fn agent() -> ureq::Agent {
         .accept_encoding("identity")
         .user_agent(concat!("gistmill/", env!("CARGO_PKG_VERSION")))
         .timeout_connect(Some(Duration::from_secs(30)))
-        .timeout_recv_response(Some(Duration::from_mins(1)));
+        .timeout_recv_response(Some(Duration::from_mins(1)))
+        .timeout_per_read(Some(Duration::from_mins(1)));
     ureq::Agent::new_with_config(config.build())
 }
 
@@ -93,7 +108,12 @@ fn host(url: &str) -> &str {
     url[start..].find('/').map_or(url, |end| &url[..start + end])
 }
 
-fn save(content: &mut dyn Read, shown: &str, progress: &dyn Fn(&str)) -> Result<Downloaded> {
+fn save(
+    content: &mut dyn Read,
+    shown: &str,
+    limit: u64,
+    progress: &mut dyn FnMut(String),
+) -> Result<Downloaded> {
     let failed = |error: std::io::Error| {
         Error::repository(format!("cannot download {shown}"))
             .with_source(error)
@@ -101,21 +121,26 @@ fn save(content: &mut dyn Read, shown: &str, progress: &dyn Fn(&str)) -> Result<
     };
     let mut file = crate::store::scratch_file()?;
     let place: PathBuf = file.path().to_owned();
-    let (mut hasher, mut buffer, mut total) = (Sha256::new(), vec![0; 64 * 1024], 0);
+    let (mut hasher, mut buffer, mut total) = (Sha256::new(), vec![0; 64 * 1024], 0_u64);
     let mut last = Instant::now();
     loop {
         interrupt::check()?;
-        let read = content.read(&mut buffer).map_err(failed)?;
+        let read = content.read(&mut buffer).map_err(failed);
+        interrupt::check()?;
+        let read = read?;
         if read == 0 {
             break;
         }
         hasher.update(&buffer[..read]);
         file.write_all(&buffer[..read])
             .map_err(|error| Error::from(error).at(format!("cannot write {}", place.display())))?;
-        total += read;
+        total += read as u64;
+        if total > limit {
+            return Err(Error::repository(format!("{shown} has more than {} MiB", limit >> 20)));
+        }
         if last.elapsed() > Duration::from_millis(200) {
             last = Instant::now();
-            progress(&format!("received {} kB", total / 1000));
+            progress(format!("received {} kB", total / 1000));
         }
     }
     Ok(Downloaded { file, sha256: hex::encode(hasher.finalize()) })
@@ -139,5 +164,15 @@ mod tests {
         {
             assert_eq!(login(other), None, "{other}");
         }
+    }
+    #[test]
+    fn a_file_without_end_and_a_pipe_are_refused() {
+        let error = save(&mut std::io::repeat(0), "x.tar.gz", 1 << 20, &mut |_| {}).err().unwrap();
+        assert_eq!(error.to_string(), "x.tar.gz has more than 1 MiB");
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("x.tar.gz");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let error = download(pipe.to_str().unwrap(), &|_| {}).err().unwrap();
+        assert!(error.to_string().contains("is not a regular file"), "{error}");
     }
 }

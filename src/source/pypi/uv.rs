@@ -1,13 +1,19 @@
 //! The index as uv sees it: with the user's environment variables and user-level configuration.
 
-use std::io::Write;
+use std::io::{Read, Seek, Write};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use super::IndexTool;
 use crate::backend::retry;
 use crate::error::{Error, Result};
+use crate::interrupt;
 use crate::redact::redact;
+
+/// How long uv may look, and bytes of its answer that are read.
+const LONGEST: Duration = Duration::from_mins(15);
+const LARGEST_ANSWER: u64 = 16 << 20;
 
 /// Asks uv.
 #[derive(Debug, Clone)]
@@ -44,20 +50,47 @@ impl UvIndex {
                 .with_source(error)
                 .with_hint("install uv, or check that it is executable")
         };
+        // Files: what nobody reads from a pipe would make it wait.
+        let (mut said, mut told) = (tempfile::tempfile_in(directory)?, tempfile::tempfile_in(directory)?);
         let mut child = Command::new(&self.uv)
             .args(["pip", "compile", "-", "--no-deps", "--no-header", "--format", "pylock.toml"])
             .current_dir(directory)
             .env("NO_COLOR", "1")
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stdout(said.try_clone()?)
+            .stderr(told.try_clone()?)
             .spawn()
             .map_err(failed)?;
         if let Some(mut stdin) = child.stdin.take() {
             // One line fits into the pipe; if uv has already gone, its exit code and messages tell more than this.
             let _ = writeln!(stdin, "{requirement}");
         }
-        child.wait_with_output().map_err(failed)
+        let status = ended(&mut child, requirement)?;
+        let read = |file: &mut std::fs::File| {
+            let mut bytes = Vec::new();
+            file.rewind().and_then(|()| file.take(LARGEST_ANSWER).read_to_end(&mut bytes)).map_err(failed)?;
+            Ok::<_, Error>(bytes)
+        };
+        Ok(std::process::Output { status, stdout: read(&mut said)?, stderr: read(&mut told)? })
+    }
+}
+
+/// Waits for uv, as long as nobody asks to stop.
+fn ended(child: &mut Child, requirement: &str) -> Result<ExitStatus> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if interrupt::requested() || start.elapsed() > LONGEST {
+            let _ = child.kill();
+            let _ = child.wait();
+            interrupt::check()?;
+            return Err(Error::repository(format!(
+                "the package index takes too long to answer {requirement}"
+            )));
+        }
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
