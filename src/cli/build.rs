@@ -89,6 +89,14 @@ pub(super) struct Job {
     config_name: Option<String>,
 }
 
+/// What the user lets a dataset have.
+pub(super) struct Trust<'a> {
+    /// Names of variables that the tests see.
+    pub(super) variables: &'a [String],
+    /// Whether it may choose images, and what is installed in them.
+    pub(super) containers: bool,
+}
+
 impl Job {
     /// Reads the configuration and looks at the machine.
     ///
@@ -140,13 +148,12 @@ impl Job {
     pub(super) fn of_dataset(
         arguments: &Arguments,
         dataset: &Dataset,
-        places: &BTreeMap<RepoSlug, String>,
-        slugs: &BTreeSet<RepoSlug>,
-        variables: &[String],
+        (places, slugs): (&BTreeMap<RepoSlug, String>, &BTreeSet<RepoSlug>),
+        trust: &Trust<'_>,
         isolation: Strictness,
     ) -> Result<Self> {
         let known =
-            |name: &str| variables.iter().any(|one| one == name).then(|| std::env::var(name).ok()).flatten();
+            |name: &str| trust.variables.iter().any(|one| one == name).then(|| std::env::var(name).ok()).flatten();
         let mut archives = BTreeMap::new();
         for slug in slugs.iter().filter(|slug| !places.contains_key(*slug)) {
             archives.extend(dataset.archive(slug)?.map(|(file, pinned)| (slug.clone(), (file, pinned))));
@@ -154,6 +161,9 @@ impl Job {
         let archived = archives.keys().cloned().collect();
         let published = &dataset.manifest.config;
         let mut config = config::published::from_published(published, slugs, (places, &archived), &known)?;
+        if !trust.containers {
+            config::published::refuse_containers(&config)?;
+        }
         for repo in &mut config.repos {
             if let Some((file, pinned)) = archives.remove(&repo.slug) {
                 repo.source = SourceSpec::Archive { file, pinned: Box::new(pinned) };

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::assemble::{Assembled, Repository};
 use crate::record::evidence::GroupEvidence;
+use crate::record::id::RepoSlug;
 use crate::record::instance::Instance;
 
 /// Numbers of one repository, or of several together.
@@ -44,8 +45,8 @@ impl Counts {
 }
 
 /// The counts of each repository, by slug.
-pub fn per_repository(assembled: &Assembled<'_>) -> BTreeMap<String, Counts> {
-    let counts = |one: &Repository<'_>| (one.record.pinned.slug.to_string(), one.sums.counts.clone());
+pub fn per_repository(assembled: &Assembled<'_>) -> BTreeMap<RepoSlug, Counts> {
+    let counts = |one: &Repository<'_>| (one.record.pinned.slug.clone(), one.sums.counts.clone());
     assembled.repositories.iter().map(counts).collect()
 }
 

@@ -10,7 +10,8 @@ use crate::record::id::hash_parts;
 use crate::record::task::CODE_ENDINGS;
 use crate::runner::Setting;
 use crate::score::{Corpus, File, Modules};
-use crate::store::{Cache, write_atomic};
+use crate::source;
+use crate::store::{Cache, Found, find_sealed, set_aside, write_sealed};
 
 /// Largest Python file that is read, in bytes.
 const LARGEST_SOURCE: u64 = 8 << 20;
@@ -117,7 +118,7 @@ impl Ground {
         let texts: Vec<(&String, String)> = texts.collect();
         let of_text = texts.iter().map(|(path, text)| File { path: path.as_str(), text });
         let corpus = Corpus::of(&of_text.collect::<Vec<_>>(), code.modules.clone());
-        let key = hash_parts(&["masked-2", &lab.built.key, files.as_str(), submission]);
+        let key = hash_parts(&["masked-3", &lab.built.key, files.as_str(), submission]);
         let masked = Masked { tree: &tree, entries: &entries, files, submission };
         let mut setting = Setting { tree: masked.made(cache, &key)?, ..lab.setting.clone() };
         setting.world.watched = code.packages();
@@ -143,12 +144,15 @@ impl Masked<'_> {
     fn made(&self, cache: &Cache, key: &str) -> Result<PathBuf> {
         let folder = cache.dir("masked")?.join(&key[..32]);
         let (done, made) = (folder.join("done"), folder.join("tree"));
-        if done.exists() {
-            crate::store::mark_used(&folder);
-            return Ok(made);
-        }
-        if folder.exists() {
-            fs_err::remove_dir_all(&folder)?;
+        let is_whole = |hash: String| source::content_hash(&made).is_ok_and(|found| found == hash);
+        match find_sealed::<String>(&done)? {
+            Found::Whole(hash) if is_whole(hash.clone()) => {
+                crate::store::mark_used(&folder);
+                return Ok(made);
+            }
+            Found::Missing if folder.exists() => fs_err::remove_dir_all(&folder)?,
+            Found::Missing => {}
+            Found::Whole(_) | Found::Damaged => drop(set_aside(&folder)?),
         }
         fs_err::create_dir_all(&made)?;
         let write = |path: &str, bytes: &[u8]| -> Result<()> {
@@ -168,7 +172,7 @@ impl Masked<'_> {
         }
         // The place that every submission takes.
         write(self.submission, b"")?;
-        write_atomic(&done, b"")?;
+        write_sealed(&done, &source::content_hash(&made)?)?;
         Ok(made)
     }
 }

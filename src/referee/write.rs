@@ -25,6 +25,8 @@ pub(crate) struct Scored<'a> {
     pub(crate) meta: &'a Value,
     /// What its run says of itself; what the submission says goes before.
     pub(crate) run_meta: &'a Value,
+    /// Why it, or what its author says, could not be read.
+    pub(crate) troubles: &'a [String],
     pub(crate) judged: Judged,
 }
 
@@ -261,14 +263,19 @@ impl Report {
     }
 }
 
+const TABLES: &str = "tables.json";
+const PAGE: &str = "report.html";
+/// Files beside the folders of the runs: no run is called so.
+pub(crate) const FILES: [&str; 2] = [TABLES, PAGE];
+
 /// Writes what is over all runs: the tables of the paper, and the page.
 ///
 /// # Errors
 /// IO errors with the path.
 pub(crate) fn all(folder: &Path, scores: &Scores<'_>) -> Result<()> {
     let (page, tables) = page::render(scores)?;
-    write_json(&folder.join("tables.json"), &tables)?;
-    write_text(&folder.join("report.html"), &page)
+    write_json(&folder.join(TABLES), &tables)?;
+    write_text(&folder.join(PAGE), &page)
 }
 
 /// Writes tables, evidence and summary of one run into a folder.
@@ -316,6 +323,7 @@ pub(crate) fn run(folder: &Path, report: &Report, scored: &[Scored<'_>]) -> Resu
             "injection": judged.injection,
             "replacement": judged.replacement,
             "unreadable": judged.unreadable,
+            "troubles": one.troubles,
             "sha256": judged.sha256,
             "evaluated_sha256": judged.evaluated_sha256,
             "findings": judged.findings,

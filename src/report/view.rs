@@ -10,6 +10,7 @@ use super::plot::address_part;
 use super::sets::{Histogram, SetRow, histograms, sets};
 use crate::dataset::counts::Counts;
 use crate::dataset::manifest::Manifest;
+use crate::record::id::RepoSlug;
 use crate::dataset::table::Table;
 use crate::error::Result;
 use crate::record::verdict::Cause;
@@ -125,11 +126,11 @@ pub(super) fn view(manifest: &Manifest, tables: &Tables) -> Result<View> {
     })
 }
 
-fn bars(total: &Counts, repositories: &BTreeMap<String, Counts>) -> Vec<Bar> {
+fn bars(total: &Counts, repositories: &BTreeMap<RepoSlug, Counts>) -> Vec<Bar> {
     let all = (repositories.len() > 1).then(|| bar(None, total));
     let mut each: Vec<_> = repositories.iter().collect();
-    each.sort_by_key(|(slug, _)| numbers_by_size(slug));
-    all.into_iter().chain(each.into_iter().map(|(slug, counts)| bar(Some(slug), counts))).collect()
+    each.sort_by_key(|(slug, _)| numbers_by_size(slug.as_str()));
+    all.into_iter().chain(each.into_iter().map(|(slug, counts)| bar(Some(slug.as_str()), counts))).collect()
 }
 
 /// What a name is sorted by: `pkg2` comes before `pkg10`. Digits and what is between them, digits with their length in front,
@@ -198,11 +199,11 @@ pub(super) fn share(part: usize, whole: usize) -> f64 {
     (part as f64 * 100_000.0 / whole.max(1) as f64).round() / 1000.0
 }
 
-fn causes(repositories: &BTreeMap<String, Counts>) -> Vec<CauseRow> {
+fn causes(repositories: &BTreeMap<RepoSlug, Counts>) -> Vec<CauseRow> {
     let mut rows: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
     for (slug, counts) in repositories {
         for (cause, number) in &counts.dropped {
-            rows.entry(cause).or_default().push((slug, *number));
+            rows.entry(cause).or_default().push((slug.as_str(), *number));
         }
     }
     let row = |(cause, mut numbers): (&str, Vec<(&str, usize)>)| {
