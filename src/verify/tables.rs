@@ -53,13 +53,8 @@ pub(crate) struct Compared {
 impl Compared {
     fn differs(&mut self, file: &str, row: &str, column: &str, (said, expected): (&Value, &Value)) {
         let place = |text: &str| shortened(text.to_owned());
-        self.add(Difference {
-            file: file.to_owned(),
-            row: place(row),
-            column: place(column),
-            said: shown(said),
-            expected: shown(expected),
-        });
+        let (said, expected) = shown(said, expected);
+        self.add(Difference { file: file.to_owned(), row: place(row), column: place(column), said, expected });
     }
 
     /// Something that is wrong with a file or a row as a whole.
@@ -96,8 +91,17 @@ impl Compared {
     }
 }
 
-fn shown(value: &Value) -> String {
-    shortened(value.as_str().map_or_else(|| value.to_string(), |text| format!("{text:?}")))
+/// Two values that differ, from a little before the place where they do.
+fn shown(one: &Value, other: &Value) -> (String, String) {
+    let words = |value: &Value| value.as_str().map_or_else(|| value.to_string(), |text| format!("{text:?}"));
+    let (one, other) = (words(one), words(other));
+    let alike = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
+    let from = alike.saturating_sub(LONGEST / 4);
+    let cut = |text: &str| match text.char_indices().nth(from) {
+        Some((at, _)) if alike > LONGEST / 2 => shortened(format!("… {}", &text[at..])),
+        _ => shortened(text.to_owned()),
+    };
+    (cut(&one), cut(&other))
 }
 
 fn shortened(text: String) -> String {

@@ -286,7 +286,7 @@ fn numbers_and_settings_of_the_manifest_are_derived_again() {
         ("/counts/repositories/made~1up0/cases", "counts.repositories.made/up0.cases"),
         ("/counts/repositories/made~1up0/dropped", "counts.repositories.made/up0.dropped"),
         ("/hard_subset/size", "hard_subset.size"),
-        ("/hard_subset/axes", "hard_subset.axes"),
+        ("/hard_subset/axes/trace_length", "hard_subset.axes.trace_length"),
         ("/tiers/hard_from", "tiers.hard_from"),
         ("/flake_bound/worst", "flake_bound.worst"),
         ("/flake_bound/required_bound", "flake_bound.required_bound"),
