@@ -51,7 +51,10 @@ impl Verification {
     /// Whose fault a difference is, as far as can be told.
     pub(crate) fn cause(&self, instance: &instances::Verified) -> &'static str {
         let is_table = |file: &str| file.starts_with("cases.") || file.starts_with("instances.");
-        if !instance.tables.is_empty() || self.files.iter().any(|problem| is_table(&problem.file)) {
+        let contradicts = |one: &tables::Difference| one.row == instance.instance_id;
+        if self.tables.differences.iter().any(contradicts) {
+            "the tables of the dataset contradict each other"
+        } else if !instance.tables.is_empty() || self.files.iter().any(|problem| is_table(&problem.file)) {
             "the tables of the dataset were changed"
         } else if !instance.is_steady() {
             "its attempts differ among themselves"

@@ -3,8 +3,10 @@
 mod bounds;
 
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
+use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use polars::prelude::*;
 use serde_json::Value;
@@ -205,10 +207,30 @@ pub(super) fn real(number: f64) -> Value {
     serde_json::Number::from_f64(number).map_or_else(|| number.to_string().into(), Value::Number)
 }
 
-/// What `read` gives; the words of a panic where the reader did not expect what it found.
+/// What `read` gives; an error where the library's reader panics, as it does on some footers that are not whole.
 fn unharmed<T>(read: impl FnOnce() -> T) -> std::result::Result<T, String> {
-    catch_unwind(AssertUnwindSafe(read)).map_err(|_| "it is not a table".to_owned())
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let others = panic::take_hook();
+        panic::set_hook(Box::new(move |panicked| {
+            let is_readers = panicked.location().is_some_and(|place| place.file().contains(LIBRARY));
+            if is_readers && READING.load(Ordering::SeqCst) > 0 {
+                tracing::warn!("a table: {panicked}");
+            } else {
+                others(panicked);
+            }
+        }));
+    });
+    READING.fetch_add(1, Ordering::SeqCst);
+    let read = panic::catch_unwind(AssertUnwindSafe(read));
+    READING.fetch_sub(1, Ordering::SeqCst);
+    read.map_err(|_| "it is not a table".to_owned())
 }
+
+/// How many tables are being read: meanwhile a panic of the reader, on whatever thread, is an error of the table.
+static READING: AtomicUsize = AtomicUsize::new(0);
+/// In the path of the reader's sources.
+const LIBRARY: &str = "/polars-";
 
 fn rows(file: &File, columns: Columns<'_>, slice: (usize, usize)) -> PolarsResult<DataFrame> {
     let mut reader = ParquetReader::new(file.try_clone()?);

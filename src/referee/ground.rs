@@ -254,6 +254,33 @@ fn module_names(sources: &BTreeSet<String>, is_installed: impl Fn(&str) -> bool)
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_tree_without_code_in_which_something_changed_is_set_aside_and_made_again() {
+        let (folder, tree) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let cache = Cache::open(folder.path()).unwrap();
+        fs_err::write(tree.path().join("data.txt"), "data").unwrap();
+        let opened = Folder::open(tree.path()).unwrap();
+        let entries = files_of(&opened).unwrap();
+        let masked = Masked { tree: &opened, entries: &entries, files: Files::Data, submission: "concise.py" };
+        let key = "k".repeat(64);
+        let made = masked.made(&cache, &key).unwrap();
+        assert_eq!(masked.made(&cache, &key).unwrap(), made);
+        let changes: [&dyn Fn(); 4] = [
+            &|| fs_err::write(made.join("data.txt"), "other").unwrap(),
+            &|| fs_err::write(made.join("conftest.py"), "").unwrap(),
+            &|| fs_err::remove_file(made.join("data.txt")).unwrap(),
+            &|| fs_err::write(made.parent().unwrap().join("done"), "").unwrap(),
+        ];
+        for (at, change) in changes.into_iter().enumerate() {
+            change();
+            assert_eq!(masked.made(&cache, &key).unwrap(), made);
+            assert_eq!(fs_err::read_to_string(made.join("data.txt")).unwrap(), "data");
+            assert!(!made.join("conftest.py").exists());
+            let aside = fs_err::read_dir(folder.path().join("masked")).unwrap().count();
+            assert_eq!(aside, at + 2, "what was changed is kept aside");
+        }
+    }
+
     fn names(paths: &[&str]) -> Vec<String> {
         let sources = paths.iter().map(|path| (*path).to_owned()).collect();
         module_names(&sources, |top| top == "setup").into_iter().collect()

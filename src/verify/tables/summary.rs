@@ -186,6 +186,6 @@ fn lines(found: &mut Compared, part: &str, said: &str, expected: &str) {
     }
     let both = said.lines().zip(expected.lines());
     let at = both.take_while(|(said, expected)| said == expected).count();
-    let line = |text: &str| Value::from(text.lines().nth(at));
+    let line = |text: &str| Value::from(text.lines().nth(at).unwrap_or("the end"));
     found.differs(card::FILE, &format!("line {} of it", at + 1), part, (&line(said), &line(expected)));
 }
