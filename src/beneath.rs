@@ -2,6 +2,7 @@
 //! reached, nothing but regular files is opened, and all that is read is bounded.
 
 pub(crate) mod archive;
+mod write;
 
 use std::fs::File;
 use std::io::Read;
@@ -76,6 +77,16 @@ fn is_not_found(error: &Error) -> bool {
 }
 
 impl Folder {
+    /// Opens a folder that the user named: it may be a link itself.
+    ///
+    /// # Errors
+    /// When it cannot be opened or is no folder.
+    pub fn named(path: &Path) -> Result<Self> {
+        let real = std::fs::canonicalize(path)
+            .map_err(|error| Error::from(error).at(format!("cannot open {}", path.display())))?;
+        Ok(Folder { path: path.to_owned(), ..Folder::open(&real)? })
+    }
+
     /// Opens a folder. Links on the way to it are followed, but it must not be one itself.
     ///
     /// # Errors
@@ -88,6 +99,11 @@ impl Folder {
             Ok(handle) => Ok(Folder { handle, path }),
             Err(errno) => Err(refused(&path, errno)),
         }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The content of a regular file of at most so many bytes.

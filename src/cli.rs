@@ -12,6 +12,8 @@ mod diff;
 mod explain;
 mod export;
 mod help;
+#[cfg(test)]
+mod hostile;
 mod image;
 mod init;
 mod inputs;

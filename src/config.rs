@@ -18,7 +18,7 @@ pub use crate::document::Problem;
 use crate::document::{self, Problems};
 use crate::error::{Error, Result};
 use crate::record::family::Family;
-use crate::record::id::{CommitSha, RepoSlug};
+use crate::record::id::{CommitSha, Name, RepoSlug};
 pub use crate::record::limits::{BackendKind, Limits, TierBounds};
 use crate::record::moment::Cutoff;
 use crate::record::outcome::Compare;
@@ -26,7 +26,6 @@ use crate::record::prompt::PromptSettings;
 use crate::record::source::Pinned;
 use crate::subset::{FORMER_TOP, Subset, TOP};
 pub use check::is_host_and_port;
-pub(crate) use check::is_segment;
 pub(crate) use check::owned_variable;
 pub use public::to_public_json;
 
@@ -59,8 +58,8 @@ pub struct Config {
 pub struct Dataset {
     /// The kind of its tasks.
     pub family: Family,
-    pub name: String,
-    pub version: String,
+    pub name: Name,
+    pub version: Name,
     pub seed: u64,
     /// At most this many instances per repository; 0 keeps all.
     pub per_repo: u32,

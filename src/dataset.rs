@@ -22,7 +22,7 @@
 pub mod assemble;
 pub mod card;
 pub mod counts;
-mod describe;
+pub(crate) mod describe;
 pub mod dictionary;
 pub mod manifest;
 mod opened;
@@ -49,6 +49,7 @@ use crate::attempt::capabilities::Capabilities;
 use crate::backend::Isolation;
 use crate::config::Config;
 use crate::error::Result;
+use crate::record::id::RepoSlug;
 use crate::record::instance::{Contribution, FailedRepository, Instance};
 use crate::record::rule::RuleUse;
 use crate::record::spent::Spent;
@@ -92,7 +93,7 @@ pub struct Summary {
     pub directory: PathBuf,
     pub total: Counts,
     /// By slug.
-    pub repositories: BTreeMap<String, Counts>,
+    pub repositories: BTreeMap<RepoSlug, Counts>,
     /// Slugs of repositories that could not be finished.
     pub failed: Vec<String>,
     pub subsets: Vec<manifest::SubsetSummary>,
@@ -127,7 +128,8 @@ pub fn stage(directory: &Path, dataset: &DatasetInput<'_>) -> Result<Staged> {
     let whole = |at| assembled.whole(at);
     subsets::write(&folder.join(subsets::FOLDER), dataset.subsets, (&assembled.instances, &whole))?;
     let manifest = describe::manifest(dataset, &assembled)?;
-    write::text(&folder.join("README.md"), &card::render(&manifest, &assembled)?)?;
+    let first = (!assembled.instances.is_empty()).then(|| assembled.whole(0)).transpose()?;
+    write::text(&folder.join(card::FILE), &card::render(&manifest, &assembled.instances, first.as_ref())?)?;
     let summary = summary(directory, dataset, &assembled);
     Ok(Staged { staging, summary, dataset: Dataset { directory: folder, manifest } })
 }

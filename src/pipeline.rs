@@ -295,7 +295,7 @@ impl Pipeline<'_> {
         let counts = dataset.iter().flat_map(|dataset| dataset.manifest.counts.repositories.keys());
         let others: Vec<&str> = counts
             .filter(|slug| !self.request.only.iter().any(|only| only.as_str() == slug.as_str()))
-            .map(String::as_str)
+            .map(RepoSlug::as_str)
             .collect();
         if others.is_empty() {
             return Ok(());

@@ -16,7 +16,7 @@ mod witnesses;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
@@ -75,7 +75,7 @@ pub fn write(dataset: &Dataset) -> Result<()> {
 
 /// What the page is made of. What one part of it alone is made of is read there, and not kept.
 pub(crate) struct Tables {
-    directory: PathBuf,
+    dataset: Dataset,
     instances: Table,
     groups: Table,
     /// Ids of the instances of each named subset.
@@ -89,10 +89,12 @@ impl Tables {
     fn read(dataset: &Dataset) -> Result<Self> {
         let instances = dataset.table_but("instances", UNSHOWN)?;
         let names = dataset.manifest.subsets.keys();
-        let subsets = names.map(|name| Ok((name.clone(), dataset.members(name)?))).collect::<Result<_>>()?;
+        let subsets = names
+            .map(|name| Ok((name.to_string(), dataset.members(name.as_str())?)))
+            .collect::<Result<_>>()?;
         let witnesses = witnesses::texts(dataset, &instances)?;
         Ok(Tables {
-            directory: dataset.directory.clone(),
+            dataset: dataset.clone(),
             groups: dataset.table("groups", data::GROUP_COLUMNS)?,
             corpora: witnesses::corpora(dataset, &instances, &witnesses)?,
             subsets,
@@ -212,7 +214,7 @@ mod tests {
             serde_json::from_str(start.split("</script>").next().unwrap()).unwrap()
         };
         let details = data("details");
-        assert!(details["source"][0].as_str().unwrap().starts_with("def test_"), "{details}");
+        assert!(details["source"][0].as_str().unwrap().starts_with("    def test_"), "{details}");
         assert!(!details["cases"]["of"][0].as_array().unwrap().is_empty());
         assert!(!details["trace"]["of"][0].as_array().unwrap().is_empty());
         let evidence = data("evidence");

@@ -25,6 +25,7 @@ pub mod prune;
 mod sealed;
 
 use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -181,6 +182,37 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
         .map_err(|error| Error::internal(format!("cannot encode {}", path.display())).with_source(error))?;
     bytes.push(b'\n');
     write_atomic(path, &bytes)
+}
+
+/// Opens a regular file of gistmill's own in the way that `options` say: no link is followed in its place, and nothing is
+/// waited for.
+///
+/// # Errors
+/// IO errors with the path; something else is in its place.
+pub(crate) fn open_regular(path: &Path, options: &mut std::fs::OpenOptions) -> std::io::Result<fs_err::File> {
+    let flags = nix::fcntl::OFlag::O_NOFOLLOW | nix::fcntl::OFlag::O_NONBLOCK | nix::fcntl::OFlag::O_NOCTTY;
+    let options = fs_err::OpenOptions::from_options(options.custom_flags(flags.bits()).clone());
+    let refused = |what: &str| {
+        let why = format!("{} is {what}: move it away", path.display());
+        std::io::Error::new(std::io::ErrorKind::InvalidInput, why)
+    };
+    let file = options.open(path).map_err(|error| {
+        if path.is_symlink() { refused("a symbolic link, and none is followed there") } else { error }
+    })?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(refused("not a regular file"))
+}
+
+/// The content of a regular file of gistmill's own.
+///
+/// # Errors
+/// Those of [`open_regular`].
+pub(crate) fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path, std::fs::OpenOptions::new().read(true))?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Reads a value that [`write_json`] wrote; `None` when there is no such file, an error when it is corrupt.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::id::RepoSlug;
+use crate::record::id::{Name, RepoSlug};
 use crate::record::instance::{Instance, Tier};
 
 /// The subset that every dataset has: the hardest instances on either axis.
@@ -85,33 +85,51 @@ impl Range {
 }
 
 /// A named selection; a condition that is left out lets everything pass.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Subset {
-    pub name: String,
+    pub name: Name,
     /// Only these repositories.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repos: Option<Vec<RepoSlug>>,
     /// Only these tiers.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tiers: Option<Vec<Tier>>,
     /// Only what is, or is not, in the top subset.
-    #[serde(skip_serializing_if = "Option::is_none", alias = "hard")]
+    #[serde(default, skip_serializing_if = "Option::is_none", alias = "hard")]
     pub top: Option<bool>,
     /// An instance whose value is not known is outside of every range.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub ranges: BTreeMap<Measure, Range>,
     /// At most this many of each repository; 0 = all.
+    #[serde(default)]
     pub per_repo: u32,
     /// At most this many in all; 0 = all.
+    #[serde(default)]
     pub size: u32,
+    #[serde(default)]
     pub seed: u64,
+}
+
+/// Without any condition: all instances.
+impl Default for Subset {
+    fn default() -> Self {
+        Subset {
+            name: Name::fixed("all"),
+            repos: None,
+            tiers: None,
+            top: None,
+            ranges: BTreeMap::new(),
+            per_repo: 0,
+            size: 0,
+            seed: 0,
+        }
+    }
 }
 
 impl Subset {
     /// The subset that every dataset has.
     pub fn top() -> Self {
-        Subset { name: TOP.to_owned(), top: Some(true), ..Subset::default() }
+        Subset { name: Name::fixed(TOP), top: Some(true), ..Subset::default() }
     }
 
     /// Indices of the members, in the order of the input.

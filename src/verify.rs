@@ -3,6 +3,7 @@
 
 pub(crate) mod files;
 pub(crate) mod instances;
+pub(crate) mod tables;
 
 use serde::Serialize;
 
@@ -14,6 +15,7 @@ pub(crate) struct Verification {
     /// What this machine has otherwise than the one that built.
     pub(crate) machine: Vec<String>,
     pub(crate) files: Vec<files::FileProblem>,
+    pub(crate) tables: tables::Compared,
     /// Why nothing could be run at all.
     pub(crate) refused: Option<String>,
     pub(crate) repositories: Vec<Repository>,
@@ -29,18 +31,30 @@ pub(crate) struct Repository {
 }
 
 impl Verification {
-    /// Whether all that was looked at is as the dataset says.
+    /// Whether there is nothing that could be run.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.repositories.iter().all(|one| one.instances.is_empty() && one.environment.is_none())
+    }
+
+    /// Whether all that was looked at is as the dataset says, and something was.
     pub(crate) fn agrees(&self) -> bool {
         let repository = |one: &Repository| {
             one.environment.is_none() && one.instances.iter().all(instances::Verified::agrees)
         };
-        self.files.is_empty() && self.refused.is_none() && self.repositories.iter().all(repository)
+        !self.is_empty()
+            && self.files.is_empty()
+            && self.tables.differences.is_empty()
+            && self.refused.is_none()
+            && self.repositories.iter().all(repository)
     }
 
     /// Whose fault a difference is, as far as can be told.
     pub(crate) fn cause(&self, instance: &instances::Verified) -> &'static str {
         let is_table = |file: &str| file.starts_with("cases.") || file.starts_with("instances.");
-        if !instance.tables.is_empty() || self.files.iter().any(|problem| is_table(&problem.file)) {
+        let contradicts = |one: &tables::Difference| one.row == instance.instance_id;
+        if self.tables.differences.iter().any(contradicts) {
+            "the tables of the dataset contradict each other"
+        } else if !instance.tables.is_empty() || self.files.iter().any(|problem| is_table(&problem.file)) {
             "the tables of the dataset were changed"
         } else if !instance.is_steady() {
             "its attempts differ among themselves"

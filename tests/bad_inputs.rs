@@ -293,6 +293,56 @@ const MISTAKES: &[Mistake] = &[
         },
         &["subset", "d"],
     ),
+    lies(
+        "a pipe in place of a manifest",
+        |here| dataset(here, |_| {}, "manifest.json", pipe),
+        &["report", "d"],
+    ),
+    lies(
+        "a manifest that is a link to a device without end",
+        |here| dataset(here, |_| {}, "manifest.json", |place| link("/dev/zero", place)),
+        &["list", "d"],
+    ),
+    lies("a manifest without end", |here| dataset(here, |_| {}, "manifest.json", endless), &["list", "d"]),
+    lies(
+        "a pipe in place of lines",
+        |here| dataset(here, manifest, "instances.jsonl", pipe),
+        &["subset", "d"],
+    ),
+    lies("lines without end", |here| dataset(here, manifest, "instances.jsonl", endless), &["subset", "d"]),
+    lies(
+        "a pipe in place of a table",
+        |here| dataset(here, manifest, "groups.parquet", pipe),
+        &["list", "d"],
+    ),
+    lies(
+        "a folder in place of a table",
+        |here| {
+            dataset(here, manifest, "instances.parquet", |place| {
+                std::fs::create_dir(place).expect("a folder")
+            })
+        },
+        &["show", "x", "--dataset", "d"],
+    ),
+    lies(
+        "a table that is a link",
+        |here| dataset(here, manifest, "instances.parquet", |place| link("/etc/passwd", place)),
+        &["list", "d"],
+    ),
+    lies("a table of nothing", |here| dataset(here, manifest, "instances.parquet", endless), &["list", "d"]),
+    lies(
+        "a subset that leads elsewhere",
+        |here| {
+            let summary = r#""subsets": {"top": {"size": 0, "repositories": {}, "tiers": {}, "definition": {"name": "../../up"}}}"#;
+            write(
+                here,
+                "d/manifest.json",
+                MANIFEST.replace("\"files\": {}", &format!("\"files\": {{}}, {summary}")),
+            );
+            write(here, "d/instances.jsonl", "");
+        },
+        &["verify", "d"],
+    ),
     line("a query without a word", &["show", ""]),
     line("a group without a name", &["replay", ""]),
     lies("rules in a file", |here| rules(here, |here| write(here, "filters", "")), BUILD),
@@ -372,6 +422,22 @@ const MISTAKES: &[Mistake] = &[
         BUILD,
     ),
 ];
+
+/// A dataset in `d` with something else in the place of one of its files.
+fn dataset(here: &Path, first: fn(&Path), name: &str, other: fn(&Path)) {
+    std::fs::create_dir_all(here.join("d")).expect("a folder");
+    first(here);
+    other(&here.join("d").join(name));
+}
+
+fn manifest(here: &Path) {
+    write(here, "d/manifest.json", MANIFEST);
+}
+
+/// A terabyte of nothing.
+fn endless(place: &Path) {
+    std::fs::File::create(place).and_then(|file| file.set_len(1 << 40)).expect("can be made");
+}
 
 fn link(target: &str, place: &Path) {
     symlink(target, place).expect("a link");
@@ -535,5 +601,27 @@ fn what_a_repository_wrote_reaches_no_terminal_as_a_command() {
         assert!(said.contains("has uncommitted changes: `a\\u{1b}]52"), "{said:?}");
         assert!(!said.contains(['\u{1b}', '\u{7}', '\u{9b}', '\u{202e}', '\r']), "{said:?}");
         assert!(!said.lines().any(|line| line.starts_with("failed x")), "{said:?}");
+    }
+}
+
+#[test]
+fn what_waits_for_a_dataset_heeds_the_first_request_to_stop() {
+    use nix::sys::signal::Signal;
+    for (command, signal) in [("verify", Signal::SIGINT), ("verify", Signal::SIGTERM)] {
+        let bench = Bench::with_empty_cache();
+        write(
+            bench.path(),
+            "d/manifest.json",
+            MANIFEST.replace("\"files\": {}", "\"files\": {\"big\": \"0\"}"),
+        );
+        endless(&bench.path().join("d/big"));
+        let mut asked = bench.gistmill(&[command, "d"]);
+        asked.current_dir(bench.path());
+        let mut running = Running::start(asked);
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        assert!(running.is_alive(), "{command} hashes a terabyte");
+        running.signal(signal);
+        let ended = running.wait_at_most(std::time::Duration::from_secs(10)).with_code(130);
+        assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
     }
 }

@@ -61,14 +61,15 @@ fn made(cache: &Cache, key: &str, (tree, patch, history): (&Path, &Patch, Histor
     let folder = shelf.join(&key[..32]);
     let _lock = Lock::wait(&shelf.join(format!("{}.lock", &key[..32])), || {})?;
     let (made, contents) = (folder.join("tree"), folder.join("contents"));
-    if let Found::Whole(recorded) = store::find_sealed::<String>(&contents)?
-        && hash(&made).is_ok_and(|found| found == recorded)
-    {
-        store::mark_used(&folder);
-        return Ok(made);
-    }
-    if folder.symlink_metadata().is_ok() {
-        store::discard(&folder)?;
+    match store::find_sealed::<String>(&contents)? {
+        Found::Whole(recorded) if hash(&made).is_ok_and(|found| found == recorded) => {
+            store::mark_used(&folder);
+            return Ok(made);
+        }
+        // Begun and never finished.
+        Found::Missing if folder.symlink_metadata().is_ok() => store::discard(&folder)?,
+        Found::Missing => {}
+        Found::Whole(_) | Found::Damaged => drop(store::set_aside(&folder)?),
     }
     fs_err::create_dir_all(&made)?;
     lay(&Folder::open(tree)?, patch, history, &made)?;
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_changed_is_made_again() {
+    fn one_that_was_changed_is_set_aside_and_made_again() {
         let bench = Bench::new();
         let made = bench.lay("one", &Patch::default(), History::Hidden).unwrap();
         let marked = fs_err::metadata(made.join("a.py")).unwrap().modified().unwrap();
@@ -208,6 +209,13 @@ mod tests {
         let mended = bench.lay("one", &Patch::default(), History::Hidden).unwrap();
         assert_eq!(files(&mended), ["a.py", "p/b.py", "p/data.txt", "p/link"]);
         assert_eq!(fs_err::read_to_string(mended.join("a.py")).unwrap(), "1");
+        let names = || fs_err::read_dir(bench.folder.path().join("cache/overlays")).unwrap();
+        let aside =
+            names().filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("damaged"));
+        assert_eq!(aside.count(), 1, "what was changed is kept aside");
+        fs_err::write(mended.parent().unwrap().join("contents"), "").unwrap();
+        let again = bench.lay("one", &Patch::default(), History::Hidden).unwrap();
+        assert_eq!(files(&again), ["a.py", "p/b.py", "p/data.txt", "p/link"]);
     }
 
     #[test]

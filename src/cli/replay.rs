@@ -81,7 +81,7 @@ pub(super) fn run(arguments: &Arguments, replay: &ReplayArguments) -> Result<u8>
 /// Repository and group that a dataset of this configuration knows under that name, where it is the only one: other
 /// repositories need not be built to look for it.
 fn known(config: &Config, name: &str) -> Option<(String, String)> {
-    let built = newest::default_place(&config.dataset.name, &config.dataset.version);
+    let built = newest::default_place(config.dataset.name.as_str(), config.dataset.version.as_str());
     // Without a dataset, or with one that cannot be read, every repository is looked into.
     let answer = query::find(&built, name).ok()?;
     match answer.found.as_slice() {

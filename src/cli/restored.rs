@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::session::{self, Session, cores};
+use super::session::{self, Session, Trust, cores};
 use super::{Arguments, IsolationArguments};
 use crate::config::Repo;
 use crate::dataset::Dataset;
@@ -36,6 +36,9 @@ pub(crate) struct RestoreArguments {
     /// What runs at the same time; all cores by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
+    /// Use containers as the dataset says: it chooses the base image, and packages that are installed there with the network on
+    #[arg(long)]
+    containers: bool,
     #[command(flatten)]
     isolation: IsolationArguments,
 }
@@ -55,6 +58,11 @@ pub(crate) struct Restored {
 }
 
 impl RestoreArguments {
+    /// Whether instances were left out.
+    pub(crate) fn is_part(&self) -> bool {
+        !self.only.is_empty() || self.subset.is_some()
+    }
+
     /// Opens the dataset.
     ///
     /// # Errors
@@ -72,14 +80,9 @@ impl RestoreArguments {
             return Err(Error::usage(format!("the dataset has no instance of {slug} there")));
         }
         let places: BTreeMap<RepoSlug, String> = self.source.iter().cloned().collect();
-        let mut job = session::of_dataset(
-            arguments,
-            &dataset,
-            &places,
-            &slugs,
-            &self.variable,
-            self.isolation.isolation,
-        )?;
+        let trust = Trust { variables: &self.variable, containers: self.containers };
+        let mut job =
+            session::of_dataset(arguments, &dataset, (&places, &slugs), &trust, self.isolation.isolation)?;
         job.request.jobs = self.jobs.map_or_else(cores, usize::from);
         let golden = dataset.golden()?;
         Ok(Restored { dataset, instances, job, golden })

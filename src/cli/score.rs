@@ -84,6 +84,7 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
         runs.push(submissions::read(path, file, &known)?);
     }
     refuse_twins(&runs)?;
+    warn_of_troubles(&runs);
     let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
     let about = choices::Known { instances: &known, runs: &names };
     let choices = score.choices.as_ref().map(|path| choices::read(path, &about)).transpose()?;
@@ -217,6 +218,24 @@ fn judge_repository(
 /// Submissions that are judged together.
 const PORTION: usize = 200;
 
+/// Says what could not be read, which costs the submission alone.
+fn warn_of_troubles(runs: &[RunOf]) {
+    for run in runs {
+        let of_submissions = run.submissions.values().flat_map(|one| &one.troubles);
+        let troubles: Vec<&String> = run.trouble.iter().chain(of_submissions).collect();
+        for trouble in troubles.iter().take(MOST_TROUBLES) {
+            terminal::warn(&terminal::one_line(&format!("{}: {trouble}", run.name)));
+        }
+        if troubles.len() > MOST_TROUBLES {
+            let more = troubles.len() - MOST_TROUBLES;
+            terminal::warn(&format!("{}: {more} more could not be read: see evidence/ of the run", run.name));
+        }
+    }
+}
+
+/// Troubles of a run that are said.
+const MOST_TROUBLES: usize = 20;
+
 fn refuse_twins(runs: &[RunOf]) -> Result<()> {
     let mut names = BTreeSet::new();
     match runs.iter().find(|run| !names.insert(run.name.as_str())) {
@@ -239,21 +258,24 @@ fn report(
         let mut scored = Vec::new();
         for instance in instances {
             let id = instance.instance_id.to_string();
-            let meta = run.submissions.get(&id).map_or(&nothing, |submission| &submission.meta);
+            let submission = run.submissions.get(&id);
+            let meta = submission.map_or(&nothing, |submission| &submission.meta);
+            let troubles = submission.map_or(&[][..], |submission| &submission.troubles);
             if let Some(judged) = judged.remove(&(id, at)) {
-                scored.push(Scored { instance, run: &run.name, meta, run_meta: &run.meta, judged });
+                let run_meta = &run.meta;
+                scored.push(Scored { instance, run: run.name.as_str(), meta, run_meta, troubles, judged });
             }
         }
         let absent =
             instances.iter().filter(|one| !run.submissions.contains_key(one.instance_id.as_str())).count();
-        let report = Report::new(&run.name, &run.meta, absent, &scored.iter().collect::<Vec<_>>());
+        let report = Report::new(run.name.as_str(), &run.meta, absent, &scored.iter().collect::<Vec<_>>());
         write::run(&place.join(&run.name), &report, &scored)?;
         reports.push(report);
         of_runs.push(scored);
     }
     let with_rows = runs.iter().zip(&of_runs);
     let with_rows: Vec<Run<'_>> =
-        with_rows.map(|(run, scored)| Run { name: &run.name, meta: &run.meta, scored }).collect();
+        with_rows.map(|(run, scored)| Run { name: run.name.as_str(), meta: &run.meta, scored }).collect();
     let scores = Scores {
         dataset: config.name.as_str(),
         version: config.version.as_str(),

@@ -82,6 +82,14 @@ pub(super) fn of_config(arguments: &Arguments, config: Config, isolation: Strict
     assemble(arguments, (config, public, rules), &[], isolation)
 }
 
+/// What the user lets a dataset have.
+pub(super) struct Trust<'a> {
+    /// Names of variables that the tests see.
+    pub(super) variables: &'a [String],
+    /// Whether it may choose images, and what is installed in them.
+    pub(super) containers: bool,
+}
+
 /// A session in the environments of a dataset; only those of `slugs`. The values of `variables` come from the
 /// environment of this command.
 ///
@@ -90,13 +98,13 @@ pub(super) fn of_config(arguments: &Arguments, config: Config, isolation: Strict
 pub(super) fn of_dataset(
     arguments: &Arguments,
     dataset: &Dataset,
-    places: &BTreeMap<RepoSlug, String>,
-    slugs: &BTreeSet<RepoSlug>,
-    variables: &[String],
+    (places, slugs): (&BTreeMap<RepoSlug, String>, &BTreeSet<RepoSlug>),
+    trust: &Trust<'_>,
     isolation: Strictness,
 ) -> Result<Session> {
-    let known =
-        |name: &str| variables.iter().any(|one| one == name).then(|| std::env::var(name).ok()).flatten();
+    let known = |name: &str| {
+        trust.variables.iter().any(|one| one == name).then(|| std::env::var(name).ok()).flatten()
+    };
     let mut archives = BTreeMap::new();
     for slug in slugs.iter().filter(|slug| !places.contains_key(*slug)) {
         archives.extend(dataset.archive(slug)?.map(|(file, pinned)| (slug.clone(), (file, pinned))));
@@ -104,6 +112,9 @@ pub(super) fn of_dataset(
     let archived = archives.keys().cloned().collect();
     let published = &dataset.manifest.config;
     let mut config = config::published::from_published(published, slugs, (places, &archived), &known)?;
+    if !trust.containers {
+        config::published::refuse_containers(&config)?;
+    }
     for repo in &mut config.repos {
         if let Some((file, pinned)) = archives.remove(&repo.slug) {
             repo.source = SourceSpec::Archive { file, pinned: Box::new(pinned) };

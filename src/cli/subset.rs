@@ -37,7 +37,8 @@ pub(super) fn run(arguments: &Arguments, subset: &SubsetArguments) -> Result<u8>
     let wanted = config::named_subsets(&configured, &subset.subset)?;
     let instances = Dataset::open(&subset.dataset.directory()?)?.instances()?;
     let whole = |at: usize| Ok(instances[at].clone());
-    subsets::write(&subset.output, &wanted, (&instances, &whole))?;
+    subsets::remove(&subset.output, &wanted)?;
+    subsets::write(&fs_err::canonicalize(&subset.output)?, &wanted, (&instances, &whole))?;
     let described: Vec<SubsetSummary> =
         wanted.iter().map(|one| SubsetSummary::new(one, &instances)).collect();
     match arguments.format {

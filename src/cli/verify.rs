@@ -1,5 +1,6 @@
 //! `gistmill verify`: is a dataset on this machine what it says?
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::json;
@@ -11,10 +12,15 @@ use crate::dataset::Dataset;
 use crate::dataset::manifest::FILE;
 use crate::error::{Error, Result};
 use crate::machine;
+use crate::record::id::RepoSlug;
 use crate::store::write_json;
 use crate::terminal;
+use crate::text::count;
 use crate::verify::instances::{self, Times, Verified};
-use crate::verify::{Repository, Verification, files};
+use crate::verify::{Repository, Verification, files, tables};
+
+/// Differences that are said; all are in the file of findings.
+const MOST_SAID: usize = 100;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct VerifyArguments {
@@ -42,24 +48,31 @@ pub(crate) fn run(arguments: &Arguments, asked: &VerifyArguments) -> Result<u8> 
     let dataset = Dataset::open(&asked.restore.dataset)?;
     let manifest = &dataset.manifest;
     let mut found = Verification {
-        dataset: manifest.name.clone(),
-        version: manifest.version.clone(),
-        files: files::check(&dataset.directory, &manifest.files, FILE)?,
+        dataset: manifest.name.to_string(),
+        version: manifest.version.to_string(),
+        files: files::check(&dataset.folder()?, &manifest.files, FILE)?,
+        tables: tables::compare(&dataset)?,
         ..Verification::default()
     };
-    let inside = files::inside_trees(&dataset.directory, &manifest.trees, &found.files)?;
+    let inside = files::inside_trees(&dataset.folder()?, &manifest.trees, &found.files)?;
     found.files.extend(inside);
     match asked.restore.open(arguments) {
         Ok(mut restored) => {
+            let all = restored.instances.len();
             if let Some(size) = asked.sample {
                 restored.sample(size as usize);
             }
+            not_run(&mut found.tables.unverified, asked, (restored.instances.len(), all));
+            found.repositories.extend(without_configuration(&restored));
             for repo in restored.repositories() {
                 found.repositories.push(repository(&restored, repo, asked, &mut found.machine)?);
             }
         }
         // What was changed is told before that it cannot be run.
-        Err(error) if !found.files.is_empty() => found.refused = Some(told(&error)),
+        Err(error) if !found.files.is_empty() || !found.tables.differences.is_empty() => {
+            crate::interrupt::check()?;
+            found.refused = Some(told(&error));
+        }
         Err(error) => return Err(error),
     }
     write_json(&asked.output, &found)?;
@@ -68,6 +81,32 @@ pub(crate) fn run(arguments: &Arguments, asked: &VerifyArguments) -> Result<u8> 
         Format::Human | Format::Csv => print(&found),
     }
     Ok(u8::from(!found.agrees()))
+}
+
+/// What a run leaves out.
+fn not_run(unverified: &mut Vec<String>, asked: &VerifyArguments, (run, all): (usize, usize)) {
+    if run < all {
+        unverified.push(format!("what {} of {all} instances show: --sample left them out", all - run));
+    }
+    if asked.restore.is_part() {
+        unverified.push("what instances show that --only or --subset left out".to_owned());
+    }
+    if asked.cold_runs == 0 {
+        unverified.push("cold runs of the entry commands: --cold-runs 0".to_owned());
+    }
+}
+
+/// Repositories that have instances, and are not in the configuration that the dataset publishes: nothing can be run.
+fn without_configuration(restored: &Restored) -> Vec<Repository> {
+    let slugs: BTreeSet<&RepoSlug> = restored.instances.iter().map(|one| &one.slug).collect();
+    let known = |slug: &RepoSlug| restored.repositories().iter().any(|repo| repo.slug == *slug);
+    let missing = slugs.into_iter().filter(|slug| !known(slug));
+    let repository = |slug: &RepoSlug| Repository {
+        slug: slug.to_string(),
+        environment: Some(format!("manifest.json has no configuration of {slug}: nothing of it was run")),
+        instances: Vec::new(),
+    };
+    missing.map(repository).collect()
 }
 
 fn repository(
@@ -139,7 +178,37 @@ fn print(found: &Verification) {
         };
         terminal::say(&terminal::one_line(&line));
     }
+    print_tables(found);
     let files = if found.files.is_empty() { "all files are as the manifest says" } else { "files differ" };
-    let verdict = if found.agrees() { "verified" } else { "NOT verified" };
+    let verdict = match (found.is_empty(), found.agrees()) {
+        (true, _) => "NOT verified: there is no instance that could be run",
+        (_, true) => "verified, but for what is not verified (see above)",
+        _ => "NOT verified",
+    };
     terminal::say(&format!("{files}; {verdict}"));
+}
+
+/// Where the dataset contradicts itself, and what nothing says twice.
+fn print_tables(found: &Verification) {
+    let tables = &found.tables;
+    for one in tables.differences.iter().take(MOST_SAID) {
+        let place: Vec<&str> = [&one.file, &one.row, &one.column]
+            .into_iter()
+            .map(String::as_str)
+            .filter(|part| !part.is_empty())
+            .collect();
+        let expected = if one.expected.is_empty() {
+            String::new()
+        } else {
+            format!(", and should say {}", one.expected)
+        };
+        terminal::say(&terminal::one_line(&format!("{}: {}{expected}", place.join(", "), one.said)));
+    }
+    let more = tables.differences.len().saturating_sub(MOST_SAID) + tables.more;
+    if more > 0 {
+        terminal::say(&format!("{} more", count(more, "difference")));
+    }
+    for what in &tables.unverified {
+        terminal::say(&terminal::one_line(&format!("not verified: {what}")));
+    }
 }

@@ -22,6 +22,7 @@ use super::{Config, Dataset, Limits, MINIMAL, Resolve, Screen, TierBounds, Witne
 use crate::document::section::{Bytes, Field, Located};
 use crate::document::{Problems, suggest, units};
 use crate::record::family::Family;
+use crate::record::id::Name;
 use crate::record::outcome::Compare;
 use crate::redact::quote;
 
@@ -29,8 +30,6 @@ const MINUTE: Duration = Duration::from_mins(1);
 const MEBIBYTE: u64 = 1 << 20;
 /// Fewest processes and threads with which a test can be run at all.
 const LEAST_PROCESSES: u64 = 16;
-/// Longest name of a dataset or version: both become path segments.
-const LONGEST_NAME: usize = 100;
 
 /// Checks everything; what cannot stand is among the problems, and the value returned is then not to be used.
 pub(super) fn config(
@@ -93,17 +92,19 @@ fn segment(
     section: Option<usize>,
     field: &Text<'_>,
     problems: &mut Problems<'_>,
-) -> String {
+) -> Name {
     match (field, section) {
         (Field::Given(text), _) => {
-            if !is_segment(text.value) {
+            let name = Name::new(text.value);
+            if name.is_err() {
                 let message = format!("{key} {} is not safe as a directory name", quote(text.value));
                 let hint = format!(
-                    "use letters, digits, `.`, `_` and `-`, a letter or digit first, at most {LONGEST_NAME}"
+                    "use letters, digits, `.`, `_` and `-`, a letter or digit first, at most {}",
+                    Name::LONGEST
                 );
                 problems.add(text.at, message, Some(hint));
             }
-            text.value.to_owned()
+            name.unwrap_or_else(|_| Name::fixed("unnamed"))
         }
         (Field::Missing, Some(at)) => {
             problems.missing_key(
@@ -111,16 +112,10 @@ fn segment(
                 format!("missing key `{key}` in [dataset]"),
                 format!("add {key} = \"{example}\""),
             );
-            String::new()
+            Name::fixed("unnamed")
         }
-        _ => String::new(),
+        _ => Name::fixed("unnamed"),
     }
-}
-
-pub(crate) fn is_segment(text: &str) -> bool {
-    text.len() <= LONGEST_NAME
-        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
 }
 
 fn screen(raw: &RawScreen<'_>, problems: &mut Problems<'_>) -> Screen {

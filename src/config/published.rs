@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::Value;
 use toml::Table;
 
-use super::{Config, SourceSpec};
+use super::{BackendKind, Config, Repo, SourceSpec};
 use crate::document::units;
 use crate::error::{Error, Result};
 use crate::record::id::RepoSlug;
@@ -58,7 +59,58 @@ pub(crate) fn from_published(
             *anonymous = true;
         }
     }
+    bounded(config)
+}
+
+/// Longest time that a case and a group of a dataset may take: whoever made it does not choose how long others wait.
+const LONGEST_CASE: Duration = Duration::from_hours(1);
+const LONGEST_GROUP: Duration = Duration::from_hours(6);
+/// Most processes, bytes of a file and bytes of output of what a dataset runs, also where it sets no limit.
+const MOST_PROCESSES: u64 = 1 << 16;
+const LARGEST_FILE: u64 = 1 << 40;
+const MOST_OUTPUT: u64 = 1 << 30;
+
+fn bounded(mut config: Config) -> Result<Config> {
+    let times = [
+        ("case_timeout", config.screen.case_timeout, LONGEST_CASE),
+        ("group_timeout", config.screen.group_timeout, LONGEST_GROUP),
+    ];
+    if let Some((key, asked, most)) = times.into_iter().find(|(_, asked, most)| asked > most) {
+        let [asked, most] = [asked, most].map(units::format_duration);
+        return Err(Error::usage(format!(
+            "the dataset asks for {key} = {asked}; {most} is the most that is run"
+        ))
+        .with_hint("ask whoever made it to build it with less"));
+    }
+    let within = |asked: u64, most: u64| if asked == 0 { most } else { asked.min(most) };
+    let limits = &mut config.limits;
+    limits.processes = within(limits.processes, MOST_PROCESSES);
+    limits.file_size = within(limits.file_size, LARGEST_FILE);
+    limits.output = within(limits.output, MOST_OUTPUT);
     Ok(config)
+}
+
+/// Refuses what runs in an image that the dataset chooses: packages are installed there with the network on.
+///
+/// # Errors
+/// A usage error that names what is asked for, and the option that allows it.
+pub(crate) fn refuse_containers(config: &Config) -> Result<()> {
+    let asks = |repo: &&Repo| {
+        repo.backend != BackendKind::Local || repo.base.is_some() || !repo.system_packages.is_empty()
+    };
+    let Some(repo) = config.repos.iter().find(asks) else { return Ok(()) };
+    let base = repo.base.as_ref().unwrap_or(&config.docker.base);
+    let packages = &repo.system_packages;
+    let packages = if packages.is_empty() {
+        String::new()
+    } else {
+        format!(", with the packages {}", packages.join(", "))
+    };
+    Err(Error::usage(format!("the dataset has {} run in containers of the image {base}{packages}", repo.slug))
+        .with_hint(
+            "what is installed in an image is installed with the network on: if you trust whoever made the dataset, add \
+             --containers",
+        ))
 }
 
 fn integer(value: u64) -> toml::Value {
@@ -228,6 +280,48 @@ python = '3.12'\nenv = {MODE = 'x'}\nbackend = 'docker'\nsystem_packages = ['lib
         assert!(is_anonymous(&BTreeMap::new()));
         let place = "https://me:pw@example.org/c.git".to_owned();
         assert!(!is_anonymous(&BTreeMap::from([(RepoSlug::new("a/c").unwrap(), place)])));
+    }
+
+    #[test]
+    fn containers_are_the_users_choice() {
+        let config = |text: &str| {
+            let first: BTreeSet<RepoSlug> = both().into_iter().take(1).collect();
+            from_published(&published(text), &first, NOWHERE, &|_| None).unwrap()
+        };
+        let error = refuse_containers(&config(TEXT)).unwrap_err();
+        for words in ["a/b", "some/base:1", "libpq5"] {
+            assert!(error.to_string().contains(words), "{error}");
+        }
+        assert!(error.hint().unwrap().contains("--containers"));
+        let bare = TEXT.replace("system_packages = ['libpq5']\n", "");
+        assert!(refuse_containers(&config(&bare)).is_err(), "the backend alone");
+        let based = bare.replace("backend = 'docker'", "backend = 'docker'\nbase = 'other/base:2'");
+        assert!(refuse_containers(&config(&based)).unwrap_err().to_string().contains("other/base:2"));
+        refuse_containers(&config(&bare.replace("backend = 'docker'\n", ""))).unwrap();
+    }
+
+    #[test]
+    fn settings_of_a_dataset_have_upper_bounds() {
+        let first: BTreeSet<RepoSlug> = both().into_iter().take(1).collect();
+        let read = |text: &str| from_published(&published(text), &first, NOWHERE, &|_| None);
+        for (from, to, key) in [
+            ("case_timeout = '7s'", "case_timeout = '61m'\ngroup_timeout = '2h'", "case_timeout"),
+            ("case_timeout = '7s'", "case_timeout = '7s'\ngroup_timeout = '7h'", "group_timeout"),
+            ("case_timeout = '7s'", "case_timeout = '7s'\ngroup_timeout = '90000000h'", "group_timeout"),
+        ] {
+            let error = read(&TEXT.replace(from, to)).unwrap_err();
+            assert!(error.to_string().contains(key) && error.hint().is_some(), "{error}");
+        }
+        let wide = TEXT.replace(
+            "file_size = '3MiB'\nprocesses = 77",
+            "processes = 0\nfile_size = '4096GiB'\noutput = 0",
+        );
+        let limits = read(&wide).unwrap().limits;
+        assert_eq!(
+            (limits.processes, limits.file_size, limits.output),
+            (MOST_PROCESSES, LARGEST_FILE, MOST_OUTPUT)
+        );
+        assert_eq!(read(TEXT).unwrap().limits.processes, 77);
     }
 
     #[test]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::record::id::Name;
 use crate::record::instance::Tier;
 use crate::record::moment::Cutoff;
 use crate::record::outcome::Compare;
@@ -26,8 +27,8 @@ fn messages(text: &str) -> Vec<String> {
 fn what_is_left_out_has_the_defaults_of_the_contract() {
     let config = read(&with_repo(&format!("git = \"https://h/a/b\"\ncommit = \"{HASH}\""))).unwrap();
     let dataset = Dataset {
-        name: "d".into(),
-        version: "1".into(),
+        name: Name::fixed("d"),
+        version: Name::fixed("1"),
         seed: 0,
         per_repo: 25,
         hard_per_axis: 30,
@@ -255,7 +256,7 @@ fn subsets_have_conditions_ranges_and_names() {
     let text = with_repo(&format!("git = \"https://h/a/b\"\ncommit = \"{HASH}\"")) + SUBSETS;
     let config = read(&text).unwrap();
     let small = Subset {
-        name: "small".into(),
+        name: Name::fixed("small"),
         repos: Some(vec![RepoSlug::new("a/b").unwrap()]),
         tiers: Some(vec![Tier::Easy, Tier::Hard]),
         top: Some(false),
@@ -268,11 +269,11 @@ fn subsets_have_conditions_ranges_and_names() {
         size: 5,
         seed: 7,
     };
-    assert_eq!(config.subsets, [Subset { name: "all".into(), ..Subset::default() }, small]);
+    assert_eq!(config.subsets, [Subset { name: Name::fixed("all"), ..Subset::default() }, small]);
     let names = |wanted: &[&str]| {
         let wanted: Vec<String> = wanted.iter().map(|name| (*name).to_owned()).collect();
         named_subsets(&config.subsets, &wanted)
-            .map(|found| found.into_iter().map(|subset| subset.name).collect::<Vec<_>>())
+            .map(|found| found.into_iter().map(|subset| subset.name.to_string()).collect::<Vec<_>>())
     };
     assert_eq!(names(&[]).unwrap(), ["top", "all", "small"]);
     assert_eq!(names(&["small", "hard"]).unwrap(), ["top", "small"]);

@@ -13,11 +13,12 @@ use crate::family::tier::{Difficulty, flake_bound, tiers, top_size, top_subset};
 use crate::packed::Packed;
 use crate::record::collected::Case;
 use crate::record::evidence::{AttemptFacts, GroupEvidence, RepositoryEvidence};
-use crate::record::id::{CommitSha, InstanceId};
+use crate::record::id::{CommitSha, InstanceId, RepoSlug};
 use crate::record::instance::{Contribution, Expected, Instance, TestSource, Tier};
+use crate::record::limits::TierBounds;
 use crate::record::outcome::Outcome;
 use crate::record::prompt::PromptSettings;
-use crate::record::source::{Origin, Pinned};
+use crate::record::source::Origin;
 use crate::record::trace::{SecondTrace, Traced};
 use crate::record::witness::{Witness, WitnessColumns};
 use crate::record::world::World;
@@ -64,8 +65,8 @@ pub struct Assembled<'a> {
 
 impl<'a> Assembled<'a> {
     /// The counts of each repository, by slug.
-    pub fn counts(&self) -> BTreeMap<String, Counts> {
-        let counts = |one: &Repository<'_>| (one.record.pinned.slug.to_string(), one.sums.counts.clone());
+    pub fn counts(&self) -> BTreeMap<RepoSlug, Counts> {
+        let counts = |one: &Repository<'_>| (one.record.pinned.slug.clone(), one.sums.counts.clone());
         self.repositories.iter().map(counts).collect()
     }
 
@@ -93,7 +94,7 @@ impl<'a> Assembled<'a> {
                 before = Some(group.group.group_id);
             }
         }
-        rate(&mut instances, dataset);
+        rate(&mut instances, &dataset.config.tier, dataset.config.dataset.hard_per_axis);
         for (instance, (repository, _)) in instances.iter().zip(&places) {
             repositories[*repository].sums.counts.publish(instance);
         }
@@ -240,7 +241,7 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
         repo: pinned.slug.to_string(),
         commit: pinned.commit.clone(),
         base_commit: CommitSha::new(&pinned.commit).ok().map(|commit| commit.to_string()),
-        version: version(pinned),
+        version: version(&pinned.origin, &pinned.commit),
         created_at: pinned.pinned_at.clone(),
         source: pinned.origin.describe(),
         license: pinned.license.clone(),
@@ -310,11 +311,11 @@ fn expected(group: &GroupEvidence) -> Result<Vec<String>> {
 }
 
 /// The release's own version; of a commit or an archive its first digits.
-fn version(pinned: &Pinned) -> String {
-    match &pinned.origin {
+pub(crate) fn version(origin: &Origin, commit: &str) -> String {
+    match origin {
         Origin::Pypi { version, .. } => version.clone(),
         Origin::Git { .. } | Origin::Path { .. } => {
-            let digits = pinned.commit.strip_prefix("sha256:").unwrap_or(&pinned.commit);
+            let digits = commit.strip_prefix("sha256:").unwrap_or(commit);
             digits.chars().take(VERSION_DIGITS).collect()
         }
     }
@@ -363,11 +364,11 @@ fn count(size: usize) -> u32 {
     u32::try_from(size).unwrap_or(u32::MAX)
 }
 
-fn rate(instances: &mut [Instance], dataset: &DatasetInput<'_>) {
+/// Sets tiers and hard axes, which follow from all instances together.
+pub(crate) fn rate(instances: &mut [Instance], bounds: &TierBounds, hard_per_axis: u32) {
     let set: Vec<_> = instances.iter().map(|one| (&one.instance_id, difficulty(one))).collect();
-    let tiers = tiers(&set.iter().map(|one| one.1).collect::<Vec<_>>(), &dataset.config.tier);
-    let size = top_size(dataset.config.dataset.hard_per_axis, set.len());
-    let hard_axes = top_subset(&set, size);
+    let tiers = tiers(&set.iter().map(|one| one.1).collect::<Vec<_>>(), bounds);
+    let hard_axes = top_subset(&set, top_size(hard_per_axis, set.len()));
     for ((instance, tier), axes) in instances.iter_mut().zip(tiers).zip(hard_axes) {
         instance.tier = tier;
         instance.hard_axes = axes;

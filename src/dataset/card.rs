@@ -9,12 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use minijinja::value::{Serde, ValueKind};
 use minijinja::{AutoEscape, Environment, Output, State, UndefinedBehavior, Value, context};
 
-use super::assemble::Assembled;
 use super::dictionary;
 use super::manifest::Manifest;
 use crate::error::{Error, Result};
+use crate::record::environment;
 use crate::record::instance::Instance;
 use crate::terminal::one_line;
+
+/// The card's file.
+pub const FILE: &str = "README.md";
 
 const CARD: &str = include_str!("card.md");
 
@@ -45,31 +48,28 @@ const KNOWN_LICENSES: [&str; 16] = [
     "unlicense",
 ];
 
-/// Renders `README.md`.
+/// Renders `README.md`; `first` is the first of the instances with all of its columns.
 ///
 /// # Errors
 /// When the template does not fit, which is a bug.
-pub fn render(manifest: &Manifest, assembled: &Assembled<'_>) -> Result<String> {
+pub fn render(manifest: &Manifest, instances: &[Instance], first: Option<&Instance>) -> Result<String> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Custom("markdown".into()));
     environment.set_formatter(write_escaped);
     environment.add_filter("code", |text: String| Value::from_safe_string(code(&text)));
     environment.set_undefined_behavior(UndefinedBehavior::Lenient);
-    let (license, license_name) = license(assembled);
+    let (license, license_name) = license(instances);
     let context = context! {
         manifest => Value::from(Serde(manifest)),
         pretty_name => Value::from_safe_string(yaml_text(&format!("{} {}", manifest.name, manifest.version))),
         license => license.map(Value::from_safe_string),
         license_name => license_name.map(Value::from_safe_string),
-        size_category => Value::from_safe_string(size_category(assembled.instances.len()).to_owned()),
+        size_category => Value::from_safe_string(size_category(instances.len()).to_owned()),
         subsets => subset_names(manifest).into_iter().map(Value::from_safe_string).collect::<Vec<_>>(),
-        warnings => warnings(assembled),
-        example => (!assembled.instances.is_empty())
-            .then(|| example(&assembled.whole(0)?))
-            .transpose()?
-            .map(Value::from_safe_string),
+        warnings => warnings(manifest),
+        example => first.map(example).transpose()?.map(Value::from_safe_string),
         dictionary => dictionary(),
-        configs => CONFIGS.into_iter().filter(|table| manifest.counts.rows[*table] > 0).collect::<Vec<_>>(),
+        configs => CONFIGS.into_iter().filter(|table| manifest.counts.rows.get(*table).is_some_and(|rows| *rows > 0)).collect::<Vec<_>>(),
     };
     let rendered = environment.render_str(CARD, context);
     rendered
@@ -118,13 +118,14 @@ fn shorten(value: &mut serde_json::Value) {
 /// The subsets that have members.
 fn subset_names(manifest: &Manifest) -> Vec<String> {
     let filled = manifest.subsets.iter().filter(|(_, one)| one.size > 0);
-    filled.map(|(name, _)| name.clone()).collect()
+    filled.map(|(name, _)| name.to_string()).collect()
 }
 
 /// Slug → what to know about its environment.
-fn warnings(assembled: &Assembled<'_>) -> BTreeMap<String, Vec<String>> {
-    let all = assembled.repositories.iter().map(|one| &one.record);
-    let told = all.map(|record| (record.pinned.slug.to_string(), record.built.warnings()));
+fn warnings(manifest: &Manifest) -> BTreeMap<String, Vec<String>> {
+    let all = manifest.environments.iter();
+    let told =
+        all.map(|(slug, one)| (slug.to_string(), environment::warnings(&one.guesses, &one.undeclared)));
     told.filter(|(_, lines)| !lines.is_empty()).collect()
 }
 
@@ -169,9 +170,8 @@ fn yaml_text(text: &str) -> String {
 
 /// The license of the dataset: where its instances share one the hub's own name for it, or `other` with the SPDX expression
 /// as name; `unknown` where none is known.
-fn license(assembled: &Assembled<'_>) -> (Option<String>, Option<String>) {
-    let licenses: BTreeSet<Option<&str>> =
-        assembled.instances.iter().map(|one| one.license.as_deref()).collect();
+fn license(instances: &[Instance]) -> (Option<String>, Option<String>) {
+    let licenses: BTreeSet<Option<&str>> = instances.iter().map(|one| one.license.as_deref()).collect();
     let other = |name: &str| (Some("other".to_owned()), Some(yaml_text(name)));
     match licenses.into_iter().collect::<Vec<_>>()[..] {
         [] => (None, None),
@@ -198,14 +198,20 @@ fn size_category(rows: usize) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::assemble::Assembled;
     use super::*;
     use crate::record::environment::{Guess, Undeclared};
     use crate::testing::made_up::MadeUp;
 
+    fn card_of(input: &super::super::DatasetInput<'_>) -> String {
+        let assembled = Assembled::new(input).unwrap();
+        let manifest = super::super::describe::manifest(input, &assembled).unwrap();
+        let first = (!assembled.instances.is_empty()).then(|| assembled.whole(0).unwrap());
+        render(&manifest, &assembled.instances, first.as_ref()).unwrap()
+    }
+
     fn card(made_up: &MadeUp) -> String {
-        let input = made_up.input();
-        let assembled = Assembled::new(&input).unwrap();
-        render(&super::super::describe::manifest(&input, &assembled).unwrap(), &assembled).unwrap()
+        card_of(&made_up.input())
     }
 
     #[test]
@@ -284,9 +290,7 @@ mod tests {
     fn code_that_stays_at_home_is_not_announced() {
         let made_up = MadeUp::new(&[30]);
         let input = super::super::DatasetInput { passes_code_on: false, ..made_up.input() };
-        let assembled = Assembled::new(&input).unwrap();
-        let text =
-            render(&super::super::describe::manifest(&input, &assembled).unwrap(), &assembled).unwrap();
+        let text = card_of(&input);
         assert!(text.contains("is not part of the dataset") && !text.contains("`trees/`"), "{text}");
     }
 

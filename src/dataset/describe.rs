@@ -19,11 +19,15 @@ use crate::error::Result;
 use crate::family::prompt::Template;
 use crate::family::tier::{AXES, flake_bound, top, top_size};
 use crate::record::host::HostFacts;
-use crate::record::instance::Axis;
+use crate::record::id::{Name, RepoSlug};
+use crate::record::instance::{Axis, Instance};
+use crate::record::limits::TierBounds;
+use crate::record::prompt::PromptSettings;
 use crate::record::rule::RuleUse;
 use crate::subset::Subset;
 
-const REPRODUCIBLE: [&str; 4] = ["instances.parquet", "instances.jsonl", "cases.parquet", "traces.parquet"];
+pub(crate) const REPRODUCIBLE: [&str; 4] =
+    ["instances.parquet", "instances.jsonl", "cases.parquet", "traces.parquet"];
 
 /// Everything but the hashes of the files.
 ///
@@ -33,7 +37,6 @@ pub(super) fn manifest(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) ->
     let repositories = assembled.counts();
     let total = counts::total(repositories.values());
     let private = Private::of_all(dataset.repositories.iter().map(|one| &one.evidence));
-    let bounds = &dataset.config.tier;
     let mut failed = dataset.failed.to_vec();
     failed.sort_by(|a, b| a.slug.cmp(&b.slug));
     Ok(Manifest {
@@ -44,14 +47,10 @@ pub(super) fn manifest(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) ->
         version: dataset.config.dataset.version.clone(),
         counts: AllCounts { rows: rows(assembled, &total), total, repositories },
         flake_bound: bound(dataset, assembled),
-        tiers: Tiers {
-            medium_from: bounds.medium,
-            hard_from: bounds.hard,
-            rank: "share of instances below, in percent".to_owned(),
-        },
-        prompt: Some(prompt(dataset)?),
+        tiers: tiers(&dataset.config.tier),
+        prompt: Some(prompt(dataset.config.prompt)?),
         trees: trees(dataset, assembled),
-        hard_subset: top_subset(dataset, assembled),
+        hard_subset: hard_subset(&assembled.instances, dataset.config.dataset.hard_per_axis),
         subsets: subsets(dataset, assembled),
         parity: by_slug(assembled, &private, |one| one.record.parity.clone())?,
         rules: Some(rules(dataset)),
@@ -70,6 +69,15 @@ pub(super) fn manifest(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) ->
     })
 }
 
+/// The bounds of the tiers in words and numbers.
+pub(crate) fn tiers(bounds: &TierBounds) -> Tiers {
+    Tiers {
+        medium_from: bounds.medium,
+        hard_from: bounds.hard,
+        rank: "share of instances below, in percent".to_owned(),
+    }
+}
+
 /// The machine of the first repository, with the interpreters of all.
 fn host(assembled: &Assembled<'_>) -> HostFacts {
     let mut all = assembled.repositories.iter().map(|one| one.record.host.clone());
@@ -82,8 +90,8 @@ fn by_slug<T: Serialize + DeserializeOwned>(
     assembled: &Assembled<'_>,
     private: &Private,
     value: impl Fn(&Repository<'_>) -> T,
-) -> Result<BTreeMap<String, T>> {
-    let one = |one: &Repository<'_>| Ok((one.record.pinned.slug.to_string(), private.hide_in(&value(one))?));
+) -> Result<BTreeMap<RepoSlug, T>> {
+    let one = |one: &Repository<'_>| Ok((one.record.pinned.slug.clone(), private.hide_in(&value(one))?));
     assembled.repositories.iter().map(one).collect()
 }
 
@@ -108,24 +116,21 @@ fn normalized(assembled: &Assembled<'_>) -> BTreeMap<String, Normalized> {
     normalized
 }
 
-fn subsets(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> BTreeMap<String, SubsetSummary> {
+fn subsets(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> BTreeMap<Name, SubsetSummary> {
     let summaries = super::subset_summaries(dataset, &assembled.instances);
     summaries.into_iter().map(|one| (one.definition.name.clone(), one)).collect()
 }
 
-fn prompt(dataset: &DatasetInput<'_>) -> Result<Prompt> {
+/// How prompts of these settings are made.
+pub(crate) fn prompt(settings: PromptSettings) -> Result<Prompt> {
     let template = Template::built_in()?;
-    Ok(Prompt {
-        settings: dataset.config.prompt,
-        template: template.text().to_owned(),
-        template_sha256: template.sha256(),
-    })
+    Ok(Prompt { settings, template: template.text().to_owned(), template_sha256: template.sha256() })
 }
 
-fn trees(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> BTreeMap<String, String> {
+fn trees(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> BTreeMap<RepoSlug, String> {
     let slugs = assembled.repositories.iter().map(|one| &one.record.pinned.slug);
     let slugs = slugs.filter(|_| dataset.passes_code_on);
-    slugs.map(|slug| (slug.to_string(), super::trees::place(slug))).collect()
+    slugs.map(|slug| (slug.clone(), super::trees::place(slug))).collect()
 }
 
 fn lists(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> Vec<String> {
@@ -187,30 +192,35 @@ fn rules(dataset: &DatasetInput<'_>) -> BTreeMap<String, RuleUse> {
 }
 
 fn bound(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> FlakeBound {
-    let required = dataset.config.screen.attempts;
+    flake_bounds(dataset.config.screen.attempts, &assembled.instances)
+}
+
+/// What so many attempts, and those of the instances, say.
+pub(crate) fn flake_bounds(required: u32, instances: &[Instance]) -> FlakeBound {
     FlakeBound {
         required_attempts: required,
         required_bound: flake_bound(required),
-        worst: assembled.instances.iter().map(|one| one.flake_bound).max_by(f64::total_cmp),
+        worst: instances.iter().map(|one| one.flake_bound).max_by(f64::total_cmp),
         confidence: 0.95,
     }
 }
 
-fn top_subset(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> HardSubset {
-    let per_axis = top_size(dataset.config.dataset.hard_per_axis, assembled.instances.len());
-    let set: Vec<_> = assembled.instances.iter().map(|one| (&one.instance_id, difficulty(one))).collect();
+/// The top subset of instances that are rated, of which so many are asked for on each axis.
+pub(crate) fn hard_subset(instances: &[Instance], asked: u32) -> HardSubset {
+    let per_axis = top_size(asked, instances.len());
+    let set: Vec<_> = instances.iter().map(|one| (&one.instance_id, difficulty(one))).collect();
     let ids = |axis: Axis| {
         let hardest = top(&set, axis, per_axis);
         (axis.as_str().to_owned(), hardest.into_iter().map(|at| set[at].0.to_string()).collect())
     };
     let mut repositories: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
-    for instance in assembled.instances.iter().filter(|one| !one.hard_axes.is_empty()) {
+    for instance in instances.iter().filter(|one| !one.hard_axes.is_empty()) {
         let members = repositories.entry(instance.slug.to_string()).or_default();
         for name in instance.hard_axes.iter().map(|axis| axis.as_str()).chain(["union"]) {
             *members.entry(name.to_owned()).or_default() += 1;
         }
     }
-    let size = assembled.instances.iter().filter(|one| !one.hard_axes.is_empty()).count();
+    let size = instances.iter().filter(|one| !one.hard_axes.is_empty()).count();
     HardSubset {
         per_axis: u32::try_from(per_axis).unwrap_or(u32::MAX),
         size,

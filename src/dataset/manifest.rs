@@ -7,12 +7,14 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::counts::Counts;
+use super::trees;
 use crate::backend::Isolation;
 use crate::error::{Error, Result};
 use crate::record::environment::{Guess, ImageName, SwitchedOff, TriedPlan, Undeclared};
 use crate::record::evidence::Parity;
 use crate::record::family::Family;
 use crate::record::host::HostFacts;
+use crate::record::id::{Name, RepoSlug};
 use crate::record::instance::{FailedRepository, Instance};
 use crate::record::prompt::PromptSettings;
 use crate::record::rule::RuleUse;
@@ -34,8 +36,8 @@ pub struct Manifest {
     /// The kind of its tasks.
     #[serde(default)]
     pub family: Family,
-    pub name: String,
-    pub version: String,
+    pub name: Name,
+    pub version: Name,
     pub counts: AllCounts,
     #[serde(default)]
     pub flake_bound: FlakeBound,
@@ -46,15 +48,15 @@ pub struct Manifest {
     pub prompt: Option<Prompt>,
     /// Where the pinned tree of each repository is, by slug; none where code is not passed on.
     #[serde(default)]
-    pub trees: BTreeMap<String, String>,
+    pub trees: BTreeMap<RepoSlug, String>,
     #[serde(default)]
     pub hard_subset: HardSubset,
     /// By name; their rows are in `subsets/<name>.parquet`.
     #[serde(default)]
-    pub subsets: BTreeMap<String, SubsetSummary>,
+    pub subsets: BTreeMap<Name, SubsetSummary>,
     /// By slug.
     #[serde(default)]
-    pub parity: BTreeMap<String, Parity>,
+    pub parity: BTreeMap<RepoSlug, Parity>,
     /// By id: how often each rule matched a group that could be collected, and how often it decided a verdict. None in a
     /// dataset that was written before rules were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,10 +75,10 @@ pub struct Manifest {
     #[serde(default)]
     pub normalized: BTreeMap<String, Normalized>,
     /// By slug.
-    pub sources: BTreeMap<String, SourceSummary>,
+    pub sources: BTreeMap<RepoSlug, SourceSummary>,
     /// By slug.
     #[serde(default)]
-    pub environments: BTreeMap<String, EnvironmentSummary>,
+    pub environments: BTreeMap<RepoSlug, EnvironmentSummary>,
     /// The configuration as published.
     #[serde(default)]
     pub config: serde_json::Value,
@@ -106,7 +108,7 @@ pub struct Tool {
 pub struct AllCounts {
     pub total: Counts,
     /// By slug.
-    pub repositories: BTreeMap<String, Counts>,
+    pub repositories: BTreeMap<RepoSlug, Counts>,
     /// Rows of each table.
     #[serde(default)]
     pub rows: BTreeMap<String, usize>,
@@ -231,6 +233,29 @@ pub struct EnvironmentSummary {
 }
 
 impl Manifest {
+    /// Whether what becomes part of a path is what a build would write there; the text says what is not.
+    pub(super) fn check(&self) -> std::result::Result<(), String> {
+        for (name, subset) in &self.subsets {
+            if subset.definition.name != *name {
+                return Err(format!("the subset `{name}` is defined as `{}`", subset.definition.name));
+            }
+        }
+        for (slug, place) in &self.trees {
+            if *place != trees::place(slug) {
+                return Err(format!("the tree of {slug} is said to be at {place:?}"));
+            }
+        }
+        for (slug, environment) in &self.environments {
+            if environment.directory != format!("environments/{}", slug.file_name()) {
+                return Err(format!(
+                    "the environment of {slug} is said to be at {:?}",
+                    environment.directory
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Hashes what lies in the directory.
     ///
     /// # Errors
@@ -268,7 +293,7 @@ pub struct SubsetSummary {
     pub definition: Subset,
     pub size: usize,
     /// Members by slug.
-    pub repositories: BTreeMap<String, usize>,
+    pub repositories: BTreeMap<RepoSlug, usize>,
     /// Members by tier.
     pub tiers: BTreeMap<String, usize>,
 }
@@ -284,7 +309,7 @@ impl SubsetSummary {
             tiers: BTreeMap::new(),
         };
         for instance in members.into_iter().map(|at| &instances[at]) {
-            *summary.repositories.entry(instance.slug.to_string()).or_default() += 1;
+            *summary.repositories.entry(instance.slug.clone()).or_default() += 1;
             *summary.tiers.entry(instance.tier.as_str().to_owned()).or_default() += 1;
         }
         summary

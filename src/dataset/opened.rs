@@ -1,26 +1,36 @@
 //! A dataset that was written before: the one way to read it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
 use super::manifest::{EnvironmentSummary, FILE, Manifest};
-use super::table::{AGAIN, Table};
+use super::table::{AGAIN, Columns, Table};
 use super::{FORMAT_VERSION, OLDEST_FORMAT, trees};
 use crate::beneath::Folder;
-use crate::error::{Error, Result};
-use crate::record::id::RepoSlug;
+use crate::error::{Error, Fault, Result};
+use crate::interrupt;
+use crate::record::id::{Name, RepoSlug};
 use crate::record::instance::Instance;
 use crate::record::outcome::{CaseResult, Outcome};
 use crate::record::source::Pinned;
-use crate::store::{read_json, sha256_of_file};
+use crate::store::sha256_of_file;
 
+/// Largest manifest that is read, in bytes.
+const LARGEST_MANIFEST: u64 = 64 << 20;
+/// Largest list of instances that is read, in bytes, and the longest line of it.
+const LARGEST_LINES: u64 = 8 << 30;
+const LONGEST_LINE: u64 = 256 << 20;
 /// The folder of a dataset with what each environment was built from.
 const ENVIRONMENTS: &str = "environments";
 /// Largest lock that is read, in bytes.
 const LARGEST_LOCK: u64 = 64 << 20;
 
 /// A dataset with its manifest.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Dataset {
     pub directory: PathBuf,
     pub manifest: Manifest,
@@ -43,38 +53,79 @@ impl Dataset {
     /// # Errors
     /// Usage errors: what is there is damaged, or has another format.
     pub fn find(directory: &Path) -> Result<Option<Self>> {
+        if !directory.is_dir() {
+            return Ok(None);
+        }
         let path = directory.join(FILE);
-        let manifest: Option<serde_json::Value> = read_json(&path).map_err(|error| error.with_hint(AGAIN))?;
-        let Some(manifest) = manifest else { return Ok(None) };
-        let found = &manifest["format_version"];
+        let text = Folder::named(directory)?.read_if_there(Path::new(FILE), LARGEST_MANIFEST);
+        let Some(text) = text.map_err(|error| error.blame(Fault::Usage).with_hint(AGAIN))? else {
+            return Ok(None);
+        };
+        let no_json = |error: serde_json::Error| {
+            Error::machine(format!("{} is not what gistmill wrote", path.display()))
+                .with_source(error)
+                .with_hint(AGAIN)
+        };
+        let format: Format = serde_json::from_slice(&text).map_err(no_json)?;
         let formats = u64::from(OLDEST_FORMAT)..=u64::from(FORMAT_VERSION);
-        if !found.as_u64().is_some_and(|found| formats.contains(&found)) {
+        if !format.format_version.as_u64().is_some_and(|found| formats.contains(&found)) {
             return Err(Error::usage(format!(
-                "{} has format {found}; this gistmill reads formats {OLDEST_FORMAT} to {FORMAT_VERSION}",
-                directory.display()
+                "{} has format {}; this gistmill reads formats {OLDEST_FORMAT} to {FORMAT_VERSION}",
+                directory.display(),
+                format.format_version
             ))
             .with_hint("build the dataset again, or use the gistmill that wrote it"));
         }
-        let manifest = serde_json::from_value(manifest).map_err(|error| {
-            Error::usage(format!("{} is damaged: {error}", path.display())).with_hint(AGAIN)
-        })?;
+        let damaged = |why: &dyn std::fmt::Display| {
+            Error::usage(format!("{} is damaged: {why}", path.display())).with_hint(AGAIN)
+        };
+        let manifest: Manifest = serde_json::from_slice(&text).map_err(|error| damaged(&error))?;
+        manifest.check().map_err(|why| damaged(&why))?;
         Ok(Some(Dataset { directory: directory.to_owned(), manifest }))
+    }
+
+    /// Its directory, in which nothing is followed.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(crate) fn folder(&self) -> Result<Folder> {
+        Folder::named(&self.directory)
     }
 
     /// Reads the named columns of a table, all when none is named.
     ///
     /// # Errors
     /// The table is missing, or is not as gistmill writes it.
-    pub fn table(&self, name: &'static str, columns: &[&str]) -> Result<Table> {
-        Table::read(&self.directory, name, columns)
+    pub fn table(&self, name: &str, columns: &[&str]) -> Result<Table> {
+        self.part(name, Columns::named(columns), None)
+    }
+
+    /// Reads the named columns of at most as many rows, from the given one; none where there are no more.
+    ///
+    /// # Errors
+    /// The table is missing, or is not as gistmill writes it.
+    pub fn table_part(&self, name: &str, columns: &[&str], part: (usize, usize)) -> Result<Option<Table>> {
+        Ok(Some(self.part(name, Columns::named(columns), Some(part))?).filter(|part| part.rows() > 0))
     }
 
     /// Reads all columns of a table but these.
     ///
     /// # Errors
     /// The table is missing, or is not as gistmill writes it.
-    pub fn table_but(&self, name: &'static str, columns: &[&str]) -> Result<Table> {
-        Table::read_but(&self.directory, name, columns)
+    pub fn table_but(&self, name: &str, columns: &[&str]) -> Result<Table> {
+        self.part(name, Columns::But(columns), None)
+    }
+
+    fn part(&self, name: &str, columns: Columns<'_>, part: Option<(usize, usize)>) -> Result<Table> {
+        Table::read((&self.folder()?, name), columns, part, self.rows_of(name))
+    }
+
+    /// Rows of a table, or of a subset by its place, as the manifest says.
+    fn rows_of(&self, name: &str) -> Option<usize> {
+        match name.strip_prefix(super::subsets::FOLDER).and_then(|name| name.strip_prefix('/')) {
+            Some(subset) => self.manifest.subsets.get(subset).map(|one| one.size),
+            None => self.manifest.counts.rows.get(name).copied(),
+        }
     }
 
     /// The published instances, in their order.
@@ -82,7 +133,27 @@ impl Dataset {
     /// # Errors
     /// The file is missing, or is not as gistmill writes it.
     pub fn instances(&self) -> Result<Vec<Instance>> {
-        read_instances(&self.directory.join("instances.jsonl"))
+        self.lines("instances")
+    }
+
+    /// The lines of the instances, or of a subset by its place, as they are.
+    ///
+    /// # Errors
+    /// The file is missing, or is not as gistmill writes it.
+    pub(crate) fn raw_lines(&self, name: &str) -> Result<Vec<serde_json::Map<String, serde_json::Value>>> {
+        self.lines(name)
+    }
+
+    /// The instances of a subset as its lines say, in their order.
+    ///
+    /// # Errors
+    /// The file is missing, or is not as gistmill writes it.
+    pub(crate) fn subset_lines(&self, subset: &Name) -> Result<Vec<Instance>> {
+        self.lines(&format!("{}/{subset}", super::subsets::FOLDER))
+    }
+
+    fn lines<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>> {
+        read_lines(&self.folder()?, Path::new(&format!("{name}.jsonl")), self.rows_of(name))
     }
 
     /// What the originals showed, by instance id, in the order of the entry command.
@@ -121,13 +192,12 @@ impl Dataset {
     /// Usage errors: there is no such subset, or its file is not as gistmill writes it.
     pub(crate) fn members(&self, subset: &str) -> Result<BTreeSet<String>> {
         let known = &self.manifest.subsets;
-        if !known.contains_key(subset) {
-            let names: Vec<&str> = known.keys().map(String::as_str).collect();
+        let Some((name, _)) = known.get_key_value(subset) else {
+            let names: Vec<&str> = known.keys().map(Name::as_str).collect();
             return Err(Error::usage(format!("the dataset has no subset `{subset}`"))
                 .with_hint(format!("its subsets are: {}", names.join(", "))));
-        }
-        let path = self.directory.join(super::subsets::FOLDER).join(format!("{subset}.jsonl"));
-        let lines = read_instances(&path)?;
+        };
+        let lines = self.subset_lines(name)?;
         Ok(lines.into_iter().map(|one| one.instance_id.to_string()).collect())
     }
 
@@ -147,7 +217,7 @@ impl Dataset {
     /// It is missing, is a link, or is too large.
     pub(crate) fn lock(&self, slug: &RepoSlug) -> Result<String> {
         let place = Path::new(ENVIRONMENTS).join(slug.file_name()).join("requirements.lock");
-        let bytes = Folder::open(&self.directory)?.read(&place, LARGEST_LOCK)?;
+        let bytes = self.folder()?.read(&place, LARGEST_LOCK)?;
         String::from_utf8(bytes)
             .map_err(|_| Error::usage(format!("{} is not text", self.directory.join(place).display())))
     }
@@ -161,7 +231,7 @@ impl Dataset {
         let Some(said) = said.filter(|_| self.manifest.trees.contains_key(slug.as_str())) else {
             return Ok(None);
         };
-        if !Folder::open(&self.directory)?.has_file(Path::new(&place)) {
+        if !self.folder()?.has_file(Path::new(&place)) {
             return Ok(None);
         }
         let pinned = Pinned {
@@ -192,16 +262,53 @@ impl Dataset {
     }
 }
 
-fn read_instances(path: &Path) -> Result<Vec<Instance>> {
-    let lines = fs_err::read_to_string(path).map_err(|error| Error::from(error).with_hint(AGAIN))?;
-    let instance = |(number, line)| {
-        serde_json::from_str(line).map_err(|error| {
-            Error::usage(format!("{}:{} is not what gistmill wrote", path.display(), number + 1))
-                .with_source(error)
-                .with_hint(AGAIN)
-        })
-    };
-    lines.lines().enumerate().map(instance).collect()
+/// The format alone: what else a manifest has is another format's.
+#[derive(Deserialize)]
+struct Format {
+    #[serde(default)]
+    format_version: serde_json::Value,
+}
+
+/// A regular file of a dataset.
+///
+/// # Errors
+/// Usage errors: it is missing, or is something else.
+pub(super) fn file(folder: &Folder, place: &Path) -> Result<std::fs::File> {
+    folder.open_file(place).map_err(|error| error.blame(Fault::Usage).with_hint(AGAIN))
+}
+
+fn read_lines<T: DeserializeOwned>(folder: &Folder, place: &Path, expected: Option<usize>) -> Result<Vec<T>> {
+    let path = folder.path().join(place);
+    let damaged = |why: String| Error::usage(format!("{}{why}", path.display())).with_hint(AGAIN);
+    let mut lines = BufReader::new(file(folder, place)?.take(LARGEST_LINES));
+    let (mut instances, mut line) = (Vec::new(), Vec::new());
+    loop {
+        interrupt::check()?;
+        line.clear();
+        let read = (&mut lines).take(LONGEST_LINE).read_until(b'\n', &mut line)?;
+        if read == 0 {
+            break;
+        }
+        let number = instances.len() + 1;
+        if read as u64 == LONGEST_LINE {
+            return Err(damaged(format!(":{number} is longer than {LONGEST_LINE} bytes")));
+        }
+        if expected.is_some_and(|expected| number > expected) {
+            return Err(damaged(format!(" has more than the {} rows of manifest.json", number - 1)));
+        }
+        instances.push(
+            serde_json::from_slice(&line).map_err(|error| {
+                damaged(format!(":{number} is not what gistmill wrote")).with_source(error)
+            })?,
+        );
+    }
+    match expected.filter(|expected| *expected != instances.len()) {
+        Some(expected) => {
+            let rows = instances.len();
+            Err(damaged(format!(" has {rows} rows, and manifest.json says {expected}")))
+        }
+        None => Ok(instances),
+    }
 }
 
 fn not_a_dataset(directory: &Path, why: &str) -> Error {

@@ -6,6 +6,7 @@
 use std::borrow::Borrow;
 
 use polars::prelude::*;
+use serde_json::Value;
 
 use super::rows::{AttemptRow, CaseRow, GroupRow, TraceRow};
 use crate::record::instance::{Axis, Instance};
@@ -36,7 +37,29 @@ pub fn frame<R, B: Borrow<R>>(columns: &[ColumnOf<R>], rows: &[B]) -> PolarsResu
     DataFrame::new(rows.len(), columns.iter().map(|column| column.series(rows).into_column()).collect())
 }
 
+/// The names of columns with their types as they are read.
+pub(crate) fn kinds<R>(columns: &[ColumnOf<R>]) -> PolarsResult<Vec<(&'static str, DataType)>> {
+    let empty = frame::<R, R>(columns, &[])?;
+    Ok(columns
+        .iter()
+        .map(|one| one.name)
+        .zip(empty.columns().iter().map(|one| one.dtype().clone()))
+        .collect())
+}
+
 impl<R> ColumnOf<R> {
+    /// The cell of a row as JSON, as [`super::table::Table::value`] reads it.
+    pub(crate) fn value(&self, row: &R) -> Value {
+        match self.cells {
+            Cells::Text(cell) => cell(row).into(),
+            Cells::Real(cell) => cell(row).map_or(Value::Null, super::table::real),
+            Cells::Flag(cell) => cell(row).into(),
+            Cells::Number(cell) => cell(row).map(|number| i64::try_from(number).unwrap_or(i64::MAX)).into(),
+            Cells::Texts(cell) => cell(row).into(),
+            Cells::Numbers(cell) => cell(row).map(<[u32]>::to_vec).into(),
+        }
+    }
+
     fn series<B: Borrow<R>>(&self, rows: &[B]) -> Series {
         let (length, rows) = (rows.len(), rows.iter().map(Borrow::borrow));
         let name = PlSmallStr::from_static(self.name);

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::write;
+use crate::beneath::Folder;
 use crate::error::Result;
 use crate::record::instance::Instance;
 use crate::subset::Subset;
@@ -10,7 +11,7 @@ use crate::subset::Subset;
 /// The folder of a dataset that holds them.
 pub const FOLDER: &str = "subsets";
 
-/// Writes the members of each subset into `folder`, with all of their columns as `whole` gives them.
+/// Writes the members of each subset into new files of `folder`, with all of their columns as `whole` gives them.
 ///
 /// # Errors
 /// IO errors with the path.
@@ -20,8 +21,22 @@ pub fn write(
     (instances, whole): (&[Instance], &dyn Fn(usize) -> Result<Instance>),
 ) -> Result<()> {
     fs_err::create_dir_all(folder)?;
+    let folder = Folder::open(folder)?;
     for subset in subsets {
-        write::instances(folder, &subset.name, subset.members(instances).into_iter().map(whole))?;
+        write::instances(&folder, subset.name.as_str(), subset.members(instances).into_iter().map(whole))?;
+    }
+    Ok(())
+}
+
+/// Removes what an earlier [`write`] of these subsets left in a folder.
+///
+/// # Errors
+/// IO errors with the path.
+pub fn remove(folder: &Path, subsets: &[Subset]) -> Result<()> {
+    fs_err::create_dir_all(folder)?;
+    let folder = Folder::named(folder)?;
+    for (subset, ending) in subsets.iter().flat_map(|one| [(one, "parquet"), (one, "jsonl")]) {
+        folder.remove(Path::new(&format!("{}.{ending}", subset.name)))?;
     }
     Ok(())
 }

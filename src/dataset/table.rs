@@ -1,10 +1,19 @@
 //! Reading a table of the dataset, cell by cell.
 
+mod bounds;
+
+use std::fs::File;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
+use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use polars::prelude::*;
+use serde_json::Value;
 
+use crate::beneath::Folder;
 use crate::error::{Error, Result};
+use crate::interrupt;
 
 /// The way out when a table is not whole.
 pub const AGAIN: &str = "build the dataset again: what is in the cache is not run again";
@@ -12,58 +21,88 @@ pub const AGAIN: &str = "build the dataset again: what is in the cache is not ru
 /// A table that [`crate::dataset`] wrote.
 #[derive(Debug)]
 pub struct Table {
-    name: &'static str,
+    /// Without its ending, from the folder of the dataset.
+    name: String,
     frame: DataFrame,
 }
 
+/// Which part of a table is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Columns<'a> {
+    All,
+    Only(&'a [&'a str]),
+    But(&'a [&'a str]),
+}
+
+impl<'a> Columns<'a> {
+    /// These, all when none is named.
+    pub(super) fn named(names: &'a [&'a str]) -> Self {
+        if names.is_empty() { Columns::All } else { Columns::Only(names) }
+    }
+
+    fn of(self, all: Vec<String>) -> Vec<String> {
+        let is_named = |names: &[&str], column: &String| names.contains(&column.as_str());
+        match self {
+            Columns::All => all,
+            Columns::Only(names) => names.iter().map(|&one| one.to_owned()).collect(),
+            Columns::But(names) => all.into_iter().filter(|column| !is_named(names, column)).collect(),
+        }
+    }
+}
+
 impl Table {
-    /// Reads the named columns, all when none is named.
-    pub fn read(directory: &Path, name: &'static str, columns: &[&str]) -> Result<Self> {
-        Self::read_some(directory, name, None, |all| {
-            if columns.is_empty() { all } else { columns.iter().map(|&one| one.to_owned()).collect() }
-        })
-    }
-
-    /// Reads the named columns of at most as many rows, from the given one; none where there are no more.
-    pub fn read_part(
-        directory: &Path,
-        name: &'static str,
-        columns: &[&str],
-        (from, rows): (usize, usize),
-    ) -> Result<Option<Self>> {
-        let part = Self::read_some(directory, name, Some((from, rows)), |_| {
-            columns.iter().map(|&one| one.to_owned()).collect()
-        })?;
-        Ok(Some(part).filter(|part| part.rows() > 0))
-    }
-
-    /// Reads all columns but these.
-    pub fn read_but(directory: &Path, name: &'static str, columns: &[&str]) -> Result<Self> {
-        Self::read_some(directory, name, None, |mut all| {
-            all.retain(|column| !columns.contains(&column.as_str()));
-            all
-        })
-    }
-
-    /// Reads those of all columns that `some` gives, of all rows or of as many from the given one.
-    fn read_some(
-        directory: &Path,
-        name: &'static str,
+    /// Reads columns of `<name>.parquet` in the folder of a dataset, which nobody vouches for: of all rows, or of as many
+    /// from the given one. `expected` is what the manifest says of the number of rows.
+    ///
+    /// # Errors
+    /// Usage errors: it is missing, is not a regular file, is not as gistmill writes it, or would take more memory than a
+    /// table of its size does.
+    pub(super) fn read(
+        (folder, name): (&Folder, &str),
+        columns: Columns<'_>,
         part: Option<(usize, usize)>,
-        some: impl Fn(Vec<String>) -> Vec<String>,
+        expected: Option<usize>,
     ) -> Result<Self> {
-        let path = directory.join(format!("{name}.parquet"));
-        let file = fs_err::File::open(&path).map_err(|error| Error::from(error).with_hint(AGAIN))?;
-        let mut reader = ParquetReader::new(file.into_file());
-        let frame = reader.schema().and_then(|schema| {
-            let all = schema.iter_names().map(ToString::to_string).collect();
-            reader.with_columns(Some(some(all))).with_slice(part).finish()
-        });
-        let mut frame = frame.map_err(|error| {
-            Error::machine(format!("cannot read {}", path.display())).with_source(error).with_hint(AGAIN)
-        })?;
+        let place = format!("{name}.parquet");
+        let damaged = |why: &str| {
+            Error::usage(format!("cannot read {}", folder.path().join(&place).display()))
+                .with_detail(why)
+                .with_hint(AGAIN)
+        };
+        let file = super::opened::file(folder, Path::new(&place))?;
+        let shape = unharmed(|| bounds::shape(&file)).and_then(|shape| shape).map_err(|why| damaged(&why))?;
+        if let Some(expected) = expected.filter(|expected| *expected != shape.rows()) {
+            let rows = shape.rows();
+            return Err(damaged(&format!("it has {rows} rows, and manifest.json says {expected}")));
+        }
+        let mut read: Option<DataFrame> = None;
+        for slice in slices(&shape.row_groups, part) {
+            interrupt::check()?;
+            let one = unharmed(|| rows(&file, columns, slice))
+                .and_then(|one| one.map_err(|error| error.to_string()));
+            let one = one.map_err(|why| damaged(&why))?;
+            match &mut read {
+                None => read = Some(one),
+                Some(all) => drop(all.vstack_mut(&one).map_err(|error| damaged(&error.to_string()))?),
+            }
+        }
+        let mut frame = read.ok_or_else(|| damaged("it has no columns"))?;
+        if text_bytes(&frame) > shape.room {
+            return Err(damaged(&format!("its texts come to more than {} bytes", shape.room)));
+        }
         frame.rechunk_mut();
-        Ok(Table { name, frame })
+        Ok(Table { name: name.to_owned(), frame })
+    }
+
+    /// The columns with their types.
+    pub(crate) fn kinds(&self) -> Vec<(&str, &DataType)> {
+        self.frame.columns().iter().map(|column| (column.name().as_str(), column.dtype())).collect()
+    }
+
+    /// A cell of a column.
+    pub(crate) fn value(&self, column: &str, row: usize) -> Value {
+        let cell = self.frame.column(column).and_then(|column| column.get(row));
+        cell.map_or(Value::Null, value)
     }
 
     pub fn rows(&self) -> usize {
@@ -151,10 +190,93 @@ impl Table {
     }
 }
 
+/// A cell as JSON; a number that JSON has not is a text.
+fn value(cell: AnyValue<'_>) -> Value {
+    match cell {
+        AnyValue::Null => Value::Null,
+        AnyValue::Boolean(flag) => flag.into(),
+        AnyValue::String(text) => text.into(),
+        AnyValue::StringOwned(text) => text.as_str().into(),
+        AnyValue::Int64(number) => number.into(),
+        AnyValue::Float64(number) => real(number),
+        AnyValue::List(cells) => cells.iter().map(value).collect::<Vec<_>>().into(),
+        other => format!("{other:?}").into(),
+    }
+}
+
+pub(super) fn real(number: f64) -> Value {
+    serde_json::Number::from_f64(number).map_or_else(|| number.to_string().into(), Value::Number)
+}
+
+/// What `read` gives; an error where the library's reader panics, as it does on some footers that are not whole.
+fn unharmed<T>(read: impl FnOnce() -> T) -> std::result::Result<T, String> {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let others = panic::take_hook();
+        panic::set_hook(Box::new(move |panicked| {
+            let is_readers = panicked.location().is_some_and(|place| place.file().contains(LIBRARY));
+            if is_readers && READING.load(Ordering::SeqCst) > 0 {
+                tracing::warn!("a table: {panicked}");
+            } else {
+                others(panicked);
+            }
+        }));
+    });
+    READING.fetch_add(1, Ordering::SeqCst);
+    let read = panic::catch_unwind(AssertUnwindSafe(read));
+    READING.fetch_sub(1, Ordering::SeqCst);
+    read.map_err(|_| "it is not a table".to_owned())
+}
+
+/// How many tables are being read: meanwhile a panic of the reader, on whatever thread, is an error of the table.
+static READING: AtomicUsize = AtomicUsize::new(0);
+/// In the path of the reader's sources.
+const LIBRARY: &str = "/polars-";
+
+fn rows(file: &File, columns: Columns<'_>, slice: (usize, usize)) -> PolarsResult<DataFrame> {
+    let mut reader = ParquetReader::new(file.try_clone()?);
+    let all = reader.schema()?.iter_names().map(ToString::to_string).collect();
+    reader.with_columns(Some(columns.of(all))).with_slice(Some(slice)).finish()
+}
+
+/// The rows that are wanted, one row group after the other; at least one slice, for the columns.
+fn slices(row_groups: &[usize], part: Option<(usize, usize)>) -> Vec<(usize, usize)> {
+    let (from, to) = part.map_or((0, usize::MAX), |(from, rows)| (from, from.saturating_add(rows)));
+    let (mut slices, mut start) = (Vec::new(), 0);
+    for rows in row_groups {
+        let (first, last) = (from.max(start), to.min(start + rows));
+        if first < last {
+            slices.push((first, last - first));
+        }
+        start += rows;
+    }
+    if slices.is_empty() {
+        slices.push((0, 0));
+    }
+    slices
+}
+
+/// The length of all texts, each as often as it is there: in memory equal ones may be one.
+fn text_bytes(frame: &DataFrame) -> u64 {
+    let texts = |texts: &StringChunked| texts.iter().flatten().map(|text| text.len() as u64).sum::<u64>();
+    let column = |column: &Column| match column.dtype() {
+        DataType::String => column.str().map_or(0, texts),
+        DataType::List(inner) if **inner == DataType::String => column.list().map_or(0, |lists| {
+            lists.amortized_iter().flatten().map(|list| list.as_ref().str().map_or(0, texts)).sum()
+        }),
+        _ => 0,
+    };
+    frame.columns().iter().map(column).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::dataset::{schema, write};
+
+    fn of(folder: &Path, columns: &[&str], part: Option<(usize, usize)>) -> Result<Table> {
+        Table::read((&Folder::open(folder)?, "instances"), Columns::Only(columns), part, None)
+    }
 
     #[test]
     fn parts_are_the_rows_of_the_whole_across_row_groups() {
@@ -163,9 +285,11 @@ mod tests {
         write::table(folder.path(), "instances", columns, 0..10_000).unwrap();
         for part in [3_000, 4_096, 9_999, 10_000, 50_000] {
             let mut numbers = Vec::new();
-            while let Some(table) =
-                Table::read_part(folder.path(), "instances", &["n"], (numbers.len(), part)).unwrap()
-            {
+            loop {
+                let table = of(folder.path(), &["n"], Some((numbers.len(), part))).unwrap();
+                if table.rows() == 0 {
+                    break;
+                }
                 numbers.extend(table.whole_numbers("n").unwrap());
             }
             assert!(numbers.iter().copied().eq(0..10_000), "{part}");
@@ -175,7 +299,7 @@ mod tests {
     #[test]
     fn a_column_that_older_datasets_do_not_have_is_empty_in_every_row() {
         let frame = polars::df!("slug" => ["a/b", "c/d"]).expect("is a frame");
-        let table = Table { name: "instances", frame };
+        let table = Table { name: "instances".to_owned(), frame };
         assert_eq!(table.lists_if_there("flags").unwrap(), vec![Vec::<String>::new(); 2]);
         assert_eq!(table.if_there("witness", Table::texts).unwrap(), [None, None]);
         assert!(table.lists("flags").unwrap_err().to_string().contains("no column `flags`"));

@@ -74,9 +74,9 @@ fn an_instance_can_be_used_by_itself() {
         );
         assert_eq!(
             one.test_source.as_deref(),
-            Some(format!("def {}():\n    pass", one.test_function).as_str())
+            Some(format!("    def {}(self): pass", one.test_function).as_str())
         );
-        assert_eq!((one.test_line_start, one.test_line_end), (Some(12), Some(13)));
+        assert!(one.test_line_start > Some(2) && one.test_line_start == one.test_line_end);
         assert_eq!((one.repo.as_str(), one.base_commit.as_ref()), (one.slug.as_str(), Some(&one.commit)));
         assert_eq!(
             (one.version.as_str(), one.created_at.as_str()),

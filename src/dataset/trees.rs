@@ -81,18 +81,19 @@ impl<R: Read> Read for Hashing<R> {
 /// # Errors
 /// IO errors with the path.
 pub fn write(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
-    fs_err::create_dir_all(folder.join(FOLDER))?;
+    let folder = Folder::open(folder)?;
+    folder.make_folder(Path::new(FOLDER))?;
     for repository in &assembled.repositories {
         let pinned = &repository.record.pinned;
-        let path = folder.join(place(&pinned.slug));
-        let file = fs_err::File::create(&path)?;
+        let file = folder.create_new(Path::new(&place(&pinned.slug)))?;
+        let path = file.path().to_owned();
         let failed =
             |error: std::io::Error| Error::from(error).at(format!("cannot write {}", path.display()));
         let mut packer = zstd::Encoder::new(file, LEVEL).map_err(failed)?;
         packer.include_checksum(true).map_err(failed)?;
         let list = pack(pinned, &mut packer)?;
         packer.finish().map_err(failed)?.sync_all()?;
-        fs_err::write(folder.join(list_place(&pinned.slug)), list)?;
+        folder.create_new(Path::new(&list_place(&pinned.slug)))?.write_all(&list)?;
     }
     Ok(())
 }
@@ -141,7 +142,7 @@ const MOST_SOURCE: u64 = 256 << 20;
 /// Usage errors: the archive is missing, or is not as gistmill writes it.
 pub(crate) fn python_files(dataset: &Dataset, slug: &str) -> Result<Option<Vec<(String, String)>>> {
     let Some(place) = dataset.manifest.trees.get(slug) else { return Ok(None) };
-    let file = Folder::open(&dataset.directory)?.open_file(Path::new(place))?;
+    let file = dataset.folder()?.open_file(Path::new(place))?;
     unpacked(file, &dataset.directory.join(place).display().to_string()).map(Some)
 }
 

@@ -5,15 +5,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::{Read, Write};
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::swap::{ENTRIES, Staging};
 use super::write::{self, text};
-use super::{Dataset, manifest, subsets};
+use super::{Dataset, card, manifest, subsets};
 use crate::beneath::{Folder, Kind};
 use crate::error::{Error, Result};
+use crate::interrupt;
 use crate::record::id::InstanceId;
 use crate::record::instance::Instance;
 use crate::record::witness::Witness;
@@ -24,6 +26,9 @@ pub const FOLDER: &str = "witnesses";
 const CAUSES: &str = "causes.jsonl";
 /// Largest file of a dataset that is taken over, in bytes.
 const LARGEST: u64 = 16 << 30;
+
+/// Largest card that is looked at, in bytes.
+const LARGEST_CARD: u64 = 64 << 20;
 
 /// A row of the causes.
 #[derive(Serialize)]
@@ -41,6 +46,7 @@ struct Cause<'a> {
 /// IO errors with the path; the dataset is then as it was.
 pub fn add(dataset: &Dataset, witnesses: &BTreeMap<InstanceId, Witness>) -> Result<()> {
     let mut instances = dataset.instances()?;
+    let card = card::render(&dataset.manifest, &instances, instances.first())?;
     for instance in &mut instances {
         if let Some(witness) = witnesses.get(&instance.instance_id) {
             instance.witness = witness.columns.clone();
@@ -48,37 +54,62 @@ pub fn add(dataset: &Dataset, witnesses: &BTreeMap<InstanceId, Witness>) -> Resu
     }
     let staging = Staging::beside(&dataset.directory)?;
     let folder = staging.path().to_owned();
-    copy(&dataset.directory, &folder)?;
+    copy(&dataset.folder()?, &folder)?;
     instance_tables(dataset, &folder, &instances)?;
     files(&folder, witnesses)?;
     let mut manifest = dataset.manifest.clone();
     manifest.files.clear();
+    // One of another version, or of somebody's own, stays as it is.
+    if dataset
+        .folder()?
+        .read_if_there(Path::new(card::FILE), LARGEST_CARD)?
+        .is_some_and(|text| text == card.as_bytes())
+    {
+        text(&folder.join(card::FILE), &card::render(&manifest, &instances, instances.first())?)?;
+    }
     manifest.add_files(&folder)?;
     manifest.save(&folder)?;
     staging.swap_in()
 }
 
 /// Takes over all regular files that a dataset consists of, but for its manifest.
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    let whole = Folder::open(from)?;
+fn copy(whole: &Folder, to: &Path) -> Result<()> {
+    let to = Folder::open(to)?;
     for entry in whole.walk()? {
         let top = entry.path.components().next().map(|part| part.as_os_str().to_owned());
         let is_ours = top.is_some_and(|top| ENTRIES.iter().any(|name| top == *name));
         if entry.kind == Kind::File && is_ours && entry.path != Path::new(manifest::FILE) {
-            let target = to.join(&entry.path);
-            if let Some(parent) = target.parent() {
-                fs_err::create_dir_all(parent)?;
+            let is_remade =
+                ["instances.parquet", "instances.jsonl"].iter().any(|name| entry.path == Path::new(name))
+                    || entry.path.starts_with(subsets::FOLDER);
+            if !is_remade {
+                copy_file(whole.open_file(&entry.path)?, to.create_new(&entry.path)?, &entry.path)?;
             }
-            fs_err::write(&target, whole.read(&entry.path, LARGEST)?)?;
         }
     }
     Ok(())
 }
 
+/// Piece by piece: it may be large, and whoever waits may ask to stop.
+fn copy_file(from: impl Read, mut to: impl Write, name: &Path) -> Result<()> {
+    let (mut from, mut left, mut buffer) = (from, LARGEST, vec![0; 1 << 16]);
+    loop {
+        interrupt::check()?;
+        let read = from.read(&mut buffer)?;
+        if read == 0 {
+            return Ok(());
+        }
+        left = left.checked_sub(read as u64).ok_or_else(|| {
+            Error::usage(format!("{} has more than the {LARGEST} bytes that a file may have", name.display()))
+        })?;
+        to.write_all(&buffer[..read])?;
+    }
+}
+
 /// The instances and the subsets of them.
 fn instance_tables(dataset: &Dataset, folder: &Path, instances: &[Instance]) -> Result<()> {
     let whole = |at: usize| Ok(instances[at].clone());
-    write::instances(folder, "instances", (0..instances.len()).map(whole))?;
+    write::instances(&Folder::open(folder)?, "instances", (0..instances.len()).map(whole))?;
     let definitions: Vec<_> =
         dataset.manifest.subsets.values().map(|summary| summary.definition.clone()).collect();
     subsets::write(&folder.join(subsets::FOLDER), &definitions, (instances, &whole))

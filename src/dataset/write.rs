@@ -14,6 +14,7 @@ use super::assemble::Assembled;
 use super::private::Private;
 use super::rows::{self, GroupRow};
 use super::schema::{self, ColumnOf};
+use crate::beneath::Folder;
 use crate::error::{Error, Result};
 use crate::record::instance::Instance;
 
@@ -25,11 +26,12 @@ const ROW_GROUP: usize = 4_096;
 /// # Errors
 /// IO errors with the path; what contradicts itself.
 pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
-    let mut instances = InstanceFiles::create(folder, "instances")?;
-    let mut groups = TableFile::create(folder, "groups", schema::groups())?;
-    let mut cases = TableFile::create(folder, "cases", schema::cases())?;
-    let mut attempts = TableFile::create(folder, "attempts", schema::attempts())?;
-    let mut traces = TableFile::create(folder, "traces", schema::traces())?;
+    let place = Folder::open(folder)?;
+    let mut instances = InstanceFiles::create(&place, "instances")?;
+    let mut groups = TableFile::create(&place, "groups", schema::groups())?;
+    let mut cases = TableFile::create(&place, "cases", schema::cases())?;
+    let mut attempts = TableFile::create(&place, "attempts", schema::attempts())?;
+    let mut traces = TableFile::create(&place, "traces", schema::traces())?;
     // They stand in the order of the groups.
     let mut written = 0;
     for repository in &assembled.repositories {
@@ -109,9 +111,12 @@ struct TableFile<R> {
 }
 
 impl<R> TableFile<R> {
-    fn create(folder: &Path, name: &str, columns: Vec<ColumnOf<R>>) -> Result<Self> {
-        let path = folder.join(format!("{name}.parquet"));
-        let file = Shared::of(fs_err::File::create(&path)?);
+    fn create(folder: &Folder, name: &str, columns: Vec<ColumnOf<R>>) -> Result<Self> {
+        Self::of(folder.create_new(Path::new(&format!("{name}.parquet")))?, columns)
+    }
+
+    fn of(file: fs_err::File, columns: Vec<ColumnOf<R>>) -> Result<Self> {
+        let (path, file) = (file.path().to_owned(), Shared::of(file));
         let table = Parquet::new(columns, file.clone()).map_err(|error| file.failed(&path, error))?;
         Ok(TableFile { path, table, file })
     }
@@ -126,7 +131,7 @@ impl<R> TableFile<R> {
     }
 }
 
-/// Writes `<name>.parquet`.
+/// Writes `<name>.parquet` in place of what an earlier run left.
 ///
 /// # Errors
 /// IO errors with the path.
@@ -136,7 +141,9 @@ pub fn table<R>(
     columns: Vec<ColumnOf<R>>,
     rows: impl IntoIterator<Item = R>,
 ) -> Result<()> {
-    let mut file = TableFile::create(folder, name, columns)?;
+    let folder = Folder::open(folder)?;
+    folder.remove(Path::new(&format!("{name}.parquet")))?;
+    let mut file = TableFile::create(&folder, name, columns)?;
     rows.into_iter().try_for_each(|row| file.push(row))?;
     file.finish()
 }
@@ -207,12 +214,10 @@ struct InstanceFiles {
 }
 
 impl InstanceFiles {
-    fn create(folder: &Path, name: &str) -> Result<Self> {
+    fn create(folder: &Folder, name: &str) -> Result<Self> {
         let table = TableFile::create(folder, name, schema::instances())?;
-        Ok(InstanceFiles {
-            table,
-            lines: BufWriter::new(fs_err::File::create(folder.join(format!("{name}.jsonl")))?),
-        })
+        let lines = folder.create_new(Path::new(&format!("{name}.jsonl")))?;
+        Ok(InstanceFiles { table, lines: BufWriter::new(lines) })
     }
 
     fn push(&mut self, instance: Instance) -> Result<()> {
@@ -235,7 +240,7 @@ impl InstanceFiles {
 /// # Errors
 /// IO errors with the path; the first of the instances'; one that cannot be encoded, which is a bug.
 pub fn instances(
-    folder: &Path,
+    folder: &Folder,
     name: &str,
     instances: impl IntoIterator<Item = Result<Instance>>,
 ) -> Result<()> {
@@ -244,12 +249,16 @@ pub fn instances(
     files.finish()
 }
 
-/// Writes a text file and syncs it.
+/// Writes a text file, in place of what an earlier run left, and syncs it.
 ///
 /// # Errors
 /// IO errors with the path.
 pub fn text(path: &Path, text: &str) -> Result<()> {
-    let mut file = fs_err::File::create(path)?;
+    let name = Path::new(path.file_name().unwrap_or_default());
+    let folder =
+        Folder::open(path.parent().filter(|above| *above != Path::new("")).unwrap_or(Path::new(".")))?;
+    folder.remove(name)?;
+    let mut file = folder.create_new(name)?;
     file.write_all(text.as_bytes())?;
     Ok(file.sync_all()?)
 }
@@ -259,26 +268,26 @@ pub fn text(path: &Path, text: &str) -> Result<()> {
 /// # Errors
 /// IO errors with the path.
 pub fn environments(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
-    let all = folder.join("environments");
-    fs_err::create_dir_all(&all)?;
+    let (folder, all) = (Folder::open(folder)?, Path::new("environments"));
+    folder.make_folder(all)?;
     for repository in &assembled.repositories {
         let target = all.join(repository.record.pinned.slug.file_name());
-        copy_files(&repository.record.built.recipe_dir, &target)?;
+        copy_files(&repository.record.built.recipe_dir, (&folder, &target))?;
     }
     Ok(())
 }
 
-fn copy_files(from: &Path, to: &Path) -> Result<()> {
-    fs_err::create_dir_all(to)?;
+fn copy_files(from: &Path, (folder, to): (&Folder, &Path)) -> Result<()> {
+    folder.make_folder(to)?;
     for entry in walkdir::WalkDir::new(from).min_depth(1).sort_by_file_name() {
         let entry = entry.map_err(|error| {
             Error::machine(format!("cannot read the recipe in {}", from.display())).with_source(error)
         })?;
         let target = to.join(entry.path().strip_prefix(from).unwrap_or(entry.path()));
         if entry.file_type().is_dir() {
-            fs_err::create_dir_all(&target)?;
+            folder.make_folder(&target)?;
         } else if entry.file_type().is_file() {
-            fs_err::write(&target, fs_err::read(entry.path())?)?;
+            folder.create_new(&target)?.write_all(&fs_err::read(entry.path())?)?;
         }
     }
     Ok(())
@@ -290,13 +299,29 @@ mod tests {
 
     #[test]
     fn a_disk_that_is_full_is_what_the_operating_system_says() {
-        let folder = tempfile::tempdir().unwrap();
-        std::os::unix::fs::symlink("/dev/full", folder.path().join("numbers.parquet")).unwrap();
         let columns = || vec![schema::number("number", |row: &u64| Some(*row))];
         // Few rows fail when the file is finished, many while they are written.
         for rows in [3, 200_000] {
-            let error = table(folder.path(), "numbers", columns(), 0..rows).unwrap_err();
+            let full = fs_err::OpenOptions::new().write(true).open("/dev/full").unwrap();
+            let mut file = TableFile::of(full, columns()).unwrap();
+            let written = (0..rows).try_for_each(|row| file.push(row));
+            let error = written.and_then(|()| file.finish()).unwrap_err();
             assert!(error.hint().is_some_and(|hint| hint.contains("free some disk space")), "{error} {rows}");
         }
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_file_is_replaced_and_what_it_leads_to_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let victim = folder.path().join("victim");
+        fs_err::write(&victim, "mine").unwrap();
+        for name in ["numbers.parquet", "text"] {
+            std::os::unix::fs::symlink(&victim, folder.path().join(name)).unwrap();
+        }
+        let columns = vec![schema::number("number", |row: &u64| Some(*row))];
+        table(folder.path(), "numbers", columns, 0..3).unwrap();
+        text(&folder.path().join("text"), "new").unwrap();
+        assert_eq!(fs_err::read_to_string(victim).unwrap(), "mine");
+        assert_eq!(fs_err::read_to_string(folder.path().join("text")).unwrap(), "new");
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn version(place: &Place) -> Result<Version> {
         .sources
         .iter()
         .map(|(slug, source)| {
-            (slug.clone(), RepositoryOf { commit: source.commit.clone(), groups: BTreeMap::new() })
+            (slug.to_string(), RepositoryOf { commit: source.commit.clone(), groups: BTreeMap::new() })
         })
         .collect();
     let members = place.subset.as_deref().map(|name| dataset.members(name)).transpose()?;
@@ -76,11 +76,11 @@ pub(super) fn version(place: &Place) -> Result<Version> {
     }
     let name = match &place.subset {
         Some(subset) => format!("{}/{subset}", manifest.name),
-        None => manifest.name.clone(),
+        None => manifest.name.to_string(),
     };
     Ok(Version {
         name,
-        version: manifest.version.clone(),
+        version: manifest.version.to_string(),
         repositories,
         failed: manifest.failed.iter().map(|one| (one.slug.to_string(), one.message.clone())).collect(),
     })
@@ -177,7 +177,7 @@ mod tests {
         crate::testing::write(&directory, &MadeUp::new(&[40]).input()).unwrap();
         let dataset = Dataset::open(&directory).unwrap();
         let name = dataset.manifest.subsets.keys().next().expect("a dataset has subsets").clone();
-        let members = dataset.members(&name).unwrap().len();
+        let members = dataset.members(name.as_str()).unwrap().len();
         let whole = dataset.instances().unwrap().len();
         let path = directory.join(format!("subsets/{name}.parquet"));
         let diff = crate::diff::places(&directory, &path).unwrap();

@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::{Collection, Environment, Tools};
 use crate::beneath::Folder;
-use crate::config::is_segment;
 use crate::dataset::{Dataset, trees};
 use crate::document::units;
 use crate::error::{Error, Result};
@@ -48,13 +47,6 @@ pub(crate) fn collection(
     prompt: Option<&OtherPrompt>,
 ) -> Result<Collection> {
     let manifest = &dataset.manifest;
-    if !is_segment(&manifest.name) || !is_segment(&manifest.version) {
-        return Err(Error::usage(format!(
-            "the dataset is called {:?} {:?}",
-            manifest.name, manifest.version
-        ))
-        .with_hint("names and versions of datasets are letters, digits, `.`, `_` and `-`"));
-    }
     let mut instances = dataset.instances()?;
     if let Some(slug) = only.iter().find(|slug| !instances.iter().any(|one| one.slug == **slug)) {
         return Err(Error::usage(format!("the dataset has no instance of {slug}")));
@@ -63,7 +55,7 @@ pub(crate) fn collection(
     if instances.is_empty() {
         return Err(Error::usage(format!("{} has no instance", dataset.directory.display())));
     }
-    let folder = Folder::open(&dataset.directory)?;
+    let folder = dataset.folder()?;
     let (mut tasks, mut environments) = (Vec::new(), BTreeMap::new());
     for instance in &mut instances {
         if let Some(other) = prompt {
@@ -91,8 +83,8 @@ pub(crate) fn collection(
         Tools::new(dataset, wanted, (&instances, &tasks), &environments)
     });
     Ok(Collection {
-        name: manifest.name.clone(),
-        version: manifest.version.clone(),
+        name: manifest.name.to_string(),
+        version: manifest.version.to_string(),
         tasks,
         environments,
         tools: tools.transpose()?,

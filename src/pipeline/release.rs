@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::record::id::RepoSlug;
 use crate::record::instance::{Contribution, FailedRepository};
 use crate::record::source::Pinned;
 use crate::text::count;
@@ -15,9 +16,9 @@ use crate::text::count;
 pub(super) struct Former {
     directory: PathBuf,
     /// Published instances by slug.
-    published: BTreeMap<String, usize>,
+    published: BTreeMap<RepoSlug, usize>,
     /// Pin and content of the tree by slug.
-    pins: BTreeMap<String, (String, String)>,
+    pins: BTreeMap<RepoSlug, (String, String)>,
 }
 
 impl Former {
@@ -45,7 +46,7 @@ impl Former {
     /// # Errors
     /// A usage error with both pins.
     pub(super) fn check_pin(&self, pinned: &Pinned) -> Result<()> {
-        let slug = pinned.slug.as_str();
+        let slug = &pinned.slug;
         let holds = self.published.get(slug).is_some_and(|published| *published > 0);
         let Some((commit, tree)) = self.pins.get(slug).filter(|_| holds) else { return Ok(()) };
         if *commit == pinned.commit && (tree.is_empty() || *tree == pinned.tree_sha256) {
@@ -86,8 +87,7 @@ pub(super) fn kept(
         return nothing
             .then(|| format!("no dataset is written: {} failed, and nothing is published", names(&all)));
     };
-    let holds =
-        |one: &&FailedRepository| former.published.get(one.slug.as_str()).is_some_and(|held| *held > 0);
+    let holds = |one: &&FailedRepository| former.published.get(&one.slug).is_some_and(|held| *held > 0);
     let lost: Vec<&FailedRepository> = failed.iter().filter(holds).collect();
     let stays =
         format!("{} stays as it was, with {}", former.directory.display(), count(former.total(), "instance"));
@@ -103,7 +103,6 @@ pub(super) fn kept(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::id::RepoSlug;
     use crate::testing::made_up::{self, MadeUp};
 
     fn failed(slug: &str) -> FailedRepository {
@@ -119,8 +118,11 @@ mod tests {
     fn former(published: &[(&str, usize)]) -> Former {
         Former {
             directory: "out/d/1".into(),
-            published: published.iter().map(|(slug, number)| ((*slug).to_owned(), *number)).collect(),
-            pins: BTreeMap::from([("a/b".to_owned(), ("c".repeat(40), "t0".to_owned()))]),
+            published: published
+                .iter()
+                .map(|(slug, number)| (RepoSlug::new(slug).unwrap(), *number))
+                .collect(),
+            pins: BTreeMap::from([(RepoSlug::new("a/b").unwrap(), ("c".repeat(40), "t0".to_owned()))]),
         }
     }
 

@@ -156,6 +156,11 @@ fn listed<T: fmt::Display>(all: &[T]) -> String {
     if more > 0 { format!("{} and {more} more", named.join(", ")) } else { named.join(", ") }
 }
 
+/// What a user should know of what was guessed, and of what nothing declares, a line each.
+pub fn warnings(guesses: &[Guess], undeclared: &[Undeclared]) -> Vec<String> {
+    guessed(guesses).into_iter().chain(missed(undeclared)).collect()
+}
+
 impl Built {
     /// Major and minor version of its Python.
     pub fn python_version(&self) -> (u32, u32) {
@@ -165,7 +170,7 @@ impl Built {
 
     /// What a user should know about how the environment came to be, a line each.
     pub fn warnings(&self) -> Vec<String> {
-        guessed(&self.guesses).into_iter().chain(missed(&self.undeclared)).collect()
+        warnings(&self.guesses, &self.undeclared)
     }
 
     /// Options for `PYTEST_ADDOPTS` that keep the switched-off plugins quiet.

@@ -1,6 +1,8 @@
 //! Identifiers, checked where they are built.
 
+use std::borrow::Borrow;
 use std::fmt;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -56,6 +58,79 @@ impl From<RepoSlug> for String {
 }
 
 impl fmt::Display for RepoSlug {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl Borrow<str> for RepoSlug {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A name that becomes part of a path: of a dataset, a version, a subset, a run of submissions.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Name(String);
+
+impl Name {
+    /// Longest name, in characters.
+    pub const LONGEST: usize = 100;
+
+    /// Accepts letters, digits, `.`, `_` and `-`, a letter or digit first.
+    pub fn new(text: &str) -> Result<Self, InvalidId> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        let starts = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+        if text.len() <= Self::LONGEST && starts && text.chars().all(plain) {
+            Ok(Name(text.to_owned()))
+        } else {
+            let shown: String = text.chars().take(Self::LONGEST).collect();
+            Err(InvalidId(format!(
+                "{shown:?} is not a name: use letters, digits, `.`, `_` and `-`, a letter or digit first, at most {}",
+                Self::LONGEST
+            )))
+        }
+    }
+
+    /// A name that the program itself gives.
+    pub(crate) fn fixed(text: &'static str) -> Self {
+        debug_assert!(Name::new(text).is_ok(), "{text} is a name");
+        Name(text.to_owned())
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Name {
+    type Error = InvalidId;
+    fn try_from(text: String) -> Result<Self, InvalidId> {
+        Name::new(&text)
+    }
+}
+
+impl From<Name> for String {
+    fn from(name: Name) -> String {
+        name.0
+    }
+}
+
+impl Borrow<str> for Name {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<Path> for Name {
+    fn as_ref(&self) -> &Path {
+        Path::new(&self.0)
+    }
+}
+
+impl fmt::Display for Name {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
     }
@@ -209,6 +284,32 @@ mod tests {
         assert!(RepoSlug::new("pallets/flask").is_ok());
         for bad in ["flask", "a/b/c", "../x", "a/..", "a b/c", "/x", "x/"] {
             assert!(RepoSlug::new(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_one_plain_part_of_a_path() {
+        let read = |text: &str| serde_json::from_value::<Name>(text.into());
+        for good in ["top", "2026.11", "a-b_c", &"x".repeat(Name::LONGEST)] {
+            assert_eq!(read(good).unwrap().as_str(), good);
+        }
+        for bad in [
+            "",
+            ".",
+            "..",
+            ".x",
+            "-x",
+            "../x",
+            "/x",
+            "a/b",
+            "a\\b",
+            "a b",
+            "a\n",
+            "a\0",
+            "é",
+            &"x".repeat(101),
+        ] {
+            assert!(read(bad).is_err() && Name::new(bad).is_err(), "{bad}");
         }
     }
 

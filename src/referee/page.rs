@@ -78,14 +78,18 @@ pub(crate) fn render(scores: &Scores<'_>) -> Result<(String, Vec<Table>)> {
     });
     let title = format!("{} {}", scores.dataset, scores.version);
     let title: String = title.chars().filter(|one| !matches!(one, '<' | '>' | '&')).collect();
-    let text = PAGE
-        .replace("{title}", &title)
-        .replace("{icon}", page::ICON)
-        .replace("{dialog}", page::DIALOG)
-        .replace("{style}", &[page::STYLE, STYLE].concat())
-        .replace("{data}", &page::embedded(&data)?)
-        .replace("{script}", &[page::SCRIPT, SCRIPT].concat())
-        .replace("{details}", &details);
+    let text = page::filled(
+        PAGE,
+        &[
+            ("title", &title),
+            ("icon", page::ICON),
+            ("dialog", page::DIALOG),
+            ("style", &[page::STYLE, STYLE].concat()),
+            ("data", &page::embedded(&data)?),
+            ("script", &[page::SCRIPT, SCRIPT].concat()),
+            ("details", &details),
+        ],
+    );
     Ok((text, tables))
 }
 
@@ -178,14 +182,17 @@ impl Lines {
     }
 }
 
+/// Files beside the folders of the runs: no run is called so.
+pub(super) const FILES: [&str; 2] = ["tables.json", "report.html"];
+
 /// Writes what is over all runs: the tables of the paper, and the page.
 ///
 /// # Errors
 /// IO errors with the path.
 pub(crate) fn write(folder: &std::path::Path, scores: &Scores<'_>) -> Result<()> {
     let (page, tables) = render(scores)?;
-    crate::store::write_json(&folder.join("tables.json"), &tables)?;
-    crate::dataset::write::text(&folder.join("report.html"), &page)
+    crate::store::write_json(&folder.join(FILES[0]), &tables)?;
+    crate::dataset::write::text(&folder.join(FILES[1]), &page)
 }
 
 #[cfg(test)]
@@ -229,6 +236,23 @@ mod tests {
             assert!(!page.contains(placeholder), "{placeholder}");
         }
         assert!(page.contains("Scores: dx 1") && page.contains("\"version\":\"1\""));
+    }
+
+    #[test]
+    fn a_text_that_looks_like_a_place_of_the_page_stays_a_text() {
+        let meta = json!({ "model": "{details}", "framework": "{script}{data}", "setting": "{title}" });
+        let scores = Scores {
+            dataset: "{style}",
+            version: "{details}",
+            runs: vec![Run { name: "{dialog}", meta: &meta, scored: &[] }],
+            choices: Vec::new(),
+            text: &|_, _| None,
+        };
+        let (page, _) = render(&scores).unwrap();
+        let start = page.split("id=\"data\">").nth(1).unwrap_or_else(|| panic!("has data"));
+        let data: Value = serde_json::from_str(start.split("</script>").next().unwrap()).unwrap();
+        assert_eq!((&data["runs"][0]["meta"], &data["runs"][0]["name"]), (&meta, &json!("{dialog}")));
+        assert_eq!((&data["dataset"], &data["version"]), (&json!("{style}"), &json!("{details}")));
     }
 
     const TEXT: &str = "import os\n\n\ndef f(x):\n    y = (x +\n         1)\n    return y\n\n\n\
@@ -284,8 +308,14 @@ mod tests {
         let instances = crate::dataset::Dataset::open(&directory).unwrap().instances().unwrap();
         let (meta, names) = (json!({ "model": "<b>m</b>" }), ["one", "two"]);
         let scored = |run: &'static str| -> Vec<Scored<'_>> {
-            let one =
-                |(at, instance)| Scored { instance, run, meta: &meta, run_meta: &meta, judged: judged(at) };
+            let one = |(at, instance)| Scored {
+                instance,
+                run,
+                meta: &meta,
+                run_meta: &meta,
+                troubles: &[],
+                judged: judged(at),
+            };
             instances.iter().enumerate().map(one).collect()
         };
         let scored = names.map(scored);

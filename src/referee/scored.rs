@@ -13,6 +13,8 @@ pub(crate) struct Scored<'a> {
     pub(crate) meta: &'a Value,
     /// What its run says of itself; what the submission says goes before.
     pub(crate) run_meta: &'a Value,
+    /// Why it, or what its author says, could not be read.
+    pub(crate) troubles: &'a [String],
     pub(crate) judged: Judged,
 }
 

@@ -5,23 +5,28 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::page::FILES;
 use crate::beneath::Folder;
-use crate::config::is_segment;
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
+use crate::record::id::Name;
 
 /// Largest file that is read, in bytes.
 const LARGEST: u64 = 64 << 20;
 /// Largest list of predictions that is read, in bytes.
 const LARGEST_LIST: u64 = 2 << 30;
+/// Largest `run.json` and `meta.json` that is read, in bytes.
+const LARGEST_META: u64 = 4 << 20;
 /// How many unknown instances a message names.
 const NAMED: usize = 20;
 
 /// The submissions of one run of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RunOf {
-    pub(crate) name: String,
+    pub(crate) name: Name,
     /// `run.json`, as it is.
     pub(crate) meta: Value,
+    /// Why `run.json` says nothing.
+    pub(crate) trouble: Option<String>,
     /// By instance id.
     pub(crate) submissions: BTreeMap<String, Submission>,
 }
@@ -35,6 +40,9 @@ pub(crate) struct Submission {
     pub(crate) meta: Value,
     /// Files of a patch beside the submission: not looked at.
     pub(crate) other_files: usize,
+    /// Why there is no text, or nothing that its author says, although there is something in its place: whoever hands it in
+    /// has made that, and no other submission waits for it.
+    pub(crate) troubles: Vec<String>,
 }
 
 /// Reads a folder or a list. All instances have to be among `known`.
@@ -44,10 +52,10 @@ pub(crate) struct Submission {
 pub(crate) fn read(path: &Path, file: &str, known: &BTreeSet<String>) -> Result<RunOf> {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let mut problems = Vec::new();
-    let (meta, found) = if path.is_dir() {
-        of_folder(path, file)?
+    let (meta, trouble, found) = if path.is_dir() {
+        of_folder(path, (file, known))?
     } else {
-        (Value::Null, of_list(path, file, &mut problems)?)
+        (Value::Null, None, of_list(path, file, &mut problems)?)
     };
     let mut submissions: BTreeMap<String, Submission> = BTreeMap::new();
     let mut unknown = Vec::new();
@@ -70,55 +78,88 @@ pub(crate) fn read(path: &Path, file: &str, known: &BTreeSet<String>) -> Result<
         ));
     }
     let name = meta["name"].as_str().map_or(stem, str::to_owned);
-    // It becomes a folder of the output.
-    if !is_segment(&name) {
-        return Err(Error::usage(format!("{}: the run is called {name:?}", path.display()))
-            .with_hint("use letters, digits, `.`, `_` and `-`, a letter or digit first: rename it, or set `name` in its run.json"));
+    // It becomes a folder of the output, beside files.
+    let is_taken = FILES.iter().any(|file| name.eq_ignore_ascii_case(file));
+    match Name::new(&name) {
+        Ok(name) if !is_taken => Ok(RunOf { name, meta, trouble, submissions }),
+        _ => Err(Error::usage(format!("{}: the run is called {name:?}", path.display())).with_hint(format!(
+            "use letters, digits, `.`, `_` and `-`, a letter or digit first, and not {}: rename it, or set `name` in its \
+             run.json",
+            FILES.join(" or ")
+        ))),
     }
-    Ok(RunOf { name, meta, submissions })
 }
 
 type Found = Vec<(String, Submission)>;
 
-/// `<instance>/concise.py` or `.txt`, `<instance>/meta.json`, `run.json`.
-fn of_folder(path: &Path, file: &str) -> Result<(Value, Found)> {
-    let folder = Folder::open(path)?;
-    let json = |place: &Path| -> Result<Value> {
-        match folder.read_if_there(place, LARGEST)? {
-            None => Ok(Value::Null),
-            Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
-                Error::usage(format!("{} is not JSON", path.join(place).display())).with_source(error)
-            }),
-        }
+/// What is read of a place that the author of a submission filled; the text says why it is not.
+type Readable<T> = std::result::Result<T, String>;
+
+/// A file of a submission, if it is there. What cannot be read is its author's, as long as it is not the machine's.
+fn given(folder: &Folder, place: &Path, most: u64) -> Result<Readable<Option<Vec<u8>>>> {
+    match folder.read_if_there(place, most) {
+        Ok(bytes) => Ok(Ok(bytes)),
+        Err(error) if error.fault() == Fault::Repository => Ok(Err(error.to_string())),
+        Err(error) => Err(error),
+    }
+}
+
+fn json(folder: &Folder, place: &Path) -> Result<Readable<Value>> {
+    let parse = |bytes: &[u8]| {
+        serde_json::from_slice(bytes)
+            .map_err(|error| format!("{} is not JSON: {error}", folder.path().join(place).display()))
     };
-    let meta = json(Path::new("run.json"))?;
+    Ok(given(folder, place, LARGEST_META)?
+        .and_then(|bytes| bytes.map_or(Ok(Value::Null), |bytes| parse(&bytes))))
+}
+
+fn of_one(folder: &Folder, place: &Path, file: &str) -> Result<Submission> {
+    let mut text = given(folder, &place.join(file), LARGEST)?;
+    if text == Ok(None) {
+        text = given(folder, &place.join(Path::new(file).with_extension("txt")), LARGEST)?;
+    }
+    let meta = json(folder, &place.join("meta.json"))?;
+    let troubles = text.as_ref().err().into_iter().chain(meta.as_ref().err()).cloned().collect();
+    Ok(Submission {
+        text: text.unwrap_or_default(),
+        meta: meta.unwrap_or_default(),
+        troubles,
+        ..Submission::default()
+    })
+}
+
+/// `<instance>/concise.py` or `.txt`, `<instance>/meta.json`, `run.json`.
+fn of_folder(
+    path: &Path,
+    (file, known): (&str, &BTreeSet<String>),
+) -> Result<(Value, Option<String>, Found)> {
+    let folder = Folder::named(path)?;
+    let run = json(&folder, Path::new("run.json"))?;
+    let trouble = run.as_ref().err().cloned();
     let mut found = Vec::new();
-    let mut names: Vec<String> = Vec::new();
     for entry in fs_err::read_dir(path)? {
         let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
         if entry.file_type()?.is_dir() {
-            names.push(entry.file_name().to_string_lossy().into_owned());
+            let submission = of_one(&folder, Path::new(&name), file)?;
+            found.push((name, submission));
+        } else if known.contains(&name) {
+            let trouble = format!("{} is not a folder", entry.path().display());
+            found.push((name, Submission { troubles: vec![trouble], ..Submission::default() }));
         }
     }
-    names.sort();
-    for name in names {
-        let place = Path::new(&name);
-        let as_text = Path::new(file).with_extension("txt");
-        let text = match folder.read_if_there(&place.join(file), LARGEST)? {
-            Some(bytes) => Some(bytes),
-            None => folder.read_if_there(&place.join(as_text), LARGEST)?,
-        };
-        let meta = json(&place.join("meta.json"))?;
-        found.push((name, Submission { text, meta, other_files: 0 }));
-    }
-    Ok((meta, found))
+    found.sort_by(|one, other| one.0.cmp(&other.0));
+    Ok((run.unwrap_or_default(), trouble, found))
 }
 
 /// `preds.json` (a dictionary by instance, or a list) or JSON lines.
 fn of_list(path: &Path, file: &str, problems: &mut Vec<String>) -> Result<Found> {
-    let size = fs_err::metadata(path)?.len();
-    if size > LARGEST_LIST {
-        return Err(Error::usage(format!("{} has {size} bytes", path.display())));
+    let about = fs_err::metadata(path)?;
+    if !about.is_file() {
+        return Err(Error::usage(format!("{} is neither a folder nor a file", path.display())));
+    }
+    if about.len() > LARGEST_LIST {
+        return Err(Error::usage(format!("{} has {} bytes", path.display(), about.len())));
     }
     let text = fs_err::read_to_string(path)?;
     let bad = |line: usize, error: serde_json::Error| {
@@ -162,7 +203,12 @@ fn of_row(mut row: Value, file: &str) -> Submission {
         taken(&mut row, "concise").and_then(|text| text.as_str().map(|text| text.as_bytes().to_vec()));
     let patch = taken(&mut row, "model_patch").and_then(|text| text.as_str().map(str::to_owned));
     let (of_patch, other_files) = patch.map_or((None, 0), |patch| added_file(&patch, file));
-    Submission { text: whole.or(of_patch), meta: row, other_files }
+    let text = whole.or(of_patch);
+    let trouble = text.as_ref().filter(|text| text.len() as u64 > LARGEST);
+    let troubles: Vec<String> =
+        trouble.iter().map(|_| format!("it has more than the {LARGEST} bytes that are read of it")).collect();
+    let text = text.filter(|_| troubles.is_empty());
+    Submission { text, meta: row, other_files, troubles }
 }
 
 /// The text of a file that a unified diff adds, and how many other files it names.
@@ -261,7 +307,7 @@ mod tests {
     #[test]
     fn the_name_of_a_run_leads_nowhere() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["..", "../x", "/tmp/x", "a/b", "", ".x"] {
+        for name in ["..", "../x", "/tmp/x", "a/b", "", ".x", "report.html", "tables.json", "Report.HTML"] {
             let run = serde_json::json!({ "name": name }).to_string();
             fs_err::write(folder.path().join("run.json"), run).unwrap();
             let error = read(folder.path(), "concise.py", &known()).unwrap_err();
@@ -270,14 +316,93 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_a_folder_of_submissions_is_not_followed() {
+    fn what_cannot_be_read_costs_its_own_submission_and_says_why() {
+        use std::os::unix::fs::symlink;
+        let pipe = |place: &Path| nix::unistd::mkfifo(place, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let sparse = |place: &Path, size| std::fs::File::create(place).unwrap().set_len(size).unwrap();
+        type Prepare<'a> = &'a dyn Fn(&Path);
+        let attacks: [(&str, Prepare<'_>, &str); 12] = [
+            ("a link", &|one| symlink("/etc/passwd", one.join("concise.py")).unwrap(), "symbolic link"),
+            (
+                "a link to nothing",
+                &|one| symlink("nowhere", one.join("concise.py")).unwrap(),
+                "symbolic link",
+            ),
+            ("a pipe", &|one| pipe(&one.join("concise.py")), "regular file"),
+            ("a folder", &|one| fs_err::create_dir(one.join("concise.py")).unwrap(), "regular file"),
+            (
+                "a socket",
+                &|one| drop(std::os::unix::net::UnixListener::bind(one.join("concise.py")).unwrap()),
+                "concise.py",
+            ),
+            ("too long", &|one| sparse(&one.join("concise.py"), LARGEST + 1), "bytes that are read"),
+            (
+                "a link as text",
+                &|one| symlink("/etc/passwd", one.join("concise.txt")).unwrap(),
+                "symbolic link",
+            ),
+            ("no JSON", &|one| fs_err::write(one.join("meta.json"), "{").unwrap(), "is not JSON"),
+            (
+                "too deep",
+                &|one| fs_err::write(one.join("meta.json"), "[".repeat(100_000)).unwrap(),
+                "is not JSON",
+            ),
+            ("a pipe beside", &|one| pipe(&one.join("meta.json")), "regular file"),
+            (
+                "the folder a link",
+                &|one| {
+                    fs_err::remove_dir(one).unwrap();
+                    symlink("/etc", one).unwrap();
+                },
+                "not a folder",
+            ),
+            (
+                "the folder a pipe",
+                &|one| {
+                    fs_err::remove_dir(one).unwrap();
+                    pipe(one);
+                },
+                "not a folder",
+            ),
+        ];
+        for (title, prepare, reason) in attacks {
+            let folder = tempfile::tempdir().unwrap();
+            let run = folder.path().join("run");
+            for id in known() {
+                fs_err::create_dir_all(run.join(id)).unwrap();
+            }
+            fs_err::write(run.join("a__b-2/concise.py"), "x = 1\n").unwrap();
+            prepare(&run.join("a__b-1"));
+            let run = read(&run, "concise.py", &known()).unwrap();
+            assert_eq!(text(&run, "a__b-2").as_deref(), Some("x = 1\n"), "{title}");
+            let one = &run.submissions["a__b-1"];
+            assert!(one.text.is_none() && one.troubles.len() == 1, "{title}: {one:?}");
+            assert!(one.troubles[0].contains(reason), "{title}: {:?}", one.troubles);
+        }
+    }
+
+    #[test]
+    fn a_broken_run_json_is_told_and_the_submissions_are_read() {
         let folder = tempfile::tempdir().unwrap();
-        let run = folder.path().join("run");
-        fs_err::create_dir_all(run.join("a__b-1")).unwrap();
-        fs_err::write(folder.path().join("secret"), "secret").unwrap();
-        std::os::unix::fs::symlink(folder.path().join("secret"), run.join("a__b-1/concise.py")).unwrap();
-        let read = read(&run, "concise.py", &known());
-        assert!(read.is_err() || read.is_ok_and(|run| run.submissions["a__b-1"].text.is_none()));
+        let place = folder.path().join("mine");
+        fs_err::create_dir_all(place.join("a__b-1")).unwrap();
+        fs_err::write(place.join("a__b-1/concise.py"), "x = 1\n").unwrap();
+        fs_err::write(place.join("run.json"), "{").unwrap();
+        let run = read(&place, "concise.py", &known()).unwrap();
+        assert_eq!((run.name.as_str(), text(&run, "a__b-1").as_deref()), ("mine", Some("x = 1\n")));
+        assert!(run.trouble.unwrap().contains("run.json is not JSON"));
+    }
+
+    #[test]
+    fn a_meta_json_that_is_broken_leaves_the_text_to_be_scored() {
+        let folder = tempfile::tempdir().unwrap();
+        fs_err::create_dir_all(folder.path().join("a__b-1")).unwrap();
+        fs_err::write(folder.path().join("a__b-1/concise.py"), "x = 1\n").unwrap();
+        fs_err::write(folder.path().join("a__b-1/meta.json"), "nonsense").unwrap();
+        fs_err::write(folder.path().join("run.json"), "{\"name\": \"mine\"}").unwrap();
+        let run = read(folder.path(), "concise.py", &known()).unwrap();
+        assert_eq!(text(&run, "a__b-1").as_deref(), Some("x = 1\n"));
+        assert!(run.submissions["a__b-1"].troubles[0].contains("meta.json is not JSON"));
     }
 
     #[test]

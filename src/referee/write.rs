@@ -282,6 +282,7 @@ pub(crate) fn run(folder: &Path, report: &Report, scored: &[Scored<'_>]) -> Resu
             "injection": judged.injection,
             "replacement": judged.replacement,
             "unreadable": judged.unreadable,
+            "troubles": one.troubles,
             "sha256": judged.sha256,
             "evaluated_sha256": judged.evaluated_sha256,
             "findings": judged.findings,

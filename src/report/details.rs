@@ -73,7 +73,7 @@ fn cut(text: &str, most: usize) -> String {
 /// `[name, outcome, exception, stdout, stderr]` of each case, where the name is what follows the test's and what is missing at
 /// the end is null; and by the place of an instance how many more it has.
 fn cases(tables: &Tables) -> Result<Value> {
-    let table = Table::read(&tables.directory, "cases", CASE_COLUMNS)?;
+    let table = tables.dataset.table("cases", CASE_COLUMNS)?;
     let (ids, outcomes) = (table.whole_texts("case_id")?, table.texts("outcome")?);
     let (exceptions, stdout, stderr) =
         (table.texts("exception")?, table.texts("stdout")?, table.texts("stderr")?);
@@ -117,7 +117,7 @@ struct Traces<'a> {
 
 /// The traces of the instances, the hardest first, until the page is full.
 fn traces(tables: &Tables) -> Result<Value> {
-    let table = Table::read(&tables.directory, "traces", &[])?;
+    let table = tables.dataset.table("traces", &[])?;
     let ids = tables.instances.whole_texts("instance_id")?;
     let slugs = tables.instances.whole_texts("slug")?;
     let roots = roots(&tables.groups)?;

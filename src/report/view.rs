@@ -12,6 +12,7 @@ use crate::dataset::counts::Counts;
 use crate::dataset::manifest::Manifest;
 use crate::dataset::table::Table;
 use crate::error::Result;
+use crate::record::id::RepoSlug;
 use crate::record::verdict::Cause;
 use crate::score::{Correlation, spearman};
 
@@ -125,11 +126,11 @@ pub(super) fn view(manifest: &Manifest, tables: &Tables) -> Result<View> {
     })
 }
 
-fn bars(total: &Counts, repositories: &BTreeMap<String, Counts>) -> Vec<Bar> {
+fn bars(total: &Counts, repositories: &BTreeMap<RepoSlug, Counts>) -> Vec<Bar> {
     let all = (repositories.len() > 1).then(|| bar(None, total));
     let mut each: Vec<_> = repositories.iter().collect();
-    each.sort_by_key(|(slug, _)| numbers_by_size(slug));
-    all.into_iter().chain(each.into_iter().map(|(slug, counts)| bar(Some(slug), counts))).collect()
+    each.sort_by_key(|(slug, _)| numbers_by_size(slug.as_str()));
+    all.into_iter().chain(each.into_iter().map(|(slug, counts)| bar(Some(slug.as_str()), counts))).collect()
 }
 
 /// What a name is sorted by: `pkg2` comes before `pkg10`. Digits and what is between them, digits with their length in front,
@@ -193,11 +194,11 @@ fn families(total: &Counts) -> Vec<Legend> {
     Family::ALL.into_iter().map(legend).filter(|one| one.count > 0).collect()
 }
 
-fn causes(repositories: &BTreeMap<String, Counts>) -> Vec<CauseRow> {
+fn causes(repositories: &BTreeMap<RepoSlug, Counts>) -> Vec<CauseRow> {
     let mut rows: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
     for (slug, counts) in repositories {
         for (cause, number) in &counts.dropped {
-            rows.entry(cause).or_default().push((slug, *number));
+            rows.entry(cause).or_default().push((slug.as_str(), *number));
         }
     }
     let row = |(cause, mut numbers): (&str, Vec<(&str, usize)>)| {

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::beneath::Folder;
 use crate::dataset::Dataset;
 use crate::dataset::table::Table;
 use crate::dataset::{trees, witnesses};
@@ -42,7 +41,7 @@ pub(super) fn texts(dataset: &Dataset, instances: &Table) -> Result<Texts> {
     if lines.iter().flatten().next().is_none() {
         return Ok(Texts::new());
     }
-    let folder = Folder::open(&dataset.directory)?;
+    let folder = dataset.folder()?;
     let mut texts = Texts::new();
     for (id, _) in instances.whole_texts("instance_id")?.into_iter().zip(lines).filter(|one| one.1.is_some())
     {

@@ -1,5 +1,6 @@
 //! An append-only journal of JSON lines, each with a checksum: a kill loses at most the line that was being written.
 
+use std::collections::HashSet;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -26,7 +27,7 @@ impl Journal {
         if let Some(folder) = path.parent() {
             fs_err::create_dir_all(folder)?;
         }
-        let bytes = match fs_err::read(path) {
+        let bytes = match super::read_regular(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(error.into()),
@@ -35,7 +36,8 @@ impl Journal {
         if bytes[whole..].contains(&b'\n') {
             crate::store::copy_aside(path, &bytes)?;
         }
-        let mut file = fs_err::OpenOptions::new().create(true).write(true).truncate(false).open(path)?;
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = super::open_regular(path, options.create(true).write(true).truncate(false))?;
         file.set_len(whole as u64)?;
         file.seek(SeekFrom::End(0))?;
         Ok((Journal { path: path.to_owned(), file }, entries))
@@ -66,19 +68,22 @@ impl Journal {
 /// # Errors
 /// IO errors with action and path.
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
-    match fs_err::read(path) {
+    match super::read_regular(path) {
         Ok(bytes) => Ok(read_entries(&bytes).0),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Entries up to the first line that is not whole, and the length of what was read.
+/// Entries up to the first line that is not whole, and the length of what was read. No line is written twice: one that is
+/// there again, whoever has put it there, counts once.
 fn read_entries<T: DeserializeOwned>(bytes: &[u8]) -> (Vec<T>, usize) {
     let (mut entries, mut whole) = (Vec::new(), 0);
+    let mut known: HashSet<&[u8]> = HashSet::new();
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         match read_entry(line) {
-            Some(entry) => entries.push(entry),
+            Some(entry) if known.insert(line) => entries.push(entry),
+            Some(_) => {}
             None => break,
         }
         whole += line.len();
@@ -120,6 +125,46 @@ mod tests {
             let (_, again) = Journal::open::<u32>(&path).expect("opens");
             assert_eq!(again.last(), Some(&99));
         }
+    }
+
+    #[test]
+    fn a_line_that_is_there_twice_counts_once_wherever_it_is() {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let path = folder.path().join("journal");
+        let (mut journal, _) = Journal::open::<u32>(&path).expect("opens");
+        for number in [1_u32, 2, 3] {
+            journal.append(&number).expect("appends");
+        }
+        let text = std::fs::read_to_string(&path).expect("reads");
+        let lines: Vec<&str> = text.lines().collect();
+        for order in [&[0, 0, 1, 2][..], &[0, 1, 2, 0, 1, 2], &[0, 1, 0, 2, 2, 2]] {
+            let again: String = order.iter().map(|at| format!("{}\n", lines[*at])).collect();
+            std::fs::write(&path, again).expect("writes");
+            assert_eq!(read::<u32>(&path).expect("reads"), [1, 2, 3], "{order:?}");
+            let (mut journal, entries) = Journal::open::<u32>(&path).expect("opens");
+            assert_eq!(entries, [1, 2, 3]);
+            journal.append(&4_u32).expect("appends");
+            assert_eq!(read::<u32>(&path).expect("reads"), [1, 2, 3, 4], "what comes after is kept");
+        }
+    }
+
+    #[test]
+    fn what_is_in_the_place_of_a_journal_and_is_not_one_is_refused_at_once() {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let victim = folder.path().join("victim");
+        std::fs::write(&victim, "mine").expect("writes");
+        let places = ["link", "nowhere", "pipe", "folder"].map(|name| folder.path().join(name));
+        std::os::unix::fs::symlink(&victim, &places[0]).expect("a link");
+        std::os::unix::fs::symlink(folder.path().join("new"), &places[1]).expect("a link");
+        nix::unistd::mkfifo(&places[2], nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+        std::fs::create_dir(&places[3]).expect("a folder");
+        for place in &places {
+            let error = Journal::open::<u32>(place).expect_err("is refused");
+            assert_eq!(error.fault(), crate::error::Fault::Machine, "{error}");
+            assert!(read::<u32>(place).is_err(), "{}", place.display());
+        }
+        assert_eq!(std::fs::read(&victim).expect("reads"), b"mine");
+        assert!(!folder.path().join("new").exists());
     }
 
     #[test]

@@ -92,7 +92,8 @@ impl Lock {
 }
 
 fn open(path: &Path) -> Result<fs_err::File> {
-    Ok(fs_err::OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?)
+    let mut options = std::fs::OpenOptions::new();
+    Ok(super::open_regular(path, options.create(true).truncate(false).read(true).write(true))?)
 }
 
 fn lock(
@@ -124,6 +125,27 @@ mod tests {
         drop(held);
         let _held = Lock::wait(&file, || panic!("nobody holds it")).unwrap();
         assert!(Lock::try_file(&file).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_lock_is_a_regular_file_and_no_link_is_followed_in_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let (new, old) = (folder.path().join("new"), folder.path().join("old"));
+        fs_err::write(&old, "mine").unwrap();
+        for (name, target) in [("to-nothing", &new), ("to-a-file", &old)] {
+            let link = folder.path().join(name);
+            std::os::unix::fs::symlink(target, &link).unwrap();
+            let error = Lock::try_file(&link).unwrap_err();
+            assert!(error.to_string().contains("is a symbolic link"), "{error}");
+            assert!(Lock::wait_shared(&link, || {}).is_err());
+        }
+        std::os::unix::fs::symlink(&new, folder.path().join(".dataset.lock")).unwrap();
+        assert!(Lock::take(&folder.path().join("dataset")).is_err());
+        assert!(!new.exists(), "nothing is made behind a link");
+        assert_eq!(fs_err::read_to_string(&old).unwrap(), "mine");
+        let pipe = folder.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(Lock::try_file(&pipe).is_err());
     }
 
     #[test]

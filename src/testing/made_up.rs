@@ -15,7 +15,7 @@ use crate::record::evidence::{
     AttemptFacts, CollectionFacts, GroupEvidence, OnTrial, Parity, ParityDifference, RepositoryEvidence,
 };
 use crate::record::host::HostFacts;
-use crate::record::id::{InstanceId, RepoSlug};
+use crate::record::id::{InstanceId, Name, RepoSlug};
 use crate::record::instance::{Contribution, FailedRepository, TestSource};
 use crate::record::outcome::{Attempt, CaseResult, Compare, Exit, Method, Outcome};
 use crate::record::prompt::PromptSettings;
@@ -91,8 +91,8 @@ fn capabilities() -> Capabilities {
 pub fn config() -> Config {
     Config {
         dataset: Dataset {
-            name: "made-up".into(),
-            version: "2026.11".into(),
+            name: Name::fixed("made-up"),
+            version: Name::fixed("2026.11"),
             seed: 0,
             per_repo: 0,
             hard_per_axis: 5,
@@ -122,12 +122,12 @@ pub fn config() -> Config {
 fn subsets() -> Vec<Subset> {
     let short = Range { min: None, max: Some(40.0) };
     let few = Subset {
-        name: "few-short".into(),
+        name: Name::fixed("few-short"),
         ranges: [(Measure::TraceLength, short)].into(),
         size: 7,
         ..Subset::default()
     };
-    let none = Subset { name: "none".into(), repos: Some(vec![]), ..Subset::default() };
+    let none = Subset { name: Name::fixed("none"), repos: Some(vec![]), ..Subset::default() };
     vec![Subset::top(), few, none]
 }
 
@@ -183,7 +183,7 @@ fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng
     });
     groups.sort_by(|a, b| a.group.group_id.cmp(&b.group.group_id));
     let instances = groups.iter().filter(|one| published.contains(&one.instance_id));
-    let tests = instances.map(|one| (one.instance_id.clone(), test_source(one))).collect();
+    let tests = instances.map(|one| (one.instance_id.clone(), test_source(one, &groups))).collect();
     let evidence = RepositoryEvidence {
         pinned: Pinned { tree: tree(&slug, folder, &groups), ..pinned(&slug, commit) },
         built: built(&slug, folder),
@@ -212,8 +212,12 @@ fn difference(size: usize) -> Vec<ParityDifference> {
     if size > 3 { vec![one] } else { vec![] }
 }
 
-fn test_source(one: &GroupEvidence) -> TestSource {
-    TestSource { text: format!("def {}():\n    pass", one.group.function), lines: (12, 13) }
+/// The line of a test, below those of its file that come before it.
+fn test_source(one: &GroupEvidence, groups: &[GroupEvidence]) -> TestSource {
+    let mut of_file = groups.iter().filter(|other| other.group.file == one.group.file);
+    let before = of_file.position(|other| other.group.group_id == one.group.group_id).unwrap_or_default();
+    let line = u32::try_from(before).unwrap() + 3;
+    TestSource { text: format!("    def {}(self): pass", one.group.function), lines: (line, line) }
 }
 
 /// The files that the groups are in.
@@ -223,7 +227,11 @@ fn tree(slug: &RepoSlug, folder: &Path, groups: &[GroupEvidence]) -> PathBuf {
     for file in groups.iter().map(|one| &one.group.file) {
         let path = tree.join(file);
         fs_err::create_dir_all(path.parent().unwrap()).unwrap();
-        fs_err::write(path, "def test(): pass\n").unwrap();
+        let tests = groups.iter().filter(|one| one.group.file == *file && !one.group.function.is_empty());
+        let tests: String =
+            tests.map(|one| format!("    def {}(self): pass\n", one.group.function)).collect();
+        let class = if tests.is_empty() { String::new() } else { format!("class TestMade:\n{tests}") };
+        fs_err::write(path, format!("def test(): pass\n{class}")).unwrap();
     }
     tree
 }
@@ -248,7 +256,8 @@ pub fn pinned(slug: &RepoSlug, commit: &str) -> Pinned {
 pub fn built(slug: &RepoSlug, folder: &Path) -> Built {
     let recipe_dir = folder.join(slug.file_name());
     fs_err::create_dir_all(&recipe_dir).unwrap();
-    fs_err::write(recipe_dir.join("requirements.lock"), "pytest==8.4.2 --hash=sha256:00\n").unwrap();
+    let lock = "pytest==8.4.2 --hash=sha256:00\n";
+    fs_err::write(recipe_dir.join("requirements.lock"), lock).unwrap();
     fs_err::write(recipe_dir.join("Dockerfile"), "FROM scratch\n").unwrap();
     Built {
         key: "k".repeat(16),
@@ -258,7 +267,7 @@ pub fn built(slug: &RepoSlug, folder: &Path) -> Built {
         venv: PathBuf::from("/somewhere/private/venv"),
         tree: PathBuf::from("/somewhere/private/tree"),
         recipe_dir,
-        lock_sha256: "1".repeat(64),
+        lock_sha256: crate::record::id::sha256_hex(lock.as_bytes()),
         plans: vec![TriedPlan {
             name: ". + group tests".into(),
             reason: "pyproject.toml: [dependency-groups]".into(),

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::beneath::archive::each;
 use crate::beneath::{Folder, Kind};
 use crate::dataset::trees;
-use crate::error::Result;
+use crate::error::{Fault, Result};
 use crate::record::id::RepoSlug;
 
 /// Largest list of files that is read, in bytes.
@@ -51,16 +51,16 @@ pub(crate) struct FileProblem {
 /// # Errors
 /// IO errors with the path.
 pub(crate) fn check(
-    directory: &Path,
+    folder: &Folder,
     hashes: &BTreeMap<String, String>,
     own: &str,
 ) -> Result<Vec<FileProblem>> {
-    let folder = Folder::open(directory)?;
     let mut problems = Vec::new();
     for (file, expected) in hashes {
-        let trouble = match sha256(&folder, Path::new(file)) {
+        let trouble = match sha256(folder, Path::new(file)) {
             Ok(found) if found == *expected => continue,
             Ok(_) => Trouble::Changed,
+            Err(error) if error.fault() == Fault::Interrupted => return Err(error),
             Err(_) => Trouble::Missing,
         };
         problems.push(FileProblem { file: file.clone(), trouble });
@@ -79,16 +79,14 @@ pub(crate) fn check(
 /// # Errors
 /// The folder cannot be opened, and an interruption.
 pub(crate) fn inside_trees(
-    directory: &Path,
-    trees: &BTreeMap<String, String>,
+    folder: &Folder,
+    trees: &BTreeMap<RepoSlug, String>,
     problems: &[FileProblem],
 ) -> Result<Vec<FileProblem>> {
-    let folder = Folder::open(directory)?;
     let differs = |file: &str| problems.iter().any(|problem| problem.file == file);
     let mut found = Vec::new();
     for (slug, archive) in trees.iter().filter(|(_, archive)| differs(archive)) {
-        let Ok(slug) = RepoSlug::new(slug) else { continue };
-        let list = trees::list_place(&slug);
+        let list = trees::list_place(slug);
         if differs(&list) {
             continue;
         }
@@ -139,6 +137,7 @@ fn hash(file: &mut (impl Read + ?Sized)) -> Result<String> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     loop {
+        crate::interrupt::check()?;
         let read = file.read(&mut buffer)?;
         if read == 0 {
             return Ok(hex::encode(hasher.finalize()));
@@ -164,11 +163,12 @@ mod tests {
             write(name, name);
         }
         let hash = |text: &str| sha256_hex(text.as_bytes());
+        let opened = Folder::open(folder.path()).unwrap();
         let mut hashes: BTreeMap<String, String> =
             [("a.parquet", "a.parquet"), ("b/lock.txt", "other"), ("gone", ""), ("../a", "")]
                 .map(|(name, text)| (name.to_owned(), hash(text)))
                 .into();
-        let found = check(folder.path(), &hashes, "manifest.json").unwrap();
+        let found = check(&opened, &hashes, "manifest.json").unwrap();
         let told: Vec<(&str, Trouble)> = found.iter().map(|one| (one.file.as_str(), one.trouble)).collect();
         assert_eq!(
             told,
@@ -183,7 +183,7 @@ mod tests {
         for name in ["b/lock.txt", "new.txt"] {
             hashes.insert(name.to_owned(), hash(name));
         }
-        assert_eq!(check(folder.path(), &hashes, "manifest.json").unwrap(), []);
+        assert_eq!(check(&opened, &hashes, "manifest.json").unwrap(), []);
     }
 
     #[test]

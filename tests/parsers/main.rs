@@ -5,6 +5,7 @@
 //! long with new ones all the time.
 
 mod artifacts;
+mod datasets;
 mod declarations;
 mod messages;
 mod servers;

@@ -264,8 +264,11 @@ fn a_changed_dataset_is_not_verified() {
     for part in [
         "README.md is not what the manifest says",
         "instances.jsonl is not what the manifest says",
-        "the tables of the dataset were changed",
+        "the tables of the dataset contradict each other",
         "trace_length: recorded 9",
+        "README.md, line ",
+        "instances.parquet, ",
+        "not verified: cold runs of the entry commands: --cold-runs 0",
     ] {
         assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
     }

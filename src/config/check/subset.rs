@@ -1,11 +1,11 @@
 //! `[subset.<name>]`.
 
-use super::{flag, is_segment, whole, whole32};
+use super::{flag, whole, whole32};
 use crate::config::Repo;
 use crate::config::raw::{RawRange, RawSubset, Texts};
 use crate::document::section::Field;
 use crate::document::{Problems, suggest};
-use crate::record::id::RepoSlug;
+use crate::record::id::{Name, RepoSlug};
 use crate::record::instance::Tier;
 use crate::redact::quote;
 use crate::subset::{FORMER_TOP, Measure, Range, Subset, TOP};
@@ -23,9 +23,8 @@ pub(super) fn all(raws: &[RawSubset<'_>], repos: &[Repo], problems: &mut Problem
 }
 
 fn one(raw: &RawSubset<'_>, known: &[&str], problems: &mut Problems<'_>) -> Subset {
-    name(raw, problems);
     Subset {
-        name: raw.name.value.to_owned(),
+        name: name(raw, problems),
         repos: repos(&raw.repos, known, problems),
         tiers: tiers(&raw.tiers, problems),
         top: if raw.top.is_present() { given(&raw.top) } else { given(&raw.hard) },
@@ -40,7 +39,8 @@ fn given(field: &Field<bool>) -> Option<bool> {
     field.is_present().then(|| flag(field, true))
 }
 
-fn name(raw: &RawSubset<'_>, problems: &mut Problems<'_>) {
+/// What is none is among the problems.
+fn name(raw: &RawSubset<'_>, problems: &mut Problems<'_>) -> Name {
     let (name, at) = (raw.name.value, raw.name.at);
     let shown = quote(name);
     if name == TOP || name == FORMER_TOP {
@@ -52,10 +52,13 @@ fn name(raw: &RawSubset<'_>, problems: &mut Problems<'_>) {
             format!("subset {shown} has the name of a table"),
             Some("choose another".to_owned()),
         );
-    } else if !is_segment(name) {
+    } else if let Ok(name) = Name::new(name) {
+        return name;
+    } else {
         let hint = "use letters, digits, `.`, `_` and `-`, a letter or digit first".to_owned();
         problems.add(at, format!("subset {shown} is not safe as a file name"), Some(hint));
     }
+    Name::fixed(TOP)
 }
 
 fn repos(field: &Texts<'_>, known: &[&str], problems: &mut Problems<'_>) -> Option<Vec<RepoSlug>> {
