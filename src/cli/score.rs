@@ -201,7 +201,10 @@ fn judge_repository(
             part.iter().map(|at| (wanted[*at].0, wanted[*at].1)).collect();
         let made = referee.judge(&pairs, &mut || stage.step())?;
         for (at, one) in part.iter().zip(made) {
-            journal.append(&Kept { key: keys[*at].clone(), judged: one.clone() })?;
+            // What was lost is tried again the next time.
+            if one.lost.is_none() {
+                journal.append(&Kept { key: keys[*at].clone(), judged: one.clone() })?;
+            }
             judged.insert(wanted[*at].2.clone(), one);
         }
         journal.sync()?;
@@ -262,6 +265,14 @@ fn report(
         text: &|at, id| runs[at].submissions.get(id)?.text.as_deref(),
     };
     write::all(place, &scores)?;
+    let lost: u32 = reports.iter().map(|report| report.all.lost).sum();
+    if lost > 0 {
+        let first = of_all_runs(&scores.runs).find_map(|judged| judged.lost.as_deref()).unwrap_or_default();
+        terminal::warn(&format!(
+            "{lost} submissions were lost: this machine could not run them, and nothing is said about them. Score \
+             again to judge them alone\n{first}"
+        ));
+    }
     match arguments.format {
         Format::Json => {
             terminal::json(&json!({ "directory": place, "runs": reports, "choices": scores.choices }));
@@ -284,7 +295,11 @@ fn report(
             ));
         }
     }
-    Ok(0)
+    Ok(u8::from(lost > 0))
+}
+
+fn of_all_runs<'a>(runs: &'a [Run<'_>]) -> impl Iterator<Item = &'a Judged> {
+    runs.iter().flat_map(|run| run.scored.iter().map(|scored| &scored.judged))
 }
 
 fn line(report: &Report) -> String {
@@ -303,8 +318,9 @@ fn line(report: &Report) -> String {
     let failures =
         if classes.is_empty() { String::new() } else { format!("; failures: {}", classes.join(", ")) };
     let absent = if report.absent > 0 { format!("; absent {}", report.absent) } else { String::new() };
+    let lost = if all.lost > 0 { format!("; lost {}", all.lost) } else { String::new() };
     terminal::one_line(&format!(
-        "{}: fidelity {}, line execution {}, line existence {}, test F1 {}{failures}{absent}",
+        "{}: fidelity {}, line execution {}, line existence {}, test F1 {}{failures}{absent}{lost}",
         report.run,
         percent(all.fidelity),
         percent(all.line_execution),
