@@ -94,6 +94,7 @@ pub fn enter() -> ! {
 /// The part outside the process namespace: enters the namespaces and waits for `init`.
 fn outside() -> Step<i32> {
     let plan = read_plan()?;
+    close_inherited(plan.service)?;
     // The kernel holds no process of root's to its limit on processes: they are counted here.
     let counting = (geteuid().is_root() && plan.limits.processes > 0).then(Counting::begin);
     keyring::leave(&plan)?;
@@ -133,6 +134,22 @@ fn read_plan() -> Step<Plan> {
     let mut text = vec![0_u8; u32::from_be_bytes(length) as usize];
     because_io("reading the plan", stdin.read_exact(&mut text))?;
     serde_json::from_slice(&text).map_err(|error| format!("the plan: {error}"))
+}
+
+/// Closes what the driver had open by mistake, such as pipes of whoever started it: nothing of the job is to hold it.
+fn close_inherited(kept: Option<RawFd>) -> Step {
+    let close = |first: u32, last: u32| {
+        // SAFETY: nothing in this process owns a descriptor above 2 but the one that is kept.
+        let result = unsafe { nix::libc::syscall(nix::libc::SYS_close_range, first, last, 0) };
+        because("closing what was inherited", Errno::result(result)).map(drop)
+    };
+    let Some(kept) = kept.and_then(|kept| u32::try_from(kept).ok()).filter(|kept| *kept > 2) else {
+        return close(3, u32::MAX);
+    };
+    if kept > 3 {
+        close(3, kept - 1)?;
+    }
+    close(kept + 1, u32::MAX)
 }
 
 fn enter_namespaces(plan: &Plan) -> Step {

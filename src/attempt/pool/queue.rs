@@ -103,6 +103,11 @@ impl Task {
         self.runs.iter().map(|run| run.repeat).sum()
     }
 
+    /// Leaves out what is still to be made of a run's group in other manners.
+    pub(super) fn drop_other_manners(&mut self, run: Run) {
+        self.runs.retain(|other| other.group != run.group || other.manner == run.manner);
+    }
+
     /// Takes every second of its runs out, as a task of their own; of a single one half of its attempts.
     pub(super) fn halve(&mut self) -> Self {
         let runs: Vec<Run> = if let [only] = &mut self.runs[..] {

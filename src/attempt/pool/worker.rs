@@ -456,7 +456,7 @@ impl<'a> Worker<'a> {
                 task.runs.pop();
                 if !goes_on {
                     // What does not come to its end is not made to do so in other manners.
-                    task.runs.retain(|other| other.group != run.group || other.manner == run.manner);
+                    task.drop_other_manners(run);
                 }
             }
         }
@@ -476,15 +476,14 @@ impl<'a> Worker<'a> {
             return Ok(true);
         }
         if let Some(trouble) = task.trouble.attempts_killed(killed) {
-            task.runs.pop();
-            self.shared.push(task.alone(Run { repeat: killed + late, ..run }, trouble));
             if task.is_judged() {
                 self.forget_runner();
-                if !task.runs.is_empty() {
-                    self.shared.push(task.clone());
-                }
+                task.trouble = trouble;
+                self.shared.push(task.clone());
                 return Ok(false);
             }
+            task.runs.pop();
+            self.shared.push(task.alone(Run { repeat: killed + late, ..run }, trouble));
         }
         Ok(true)
     }
@@ -498,6 +497,9 @@ impl<'a> Worker<'a> {
         text: &str,
     ) -> Result<(), Stop> {
         self.forget_runner();
+        if task.is_judged() {
+            return self.judged_run_broke(task, exit, text);
+        }
         let Some(guilty) = task.runs.pop() else { return Ok(()) };
         let step = task.trouble.group_broke(made);
         if !task.runs.is_empty() {
@@ -506,10 +508,27 @@ impl<'a> Worker<'a> {
         match step {
             AfterGroup::Alone(trouble) => self.shared.push(task.alone(guilty, trouble)),
             AfterGroup::Believe => {
-                let times = if task.is_judged() { "twice" } else { "three times" };
-                let text = format!("{text}\n({times} in a row, in a fresh runner each time)");
+                let text = format!("{text}\n(three times in a row, in a fresh runner each time)");
                 self.tell_ended(task, guilty, exit, &text)?;
             }
+        }
+        Ok(())
+    }
+
+    /// The last run of a text that is judged broke: it is made once more before any other of that text.
+    fn judged_run_broke(&mut self, task: &mut Task, exit: &ProcessExit, text: &str) -> Result<(), Stop> {
+        match task.trouble.group_broke(0) {
+            AfterGroup::Alone(trouble) => task.trouble = trouble,
+            AfterGroup::Believe => {
+                let Some(guilty) = task.runs.pop() else { return Ok(()) };
+                let text = format!("{text}\n(twice in a row, in a fresh runner each time)");
+                self.tell_ended(task, guilty, exit, &text)?;
+                task.drop_other_manners(guilty);
+                task.trouble = task.trouble.none();
+            }
+        }
+        if !task.runs.is_empty() {
+            self.shared.push(task.clone());
         }
         Ok(())
     }

@@ -25,7 +25,7 @@ EXIT_LOST_LEVEL = 71
 # Seconds that a level may take to fork, and to report that one above it has ended.
 _PATIENCE = 30
 # Seconds that the process that watches a group may take beyond the group's limit.
-_LATER = 20
+_LATER = 10
 
 # What opens a level: where, and what it is called.
 _OPENS = {
