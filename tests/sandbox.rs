@@ -233,7 +233,8 @@ fn the_first_process_names_no_place_of_the_host() {
 #[test]
 fn packages_below_a_prefix_are_hidden_and_all_else_is_not() {
     let temp = tempfile::tempdir().expect("temp dir");
-    let folders = ["lib/python3.9/site-packages", "lib/python3/dist-packages", "lib/python3.9/ensurepip/_bundled"];
+    let folders =
+        ["lib/python3.9/site-packages", "lib/python3/dist-packages", "lib/python3.9/ensurepip/_bundled"];
     for folder in folders.into_iter().chain(["lib/python3.9/json"]) {
         std::fs::create_dir_all(temp.path().join(folder)).expect("made");
         std::fs::write(temp.path().join(folder).join("file"), "x").expect("written");

@@ -61,10 +61,7 @@ pub enum Event {
         reached: Arc<Reached>,
     },
     /// The machine, or the harness, lost a run of a text that is judged.
-    Lost {
-        group: usize,
-        error: Error,
-    },
+    Lost { group: usize, error: Error },
     /// The harness could not be made to work, or a stop was asked for.
     Broken(Error),
 }

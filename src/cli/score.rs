@@ -265,14 +265,7 @@ fn report(
         text: &|at, id| runs[at].submissions.get(id)?.text.as_deref(),
     };
     write::all(place, &scores)?;
-    let lost: u32 = reports.iter().map(|report| report.all.lost).sum();
-    if lost > 0 {
-        let first = of_all_runs(&scores.runs).find_map(|judged| judged.lost.as_deref()).unwrap_or_default();
-        terminal::warn(&format!(
-            "{lost} submissions were lost: this machine could not run them, and nothing is said about them. Score \
-             again to judge them alone\n{first}"
-        ));
-    }
+    let lost = say_what_is_lost(&reports, &scores.runs);
     match arguments.format {
         Format::Json => {
             terminal::json(&json!({ "directory": place, "runs": reports, "choices": scores.choices }));
@@ -295,11 +288,21 @@ fn report(
             ));
         }
     }
-    Ok(u8::from(lost > 0))
+    Ok(u8::from(lost))
 }
 
-fn of_all_runs<'a>(runs: &'a [Run<'_>]) -> impl Iterator<Item = &'a Judged> {
-    runs.iter().flat_map(|run| run.scored.iter().map(|scored| &scored.judged))
+/// Whether this machine lost a submission.
+fn say_what_is_lost(reports: &[Report], runs: &[Run<'_>]) -> bool {
+    let lost: u32 = reports.iter().map(|report| report.all.lost).sum();
+    let mut all = runs.iter().flat_map(|run| run.scored.iter());
+    let first = all.find_map(|scored| scored.judged.lost.as_deref()).unwrap_or_default();
+    if lost > 0 {
+        terminal::warn(&format!(
+            "{lost} submissions were lost: this machine could not run them, and nothing is said about them\n  hint: the same \
+             command judges them again\n{first}"
+        ));
+    }
+    lost > 0
 }
 
 fn line(report: &Report) -> String {

@@ -152,3 +152,32 @@ fn lines_of(file: &str, execution: &Execution) -> Option<BTreeSet<u32>> {
     let of_file = execution.complete.then(|| execution.files.get(file))?;
     Some(of_file.into_iter().flat_map(|file| file.lines.iter().map(|(line, _)| *line)).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::backend::FakeBackend;
+    use crate::testing::lab::lab;
+    use crate::testing::script::{FakeFile, FakeGroup, Opening};
+
+    /// What is seen of a text, and whether it was lost.
+    fn judged(opening: Opening) -> (usize, Vec<usize>) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = FakeFile::new("concise.py", [FakeGroup::passing("test_1")]).opening(9, opening);
+        let backend = FakeBackend::new([file]);
+        let (groups, lab) = (backend.groups(), lab(&backend, folder.path()));
+        let world = lab.base();
+        let place = Place { lab: &lab, world: &world, groups: &groups };
+        let mut seen = 0;
+        let imports = vec![Import::new(0, Arc::from("a submission"), &[PLAIN])];
+        let lost = place.run(imports, TraceMode::Off, |_, _, _| seen += 1).unwrap();
+        (seen, lost.into_keys().collect())
+    }
+
+    #[test]
+    fn what_the_machine_loses_is_seen_of_nobody_and_what_a_text_does_is_its_own() {
+        assert_eq!(judged(Opening::Ready), (1, vec![]));
+        assert_eq!(judged(Opening::EndsRunner(1)), (1, vec![]));
+        assert_eq!(judged(Opening::FailsInternally), (0, vec![0]));
+    }
+}

@@ -117,7 +117,11 @@ fn read_head(pipe: &mut impl BufRead) -> Result<Option<(u64, String, usize)>, St
             _ => return Ok(None),
         }
         if let [id, kind, length] = &words[..] {
-            return Ok(id.parse().ok().zip(length.parse().ok()).map(|(id, length)| (id, kind.clone(), length)));
+            return Ok(id
+                .parse()
+                .ok()
+                .zip(length.parse().ok())
+                .map(|(id, length)| (id, kind.clone(), length)));
         }
     }
     Ok(None)
@@ -182,7 +186,14 @@ mod tests {
 
     #[test]
     fn a_head_that_is_none_is_noise() {
-        let noise = ["x y 3 ", "3  3 ", "3 closed -1 ", "3 closed ", "99999999999999999999999 closed 1 ", "3 clo@sed 1 "];
+        let noise = [
+            "x y 3 ",
+            "3  3 ",
+            "3 closed -1 ",
+            "3 closed ",
+            "99999999999999999999999 closed 1 ",
+            "3 clo@sed 1 ",
+        ];
         for head in noise.map(str::to_owned).into_iter().chain([format!("3 {} 1 ", "x".repeat(200))]) {
             let text = format!("\n@gistmill t {head}\n\n{}", frame("t", "closed", "{}"));
             let read = read_answer(&mut text.as_bytes(), "t").expect("reads").expect("is there");

@@ -56,7 +56,8 @@ impl Setting {
             mounts.push(Mount::ReadOnly { host: prefix.clone(), inside: prefix });
         }
         // What the machine has installed is no part of the environment: neither what tests may find nor what they may copy.
-        let mut prefixes = vec![PathBuf::from("/usr"), PathBuf::from("/usr/local"), self.python_prefix.clone()];
+        let mut prefixes =
+            vec![PathBuf::from("/usr"), PathBuf::from("/usr/local"), self.python_prefix.clone()];
         prefixes.dedup();
         mounts.extend(prefixes.into_iter().map(|prefix| Mount::NoPackages { prefix }));
         mounts.push(Mount::ReadOnly { host: self.venv.clone(), inside: self.places.venv.clone() });

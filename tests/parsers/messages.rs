@@ -26,8 +26,7 @@ const REPORT: &str = concat!(
     "\n",
 );
 const DISCOVERED: &str = r#"{"items":[{"index":0,"node_id":"tests/test_a.py::test_b[x]","file":"tests/test_a.py","classes":["A"],"function":"test_b","parameters":"x","kind":"function","markers":[],"fixtures":["f"],"line":3}],"errors":[{"file":"a.py","kind":"error","text":"t","missing_module":"m"}],"config":{"x":[1]},"neutralise":[{"plugin":"p","options":["-p","no:x"],"reason":"r"}]}"#;
-const FAILED: &str =
-    r#"{"stage":"collect","error":{"exception":null,"text":"\ud800"}}"#;
+const FAILED: &str = r#"{"stage":"collect","error":{"exception":null,"text":"\ud800"}}"#;
 const JSON: &[&str] = &[
     "{",
     "}",
@@ -107,7 +106,8 @@ fn answers_are_read_whole_between_any_noise() {
         let read = frame::read_answer(&mut all.as_slice(), "t").expect("the frame is whole");
         assert!(matches!(read, Some(Frame::Unreadable(_))), "{read:?}");
         let good = FAILED.replace("\\ud800", "x");
-        let all = [all.split(|byte| *byte == b'@').next().unwrap_or_default(), &frame(("failed", &good))].concat();
+        let all =
+            [all.split(|byte| *byte == b'@').next().unwrap_or_default(), &frame(("failed", &good))].concat();
         let read = frame::read_answer(&mut all.as_slice(), "t").expect("reads").expect("is there");
         let Frame::Answer(answer) = read else { panic!("{read:?}") };
         assert!(answer.id == 2 && matches!(answer.answer, Answer::Failed { .. }));

@@ -80,7 +80,8 @@ fn score_beside(jobs: &str) {
     }
     let source = format!("trees/small_and_good={}", tree.display());
     let places: Vec<String> = runs.iter().map(|run| format!("runs/{run}")).collect();
-    let mut arguments = vec!["score", "output/trees/1", "--source", &source, "--timeout", "5", "--jobs", jobs];
+    let mut arguments =
+        vec!["score", "output/trees/1", "--source", &source, "--timeout", "5", "--jobs", jobs];
     arguments.extend(places.iter().map(String::as_str));
     let mut before: Vec<BTreeMap<String, Value>> = Vec::new();
     for time in ["first", "again"] {

@@ -597,9 +597,8 @@ fn whatever_ends_or_breaks_a_runner_that_judges_is_the_doing_of_its_text() {
         (Act::EndsRunner(KILLED), "test_2 signal 9"),
         (Act::Signaled(9), "test_2 signal 9"),
     ] {
-        let file = |times| {
-            FakeFile::new("test_2.py", [FakeGroup::passing("test_2").first(times, act.clone())])
-        };
+        let file =
+            |times| FakeFile::new("test_2.py", [FakeGroup::passing("test_2").first(times, act.clone())]);
         judged_beside_others("once", file(1), "test_2 passed");
         judged_beside_others("always", file(9), ended);
     }

@@ -124,8 +124,11 @@ impl<'a> Worker<'a> {
             let Some((mut task, mut taken)) = next else { return };
             let _working = member.working();
             self.doing = Doing::Nothing;
-            let made =
-                if task.is_judged() { self.judge(&mut task, &mut taken) } else { self.execute(&mut task, &mut taken) };
+            let made = if task.is_judged() {
+                self.judge(&mut task, &mut taken)
+            } else {
+                self.execute(&mut task, &mut taken)
+            };
             let result = match made {
                 Ok(()) => Ok(()),
                 Err(Stop::Abandoned) => Err(Abandoned),
@@ -215,7 +218,8 @@ impl<'a> Worker<'a> {
             }
             AfterRunner::GiveUp if harness && task.is_judged() => {
                 for run in &task.runs {
-                    let lost = Error::harness(error.to_string()).with_detail(error.detail().unwrap_or_default());
+                    let lost =
+                        Error::harness(error.to_string()).with_detail(error.detail().unwrap_or_default());
                     self.tell(Event::Lost { group: run.group, error: lost })?;
                 }
             }
@@ -471,21 +475,21 @@ impl<'a> Worker<'a> {
             self.group_broke(task, made, &exit, &text)?;
             return Ok(false);
         }
-        if late > 0 && killed == 0 {
-            // The same again, now that nobody else keeps the processors busy.
-            return Ok(true);
+        Ok(self.make_again(task, run, (killed, late)))
+    }
+
+    /// What was killed, or late while others kept the processors busy, is made again. False where somebody else may do that.
+    fn make_again(&mut self, task: &mut Task, run: Run, (killed, late): (u32, u32)) -> bool {
+        let Some(trouble) = task.trouble.attempts_killed(killed) else { return true };
+        if task.is_judged() {
+            self.forget_runner();
+            task.trouble = trouble;
+            self.shared.push(task.clone());
+            return false;
         }
-        if let Some(trouble) = task.trouble.attempts_killed(killed) {
-            if task.is_judged() {
-                self.forget_runner();
-                task.trouble = trouble;
-                self.shared.push(task.clone());
-                return Ok(false);
-            }
-            task.runs.pop();
-            self.shared.push(task.alone(Run { repeat: killed + late, ..run }, trouble));
-        }
-        Ok(true)
+        task.runs.pop();
+        self.shared.push(task.alone(Run { repeat: killed + late, ..run }, trouble));
+        true
     }
 
     /// The group took the process above it down, or left a report that cannot be used. Others of the task go on.

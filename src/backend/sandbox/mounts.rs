@@ -158,7 +158,11 @@ fn folders_of_packages(root: &Path, prefix: &Path) -> Vec<PathBuf> {
     let outside = |inside: &Path| root.join(inside.strip_prefix("/").unwrap_or(inside));
     let is_folder = |inside: &Path| {
         let top = outside(prefix);
-        let mut way = outside(inside).ancestors().take_while(|folder| *folder != top).map(Path::to_owned).collect::<Vec<_>>();
+        let mut way = outside(inside)
+            .ancestors()
+            .take_while(|folder| *folder != top)
+            .map(Path::to_owned)
+            .collect::<Vec<_>>();
         way.reverse();
         way.iter().all(|folder| folder.symlink_metadata().is_ok_and(|found| found.is_dir()))
     };

@@ -118,7 +118,8 @@ impl Talk {
 
     fn answer(&mut self, id: &Value, answer: &Value) {
         let (kind, text) = (answer["type"].as_str().expect("has a kind"), answer.to_string());
-        let frame = format!("\n@gistmill {} {id} {} {} {text}\n", self.token, kind.replace(' ', "_"), text.len());
+        let frame =
+            format!("\n@gistmill {} {id} {} {} {text}\n", self.token, kind.replace(' ', "_"), text.len());
         if let Some(answers) = &self.answers {
             // Nobody reads any more: the runner was let go.
             let _ = answers.send(frame.into_bytes());

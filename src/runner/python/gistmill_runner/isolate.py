@@ -225,7 +225,10 @@ class Isolation:
             place.unmount()
             place.lowers = before
         for directory in directories:
-            _remove_tree(self.base + "/" + directory)
+            try:
+                _remove_tree(self.base + "/" + directory)
+            except OSError:
+                pass  # nothing is mounted above it any more: it costs room, and nobody sees it
 
 
 def hide_memory(is_hidden=True):
