@@ -140,6 +140,11 @@ pub enum Mount {
         inside: PathBuf,
         bytes: u64,
     },
+    /// What is installed for the interpreters below a prefix is not there: their folders of packages, and the wheels that
+    /// they bring along, are empty. Their standard library stays.
+    NoPackages {
+        prefix: PathBuf,
+    },
 }
 
 /// Limits of a job; 0 = none.

@@ -160,6 +160,9 @@ fn discover_once(
             let told = |what: &str| format!("{what} takes longer than the limit of {seconds} s");
             Err(DiscoveryError::Of(at_fault(place, CollectErrorKind::TimedOut, told)))
         }
+        Answer::Broken { traceback, .. } => {
+            Err(Error::harness("the runner failed while it collected").with_detail(traceback).into())
+        }
         other => Err(runner.unexpected(&other).into()),
     }
 }

@@ -25,9 +25,8 @@ use protocol::{Answer, Manner, OutputLimits, PROTOCOL, ProcessExit, Request, Run
 use report::GroupDone;
 pub use setting::{Setting, TREE_BYTES};
 
-/// Exit code of a runner one of whose processes was killed while it read a request (`EXIT_LOST_REQUEST` in
-/// `server.py`).
-const LOST_REQUEST: i32 = 71;
+/// Exit code of a runner one of whose levels cannot be ended (`EXIT_LOST_LEVEL` in `keeper.py`).
+const LOST_LEVEL: i32 = 71;
 /// Time the runner gets beyond a request's own limit before it counts as hanging.
 const GRACE: Duration = Duration::from_secs(30);
 
@@ -39,6 +38,8 @@ pub struct Runner {
     next_id: u64,
     /// Its channel has ended, and so it has.
     ended: bool,
+    /// It said that it is in trouble itself.
+    failed: bool,
     /// Processes of its job that the kernel has ended for want of memory, as far as it was asked.
     killed_for_memory: u64,
     /// The version of pytest.
@@ -75,6 +76,7 @@ impl Runner {
             answers,
             next_id: 0,
             ended: false,
+            failed: false,
             killed_for_memory: 0,
             pytest: String::new(),
         };
@@ -151,9 +153,7 @@ impl Runner {
         loop {
             match self.receive(id, limit + GRACE)? {
                 Some(Answer::Collecting { .. }) => {}
-                Some(Answer::InternalError { traceback }) => {
-                    return Err(Error::harness("the runner failed").with_detail(traceback));
-                }
+                Some(Answer::InternalError { traceback }) => return Err(self.failure(traceback)),
                 Some(answer) => return Ok(answer),
                 None => return Err(self.trouble(&silent(limit + GRACE))),
             }
@@ -193,8 +193,14 @@ impl Runner {
                     Err(reason) => return unusable(reason),
                 },
                 Some(Answer::Unreadable { reason }) => return unusable(reason),
-                Some(Answer::InternalError { traceback }) => {
-                    return unusable(format!("the runner failed:\n{traceback}"));
+                Some(Answer::InternalError { traceback }) => return Err(self.failure(traceback)),
+                Some(Answer::Broken { level, traceback }) => {
+                    return unusable(format!("the {level} process failed:\n{traceback}"));
+                }
+                Some(Answer::TimedOut { level, .. }) => {
+                    let exit = ProcessExit::TimedOut { scope: TimeScope::Group, index: None };
+                    let text = format!("the {level} process did not end the attempt in time");
+                    return Ok(Ran::Broke { exit, text, done });
                 }
                 Some(Answer::Died { exit, .. }) => {
                     let text =
@@ -234,13 +240,23 @@ impl Runner {
         }
     }
 
-    /// The signal by which a process of its own sandbox, or the kernel, killed or stopped the interpreter, or one above
-    /// it that was reading a request; none when it ended otherwise, or with the sandbox.
+    /// Whether it said that it is in trouble itself, whatever it was asked.
+    pub fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    fn failure(&mut self, traceback: String) -> Error {
+        self.failed = true;
+        Error::harness("the runner failed").with_detail(traceback)
+    }
+
+    /// The signal by which a process of its own sandbox, or the kernel, killed or stopped the keeper or the interpreter,
+    /// or kept a level from being ended; none when it ended otherwise, or with the sandbox.
     pub fn ended_by(&mut self) -> Option<i32> {
         const KILLED: i32 = 128 + nix::libc::SIGKILL;
         const STOPPED: i32 = 128 + nix::libc::SIGSTOP;
         match self.ended.then(|| self.process.code_inside())?? {
-            KILLED | LOST_REQUEST => Some(nix::libc::SIGKILL),
+            KILLED | LOST_LEVEL => Some(nix::libc::SIGKILL),
             STOPPED => Some(nix::libc::SIGSTOP),
             _ => None,
         }
@@ -325,16 +341,18 @@ mod tests {
         let (sender, answers) = sync_channel(exits.len());
         for exit in exits {
             let done = serde_json::json!({
-                "type": "group_done", "id": 1, "attempt": 0, "report": "", "exit": exit, "leftover": 0,
+                "type": "group_done", "attempt": 0, "report": "", "exit": exit, "leftover": 0,
                 "raw_output": "printed", "running": null, "duration_ms": 1.0,
             });
-            sender.send(Ok(Frame::Answer(serde_json::from_value(done).unwrap()))).unwrap();
+            let answer = serde_json::from_value(done).unwrap();
+            sender.send(Ok(Frame::Answer(protocol::Numbered { id: 1, answer }))).unwrap();
         }
         let mut runner = Runner {
             process: Box::new(Starved(Vec::new(), lost)),
             answers,
             next_id: 1,
             ended: false,
+            failed: false,
             killed_for_memory: 0,
             pytest: String::new(),
         };

@@ -195,7 +195,7 @@ impl Traces {
         let tasks: Vec<Task> = tasks(pool.groups, &once, durations, 0, mode, pool.expected());
         pool.run(tasks, |event| {
             let (group, attempt) = match event {
-                Event::Broken(error) => return Err(error),
+                Event::Broken(error) | Event::Lost { error, .. } => return Err(error),
                 Event::Unavailable { group, .. } => (group, TracedAttempt::default()),
                 Event::Attempt { group, done, items, import, .. } => {
                     let name = |index: i64| node_id(&items, index);

@@ -214,3 +214,39 @@ fn process_with(command_line: &str) -> bool {
             .is_ok_and(|text| String::from_utf8_lossy(&text).contains(command_line))
     })
 }
+
+#[test]
+fn nothing_that_the_driver_holds_is_inherited() {
+    let (reader, _writer) = nix::unistd::pipe().expect("a pipe");
+    let held = std::os::fd::AsRawFd::as_raw_fd(&reader);
+    let shown = run("ls /proc/self/fd");
+    let numbers: Vec<i32> = shown.stdout.lines().filter_map(|line| line.parse().ok()).collect();
+    assert!(held > 2 && numbers.len() <= 4, "{held}: {shown:?}");
+    assert!(numbers.iter().all(|number| *number <= 3), "{held}: {shown:?}");
+}
+
+#[test]
+fn the_first_process_names_no_place_of_the_host() {
+    assert_eq!(run("tr '\\0' ' ' </proc/1/cmdline").stdout, "gistmill __sandbox ");
+}
+
+#[test]
+fn packages_below_a_prefix_are_hidden_and_all_else_is_not() {
+    let temp = tempfile::tempdir().expect("temp dir");
+    let folders =
+        ["lib/python3.9/site-packages", "lib/python3/dist-packages", "lib/python3.9/ensurepip/_bundled"];
+    for folder in folders.into_iter().chain(["lib/python3.9/json"]) {
+        std::fs::create_dir_all(temp.path().join(folder)).expect("made");
+        std::fs::write(temp.path().join(folder).join("file"), "x").expect("written");
+    }
+    let mut job = job("cd /opt/prefix/lib && find . -type f && ! touch python3/dist-packages/x 2>/dev/null");
+    job.mounts.push(Mount::ReadOnly { host: temp.path().to_owned(), inside: "/opt/prefix".into() });
+    let shown = backend().run(&job, LIMIT).expect("the job runs");
+    assert_eq!(shown.stdout.lines().count(), 4, "{shown:?}");
+    for prefix in ["/opt/prefix", "/usr", "/not/there"] {
+        job.mounts.push(Mount::NoPackages { prefix: prefix.into() });
+    }
+    let hidden = backend().run(&job, LIMIT).expect("the job runs");
+    assert!(hidden.success(), "{hidden:?}");
+    assert_eq!(hidden.stdout, "./python3.9/json/file\n");
+}

@@ -181,7 +181,7 @@ impl Lab {
                 let attempt = not_collected(&groups[group], &text, &world.normalizer, place);
                 each(pass, group, Made::Unavailable { attempts, text, attempt }, runner)
             }
-            Event::Broken(error) => Err(error),
+            Event::Broken(error) | Event::Lost { error, .. } => Err(error),
         })
     }
 

@@ -1,7 +1,7 @@
 //! Normalization of output: the short list of the definition and nothing else. Pure.
 //!
 //! Replaced are memory addresses in `0x…` form, the checkout path, the place of the interpreter's own library, the
-//! temporary directory (with the name of the user in pytest's own), process IDs that the runner knows, durations that
+//! part of a line of `/proc/self/mountinfo` that names the host's folders, the temporary directory (with the name of the user in pytest's own), process IDs that the runner knows, durations that
 //! pytest and unittest print, and in lines of well-known loggers and servers the time and the port of a client
 //! ([`log_lines`]). Each replacement is counted by kind.
 
@@ -26,6 +26,8 @@ static SUMMARY_DURATION: LazyLock<Regex> = LazyLock::new(|| {
 });
 static SLOWEST_DURATION: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?m)^(\s*)\d+\.\d+s (call|setup|teardown)\b"));
+/// Up to the mount point: numbers that the kernel gives out, and the place in the host's file system.
+static MOUNT: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)\b\d+ \d+ \d+:\d+ /\S* (/\S*) "));
 static UNITTEST_DURATION: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^(Ran \d+ tests?) in \d+\.\d+s$"));
 
 /// Every kind of replacement, with what it replaces.
@@ -33,6 +35,7 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
     let plain = [
         ("address", "<Box object at 0x7f0123456789>"),
         ("duration", "== 1 passed in 0.12s ==, 0.50s call test_x, Ran 1 test in 0.001s"),
+        ("mount", "a line of /proc/self/mountinfo, up to the mount point"),
         ("process-id", "the ID of the process of the test"),
         ("python", "the prefix of the interpreter, where a path leads to its own library"),
         ("root", "the path of the checkout"),
@@ -99,6 +102,7 @@ impl Normalizer {
         step("duration", &SUMMARY_DURATION, &|found| format!("{} in …s", &found[1]));
         step("duration", &SLOWEST_DURATION, &|found| format!("{}…s {}", &found[1], &found[2]));
         step("duration", &UNITTEST_DURATION, &|found| format!("{} in …s", &found[1]));
+        step("mount", &MOUNT, &|found| format!("<mount> {} ", &found[1]));
         for form in &log_lines::FORMS {
             step(form.name, form.pattern, &|found| {
                 let mut text = String::new();
@@ -195,6 +199,17 @@ mod tests {
             "/testbed/a /tmp/pytest-of-gistmill/pytest-0/t0 /tmp/x \"/usr/lib/python3.12/json/__init__.py\"";
         assert_eq!(output(here), seen);
         assert_eq!(output("/srv/usr/lib/python3.12 /usr/lib/x"), "/srv/usr/lib/python3.12 /usr/lib/x");
+    }
+
+    #[test]
+    fn what_is_mounted_names_no_folder_of_the_host() {
+        let line = "713 700 8:1 /home/ann/.cache/gistmill/environments/4f/tree /testbed ro,nosuid - ext4 /dev/sda1 rw\n";
+        let seen = normalizer().output(line, &[], &mut BTreeMap::new());
+        assert_eq!(seen, "<mount> <root> ro,nosuid - ext4 /dev/sda1 rw\n");
+        let other = line.replace("ann", "ben").replace("713 700", "99 98");
+        assert_eq!(normalizer().output(&other, &[], &mut BTreeMap::new()), seen);
+        let plain = "1 2 3:4 then /a /b\n";
+        assert_eq!(normalizer().output(plain, &[], &mut BTreeMap::new()), plain);
     }
 
     fn normalizer() -> Normalizer {

@@ -60,6 +60,8 @@ pub enum Event {
         text: String,
         reached: Arc<Reached>,
     },
+    /// The machine, or the harness, lost a run of a text that is judged.
+    Lost { group: usize, error: Error },
     /// The harness could not be made to work, or a stop was asked for.
     Broken(Error),
 }

@@ -11,9 +11,14 @@ use crate::runner::protocol::{ProcessExit, SIGKILL};
 /// How often something is tried before it is believed.
 const TRIES: u32 = retry::TRIES;
 
+/// How often a text that is judged is tried: once more, alone in a fresh runner.
+const TRIES_OF_JUDGED: u32 = 2;
+
 /// The trouble that a task has met, as far as it still counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Trouble {
+    /// Whether the task runs a text that is judged: what happens while it runs is its own.
+    is_judged: bool,
     /// Runners that broke in a row, without an attempt made.
     broken: u32,
     /// Runners among them that were killed while the last group of the task ran.
@@ -59,6 +64,21 @@ pub enum AfterGroup {
 }
 
 impl Trouble {
+    /// That of a task that runs a text that is judged.
+    pub fn of_judged() -> Self {
+        Trouble { is_judged: true, ..Trouble::default() }
+    }
+
+    /// None so far, for a task of the same kind.
+    #[must_use]
+    pub fn none(self) -> Self {
+        Trouble { is_judged: self.is_judged, ..Trouble::default() }
+    }
+
+    fn tries(self) -> u32 {
+        if self.is_judged { TRIES_OF_JUDGED } else { TRIES }
+    }
+
     /// The runner broke, or did not start. `harness` says whether that is the harness's trouble, `killed` whether the
     /// runner was killed while a group ran; so many `groups` are left in the task.
     pub fn runner_broke(&mut self, harness: bool, killed: bool, groups: usize) -> AfterRunner {
@@ -77,12 +97,19 @@ impl Trouble {
     /// Importing ended the process or took too long.
     pub fn import_ended(&mut self) -> AfterImport {
         self.unopened += 1;
-        if self.unopened < TRIES { AfterImport::Again } else { AfterImport::Refuse }
+        if self.unopened < self.tries() { AfterImport::Again } else { AfterImport::Refuse }
     }
 
-    /// The file is open.
+    /// The file is open. What is judged may still not let go of it.
     pub fn opened(&mut self) {
-        self.unopened = 0;
+        if !self.is_judged {
+            self.unopened = 0;
+        }
+    }
+
+    /// Whether it is to be met by a runner that has done nothing else.
+    pub fn wants_a_fresh_runner(self) -> bool {
+        self.is_judged && self != Trouble::of_judged()
     }
 
     /// Whether an attempt that ended like this counts. Otherwise it was killed, and is to be made again.
@@ -122,11 +149,11 @@ impl Trouble {
     }
 
     fn believes_the_next(self) -> bool {
-        self.fallen + 1 >= TRIES
+        self.fallen + 1 >= self.tries()
     }
 
     fn fallen_once_more(self) -> Self {
-        Trouble { fallen: self.fallen + 1, ..Trouble::default() }
+        Trouble { fallen: self.fallen + 1, ..self.none() }
     }
 }
 
@@ -136,7 +163,7 @@ mod tests {
     use crate::record::outcome::TimeScope;
 
     fn met(broken: u32, killed: u32, unopened: u32, fallen: u32) -> Trouble {
-        Trouble { broken, killed, unopened, fallen }
+        Trouble { is_judged: false, broken, killed, unopened, fallen }
     }
 
     #[test]
@@ -164,7 +191,7 @@ mod tests {
             let mut trouble = before;
             let step = trouble.runner_broke(harness, killed, groups);
             assert_eq!(step, expected, "{before:?} {harness} {killed} {groups}");
-            let Trouble { broken, killed: kills, unopened, fallen } = before;
+            let Trouble { broken, killed: kills, unopened, fallen, .. } = before;
             assert_eq!(trouble, met(broken + 1, kills + u32::from(killed), unopened, fallen));
         }
     }
@@ -179,6 +206,17 @@ mod tests {
         trouble.opened();
         assert_eq!(trouble, met(1, 1, 0, 2));
         assert_eq!(trouble.import_ended(), AfterImport::Again);
+    }
+
+    #[test]
+    fn what_a_judged_text_does_is_believed_the_second_time() {
+        let mut trouble = Trouble::of_judged();
+        assert_eq!([(); 2].map(|()| trouble.import_ended()), [AfterImport::Again, AfterImport::Refuse]);
+        let mut trouble = Trouble::of_judged();
+        let AfterGroup::Alone(mut alone) = trouble.group_broke(0) else { panic!("is believed at once") };
+        assert!(alone.counts(&ProcessExit::Signaled { signal: SIGKILL }));
+        assert_eq!(alone.group_broke(0), AfterGroup::Believe);
+        assert_eq!(alone.none(), Trouble::of_judged());
     }
 
     #[test]

@@ -301,6 +301,8 @@ fn plan(job: &Job, without: &[Part], service: Option<RawFd>) -> Result<Plan> {
 fn spawn(helper: &Path, inherited: Option<RawFd>) -> Result<Child> {
     let mut command = Command::new(helper);
     command
+        // A job sees the command line of its first process: where this program lies is the user's.
+        .arg0("gistmill")
         .arg("__sandbox")
         .env_clear()
         // Ctrl-C at the terminal is for the driver alone: it ends its jobs itself.

@@ -103,7 +103,9 @@ pub fn enter() -> ! {
 /// The part outside the process namespace: enters the namespaces and waits for `init`.
 fn outside() -> Step<i32> {
     let plan = read_plan()?;
-    let by_root = geteuid().is_root();
+    close_inherited(plan.service)?;
+    // The kernel holds no process of root's to its limit on processes: they are counted here.
+    let counting = (geteuid().is_root() && plan.limits.processes > 0).then(Counting::begin);
     keyring::leave(&plan)?;
     enter_namespaces(&plan)?;
     if let Some(descriptor) = plan.service {
@@ -112,7 +114,7 @@ fn outside() -> Step<i32> {
     // SAFETY: this process has one thread, so the child may go on using everything after the fork.
     match because("fork", unsafe { fork() })? {
         ForkResult::Child => {
-            let code = match init(&plan, by_root) {
+            let code = match init(&plan, counting) {
                 Ok(code) => code,
                 Err(trouble) => {
                     eprintln!("{TROUBLE}{trouble}");
@@ -141,6 +143,22 @@ fn read_plan() -> Step<Plan> {
     let mut text = vec![0_u8; u32::from_be_bytes(length) as usize];
     because_io("reading the plan", stdin.read_exact(&mut text))?;
     serde_json::from_slice(&text).map_err(|error| format!("the plan: {error}"))
+}
+
+/// Closes what the driver had open by mistake, such as pipes of whoever started it: nothing of the job is to hold it.
+fn close_inherited(kept: Option<RawFd>) -> Step {
+    let close = |first: u32, last: u32| {
+        // SAFETY: nothing in this process owns a descriptor above 2 but the one that is kept.
+        let result = unsafe { nix::libc::syscall(nix::libc::SYS_close_range, first, last, 0) };
+        because("closing what was inherited", Errno::result(result)).map(drop)
+    };
+    let Some(kept) = kept.and_then(|kept| u32::try_from(kept).ok()).filter(|kept| *kept > 2) else {
+        return close(3, u32::MAX);
+    };
+    if kept > 3 {
+        close(3, kept - 1)?;
+    }
+    close(kept + 1, u32::MAX)
 }
 
 fn enter_namespaces(plan: &Plan) -> Step {
@@ -202,7 +220,7 @@ fn hand_over_service(descriptor: RawFd) -> Step {
 }
 
 /// Process 1 of the sandbox: builds the root, runs the command, reaps, ends all.
-fn init(plan: &Plan, by_root: bool) -> Step<i32> {
+fn init(plan: &Plan, counting: Option<Counting>) -> Step<i32> {
     because("parent-death signal", nix::sys::prctl::set_pdeathsig(Some(Signal::SIGKILL)))?;
     // Whoever may write to what is this process's must not reach the user's session: the kernel shares out processors by it.
     because("a session", nix::unistd::setsid())?;
@@ -220,9 +238,8 @@ fn init(plan: &Plan, by_root: bool) -> Step<i32> {
     because("blocking SIGCHLD", children.thread_block())?;
     let reaper =
         because("signalfd", SignalFd::with_flags(&children, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK))?;
-    let payload = start_payload(plan)?;
-    // The kernel holds no process of root's to its limit on processes: they are counted here.
-    let most = Some(plan.limits.processes).filter(|most| by_root && *most > 0);
+    let payload = start_payload(plan, counting)?;
+    let most = counting.map(|_| plan.limits.processes);
     supervise(lifeline.as_fd(), &reaper, payload, most)
 }
 
@@ -231,6 +248,36 @@ fn init(plan: &Plan, by_root: bool) -> Step<i32> {
 const EXPENDABLE: &str = "500";
 /// Time between two counts of the processes, in milliseconds.
 const COUNT_EVERY: u16 = 100;
+
+/// That this process counts those of the job.
+#[derive(Clone, Copy)]
+struct Counting {
+    /// The priority of everybody else.
+    priority: i32,
+}
+
+impl Counting {
+    /// What this process is urged on by: a job that makes processes without end keeps all processors busy.
+    const URGENCY: i32 = 10;
+
+    /// Makes this process come before those that it counts, where that is allowed.
+    fn begin() -> Self {
+        // SAFETY: both calls take and give plain numbers.
+        let priority = unsafe { nix::libc::getpriority(nix::libc::PRIO_PROCESS, 0) };
+        Counting { priority }.set(priority - Counting::URGENCY)
+    }
+
+    /// For a process of the job: takes the priority that it would have.
+    fn let_go(self) {
+        self.set(self.priority);
+    }
+
+    fn set(self, priority: i32) -> Self {
+        // SAFETY: the call takes plain numbers. Where it is refused, all have the same priority.
+        unsafe { nix::libc::setpriority(nix::libc::PRIO_PROCESS, 0, priority) };
+        self
+    }
+}
 
 fn processes() -> u64 {
     let number = |name: std::ffi::OsString| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
@@ -288,7 +335,7 @@ fn supervise(lifeline: BorrowedFd<'_>, reaper: &SignalFd, payload: Pid, most: Op
     }
 }
 
-fn start_payload(plan: &Plan) -> Step<Pid> {
+fn start_payload(plan: &Plan, counting: Option<Counting>) -> Step<Pid> {
     let (program, arguments) = plan.argv.split_first().ok_or("the plan has no command")?;
     for (resource, limit) in [
         (Resource::RLIMIT_AS, plan.limits.memory),
@@ -311,6 +358,9 @@ fn start_payload(plan: &Plan) -> Step<Pid> {
     unsafe {
         command.pre_exec(move || {
             SigSet::empty().thread_set_mask()?;
+            if let Some(counting) = counting {
+                counting.let_go();
+            }
             // When memory runs out, what is the user's own comes last, and the sandbox itself.
             let _ = std::fs::write("/proc/self/oom_score_adj", EXPENDABLE);
             nix::unistd::setsid()?;

@@ -202,7 +202,10 @@ fn judge_repository(
             part.iter().map(|at| (wanted[*at].0, wanted[*at].1)).collect();
         let made = referee.judge(&pairs, &mut || stage.step())?;
         for (at, one) in part.iter().zip(made) {
-            journal.append(&Kept { key: keys[*at].clone(), judged: one.clone() })?;
+            // What was lost is tried again the next time.
+            if one.lost.is_none() {
+                journal.append(&Kept { key: keys[*at].clone(), judged: one.clone() })?;
+            }
             judged.insert(wanted[*at].2.clone(), one);
         }
         journal.sync()?;
@@ -284,6 +287,7 @@ fn report(
         text: &|at, id| runs[at].submissions.get(id)?.text.as_deref(),
     };
     page::write(place, &scores)?;
+    let lost = say_what_is_lost(&reports, &scores.runs);
     match arguments.format {
         Format::Json => {
             terminal::json(&json!({ "directory": place, "runs": reports, "choices": scores.choices }));
@@ -306,7 +310,21 @@ fn report(
             ));
         }
     }
-    Ok(0)
+    Ok(u8::from(lost))
+}
+
+/// Whether this machine lost a submission.
+fn say_what_is_lost(reports: &[Report], runs: &[Run<'_>]) -> bool {
+    let lost: u32 = reports.iter().map(|report| report.all.lost).sum();
+    let mut all = runs.iter().flat_map(|run| run.scored.iter());
+    let first = all.find_map(|scored| scored.judged.lost.as_deref()).unwrap_or_default();
+    if lost > 0 {
+        terminal::warn(&format!(
+            "{lost} submissions were lost: this machine could not run them, and nothing is said about them\n  hint: the same \
+             command judges them again\n{first}"
+        ));
+    }
+    lost > 0
 }
 
 fn line(report: &Report) -> String {
@@ -325,8 +343,9 @@ fn line(report: &Report) -> String {
     let failures =
         if classes.is_empty() { String::new() } else { format!("; failures: {}", classes.join(", ")) };
     let absent = if report.absent > 0 { format!("; absent {}", report.absent) } else { String::new() };
+    let lost = if all.lost > 0 { format!("; lost {}", all.lost) } else { String::new() };
     terminal::one_line(&format!(
-        "{}: fidelity {}, line execution {}, line existence {}, test F1 {}{failures}{absent}",
+        "{}: fidelity {}, line execution {}, line existence {}, test F1 {}{failures}{absent}{lost}",
         report.run,
         percent(all.fidelity),
         percent(all.line_execution),

@@ -125,7 +125,7 @@ pub(super) fn run(
             Event::Unavailable { group, text, .. } => {
                 complaints.push(Complaint { who: groups[group].group_id.clone(), text, is_skip: false });
             }
-            Event::Broken(error) => return Err(error),
+            Event::Broken(error) | Event::Lost { error, .. } => return Err(error),
         }
         Ok(())
     })?;

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::ground::{Code, Ground};
-use super::run::{Import, PLAIN, Place, Seen, WATCHED, failing};
+use super::run::{Import, Lost, PLAIN, Place, Seen, WATCHED, failing};
 use super::submissions::Submission;
 use crate::attempt::lab::Lab;
 use crate::attempt::normalize::Normalizer;
@@ -31,7 +31,7 @@ use crate::score::{
 use crate::text::tail;
 
 /// Raised when the same submission may be judged otherwise.
-const SCORER: &str = "score-4";
+const SCORER: &str = "score-5";
 /// Largest test file that is read, in bytes.
 pub(crate) const LARGEST_TEST: u64 = 8 << 20;
 /// Lines of output that are kept as evidence.
@@ -129,6 +129,9 @@ pub(crate) struct Judged {
     pub(crate) evaluated_sha256: Option<String>,
     /// The end of what the run printed beside its cases.
     pub(crate) output: String,
+    /// Why the machine lost it: nothing can be said, and it is judged again the next time.
+    #[serde(default)]
+    pub(crate) lost: Option<String>,
 }
 
 impl Judged {
@@ -175,6 +178,7 @@ struct Case<'a> {
     /// None where nothing was run.
     seen: Option<Compared>,
     watched: Option<Watched>,
+    lost: Option<Error>,
 }
 
 /// The runs of a submission: the first that does not agree, or the first.
@@ -211,7 +215,8 @@ impl Referee<'_> {
         let place = Place { lab: self.lab, world: &world, groups: &groups };
         self.run_first(&place, &mut cases, progress)?;
         let more = (1..self.policy.attempts).flat_map(|_| imports(&cases, plain)).collect();
-        place.run(more, TraceMode::Off, |at, _, seen| self.compare(&mut cases[at], seen))?;
+        let lost = place.run(more, TraceMode::Off, |at, _, seen| self.compare(&mut cases[at], seen))?;
+        note(&mut cases, lost);
         Self::run_agreeing(&place, &mut cases)?;
         Ok(cases.into_par_iter().map(|case| self.finish(case)).collect())
     }
@@ -229,7 +234,8 @@ impl Referee<'_> {
         let groups = self.groups(&cases);
         let place = Place { lab: self.lab, world: &world, groups: &groups };
         let all = imports(&cases, plain);
-        place.run(all, TraceMode::Off, |at, _, seen| self.compare(&mut cases[at], seen))?;
+        let lost = place.run(all, TraceMode::Off, |at, _, seen| self.compare(&mut cases[at], seen))?;
+        lost.into_values().next().map_or(Ok(()), Err)?;
         let difference = |case: &Case<'_>| {
             let Some(seen) = &case.seen else { return Some("it was not run".to_owned()) };
             let compared = &seen.comparison;
@@ -268,7 +274,7 @@ impl Referee<'_> {
             let manners = [Some(PLAIN), watches.then_some(WATCHED), fails];
             Some((text, manners.into_iter().flatten().collect()))
         });
-        place.run(first, trace, |at, manner, seen| match manner {
+        let lost = place.run(first, trace, |at, manner, seen| match manner {
             PLAIN => {
                 progress();
                 self.compare(&mut cases[at], seen);
@@ -276,16 +282,19 @@ impl Referee<'_> {
             WATCHED => cases[at].watched = Some(Watched::new(seen)),
             _ => cases[at].fails(&seen),
         })?;
+        note(cases, lost);
         // An interpreter that is being watched may fail where another one does not.
         let ended = |case: &Case<'_>| {
             let exit = &case.seen.as_ref()?.attempt.exit;
             matches!(exit, Exit::Signaled { .. }).then(|| plain(case))?
         };
         let unwatched = if watches { imports(cases, ended) } else { Vec::new() };
-        place.run(unwatched, TraceMode::Off, |at, _, seen| {
+        let lost = place.run(unwatched, TraceMode::Off, |at, _, seen| {
             cases[at].seen = None;
             self.compare(&mut cases[at], seen);
-        })
+        })?;
+        note(cases, lost);
+        Ok(())
     }
 
     /// What agrees, where it is still to be known: whether it notices that the test fails, and which lines run. Where a
@@ -295,15 +304,17 @@ impl Referee<'_> {
             let asks = case.original.can_be_sabotaged && case.judged.sabotage != Sabotage::Fails;
             Some((sabotage(case.agreeing().filter(|_| asks)?)?, vec![PLAIN]))
         });
-        place.run(unnoticed, TraceMode::Off, |at, _, seen| cases[at].fails(&seen))?;
+        let lost = place.run(unnoticed, TraceMode::Off, |at, _, seen| cases[at].fails(&seen))?;
+        note(cases, lost);
         for _ in 0..2 {
             let unwatched = imports(cases, |case| {
                 let text = case.agreeing()?.text.clone();
                 (!case.is_watched()).then(|| (text, vec![WATCHED]))
             });
-            place.run(unwatched, TraceMode::Lines, |at, _, seen| {
+            let lost = place.run(unwatched, TraceMode::Lines, |at, _, seen| {
                 cases[at].watched = Some(Watched::new(seen));
             })?;
+            note(cases, lost);
         }
         Ok(())
     }
@@ -363,6 +374,7 @@ impl Referee<'_> {
             evaluated: evaluated.filter(|_| !decided),
             seen: None,
             watched: None,
+            lost: None,
         })
     }
 
@@ -408,6 +420,10 @@ impl Referee<'_> {
     fn finish(&self, case: Case<'_>) -> Judged {
         let (agrees, is_watched) = (case.agreeing().is_some(), case.is_watched());
         let mut judged = case.judged;
+        if let Some(error) = &case.lost {
+            judged.is_lost(error);
+            return judged;
+        }
         if !agrees {
             judged.sabotage = Sabotage::NotTried;
         }
@@ -462,13 +478,19 @@ impl Watched {
     }
 }
 
+fn note(cases: &mut [Case<'_>], lost: Lost) {
+    for (at, error) in lost {
+        cases[at].lost = Some(error);
+    }
+}
+
 /// One import for each submission that has something to run: its text, and how it is run.
 fn imports<'a, 'b>(
     cases: &'b [Case<'a>],
     wanted: impl Fn(&'b Case<'a>) -> Option<(String, Vec<Manner>)>,
 ) -> Vec<Import> {
     let of_case = |(at, case): (usize, &'b Case<'a>)| {
-        let (text, manners) = wanted(case)?;
+        let (text, manners) = case.lost.is_none().then(|| wanted(case))??;
         // What has to pass and does not is wrong, whatever else it does.
         let passes = |case: &CaseResult| !matches!(case.outcome, Outcome::Failed | Outcome::Error);
         let plain_decides = case.original.golden.iter().all(passes);
@@ -593,7 +615,15 @@ impl Judged {
             sha256: bytes.map(sha256_hex),
             evaluated_sha256: None,
             output: String::new(),
+            lost: None,
         }
+    }
+
+    fn is_lost(&mut self, error: &Error) {
+        self.verdict = judge(&Facts::Lost, &BTreeSet::new());
+        self.row.fidelity = self.verdict.fidelity;
+        self.row.class = self.verdict.class;
+        self.lost = Some(tail(&format!("{error}\n{}", error.detail().unwrap_or_default()), OUTPUT_LINES));
     }
 
     fn cannot_be_read(&mut self, reason: Unreadable) {

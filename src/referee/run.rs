@@ -3,14 +3,14 @@
 //! A text is imported once for several runs of it: as it is, watched, and with a test that fails. Each run is a fork of
 //! the process that imported it, so none sees what another one did.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::attempt::lab::Lab;
 use crate::attempt::pool::{Event, Run, Task};
 use crate::attempt::world::WorldSetting;
 use crate::attempt::{attempt_of, node_id, not_collected};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::collected::Group;
 use crate::record::execution::Execution;
 use crate::record::outcome::Attempt;
@@ -77,6 +77,9 @@ impl Import {
     }
 }
 
+/// Groups with runs that the machine lost.
+pub(super) type Lost = BTreeMap<usize, Error>;
+
 /// A place where texts are run, and one group for each of them.
 pub(super) struct Place<'a> {
     pub(super) lab: &'a Lab,
@@ -87,21 +90,23 @@ pub(super) struct Place<'a> {
 
 impl Place<'_> {
     /// Imports each text once, watched where `trace` says so, and makes its runs; `each` gets what was seen of a group
-    /// in a manner.
+    /// in a manner. Returns which groups the machine lost, and how.
     ///
     /// # Errors
-    /// An interruption, and the harness's when it stays broken.
+    /// An interruption, and what keeps every text from being run.
     pub(super) fn run(
         &self,
         imports: Vec<Import>,
         trace: TraceMode,
         mut each: impl FnMut(usize, Manner, Seen),
-    ) -> Result<()> {
+    ) -> Result<Lost> {
+        let mut lost = Lost::new();
         let tasks = imports.into_iter().filter_map(|import| {
             let file = &self.groups[import.runs.first()?.0].file;
             let runs = import.runs.into_iter().map(|(at, manner)| Run { manner, ..Run::new(at, 1) });
             let mut task = Task::new(file, 0, trace);
-            (task.text, task.plain_decides) = (Some(import.text), import.plain_decides);
+            task = task.judging(import.text);
+            task.plain_decides = import.plain_decides;
             (task.cost_ms, task.is_new) = (import.cost_ms.unwrap_or_default(), import.cost_ms.is_none());
             task.runs.extend(runs);
             Some(task)
@@ -124,10 +129,14 @@ impl Place<'_> {
                     let reached = (*reached).clone();
                     each(group, manner, Seen { attempt, defined_in: None, reached, lines: None });
                 }
+                Event::Lost { group, error } => {
+                    lost.insert(group, error);
+                }
                 Event::Broken(error) => return Err(error),
             }
             Ok(())
-        })
+        })?;
+        Ok(lost)
     }
 }
 
@@ -142,4 +151,33 @@ fn both(first: &Reached, second: &Reached) -> Reached {
 fn lines_of(file: &str, execution: &Execution) -> Option<BTreeSet<u32>> {
     let of_file = execution.complete.then(|| execution.files.get(file))?;
     Some(of_file.into_iter().flat_map(|file| file.lines.iter().map(|(line, _)| *line)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::backend::FakeBackend;
+    use crate::testing::lab::lab;
+    use crate::testing::script::{FakeFile, FakeGroup, Opening};
+
+    /// What is seen of a text, and whether it was lost.
+    fn judged(opening: Opening) -> (usize, Vec<usize>) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = FakeFile::new("concise.py", [FakeGroup::passing("test_1")]).opening(9, opening);
+        let backend = FakeBackend::new([file]);
+        let (groups, lab) = (backend.groups(), lab(&backend, folder.path()));
+        let world = lab.base();
+        let place = Place { lab: &lab, world: &world, groups: &groups };
+        let mut seen = 0;
+        let imports = vec![Import::new(0, Arc::from("a submission"), &[PLAIN])];
+        let lost = place.run(imports, TraceMode::Off, |_, _, _| seen += 1).unwrap();
+        (seen, lost.into_keys().collect())
+    }
+
+    #[test]
+    fn what_the_machine_loses_is_seen_of_nobody_and_what_a_text_does_is_its_own() {
+        assert_eq!(judged(Opening::Ready), (1, vec![]));
+        assert_eq!(judged(Opening::EndsRunner(1)), (1, vec![]));
+        assert_eq!(judged(Opening::FailsInternally), (0, vec![0]));
+    }
 }

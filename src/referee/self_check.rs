@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::evaluate::{LARGEST_TEST, Original, messages, module_of, normalized_again, sabotage_of};
 use super::ground::{CONFIGURATION, Code};
-use super::run::{Import, PLAIN, Place, Seen, failing};
+use super::run::{Import, Lost, PLAIN, Place, Seen, failing};
 use crate::attempt::lab::Lab;
 use crate::attempt::world::WorldSetting;
 use crate::beneath::Folder;
@@ -234,15 +234,15 @@ impl SelfCheck<'_> {
                 sabotaged.insert(at, sabotage_of(originals[at].golden, &shown.attempt.cases));
             }
         };
-        place.run(imports(originals, &groups, &evaluated), TraceMode::Off, on_trial)?;
+        none_lost(place.run(imports(originals, &groups, &evaluated), TraceMode::Off, on_trial)?)?;
         let survives = |at: &usize| sabotaged.get(at) == Some(&Sabotage::Survives);
         let again = (0..originals.len()).filter(survives).filter_map(|at| {
             let text = sabotage(evaluated[at].0.as_ref()?)?;
             Some(Import::new(at, Arc::from(text), &[PLAIN]))
         });
-        place.run(again.collect(), TraceMode::Off, |at, _, shown| {
+        none_lost(place.run(again.collect(), TraceMode::Off, |at, _, shown| {
             sabotaged.insert(at, sabotage_of(originals[at].golden, &shown.attempt.cases));
-        })?;
+        })?)?;
         let mut checked = Vec::new();
         for (at, (original, (_, reaches))) in originals.iter().zip(&evaluated).enumerate() {
             let Code { modules, sources } = self.code;
@@ -328,6 +328,11 @@ fn imports(
 
 fn is_source(code: &Code, place: &str) -> bool {
     place.split_once("::").is_some_and(|(file, _)| code.sources.contains(file))
+}
+
+/// A dataset says nothing about an original that was lost.
+fn none_lost(lost: Lost) -> Result<()> {
+    lost.into_values().next().map_or(Ok(()), Err)
 }
 
 #[cfg(test)]

@@ -75,7 +75,10 @@ impl ScoreRow {
             fidelity: verdict.fidelity,
             behaves: verdict.behaves,
             class: verdict.class.as_ref().and_then(spelled),
-            detail: verdict.detail.as_ref().and_then(spelled),
+            detail: match &judged.lost {
+                Some(_) => Some("lost".to_owned()),
+                None => verdict.detail.as_ref().and_then(spelled),
+            },
             violations: verdict.violations.iter().filter_map(spelled).collect(),
             injection: judged.injection.as_ref().and_then(spelled),
             attempts: judged.attempts.0.into(),
@@ -291,6 +294,7 @@ pub(crate) fn run(folder: &Path, report: &Report, scored: &[Scored<'_>]) -> Resu
             "untraced": judged.untraced,
             "executed": judged.executed,
             "output": judged.output,
+            "lost": judged.lost,
         });
         write_json(&evidence.join(format!("{}.json", one.instance.instance_id)), &value)?;
     }

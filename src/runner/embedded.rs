@@ -28,6 +28,7 @@ const FILES: &[(&str, &str)] = python_files![
     "group_run.py",
     "interpreter.py",
     "isolate.py",
+    "keeper.py",
     "network.py",
     "old_pytest.py",
     "phases.py",

@@ -195,7 +195,12 @@ pub enum Answer {
         #[serde(default)]
         place: Option<String>,
     },
-    /// The runner itself is in trouble; never a test's result.
+    /// A process that runs foreign code says that it cannot go on, or what it says does not fit; it was ended.
+    Broken {
+        level: Level,
+        traceback: String,
+    },
+    /// The keeper itself is in trouble; never a test's result.
     InternalError {
         traceback: String,
     },
@@ -227,10 +232,9 @@ pub struct Generated {
 }
 
 /// An answer with the number of the request it belongs to.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct Numbered {
     pub id: u64,
-    #[serde(flatten)]
     pub answer: Answer,
 }
 

@@ -55,6 +55,11 @@ impl Setting {
             let prefix = self.python_prefix.clone();
             mounts.push(Mount::ReadOnly { host: prefix.clone(), inside: prefix });
         }
+        // What the machine has installed is no part of the environment: neither what tests may find nor what they may copy.
+        let mut prefixes =
+            vec![PathBuf::from("/usr"), PathBuf::from("/usr/local"), self.python_prefix.clone()];
+        prefixes.dedup();
+        mounts.extend(prefixes.into_iter().map(|prefix| Mount::NoPackages { prefix }));
         mounts.push(Mount::ReadOnly { host: self.venv.clone(), inside: self.places.venv.clone() });
         mounts.push(tree);
         mounts.extend(self.more_mounts.iter().cloned());
@@ -104,6 +109,9 @@ impl Setting {
         Job {
             argv: vec![
                 places.venv.join("bin/python").to_string_lossy().into_owned(),
+                // The keeper runs nothing that lies in the environment.
+                "-I".into(),
+                "-S".into(),
                 main.to_string_lossy().into_owned(),
                 "--in-fd".into(),
                 "3".into(),

@@ -42,7 +42,10 @@ pub enum Opening {
     TimesOut,
     /// The answer is none.
     Unreadable,
+    /// The keeper itself is in trouble.
     FailsInternally,
+    /// The process that imports cannot go on.
+    Breaks,
     EndsRunner(i32),
 }
 

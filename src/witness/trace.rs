@@ -70,7 +70,7 @@ impl Tracing<'_, '_> {
                     self.add(group, one);
                 }
                 Event::Unavailable { group, text, .. } => self.add(group, Err(text)),
-                Event::Broken(error) => return Err(error),
+                Event::Broken(error) | Event::Lost { error, .. } => return Err(error),
             }
             Ok(())
         })

@@ -125,7 +125,8 @@ impl<'a> Trials<'a> {
                 Ok(self.not_collected(group, error.text, Vec::new()))
             }
             other => {
-                let ended = matches!(other, Answer::Died { .. } | Answer::TimedOut { .. });
+                let ended =
+                    matches!(other, Answer::Died { .. } | Answer::TimedOut { .. } | Answer::Broken { .. });
                 self.runner = ended.then_some(runner);
                 Ok(self.not_collected(group, format!("{other:?}"), Vec::new()))
             }

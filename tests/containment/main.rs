@@ -99,6 +99,10 @@ pub const TESTS: &[Test] = tests! {
         no_new_namespace_is_made
         no_ring_of_system_calls_is_made
         tests_have_no_capabilities
+        a_conftest_reaches_no_other_process
+        a_test_reaches_no_other_process
+        what_the_machine_has_installed_is_out_of_sight
+        no_path_of_the_host_is_published
         no_device_is_made_and_nothing_mounted
         settings_of_the_kernel_are_closed
         processes_and_files_of_the_host_are_out_of_sight

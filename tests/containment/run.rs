@@ -164,3 +164,29 @@ pub fn the_neighbour_of_hostile_tests_is_complete(caller: Caller) {
         built.place.assert_victims_untouched();
     }
 }
+
+pub fn a_conftest_reaches_no_other_process(caller: Caller) {
+    let built = runs(caller);
+    assert_eq!(built.stdout("running", "others/test_conftest.py::test_what_the_conftest_reached").trim(), "");
+}
+
+pub fn a_test_reaches_no_other_process(caller: Caller) {
+    let built = runs(caller);
+    assert_eq!(built.stdout("running", "others/test_conftest.py::test_what_a_test_reaches").trim(), "");
+}
+
+pub fn what_the_machine_has_installed_is_out_of_sight(caller: Caller) {
+    let built = runs(caller);
+    assert_eq!(said(&built, "test_what_is_installed_on_the_machine"), "");
+    let works = format!("{MACHINE}test_interpreters_of_the_machine_still_work");
+    assert_eq!(built.groups("running")[&works], "kept");
+}
+
+pub fn no_path_of_the_host_is_published(caller: Caller) {
+    let built = runs(caller);
+    let text = said(&built, "test_names_of_the_host");
+    assert!(text.contains("<mount> <root>"), "{text}");
+    let place = built.place.path().display().to_string();
+    assert!(!text.contains(place.trim_start_matches('/')), "{place} in {text}");
+    assert!(!text.contains("/target/"), "the place of the program in {text}");
+}

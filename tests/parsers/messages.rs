@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use crate::{bytes, fuzz, text};
 
-const GROUP_DONE: &str = r#"{"id":3,"type":"group_done","attempt":0,"report":"[\"case\",{\"index\":0,\"outcome\":\"passed\",\"stdout\":\"x\",\"duration_ms\":1.5,\"process_ids\":[7]}]\n[\"trace\",{\"functions\":[{\"file\":\"a.py\",\"function\":\"f\",\"line\":1,\"calls\":2,\"order\":0,\"lines\":[1,2]}],\"total_calls\":3,\"starts_threads\":true,\"complete\":true}]\n[\"connections\",[\"1.2.3.4:5\"]]\n[\"deselected\",[null,1]]\n[\"end\",{\"pytest_exit\":0,\"pytest_error\":null}]\n","exit":{"kind":"timed_out","scope":"case","index":null},"leftover":1,"raw_output":"","running":-1,"duration_ms":3.25}"#;
+const GROUP_DONE: &str = r#"{"attempt":0,"report":"[\"case\",{\"index\":0,\"outcome\":\"passed\",\"stdout\":\"x\",\"duration_ms\":1.5,\"process_ids\":[7]}]\n[\"trace\",{\"functions\":[{\"file\":\"a.py\",\"function\":\"f\",\"line\":1,\"calls\":2,\"order\":0,\"lines\":[1,2]}],\"total_calls\":3,\"starts_threads\":true,\"complete\":true}]\n[\"connections\",[\"1.2.3.4:5\"]]\n[\"deselected\",[null,1]]\n[\"end\",{\"pytest_exit\":0,\"pytest_error\":null}]\n","exit":{"kind":"timed_out","scope":"case","index":null},"leftover":1,"raw_output":"","running":-1,"duration_ms":3.25}"#;
 const REPORT: &str = concat!(
     r#"["case",{"index":0,"outcome":"passed","stdout":"x","duration_ms":1.5,"process_ids":[7]}]"#,
     "\n",
@@ -25,9 +25,8 @@ const REPORT: &str = concat!(
     r#"["end",{"pytest_exit":0,"pytest_error":null}]"#,
     "\n",
 );
-const DISCOVERED: &str = r#"{"id":1,"type":"discovered","items":[{"index":0,"node_id":"tests/test_a.py::test_b[x]","file":"tests/test_a.py","classes":["A"],"function":"test_b","parameters":"x","kind":"function","markers":[],"fixtures":["f"],"line":3}],"errors":[{"file":"a.py","kind":"error","text":"t","missing_module":"m"}],"config":{"x":[1]},"neutralise":[{"plugin":"p","options":["-p","no:x"],"reason":"r"}]}"#;
-const FAILED: &str =
-    r#"{"id":2,"type":"failed","stage":"collect","error":{"exception":null,"text":"\ud800"}}"#;
+const DISCOVERED: &str = r#"{"items":[{"index":0,"node_id":"tests/test_a.py::test_b[x]","file":"tests/test_a.py","classes":["A"],"function":"test_b","parameters":"x","kind":"function","markers":[],"fixtures":["f"],"line":3}],"errors":[{"file":"a.py","kind":"error","text":"t","missing_module":"m"}],"config":{"x":[1]},"neutralise":[{"plugin":"p","options":["-p","no:x"],"reason":"r"}]}"#;
+const FAILED: &str = r#"{"stage":"collect","error":{"exception":null,"text":"\ud800"}}"#;
 const JSON: &[&str] = &[
     "{",
     "}",
@@ -53,19 +52,20 @@ const JSON: &[&str] = &[
     "\"kind\"",
     "\"cases\"",
     "@gistmill t ",
-    "\n@gistmill t 12 ",
-    "@gistmill wrong 3 ",
+    "\n@gistmill t 12 closed 2 ",
+    "@gistmill wrong 3 closed 3 ",
     "999999999999 ",
     "é",
 ];
 
-fn frame(json: &str) -> Vec<u8> {
-    format!("noise\n@gistmill t {} {json}\n\n@gistmill u 3 abc", json.len()).into_bytes()
+fn frame((kind, json): (&str, &str)) -> Vec<u8> {
+    format!("noise\n@gistmill t 2 {kind} {} {json}\n\n@gistmill u 3 closed 2 {{}}", json.len()).into_bytes()
 }
 
 #[test]
 fn answers_on_the_pipe() {
-    let samples = [GROUP_DONE, DISCOVERED, FAILED].map(frame).to_vec();
+    let samples = [("group_done", GROUP_DONE), ("discovered", DISCOVERED), ("failed", FAILED)];
+    let samples = samples.map(frame).to_vec();
     fuzz(bytes(samples, JSON), |bytes| {
         let mut pipe = bytes.as_slice();
         for _ in 0..bytes.len() + 2 {
@@ -96,17 +96,18 @@ fn reports_of_groups() {
 
 #[test]
 fn answers_are_read_whole_between_any_noise() {
-    let noise = || bytes(vec![b"plain output\n".to_vec(), b"\n@gistmill x 5 hello".to_vec()], JSON);
+    let noise = || bytes(vec![b"plain output\n".to_vec(), b"\n@gistmill x 5 failed 2 {}".to_vec()], JSON);
     fuzz((noise(), noise()), |(before, after)| {
         let before = String::from_utf8_lossy(before).replace("@gistmill t ", "@gistmill v ");
         let mut all = before.into_bytes();
-        all.extend_from_slice(format!("\n@gistmill t {} {FAILED}\n", FAILED.len()).as_bytes());
+        all.extend_from_slice(format!("\n@gistmill t 2 failed {} {FAILED}\n", FAILED.len()).as_bytes());
         all.extend_from_slice(after);
         // A lone surrogate is no JSON for this reader: an error, and never another answer.
         let read = frame::read_answer(&mut all.as_slice(), "t").expect("the frame is whole");
         assert!(matches!(read, Some(Frame::Unreadable(_))), "{read:?}");
         let good = FAILED.replace("\\ud800", "x");
-        let all = [all.split(|byte| *byte == b'@').next().unwrap_or_default(), &frame(&good)].concat();
+        let all =
+            [all.split(|byte| *byte == b'@').next().unwrap_or_default(), &frame(("failed", &good))].concat();
         let read = frame::read_answer(&mut all.as_slice(), "t").expect("reads").expect("is there");
         let Frame::Answer(answer) = read else { panic!("{read:?}") };
         assert!(answer.id == 2 && matches!(answer.answer, Answer::Failed { .. }));

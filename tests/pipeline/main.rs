@@ -9,6 +9,7 @@ mod damage;
 mod determinism;
 mod full_disk;
 mod git_sources;
+mod harmful;
 mod interruption;
 mod isolation;
 mod kills;

@@ -34,6 +34,9 @@ impl<T> Opened<T> {
             Answer::TimedOut { level, .. } => {
                 Opened::Ended(format!("importing goes over the time limit ({level})"))
             }
+            Answer::Broken { level, traceback } => {
+                Opened::Ended(format!("the {level} process failed while it imported:\n{traceback}"))
+            }
             Answer::Unreadable { reason } => Opened::Ended(reason),
             other => return Err(runner.unexpected(&other)),
         })

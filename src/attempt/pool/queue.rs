@@ -13,7 +13,7 @@ use crate::runner::protocol::{Manner, TraceMode};
 pub struct Task {
     pub file: String,
     /// What the file says, where it is not what the tree has.
-    pub text: Option<Arc<str>>,
+    pub(super) text: Option<Arc<str>>,
     /// Index of its pass.
     pub pass: usize,
     pub trace: TraceMode,
@@ -72,6 +72,22 @@ impl Task {
         }
     }
 
+    /// The same, of a text in the place of the file: it is judged by what it does.
+    #[must_use]
+    pub fn judging(self, text: Arc<str>) -> Self {
+        Task { text: Some(text), trouble: Trouble::of_judged(), ..self }
+    }
+
+    /// What the file says, where it is not what the tree has.
+    pub(super) fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
+    /// Whether it runs a text that is judged: whatever happens while it does is that text's own.
+    pub(super) fn is_judged(&self) -> bool {
+        self.text.is_some()
+    }
+
     /// Whether a runner of that number, which serves that pass, may make it; one that is not started has no number.
     fn suits(&self, pass: Option<usize>, runner: Option<u64>) -> bool {
         pass == Some(self.pass) && runner.is_none_or(|runner| !self.apart_from.contains(&runner))
@@ -85,6 +101,11 @@ impl Task {
     /// Attempts that it is to make.
     pub(super) fn attempts(&self) -> u32 {
         self.runs.iter().map(|run| run.repeat).sum()
+    }
+
+    /// Leaves out what is still to be made of a run's group in other manners.
+    pub(super) fn drop_other_manners(&mut self, run: Run) {
+        self.runs.retain(|other| other.group != run.group || other.manner == run.manner);
     }
 
     /// Takes every second of its runs out, as a task of their own; of a single one half of its attempts.
@@ -102,7 +123,7 @@ impl Task {
             self.runs.extract_if(.., is_second).collect()
         };
         self.cost_ms /= 2.0;
-        Task { runs, trouble: Trouble::default(), ..self.clone() }
+        Task { runs, trouble: self.trouble.none(), ..self.clone() }
     }
 
     pub(super) fn place(&self) -> Place {

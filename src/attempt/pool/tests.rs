@@ -11,10 +11,10 @@ use crate::testing::backend::FakeBackend;
 use crate::testing::lab::lab;
 use crate::testing::script::{Act, FakeFile, FakeGroup, Opening, Start};
 
-/// Exit codes of an interpreter that was killed or stopped, lost a request, or failed by itself.
+/// Exit codes of an interpreter that was killed or stopped, cannot end a level, or failed by itself.
 const KILLED: i32 = 128 + 9;
 const STOPPED: i32 = 128 + 19;
-const LOST_REQUEST: i32 = 71;
+const LOST_LEVEL: i32 = 71;
 const FAILED: i32 = 70;
 
 /// A scripted repository, and where its attempts are made.
@@ -54,6 +54,9 @@ impl Bench {
     fn word(&self, event: &Event) -> (usize, String, String) {
         match event {
             Event::Broken(error) => (usize::MAX, format!("broken: {error}"), String::new()),
+            Event::Lost { group, error } => {
+                (*group, format!("{} lost", self.groups[*group].function), error.to_string())
+            }
             Event::Unavailable { group, text, .. } => {
                 (*group, format!("{} unavailable", self.groups[*group].function), text.clone())
             }
@@ -71,8 +74,22 @@ impl Bench {
 
     /// Makes so many attempts of every group.
     fn all(&self, repeat: u32) -> Came {
+        self.made(self.tasks(0, repeat))
+    }
+
+    /// Makes one attempt of every group, each with a text of its own in the place of its file.
+    fn judged(&self) -> Came {
+        let of_group = |(at, group): (usize, &Group)| {
+            let mut task = Task::new(&group.file, 0, TraceMode::Off).judging(Arc::from("a submission"));
+            task.runs.push(Run::new(at, 1));
+            task
+        };
+        self.made(self.groups.iter().enumerate().map(of_group).collect())
+    }
+
+    fn made(&self, tasks: Vec<Task>) -> Came {
         let mut told = Vec::new();
-        let result = self.run(self.tasks(0, repeat), |event| {
+        let result = self.run(tasks, |event| {
             told.push(self.word(&event));
             Ok(())
         });
@@ -304,6 +321,7 @@ fn an_import_that_ends_the_process_is_tried_three_times() {
         (Opening::Dies(11), "importing ends the file process: Signaled { signal: 11 }"),
         (Opening::TimesOut, "importing goes over the time limit (file)"),
         (Opening::Unreadable, "cannot be read"),
+        (Opening::Breaks, "the file process failed while it imported"),
         (Opening::EndsRunner(KILLED), "killed or stopped while it was imported, three times"),
     ];
     for (opening, text) in rows {
@@ -366,7 +384,7 @@ fn a_runner_that_ends_while_a_group_runs_is_replaced() {
 
 #[test]
 fn a_group_that_kills_the_runner_is_believed_when_it_does_so_three_times_alone() {
-    for (code, signal) in [(KILLED, 9), (LOST_REQUEST, 9), (STOPPED, 19)] {
+    for (code, signal) in [(KILLED, 9), (LOST_LEVEL, 9), (STOPPED, 19)] {
         others_pass("not yet", among(group(5, Act::EndsRunner(code))), &["test_2 passed"], 6);
         let believed = format!("test_2 signal {signal}");
         let came = others_pass("believed", among(group(6, Act::EndsRunner(code))), &[&believed], 7);
@@ -463,7 +481,7 @@ fn a_group_that_takes_others_down_is_believed_the_third_time() {
             "the process that started the attempt was ended, or stopped, as well",
         ),
         (Act::Unreadable, "unusable", "the report of the attempt is malformed"),
-        (Act::FailsInternally, "unusable", "the runner failed:\nscripted"),
+        (Act::FailsInternally, "unusable", "the file process failed:\nscripted"),
     ] {
         for times in 1..=2 {
             others_pass("tried alone", among(group(times, act.clone())), &["test_2 passed"], times + 1);
@@ -534,4 +552,75 @@ fn nothing_to_do_takes_no_runner() {
     let bench = Bench::new(one(FakeGroup::passing("test_2")));
     bench.run(Vec::new(), |event| panic!("{event:?}")).unwrap();
     assert_eq!(bench.backend.runners(), 0);
+}
+
+/// Three files with a text each; the one in the middle is in question.
+fn neighbours(middle: FakeFile) -> FakeBackend {
+    let beside = |path: &str| FakeFile::new(path, [FakeGroup::passing(&path[..6])]);
+    FakeBackend::new([beside("test_1.py"), middle, beside("test_3.py")])
+}
+
+fn middle() -> FakeFile {
+    FakeFile::new("test_2.py", [FakeGroup::passing("test_2")])
+}
+
+/// What comes of the text in the middle; those beside it are as without it.
+fn judged_beside_others(name: &str, middle: FakeFile, expected: &str) -> Came {
+    let came = Bench::new(neighbours(middle)).judged();
+    assert_eq!(came.events, ["test_1 passed", expected, "test_3 passed"], "{name}");
+    assert!(came.error.is_none(), "{name}: {:?}", came.error);
+    came
+}
+
+#[test]
+fn whatever_ends_or_breaks_a_runner_that_judges_is_the_doing_of_its_text() {
+    let openings = [
+        Opening::Dies(11),
+        Opening::TimesOut,
+        Opening::Unreadable,
+        Opening::Breaks,
+        Opening::EndsRunner(FAILED),
+        Opening::EndsRunner(KILLED),
+        Opening::EndsRunner(0),
+    ];
+    for opening in openings {
+        let name = format!("{opening:?}");
+        judged_beside_others(&name, middle().opening(1, opening.clone()), "test_2 passed");
+        let came = judged_beside_others(&name, middle().opening(9, opening), "test_2 unavailable");
+        assert!(came.runners <= 3, "{name}: {} runners", came.runners);
+    }
+    for (act, ended) in [
+        (Act::TakesDown(9), "test_2 signal 9"),
+        (Act::FailsInternally, "test_2 unusable"),
+        (Act::Unreadable, "test_2 unusable"),
+        (Act::EndsRunner(FAILED), "test_2 unusable"),
+        (Act::EndsRunner(KILLED), "test_2 signal 9"),
+        (Act::Signaled(9), "test_2 signal 9"),
+    ] {
+        let file =
+            |times| FakeFile::new("test_2.py", [FakeGroup::passing("test_2").first(times, act.clone())]);
+        judged_beside_others("once", file(1), "test_2 passed");
+        judged_beside_others("always", file(9), ended);
+    }
+}
+
+#[test]
+fn what_a_text_showed_counts_once_the_runner_has_let_go_of_it() {
+    let came = judged_beside_others("once", middle().closing(1, FAILED), "test_2 passed");
+    assert_eq!(came.runners, 2, "the attempt of a runner that broke is made again");
+    let came = judged_beside_others("always", middle().closing(9, FAILED), "test_2 unavailable");
+    assert!(came.texts[1].contains("the runner broke, twice"), "{}", came.texts[1]);
+}
+
+#[test]
+fn what_the_machine_does_to_a_text_is_a_loss_and_no_verdict() {
+    judged_beside_others("the keeper fails", middle().opening(9, Opening::FailsInternally), "test_2 lost");
+    judged_beside_others("and not always", middle().opening(2, Opening::FailsInternally), "test_2 passed");
+    let backend = neighbours(middle()).starting(99, Start::Fails(Fault::Harness));
+    let came = Bench::new(backend).judged();
+    assert_eq!(came.events, ["test_1 lost", "test_2 lost", "test_3 lost"]);
+    assert!(came.error.is_none(), "{:?}", came.error);
+    let backend = neighbours(middle()).starting(99, Start::Refused("no pytest"));
+    let came = Bench::new(backend).judged();
+    assert_eq!(came.error.map(|error| error.fault()), Some(Fault::Repository), "nothing can be judged");
 }

@@ -57,6 +57,8 @@ pub(super) struct Worker<'a> {
     pass: Option<usize>,
     doing: Doing,
     pace: Pace,
+    /// What is known of a text that is judged: told once its processes are gone.
+    held: Option<Vec<Event>>,
 }
 
 /// What the task at hand has taken so far.
@@ -103,6 +105,7 @@ impl<'a> Worker<'a> {
             pass: None,
             doing: Doing::Nothing,
             pace,
+            held: None,
         }
     }
 
@@ -121,7 +124,12 @@ impl<'a> Worker<'a> {
             let Some((mut task, mut taken)) = next else { return };
             let _working = member.working();
             self.doing = Doing::Nothing;
-            let result = match self.execute(&mut task, &mut taken) {
+            let made = if task.is_judged() {
+                self.judge(&mut task, &mut taken)
+            } else {
+                self.execute(&mut task, &mut taken)
+            };
+            let result = match made {
                 Ok(()) => Ok(()),
                 Err(Stop::Abandoned) => Err(Abandoned),
                 Err(Stop::Broken(error)) => self.broken(task, error),
@@ -133,8 +141,34 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn tell(&self, event: Event) -> Result<(), Abandoned> {
-        tell((&self.events, self.shared), event)
+    fn tell(&mut self, event: Event) -> Result<(), Abandoned> {
+        match &mut self.held {
+            Some(held) => {
+                held.push(event);
+                Ok(())
+            }
+            None => tell((&self.events, self.shared), event),
+        }
+    }
+
+    /// Runs a text that is judged. Nothing of it is told before its processes are gone, and the runner is as it was.
+    fn judge(&mut self, task: &mut Task, taken: &mut Taken<'_>) -> Result<(), Stop> {
+        let runs = task.runs.clone();
+        self.held = Some(Vec::new());
+        let made = self.execute(task, taken);
+        let held = self.held.take().unwrap_or_default();
+        if let Err(Stop::Broken(error)) = made {
+            // All of it is made again; the run at which it broke comes first.
+            let last = task.runs.last().map(|run| (run.group, run.manner));
+            task.runs = runs;
+            task.runs.sort_by_key(|run| Some((run.group, run.manner)) == last);
+            return Err(Stop::Broken(error));
+        }
+        made?;
+        for event in held {
+            self.tell(event)?;
+        }
+        Ok(())
     }
 
     fn forget_runner(&mut self) {
@@ -147,6 +181,7 @@ impl<'a> Worker<'a> {
     fn broken(&mut self, mut task: Task, error: Error) -> Result<(), Abandoned> {
         let asked = self.doing != Doing::Nothing;
         let signal = self.runner.as_mut().filter(|_| asked).and_then(Runner::ended_by);
+        let failed = self.runner.as_ref().is_some_and(Runner::has_failed);
         self.forget_runner();
         // Perhaps for want of memory.
         self.member.admission.calm_down();
@@ -155,14 +190,14 @@ impl<'a> Worker<'a> {
             return Err(Abandoned);
         }
         let harness = error.fault() == Fault::Harness;
+        if harness && asked && !failed && task.is_judged() {
+            return self.judged_broke(&mut task, &error, signal);
+        }
         if harness && signal.is_some() && self.doing == Doing::Importing {
             tracing::warn!("a runner was killed while it imported {}: {error}", task.file);
             let text = "every process in reach was killed or stopped while it was imported, three times";
-            return match self.import_ended(&mut task, text) {
-                Err(Stop::Abandoned) => Err(Abandoned),
-                Err(Stop::Broken(error)) => self.tell(Event::Broken(error)).and(Err(Abandoned)),
-                Ok(()) => Ok(()),
-            };
+            let ended = self.import_ended(&mut task, text);
+            return self.after(ended);
         }
         let after = task.trouble.runner_broke(harness, signal.is_some(), task.runs.len());
         tracing::warn!("a runner broke with {} groups left ({after:?}): {error}", task.runs.len());
@@ -171,7 +206,7 @@ impl<'a> Worker<'a> {
             AfterRunner::Again => self.shared.push(task),
             AfterRunner::OneByOne => {
                 for run in &task.runs {
-                    self.shared.push(task.alone(*run, Trouble::default()));
+                    self.shared.push(task.alone(*run, task.trouble.none()));
                 }
             }
             AfterRunner::Believe => {
@@ -179,6 +214,13 @@ impl<'a> Worker<'a> {
                 let exit = ProcessExit::Signaled { signal: signal.unwrap_or(SIGKILL) };
                 for run in &task.runs {
                     self.tell_ended(&task, *run, &exit, text)?;
+                }
+            }
+            AfterRunner::GiveUp if harness && task.is_judged() => {
+                for run in &task.runs {
+                    let lost =
+                        Error::harness(error.to_string()).with_detail(error.detail().unwrap_or_default());
+                    self.tell(Event::Lost { group: run.group, error: lost })?;
                 }
             }
             AfterRunner::GiveUp => {
@@ -191,8 +233,33 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
+    fn after(&mut self, step: Result<(), Stop>) -> Result<(), Abandoned> {
+        match step {
+            Err(Stop::Abandoned) => Err(Abandoned),
+            Err(Stop::Broken(error)) => self.tell(Event::Broken(error)).and(Err(Abandoned)),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// The runner broke while it was asked for a text that is judged: its doing, whatever it looks like.
+    fn judged_broke(&mut self, task: &mut Task, error: &Error, signal: Option<i32>) -> Result<(), Abandoned> {
+        tracing::warn!("a runner broke while it judged a text for {}: {error}", task.file);
+        let detail = error.detail().unwrap_or_default();
+        let text = format!("the runner broke, twice, each time in a fresh one: {error}\n{detail}");
+        let step = if self.doing == Doing::Importing {
+            self.import_ended(task, &text)
+        } else {
+            let exit = signal.map_or(ProcessExit::Unusable, |signal| ProcessExit::Signaled { signal });
+            self.group_broke(task, 0, &exit, &text)
+        };
+        self.after(step)
+    }
+
     /// Runs the task; runs that are done are removed from it, so that a retry goes on where it stopped.
     fn execute(&mut self, task: &mut Task, taken: &mut Taken<'_>) -> Result<(), Stop> {
+        if task.trouble.wants_a_fresh_runner() {
+            self.forget_runner();
+        }
         if self.pass != Some(task.pass) || task.apart_from.contains(&self.runner_number) {
             self.forget_runner();
             self.pass = Some(task.pass);
@@ -213,17 +280,19 @@ impl<'a> Worker<'a> {
             }
         }
         // The next task may be of the same file.
-        if task.text.is_none() {
-            self.file = Some((task.file.clone(), file));
+        if task.is_judged() {
+            self.doing = Doing::Importing;
+            self.runner.as_mut().map_or(Ok(()), Runner::close)?;
+            self.doing = Doing::Nothing;
         } else {
-            self.close();
+            self.file = Some((task.file.clone(), file));
         }
         Ok(())
     }
 
     /// Opens the task's file, if it is not open. What met trouble before is not run where others were.
     fn open(&mut self, task: &Task) -> Result<Opened<OpenFile>, Stop> {
-        let is_there = self.directory.as_ref() == Some(&task.place()) && task.text.is_none();
+        let is_there = self.directory.as_ref() == Some(&task.place()) && !task.is_judged();
         match self.file.take() {
             Some((name, file)) if is_there && name == task.file && task.trouble == Trouble::default() => {
                 return Ok(Opened::Ready(file));
@@ -250,8 +319,8 @@ impl<'a> Worker<'a> {
 
     /// Gives half of what is left to somebody who has nothing to do, where that takes longer than opening the file again.
     fn share(&mut self, task: &mut Task, taken: &mut Taken<'_>, opening: Duration) {
-        if !task.apart_from.is_empty() {
-            return; // who waits may be one that must not make it
+        if task.is_judged() || !task.apart_from.is_empty() {
+            return; // one import is one's own; who waits may be one that must not make it
         }
         let attempts = task.attempts();
         if self.pace.made > 0 {
@@ -265,7 +334,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn refuse(&self, task: &mut Task, text: &str) -> Result<(), Stop> {
+    fn refuse(&mut self, task: &mut Task, text: &str) -> Result<(), Stop> {
         for run in task.runs.drain(..) {
             let Run { group, repeat: attempts, manner } = run;
             let (pass, text, reached) = (task.pass, text.to_owned(), Arc::default());
@@ -313,7 +382,8 @@ impl<'a> Worker<'a> {
             preload: Vec::new(),
             timeout_ms: milliseconds(limit),
         };
-        self.doing = Doing::Importing;
+        // A text that is judged has no part in this.
+        self.doing = if task.is_judged() { Doing::Nothing } else { Doing::Importing };
         match runner.ask(&request, limit)? {
             Answer::DirectoryReady {} => {
                 self.directory = Some(place);
@@ -330,7 +400,7 @@ impl<'a> Worker<'a> {
         };
         let request = Request::OpenFile {
             file: task.file.clone(),
-            text: task.text.as_deref().map(str::to_owned),
+            text: task.text().map(str::to_owned),
             timeout_ms: milliseconds(limit),
         };
         self.doing = Doing::Importing;
@@ -352,6 +422,7 @@ impl<'a> Worker<'a> {
             return Err(Error::internal("no runner is open").into());
         };
         let (listener, mut abandoned, mut made, mut killed) = ((&self.events, self.shared), false, 0, 0);
+        let mut held = self.held.take();
         let mut goes_on = true;
         let (mut started, mut late) = (Instant::now(), 0);
         self.doing = Doing::Running;
@@ -374,9 +445,14 @@ impl<'a> Worker<'a> {
             let fails = |case: &CaseReport| matches!(case.outcome, Outcome::Failed | Outcome::Error);
             let decides = task.plain_decides && run.manner == Manner::PLAIN;
             goes_on = done.exit == ProcessExit::Finished && !(decides && done.cases.iter().any(fails));
-            abandoned = tell(listener, file.attempt(run, (task.pass, number), done)).is_err();
+            let event = file.attempt(run, (task.pass, number), done);
+            match &mut held {
+                Some(held) => held.push(event),
+                None => abandoned = tell(listener, event).is_err(),
+            }
             if abandoned { Err(Error::interrupted()) } else { Ok(()) }
         });
+        self.held = held;
         task.trouble.made(made);
         if let Some(last) = task.runs.last_mut() {
             last.repeat -= made;
@@ -384,7 +460,7 @@ impl<'a> Worker<'a> {
                 task.runs.pop();
                 if !goes_on {
                     // What does not come to its end is not made to do so in other manners.
-                    task.runs.retain(|other| other.group != run.group || other.manner == run.manner);
+                    task.drop_other_manners(run);
                 }
             }
         }
@@ -399,15 +475,21 @@ impl<'a> Worker<'a> {
             self.group_broke(task, made, &exit, &text)?;
             return Ok(false);
         }
-        if late > 0 && killed == 0 {
-            // The same again, now that nobody else keeps the processors busy.
-            return Ok(true);
+        Ok(self.make_again(task, run, (killed, late)))
+    }
+
+    /// What was killed, or late while others kept the processors busy, is made again. False where somebody else may do that.
+    fn make_again(&mut self, task: &mut Task, run: Run, (killed, late): (u32, u32)) -> bool {
+        let Some(trouble) = task.trouble.attempts_killed(killed) else { return true };
+        if task.is_judged() {
+            self.forget_runner();
+            task.trouble = trouble;
+            self.shared.push(task.clone());
+            return false;
         }
-        if let Some(trouble) = task.trouble.attempts_killed(killed) {
-            task.runs.pop();
-            self.shared.push(task.alone(Run { repeat: killed + late, ..run }, trouble));
-        }
-        Ok(true)
+        task.runs.pop();
+        self.shared.push(task.alone(Run { repeat: killed + late, ..run }, trouble));
+        true
     }
 
     /// The group took the process above it down, or left a report that cannot be used. Others of the task go on.
@@ -419,6 +501,9 @@ impl<'a> Worker<'a> {
         text: &str,
     ) -> Result<(), Stop> {
         self.forget_runner();
+        if task.is_judged() {
+            return self.judged_run_broke(task, exit, text);
+        }
         let Some(guilty) = task.runs.pop() else { return Ok(()) };
         let step = task.trouble.group_broke(made);
         if !task.runs.is_empty() {
@@ -434,8 +519,26 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
+    /// The last run of a text that is judged broke: it is made once more before any other of that text.
+    fn judged_run_broke(&mut self, task: &mut Task, exit: &ProcessExit, text: &str) -> Result<(), Stop> {
+        match task.trouble.group_broke(0) {
+            AfterGroup::Alone(trouble) => task.trouble = trouble,
+            AfterGroup::Believe => {
+                let Some(guilty) = task.runs.pop() else { return Ok(()) };
+                let text = format!("{text}\n(twice in a row, in a fresh runner each time)");
+                self.tell_ended(task, guilty, exit, &text)?;
+                task.drop_other_manners(guilty);
+                task.trouble = task.trouble.none();
+            }
+        }
+        if !task.runs.is_empty() {
+            self.shared.push(task.clone());
+        }
+        Ok(())
+    }
+
     /// The attempts of a group that takes others down with it.
-    fn tell_ended(&self, task: &Task, run: Run, exit: &ProcessExit, text: &str) -> Result<(), Abandoned> {
+    fn tell_ended(&mut self, task: &Task, run: Run, exit: &ProcessExit, text: &str) -> Result<(), Abandoned> {
         let done = GroupDone {
             cases: Vec::new(),
             exit: exit.clone(),

@@ -334,7 +334,29 @@ def fill_dev():
     mount("devpts", "/new/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
 
 
+# Folders with the interpreters of a prefix; beside their standard libraries what was installed, and the wheels that make a new
+# environment; the same wheels, where a distribution keeps them for all.
+LIBRARIES = ("lib", "lib64", "lib32")
+PACKAGES = ("site-packages", "dist-packages", "ensurepip/_bundled")
+WHEELS = ("share/python-wheels", "share/python3-wheels")
+
+
+def folders_of_packages(prefix):
+    """Folders below a prefix with packages for its interpreters; links are passed over."""
+    found = ["%s/%s" % (prefix, name) for name in WHEELS]
+    for library in ("%s/%s" % (prefix, name) for name in LIBRARIES):
+        if os.path.isdir("/new" + library):
+            of_python = [name for name in os.listdir("/new" + library) if name.startswith(("python", "pypy"))]
+            found.extend("%s/%s/%s" % (library, name, folder) for name in of_python for folder in PACKAGES)
+    plain = lambda path: os.path.isdir("/new" + path) and os.path.realpath("/new" + path) == os.path.realpath("/new" + prefix) + path[len(prefix) :]
+    return sorted(path for path in found if plain(path))
+
+
 def apply(entry, number, payload):
+    if entry["kind"] == "no-packages":
+        for path in folders_of_packages(entry["prefix"]):
+            mount("tmpfs", "/new" + path, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "size=4k,mode=555")
+        return
     kind, target = entry["kind"], plain("/new", entry["inside"])
     if kind == "tmpfs":
         os.makedirs(target, exist_ok=True)

@@ -49,6 +49,7 @@ impl Plan {
             .iter()
             .map(|mount| match mount {
                 Mount::Tmpfs { inside, bytes } => json!({"kind": "tmpfs", "inside": inside, "bytes": bytes}),
+                Mount::NoPackages { prefix } => json!({"kind": "no-packages", "prefix": prefix}),
                 Mount::Scratch { inside, .. } => json!({"kind": "scratch", "inside": inside}),
                 Mount::ReadOnly { host, inside } => entry("read-only", host, inside, &in_image, &sent),
                 Mount::Overlay { host, inside, bytes } => {
@@ -129,7 +130,7 @@ fn sent(job: &Job, has: impl Fn(&Path) -> bool) -> Vec<Sent> {
     let hosts = job.mounts.iter().filter_map(|mount| match mount {
         Mount::ReadOnly { host, .. } | Mount::Overlay { host, .. } => Some((host, false)),
         Mount::Writable { host, .. } => Some((host, true)),
-        Mount::Tmpfs { .. } | Mount::Scratch { .. } => None,
+        Mount::Tmpfs { .. } | Mount::Scratch { .. } | Mount::NoPackages { .. } => None,
     });
     let hosts: Vec<(&PathBuf, bool)> = hosts.filter(|(host, _)| !has(host)).collect();
     let all: BTreeSet<&PathBuf> = hosts.iter().map(|(host, _)| *host).collect();

@@ -35,7 +35,7 @@ pub(super) fn bind(host: &Path, inside: &Path, read_only: bool) -> Step {
 }
 
 /// The mount and everything below it becomes read-only, without set-user-ID programs.
-fn make_read_only(path: &Path) -> Step {
+pub(super) fn make_read_only(path: &Path) -> Step {
     let text = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|error| error.to_string())?;
     let attributes = nix::libc::MOUNT_ATTR_RDONLY | nix::libc::MOUNT_ATTR_NOSUID;
     let done = set_attributes(nix::fcntl::AT_FDCWD, &text, 0, attributes);

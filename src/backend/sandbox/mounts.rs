@@ -58,7 +58,7 @@ pub(crate) fn planned(mounts: &[Mount]) -> Result<Vec<Planned>> {
                 *host = path;
                 Some(identity)
             }
-            Mount::Tmpfs { .. } => None,
+            Mount::Tmpfs { .. } | Mount::NoPackages { .. } => None,
         };
         Ok(Planned { mount, source })
     };
@@ -133,7 +133,51 @@ fn apply(number: usize, planned: &Planned) -> Step {
             mount_memory(&stage, &format!("size={bytes},mode=1777"))?;
             move_to(inside, &stage)
         }
+        Mount::NoPackages { prefix } => {
+            for (at, folder) in folders_of_packages(Path::new(NEW), prefix).into_iter().enumerate() {
+                let stage = stage(number, &format!("empty-{at}"))?;
+                mount_memory(&stage, "size=4k,mode=555")?;
+                super::bind::make_read_only(&stage)?;
+                move_to(&folder, &stage)?;
+            }
+            Ok(())
+        }
     }
+}
+
+/// Folders with the interpreters of a prefix.
+const LIBRARIES: [&str; 3] = ["lib", "lib64", "lib32"];
+/// Beside an interpreter's standard library: what was installed, and the wheels that make a new environment.
+const PACKAGES: [&str; 3] = ["site-packages", "dist-packages", "ensurepip/_bundled"];
+/// The same wheels, where a distribution keeps them for all.
+const WHEELS: [&str; 2] = ["share/python-wheels", "share/python3-wheels"];
+
+/// Folders below a prefix with packages for its interpreters, as paths inside; links are passed over, for what they lead to
+/// lies elsewhere. `root` is where the inside lies.
+fn folders_of_packages(root: &Path, prefix: &Path) -> Vec<PathBuf> {
+    let outside = |inside: &Path| root.join(inside.strip_prefix("/").unwrap_or(inside));
+    let is_folder = |inside: &Path| {
+        let top = outside(prefix);
+        let mut way = outside(inside)
+            .ancestors()
+            .take_while(|folder| *folder != top)
+            .map(Path::to_owned)
+            .collect::<Vec<_>>();
+        way.reverse();
+        way.iter().all(|folder| folder.symlink_metadata().is_ok_and(|found| found.is_dir()))
+    };
+    let mut found: Vec<PathBuf> = WHEELS.map(|name| prefix.join(name)).to_vec();
+    for library in LIBRARIES.map(|name| prefix.join(name)).into_iter().filter(|library| is_folder(library)) {
+        let entries = std::fs::read_dir(outside(&library)).into_iter().flatten().flatten();
+        let of_python = entries.map(|entry| entry.file_name()).filter(|name| {
+            let name = name.as_encoded_bytes();
+            name.starts_with(b"python") || name.starts_with(b"pypy")
+        });
+        found.extend(of_python.flat_map(|name| PACKAGES.map(|folder| library.join(&name).join(folder))));
+    }
+    found.retain(|folder| is_folder(folder));
+    found.sort();
+    found
 }
 
 /// The very file or folder that the driver found.
@@ -272,4 +316,55 @@ fn restrict(mount: &OwnedFd, inside: &Path, read_only: bool) -> Step {
         format!("restricting {}", inside.display()),
         set_attributes(mount.as_fd(), BY_HANDLE, libc::AT_EMPTY_PATH, attributes),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_of_every_interpreter_are_found_and_no_standard_library() {
+        let root = tempfile::tempdir().unwrap();
+        let made = |path: &str| fs_err::create_dir_all(root.path().join(path)).unwrap();
+        for path in [
+            "usr/lib/python3/dist-packages/requests",
+            "usr/lib/python3.11/ensurepip/_bundled",
+            "usr/lib/python3.11/json",
+            "usr/lib64/python3.9/site-packages",
+            "usr/lib/pypy3/site-packages",
+            "usr/lib/perl5/site-packages",
+            "usr/share/python-wheels",
+            "usr/local/lib/python3.12/site-packages",
+            "elsewhere/python3.1/site-packages",
+        ] {
+            made(path);
+        }
+        std::os::unix::fs::symlink("/elsewhere", root.path().join("usr/lib32")).unwrap();
+        std::os::unix::fs::symlink("/elsewhere/python3.1", root.path().join("usr/lib/python3.1")).unwrap();
+        let found = |prefix: &str| folders_of_packages(root.path(), Path::new(prefix));
+        let expected = [
+            "/usr/lib/pypy3/site-packages",
+            "/usr/lib/python3.11/ensurepip/_bundled",
+            "/usr/lib/python3/dist-packages",
+            "/usr/lib64/python3.9/site-packages",
+            "/usr/share/python-wheels",
+        ];
+        let mut expected = expected.map(PathBuf::from).to_vec();
+        expected.sort();
+        assert_eq!(found("/usr"), expected);
+        assert_eq!(found("/usr/local"), [PathBuf::from("/usr/local/lib/python3.12/site-packages")]);
+        assert!(found("/not/there").is_empty());
+    }
+
+    #[test]
+    fn containers_hide_the_same_packages() {
+        let text = include_str!("../docker/inside.py");
+        let list = |name: &str, words: &[&str]| {
+            let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+            format!("\n{name} = ({})\n", quoted.join(", "))
+        };
+        for (name, words) in [("LIBRARIES", &LIBRARIES[..]), ("PACKAGES", &PACKAGES), ("WHEELS", &WHEELS)] {
+            assert!(text.contains(&list(name, words)), "{name}");
+        }
+    }
 }

@@ -93,13 +93,19 @@ const UNKNOWN: [Call; 15] = [
     ("open_tree_attr", [467, 467]),
 ];
 
-/// Refused as to anybody without privileges on a cautious machine.
-const REFUSED: [Call; 10] = [
+/// Refused as to anybody without privileges on a cautious machine. Among them is what reaches into other processes of
+/// the same user: their memory, their registers, their descriptors.
+const REFUSED: [Call; 15] = [
     ("bpf", [321, 280]),
     ("fanotify_init", [300, 262]),
+    ("kcmp", [312, 272]),
     ("open_by_handle_at", [304, 265]),
     ("perf_event_open", [298, 241]),
+    ("pidfd_getfd", [438, 438]),
     ("pivot_root", [155, 41]),
+    ("process_vm_readv", [310, 270]),
+    ("process_vm_writev", [311, 271]),
+    ("ptrace", [101, 117]),
     ("quotactl", [179, 60]),
     ("quotactl_fd", [443, 443]),
     ("setns", [308, 268]),
@@ -307,7 +313,7 @@ mod tests {
     #[test]
     fn numbers_are_those_of_the_c_library() {
         use nix::libc as c;
-        let known: [(&str, c::c_long); 28] = [
+        let known: [(&str, c::c_long); 33] = [
             ("add_key", c::SYS_add_key),
             ("request_key", c::SYS_request_key),
             ("keyctl", c::SYS_keyctl),
@@ -324,9 +330,14 @@ mod tests {
             ("mount_setattr", c::SYS_mount_setattr),
             ("bpf", c::SYS_bpf),
             ("fanotify_init", c::SYS_fanotify_init),
+            ("kcmp", c::SYS_kcmp),
             ("open_by_handle_at", c::SYS_open_by_handle_at),
             ("perf_event_open", c::SYS_perf_event_open),
+            ("pidfd_getfd", c::SYS_pidfd_getfd),
             ("pivot_root", c::SYS_pivot_root),
+            ("process_vm_readv", c::SYS_process_vm_readv),
+            ("process_vm_writev", c::SYS_process_vm_writev),
+            ("ptrace", c::SYS_ptrace),
             ("quotactl", c::SYS_quotactl),
             ("quotactl_fd", c::SYS_quotactl_fd),
             ("setns", c::SYS_setns),

@@ -210,7 +210,7 @@ fn folders(job: &Job) -> Vec<PathBuf> {
         | Mount::Writable { host, .. }
         | Mount::Scratch { host, .. }
         | Mount::Overlay { host, .. } => Some(host.clone()),
-        Mount::Tmpfs { .. } => None,
+        Mount::Tmpfs { .. } | Mount::NoPackages { .. } => None,
     };
     job.mounts.iter().filter_map(host).collect()
 }

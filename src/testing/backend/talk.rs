@@ -117,10 +117,9 @@ impl Talk {
     }
 
     fn answer(&mut self, id: &Value, answer: &Value) {
-        let mut answer = answer.clone();
-        answer["id"] = id.clone();
-        let text = answer.to_string();
-        let frame = format!("\n@gistmill {} {} {text}\n", self.token, text.len());
+        let (kind, text) = (answer["type"].as_str().expect("has a kind"), answer.to_string());
+        let frame =
+            format!("\n@gistmill {} {id} {} {} {text}\n", self.token, kind.replace(' ', "_"), text.len());
         if let Some(answers) = &self.answers {
             // Nobody reads any more: the runner was let go.
             let _ = answers.send(frame.into_bytes());
@@ -192,6 +191,7 @@ impl Talk {
             Opening::TimesOut => json!({"type": "timed_out", "level": level}),
             Opening::Unreadable => json!({"type": "no such answer"}),
             Opening::FailsInternally => json!({"type": "internal_error", "traceback": "scripted"}),
+            Opening::Breaks => json!({"type": "broken", "level": level, "traceback": "scripted"}),
             Opening::EndsRunner(code) => {
                 self.end(*code);
                 return false;
@@ -225,7 +225,8 @@ impl Talk {
                 }
                 Act::FailsInternally => {
                     self.file = None;
-                    return self.answer(id, &json!({"type": "internal_error", "traceback": "scripted"}));
+                    let broken = json!({"type": "broken", "level": "file", "traceback": "scripted"});
+                    return self.answer(id, &broken);
                 }
                 act => Made { path: &path, function: &function, items: &wanted, traced: self.traced, number }
                     .told(&act),

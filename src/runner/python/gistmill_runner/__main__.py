@@ -1,4 +1,7 @@
-"""Start: ``python <dir>/gistmill_runner/__main__.py --in-fd A --out-fd B``, in the root of the tree."""
+"""Start: ``python -I -S <dir>/gistmill_runner/__main__.py --in-fd A --out-fd B``, in the root of the tree.
+
+That is the keeper, which starts the same again with ``--link C``: the interpreter.
+"""
 
 import os
 import sys
@@ -6,16 +9,18 @@ import sys
 
 def start():
     package = os.path.dirname(os.path.abspath(__file__))
-    if not getattr(sys.flags, "safe_path", False):
+    if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
         del sys.path[0]
     path = list(sys.path)
     sys.path.insert(0, os.path.dirname(package))
-    from gistmill_runner import interpreter
-
+    if sys.argv[1] == "--link":
+        from gistmill_runner.interpreter import main
+    else:
+        from gistmill_runner.keeper import main
     sys.path[:] = path
     for entry in (package, os.path.dirname(package)):
         sys.path_importer_cache.pop(entry, None)
-    return interpreter.main(sys.argv[1:])
+    return main(sys.argv[1:])
 
 
 start()

@@ -10,7 +10,7 @@ A file at fault, and every file below a conftest at fault, becomes an error of t
 
 import os
 import types
-from os import _exit, listdir
+from os import listdir
 from time import monotonic
 
 import pytest
@@ -68,7 +68,7 @@ class Discovery(Collecting):
         self._go_on_in_a_fork()
         outcome = yield
         if outcome.excinfo is None:
-            self.server.guarded(self.request, self.answer, session)
+            self.server.guarded(self.answer, session)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_make_collect_report(self, collector):
@@ -105,7 +105,7 @@ class Discovery(Collecting):
         now = monotonic()
         if now - self.told > 1:
             self.told = now
-            self.server.channel.send(self.request, "collecting", file=printable(place))
+            self.server.channel.send("collecting", file=printable(place))
         if now - self.forked > max(_SHORTEST_STRETCH, (now - self.begun) / _SHARE_OF_ALL):
             self._go_on_in_a_fork()
         self.server.place.begins(place)
@@ -166,9 +166,7 @@ class Discovery(Collecting):
                 children.kill_and_wait(pid)
             if not children.none_left():
                 children.kill_leftovers(set())
-            if server.state.read()[1] != server.state.OPEN:
-                _exit(0)
-            server.guarded(self.request, self._blame, None if late else children.exit_of(status))
+            server.guarded(self._blame, None if late else children.exit_of(status))
 
     def _blame(self, exit):
         """The fork ended without an answer, or (None) did not come back."""
@@ -187,9 +185,8 @@ class Discovery(Collecting):
         self.at_fault[place] = {"place": place, "kind": "timed_out" if exit is None else "error", "text": text}
 
     def answer(self, session):
-        """Send what was collected, and exit."""
+        """Send what was collected."""
         self.server.channel.send(
-            self.request,
             "discovered",
             items=[self.describer.item(index, item) for index, item in enumerate(session.items)],
             errors=self.errors,

@@ -10,9 +10,10 @@ from . import children, network
 from .collect import qualified_name, tail
 from .execution import Execution
 from .failing import Failing
+from .isolate import become_expendable, hide_memory
 from .phases import Phases
 from .protocol import clean
-from .server import EXIT_INTERNAL_ERROR, Forked
+from .server import EXIT_INTERNAL_ERROR
 from .shared import GroupReport
 
 _sha256 = hashlib.sha256
@@ -46,13 +47,7 @@ class GroupRunner:
     # In the file process.
 
     def run(self, request):
-        """Handle one `run` request: all its attempts. Returns a `Forked` in the process of an attempt."""
-        for _ in range(request.get("repeat", 1)):
-            if self._attempt(request):
-                return Forked(request, None)
-        return None
-
-    def _attempt(self, request):
+        """Handle one `run` request: an attempt. Returns True in its process."""
         server, report = self.server, self.report
         report.reset()
         self._empty(server.raw_output)
@@ -90,19 +85,16 @@ class GroupRunner:
             children.kill_and_wait(pid)
         leftover = 0 if children.none_left() else children.kill_leftovers(spared)
         duration = (monotonic_ns() - start) / 1e6
-        self._answer(request, late or children.exit_of(status), leftover, duration, _processor_seconds() - used)
-        if server.isolation is not None:
-            server.isolation.discard_attempt()
-        return False
+        self._answer(late or children.exit_of(status), leftover, duration, _processor_seconds() - used)
+        return None
 
     @staticmethod
     def _empty(descriptor):
         lseek(descriptor, 0, 0)
         ftruncate(descriptor, 0)
 
-    def _answer(self, request, exit, leftover, duration, used):
+    def _answer(self, exit, leftover, duration, used):
         self.server.channel.send(
-            request["id"],
             "group_done",
             report=self.report.text(),
             exit=exit,
@@ -134,10 +126,11 @@ class GroupRunner:
         children.die_with_parent()
         server.signals.restore()
         server.reseed.after_fork(random_state)
-        for descriptor in (server.channel.requests, server.channel.answers, server.raw_output):
-            close(descriptor)
-        if server.isolation is not None:
-            server.isolation.leave()
+        server.channel.close()
+        close(server.raw_output)
+        hide_memory(False)
+        become_expendable()
+        server.go_here()
         self.connections = network.watch()
         self.exceptions = []
         self.reports = []

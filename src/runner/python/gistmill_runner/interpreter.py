@@ -1,6 +1,5 @@
-"""The lowest process of the stack: Python with pytest imported, nothing configured, nothing of the repository loaded."""
+"""The lowest level of the stack: Python with pytest imported, nothing configured, nothing of the repository loaded."""
 
-import argparse
 import importlib.util
 import os
 import platform
@@ -9,10 +8,10 @@ import traceback
 
 from . import children
 from .descriptors import move_up, redirect_standard_streams
-from .isolate import Isolation
+from .isolate import hide_memory
 from .protocol import Channel, EndOfRequests
 from .reseed import Reseed
-from .server import Forked, Server
+from .server import Server
 
 PROTOCOL = 1
 # Of what version and later the runner knows the insides.
@@ -20,19 +19,18 @@ _OLDEST_PYTEST = 5
 
 
 def main(arguments):
-    """Serve requests on the given descriptors; does not return."""
-    parser = argparse.ArgumentParser(prog="gistmill_runner")
-    parser.add_argument("--in-fd", type=int, required=True)
-    parser.add_argument("--out-fd", type=int, required=True)
-    options = parser.parse_args(arguments)
-    server = Server(Channel(move_up(options.in_fd), move_up(options.out_fd)))
+    """Serve the keeper on the socket ``--link``; does not return."""
+    hide_memory()
+    children.die_with_parent()
+    server = Server(Channel(move_up(int(arguments[1]))))
     server.raw_output = redirect_standard_streams()
     try:
         first = server.channel.receive()
     except EndOfRequests:
         os._exit(0)
-    server.channel.token = first["token"]
-    server.guarded(first["id"], greet, server, first)
+    server.isolated = first["isolated"]
+    server.here = os.getcwd()
+    server.guarded(greet, server, first)
     children.adopt_orphans()
     from . import discovery, stages
 
@@ -41,20 +39,9 @@ def main(arguments):
 
         serving.open_generator(server, request)
 
-    def fork_for(level, work):
-        def handle(request):
-            return Forked(request, work) if server.fork_level(level, request) else None
-
-        return handle
-
-    forked = server.serve(
-        {
-            "open_directory": fork_for("directory", stages.directory),
-            "discover": fork_for("discover", discovery.discover),
-            "open_generator": fork_for("generator", generator),
-        }
-    )
-    forked.work(server, forked.request)
+    work = {"open_directory": stages.directory, "discover": discovery.discover, "open_generator": generator}
+    request = server.serve({})
+    work[request["op"]](server, request)
 
 
 def greet(server, request):
@@ -64,11 +51,11 @@ def greet(server, request):
     try:
         import pytest
     except BaseException:
-        server.channel.send(request["id"], "refused", reason=traceback.format_exc())
+        server.channel.send("refused", reason=traceback.format_exc())
         server.serve({})
     if int(pytest.__version__.split(".")[0]) < _OLDEST_PYTEST:
         reason = "pytest %s is too old: %d.0 or newer is needed" % (pytest.__version__, _OLDEST_PYTEST)
-        server.channel.send(request["id"], "refused", reason=reason)
+        server.channel.send("refused", reason=reason)
         server.serve({})
     import _pytest.config
 
@@ -77,14 +64,11 @@ def greet(server, request):
     sys.modules["__main__"].pytest = pytest
     from . import probe
 
-    if request.get("isolation"):
-        server.isolation = Isolation(request["isolation"])
     server.reseed = Reseed()
     world = request.get("world") or {}
     if world.get("moved"):
         probe.use_byte_code()
     server.channel.send(
-        request["id"],
         "hello",
         protocol=PROTOCOL,
         python=platform.python_version(),

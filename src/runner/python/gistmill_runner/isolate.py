@@ -1,19 +1,20 @@
-"""Overlays that keep what one attempt writes from every other, and the end of privileges for the tests.
+"""Overlays that keep what one attempt writes from every other, and the privileges that this takes.
 
-Every place (the tree, and each writable directory) is an overlay of its own. Overlays do not nest deeper than two, so
-layers are listed, not stacked: a directory process writes into its layer above the pristine place; a file process into
-its layer above that one; the attempts of a file into one more. A layer in which nothing was written is left out. An
-attempt that wrote nothing in a place leaves that place's overlay to the next attempt: most attempts cost no mount at
-all.
+The keeper alone mounts; the levels see its mounts, because all share one mount namespace. Every place (the tree, and each
+writable directory) is an overlay of its own. Overlays do not nest deeper than two, so layers are listed, not stacked: a
+directory process writes into its layer above the pristine place; a file process into its layer above that one; the attempts
+of a file into one more. A layer in which nothing was written is left out. An attempt that wrote nothing in a place leaves
+that place's overlay to the next attempt: most attempts cost no mount at all. Whoever comes on top of the stack finds its
+working directory by its path again: what it was forked with lies below.
 
-    scratch/pristine/<place>                            the place as it was, bound
-    scratch/level-<process>/<place>-0/{upper,work}      what a directory or file process wrote
-    scratch/attempt-<process>/<place>-<n>/{upper,work}  what an attempt writes
+    scratch/pristine/<place>                           the place as it was, bound
+    scratch/level-<number>/<place>-0/{upper,work}      what a directory or file process wrote
+    scratch/attempt-<number>/<place>-<n>/{upper,work}  what an attempt writes
 """
 
 import ctypes
 import os
-from os import close, getpid, mkdir, rename, rmdir, scandir, stat, unlink
+from os import close, mkdir, rename, rmdir, scandir, stat, unlink
 
 from .descriptors import move_up
 
@@ -25,7 +26,7 @@ _umount2.argtypes = [ctypes.c_char_p, ctypes.c_int]
 _prctl = _libc.prctl
 _capset = _libc.capset
 _unshare = _libc.unshare
-_chdir, _getcwd, _chmod = os.chdir, os.getcwd, os.chmod
+_chmod = os.chmod
 _open, _write, _O_WRONLY = os.open, os.write, os.O_WRONLY | os.O_CLOEXEC
 _fsencode = os.fsencode
 _strerror = os.strerror
@@ -33,7 +34,7 @@ _strerror = os.strerror
 _CLONE_NEWNS = 0x00020000
 _MS_RDONLY, _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1, 0x1000, 0x4000, 1 << 18
 _MNT_DETACH = 2
-_PR_SET_NO_NEW_PRIVS = 38
+_PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _CAPABILITY_VERSION_3 = 0x20080522
 
@@ -71,33 +72,31 @@ def _escape(path):
 def _remove_tree(path):
     """Remove a directory and all below it, whatever permissions a test has left there, and however deep it is.
 
-    Directories are moved beside `path` before they are emptied: what a test nests can be deeper than a path is long.
+    Directories are moved beside `path`, where only the keeper reaches, before they are emptied: what a test nests can be
+    deeper than a path is long, and what it still holds open it may exchange for a link.
     """
     folders, count = [path], 0
     while folders:
         folder = folders.pop()
-        for entry in _entries(folder):
-            if entry.is_dir(follow_symlinks=False):
+        descriptor = _open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            _chmod(descriptor, 0o700)
+            with scandir(descriptor) as found:
+                entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
+            for name, is_folder in entries:
+                if not is_folder:
+                    unlink(name, dir_fd=descriptor)
+                    continue
                 count += 1
                 beside = "%s-%d" % (path, count)
-                _chmod(entry.path, 0o700)
-                rename(entry.path, beside)
-                folders.append(beside)
-            else:
-                unlink(entry.path)
+                rename(name, beside, src_dir_fd=descriptor)
+                if os.path.islink(beside):
+                    unlink(beside)
+                else:
+                    folders.append(beside)
+        finally:
+            close(descriptor)
         rmdir(folder)
-
-
-def _entries(folder):
-    try:
-        entries = list(scandir(folder))
-        # What is in it can only be taken out of a directory that can be written.
-        if entries:
-            _chmod(folder, 0o700)
-        return entries
-    except PermissionError:
-        _chmod(folder, 0o700)
-        return list(scandir(folder))
 
 
 class Layer:
@@ -142,105 +141,99 @@ class Place:
         self.layer = None
 
     def unmount(self):
-        """Take away the overlay that this process, or the one it was forked from, mounted."""
+        """Take the overlay away that is mounted there, if one is."""
         if self.layer is not None:
             _check(_umount2(_fsencode(self.path), _MNT_DETACH), "unmount %s" % self.path)
+            self.layer = None
 
     def keep_layer(self, base):
-        """Have what was written so far below the layers to come."""
-        if self.layer is not None and not self.layer.untouched(base):
-            self.lowers.insert(0, self.layer.name + "/upper")
+        """Have what was written so far below the layers to come, and take its overlay away."""
+        layer = self.layer
+        self.unmount()
+        if layer is not None and not layer.untouched(base):
+            self.lowers.insert(0, layer.name + "/upper")
 
     def mount(self, base, name):
         """Mount it with a new layer on top."""
-        self.layer = Layer(name, base, stat(base + "/" + self.lowers[0]).st_mode & 0o7777)
+        layer = Layer(name, base, stat(base + "/" + self.lowers[0]).st_mode & 0o7777)
         _mount_overlay(self.path, [base + "/" + lower for lower in self.lowers], base + "/" + name)
-        self.layer.mounted(base)
+        self.layer = layer
+        layer.mounted(base)
 
 
 class Isolation:
-    """The places of this process, and the steps from level to level.
+    """The places and what is mounted there, for the level that is on top.
 
-    While code of the repository runs, the scratch directory lies hidden under an empty one. The process then reaches
-    its layers through a descriptor, by way of `base`.
+    The scratch directory lies hidden under an empty one; the keeper reaches its layers through a descriptor, by way of
+    `base`.
     """
 
     def __init__(self, settings):
         self.scratch = os.path.realpath(settings["scratch"])
-        self.base = self.scratch
-        self.descriptor = None
-        self.attempts = None
         self.count = 0
+        self.levels = []
         self.places = []
         _check(_unshare(_CLONE_NEWNS), "unshare the mount namespace")
         _check(_mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None), "make mounts private")
         for number, path in enumerate([settings["root"]] + list(settings.get("writable", ()))):
             path = os.path.realpath(path)
             pristine = "pristine/%d" % number
-            bound = self.base + "/" + pristine
+            bound = self.scratch + "/" + pristine
             os.makedirs(bound, exist_ok=True)
             _check(_mount(_fsencode(path), _fsencode(bound), None, _MS_BIND, None), "bind %s" % path)
             self.places.append(Place(path, pristine, number))
-
-    def enter_level(self):
-        """In a new directory, discovery or file process: a mount namespace of its own and fresh layers."""
-        _check(_unshare(_CLONE_NEWNS), "unshare the mount namespace")
-        self._renew("level-%d" % getpid())
-
-    def enter_attempts(self):
-        """In the file process, before its first attempt: layers for the attempts above what the import wrote."""
-        self._renew("attempt-%d" % getpid())
-
-    def _renew(self, directory):
-        here = _getcwd()
-        _chdir("/")
-        self._reveal()
-        mkdir(self.base + "/" + directory, 0o700)
-        self.attempts = directory
-        for place in self.places:
-            place.unmount()
-            place.keep_layer(self.base)
-            place.mount(self.base, "%s/%d-0" % (directory, place.number))
-        self._hide()
-        _chdir(here)
-
-    def _reveal(self):
-        if self.descriptor is not None:
-            _check(_umount2(_fsencode(self.scratch), _MNT_DETACH), "unmount %s" % self.scratch)
-            close(self.descriptor)
-            self.descriptor, self.base = None, self.scratch
-
-    def _hide(self):
         self.descriptor = move_up(os.open(self.scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
         self.base = "/proc/self/fd/%d" % self.descriptor
         _check(_mount(b"none", _fsencode(self.scratch), b"tmpfs", _MS_RDONLY, b"size=4k,mode=555"), "hide %s" % self.scratch)
 
+    def enter_level(self):
+        """Before a directory, discovery or file process is forked: fresh layers above what the level below wrote."""
+        self.levels.append(([], []))
+        for place in self.places:
+            place.keep_layer(self.base)
+        self.levels[-1][1].extend(list(place.lowers) for place in self.places)
+        self._renew("level")
+
+    def enter_attempts(self):
+        """Before the first attempt of a file: layers for the attempts above what the import wrote."""
+        for place in self.places:
+            place.keep_layer(self.base)
+        self._renew("attempt")
+
+    def _renew(self, kind):
+        self.count += 1
+        directory = "%s-%d" % (kind, self.count)
+        mkdir(self.base + "/" + directory, 0o700)
+        self.levels[-1][0].append(directory)
+        for place in self.places:
+            place.mount(self.base, "%s/%d-0" % (directory, place.number))
+
     def discard_attempt(self):
-        """In the file process, after an attempt: throw away what it wrote."""
-        dirty = [place for place in self.places if not place.layer.untouched(self.base)]
-        if not dirty:
-            return
-        here = _getcwd()
-        _chdir("/")
-        for place in dirty:
+        """After an attempt: throw away what it wrote."""
+        for place in self.places:
+            layer = place.layer
+            if not layer.untouched(self.base):
+                place.unmount()
+                _remove_tree(self.base + "/" + layer.name)
+                self.count += 1
+                place.mount(self.base, "%s/%d-%d" % (self.levels[-1][0][-1], place.number, self.count))
+
+    def leave_level(self):
+        """Once the processes of a level are gone: throw away what it and its attempts wrote."""
+        directories, lowers = self.levels.pop()
+        for place, before in zip(self.places, lowers):
             place.unmount()
-            _remove_tree(self.base + "/" + place.layer.name)
-            self.count += 1
-            place.mount(self.base, "%s/%d-%d" % (self.attempts, place.number, self.count))
-        _chdir(here)
+            place.lowers = before
+        for directory in directories:
+            try:
+                _remove_tree(self.base + "/" + directory)
+            except OSError:
+                pass  # nothing is mounted above it any more: it costs room, and nobody sees it
 
-    def discard_level(self, pid):
-        """In the parent of a level that has ended: remove its layers."""
-        for kind in ("level", "attempt"):
-            path = "%s/%s-%d" % (self.base, kind, pid)
-            if os.path.isdir(path):
-                _remove_tree(path)
 
-    def leave(self):
-        """In a group process: become an ordinary user, without a way to the scratch directory."""
-        close(self.descriptor)
-        become_expendable()
-        become_ordinary()
+def hide_memory(is_hidden=True):
+    """Keep other processes of this user from the memory and the descriptors of this one, or let them again."""
+    _prctl(_PR_SET_DUMPABLE, 0 if is_hidden else 1, 0, 0, 0)
 
 
 def become_expendable():
@@ -258,7 +251,7 @@ def become_expendable():
 
 
 def become_ordinary():
-    """Give up every capability for good: what a test runs as."""
+    """Give up every capability for good: what whoever runs foreign code runs as."""
     _check(_prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "set no_new_privs")
     _check(_prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "clear ambient capabilities")
     _check(_capset(_capability_header, _no_capabilities), "drop capabilities")

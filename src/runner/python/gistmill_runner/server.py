@@ -1,35 +1,30 @@
-"""The stack of server processes: each is a fork of the one below and answers requests until it is closed.
+"""The stack of server processes: each is a fork of the one below, and answers the keeper until that ends it.
 
     interpreter → directory → file → (group attempts, see `group_run`)
 
-Only the process on top reads requests. The one below waits for its end, kills it when it is late, and answers for it
-when it dies.
+Each has a socket of its own to the keeper, and no other way out. The process below one waits for its end, ends what it left
+behind, and says how it ended. From when a process serves, its memory is out of reach for those above it.
 """
 
+import os
 import sys
 import traceback
 import warnings
 from os import _exit, fork, listdir
+from signal import pause
 from time import monotonic_ns
 
 from . import children
-from .protocol import EndOfRequests, printable
-from .shared import Flight, LevelState, Place
+from .isolate import hide_memory
+from .protocol import Channel, EndOfRequests, printable
+from .shared import Place
 
 _format_exc = traceback.format_exc
-_listdir = listdir
+_listdir, _chdir, _close, _getcwd = listdir, os.chdir, os.close, os.getcwd
+_pause = pause
 EXIT_INTERNAL_ERROR = 70
-EXIT_LOST_REQUEST = 71
 # How much later than its own watchers the interpreter takes a discovery for hanging.
 _LATER_NS = 10_000_000_000
-
-
-class Forked:
-    """What `Server.serve` returns in a forked child: the request that it was forked for."""
-
-    def __init__(self, request, work):
-        self.request = request
-        self.work = work
 
 
 class Server:
@@ -37,14 +32,11 @@ class Server:
 
     def __init__(self, channel):
         self.channel = channel
-        self.level = "interpreter"
-        self.flight = Flight()
-        self.state = None
+        self.isolated = False
+        self.here = None
         self.place = None
         self.signals = None
-        self.lost = None
         self.hello = None
-        self.isolation = None
         self.reseed = None
         self.tracer = None
         self.watcher = None
@@ -52,73 +44,57 @@ class Server:
         self.raw_output = None
 
     def serve(self, handlers):
-        """Answer requests until closed (this process then exits) or until a handler forked: returns its `Forked`.
+        """Answer requests until this process is ended, or returns in a forked child: the first request of a level, or what
+        a handler gave.
 
-        `handlers` maps an operation to a function that takes the request and returns a `Forked` in the child, and
-        None in the server itself.
+        `handlers` maps an operation to a function that takes the request and returns something in a forked child, and None
+        in the server itself.
         """
         self.signals = children.SignalState()
         while True:
             try:
-                request = self.channel.receive(self.flight.taking)
+                request = self.channel.receive()
             except EndOfRequests:
-                if self.state is not None:
-                    self.state.closing(-1)
                 _exit(0)
-            identifier, operation = request["id"], request["op"]
-            self.flight.begin(identifier)
-            lost, self.lost = self.lost, None
-            if operation in handlers:
-                forked = handlers[operation](request)
-                if forked is not None:
-                    return forked
-            elif lost is not None:
-                self.channel.send(identifier, "died", **lost)
-            elif operation == "close":
-                self.close(identifier)
+            if request["op"] == "fork":
+                forked = self._fork_level(request)
             else:
-                self.channel.send(identifier, "refused", reason="%s: not possible at level %s" % (operation, self.level))
-            self.answered()
+                forked = handlers[request["op"]](request)
+            if forked is not None:
+                return forked
 
-    def answered(self):
-        """Note that the request in flight has its answer."""
-        if self.state is not None:
-            self.state.ready()
-        self.flight.idle()
+    def ready(self):
+        """All foreign code of this level has run: remember where, and let none above it look in here."""
+        try:
+            self.here = _getcwd()
+        except OSError:
+            self.here = None  # it is not there any more
+        hide_memory()
 
-    def close(self, identifier):
-        """Exit; the parent answers, and for the interpreter nobody but itself can."""
-        if self.state is None:
-            self.channel.send(identifier, "closed")
-        else:
-            self.state.closing(identifier)
-        _exit(0)
+    def go_here(self):
+        """In a fork: what is mounted at the working directory may be another overlay now."""
+        if self.isolated and self.here is not None:
+            try:
+                _chdir(self.here)
+            except OSError:
+                pass
 
     def finish(self):
-        """Exit after an answer that ends this level (a failure, or a discovery)."""
-        self.state.closing(-1)
-        _exit(0)
+        """Wait to be ended, after an answer that ends this level (a failure, or a discovery)."""
+        while True:
+            _pause()
 
-    def abandon(self):
-        """Exit, and so does all of the stack: part of a request is gone, and with it the place where the next one starts."""
-        self.flight.taking()
-        _exit(EXIT_LOST_REQUEST)
+    def fail_internally(self):
+        """Report the exception being handled as the runner's own, and wait to be ended."""
+        self.channel.send("broken", traceback=printable(_format_exc()))
+        self.finish()
 
-    def fail_internally(self, identifier):
-        """Report the exception being handled as the runner's own, and exit."""
-        if self.flight.read() == Flight.TAKING:
-            self.abandon()
-        self.channel.send(identifier, "internal_error", level=self.level, traceback=printable(_format_exc()))
-        if self.state is not None:
-            self.state.closing(-1)
-        _exit(EXIT_INTERNAL_ERROR)
-
-    def guarded(self, identifier, function, *arguments):
+    def guarded(self, function, *arguments):
         """Call a function of the runner itself; whatever it raises is an internal error."""
         try:
             return function(*arguments)
         except BaseException:
-            self.fail_internally(identifier)
+            self.fail_internally()
 
     def fork(self):
         """Fork with the standard streams flushed. Returns the child's process ID, or 0 in the child."""
@@ -133,15 +109,11 @@ class Server:
                 return fork()
         return fork()
 
-    def fork_level(self, level, request):
-        """Fork the server of the next level. True in it; the parent returns False once it has ended."""
-        identifier = request["id"]
-        timeout = request.get("timeout_ms")
-        limit_ns = None if timeout is None else int(timeout) * 1_000_000
-        deadline = None if timeout is None else monotonic_ns() + limit_ns
-        self.place = place = Place() if level == "discover" else None
+    def _fork_level(self, request):
+        """Fork the server of the next level: its first request in it, and None here, once it has ended."""
+        descriptor, limit = request["descriptor"], request["limit_ms"]
+        self.place = place = Place() if request["level"] == "discover" else None
         spared = set() if children.none_left() else children.living()
-        state = LevelState()
         random_state = self.reseed.before_fork()
         pid = self.fork()
         if pid == 0:
@@ -149,37 +121,23 @@ class Server:
             children.adopt_orphans()
             self.signals.restore()
             self.reseed.after_fork(random_state)
-            self.level, self.state, self.lost = level, state, None
-            if self.isolation is not None:
-                self.guarded(identifier, self.isolation.enter_level)
-            return True
+            self.channel.close()
+            self.channel = Channel(descriptor)
+            hide_memory(False)
+            self.go_here()
+            return self.channel.receive()
+        _close(descriptor)
+        self.channel.send("forked", process=pid)
 
         def next_deadline():
-            if place is not None and limit_ns is not None:
-                return place.deadline(limit_ns + _LATER_NS)
-            return None if state.read()[0] else deadline
+            # The keeper watches the time of all others.
+            return None if place is None or limit is None else place.deadline(limit * 1_000_000 + _LATER_NS)
 
         status = children.wait(pid, next_deadline, may_stop=False)
         late = status is None
         if late:
             status = children.kill_and_wait(pid)
-        _, closing = state.read()
-        state.forget()
         if not children.none_left():
             children.kill_leftovers(spared)
-        if self.isolation is not None:
-            self.isolation.discard_level(pid)
-        if closing != LevelState.OPEN:
-            if closing >= 0:
-                self.channel.send(closing, "closed")
-        elif late:
-            self.channel.send(identifier, "timed_out", level=level, place=place and place.path())
-        else:
-            # Of the dead server, or of one above it that was killed with it.
-            in_flight = self.flight.read()
-            if in_flight == Flight.TAKING:
-                self.abandon()
-            self.lost = {"level": level, "exit": children.exit_of(status), "place": place and place.path()}
-            if in_flight != Flight.IDLE:
-                self.channel.send(in_flight, "died", **self.lost)
-        return False
+        self.channel.send("ended", exit=children.exit_of(status), late=late, place=place and printable(place.path()))
+        return None

@@ -1,10 +1,8 @@
 """Memory shared between a process and the one that waits for it.
 
-`Flight` says which request the whole stack works on, `LevelState` how far one of its servers has come: their parents answer
-for the dead. `GroupReport` takes the results of a group attempt: a test may close or scribble on every descriptor, so nothing
-travels over one. Records count only once the committed length covers them. What a test wrote over them is not looked into
-here, where there are privileges: the driver reads it, and takes nothing in it for granted. `Place` says what is being
-imported.
+`GroupReport` takes the results of a group attempt: a test may close or scribble on every descriptor, so nothing travels over
+one. Records count only once the committed length covers them. What a test wrote over them is not looked into here: the driver
+reads it, and takes nothing in it for granted. `Place` says what is being imported.
 """
 
 import mmap
@@ -17,59 +15,6 @@ from .protocol import encode
 # Native layout: each is written in one piece, while a standard layout ("<") would be written byte by byte under the
 # eyes of the reader.
 _number = struct.Struct("@q")
-
-
-class Flight:
-    """The request in flight, written by whichever process of the stack is on top."""
-
-    IDLE, TAKING = -1, -2
-
-    def __init__(self):
-        self.memory = mmap.mmap(-1, mmap.PAGESIZE)
-        self.idle()
-
-    def idle(self):
-        """The last request has its answer."""
-        _number.pack_into(self.memory, 0, self.IDLE)
-
-    def taking(self):
-        """A request is about to be read: if its reader dies, nobody knows how much of it went with it."""
-        _number.pack_into(self.memory, 0, self.TAKING)
-
-    def begin(self, request):
-        """Request `request` was read, and has no answer yet."""
-        _number.pack_into(self.memory, 0, request)
-
-    def read(self):
-        """`IDLE`, `TAKING`, or the request in flight."""
-        return _number.unpack_from(self.memory, 0)[0]
-
-
-class LevelState:
-    """Flags of one server process: ready or not, and the request that closed it."""
-
-    OPEN = -2
-
-    def __init__(self):
-        self.memory = mmap.mmap(-1, mmap.PAGESIZE)
-        _number.pack_into(self.memory, 8, self.OPEN)
-
-    def ready(self):
-        """The server has answered the request that it was forked for."""
-        _number.pack_into(self.memory, 0, 1)
-
-    def closing(self, request):
-        """The server is about to exit because `request` says so, and its parent answers; -1 when nobody has to."""
-        _number.pack_into(self.memory, 8, request)
-
-    def read(self):
-        """(ready, the request that closes it or `OPEN`)."""
-        ready, closing = (_number.unpack_from(self.memory, place)[0] for place in (0, 8))
-        return bool(ready), closing
-
-    def forget(self):
-        """Unmap it."""
-        self.memory.close()
 
 
 class Place:

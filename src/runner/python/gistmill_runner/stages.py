@@ -20,7 +20,6 @@ from . import collect, interpreter, old_pytest
 from .group_run import GroupRunner
 from .probe import Probe
 from .protocol import printable
-from .server import Forked
 from .watch import FileWatcher, ImportWatcher
 
 _FIRST_WITH_VERSION_VARIABLE = (8, 2)
@@ -31,12 +30,12 @@ def directory(server, request):
     if request.get("trace", "off") == "lines":
         from .execution import Execution
 
-        server.tracer = server.guarded(request["id"], Execution, os.getcwd())
+        server.tracer = server.guarded(Execution, os.getcwd())
     elif request.get("trace", "off") != "off":
         from . import followed  # noqa: F401 (here, so that no group has to)
         from .tracer import Tracer
 
-        server.tracer = server.guarded(request["id"], Tracer, os.getcwd(), request["trace"])
+        server.tracer = server.guarded(Tracer, os.getcwd(), request["trace"])
     else:
         import_codec_of_host_names()
     interpreter.set_arguments([request["file"]])
@@ -129,7 +128,6 @@ class Collecting:
 
     def __init__(self, server, request):
         self.server = server
-        self.request = request["id"]
         self.errors = []
         self.failure = None
         self.describer = None
@@ -156,7 +154,7 @@ class Collecting:
             return None
         excinfo = getattr(getattr(report, "call", None), "excinfo", None)
         exception = None if excinfo is None else collect.cause_of(excinfo.value)
-        described = self.server.guarded(self.request, self.describer.error, report, exception)
+        described = self.server.guarded(self.describer.error, report, exception)
         described["file"] = printable(self.describer.file(collector))
         self.errors.append(described)
         return described
@@ -178,7 +176,7 @@ class Collecting:
     def fail(self, stage, code, failure):
         """Answer that pytest did not get far enough, and exit."""
         failure = failure or self.failure or collect.failure(None, "pytest ended with exit code %s" % code)
-        self.server.channel.send(self.request, "failed", stage=stage, error=failure)
+        self.server.channel.send("failed", stage=stage, error=failure)
         self.server.finish()
 
 
@@ -249,7 +247,7 @@ class Stages(Collecting):
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection(self, session):
-        self.server.guarded(self.request, self.serve_directory, session)
+        self.server.guarded(self.serve_directory, session)
         yield
 
     def serve_directory(self, session):
@@ -257,21 +255,17 @@ class Stages(Collecting):
         self.stage = "collect"
         for name in self.preloaded:
             preload(name)
-        self.server.channel.send(self.request, "directory_ready")
-        self.server.answered()
+        self.server.ready()
+        self.server.channel.send("directory_ready")
         gc.collect()
-
-        def open_file(request):
-            return Forked(request, None) if self.server.fork_level("file", request) else None
-
-        request = self.server.serve({"open_file": open_file}).request
-        self.request, self.file = request["id"], request["file"]
-        self.server.guarded(self.request, self.prepare_file, request.get("text"))
+        request = self.server.serve({})
+        self.file = request["file"]
+        self.server.guarded(self.prepare_file, request.get("text"))
         self.address(session.config, self.file)
         target = pathlib.Path(self.root, self.file)
         self.way = {target, *target.parents}
         if self.probe is not None:
-            self.server.guarded(self.request, self.probe.stand_in_for, session.config, self.file)
+            self.server.guarded(self.probe.stand_in_for, session.config, self.file)
 
     def prepare_file(self, text):
         """Put the text that the driver gave in the place of the file."""
@@ -289,7 +283,7 @@ class Stages(Collecting):
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, session, config, items):
-        runner = self.server.guarded(self.request, self.serve_file, session, config, items)
+        runner = self.server.guarded(self.serve_file, session, config, items)
         self.group = runner
         runner.enter(session, config, items, self)
         yield
@@ -300,8 +294,8 @@ class Stages(Collecting):
         if self.probe is not None:
             self.probe.check()
         imported = server.tracer.import_summary() if server.tracer else None
+        server.ready()
         server.channel.send(
-            self.request,
             "file_ready",
             items=[self.describer.item(index, item) for index, item in enumerate(items)],
             errors=self.errors,
@@ -309,13 +303,10 @@ class Stages(Collecting):
             **({"import_attempts": server.watcher.taken()} if server.watcher else {}),
             **({"opened": server.opened.taken()} if server.opened else {}),
         )
-        server.answered()
         # Into the oldest generation with all that the import made, without a walk over it: a young collection in a
         # group should not touch it.
         gc.freeze()
         gc.unfreeze()
-        if server.isolation is not None:
-            server.isolation.enter_attempts()
         file = os.path.join(self.root, self.file if self.probe is None else self.probe.name)
         runner = GroupRunner(server, config, list(items), self.describer, file, self.probe)
         # What a group lets go of, it writes to, and copies the memory that it lies in. So the list is emptied here, and

@@ -24,7 +24,7 @@ class Driver:
         self._read, answers = os.pipe()
         inherited = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "LANG": "C.UTF-8"}
         self.process = subprocess.Popen(
-            [*prefix, python, str(RUNNER), "--in-fd", str(requests), "--out-fd", str(answers)],
+            [*prefix, python, "-I", "-S", str(RUNNER), "--in-fd", str(requests), "--out-fd", str(answers)],
             cwd=tree,
             pass_fds=(requests, answers),
             start_new_session=True,
@@ -49,10 +49,10 @@ class Driver:
         while True:
             while b"\n" in self._buffer:
                 line, self._buffer = self._buffer.split(b"\n", 1)
-                words = line.split(b" ", 3)
-                if len(words) == 4 and words[0] == b"@gistmill" and words[1] == TOKEN.encode():
-                    if len(words[3]) == int(words[2]):
-                        answer = json.loads(words[3].decode("ascii"))
+                words = line.split(b" ", 5)
+                if len(words) == 6 and words[0] == b"@gistmill" and words[1] == TOKEN.encode():
+                    if len(words[5]) == int(words[4]):
+                        answer = {**json.loads(words[5].decode("ascii")), "id": int(words[2]), "type": words[3].decode("ascii")}
                         if answer["type"] != "collecting":
                             return whole(answer) if answer["type"] == "group_done" else answer
             assert select.select([self._read], [], [], seconds)[0], "no answer in time"

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import struct
-import time
 
 import pytest
 from driver import outcomes
@@ -14,18 +13,6 @@ TWO_FILES = {
     "tests/test_a.py": "def test_one(): pass\n\ndef test_two(): assert 0\n",
     "tests/test_b.py": "import sys\n\ndef test_alone():\n    assert 'test_a' not in sys.modules\n",
 }
-
-
-def wait_until_it_waits(pid, place):
-    """Until the process sleeps in a place of the kernel; for five seconds, where the kernel does not say where."""
-    if not os.path.exists("/proc/self/wchan"):
-        return time.sleep(5)
-    for _ in range(6000):
-        with open("/proc/%d/wchan" % pid) as file:
-            if place in file.read():
-                return
-        time.sleep(0.01)
-    raise AssertionError("process %d does not wait in %s" % (pid, place))
 
 
 def test_discovery_lists_every_item_and_every_error(start):
@@ -148,43 +135,47 @@ def test_idle_death_is_told_to_the_next_request(start):
     runner = start({"test_a.py": "import os\nprint(os.getpid())\nPID = os.getpid()\n\ndef test_a(): print(PID)\n"})
     ready = runner.open("test_a.py")
     file_process = int(runner.run(ready, "test_a")["cases"][0]["stdout"])
-    wait_until_it_waits(file_process, "poll")
     os.kill(file_process, signal.SIGKILL)
     died = runner.ask("run", items=[0])
     assert (died["type"], died["level"]) == ("died", "file")
     assert runner.ask("open_file", file="test_a.py")["type"] == "file_ready"
 
 
-def test_a_death_in_the_middle_of_a_request_ends_the_runner(start):
+def request_in_two_parts(runner, between):
+    """Asks for a run, and does something when a part of the request is under way."""
+    message = json.dumps({"op": "run", "id": 99, "items": [0]}).encode()
+    os.write(runner.requests, struct.pack(">I", len(message)) + message[:7])
+    between()
+    os.write(runner.requests, message[7:])
+    return runner.receive()
+
+
+def test_a_death_in_the_middle_of_a_request_is_answered(start):
     runner = start({"test_a.py": "import os\n\ndef test_a(): print(os.getppid())\n"})
     file_process = int(runner.run(runner.open("test_a.py"), "test_a")["cases"][0]["stdout"])
-    os.write(runner.requests, struct.pack(">I", 100) + b"{")
-    wait_until_it_waits(file_process, "pipe")
-    os.kill(file_process, signal.SIGKILL)
-    assert runner.process.wait(60) == 71
+    died = request_in_two_parts(runner, lambda: os.kill(file_process, signal.SIGKILL))
+    assert (died["id"], died["type"], died["level"]) == (99, "died", "file")
+    assert runner.ask("open_file", file="test_a.py")["type"] == "file_ready"
 
 
-@pytest.mark.parametrize("victim, code", [("directory", None), ("directory, in the middle of a request", 71)])
-def test_the_death_of_a_directory_is_answered_for_its_file(start, victim, code):
+@pytest.mark.parametrize("victim", ["directory", "directory, in the middle of a request"])
+def test_the_death_of_a_directory_is_answered_for_its_file(start, victim):
     script = (
         "import os, signal\n"
         "def parent(pid): return int(open('/proc/%d/stat' % pid).read().rpartition(')')[2].split()[1])\n"
         "DIRECTORY = parent(os.getpid())\n\n"
-        "def test_tells(): print(DIRECTORY, os.getppid())\n"
+        "def test_tells(): print(DIRECTORY)\n"
         "def test_kills():\n    os.kill(DIRECTORY, signal.SIGKILL)\n    signal.pause()\n"  # until the death arrives
     )
     runner = start({"test_a.py": script})
     ready = runner.open("test_a.py")
-    directory, file_process = map(int, runner.run(ready, "test_tells")["cases"][0]["stdout"].split())
-    if code is None:
+    directory = int(runner.run(ready, "test_tells")["cases"][0]["stdout"])
+    if victim == "directory":
         died = runner.run(ready, "test_kills")
-        assert (died["type"], died["level"]) == ("died", "directory")
-        assert runner.open("test_a.py")["type"] == "file_ready"
     else:
-        os.write(runner.requests, struct.pack(">I", 100) + b"{")
-        wait_until_it_waits(file_process, "pipe")
-        os.kill(directory, signal.SIGKILL)
-        assert runner.process.wait(60) == code
+        died = request_in_two_parts(runner, lambda: os.kill(directory, signal.SIGKILL))
+    assert (died["type"], died["level"]) == ("died", "directory")
+    assert runner.open("test_a.py")["type"] == "file_ready"
 
 
 def test_node_ids_arrive_whole(start):
@@ -217,14 +208,15 @@ def test_the_process_looks_like_the_entry_command(start):
     ]
 
 
-def test_garbage_on_the_answer_pipe_is_skipped(start):
-    runner = start(
-        {
-            "test_a.py": "import os\nfor fd in range(3, 900):\n    try:\n        os.write(fd, b'@gistmill t 5 {\\n noise')\n"
-            "    except OSError:\n        pass\n\ndef test_a(): pass\n"
-        }
+def test_a_file_that_writes_to_every_descriptor_speaks_for_itself_alone(start):
+    scribbles = (
+        "import os\nfor fd in range(3, 900):\n    try:\n        os.write(fd, b'@gistmill t 5 {\\n noise' * 9)\n"
+        "    except OSError:\n        pass\n\ndef test_a(): pass\n"
     )
-    assert outcomes(runner.run(runner.open("test_a.py"), "test_a")) == ["passed"]
+    runner = start({"test_a.py": scribbles, "test_b.py": "def test_b(): pass\n"})
+    broken = runner.open("test_a.py")
+    assert (broken["type"], broken["level"], broken["traceback"]) == ("broken", "file", "a message is too long")
+    assert outcomes(runner.run(runner.ask("open_file", file="test_b.py"), "test_b")) == ["passed"]
 
 
 def test_the_codec_of_host_names_is_there_but_where_calls_are_counted_or_the_tree_has_its_modules(start):

@@ -7,7 +7,7 @@ import sys
 
 from vault import doors
 
-FRAME = b'\n@gistmill %s 108 {"id":1,"type":"group_done","cases":[],"exit":{"kind":"finished"},"duration_ms":1.0}\n'
+FRAME = b'\n@gistmill %s 4 group_done 59 {"cases":[],"exit":{"kind":"finished"},"duration_ms":1.000}\n'
 
 
 def everybody_elses_descriptors():

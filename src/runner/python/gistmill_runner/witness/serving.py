@@ -32,18 +32,17 @@ class Generator:
     def serve(self, request):
         """Answer requests until closed."""
         sys.setrecursionlimit(_DEPTH)
-        self.server.channel.send(request["id"], "generator_ready")
-        self.server.answered()
+        self.server.channel.send("generator_ready")
         self.server.serve({"generate": self.generate, "tried": self.tried})
 
     def generate(self, request):
         """Begin with an instance."""
-        self._step(request, self._begin, request)
+        self._step(self._begin, request)
 
     def tried(self, request):
         """Go on with what a trial showed."""
         trial = Trial(request["agrees"], request["failure"], request["lines"], [tuple(one) for one in request["started"]])
-        self._step(request, self._send, trial)
+        self._step(self._send, trial)
 
     def _begin(self, request):
         program, test = self._program(request["execution"], request["file"])
@@ -58,22 +57,20 @@ class Generator:
     def _send(self, trial):
         return self.steps.send(trial)
 
-    def _step(self, request, step, argument):
-        identifier = request["id"]
+    def _step(self, step, argument):
         try:
             text = step(argument)
         except StopIteration as end:
-            self._end(identifier, end.value)
+            self._end(end.value)
         except Exception:
             # Code that it cannot read (too deep, no Python) is no reason to fail the next instance.
-            self._give_up(identifier, traceback.format_exc()[-_EVIDENCE:])
+            self._give_up(traceback.format_exc()[-_EVIDENCE:])
         else:
-            self.server.channel.send(identifier, "candidate", text=text)
+            self.server.channel.send("candidate", text=text)
 
-    def _end(self, identifier, text):
+    def _end(self, text):
         search, self.search, self.steps = self.search, None, None
         self.server.channel.send(
-            identifier,
             "generated",
             text=text,
             level=search.level,
@@ -84,10 +81,10 @@ class Generator:
         )
         gc.collect()
 
-    def _give_up(self, identifier, why):
+    def _give_up(self, why):
         self.search = self.steps = None
         self.server.channel.send(
-            identifier, "generated", text=None, level=None, trials=0, failures=[["generator", why]], files=[], twins=[]
+            "generated", text=None, level=None, trials=0, failures=[["generator", why]], files=[], twins=[]
         )
 
     # The program of a trace.

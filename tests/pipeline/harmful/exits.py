@@ -1,0 +1,5 @@
+"""Its import ends the process."""
+
+import os
+
+os._exit(0)
