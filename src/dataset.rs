@@ -127,10 +127,7 @@ pub fn stage(directory: &Path, dataset: &DatasetInput<'_>) -> Result<Staged> {
     subsets::write(&folder.join(subsets::FOLDER), dataset.subsets, (&assembled.instances, &whole))?;
     let manifest = describe::manifest(dataset, &assembled)?;
     let first = (!assembled.instances.is_empty()).then(|| assembled.whole(0)).transpose()?;
-    write::text(
-        &folder.join(card::FILE),
-        &card::render(&manifest, &assembled.instances, first.as_ref())?,
-    )?;
+    write::text(&folder.join(card::FILE), &card::render(&manifest, &assembled.instances, first.as_ref())?)?;
     let summary = summary(directory, dataset, &assembled);
     Ok(Staged { staging, summary, dataset: Dataset { directory: folder, manifest } })
 }

@@ -54,7 +54,8 @@ pub(crate) fn embedded(value: &impl Serialize) -> Result<String> {
 
 /// A template in which each `{name}` of these places is their text, in one pass: what a text says is not looked at again.
 pub(crate) fn filled(template: &str, places: &[(&str, &str)]) -> String {
-    let mut filled = String::with_capacity(template.len() + places.iter().map(|one| one.1.len()).sum::<usize>());
+    let mut filled =
+        String::with_capacity(template.len() + places.iter().map(|one| one.1.len()).sum::<usize>());
     let mut rest = template;
     while let Some(at) = rest.find('{') {
         let (before, after) = (&rest[..at], &rest[at + 1..]);

@@ -88,7 +88,9 @@ impl Tables {
     fn read(dataset: &Dataset) -> Result<Self> {
         let instances = dataset.table_but("instances", UNSHOWN)?;
         let names = dataset.manifest.subsets.keys();
-        let subsets = names.map(|name| Ok((name.to_string(), dataset.members(name.as_str())?))).collect::<Result<_>>()?;
+        let subsets = names
+            .map(|name| Ok((name.to_string(), dataset.members(name.as_str())?)))
+            .collect::<Result<_>>()?;
         let witnesses = witnesses::texts(dataset, &instances)?;
         Ok(Tables {
             dataset: dataset.clone(),

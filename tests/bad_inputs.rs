@@ -293,19 +293,35 @@ const MISTAKES: &[Mistake] = &[
         },
         &["subset", "d"],
     ),
-    lies("a pipe in place of a manifest", |here| dataset(here, |_| {}, "manifest.json", pipe), &["report", "d"]),
+    lies(
+        "a pipe in place of a manifest",
+        |here| dataset(here, |_| {}, "manifest.json", pipe),
+        &["report", "d"],
+    ),
     lies(
         "a manifest that is a link to a device without end",
         |here| dataset(here, |_| {}, "manifest.json", |place| link("/dev/zero", place)),
         &["list", "d"],
     ),
     lies("a manifest without end", |here| dataset(here, |_| {}, "manifest.json", endless), &["list", "d"]),
-    lies("a pipe in place of lines", |here| dataset(here, manifest, "instances.jsonl", pipe), &["subset", "d"]),
+    lies(
+        "a pipe in place of lines",
+        |here| dataset(here, manifest, "instances.jsonl", pipe),
+        &["subset", "d"],
+    ),
     lies("lines without end", |here| dataset(here, manifest, "instances.jsonl", endless), &["subset", "d"]),
-    lies("a pipe in place of a table", |here| dataset(here, manifest, "groups.parquet", pipe), &["list", "d"]),
+    lies(
+        "a pipe in place of a table",
+        |here| dataset(here, manifest, "instances.parquet", pipe),
+        &["list", "d"],
+    ),
     lies(
         "a folder in place of a table",
-        |here| dataset(here, manifest, "instances.parquet", |place| std::fs::create_dir(place).expect("a folder")),
+        |here| {
+            dataset(here, manifest, "instances.parquet", |place| {
+                std::fs::create_dir(place).expect("a folder")
+            })
+        },
         &["show", "x", "--dataset", "d"],
     ),
     lies(
@@ -318,7 +334,11 @@ const MISTAKES: &[Mistake] = &[
         "a subset that leads elsewhere",
         |here| {
             let summary = r#""subsets": {"top": {"size": 0, "repositories": {}, "tiers": {}, "definition": {"name": "../../up"}}}"#;
-            write(here, "d/manifest.json", MANIFEST.replace("\"files\": {}", &format!("\"files\": {{}}, {summary}")));
+            write(
+                here,
+                "d/manifest.json",
+                MANIFEST.replace("\"files\": {}", &format!("\"files\": {{}}, {summary}")),
+            );
             write(here, "d/instances.jsonl", "");
         },
         &["verify", "d"],
@@ -589,7 +609,11 @@ fn what_waits_for_a_dataset_heeds_the_first_request_to_stop() {
     use nix::sys::signal::Signal;
     for (command, signal) in [("verify", Signal::SIGINT), ("verify", Signal::SIGTERM)] {
         let bench = Bench::with_empty_cache();
-        write(bench.path(), "d/manifest.json", MANIFEST.replace("\"files\": {}", "\"files\": {\"big\": \"0\"}"));
+        write(
+            bench.path(),
+            "d/manifest.json",
+            MANIFEST.replace("\"files\": {}", "\"files\": {\"big\": \"0\"}"),
+        );
         endless(&bench.path().join("d/big"));
         let mut asked = bench.gistmill(&[command, "d"]);
         asked.current_dir(bench.path());

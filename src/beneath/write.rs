@@ -24,7 +24,8 @@ impl Folder {
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let resolve = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS;
         let how = OpenHow::new().flags(flags).resolve(resolve).mode(Mode::from_bits_truncate(0o666));
-        let made = openat2(&folder, name.as_os_str(), how).map_err(|errno| self.cannot_make(relative, errno))?;
+        let made =
+            openat2(&folder, name.as_os_str(), how).map_err(|errno| self.cannot_make(relative, errno))?;
         Ok(fs_err::File::from_parts(File::from(made), self.path.join(relative)))
     }
 
@@ -109,7 +110,16 @@ mod tests {
         folder.create_new(Path::new("a/b/c")).unwrap().write_all(b"c").unwrap();
         assert_eq!(std::fs::read(inside.join("a/b/c")).unwrap(), b"c");
         for bad in [
-            "a/b/c", "a", "way/planted", "end", "nowhere", "../outside/planted", "/planted", "a/../../planted", "..", "",
+            "a/b/c",
+            "a",
+            "way/planted",
+            "end",
+            "nowhere",
+            "../outside/planted",
+            "/planted",
+            "a/../../planted",
+            "..",
+            "",
         ] {
             assert!(folder.create_new(Path::new(bad)).is_err(), "{bad}");
         }

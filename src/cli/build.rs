@@ -152,8 +152,9 @@ impl Job {
         trust: &Trust<'_>,
         isolation: Strictness,
     ) -> Result<Self> {
-        let known =
-            |name: &str| trust.variables.iter().any(|one| one == name).then(|| std::env::var(name).ok()).flatten();
+        let known = |name: &str| {
+            trust.variables.iter().any(|one| one == name).then(|| std::env::var(name).ok()).flatten()
+        };
         let mut archives = BTreeMap::new();
         for slug in slugs.iter().filter(|slug| !places.contains_key(*slug)) {
             archives.extend(dataset.archive(slug)?.map(|(file, pinned)| (slug.clone(), (file, pinned))));

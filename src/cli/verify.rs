@@ -192,9 +192,16 @@ fn print(found: &Verification) {
 fn print_tables(found: &Verification) {
     let tables = &found.tables;
     for one in tables.differences.iter().take(MOST_SAID) {
-        let place: Vec<&str> =
-            [&one.file, &one.row, &one.column].into_iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
-        let expected = if one.expected.is_empty() { String::new() } else { format!(", and should say {}", one.expected) };
+        let place: Vec<&str> = [&one.file, &one.row, &one.column]
+            .into_iter()
+            .map(String::as_str)
+            .filter(|part| !part.is_empty())
+            .collect();
+        let expected = if one.expected.is_empty() {
+            String::new()
+        } else {
+            format!(", and should say {}", one.expected)
+        };
         terminal::say(&terminal::one_line(&format!("{}: {}{expected}", place.join(", "), one.said)));
     }
     let more = tables.differences.len().saturating_sub(MOST_SAID) + tables.more;

@@ -71,8 +71,10 @@ fn bounded(mut config: Config) -> Result<Config> {
     ];
     if let Some((key, asked, most)) = times.into_iter().find(|(_, asked, most)| asked > most) {
         let [asked, most] = [asked, most].map(units::format_duration);
-        return Err(Error::usage(format!("the dataset asks for {key} = {asked}; {most} is the most that is run"))
-            .with_hint("ask whoever made it to build it with less"));
+        return Err(Error::usage(format!(
+            "the dataset asks for {key} = {asked}; {most} is the most that is run"
+        ))
+        .with_hint("ask whoever made it to build it with less"));
     }
     let within = |asked: u64, most: u64| if asked == 0 { most } else { asked.min(most) };
     let limits = &mut config.limits;
@@ -93,8 +95,11 @@ pub(crate) fn refuse_containers(config: &Config) -> Result<()> {
     let Some(repo) = config.repos.iter().find(asks) else { return Ok(()) };
     let base = repo.base.as_ref().unwrap_or(&config.docker.base);
     let packages = &repo.system_packages;
-    let packages =
-        if packages.is_empty() { String::new() } else { format!(", with the packages {}", packages.join(", ")) };
+    let packages = if packages.is_empty() {
+        String::new()
+    } else {
+        format!(", with the packages {}", packages.join(", "))
+    };
     Err(Error::usage(format!("the dataset has {} run in containers of the image {base}{packages}", repo.slug))
         .with_hint(
             "what is installed in an image is installed with the network on: if you trust whoever made the dataset, add \
@@ -286,9 +291,15 @@ python = '3.12'\nenv = {MODE = 'x'}\nbackend = 'docker'\nsystem_packages = ['lib
             let error = read(&TEXT.replace(from, to)).unwrap_err();
             assert!(error.to_string().contains(key) && error.hint().is_some(), "{error}");
         }
-        let wide = TEXT.replace("file_size = '3MiB'\nprocesses = 77", "processes = 0\nfile_size = '4096GiB'\noutput = 0");
+        let wide = TEXT.replace(
+            "file_size = '3MiB'\nprocesses = 77",
+            "processes = 0\nfile_size = '4096GiB'\noutput = 0",
+        );
         let limits = read(&wide).unwrap().limits;
-        assert_eq!((limits.processes, limits.file_size, limits.output), (MOST_PROCESSES, LARGEST_FILE, MOST_OUTPUT));
+        assert_eq!(
+            (limits.processes, limits.file_size, limits.output),
+            (MOST_PROCESSES, LARGEST_FILE, MOST_OUTPUT)
+        );
         assert_eq!(read(TEXT).unwrap().limits.processes, 77);
     }
 

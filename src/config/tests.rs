@@ -1,8 +1,8 @@
 use super::*;
+use crate::record::id::Name;
 use crate::record::instance::Tier;
 use crate::record::moment::Cutoff;
 use crate::record::outcome::Compare;
-use crate::record::id::Name;
 use crate::subset::{Measure, Range};
 
 const HASH: &str = "2ac89889f4cc330eabd50f295dcef02828522c69";

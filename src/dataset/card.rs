@@ -124,7 +124,8 @@ fn subset_names(manifest: &Manifest) -> Vec<String> {
 /// Slug → what to know about its environment.
 fn warnings(manifest: &Manifest) -> BTreeMap<String, Vec<String>> {
     let all = manifest.environments.iter();
-    let told = all.map(|(slug, one)| (slug.to_string(), environment::warnings(&one.guesses, &one.undeclared)));
+    let told =
+        all.map(|(slug, one)| (slug.to_string(), environment::warnings(&one.guesses, &one.undeclared)));
     told.filter(|(_, lines)| !lines.is_empty()).collect()
 }
 
@@ -170,8 +171,7 @@ fn yaml_text(text: &str) -> String {
 /// The license of the dataset: where its instances share one the hub's own name for it, or `other` with the SPDX expression
 /// as name; `unknown` where none is known.
 fn license(instances: &[Instance]) -> (Option<String>, Option<String>) {
-    let licenses: BTreeSet<Option<&str>> =
-        instances.iter().map(|one| one.license.as_deref()).collect();
+    let licenses: BTreeSet<Option<&str>> = instances.iter().map(|one| one.license.as_deref()).collect();
     let other = |name: &str| (Some("other".to_owned()), Some(yaml_text(name)));
     match licenses.into_iter().collect::<Vec<_>>()[..] {
         [] => (None, None),

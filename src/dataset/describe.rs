@@ -27,7 +27,8 @@ use crate::record::prompt::PromptSettings;
 use crate::record::rule::RuleUse;
 use crate::subset::Subset;
 
-pub(crate) const REPRODUCIBLE: [&str; 4] = ["instances.parquet", "instances.jsonl", "cases.parquet", "traces.parquet"];
+pub(crate) const REPRODUCIBLE: [&str; 4] =
+    ["instances.parquet", "instances.jsonl", "cases.parquet", "traces.parquet"];
 
 /// Everything but the hashes of the files.
 ///
@@ -123,11 +124,7 @@ fn subsets(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> BTreeMap<Na
 /// How prompts of these settings are made.
 pub(crate) fn prompt(settings: PromptSettings) -> Result<Prompt> {
     let template = Template::built_in()?;
-    Ok(Prompt {
-        settings,
-        template: template.text().to_owned(),
-        template_sha256: template.sha256(),
-    })
+    Ok(Prompt { settings, template: template.text().to_owned(), template_sha256: template.sha256() })
 }
 
 fn trees(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) -> BTreeMap<RepoSlug, String> {

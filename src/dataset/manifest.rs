@@ -243,7 +243,10 @@ impl Manifest {
         }
         for (slug, environment) in &self.environments {
             if environment.directory != format!("environments/{}", slug.file_name()) {
-                return Err(format!("the environment of {slug} is said to be at {:?}", environment.directory));
+                return Err(format!(
+                    "the environment of {slug} is said to be at {:?}",
+                    environment.directory
+                ));
             }
         }
         Ok(())

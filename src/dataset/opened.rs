@@ -104,12 +104,7 @@ impl Dataset {
     ///
     /// # Errors
     /// The table is missing, or is not as gistmill writes it.
-    pub fn table_part(
-        &self,
-        name: &str,
-        columns: &[&str],
-        part: (usize, usize),
-    ) -> Result<Option<Table>> {
+    pub fn table_part(&self, name: &str, columns: &[&str], part: (usize, usize)) -> Result<Option<Table>> {
         Ok(Some(self.part(name, Columns::named(columns), Some(part))?).filter(|part| part.rows() > 0))
     }
 
@@ -282,11 +277,7 @@ pub(super) fn file(folder: &Folder, place: &Path) -> Result<std::fs::File> {
     folder.open_file(place).map_err(|error| error.blame(Fault::Usage).with_hint(AGAIN))
 }
 
-fn read_lines<T: DeserializeOwned>(
-    folder: &Folder,
-    place: &Path,
-    expected: Option<usize>,
-) -> Result<Vec<T>> {
+fn read_lines<T: DeserializeOwned>(folder: &Folder, place: &Path, expected: Option<usize>) -> Result<Vec<T>> {
     let path = folder.path().join(place);
     let damaged = |why: String| Error::usage(format!("{}{why}", path.display())).with_hint(AGAIN);
     let mut lines = BufReader::new(file(folder, place)?.take(LARGEST_LINES));
@@ -305,9 +296,11 @@ fn read_lines<T: DeserializeOwned>(
         if expected.is_some_and(|expected| number > expected) {
             return Err(damaged(format!(" has more than the {} rows of manifest.json", number - 1)));
         }
-        instances.push(serde_json::from_slice(&line).map_err(|error| {
-            damaged(format!(":{number} is not what gistmill wrote")).with_source(error)
-        })?);
+        instances.push(
+            serde_json::from_slice(&line).map_err(|error| {
+                damaged(format!(":{number} is not what gistmill wrote")).with_source(error)
+            })?,
+        );
     }
     match expected.filter(|expected| *expected != instances.len()) {
         Some(expected) => {

@@ -40,7 +40,11 @@ pub fn frame<R, B: Borrow<R>>(columns: &[ColumnOf<R>], rows: &[B]) -> PolarsResu
 /// The names of columns with their types as they are read.
 pub(crate) fn kinds<R>(columns: &[ColumnOf<R>]) -> PolarsResult<Vec<(&'static str, DataType)>> {
     let empty = frame::<R, R>(columns, &[])?;
-    Ok(columns.iter().map(|one| one.name).zip(empty.columns().iter().map(|one| one.dtype().clone())).collect())
+    Ok(columns
+        .iter()
+        .map(|one| one.name)
+        .zip(empty.columns().iter().map(|one| one.dtype().clone()))
+        .collect())
 }
 
 impl<R> ColumnOf<R> {

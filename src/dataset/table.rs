@@ -78,7 +78,8 @@ impl Table {
         let mut read: Option<DataFrame> = None;
         for slice in slices(&shape.row_groups, part) {
             interrupt::check()?;
-            let one = unharmed(|| rows(&file, columns, slice)).and_then(|one| one.map_err(|error| error.to_string()));
+            let one = unharmed(|| rows(&file, columns, slice))
+                .and_then(|one| one.map_err(|error| error.to_string()));
             let one = one.map_err(|why| damaged(&why))?;
             match &mut read {
                 None => read = Some(one),
@@ -260,9 +261,9 @@ fn text_bytes(frame: &DataFrame) -> u64 {
     let texts = |texts: &StringChunked| texts.iter().flatten().map(|text| text.len() as u64).sum::<u64>();
     let column = |column: &Column| match column.dtype() {
         DataType::String => column.str().map_or(0, texts),
-        DataType::List(inner) if **inner == DataType::String => column
-            .list()
-            .map_or(0, |lists| lists.amortized_iter().flatten().map(|list| list.as_ref().str().map_or(0, texts)).sum()),
+        DataType::List(inner) if **inner == DataType::String => column.list().map_or(0, |lists| {
+            lists.amortized_iter().flatten().map(|list| list.as_ref().str().map_or(0, texts)).sum()
+        }),
         _ => 0,
     };
     frame.columns().iter().map(column).sum()

@@ -60,7 +60,11 @@ pub fn add(dataset: &Dataset, witnesses: &BTreeMap<InstanceId, Witness>) -> Resu
     let mut manifest = dataset.manifest.clone();
     manifest.files.clear();
     // One of another version, or of somebody's own, stays as it is.
-    if dataset.folder()?.read_if_there(Path::new(card::FILE), LARGEST_CARD)?.is_some_and(|text| text == card.as_bytes()) {
+    if dataset
+        .folder()?
+        .read_if_there(Path::new(card::FILE), LARGEST_CARD)?
+        .is_some_and(|text| text == card.as_bytes())
+    {
         text(&folder.join(card::FILE), &card::render(&manifest, &instances, instances.first())?)?;
     }
     manifest.add_files(&folder)?;
@@ -75,8 +79,9 @@ fn copy(whole: &Folder, to: &Path) -> Result<()> {
         let top = entry.path.components().next().map(|part| part.as_os_str().to_owned());
         let is_ours = top.is_some_and(|top| ENTRIES.iter().any(|name| top == *name));
         if entry.kind == Kind::File && is_ours && entry.path != Path::new(manifest::FILE) {
-            let is_remade = ["instances.parquet", "instances.jsonl"].iter().any(|name| entry.path == Path::new(name))
-                || entry.path.starts_with(subsets::FOLDER);
+            let is_remade =
+                ["instances.parquet", "instances.jsonl"].iter().any(|name| entry.path == Path::new(name))
+                    || entry.path.starts_with(subsets::FOLDER);
             if !is_remade {
                 copy_file(whole.open_file(&entry.path)?, to.create_new(&entry.path)?, &entry.path)?;
             }

@@ -262,7 +262,8 @@ pub fn instances(
 /// IO errors with the path.
 pub fn text(path: &Path, text: &str) -> Result<()> {
     let name = Path::new(path.file_name().unwrap_or_default());
-    let folder = Folder::open(path.parent().filter(|above| *above != Path::new("")).unwrap_or(Path::new(".")))?;
+    let folder =
+        Folder::open(path.parent().filter(|above| *above != Path::new("")).unwrap_or(Path::new(".")))?;
     folder.remove(name)?;
     let mut file = folder.create_new(name)?;
     file.write_all(text.as_bytes())?;

@@ -293,7 +293,22 @@ mod tests {
         for good in ["top", "2026.11", "a-b_c", &"x".repeat(Name::LONGEST)] {
             assert_eq!(read(good).unwrap().as_str(), good);
         }
-        for bad in ["", ".", "..", ".x", "-x", "../x", "/x", "a/b", "a\\b", "a b", "a\n", "a\0", "é", &"x".repeat(101)] {
+        for bad in [
+            "",
+            ".",
+            "..",
+            ".x",
+            "-x",
+            "../x",
+            "/x",
+            "a/b",
+            "a\\b",
+            "a b",
+            "a\n",
+            "a\0",
+            "é",
+            &"x".repeat(101),
+        ] {
             assert!(read(bad).is_err() && Name::new(bad).is_err(), "{bad}");
         }
     }

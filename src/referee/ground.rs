@@ -261,7 +261,8 @@ mod tests {
         fs_err::write(tree.path().join("data.txt"), "data").unwrap();
         let opened = Folder::open(tree.path()).unwrap();
         let entries = files_of(&opened).unwrap();
-        let masked = Masked { tree: &opened, entries: &entries, files: Files::Data, submission: "concise.py" };
+        let masked =
+            Masked { tree: &opened, entries: &entries, files: Files::Data, submission: "concise.py" };
         let key = "k".repeat(64);
         let made = masked.made(&cache, &key).unwrap();
         assert_eq!(masked.made(&cache, &key).unwrap(), made);

@@ -78,15 +78,18 @@ pub(crate) fn render(scores: &Scores<'_>) -> Result<(String, Vec<Table>)> {
     });
     let title = format!("{} {}", scores.dataset, scores.version);
     let title: String = title.chars().filter(|one| !matches!(one, '<' | '>' | '&')).collect();
-    let text = page::filled(PAGE, &[
-        ("title", &title),
-        ("icon", page::ICON),
-        ("dialog", page::DIALOG),
-        ("style", &[page::STYLE, STYLE].concat()),
-        ("data", &page::embedded(&data)?),
-        ("script", &[page::SCRIPT, SCRIPT].concat()),
-        ("details", &details),
-    ]);
+    let text = page::filled(
+        PAGE,
+        &[
+            ("title", &title),
+            ("icon", page::ICON),
+            ("dialog", page::DIALOG),
+            ("style", &[page::STYLE, STYLE].concat()),
+            ("data", &page::embedded(&data)?),
+            ("script", &[page::SCRIPT, SCRIPT].concat()),
+            ("details", &details),
+        ],
+    );
     Ok((text, tables))
 }
 
@@ -292,8 +295,14 @@ mod tests {
         let instances = crate::dataset::Dataset::open(&directory).unwrap().instances().unwrap();
         let (meta, names) = (json!({ "model": "<b>m</b>" }), ["one", "two"]);
         let scored = |run: &'static str| -> Vec<Scored<'_>> {
-            let one =
-                |(at, instance)| Scored { instance, run, meta: &meta, run_meta: &meta, troubles: &[], judged: judged(at) };
+            let one = |(at, instance)| Scored {
+                instance,
+                run,
+                meta: &meta,
+                run_meta: &meta,
+                troubles: &[],
+                judged: judged(at),
+            };
             instances.iter().enumerate().map(one).collect()
         };
         let scored = names.map(scored);

@@ -109,7 +109,8 @@ fn json(folder: &Folder, place: &Path) -> Result<Readable<Value>> {
         serde_json::from_slice(bytes)
             .map_err(|error| format!("{} is not JSON: {error}", folder.path().join(place).display()))
     };
-    Ok(given(folder, place, LARGEST_META)?.and_then(|bytes| bytes.map_or(Ok(Value::Null), |bytes| parse(&bytes))))
+    Ok(given(folder, place, LARGEST_META)?
+        .and_then(|bytes| bytes.map_or(Ok(Value::Null), |bytes| parse(&bytes))))
 }
 
 fn of_one(folder: &Folder, place: &Path, file: &str) -> Result<Submission> {
@@ -322,17 +323,47 @@ mod tests {
         type Prepare<'a> = &'a dyn Fn(&Path);
         let attacks: [(&str, Prepare<'_>, &str); 12] = [
             ("a link", &|one| symlink("/etc/passwd", one.join("concise.py")).unwrap(), "symbolic link"),
-            ("a link to nothing", &|one| symlink("nowhere", one.join("concise.py")).unwrap(), "symbolic link"),
+            (
+                "a link to nothing",
+                &|one| symlink("nowhere", one.join("concise.py")).unwrap(),
+                "symbolic link",
+            ),
             ("a pipe", &|one| pipe(&one.join("concise.py")), "regular file"),
             ("a folder", &|one| fs_err::create_dir(one.join("concise.py")).unwrap(), "regular file"),
-            ("a socket", &|one| drop(std::os::unix::net::UnixListener::bind(one.join("concise.py")).unwrap()), "concise.py"),
+            (
+                "a socket",
+                &|one| drop(std::os::unix::net::UnixListener::bind(one.join("concise.py")).unwrap()),
+                "concise.py",
+            ),
             ("too long", &|one| sparse(&one.join("concise.py"), LARGEST + 1), "bytes that are read"),
-            ("a link as text", &|one| symlink("/etc/passwd", one.join("concise.txt")).unwrap(), "symbolic link"),
+            (
+                "a link as text",
+                &|one| symlink("/etc/passwd", one.join("concise.txt")).unwrap(),
+                "symbolic link",
+            ),
             ("no JSON", &|one| fs_err::write(one.join("meta.json"), "{").unwrap(), "is not JSON"),
-            ("too deep", &|one| fs_err::write(one.join("meta.json"), "[".repeat(100_000)).unwrap(), "is not JSON"),
+            (
+                "too deep",
+                &|one| fs_err::write(one.join("meta.json"), "[".repeat(100_000)).unwrap(),
+                "is not JSON",
+            ),
             ("a pipe beside", &|one| pipe(&one.join("meta.json")), "regular file"),
-            ("the folder a link", &|one| { fs_err::remove_dir(one).unwrap(); symlink("/etc", one).unwrap(); }, "not a folder"),
-            ("the folder a pipe", &|one| { fs_err::remove_dir(one).unwrap(); pipe(one); }, "not a folder"),
+            (
+                "the folder a link",
+                &|one| {
+                    fs_err::remove_dir(one).unwrap();
+                    symlink("/etc", one).unwrap();
+                },
+                "not a folder",
+            ),
+            (
+                "the folder a pipe",
+                &|one| {
+                    fs_err::remove_dir(one).unwrap();
+                    pipe(one);
+                },
+                "not a folder",
+            ),
         ];
         for (title, prepare, reason) in attacks {
             let folder = tempfile::tempdir().unwrap();

@@ -10,9 +10,9 @@ use super::plot::address_part;
 use super::sets::{Histogram, SetRow, histograms, sets};
 use crate::dataset::counts::Counts;
 use crate::dataset::manifest::Manifest;
-use crate::record::id::RepoSlug;
 use crate::dataset::table::Table;
 use crate::error::Result;
+use crate::record::id::RepoSlug;
 use crate::record::verdict::Cause;
 use crate::score::{Correlation, spearman};
 

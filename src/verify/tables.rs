@@ -54,13 +54,25 @@ impl Compared {
     fn differs(&mut self, file: &str, row: &str, column: &str, (said, expected): (&Value, &Value)) {
         let place = |text: &str| shortened(text.to_owned());
         let (said, expected) = shown(said, expected);
-        self.add(Difference { file: file.to_owned(), row: place(row), column: place(column), said, expected });
+        self.add(Difference {
+            file: file.to_owned(),
+            row: place(row),
+            column: place(column),
+            said,
+            expected,
+        });
     }
 
     /// Something that is wrong with a file or a row as a whole.
     fn wrong(&mut self, file: &str, row: &str, why: &str) {
         let (file, said) = (file.to_owned(), shortened(why.to_owned()));
-        self.add(Difference { file, row: shortened(row.to_owned()), column: String::new(), said, expected: String::new() });
+        self.add(Difference {
+            file,
+            row: shortened(row.to_owned()),
+            column: String::new(),
+            said,
+            expected: String::new(),
+        });
     }
 
     fn add(&mut self, difference: Difference) {
@@ -178,8 +190,8 @@ fn forms(found: &mut Compared, dataset: &Dataset, name: &str, instances: &[&Inst
     let file = format!("{name}.parquet");
     let Some(table) = read(found, &file, dataset.table(name, &[]))? else { return Ok(()) };
     let columns = schema::instances();
-    let kinds = schema::kinds(&columns)
-        .map_err(|error| Error::internal("cannot make columns").with_source(error))?;
+    let kinds =
+        schema::kinds(&columns).map_err(|error| Error::internal("cannot make columns").with_source(error))?;
     let there: BTreeMap<_, _> = table.kinds().into_iter().collect();
     for (column, kind) in there.iter().filter(|one| kinds.iter().all(|known| known.0 != *one.0)) {
         let said = Value::from(format!("a column of {kind}"));
@@ -193,7 +205,9 @@ fn forms(found: &mut Compared, dataset: &Dataset, name: &str, instances: &[&Inst
         match there.get(name) {
             None if is_older(dataset) => {
                 let version = &dataset.manifest.tool.version;
-                found.is_not_verified(format!("{file}: has no column {name}, as it says of gistmill {version}"));
+                found.is_not_verified(format!(
+                    "{file}: has no column {name}, as it says of gistmill {version}"
+                ));
                 continue;
             }
             Some(found_kind) if *found_kind == kind => {}

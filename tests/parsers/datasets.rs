@@ -13,13 +13,43 @@ const MANIFEST: &str = r#"{"format_version": 2, "name": "d", "version": "1", "so
     "total": {"cases": 0, "groups": 0, "kept": 0, "published": 0, "dropped": {}, "deselected": 0, "attempts": 0, "tiers": {}}}}"#;
 
 const TOKENS: &[&str] = &[
-    "PAR1", "\u{15}\u{4}", "\0\0\0\0", "\u{15}\u{0}\u{15}", "&\u{8}", "L\u{15}", "\u{19}\u{1c}", "(\u{b5}/", "slug", "schema",
-    "element", "\u{7f}\u{7f}\u{7f}\u{7f}\u{7f}", "\u{1}", "list",
+    "PAR1",
+    "\u{15}\u{4}",
+    "\0\0\0\0",
+    "\u{15}\u{0}\u{15}",
+    "&\u{8}",
+    "L\u{15}",
+    "\u{19}\u{1c}",
+    "(\u{b5}/",
+    "slug",
+    "schema",
+    "element",
+    "\u{7f}\u{7f}\u{7f}\u{7f}\u{7f}",
+    "\u{1}",
+    "list",
 ];
 
 const WORDS: &[&str] = &[
-    "{", "}", "[", "]", ",", ":", "\"", "\\", "null", "true", "-1", "1e400", "18446744073709551616", "../../x", "\"counts\"",
-    "\"subsets\"", "\"name\"", "\"rows\"", "\0", "é",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\"",
+    "\\",
+    "null",
+    "true",
+    "-1",
+    "1e400",
+    "18446744073709551616",
+    "../../x",
+    "\"counts\"",
+    "\"subsets\"",
+    "\"name\"",
+    "\"rows\"",
+    "\0",
+    "é",
 ];
 
 fn instance(at: usize) -> Instance {
@@ -36,7 +66,8 @@ fn instance(at: usize) -> Instance {
 
 fn table(rows: usize) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a folder");
-    write::table(folder.path(), "instances", schema::instances(), (0..rows).map(instance)).expect("can be written");
+    write::table(folder.path(), "instances", schema::instances(), (0..rows).map(instance))
+        .expect("can be written");
     std::fs::read(folder.path().join("instances.parquet")).expect("is there")
 }
 
@@ -69,7 +100,8 @@ fn footers_of_tables() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("manifest.json"), MANIFEST).expect("can be written");
     let whole = table(40);
-    let length = u32::from_le_bytes(whole[whole.len() - 8..whole.len() - 4].try_into().expect("four bytes")) as usize;
+    let length =
+        u32::from_le_bytes(whole[whole.len() - 8..whole.len() - 4].try_into().expect("four bytes")) as usize;
     let start = whole.len() - 8 - length;
     let change = (0..length, any::<u8>());
     fuzz(prop::collection::vec(change, 1..4), |changes| {

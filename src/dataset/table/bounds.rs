@@ -69,13 +69,13 @@ pub(super) fn shape(file: &File) -> Result<Shape, String> {
             break;
         }
         // What it is said to start with may be without meaning.
-        let start = column.dictionary_page_offset().map_or(column.data_page_offset(), |dictionary| {
-            dictionary.min(column.data_page_offset())
-        });
+        let start = column
+            .dictionary_page_offset()
+            .map_or(column.data_page_offset(), |dictionary| dictionary.min(column.data_page_offset()));
         let (start, length) = (u64::try_from(start).ok(), u64::try_from(column.compressed_size()).ok());
-        let place = start.zip(length).filter(|(start, length)| {
-            start.checked_add(*length).is_some_and(|end| end <= size)
-        });
+        let place = start
+            .zip(length)
+            .filter(|(start, length)| start.checked_add(*length).is_some_and(|end| end <= size));
         let Some((start, length)) = place else { return Err("a column is outside of the file".to_owned()) };
         let values = u64::try_from(column.num_values()).unwrap_or(u64::MAX);
         taken = taken.saturating_add(values.saturating_mul(CELL)).saturating_add(pages(file, start, length)?);

@@ -67,7 +67,10 @@ pub(super) fn compare(
 }
 
 fn keys_of(row: &super::Row, of: &super::Row) -> super::Row {
-    row.iter().filter(|(key, _)| of.contains_key(*key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+    row.iter()
+        .filter(|(key, _)| of.contains_key(*key))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -201,11 +204,14 @@ impl Tests {
         let mut files = BTreeMap::new();
         for (slug, wanted) in wanted {
             interrupt::check()?;
-            let Some(all) = read(found, &format!("the tree of {slug}"), trees::python_files(dataset, slug))? else {
+            let Some(all) = read(found, &format!("the tree of {slug}"), trees::python_files(dataset, slug))?
+            else {
                 continue;
             };
             if all.is_none() {
-                found.is_not_verified(format!("test_line_start and test_line_end of {slug}: its tree is not there"));
+                found.is_not_verified(format!(
+                    "test_line_start and test_line_end of {slug}: its tree is not there"
+                ));
             }
             let parse = |(path, text): (String, String)| {
                 wanted.contains(&path).then(|| (path.clone(), SourceFile::parse(&path, &text)))

@@ -157,9 +157,12 @@ impl Groups {
             self.rows.iter().map(|(key, row)| (text(row, "instance_id"), key.0.clone())).collect();
         let mut current: (String, Vec<FunctionCalls>) = Default::default();
         let mut close = |found: &mut Compared, (instance, functions): (String, Vec<FunctionCalls>)| {
-            let own = slugs.get(&instance).and_then(|slug| roots.get(slug)).map(Vec::as_slice).unwrap_or_default();
+            let own =
+                slugs.get(&instance).and_then(|slug| roots.get(slug)).map(Vec::as_slice).unwrap_or_default();
             let mut orders = functions.iter().map(|one| u64::from(one.order));
-            if !functions.is_empty() && !orders.clone().zip(orders.by_ref().skip(1)).all(|(one, next)| one < next) {
+            if !functions.is_empty()
+                && !orders.clone().zip(orders.by_ref().skip(1)).all(|(one, next)| one < next)
+            {
                 found.wrong(TRACES, &instance, "the functions are not in the order of their first calls");
             }
             let totals = Totals::of(&functions, |file| is_test_path(file, own));
@@ -203,7 +206,12 @@ impl Groups {
     }
 
     /// Holds the tables of groups, cases and attempts against each other and the instances.
-    pub(super) fn compare(&self, found: &mut Compared, manifest: &Manifest, instances: &[Instance]) -> Result<()> {
+    pub(super) fn compare(
+        &self,
+        found: &mut Compared,
+        manifest: &Manifest,
+        instances: &[Instance],
+    ) -> Result<()> {
         let published: BTreeMap<(&str, &str), &Instance> =
             instances.iter().map(|one| ((one.slug.as_str(), one.group_id.as_str()), one)).collect();
         if published.len() < instances.len() {
@@ -224,10 +232,9 @@ impl Groups {
             found.rows_differ(GROUPS, &key.1, &said, &expected);
             self.compare_cases(found, key, instance);
         }
-        for (file, keys) in [
-            (CASES, self.cases.keys().collect::<Vec<_>>()),
-            (ATTEMPTS, self.attempts.keys().collect()),
-        ] {
+        for (file, keys) in
+            [(CASES, self.cases.keys().collect::<Vec<_>>()), (ATTEMPTS, self.attempts.keys().collect())]
+        {
             for key in keys.into_iter().filter(|key| !known.contains(key)) {
                 found.wrong(file, &key.1, "groups.parquet has no such group");
             }

@@ -35,7 +35,8 @@ pub(super) fn compare(
 }
 
 fn value(of: &impl serde::Serialize) -> Result<Value> {
-    serde_json::to_value(of).map_err(|error| Error::internal("cannot encode what is compared").with_source(error))
+    serde_json::to_value(of)
+        .map_err(|error| Error::internal("cannot encode what is compared").with_source(error))
 }
 
 /// Names each place of two values that differs.
@@ -104,8 +105,12 @@ fn settings(found: &mut Compared, dataset: &Dataset, instances: &[Instance]) -> 
     }
     let bound = |key: &str| config["tier"][key].as_f64();
     match bound("medium").zip(bound("hard")).map(|(medium, hard)| TierBounds { medium, hard }) {
-        Some(bounds) => differing(found, "tiers", &value(&manifest.tiers)?, &value(&describe::tiers(&bounds))?),
-        None => found.is_not_verified("manifest.json: the bounds of the tiers, which its config does not say".to_owned()),
+        Some(bounds) => {
+            differing(found, "tiers", &value(&manifest.tiers)?, &value(&describe::tiers(&bounds))?)
+        }
+        None => found.is_not_verified(
+            "manifest.json: the bounds of the tiers, which its config does not say".to_owned(),
+        ),
     }
     let attempts = config["screen"]["attempts"].as_u64().and_then(|one| u32::try_from(one).ok());
     let attempts = attempts.unwrap_or(manifest.flake_bound.required_attempts);
@@ -129,9 +134,8 @@ fn settings(found: &mut Compared, dataset: &Dataset, instances: &[Instance]) -> 
 fn places(found: &mut Compared, dataset: &Dataset) -> Result<()> {
     let manifest = &dataset.manifest;
     let names = manifest.subsets.keys();
-    let of_subsets = names.flat_map(|name| {
-        ["parquet", "jsonl"].map(|ending| format!("{}/{name}.{ending}", subsets::FOLDER))
-    });
+    let of_subsets = names
+        .flat_map(|name| ["parquet", "jsonl"].map(|ending| format!("{}/{name}.{ending}", subsets::FOLDER)));
     let of_trees = manifest.trees.keys().flat_map(|slug| [trees::place(slug), trees::list_place(slug)]);
     let tables = describe::REPRODUCIBLE.map(str::to_owned).into_iter();
     let expected: BTreeSet<String> = tables.chain(of_subsets).chain(of_trees).collect();
@@ -162,7 +166,8 @@ fn card(found: &mut Compared, dataset: &Dataset, instances: &[Instance]) -> Resu
     let Some(bytes) = read(found, card::FILE, folder.read(Path::new(card::FILE), LARGEST_CARD))? else {
         return Ok(());
     };
-    let (said, expected) = (String::from_utf8_lossy(&bytes), card::render(&dataset.manifest, instances, instances.first())?);
+    let (said, expected) =
+        (String::from_utf8_lossy(&bytes), card::render(&dataset.manifest, instances, instances.first())?);
     let (front, body) = parts(&expected);
     let (said_front, said_body) = parts(&said);
     lines(found, "front matter", said_front, front);

@@ -86,7 +86,13 @@ fn changed(instance: &Instance, key: &str) -> Instance {
     row[key] = match (key, &row[key]) {
         ("slug", _) => json!("other/slug"),
         ("tier", tier) => json!(if tier == "easy" { "hard" } else { "easy" }),
-        ("hard_axes", axes) => if axes == &json!([]) { json!(["unique_files"]) } else { json!([]) },
+        ("hard_axes", axes) => {
+            if axes == &json!([]) {
+                json!(["unique_files"])
+            } else {
+                json!([])
+            }
+        }
         (_, Value::String(text)) => json!(format!("{text}x")),
         (_, Value::Number(number)) => match number.as_u64() {
             Some(number) => json!(number + 1),
@@ -95,7 +101,13 @@ fn changed(instance: &Instance, key: &str) -> Instance {
         (_, Value::Bool(flag)) => json!(!flag),
         (_, Value::Array(all)) => json!([&all[..], &[json!("x")]].concat()),
         ("test_line_start" | "test_line_end" | "executed_lines" | "duration_ms", Value::Null) => json!(7),
-        (key, Value::Null) if key.starts_with("witness_l") || key.starts_with("witness_u") || key.starts_with("witness_f") => json!(1),
+        (key, Value::Null)
+            if key.starts_with("witness_l")
+                || key.starts_with("witness_u")
+                || key.starts_with("witness_f") =>
+        {
+            json!(1)
+        }
         (_, Value::Null) => json!("x"),
         (_, Value::Object(_)) => panic!("{key} is an object"),
     };
@@ -168,7 +180,8 @@ fn a_column_that_is_another_in_both_forms_is_held_against_what_it_follows_from()
             write::table(path.parent().unwrap(), "instances", schema::instances(), others.clone()).unwrap();
             let found = bench.compared();
             fs_err::write(&table, before).unwrap();
-            let is_it = |one: &super::Difference| one.column == name && !one.file.ends_with("instances.parquet");
+            let is_it =
+                |one: &super::Difference| one.column == name && !one.file.ends_with("instances.parquet");
             // Of some what is derived of them is named.
             let follows = ["slug", "group_id"].contains(&name) && !found.differences.is_empty();
             assert!(follows || found.differences.iter().any(is_it), "{name}: {:?}", found.differences);
@@ -219,7 +232,9 @@ fn subsets_are_held_against_the_instances_in_both_forms() {
         });
         names(&found, &lines, "entry_command");
     }
-    let found = bench.with_json("manifest.json", |manifest| manifest["subsets"]["top"]["definition"]["top"] = json!(false));
+    let found = bench.with_json("manifest.json", |manifest| {
+        manifest["subsets"]["top"]["definition"]["top"] = json!(false)
+    });
     names(&found, "manifest.json", "subsets.top.definition.top");
 }
 
@@ -246,12 +261,22 @@ fn groups_cases_attempts_and_traces_are_held_against_each_other() {
         names(&bench.with_frame("groups", texts(column, "x")), "groups.parquet", column);
     }
     for column in [
-        "n_cases", "attempts", "agreeing", "trace_length", "trace_length_package", "trace_length_total", "child_calls",
-        "unique_files", "unique_functions", "executed_lines", "import_calls",
+        "n_cases",
+        "attempts",
+        "agreeing",
+        "trace_length",
+        "trace_length_package",
+        "trace_length_total",
+        "child_calls",
+        "unique_files",
+        "unique_functions",
+        "executed_lines",
+        "import_calls",
     ] {
         names(&bench.with_frame("groups", numbers(column)), "groups.parquet", column);
     }
-    for (column, of_instance) in [("outcome", "expected"), ("stdout", "expected"), ("exception", "expected")] {
+    for (column, of_instance) in [("outcome", "expected"), ("stdout", "expected"), ("exception", "expected")]
+    {
         let found = bench.with_frame("cases", texts(column, "error"));
         names(&found, "instances", of_instance);
     }
@@ -259,7 +284,11 @@ fn groups_cases_attempts_and_traces_are_held_against_each_other() {
     names(&bench.with_frame("cases", texts("instance_id", "x")), "cases.parquet", "instance_id");
     names(&bench.with_frame("cases", texts("parameters", "x")), "cases.parquet", "parameters");
     names(&bench.with_frame("attempts", texts("world", "x")), "groups.parquet", "worlds");
-    names(&bench.with_frame("attempts", |frame| frame.slice(1, frame.height())), "groups.parquet", "attempts");
+    names(
+        &bench.with_frame("attempts", |frame| frame.slice(1, frame.height())),
+        "groups.parquet",
+        "attempts",
+    );
     names(&bench.with_frame("traces", numbers("calls")), "instances", "trace_length");
     names(&bench.with_frame("traces", texts("file", "x.py")), "instances", "files");
 }
@@ -317,8 +346,10 @@ fn numbers_and_settings_of_the_manifest_are_derived_again() {
 fn a_number_of_rows_that_the_manifest_does_not_have_is_refused() {
     let bench = Bench::new();
     for table in ["instances", "groups", "cases", "attempts", "traces"] {
-        let found = bench.with_json("manifest.json", |manifest| manifest["counts"]["rows"][table] = json!(7_000));
-        let said = found.differences.iter().any(|one| one.file.starts_with(table) && one.said.contains("7000"));
+        let found =
+            bench.with_json("manifest.json", |manifest| manifest["counts"]["rows"][table] = json!(7_000));
+        let said =
+            found.differences.iter().any(|one| one.file.starts_with(table) && one.said.contains("7000"));
         assert!(said, "{table}: {:?}", found.differences);
     }
 }
@@ -364,5 +395,7 @@ fn values_are_shortened() {
         frame
     });
     names(&found, "instances.parquet", "prompt");
-    assert!(found.differences.iter().all(|one| one.said.chars().count() < 200 && !one.said.contains('\u{1b}')));
+    assert!(
+        found.differences.iter().all(|one| one.said.chars().count() < 200 && !one.said.contains('\u{1b}'))
+    );
 }

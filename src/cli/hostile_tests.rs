@@ -12,13 +12,14 @@ use serde_json::{Value, json};
 
 use crate::config;
 use crate::dataset::{Dataset, DatasetInput, query, subsets, witnesses};
+use crate::diff;
 use crate::error::Result;
 use crate::export::{self, Harness};
 use crate::record::id::RepoSlug;
 use crate::referee::submissions;
+use crate::report;
 use crate::testing::made_up::MadeUp;
 use crate::verify::{files, tables};
-use crate::{diff, report};
 
 /// What any of the commands may take, however busy the machine is.
 const LONGEST: Duration = Duration::from_mins(2);
@@ -31,18 +32,18 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        // In memory: what commands write is synced, and there is much of it.
+        let memory = Path::new("/dev/shm");
+        let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        let folder = tempfile::tempdir_in(place).unwrap();
         let made_up = MadeUp::new(&[4]);
         let mut public_config = config::to_public_json(&made_up.config);
         public_config["repos"] = json!([{
             "slug": "made/up0", "git": "https://example.org/made/up0", "submodules": true,
             "commit": "2ac89889f4cc330eabd50f295dcef02828522c69",
         }]);
-        let input = DatasetInput {
-            tool_version: env!("CARGO_PKG_VERSION"),
-            public_config,
-            ..made_up.input()
-        };
+        let input =
+            DatasetInput { tool_version: env!("CARGO_PKG_VERSION"), public_config, ..made_up.input() };
         let bench = Bench { folder, whole: BTreeMap::new() };
         crate::testing::write(&bench.dataset(), &input).unwrap();
         fs_err::write(bench.path("victim"), "mine").unwrap();
@@ -95,10 +96,7 @@ impl Bench {
         // A writer that does not come to its end leaves what it wrote beside the place of the dataset.
         let own = [self.dataset(), self.path("out"), self.path("d/.1.writing")];
         let others = all.filter_entry(|entry| own.iter().all(|one| entry.path() != one));
-        others
-            .flatten()
-            .map(|entry| (entry.path().to_owned(), fs_err::read(entry.path()).ok()))
-            .collect()
+        others.flatten().map(|entry| (entry.path().to_owned(), fs_err::read(entry.path()).ok())).collect()
     }
 
     fn json(&self, change: &dyn Fn(&mut Value)) {
@@ -147,14 +145,16 @@ const COMMANDS: [(&str, fn(&Path, &Path) -> Result<()>); 9] = [
     }),
     ("subset", |dataset, out| {
         let dataset = Dataset::open(dataset)?;
-        let definitions: Vec<_> = dataset.manifest.subsets.values().map(|one| one.definition.clone()).collect();
+        let definitions: Vec<_> =
+            dataset.manifest.subsets.values().map(|one| one.definition.clone()).collect();
         let instances = dataset.instances()?;
         let whole = |at: usize| Ok(instances[at].clone());
         subsets::write(&out.join("subsets"), &definitions, (&instances, &whole))
     }),
     ("score", |dataset, out| {
         let dataset = Dataset::open(dataset)?;
-        let known: BTreeSet<String> = dataset.instances()?.iter().map(|one| one.instance_id.to_string()).collect();
+        let known: BTreeSet<String> =
+            dataset.instances()?.iter().map(|one| one.instance_id.to_string()).collect();
         fs_err::create_dir_all(out.join("mine"))?;
         submissions::read(&out.join("mine"), "concise.py", &known)?;
         dataset.golden()?;
@@ -179,11 +179,14 @@ fn pipe(place: &Path) {
 /// Something else in the place of a file.
 fn other_kinds(name: &Path) -> Vec<(String, Change<'_>)> {
     let in_place = |title: &str, make: fn(&Bench, &Path)| -> (String, Change<'_>) {
-        (format!("{}: {title}", name.display()), Box::new(move |bench: &Bench| {
-            let path = bench.dataset().join(name);
-            fs_err::remove_file(&path).unwrap();
-            make(bench, &path);
-        }))
+        (
+            format!("{}: {title}", name.display()),
+            Box::new(move |bench: &Bench| {
+                let path = bench.dataset().join(name);
+                fs_err::remove_file(&path).unwrap();
+                make(bench, &path);
+            }),
+        )
     };
     vec![
         in_place("missing", |_, _| {}),
@@ -213,23 +216,26 @@ fn other_kinds(name: &Path) -> Vec<(String, Change<'_>)> {
 fn other_bytes(name: &Path) -> Vec<(String, Change<'_>)> {
     let seeds = 0..6_u64;
     let change = |seed: u64| -> (String, Change<'_>) {
-        (format!("{}: bytes, seed {seed}", name.display()), Box::new(move |bench: &Bench| {
-            let mut random = fastrand::Rng::with_seed(seed);
-            let mut bytes = bench.whole[name].clone();
-            let length = bytes.len().max(1);
-            match seed {
-                0 => bytes.truncate(length / 2),
-                1 => bytes.extend(vec![b'x'; 1000]),
-                2 => bytes.extend(bytes.clone()),
-                _ => (0..=seed).for_each(|_| {
-                    let at = random.usize(0..length);
-                    if let Some(byte) = bytes.get_mut(at) {
-                        *byte ^= 1 << random.u32(0..8);
-                    }
-                }),
-            }
-            fs_err::write(bench.dataset().join(name), bytes).unwrap();
-        }))
+        (
+            format!("{}: bytes, seed {seed}", name.display()),
+            Box::new(move |bench: &Bench| {
+                let mut random = fastrand::Rng::with_seed(seed);
+                let mut bytes = bench.whole[name].clone();
+                let length = bytes.len().max(1);
+                match seed {
+                    0 => bytes.truncate(length / 2),
+                    1 => bytes.extend(vec![b'x'; 1000]),
+                    2 => bytes.extend(bytes.clone()),
+                    _ => (0..=seed).for_each(|_| {
+                        let at = random.usize(0..length);
+                        if let Some(byte) = bytes.get_mut(at) {
+                            *byte ^= 1 << random.u32(0..8);
+                        }
+                    }),
+                }
+                fs_err::write(bench.dataset().join(name), bytes).unwrap();
+            }),
+        )
     };
     seeds.map(change).collect()
 }
@@ -244,21 +250,42 @@ fn manifests() -> Vec<(String, Change<'static>)> {
         for key in ["name", "version"] {
             add(format!("{key} {name:?}"), Box::new(move |all| all[key] = json!(name)));
         }
-        add(format!("a subset defined as {name:?}"), Box::new(move |all| all["subsets"]["top"]["definition"]["name"] = json!(name)));
+        add(
+            format!("a subset defined as {name:?}"),
+            Box::new(move |all| all["subsets"]["top"]["definition"]["name"] = json!(name)),
+        );
         for map in ["subsets", "trees", "environments", "sources"] {
-            add(format!("{map} with the key {name:?}"), Box::new(move |all| {
-                let first = all[map].as_object().unwrap().values().next().unwrap().clone();
-                all[map][name] = first;
-            }));
+            add(
+                format!("{map} with the key {name:?}"),
+                Box::new(move |all| {
+                    let first = all[map].as_object().unwrap().values().next().unwrap().clone();
+                    all[map][name] = first;
+                }),
+            );
         }
         add(format!("a tree at {name:?}"), Box::new(move |all| all["trees"]["made/up0"] = json!(name)));
-        add(format!("an environment at {name:?}"), Box::new(move |all| all["environments"]["made/up0"]["directory"] = json!(name)));
+        add(
+            format!("an environment at {name:?}"),
+            Box::new(move |all| all["environments"]["made/up0"]["directory"] = json!(name)),
+        );
         add(format!("a file {name:?}"), Box::new(move |all| all["files"][name] = json!("0")));
     }
-    for number in [json!(0), json!(-1), json!(1e300), json!(u64::MAX), json!(20_000_000), json!("many"), json!([1])] {
-        for place in ["/format_version", "/counts/rows/instances", "/counts/rows/attempts", "/hard_subset/per_axis", "/subsets/top/size", "/counts/total/cases"] {
+    for number in
+        [json!(0), json!(-1), json!(1e300), json!(u64::MAX), json!(20_000_000), json!("many"), json!([1])]
+    {
+        for place in [
+            "/format_version",
+            "/counts/rows/instances",
+            "/counts/rows/attempts",
+            "/hard_subset/per_axis",
+            "/subsets/top/size",
+            "/counts/total/cases",
+        ] {
             let number = number.clone();
-            add(format!("{place} {number}"), Box::new(move |all| *all.pointer_mut(place).unwrap() = number.clone()));
+            add(
+                format!("{place} {number}"),
+                Box::new(move |all| *all.pointer_mut(place).unwrap() = number.clone()),
+            );
         }
     }
     for (place, value) in [
@@ -267,7 +294,10 @@ fn manifests() -> Vec<(String, Change<'static>)> {
         ("/config/repos", json!([{ "slug": "made/up0", "git": 7 }])),
         ("/config", json!([])),
     ] {
-        add(format!("{place} {value}"), Box::new(move |all| *all.pointer_mut(place).unwrap() = value.clone()));
+        add(
+            format!("{place} {value}"),
+            Box::new(move |all| *all.pointer_mut(place).unwrap() = value.clone()),
+        );
     }
     all
 }
@@ -287,29 +317,42 @@ fn rows() -> Vec<(String, Change<'static>)> {
         ("files", json!(vec!["x"; 100_000])),
         ("environment", json!("../../..")),
     ] {
-        all.push((format!("a row: {key}"), Box::new(move |bench: &Bench| bench.lines(&|row| row[key] = value.clone()))));
+        all.push((
+            format!("a row: {key}"),
+            Box::new(move |bench: &Bench| bench.lines(&|row| row[key] = value.clone())),
+        ));
     }
     for table in ["instances", "groups", "cases", "attempts", "traces"] {
-        all.push((format!("{table}: many rows at once"), Box::new(move |bench: &Bench| {
-            bench.frame(table, &|frame| {
-                let times = (1 << 18) / frame.height() + 1;
-                let (name, rows) = (frame.columns()[0].name().clone(), frame.height() * times);
-                StringChunked::full(name, "x", rows).into_series().into_frame()
-            });
-        })));
-        all.push((format!("{table}: one long text often"), Box::new(move |bench: &Bench| {
-            let long = "x".repeat(100_000);
-            bench.frame(table, &|frame| {
-                let columns = frame.columns().iter().map(|column| {
-                    if column.dtype() == &DataType::String {
-                        StringChunked::full(column.name().clone(), &long, 12_000).into_series().into_column()
-                    } else {
-                        Column::new_empty(column.name().clone(), column.dtype()).extend_constant(AnyValue::Null, 12_000).unwrap()
-                    }
+        all.push((
+            format!("{table}: many rows at once"),
+            Box::new(move |bench: &Bench| {
+                bench.frame(table, &|frame| {
+                    let times = (1 << 18) / frame.height() + 1;
+                    let (name, rows) = (frame.columns()[0].name().clone(), frame.height() * times);
+                    StringChunked::full(name, "x", rows).into_series().into_frame()
                 });
-                DataFrame::new(12_000, columns.collect()).unwrap()
-            });
-        })));
+            }),
+        ));
+        all.push((
+            format!("{table}: one long text often"),
+            Box::new(move |bench: &Bench| {
+                let long = "x".repeat(100_000);
+                bench.frame(table, &|frame| {
+                    let columns = frame.columns().iter().map(|column| {
+                        if column.dtype() == &DataType::String {
+                            StringChunked::full(column.name().clone(), &long, 12_000)
+                                .into_series()
+                                .into_column()
+                        } else {
+                            Column::new_empty(column.name().clone(), column.dtype())
+                                .extend_constant(AnyValue::Null, 12_000)
+                                .unwrap()
+                        }
+                    });
+                    DataFrame::new(12_000, columns.collect()).unwrap()
+                });
+            }),
+        ));
     }
     all
 }
@@ -361,5 +404,6 @@ fn a_part_of_them(at: usize, workers: usize) -> usize {
         }
         assert_eq!(before, bench.outside(), "{title}: something else was written");
         assert!(is_told || is_as_it_was, "{title}: nothing is said");
-    }    changes.len()
+    }
+    changes.len()
 }
