@@ -13,7 +13,7 @@ mod explain;
 mod export;
 mod help;
 #[cfg(test)]
-mod hostile;
+mod hostile_tests;
 mod image;
 mod init;
 mod inputs;

@@ -312,7 +312,7 @@ const MISTAKES: &[Mistake] = &[
     lies("lines without end", |here| dataset(here, manifest, "instances.jsonl", endless), &["subset", "d"]),
     lies(
         "a pipe in place of a table",
-        |here| dataset(here, manifest, "groups.parquet", pipe),
+        |here| dataset(here, manifest, "instances.parquet", pipe),
         &["list", "d"],
     ),
     lies(

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::manifest::{EnvironmentSummary, FILE, Manifest};
-use super::table::{AGAIN, Columns, Table};
+use super::table::{AGAIN, Columns, Table, file};
 use super::{FORMAT_VERSION, OLDEST_FORMAT, trees};
 use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
@@ -267,14 +267,6 @@ impl Dataset {
 struct Format {
     #[serde(default)]
     format_version: serde_json::Value,
-}
-
-/// A regular file of a dataset.
-///
-/// # Errors
-/// Usage errors: it is missing, or is something else.
-pub(super) fn file(folder: &Folder, place: &Path) -> Result<std::fs::File> {
-    folder.open_file(place).map_err(|error| error.blame(Fault::Usage).with_hint(AGAIN))
 }
 
 fn read_lines<T: DeserializeOwned>(folder: &Folder, place: &Path, expected: Option<usize>) -> Result<Vec<T>> {

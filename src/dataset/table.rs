@@ -7,12 +7,14 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
 use polars::prelude::*;
 use serde_json::Value;
 
 use crate::beneath::Folder;
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::interrupt;
 
 /// The way out when a table is not whole.
@@ -69,7 +71,7 @@ impl Table {
                 .with_detail(why)
                 .with_hint(AGAIN)
         };
-        let file = super::opened::file(folder, Path::new(&place))?;
+        let file = file(folder, Path::new(&place))?;
         let shape = unharmed(|| bounds::shape(&file)).and_then(|shape| shape).map_err(|why| damaged(&why))?;
         if let Some(expected) = expected.filter(|expected| *expected != shape.rows()) {
             let rows = shape.rows();
@@ -78,9 +80,7 @@ impl Table {
         let mut read: Option<DataFrame> = None;
         for slice in slices(&shape.row_groups, part) {
             interrupt::check()?;
-            let one = unharmed(|| rows(&file, columns, slice))
-                .and_then(|one| one.map_err(|error| error.to_string()));
-            let one = one.map_err(|why| damaged(&why))?;
+            let one = rows(&file, columns, slice)?.map_err(|why| damaged(&why))?;
             match &mut read {
                 None => read = Some(one),
                 Some(all) => drop(all.vstack_mut(&one).map_err(|error| damaged(&error.to_string()))?),
@@ -233,10 +233,41 @@ static READING: AtomicUsize = AtomicUsize::new(0);
 /// In the path of the reader's sources.
 const LIBRARY: &str = "/polars-";
 
-fn rows(file: &File, columns: Columns<'_>, slice: (usize, usize)) -> PolarsResult<DataFrame> {
-    let mut reader = ParquetReader::new(file.try_clone()?);
-    let all = reader.schema()?.iter_names().map(ToString::to_string).collect();
-    reader.with_columns(Some(columns.of(all))).with_slice(Some(slice)).finish()
+/// Longest time that the rows of one row group may take: on bytes that are not whole the reader may go round for ever.
+const LONGEST: Duration = Duration::from_secs(if cfg!(test) { 5 } else { 60 });
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Rows of one row group, unpacked on a thread of its own, which is left behind where it does not come to its end.
+fn rows(
+    file: &File,
+    columns: Columns<'_>,
+    slice: (usize, usize),
+) -> Result<std::result::Result<DataFrame, String>> {
+    let read = || -> PolarsResult<ParquetReader<File>> {
+        let mut reader = ParquetReader::new(file.try_clone()?);
+        let all = reader.schema()?.iter_names().map(ToString::to_string).collect();
+        Ok(reader.with_columns(Some(columns.of(all))).with_slice(Some(slice)))
+    };
+    let words = |error: PolarsError| error.to_string();
+    let reader = match unharmed(read).and_then(|reader| reader.map_err(words)) {
+        // A pool of threads would be lost with the thread that goes round.
+        Ok(reader) => reader.read_parallel(ParallelStrategy::None),
+        Err(why) => return Ok(Err(why)),
+    };
+    let (sender, receiver) = channel();
+    let unpack = move || drop(sender.send(unharmed(|| reader.finish()).and_then(|rows| rows.map_err(words))));
+    std::thread::spawn(unpack);
+    let started = Instant::now();
+    loop {
+        match receiver.recv_timeout(PAUSE) {
+            Ok(rows) => return Ok(rows),
+            Err(RecvTimeoutError::Disconnected) => return Ok(Err("it is not a table".to_owned())),
+            Err(RecvTimeoutError::Timeout) if started.elapsed() > LONGEST => {
+                return Ok(Err("its rows cannot be unpacked in time".to_owned()));
+            }
+            Err(RecvTimeoutError::Timeout) => interrupt::check()?,
+        }
+    }
 }
 
 /// The rows that are wanted, one row group after the other; at least one slice, for the columns.
@@ -267,6 +298,14 @@ fn text_bytes(frame: &DataFrame) -> u64 {
         _ => 0,
     };
     frame.columns().iter().map(column).sum()
+}
+
+/// A regular file of a dataset.
+///
+/// # Errors
+/// Usage errors: it is missing, or is something else.
+pub(super) fn file(folder: &Folder, place: &Path) -> Result<std::fs::File> {
+    folder.open_file(place).map_err(|error| error.blame(Fault::Usage).with_hint(AGAIN))
 }
 
 #[cfg(test)]

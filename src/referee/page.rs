@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::evaluate::Judged;
 use super::scored::{Scored, spelled};
+use super::submissions;
 use super::tables::{self, Run, Table};
 use crate::error::Result;
 use crate::page::{self, Dictionary};
@@ -182,17 +183,14 @@ impl Lines {
     }
 }
 
-/// Files beside the folders of the runs: no run is called so.
-pub(super) const FILES: [&str; 2] = ["tables.json", "report.html"];
-
 /// Writes what is over all runs: the tables of the paper, and the page.
 ///
 /// # Errors
 /// IO errors with the path.
 pub(crate) fn write(folder: &std::path::Path, scores: &Scores<'_>) -> Result<()> {
     let (page, tables) = render(scores)?;
-    crate::store::write_json(&folder.join(FILES[0]), &tables)?;
-    crate::dataset::write::text(&folder.join(FILES[1]), &page)
+    crate::store::write_json(&folder.join(submissions::FILES[0]), &tables)?;
+    crate::dataset::write::text(&folder.join(submissions::FILES[1]), &page)
 }
 
 #[cfg(test)]

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::page::FILES;
 use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
 use crate::record::id::Name;
 
+/// Files beside the folders of the runs: no run is called so.
+pub(super) const FILES: [&str; 2] = ["tables.json", "report.html"];
 /// Largest file that is read, in bytes.
 const LARGEST: u64 = 64 << 20;
 /// Largest list of predictions that is read, in bytes.
