@@ -51,6 +51,10 @@ pub struct Config {
     pub repos: Vec<Repo>,
     /// Named subsets, by name; `top` is built in and not among them.
     pub subsets: Vec<Subset>,
+    /// Files and folders of gistmill's own, absolute: configuration, its schema, rules, output. What of them is in a local
+    /// folder is not part of its tree.
+    #[serde(skip)]
+    pub apart: Vec<PathBuf>,
 }
 
 /// `[dataset]`

@@ -21,7 +21,7 @@ mod tree;
 pub mod version;
 mod watch;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::config::{Repo, SourceSpec};
 use crate::error::{Error, Fault, Result};
@@ -64,12 +64,17 @@ struct Content {
     notes: Vec<String>,
 }
 
-/// Fetches the pinned tree of a repository, or finds it in the cache.
+/// Fetches the pinned tree of a repository, or finds it in the cache. What is `apart` is not part of a local folder's tree.
 ///
 /// # Errors
 /// When the source cannot be reached or does not hold the pin, when a local directory has uncommitted changes that the
 /// configuration does not allow, and IO errors. No message holds credentials.
-pub fn pin(spec: &Repo, cache: &Cache, tools: &dyn IndexTool, progress: &dyn Fn(&str)) -> Result<Pinned> {
+pub fn pin(
+    (spec, apart): (&Repo, &[PathBuf]),
+    cache: &Cache,
+    tools: &dyn IndexTool,
+    progress: &dyn Fn(&str),
+) -> Result<Pinned> {
     let context = Context { cache, progress, check: &|address| tools.public_address(address) };
     match &spec.source {
         SourceSpec::Git { url, commit, submodules, subdirectory, anonymous } => {
@@ -78,7 +83,7 @@ pub fn pin(spec: &Repo, cache: &Cache, tools: &dyn IndexTool, progress: &dyn Fn(
             git::pin(&context, &spec.slug, url, &wanted)
         }
         SourceSpec::Path { path, commit, allow_uncommitted } => {
-            path::pin(&context, &spec.slug, path, commit.as_ref(), *allow_uncommitted)
+            path::pin(&context, &spec.slug, (path, apart), commit.as_ref(), *allow_uncommitted)
         }
         SourceSpec::Pypi { project, version, sha256 } => {
             pypi::pin(&context, &spec.slug, tools, &pypi::Release { project, version, sha256 })

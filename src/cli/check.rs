@@ -37,7 +37,7 @@ struct Finding {
 pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
     let inputs = Inputs::choose(&check.config);
     let rules = inputs.rules();
-    let config = inputs.config(&check.config.only);
+    let config = inputs.config(&check.config.only, &check.config.output);
     let number = |rules: &RuleSet| format!("{} ({})", rules.rules().len(), inputs.describe_rules());
     let mut findings = vec![finding("rules", rules.as_ref().map(number).map_err(copy))];
     let unused = match (&rules, &config) {

@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &Arguments, asked: &InitArguments) -> Result<u8> {
     let cache = arguments.cache()?;
     let tools = Tools::find(&cache)?;
     // What cannot be looked at yet can be configured all the same.
-    let found = config.repos.first().map(|repo| preview::look(repo, &cache, &tools));
+    let found = config.repos.first().map(|repo| preview::look((repo, &config.apart), &cache, &tools));
     let text = match &found {
         Some(Ok((pinned, preview))) => format!("{document}{}", comments(pinned, preview)),
         Some(Err(error)) => format!("{document}# {}\n", one_line(&error.to_string())),

@@ -60,18 +60,22 @@ impl Inputs {
         }
     }
 
-    /// Reads the configuration; `only` must name repositories of it.
+    /// Reads the configuration of a command that writes below `output`; `only` must name repositories of it.
     ///
     /// # Errors
     /// Usage errors: all problems of the file at once.
-    pub(super) fn config(&self, only: &[RepoSlug]) -> Result<Config> {
-        let config = match &self.config {
+    pub(super) fn config(&self, only: &[RepoSlug], output: &Path) -> Result<Config> {
+        let mut config = match &self.config {
             Some(path) => config::load(path, &resolve)?,
             None => config::parse(config::DEFAULT, Path::new("."), &resolve)
                 .map_err(|problems| Error::internal(format!("the built-in repos.toml: {problems:?}")))?,
         };
         let known: Vec<&str> = config.repos.iter().map(|repo| repo.slug.as_str()).collect();
         refuse_unknown(only, &known)?;
+        let schema = self.config.as_ref().map(|path| path.with_extension("schema.json"));
+        let own = self.config.iter().chain(&schema).chain(&self.rules).map(PathBuf::as_path);
+        config.apart =
+            own.chain([output]).filter_map(|path| std::path::absolute(path).ok()).map(real_place).collect();
         Ok(config)
     }
 
@@ -91,6 +95,13 @@ impl Inputs {
             None => Ok(RuleSet::shipped()),
         }
     }
+}
+
+/// A path whose folder is named without links; what it names itself need not exist.
+fn real_place(path: PathBuf) -> PathBuf {
+    let existing = path.ancestors().find_map(|above| Some((above, fs_err::canonicalize(above).ok()?)));
+    let real = existing.and_then(|(above, real)| Some(real.join(path.strip_prefix(above).ok()?)));
+    real.unwrap_or(path)
 }
 
 /// The configuration that a command changes: the named one, else the one in the current folder.

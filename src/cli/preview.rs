@@ -1,6 +1,7 @@
 //! What repositories say of their environments, before anything is installed: for `check` and `init`.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use crate::config::{BackendKind, Config, Repo, SourceSpec};
 use crate::environment::{self, Preview, Tools};
@@ -40,7 +41,7 @@ pub(super) fn explain(
     let repos = config.repos.iter().filter(|repo| repo.backend == BackendKind::Local).filter(can_run);
     let mut explained = Vec::new();
     for repo in repos.filter(is_here).filter(is_asked) {
-        let results = with_what_else(look(repo, cache, tools), repo, cache, tools);
+        let results = with_what_else((repo, &config.apart), cache, tools);
         explained.extend(results.into_iter().map(|result| Explained { slug: repo.slug.clone(), result }));
     }
     explained
@@ -48,11 +49,11 @@ pub(super) fn explain(
 
 /// What was found; where changes of a work tree stand in the way, also what else is wrong with it.
 fn with_what_else(
-    first: Result<(Pinned, Preview)>,
-    repo: &Repo,
+    (repo, apart): (&Repo, &[PathBuf]),
     cache: &Cache,
     tools: &Tools,
 ) -> Vec<Result<(Pinned, Preview)>> {
+    let first = look((repo, apart), cache, tools);
     let mut repo = repo.clone();
     let is_refused = match &mut repo.source {
         SourceSpec::Path { allow_uncommitted, .. } => {
@@ -61,7 +62,7 @@ fn with_what_else(
         _ => false,
     };
     let told = first.as_ref().err().map(ToString::to_string);
-    let further = is_refused.then(|| look(&repo, cache, tools).err()).flatten();
+    let further = is_refused.then(|| look((&repo, apart), cache, tools).err()).flatten();
     let further = further.filter(|error| Some(error.to_string()) != told);
     std::iter::once(first).chain(further.map(Err)).collect()
 }
@@ -70,8 +71,12 @@ fn with_what_else(
 ///
 /// # Errors
 /// Those of pinning it; a configuration that asks for what it does not have.
-pub(super) fn look(repo: &Repo, cache: &Cache, tools: &Tools) -> Result<(Pinned, Preview)> {
-    let pinned = source::pin(repo, cache, tools, &|_| {})?;
+pub(super) fn look(
+    (repo, apart): (&Repo, &[PathBuf]),
+    cache: &Cache,
+    tools: &Tools,
+) -> Result<(Pinned, Preview)> {
+    let pinned = source::pin((repo, apart), cache, tools, &|_| {})?;
     let preview =
         environment::preview(&pinned.tree, repo, environment::newest(&pinned, repo)?, &tools.interpreters)?;
     Ok((pinned, preview))

@@ -60,7 +60,7 @@ pub(super) fn with(
     let inputs = Inputs::choose(selected);
     terminal::note(&format!("config: {}", inputs.describe_config()));
     terminal::note(&format!("rules: {}", inputs.describe_rules()));
-    let mut config = inputs.config(&selected.only)?;
+    let mut config = inputs.config(&selected.only, &selected.output)?;
     change(&mut config);
     let rules = inputs.rules()?;
     let public = public_config(&config, &rules);

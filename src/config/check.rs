@@ -60,6 +60,7 @@ pub(super) fn config(
         docker: docker::check(&raw.docker, problems),
         repos,
         subsets,
+        apart: Vec::new(),
     }
 }
 

@@ -94,8 +94,8 @@ impl<'a> Preparation<'a> {
     /// See [`source::pin`].
     pub fn source(&self) -> Result<Pinned> {
         let stage = self.pipeline.progress.stage(&self.title("source"), 0);
-        let Pipeline { cache, tools, .. } = self.pipeline;
-        source::pin(self.repo, cache, *tools, &|text| stage.message(text))
+        let Pipeline { config, cache, tools, .. } = self.pipeline;
+        source::pin((self.repo, &config.apart), cache, *tools, &|text| stage.message(text))
     }
 
     /// The built environment.

@@ -41,7 +41,7 @@ const JUNK: [&str; 15] = [
 pub(super) fn pin(
     context: &Context<'_>,
     slug: &RepoSlug,
-    path: &Path,
+    (path, apart): (&Path, &[PathBuf]),
     commit: Option<&CommitSha>,
     allow_uncommitted: bool,
 ) -> Result<Pinned> {
@@ -49,6 +49,7 @@ pub(super) fn pin(
     if !directory.is_dir() {
         return Err(Error::repository(format!("{} is not a directory", directory.display())));
     }
+    let apart = Apart::within(&directory, apart)?;
     let mut passed_over = false;
     let Some(clone) = LocalClone::find(&directory, &mut passed_over)? else {
         return match commit {
@@ -56,17 +57,18 @@ pub(super) fn pin(
                 Err(Error::repository(format!("{} is not a git repository", directory.display()))
                     .with_hint(format!("leave out `commit = \"{commit}\"` to take the files as they are")))
             }
-            None => pin_files(context, slug, &directory, passed_over),
+            None => pin_files(context, slug, (&directory, &apart), passed_over),
         };
     };
     let head = match commit {
-        Some(commit) => return pin_commit(context, slug, clone, commit.as_str()),
+        Some(commit) => return pin_commit(context, slug, (clone, &apart), commit.as_str()),
         None => clone.head()?,
     };
-    let changes = clone.changes()?;
+    let changes: Vec<String> =
+        clone.changes()?.into_iter().filter(|path| !apart.has(Path::new(path))).collect();
     match head {
-        Some(head) if changes.is_empty() => pin_commit(context, slug, clone, &head),
-        head if allow_uncommitted => pin_work_tree(context, slug, &clone, head, &changes),
+        Some(head) if changes.is_empty() => pin_commit(context, slug, (clone, &apart), &head),
+        head if allow_uncommitted => pin_work_tree(context, slug, (&clone, &apart), head, &changes),
         Some(_) => Err(uncommitted(&directory, &changes)),
         None => Err(uncommitted(&directory, &changes).at("there is no commit yet")),
     }
@@ -86,7 +88,48 @@ fn uncommitted(directory: &Path, changes: &[String]) -> Error {
         .with_hint("commit or stash them, or take them as they are with `allow_uncommitted = true`")
 }
 
-/// A directory that is, or lies in, a clone.
+/// What of a folder is gistmill's own (configuration, schema, rules, output): no part of its tree.
+struct Apart {
+    /// Relative to the folder.
+    paths: Vec<PathBuf>,
+}
+
+impl Apart {
+    /// Of these absolute paths those that are in a folder.
+    fn within(directory: &Path, paths: &[PathBuf]) -> Result<Self> {
+        let inside = paths.iter().filter_map(|path| path.strip_prefix(directory).ok());
+        let paths: Vec<PathBuf> = inside.map(Path::to_owned).collect();
+        if paths.iter().any(|path| path.as_os_str().is_empty()) {
+            return Err(Error::usage(format!("{} is both a repository and the output", directory.display()))
+                .with_hint("name another folder with --output"));
+        }
+        Ok(Apart { paths })
+    }
+
+    fn has(&self, path: &Path) -> bool {
+        self.paths.iter().any(|apart| path.starts_with(apart))
+    }
+
+    /// Those that a commit has, so that others change no key of the cache.
+    fn committed(&self, clone: &LocalClone, commit: &str) -> Vec<PathBuf> {
+        let tree = git2::Oid::from_str(commit).and_then(|id| clone.repository.find_commit(id)?.tree());
+        let Ok(tree) = tree else { return Vec::new() };
+        let is_there = |path: &&PathBuf| tree.get_path(&clone.below.join(path)).is_ok();
+        self.paths.iter().filter(is_there).cloned().collect()
+    }
+}
+
+/// Removes a file or a folder that was exported a moment ago.
+fn take_away(path: &Path) -> Result<()> {
+    match fs_err::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => Ok(fs_err::remove_dir_all(path)?),
+        Ok(_) => Ok(fs_err::remove_file(path)?),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A directory that is, or is in, a clone.
 struct LocalClone {
     repository: Repository,
     directory: PathBuf,
@@ -161,10 +204,17 @@ fn origin(directory: &Path, uncommitted_changes: bool) -> Origin {
     Origin::Path { name: name.to_string_lossy().into_owned(), uncommitted_changes }
 }
 
-fn pin_commit(context: &Context<'_>, slug: &RepoSlug, clone: LocalClone, commit: &str) -> Result<Pinned> {
+fn pin_commit(
+    context: &Context<'_>,
+    slug: &RepoSlug,
+    (clone, apart): (LocalClone, &Apart),
+    commit: &str,
+) -> Result<Pinned> {
     let below = clone.below.to_string_lossy().into_owned();
-    let request =
-        Request { origin: origin(&clone.directory, false), key: vec![commit.to_owned(), below.clone()] };
+    let committed = apart.committed(&clone, commit);
+    let mut key = vec![commit.to_owned(), below.clone()];
+    key.extend(committed.iter().map(|path| path.to_string_lossy().into_owned()));
+    let request = Request { origin: origin(&clone.directory, false), key };
     let location = clone.location();
     let directory = clone.directory;
     let part = Part {
@@ -178,6 +228,10 @@ fn pin_commit(context: &Context<'_>, slug: &RepoSlug, clone: LocalClone, commit:
         let mut written = part
             .export(context, target, true)
             .map_err(|error| error.at(format!("cannot take {commit} from {}", directory.display())))?;
+        for path in &committed {
+            take_away(&target.join(path))?;
+            written.notes.push(format!("`{}` left out: it is gistmill's own", path.display()));
+        }
         if !below.is_empty() {
             written.notes.push(format!("only the directory `{below}` of the repository"));
         }
@@ -190,11 +244,13 @@ fn pin_commit(context: &Context<'_>, slug: &RepoSlug, clone: LocalClone, commit:
 fn pin_work_tree(
     context: &Context<'_>,
     slug: &RepoSlug,
-    clone: &LocalClone,
+    (clone, apart): (&LocalClone, &Apart),
     head: Option<String>,
     changes: &[String],
 ) -> Result<Pinned> {
-    let (entries, mut notes) = changes::work_tree(&clone.repository, &clone.below).map_err(of_repository)?;
+    let (mut entries, mut notes) =
+        changes::work_tree(&clone.repository, &clone.below).map_err(of_repository)?;
+    entries.retain(|entry| !apart.has(&entry.path));
     let folder = Folder::open(&clone.directory).map_err(of_repository)?;
     let mut pinned_at = match &head {
         Some(head) => changes::commit_time(&clone.repository, head)?,
@@ -216,9 +272,14 @@ fn pin_work_tree(
 }
 
 /// A directory without git: everything but what tools left behind.
-fn pin_files(context: &Context<'_>, slug: &RepoSlug, directory: &Path, passed_over: bool) -> Result<Pinned> {
+fn pin_files(
+    context: &Context<'_>,
+    slug: &RepoSlug,
+    (directory, apart): (&Path, &Apart),
+    passed_over: bool,
+) -> Result<Pinned> {
     let folder = Folder::open(directory).map_err(of_repository)?;
-    let (entries, mut notes) = plain_entries(directory, &folder)?;
+    let (entries, mut notes) = plain_entries(directory, &folder, apart)?;
     if passed_over {
         notes.push("a git repository around the folder cannot be read, and does not count".to_owned());
     }
@@ -260,12 +321,15 @@ impl Files<'_> {
     }
 }
 
-fn plain_entries(directory: &Path, folder: &Folder) -> Result<(Vec<Entry>, Vec<String>)> {
+fn plain_entries(directory: &Path, folder: &Folder, apart: &Apart) -> Result<(Vec<Entry>, Vec<String>)> {
     let (mut entries, mut notes, mut bounds) = (Vec::new(), Vec::new(), tree::Bounds::TREE);
     for found in WalkDir::new(directory).min_depth(1).into_iter().filter_entry(|entry| !is_junk(entry)) {
         let found = found.map_err(|error| Error::repository(format!("cannot list a directory: {error}")))?;
         let path = found.path().strip_prefix(directory).unwrap_or(found.path()).to_owned();
-        if found.file_type().is_dir() || found.path().extension().is_some_and(|suffix| suffix == "pyc") {
+        if found.file_type().is_dir()
+            || found.path().extension().is_some_and(|suffix| suffix == "pyc")
+            || apart.has(&path)
+        {
             continue;
         }
         interrupt::check()?;

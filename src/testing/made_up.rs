@@ -115,6 +115,7 @@ pub fn config() -> Config {
         docker: Docker { base: config::BASE_IMAGE.into(), memory: 0, milli_cpus: 0, disk_budget: 0 },
         repos: Vec::new(),
         subsets: Vec::new(),
+        apart: Vec::new(),
     }
 }
 

@@ -292,7 +292,7 @@ fn fetched(server: &Server, commit: Oid, references: Vec<u8>, answer: Vec<u8>) -
     let around = tempfile::tempdir().expect("a folder");
     let cache = Cache::open(&around.path().join("cache")).expect("a cache");
     let url = format!("http://127.0.0.1:{}/x.git", server.port);
-    let pinned = gistmill::source::pin(&repo(&url, &commit.to_string()), &cache, &Nowhere, &|_| {});
+    let pinned = gistmill::source::pin((&repo(&url, &commit.to_string()), &[]), &cache, &Nowhere, &|_| {});
     let beside = std::fs::read_dir(around.path()).expect("can be listed").count();
     assert_eq!(beside, 1, "something beside the cache");
     match pinned {

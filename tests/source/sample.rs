@@ -150,13 +150,15 @@ pub struct Desk {
     pub folder: TempDir,
     pub cache: Cache,
     pub said: RefCell<Vec<String>>,
+    /// Files of gistmill's own.
+    pub apart: Vec<std::path::PathBuf>,
 }
 
 impl Desk {
     pub fn new() -> Desk {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::open(&folder.path().join("cache")).unwrap();
-        Desk { folder, cache, said: RefCell::default() }
+        Desk { folder, cache, said: RefCell::default(), apart: Vec::new() }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -168,7 +170,9 @@ impl Desk {
     }
 
     pub fn pin_with(&self, source: SourceSpec, index: &dyn IndexTool) -> Result<Pinned> {
-        pin(&repo(source), &self.cache, index, &|text| self.said.borrow_mut().push(text.to_owned()))
+        pin((&repo(source), &self.apart), &self.cache, index, &|text| {
+            self.said.borrow_mut().push(text.to_owned())
+        })
     }
 }
 
