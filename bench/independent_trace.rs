@@ -125,7 +125,7 @@ fn traced<'a>(prepared: &'a Prepared, groups: &[usize]) -> Result<Vec<(&'a Group
     let mut found = BTreeMap::new();
     pool.run(tasks, |event| {
         match event {
-            Event::Broken(error) => return Err(error),
+            Event::Broken(error) | Event::Lost { error, .. } => return Err(error),
             Event::Unavailable { .. } => {}
             Event::Attempt { group, done, items, .. } => {
                 let name = |index: i64| node_id(&items, index);
