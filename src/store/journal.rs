@@ -1,6 +1,6 @@
-//! An append-only journal of JSON lines, each with a checksum: a kill loses at most the line that was being written.
+//! An append-only journal of JSON lines, each with a checksum over its number and its text: a kill loses at most the line
+//! that was being written, and a line that is there again, or in another place, is damage.
 
-use std::collections::HashSet;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
-use crate::record::id::sha256_hex;
+use crate::record::id::hash_parts;
 
 /// Hex digits of the checksum in front of each line.
 const CHECK_DIGITS: usize = 16;
@@ -18,6 +18,8 @@ const CHECK_DIGITS: usize = 16;
 pub struct Journal {
     path: PathBuf,
     file: fs_err::File,
+    /// Entries in it.
+    length: usize,
 }
 
 impl Journal {
@@ -40,17 +42,18 @@ impl Journal {
         let mut file = super::open_regular(path, options.create(true).write(true).truncate(false))?;
         file.set_len(whole as u64)?;
         file.seek(SeekFrom::End(0))?;
-        Ok((Journal { path: path.to_owned(), file }, entries))
+        Ok((Journal { path: path.to_owned(), file, length: entries.len() }, entries))
     }
 
     /// Appends an entry.
     pub fn append(&mut self, entry: &impl Serialize) -> Result<()> {
         let text = serde_json::to_string(entry)
             .map_err(|error| Error::internal("cannot encode a journal entry").with_source(error))?;
-        let check = &sha256_hex(text.as_bytes())[..CHECK_DIGITS];
         // One write a line, without a buffer: what was appended survives the death of this process.
-        let line = format!("{check} {text}\n");
-        self.file.write_all(line.as_bytes()).map_err(|error| self.trouble(error))
+        let line = format!("{} {text}\n", check(self.length, text.as_bytes()));
+        self.file.write_all(line.as_bytes()).map_err(|error| self.trouble(error))?;
+        self.length += 1;
+        Ok(())
     }
 
     /// Hands everything to the disk.
@@ -75,27 +78,29 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
     }
 }
 
-/// Entries up to the first line that is not whole, and the length of what was read. No line is written twice: one that is
-/// there again, whoever has put it there, counts once.
+/// What is in front of the line with this number.
+fn check(number: usize, text: &[u8]) -> String {
+    let mut digits = hash_parts(&[number.to_string().as_bytes(), text]);
+    digits.truncate(CHECK_DIGITS);
+    digits
+}
+
+/// Entries up to the first line that is not whole, or not in its place, and the length of what was read.
 fn read_entries<T: DeserializeOwned>(bytes: &[u8]) -> (Vec<T>, usize) {
     let (mut entries, mut whole) = (Vec::new(), 0);
-    let mut known: HashSet<&[u8]> = HashSet::new();
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        match read_entry(line) {
-            Some(entry) if known.insert(line) => entries.push(entry),
-            Some(_) => {}
-            None => break,
-        }
+        let Some(entry) = read_entry(entries.len(), line) else { break };
+        entries.push(entry);
         whole += line.len();
     }
     (entries, whole)
 }
 
-fn read_entry<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
+fn read_entry<T: DeserializeOwned>(number: usize, line: &[u8]) -> Option<T> {
     let line = line.strip_suffix(b"\n")?;
-    let (check, text) = line.split_at_checked(CHECK_DIGITS)?;
+    let (digits, text) = line.split_at_checked(CHECK_DIGITS)?;
     let text = text.strip_prefix(b" ")?;
-    (sha256_hex(text).as_bytes().starts_with(check)).then(|| serde_json::from_slice(text).ok()).flatten()
+    (check(number, text).as_bytes() == digits).then(|| serde_json::from_slice(text).ok()).flatten()
 }
 
 #[cfg(test)]
@@ -128,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_there_twice_counts_once_wherever_it_is() {
+    fn a_line_that_is_there_twice_or_in_another_place_ends_the_entries_before_it() {
         let folder = tempfile::tempdir().expect("temp dir");
         let path = folder.path().join("journal");
         let (mut journal, _) = Journal::open::<u32>(&path).expect("opens");
@@ -137,14 +142,21 @@ mod tests {
         }
         let text = std::fs::read_to_string(&path).expect("reads");
         let lines: Vec<&str> = text.lines().collect();
-        for order in [&[0, 0, 1, 2][..], &[0, 1, 2, 0, 1, 2], &[0, 1, 0, 2, 2, 2]] {
+        for (order, left) in [
+            (&[0, 0, 1, 2][..], 1),
+            (&[0, 1, 2, 0, 1, 2], 3),
+            (&[0, 1, 0, 2], 2),
+            (&[1, 0, 2], 0),
+            (&[0, 2], 1),
+        ] {
+            let left = &[1, 2, 3][..left];
             let again: String = order.iter().map(|at| format!("{}\n", lines[*at])).collect();
             std::fs::write(&path, again).expect("writes");
-            assert_eq!(read::<u32>(&path).expect("reads"), [1, 2, 3], "{order:?}");
+            assert_eq!(read::<u32>(&path).expect("reads"), left, "{order:?}");
             let (mut journal, entries) = Journal::open::<u32>(&path).expect("opens");
-            assert_eq!(entries, [1, 2, 3]);
+            assert_eq!(entries, left);
             journal.append(&4_u32).expect("appends");
-            assert_eq!(read::<u32>(&path).expect("reads"), [1, 2, 3, 4], "what comes after is kept");
+            assert_eq!(read::<u32>(&path).expect("reads"), [left, &[4]].concat(), "what comes after is kept");
         }
     }
 
