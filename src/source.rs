@@ -92,6 +92,11 @@ pub fn pin(
     }
 }
 
+/// Whether git would show a path in the clone of a local directory as new: it is in there, and not ignored.
+pub fn is_shown_by_git(directory: &Path, path: &Path) -> bool {
+    path::shows(directory, path)
+}
+
 /// Writes the files of a branch, tag or commit (by default the repository's head) into an empty folder, and gives the commit.
 /// For addresses that a repository names: only public ones are fetched, and with no login of the user's.
 ///

@@ -11,11 +11,12 @@ use super::{Arguments, ConfigArguments, Format, session};
 use crate::backend::Backend;
 use crate::backend::docker::{Engine, image};
 use crate::backend::local::{LocalBackend, Strictness};
-use crate::config::{BackendKind, Config};
+use crate::config::{BackendKind, Config, Repo, SourceSpec};
 use crate::environment::{Preview, Tools};
 use crate::error::{Error, Fault, Result};
 use crate::record::source::Pinned;
 use crate::rules::RuleSet;
+use crate::source;
 use crate::terminal::{self, Text};
 use crate::text::count;
 
@@ -66,6 +67,7 @@ pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
         }
     }
     findings.extend(explained.iter().map(of_repository));
+    findings.extend(config.iter().flat_map(outputs));
     findings.push(finding(
         "config",
         config
@@ -138,6 +140,20 @@ fn of_repository(one: &Explained) -> Finding {
         format!("{}, Python {}, {ways} to install it", pinned.origin.describe(), preview.python)
     };
     finding(one.slug.as_str(), one.result.as_ref().map(words).map_err(copy))
+}
+
+/// Outputs in a clone that git would show, so that somebody commits the answers beside the questions.
+fn outputs(config: &Config) -> Vec<Finding> {
+    let Some(output) = config.apart.last() else { return Vec::new() };
+    let shown = |repo: &&Repo| matches!(&repo.source, SourceSpec::Path { path, .. } if source::is_shown_by_git(path, output));
+    let refused = |repo: &Repo| {
+        let error = Error::usage(format!("the output {} is in its clone, and not ignored", output.display()));
+        finding(
+            repo.slug.as_str(),
+            Err(error.with_hint("add the folder to .gitignore, or name another --output")),
+        )
+    };
+    config.repos.iter().filter(shown).map(refused).collect()
 }
 
 fn repositories(config: &Config, versions: &[&str]) -> Vec<Finding> {

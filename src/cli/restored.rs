@@ -58,6 +58,12 @@ pub(crate) struct Restored {
 }
 
 impl RestoreArguments {
+    /// Which part of the dataset was asked for, in words.
+    pub(crate) fn part(&self) -> String {
+        let slugs: Vec<&str> = self.only.iter().map(RepoSlug::as_str).collect();
+        format!("{} {}", self.subset.as_deref().unwrap_or_default(), slugs.join(" ")).trim().to_owned()
+    }
+
     /// Whether instances were left out.
     pub(crate) fn is_part(&self) -> bool {
         !self.only.is_empty() || self.subset.is_some()

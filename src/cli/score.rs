@@ -24,6 +24,7 @@ use crate::referee::tables::Run;
 use crate::referee::write::{self, Report};
 use crate::score::Violation;
 use crate::store::journal::Journal;
+use crate::store::{read_json, write_json};
 use crate::terminal;
 
 #[derive(Debug, clap::Args)]
@@ -51,6 +52,12 @@ pub(crate) struct ScoreArguments {
     /// Where scores are written: DIR/<dataset>/<version>/<run>/
     #[arg(long, default_value = "scores", value_name = "DIR")]
     output: PathBuf,
+    /// What the run is called, instead of what its run.json, its file or its folder says; once for each that is given
+    #[arg(long, value_name = "NAME")]
+    name: Vec<String>,
+    /// Replace the tables of a run of this name, also where other submissions or other settings made them
+    #[arg(long)]
+    replace: bool,
     /// What a run of a submission may take, in seconds, up to the group's limit of the build
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
@@ -68,6 +75,41 @@ struct Kept {
     judged: Judged,
 }
 
+/// The file that says what the tables of a run were made of.
+const MADE_OF: &str = "made-of.json";
+
+/// What the tables of a run were made of.
+#[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+struct Made {
+    submissions_sha256: String,
+    settings: Value,
+}
+
+impl Made {
+    fn of(run: &RunOf, score: &ScoreArguments) -> Self {
+        let settings = json!({
+            "files": score.files.as_str(),
+            "attempts": score.attempts,
+            "allow": score.allow,
+            "timeout": score.timeout,
+            "part": score.restore.part(),
+        });
+        Made { submissions_sha256: run.sha256(), settings }
+    }
+
+    /// Refuses to replace what was made of something else.
+    fn check(&self, folder: &Path) -> Result<()> {
+        let Some(before) = read_json::<Made>(&folder.join(MADE_OF))? else { return Ok(()) };
+        if before == *self {
+            return Ok(());
+        }
+        let other =
+            if before.submissions_sha256 == self.submissions_sha256 { "settings" } else { "submissions" };
+        Err(Error::usage(format!("{} has the scores of other {other}", folder.display()))
+            .with_hint("give the run another name with --name, or replace it with --replace"))
+    }
+}
+
 /// Scores submissions.
 ///
 /// # Errors
@@ -80,10 +122,18 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
     let known = dataset.instances()?;
     let known: BTreeSet<String> = known.iter().map(|one| one.instance_id.to_string()).collect();
     let mut runs = Vec::new();
-    for path in &score.submissions {
-        runs.push(submissions::read(path, file, &known)?);
+    if !score.name.is_empty() && score.name.len() != score.submissions.len() {
+        return Err(Error::usage("--name is given once for each of the submissions, or not at all"));
+    }
+    for (at, path) in score.submissions.iter().enumerate() {
+        runs.push(submissions::read(path, score.name.get(at).map(String::as_str), file, &known)?);
     }
     refuse_twins(&runs)?;
+    let manifest = &dataset.manifest;
+    let place = score.output.join(&manifest.name).join(&manifest.version);
+    if !score.replace {
+        runs.iter().try_for_each(|run| Made::of(run, score).check(&place.join(&run.name)))?;
+    }
     warn_of_troubles(&runs);
     let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
     let about = choices::Known { instances: &known, runs: &names };
@@ -110,7 +160,11 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
         judge_repository(&restored.job, (&prepared, &ground), score, &wanted, &mut judged)?;
     }
     let config = &restored.job.config.dataset;
-    let place = score.output.join(&config.name).join(&config.version);
+    for run in &runs {
+        let folder = place.join(&run.name);
+        fs_err::create_dir_all(&folder)?;
+        write_json(&folder.join(MADE_OF), &Made::of(run, score))?;
+    }
     report(arguments, (config, &place), &restored.instances, (&runs, &choices.unwrap_or_default()), judged)
 }
 

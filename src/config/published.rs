@@ -194,6 +194,14 @@ fn repository(
     let toml::Value::Table(mut table) = plain(repo)? else {
         return Err(Error::usage("the dataset's configuration has a repository that is not a table"));
     };
+    // A place of the user's takes theirs: what they are is looked at before.
+    for key in ["git", "path", "pypi", "sha256", "commit"] {
+        if table.get(key).is_some_and(|value| !value.is_str()) {
+            return Err(Error::usage(format!(
+                "the dataset's configuration has a `{key}` of {slug} that is not a text"
+            )));
+        }
+    }
     if table.get("system_packages").and_then(toml::Value::as_array).is_some_and(Vec::is_empty) {
         table.remove("system_packages");
     }

@@ -27,6 +27,15 @@ pub(crate) enum Files {
 }
 
 impl Files {
+    /// The one spelling.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Files::Data => "data",
+            Files::None => "none",
+            Files::Whole => "whole",
+        }
+    }
+
     fn shows(self, path: &str) -> bool {
         let name = path.rsplit('/').next().unwrap_or(path);
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();

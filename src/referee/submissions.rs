@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
-use crate::record::id::Name;
+use crate::record::id::{Name, hash_parts, sha256_hex};
 
 /// Files beside the folders of the runs: no run is called so.
 pub(super) const FILES: [&str; 2] = ["tables.json", "report.html"];
@@ -17,6 +17,10 @@ const LARGEST: u64 = 64 << 20;
 const LARGEST_LIST: u64 = 2 << 30;
 /// Largest `run.json` and `meta.json` that is read, in bytes.
 const LARGEST_META: u64 = 4 << 20;
+/// Names of lists that say nothing: agents and harnesses give them to every run.
+const ALIKE: [&str; 4] = ["preds", "predictions", "all_preds", "submissions"];
+/// In what is said of a row of another shape.
+const NOT_ACCEPTED: &str = "is not accepted";
 /// How many unknown instances a message names.
 const NAMED: usize = 20;
 
@@ -46,12 +50,51 @@ pub(crate) struct Submission {
     pub(crate) troubles: Vec<String>,
 }
 
-/// Reads a folder or a list. All instances have to be among `known`.
+impl RunOf {
+    /// SHA-256 over what was handed in for each instance.
+    pub(crate) fn sha256(&self) -> String {
+        let of_one = |(id, one): (&String, &Submission)| {
+            [id.clone(), one.text.as_deref().map_or_else(|| "nothing".to_owned(), sha256_hex)]
+        };
+        hash_parts(&self.submissions.iter().flat_map(of_one).collect::<Vec<_>>())
+    }
+}
+
+/// What can be handed in, for a message.
+fn shapes(file: &str) -> String {
+    format!(
+        "give a folder with <instance id>/{file} for each instance, or a .json or .jsonl file with rows \
+         {{\"instance_id\": \"…\", \"concise\": \"<text of {file}>\"}} or {{\"instance_id\": \"…\", \"model_patch\": \"<diff that \
+         adds {file}>\"}}, or a dictionary of such rows by instance id"
+    )
+}
+
+/// What a run is called that says nothing of itself: as its folder or file is, or as the folder is in which a list lies that
+/// every agent calls alike.
+fn name_of(path: &Path) -> String {
+    let real = fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let own = if real.is_dir() {
+        real.file_name().map(|name| name.to_string_lossy().into_owned())
+    } else {
+        stem(&real)
+    };
+    let is_alike = |name: &String| !real.is_dir() && ALIKE.contains(&name.to_ascii_lowercase().as_str());
+    let above = || real.parent()?.file_name().map(|name| name.to_string_lossy().into_owned());
+    own.filter(|name| !is_alike(name)).or_else(above).unwrap_or_default()
+}
+
+/// Reads a folder or a list. All instances have to be among `known`. `name` is what the run is called, whatever it says.
 ///
 /// # Errors
-/// Usage errors: what is not a list of submissions, unknown instances, several submissions for one, all at once.
-pub(crate) fn read(path: &Path, file: &str, known: &BTreeSet<String>) -> Result<RunOf> {
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+/// Usage errors: nothing there, what is not a list of submissions, unknown instances, several submissions for one, all at
+/// once.
+pub(crate) fn read(path: &Path, name: Option<&str>, file: &str, known: &BTreeSet<String>) -> Result<RunOf> {
+    if !path.exists() {
+        return Err(
+            Error::usage(format!("there are no submissions at {}", path.display())).with_hint(shapes(file))
+        );
+    }
     let mut problems = Vec::new();
     let (meta, trouble, found) = if path.is_dir() {
         of_folder(path, (file, known))?
@@ -74,11 +117,26 @@ pub(crate) fn read(path: &Path, file: &str, known: &BTreeSet<String>) -> Result<
         problems.push(format!("the dataset has no instance {names}{more}"));
     }
     if !problems.is_empty() {
-        return Err(Error::usage(format!("{}: {}", path.display(), problems.join("; "))).with_hint(
-            "name the dataset that these submissions were made for; its instance ids are in instances.jsonl",
-        ));
+        let hint = if problems.iter().any(|problem| problem.contains(NOT_ACCEPTED)) {
+            shapes(file)
+        } else {
+            "name the dataset that these submissions were made for; its instance ids are in instances.jsonl"
+                .to_owned()
+        };
+        let more = problems.len().saturating_sub(NAMED);
+        problems.truncate(NAMED);
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        return Err(
+            Error::usage(format!("{}: {}{more}", path.display(), problems.join("; "))).with_hint(hint)
+        );
     }
-    let name = meta["name"].as_str().map_or(stem, str::to_owned);
+    if submissions.is_empty() {
+        return Err(
+            Error::usage(format!("there are no submissions in {}", path.display())).with_hint(shapes(file))
+        );
+    }
+    let said = || meta["name"].as_str().map_or_else(|| name_of(path), str::to_owned);
+    let name = name.map_or_else(said, str::to_owned);
     // It becomes a folder of the output, beside files.
     let is_taken = FILES.iter().any(|file| name.eq_ignore_ascii_case(file));
     match Name::new(&name) {
@@ -181,9 +239,11 @@ fn of_list(path: &Path, file: &str, problems: &mut Vec<String>) -> Result<Found>
     };
     let mut found = Vec::new();
     for (at, row) in rows.into_iter().enumerate() {
-        match row["instance_id"].as_str().map(str::to_owned) {
-            Some(id) => found.push((id, of_row(row, file))),
-            None => problems.push(format!("row {} has no `instance_id`", at + 1)),
+        match (row["instance_id"].as_str().map(str::to_owned), unknown_shape(&row)) {
+            (Some(id), None) => found.push((id, of_row(row, file))),
+            (Some(id), Some(why)) => problems.push(format!("{id}: {why}")),
+            (None, Some(why)) if !row.is_object() => problems.push(format!("row {}: {why}", at + 1)),
+            (None, _) => problems.push(format!("row {} has no `instance_id`", at + 1)),
         }
     }
     Ok(found)
@@ -198,16 +258,58 @@ fn with_id(id: String, row: Value) -> Value {
     Value::Object(row)
 }
 
+/// Why a row is not one of a submission: what it holds is of another kind, or under another name.
+fn unknown_shape(row: &Value) -> Option<String> {
+    let Some(fields) = row.as_object() else {
+        return Some(format!("{} {NOT_ACCEPTED}", kind(row)));
+    };
+    for key in ["concise", "model_patch"] {
+        if let Some(value) = fields.get(key).filter(|value| !value.is_string() && !value.is_null()) {
+            return Some(format!("{} under `{key}` {NOT_ACCEPTED}", kind(value)));
+        }
+    }
+    let has_one = fields.contains_key("concise") || fields.contains_key("model_patch");
+    let others: Vec<&str> =
+        fields.keys().map(String::as_str).filter(|key| *key != "instance_id").take(5).collect();
+    (!has_one && !others.is_empty()).then(|| {
+        format!("a row with {} and without `concise` or `model_patch` {NOT_ACCEPTED}", others.join(", "))
+    })
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a dictionary",
+    }
+}
+
+/// Why a patch gives no text of the file, for who made it.
+fn without_file(patch: &str, file: &str) -> Option<String> {
+    let paths =
+        patch.lines().filter_map(|line| line.strip_prefix("+++ ")).map(|path| path.trim_start_matches("b/"));
+    let paths: Vec<&str> = paths.filter(|path| *path != "/dev/null").take(3).collect();
+    match (patch.trim().is_empty(), paths.is_empty()) {
+        (true, _) => None,
+        (false, true) => Some("its patch is not a unified diff".to_owned()),
+        (false, false) => Some(format!("its patch adds no {file}; it changes {}", paths.join(", "))),
+    }
+}
+
 fn of_row(mut row: Value, file: &str) -> Submission {
     let taken = |row: &mut Value, key: &str| row.as_object_mut().and_then(|row| row.remove(key));
     let whole =
         taken(&mut row, "concise").and_then(|text| text.as_str().map(|text| text.as_bytes().to_vec()));
     let patch = taken(&mut row, "model_patch").and_then(|text| text.as_str().map(str::to_owned));
-    let (of_patch, other_files) = patch.map_or((None, 0), |patch| added_file(&patch, file));
+    let (of_patch, other_files) = patch.as_deref().map_or((None, 0), |patch| added_file(patch, file));
     let text = whole.or(of_patch);
-    let trouble = text.as_ref().filter(|text| text.len() as u64 > LARGEST);
-    let troubles: Vec<String> =
-        trouble.iter().map(|_| format!("it has more than the {LARGEST} bytes that are read of it")).collect();
+    let is_large = text.as_ref().is_some_and(|text| text.len() as u64 > LARGEST);
+    let too_large = is_large.then(|| format!("it has more than the {LARGEST} bytes that are read of it"));
+    let lacks = patch.filter(|_| text.is_none()).and_then(|patch| without_file(&patch, file));
+    let troubles: Vec<String> = too_large.into_iter().chain(lacks).collect();
     let text = text.filter(|_| troubles.is_empty());
     Submission { text, meta: row, other_files, troubles }
 }
@@ -256,7 +358,9 @@ mod tests {
 
     #[test]
     fn folders_dictionaries_lists_and_lines_say_the_same() {
-        let folder = tempfile::tempdir().unwrap();
+        let outer = tempfile::tempdir().unwrap();
+        let folder =
+            tempfile::Builder::new().prefix("agent-1").rand_bytes(0).tempdir_in(outer.path()).unwrap();
         let write = |name: &str, text: &str| {
             let path = folder.path().join(name);
             fs_err::create_dir_all(path.parent().unwrap()).unwrap();
@@ -275,17 +379,88 @@ mod tests {
             folder.path().join("run"),
         ];
         for path in rows {
-            let run = read(&path, "concise.py", &known()).unwrap();
+            let run = read(&path, None, "concise.py", &known()).unwrap();
             assert_eq!(text(&run, "a__b-1").as_deref(), Some("x = 1\n"), "{}", path.display());
             assert_eq!(text(&run, "a__b-2"), None);
         }
-        let run = read(&folder.path().join("run"), "concise.py", &known()).unwrap();
+        let run = read(&folder.path().join("run"), None, "concise.py", &known()).unwrap();
         assert_eq!(
             (run.name.as_str(), &run.submissions["a__b-2"].meta["steps"]),
             ("mine", &serde_json::json!(3))
         );
-        let run = read(&folder.path().join("preds.json"), "concise.py", &known()).unwrap();
-        assert_eq!((run.name.as_str(), run.submissions["a__b-1"].other_files), ("preds", 1));
+        let run = read(&folder.path().join("preds.json"), None, "concise.py", &known()).unwrap();
+        assert_eq!((run.name.as_str(), run.submissions["a__b-1"].other_files), ("agent-1", 1));
+        let run = read(&folder.path().join("list.json"), None, "concise.py", &known()).unwrap();
+        assert_eq!(run.name.as_str(), "list");
+        let run = read(&folder.path().join("run"), Some("other"), "concise.py", &known()).unwrap();
+        assert_eq!(run.name.as_str(), "other");
+    }
+
+    #[test]
+    fn what_is_not_a_submission_is_not_the_failure_of_whoever_made_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.json");
+        let refused = |text: &str| {
+            fs_err::write(&path, text).unwrap();
+            let error = read(&path, None, "concise.py", &known()).unwrap_err();
+            assert_eq!(error.fault(), Fault::Usage);
+            assert!(error.hint().is_some_and(|hint| hint.contains("model_patch")), "{text}: {error}");
+            error.to_string()
+        };
+        for (text, words) in [
+            (r#"[{"instance_id": "a__b-1", "code": "x"}]"#, "a row with code and without"),
+            (r#"[{"instance_id": "a__b-1", "concise": 5}]"#, "a number under `concise`"),
+            (r#"[{"instance_id": "a__b-1", "model_patch": ["x"]}]"#, "a list under `model_patch`"),
+            (r#"{"a__b-1": 7}"#, "a number under `concise`"),
+            ("[null, 3]", "null is not accepted"),
+            ("[]", "there are no submissions in"),
+            ("{}", "there are no submissions in"),
+        ] {
+            let said = refused(text);
+            assert!(said.contains(words), "{text}: {said}");
+        }
+        fs_err::write(&path, r#"{"predictions": [{"instance_id": "a__b-1"}]}"#).unwrap();
+        let said = read(&path, None, "concise.py", &known()).unwrap_err().to_string();
+        assert!(said.contains("a list under `concise` is not accepted"), "{said}");
+        let nowhere = read(&folder.path().join("nowhere"), None, "concise.py", &known()).unwrap_err();
+        assert!(
+            nowhere.to_string().contains("there are no submissions at") && nowhere.fault() == Fault::Usage
+        );
+        let empty = folder.path().join("empty");
+        fs_err::create_dir(&empty).unwrap();
+        assert!(read(&empty, None, "concise.py", &known()).is_err());
+    }
+
+    #[test]
+    fn a_patch_that_adds_no_file_says_what_it_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.json");
+        let other = "--- a/pkg/__init__.py\n+++ b/pkg/__init__.py\n@@ -1 +1 @@\n-a\n+b\n";
+        let rows = serde_json::json!({"a__b-1": {"model_patch": "hello"}, "a__b-2": {"model_patch": other}});
+        fs_err::write(&path, rows.to_string()).unwrap();
+        let run = read(&path, None, "concise.py", &known()).unwrap();
+        let troubles = |id: &str| run.submissions[id].troubles.join("; ");
+        assert_eq!(troubles("a__b-1"), "its patch is not a unified diff");
+        assert_eq!(troubles("a__b-2"), "its patch adds no concise.py; it changes pkg/__init__.py");
+        assert!(run.submissions.values().all(|one| one.text.is_none()));
+        let none = serde_json::json!({"a__b-1": {"model_patch": ""}, "a__b-2": {"model_patch": null}});
+        fs_err::write(&path, none.to_string()).unwrap();
+        let run = read(&path, None, "concise.py", &known()).unwrap();
+        assert!(run.submissions.values().all(|one| one.troubles.is_empty()), "nothing was handed in");
+    }
+
+    #[test]
+    fn the_hash_of_a_run_is_that_of_what_was_handed_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.json");
+        let hash = |text: &str| {
+            fs_err::write(&path, text).unwrap();
+            read(&path, None, "concise.py", &known()).unwrap().sha256()
+        };
+        let one = hash(r#"{"a__b-1": {"concise": "x"}}"#);
+        assert_eq!(one, hash(r#"[{"instance_id": "a__b-1", "concise": "x", "steps": 3}]"#));
+        assert_ne!(one, hash(r#"{"a__b-1": {"concise": "y"}}"#));
+        assert_ne!(one, hash(r#"{"a__b-2": {"concise": "x"}}"#));
     }
 
     #[test]
@@ -297,21 +472,24 @@ mod tests {
             "{\"instance_id\": \"z\"}\n{\"instance_id\": \"a__b-1\"}\n{\"instance_id\": \"a__b-1\"}\n{}\n",
         )
         .unwrap();
-        let said = read(&path, "concise.py", &known()).unwrap_err().to_string();
+        let said = read(&path, None, "concise.py", &known()).unwrap_err().to_string();
         for words in ["row 4 has no `instance_id`", "two submissions for a__b-1", "no instance z"] {
             assert!(said.contains(words), "{said}");
         }
         fs_err::write(&path, "{").unwrap();
-        assert!(read(&path, "concise.py", &known()).unwrap_err().to_string().contains(":1 is not JSON"));
+        assert!(
+            read(&path, None, "concise.py", &known()).unwrap_err().to_string().contains(":1 is not JSON")
+        );
     }
 
     #[test]
     fn the_name_of_a_run_leads_nowhere() {
         let folder = tempfile::tempdir().unwrap();
+        fs_err::create_dir(folder.path().join("a__b-1")).unwrap();
         for name in ["..", "../x", "/tmp/x", "a/b", "", ".x", "report.html", "tables.json", "Report.HTML"] {
             let run = serde_json::json!({ "name": name }).to_string();
             fs_err::write(folder.path().join("run.json"), run).unwrap();
-            let error = read(folder.path(), "concise.py", &known()).unwrap_err();
+            let error = read(folder.path(), None, "concise.py", &known()).unwrap_err();
             assert!(error.to_string().contains("the run is called"), "{name}: {error}");
         }
     }
@@ -374,7 +552,7 @@ mod tests {
             }
             fs_err::write(run.join("a__b-2/concise.py"), "x = 1\n").unwrap();
             prepare(&run.join("a__b-1"));
-            let run = read(&run, "concise.py", &known()).unwrap();
+            let run = read(&run, None, "concise.py", &known()).unwrap();
             assert_eq!(text(&run, "a__b-2").as_deref(), Some("x = 1\n"), "{title}");
             let one = &run.submissions["a__b-1"];
             assert!(one.text.is_none() && one.troubles.len() == 1, "{title}: {one:?}");
@@ -389,7 +567,7 @@ mod tests {
         fs_err::create_dir_all(place.join("a__b-1")).unwrap();
         fs_err::write(place.join("a__b-1/concise.py"), "x = 1\n").unwrap();
         fs_err::write(place.join("run.json"), "{").unwrap();
-        let run = read(&place, "concise.py", &known()).unwrap();
+        let run = read(&place, None, "concise.py", &known()).unwrap();
         assert_eq!((run.name.as_str(), text(&run, "a__b-1").as_deref()), ("mine", Some("x = 1\n")));
         assert!(run.trouble.unwrap().contains("run.json is not JSON"));
     }
@@ -401,7 +579,7 @@ mod tests {
         fs_err::write(folder.path().join("a__b-1/concise.py"), "x = 1\n").unwrap();
         fs_err::write(folder.path().join("a__b-1/meta.json"), "nonsense").unwrap();
         fs_err::write(folder.path().join("run.json"), "{\"name\": \"mine\"}").unwrap();
-        let run = read(folder.path(), "concise.py", &known()).unwrap();
+        let run = read(folder.path(), None, "concise.py", &known()).unwrap();
         assert_eq!(text(&run, "a__b-1").as_deref(), Some("x = 1\n"));
         assert!(run.submissions["a__b-1"].troubles[0].contains("meta.json is not JSON"));
     }

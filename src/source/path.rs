@@ -83,6 +83,19 @@ pub(super) fn came_from(directory: &Path) -> Option<(String, bool)> {
     }
 }
 
+/// See [`super::is_shown_by_git`].
+pub(super) fn shows(directory: &Path, path: &Path) -> bool {
+    let Ok(directory) = directory.canonicalize() else { return false };
+    let Ok(Some(clone)) = LocalClone::find(&directory, &mut false) else { return false };
+    let inside = path.strip_prefix(&directory).ok().map(|inside| clone.below.join(inside));
+    // A folder that is not there yet is ignored by a pattern for folders only where it ends with a slash.
+    inside.is_some_and(|inside| {
+        ![inside.clone(), inside.join("")]
+            .iter()
+            .any(|path| clone.repository.is_path_ignored(path).unwrap_or(false))
+    })
+}
+
 fn uncommitted(directory: &Path, changes: &[String]) -> Error {
     Error::repository(format!("{} has uncommitted changes: {}", directory.display(), few(changes)))
         .with_hint("commit or stash them, or take them as they are with `allow_uncommitted = true`")

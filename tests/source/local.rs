@@ -52,6 +52,64 @@ fn uncommitted_changes_are_refused_with_their_names() {
     assert_eq!(std::fs::read(pinned.tree.join("a.py")).unwrap(), b"1", "a commit is a commit");
 }
 
+/// Configuration, schema, rules and output of gistmill in a folder, beside what belongs to it.
+fn own_files(desk: &mut Desk, path: &Path) {
+    for (name, text) in [
+        ("repos.toml", "config"),
+        ("repos.schema.json", "{}"),
+        ("filters/mine.toml", "rules"),
+        ("output/d/1/instances.jsonl", "answers"),
+    ] {
+        let place = path.join(name);
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        std::fs::write(place, text).unwrap();
+    }
+    desk.apart = ["repos.toml", "repos.schema.json", "filters", "output"].map(|name| path.join(name)).into();
+}
+
+#[test]
+fn what_is_gistmills_own_in_a_clone_is_not_a_change_and_not_taken() {
+    let mut desk = Desk::new();
+    let (_sample, commit, path) = clean(&desk);
+    let before = desk.pin(path_spec(&path, None, false)).unwrap();
+    own_files(&mut desk, &path);
+    let pinned = desk.pin(path_spec(&path, None, false)).unwrap();
+    assert_eq!((&pinned.commit, &pinned), (&commit, &before), "nothing has changed");
+    std::fs::write(path.join("new.py"), "").unwrap();
+    let taken = desk.pin(path_spec(&path, None, true)).unwrap();
+    assert_eq!(files(&taken.tree), [".gitignore", "a.py", "link", "new.py", "pkg/b.py"]);
+    desk.apart.clear();
+    let error = desk.pin(path_spec(&path, None, false)).unwrap_err();
+    assert!(error.to_string().contains("repos.toml"), "it is a change where it is somebody else's: {error}");
+}
+
+#[test]
+fn what_is_gistmills_own_in_a_folder_or_a_commit_is_left_out() {
+    let mut desk = Desk::new();
+    let plain = desk.path("plain");
+    std::fs::create_dir_all(&plain).unwrap();
+    std::fs::write(plain.join("a.py"), "1").unwrap();
+    let before = desk.pin(path_spec(&plain, None, false)).unwrap();
+    own_files(&mut desk, &plain);
+    let pinned = desk.pin(path_spec(&plain, None, false)).unwrap();
+    assert_eq!((files(&pinned.tree), &pinned.commit), (vec!["a.py".to_owned()], &before.commit));
+    let path = desk.path("committed");
+    let sample = Sample::with_work_tree(&path);
+    sample.commit(&[
+        (FILE, b"a.py", b"1"),
+        (FILE, b"repos.toml", b"config"),
+        (FILE, b"output/x", b"answers"),
+    ]);
+    sample.check_out();
+    desk.apart = ["repos.toml", "output"].map(|name| path.join(name)).into();
+    let pinned = desk.pin(path_spec(&path, None, false)).unwrap();
+    assert_eq!(files(&pinned.tree), ["a.py"]);
+    assert!(pinned.notes.iter().any(|note| note.contains("`repos.toml` left out")), "{:?}", pinned.notes);
+    desk.apart = vec![path.clone()];
+    let error = desk.pin(path_spec(&path, None, false)).unwrap_err();
+    assert!(error.to_string().contains("both a repository and the output"), "{error}");
+}
+
 #[test]
 fn uncommitted_changes_are_taken_when_allowed() {
     let desk = Desk::new();

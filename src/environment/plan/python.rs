@@ -181,7 +181,9 @@ fn none_fits(asked: &str, machine: &[Interpreter]) -> Error {
     versions.dedup();
     let listed: Vec<String> = versions.into_iter().map(|(_, version)| version).collect();
     let has = if listed.is_empty() { "no Python at all".to_owned() } else { listed.join(", ") };
-    Error::repository(format!("no interpreter fits: {asked}; the machine has {has}"))
+    // What the machine lacks altogether is not one repository's trouble.
+    let trouble = if listed.is_empty() { Error::machine } else { Error::repository };
+    trouble(format!("no interpreter fits: {asked}; the machine has {has}"))
         .with_hint("install one (`uv python install 3.12`), or set `python` to an installed version")
 }
 

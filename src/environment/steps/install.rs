@@ -236,7 +236,7 @@ impl Installer {
             if let Some(full) = self.tooling.disk_trouble(&failure.stage, upstream, false) {
                 return StepError::Fatal(full);
             }
-            let error = Error::repository(format!(
+            let error = Error::machine(format!(
                 "the environment cannot be built: {}: the package index cannot be used",
                 failure.stage
             ));
