@@ -82,8 +82,7 @@ impl Folder {
     /// # Errors
     /// When it cannot be opened or is no folder.
     pub fn named(path: &Path) -> Result<Self> {
-        let real = std::fs::canonicalize(path)
-            .map_err(|error| Error::from(error).at(format!("cannot open {}", path.display())))?;
+        let real = fs_err::canonicalize(path)?;
         Ok(Folder { path: path.to_owned(), ..Folder::open(&real)? })
     }
 

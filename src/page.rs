@@ -61,15 +61,12 @@ pub(crate) fn filled(template: &str, places: &[(&str, &str)]) -> String {
         let (before, after) = (&rest[..at], &rest[at + 1..]);
         filled.push_str(before);
         let name = after.split_once('}').map(|one| one.0);
-        match places.iter().find(|(place, _)| name == Some(*place)) {
-            Some((place, text)) => {
-                filled.push_str(text);
-                rest = &after[place.len() + 1..];
-            }
-            None => {
-                filled.push('{');
-                rest = after;
-            }
+        if let Some((place, text)) = places.iter().find(|(place, _)| name == Some(*place)) {
+            filled.push_str(text);
+            rest = &after[place.len() + 1..];
+        } else {
+            filled.push('{');
+            rest = after;
         }
     }
     filled.push_str(rest);

@@ -319,8 +319,8 @@ const MISTAKES: &[Mistake] = &[
         "a folder in place of a table",
         |here| {
             dataset(here, manifest, "instances.parquet", |place| {
-                std::fs::create_dir(place).expect("a folder")
-            })
+                std::fs::create_dir(place).expect("a folder");
+            });
         },
         &["show", "x", "--dataset", "d"],
     ),

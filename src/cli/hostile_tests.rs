@@ -110,7 +110,8 @@ impl Bench {
         let text = String::from_utf8(self.whole[Path::new("instances.jsonl")].clone()).unwrap();
         let mut rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         change(&mut rows[0]);
-        let text: String = rows.iter().map(|row| format!("{row}\n")).collect();
+        let lines: Vec<String> = rows.iter().map(Value::to_string).collect();
+        let text = lines.join("\n") + "\n";
         fs_err::write(self.dataset().join("instances.jsonl"), text).unwrap();
     }
 
@@ -126,7 +127,10 @@ impl Bench {
 }
 
 /// What commands read and write, by their names. `verify` is an error where anything is wrong.
-const COMMANDS: [(&str, fn(&Path, &Path) -> Result<()>); 9] = [
+/// The dataset, and where the command writes.
+type Read = fn(&Path, &Path) -> Result<()>;
+
+const COMMANDS: [(&str, Read); 9] = [
     ("list", |dataset, _| query::all(dataset).map(drop)),
     ("show", |dataset, _| query::find(dataset, "test_00001").map(drop)),
     ("verify", |dataset, _| {
@@ -160,7 +164,9 @@ const COMMANDS: [(&str, fn(&Path, &Path) -> Result<()>); 9] = [
         dataset.golden()?;
         let slugs: BTreeSet<RepoSlug> = dataset.manifest.sources.keys().cloned().collect();
         for slug in &slugs {
-            (dataset.lock(slug)?, dataset.archive(slug)?, dataset.members("top")?);
+            dataset.lock(slug)?;
+            dataset.archive(slug)?;
+            dataset.members("top")?;
         }
         let nowhere = (&BTreeMap::new(), &slugs);
         config::published::from_published(&dataset.manifest.config, &slugs, nowhere, &|_| None).map(drop)

@@ -150,7 +150,7 @@ mod tests {
             (&[0, 2], 1),
         ] {
             let left = &[1, 2, 3][..left];
-            let again: String = order.iter().map(|at| format!("{}\n", lines[*at])).collect();
+            let again = order.iter().map(|at| lines[*at]).collect::<Vec<_>>().join("\n") + "\n";
             std::fs::write(&path, again).expect("writes");
             assert_eq!(read::<u32>(&path).expect("reads"), left, "{order:?}");
             let (mut journal, entries) = Journal::open::<u32>(&path).expect("opens");

@@ -229,8 +229,10 @@ fn tree(slug: &RepoSlug, folder: &Path, groups: &[GroupEvidence]) -> PathBuf {
         let path = tree.join(file);
         fs_err::create_dir_all(path.parent().unwrap()).unwrap();
         let tests = groups.iter().filter(|one| one.group.file == *file && !one.group.function.is_empty());
-        let tests: String =
-            tests.map(|one| format!("    def {}(self): pass\n", one.group.function)).collect();
+        let tests = tests
+            .map(|one| format!("    def {}(self): pass\n", one.group.function))
+            .collect::<Vec<_>>()
+            .concat();
         let class = if tests.is_empty() { String::new() } else { format!("class TestMade:\n{tests}") };
         fs_err::write(path, format!("def test(): pass\n{class}")).unwrap();
     }

@@ -171,7 +171,7 @@ impl Desk {
 
     pub fn pin_with(&self, source: SourceSpec, index: &dyn IndexTool) -> Result<Pinned> {
         pin((&repo(source), &self.apart), &self.cache, index, &|text| {
-            self.said.borrow_mut().push(text.to_owned())
+            self.said.borrow_mut().push(text.to_owned());
         })
     }
 }

@@ -1,6 +1,11 @@
 //! What a Parquet file would take in memory, added up from its footer and the heads of its pages before anything of it is
 //! unpacked: a small file can claim any number of rows, and unpack to any size.
 
+#![expect(
+    clippy::redundant_closure_for_method_calls,
+    reason = "their type is not one of a direct dependency"
+)]
+
 use std::fs::File;
 use std::io::{BufReader, Cursor, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
@@ -88,7 +93,7 @@ pub(super) fn shape(file: &File) -> Result<Shape, String> {
 
 /// What the pages of a column take, unpacked.
 fn pages(file: &File, start: u64, length: u64) -> Result<u64, String> {
-    let mut place = BufReader::with_capacity(4096, At { file, at: start, end: start + length });
+    let mut place = BufReader::with_capacity(4096, Part { file, next: start, end: start + length });
     let (mut taken, mut left) = (0_u64, length);
     while left > 0 {
         let mut head = TCompactInputProtocol::new(&mut place, LARGEST_HEAD);
@@ -108,31 +113,31 @@ fn pages(file: &File, start: u64, length: u64) -> Result<u64, String> {
 }
 
 /// A part of a file.
-struct At<'f> {
+struct Part<'f> {
     file: &'f File,
-    at: u64,
+    next: u64,
     end: u64,
 }
 
-impl std::io::Read for At<'_> {
+impl std::io::Read for Part<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let left = usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX);
+        let left = usize::try_from(self.end.saturating_sub(self.next)).unwrap_or(usize::MAX);
         let wanted = left.min(buffer.len());
-        let read = self.file.read_at(&mut buffer[..wanted], self.at)?;
-        self.at += read as u64;
+        let read = self.file.read_at(&mut buffer[..wanted], self.next)?;
+        self.next += read as u64;
         Ok(read)
     }
 }
 
-impl Seek for At<'_> {
+impl Seek for Part<'_> {
     fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
         let mut place = Cursor::new([0_u8; 0]);
-        place.set_position(self.at);
-        self.at = match to {
+        place.set_position(self.next);
+        self.next = match to {
             SeekFrom::Current(_) => place.seek(to)?,
             SeekFrom::Start(at) => at,
             SeekFrom::End(_) => return Err(std::io::ErrorKind::Unsupported.into()),
         };
-        Ok(self.at)
+        Ok(self.next)
     }
 }

@@ -172,18 +172,15 @@ fn from_the_groups(found: &mut Compared, groups: &Groups, one: &mut Instance) {
 fn witness(found: &mut Compared, folder: &Folder, one: &mut Instance) -> Result<()> {
     let place = format!("{}/{}.py", witnesses::FOLDER, one.instance_id);
     let text = read(found, &place, folder.read_if_there(std::path::Path::new(&place), LARGEST))?.flatten();
-    match &text {
-        Some(text) => {
-            one.witness.witness = Some(MADE.to_owned());
-            one.witness.witness_sha256 = Some(sha256_hex(text));
-            let lines = String::from_utf8_lossy(text).lines().filter(|line| !line.trim().is_empty()).count();
-            one.witness.witness_lines = Some(lines as u64);
-        }
-        None => {
-            one.witness.witness_sha256 = None;
-            if one.witness.is_made() {
-                found.wrong(&place, "", "is missing, and the instance says that it was made");
-            }
+    if let Some(text) = &text {
+        one.witness.witness = Some(MADE.to_owned());
+        one.witness.witness_sha256 = Some(sha256_hex(text));
+        let lines = String::from_utf8_lossy(text).lines().filter(|line| !line.trim().is_empty()).count();
+        one.witness.witness_lines = Some(lines as u64);
+    } else {
+        one.witness.witness_sha256 = None;
+        if one.witness.is_made() {
+            found.wrong(&place, "", "is missing, and the instance says that it was made");
         }
     }
     Ok(())

@@ -275,10 +275,10 @@ impl Groups {
             let is_former = manifest.format_version == 1;
             expected["instance_id"] = if is_former { id.former(&slug).into() } else { id.as_str().into() };
         }
-        if !is_kept {
-            expected["agreeing"] = json!(0);
-        } else {
+        if is_kept {
             expected["evidence"] = Value::Null;
+        } else {
+            expected["agreeing"] = json!(0);
         }
         if let Some(one) = instance {
             of_instance(&mut expected, one);

@@ -106,7 +106,7 @@ fn settings(found: &mut Compared, dataset: &Dataset, instances: &[Instance]) -> 
     let bound = |key: &str| config["tier"][key].as_f64();
     match bound("medium").zip(bound("hard")).map(|(medium, hard)| TierBounds { medium, hard }) {
         Some(bounds) => {
-            differing(found, "tiers", &value(&manifest.tiers)?, &value(&describe::tiers(&bounds))?)
+            differing(found, "tiers", &value(&manifest.tiers)?, &value(&describe::tiers(&bounds))?);
         }
         None => found.is_not_verified(
             "manifest.json: the bounds of the tiers, which its config does not say".to_owned(),

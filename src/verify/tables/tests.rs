@@ -240,7 +240,7 @@ fn subsets_are_held_against_the_instances_in_both_forms() {
         names(&found, &lines, "entry_command");
     }
     let found = bench.with_json("manifest.json", |manifest| {
-        manifest["subsets"]["top"]["definition"]["top"] = json!(false)
+        manifest["subsets"]["top"]["definition"]["top"] = json!(false);
     });
     names(&found, "manifest.json", "subsets.top.definition.top");
 }
