@@ -34,6 +34,7 @@ const FILES: &[(&str, &str)] = python_files![
     "phases.py",
     "probe.py",
     "protocol.py",
+    "pytest_settings.txt",
     "reseed.py",
     "server.py",
     "shared.py",
@@ -111,8 +112,10 @@ mod tests {
         let files =
             walkdir::WalkDir::new(&folder).into_iter().map(|entry| entry.expect("readable").into_path());
         let relative = |path: PathBuf| Some(path.strip_prefix(&folder).ok()?.to_str()?.to_owned());
-        let mut found: Vec<String> =
-            files.filter_map(relative).filter(|name| name.ends_with(".py")).collect();
+        let mut found: Vec<String> = files
+            .filter_map(relative)
+            .filter(|name| name.ends_with(".py") || name.ends_with(".txt"))
+            .collect();
         found.sort();
         let embedded: Vec<&str> = all().map(|(name, _)| *name).collect();
         assert_eq!(found, embedded);

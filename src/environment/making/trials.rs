@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::inputs::Inputs;
+use super::run_tree::yield_to_installed;
 use crate::environment::declared::requirements_files::normalize;
 use crate::environment::declared::survey::Survey;
 use crate::environment::plan::asked;
@@ -33,6 +34,8 @@ pub(in crate::environment) struct Site<'a> {
     pub source_root: &'a Path,
     pub venv: PathBuf,
     pub tree: PathBuf,
+    /// Modules that building the tree added to it, with the names by which they can be imported.
+    pub modules: &'a [(PathBuf, Vec<PathBuf>)],
 }
 
 /// What was tried so far.
@@ -286,7 +289,8 @@ impl Site<'_> {
             inside: &self.installer.tooling.backend.places().venv,
             path: (!self.has_root).then_some(self.source_root),
         };
-        self.installer.install("installing the dependencies", lock, self.own, target)
+        self.installer.install("installing the dependencies", lock, self.own, target)?;
+        Ok(yield_to_installed(self.modules, &self.tree, &self.venv)?)
     }
 
     fn compile(&self) -> Result<(), StepError> {
