@@ -251,6 +251,16 @@ fn finish(folder: &Path, built: &Built) -> Result<()> {
     store::write_sealed(&folder.join(BUILT), &Built { env: BTreeMap::new(), ..built.clone() })
 }
 
+/// Whether an environment is still what it was when it was built or found. Where it is not, what failed in it says nothing
+/// about the repository.
+///
+/// # Errors
+/// The machine's, when it is not; an interruption.
+pub fn require_whole(built: &Built, cache: &Cache) -> Result<()> {
+    let folder = built.tree.parent().unwrap_or(&built.tree);
+    if is_whole(folder)? { Ok(()) } else { Err(cache.changed(folder)) }
+}
+
 /// Whether every file is what it was when the environment was finished. What cannot be read is not.
 ///
 /// # Errors

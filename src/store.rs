@@ -92,13 +92,21 @@ impl Cache {
     }
 
     /// Notes that something of the cache is used from now on.
-    fn uses(&self, path: PathBuf) -> Result<()> {
+    ///
+    /// # Errors
+    /// When it is not there, or not the one that was used before.
+    pub(crate) fn uses(&self, path: PathBuf) -> Result<()> {
         let found = trust::Identity::of(&path)?;
         let mut used = self.used.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if *used.entry(path.clone()).or_insert(found) == found {
             return Ok(());
         }
         Err(trust::removed(&self.root, &path))
+    }
+
+    /// The error of something of the cache that is not whole any more.
+    pub(crate) fn changed(&self, path: &Path) -> Error {
+        trust::removed(&self.root, path)
     }
 
     /// Whether all of the cache that is used is still there. What ran while it was not says nothing about a repository.

@@ -244,6 +244,9 @@ mod tests {
         for path in ["pyproject.toml", "templates/a.html", "cert.pem", "Makefile"] {
             assert!(Files::Data.shows(path), "{path}");
         }
+        for path in [".pytest.toml", "pytest.toml", ".pytest.ini"] {
+            assert!(Files::None.shows(path), "{path}");
+        }
         assert!(
             Files::None.shows("tox.ini") && !Files::None.shows("sub/tox.ini") && !Files::None.shows("a.txt")
         );

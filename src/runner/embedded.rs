@@ -120,4 +120,14 @@ mod tests {
         let embedded: Vec<&str> = all().map(|(name, _)| *name).collect();
         assert_eq!(found, embedded);
     }
+
+    #[test]
+    fn the_runner_and_the_referee_know_the_same_settings_files_of_pytest() {
+        let text = all().find_map(|(name, text)| (*name == "pytest_settings.txt").then_some(*text));
+        let names: Vec<&str> = text.expect("it travels along").split_whitespace().collect();
+        assert_eq!(names, crate::record::task::pytest_settings().collect::<Vec<_>>());
+        assert!(names.contains(&".pytest.toml") && names.contains(&"pytest.toml"));
+        let reader = all().find_map(|(name, text)| (*name == "execution.py").then_some(*text));
+        assert!(reader.expect("it travels along").contains("\"pytest_settings.txt\""));
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::error::{Error, Result};
 
@@ -39,6 +40,8 @@ fn refused(path: &Path, why: &str) -> Error {
 pub(super) struct Identity {
     device: u64,
     inode: u64,
+    /// Numbers of folders are given again.
+    made: Option<SystemTime>,
 }
 
 impl Identity {
@@ -46,16 +49,23 @@ impl Identity {
     /// IO errors.
     pub(super) fn of(path: &Path) -> Result<Self> {
         let metadata = fs_err::metadata(path)?;
-        Ok(Identity { device: metadata.dev(), inode: metadata.ino() })
+        Ok(Identity { device: metadata.dev(), inode: metadata.ino(), made: metadata.created().ok() })
     }
 }
 
-/// The error of a cache that went away while it was used.
+/// The error of a cache of which something went away while it was used.
 pub(super) fn removed(root: &Path, path: &Path) -> Error {
-    let place =
-        if root == path { String::new() } else { format!(": {} is another one or gone", path.display()) };
-    Error::machine(format!("the cache {} was removed while gistmill worked with it{place}", root.display()))
-        .with_hint("leave it alone while gistmill runs (`gistmill cache prune` waits), and run the same command again")
+    let place = match path.strip_prefix(root) {
+        Ok(relative) if relative.as_os_str().is_empty() => String::new(),
+        _ => format!(": {} is not what it was", path.display()),
+    };
+    Error::machine(format!(
+        "the cache {} was removed or changed while gistmill worked with it{place}",
+        root.display()
+    ))
+    .with_hint(
+        "leave it alone while gistmill runs (`gistmill cache prune` waits), and run the same command again",
+    )
 }
 
 /// Whether each of these is the folder that it was.

@@ -196,7 +196,8 @@ impl Trials {
                 requirements.extend(project.extras.get(extra).into_iter().flatten().cloned());
             }
         }
-        let wanted = Wanted { requirements, constraints: plan.constraints.iter().cloned().collect(), extras };
+        let constraints = plan.constraints.iter().cloned().collect();
+        let wanted = Wanted { requirements, constraints, hashes: plan.hashes.clone(), extras };
         match &site.inputs.repo.locked {
             Some(lock) => Ok(Lock::parse(lock)),
             None => site.installer.resolve(&format!("resolving {}", plan.name), &wanted, site.own),

@@ -1,4 +1,5 @@
-//! Which files of a build an import or pytest would find before what is pinned, or before what Python comes with. Pure.
+//! Which files of a build an import or pytest would find before what is pinned, or before what Python comes with. Pure, but
+//! for [`is_installed`].
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

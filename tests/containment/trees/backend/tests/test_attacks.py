@@ -34,4 +34,4 @@ def test_finds_what_was_generated():
     except ImportError:
         version = "unknown"
     print("version", version)
-    assert version
+    assert version and plain.value()
