@@ -38,7 +38,7 @@ use crate::record::source::{NearestTag, Pinned};
 use crate::store::{self, Cache, Found, Lock};
 
 /// Changes whenever the same inputs may give another environment.
-const STAGE_VERSION: &str = "8";
+const STAGE_VERSION: &str = "9";
 
 /// An installed plan, ready to be collected by the gate.
 #[derive(Debug, Clone, Copy)]
@@ -249,6 +249,16 @@ const PARTS: [&str; 3] = ["venv", "tree", "recipe"];
 fn finish(folder: &Path, built: &Built) -> Result<()> {
     store::write_sealed(&folder.join(CONTENTS), &contents(folder)?)?;
     store::write_sealed(&folder.join(BUILT), &Built { env: BTreeMap::new(), ..built.clone() })
+}
+
+/// Whether an environment is still what it was when it was built or found. Where it is not, what failed in it says nothing
+/// about the repository.
+///
+/// # Errors
+/// The machine's, when it is not; an interruption.
+pub fn require_whole(built: &Built, cache: &Cache) -> Result<()> {
+    let folder = built.tree.parent().unwrap_or(&built.tree);
+    if is_whole(folder)? { Ok(()) } else { Err(cache.changed(folder)) }
 }
 
 /// Whether every file is what it was when the environment was finished. What cannot be read is not.

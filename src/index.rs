@@ -106,6 +106,14 @@ impl Index {
         })
     }
 
+    /// Names the indexes that are asked, in their order, as this user sees them: what is built with what came from them
+    /// depends on it.
+    pub fn key(&self) -> String {
+        let shelves = self.sources.iter().map(|source| Shelf::of(source).name().to_owned());
+        let parts: Vec<String> = self.strategy.iter().cloned().chain(shelves).collect();
+        sha256(parts.join("\n").as_bytes())
+    }
+
     /// Downloads a file from an address that a repository names.
     ///
     /// No login of the user's goes there. A fragment `#sha256=…`, or with another algorithm, is what the file must be.

@@ -1,16 +1,55 @@
-//! Whether the user asked to stop (Ctrl-C or SIGTERM). Set once, read everywhere that waits.
+//! Whether the user asked to stop (Ctrl-C, SIGTERM or SIGHUP). Set once, read everywhere that waits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::sys::signal::{SigHandler, Signal};
 
 use crate::error::{Error, Result};
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// Catches Ctrl-C and SIGTERM for the rest of this process; a second one ends it at once.
+/// What asks to stop.
+const SIGNALS: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+
+/// Catches Ctrl-C, SIGTERM and SIGHUP for the rest of this process; a second one ends it at once. One that was ignored when
+/// this process started stays ignored: that is how `nohup` and shells keep work in the background alive.
 ///
 /// # Errors
 /// When the signal handler cannot be installed.
 pub(crate) fn listen() -> Result<()> {
+    let ignored = ignored();
+    catch()?;
+    for signal in ignored {
+        set(signal, SigHandler::SigIgn)?;
+    }
+    Ok(())
+}
+
+/// Those of [`SIGNALS`] that this process ignores.
+fn ignored() -> Vec<Signal> {
+    // `SigIgn:` and a mask in hexadecimal digits, with one bit for each signal from the first on.
+    let status = fs_err::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    SIGNALS.into_iter().filter(|signal| mask >> (*signal as u32 - 1) & 1 == 1).collect()
+}
+
+/// Lets signals that ask to stop do what they do by default, whatever was inherited: for what runs in a sandbox.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn by_default() -> Result<()> {
+    SIGNALS.into_iter().try_for_each(|signal| set(signal, SigHandler::SigDfl))
+}
+
+fn set(signal: Signal, handler: SigHandler) -> Result<()> {
+    // SAFETY: neither of the two handlers that are set here is a function.
+    unsafe { nix::sys::signal::signal(signal, handler) }
+        .map(drop)
+        .map_err(|error| Error::internal(format!("cannot set what {signal} does")).with_source(error))
+}
+
+fn catch() -> Result<()> {
     ctrlc::set_handler(|| {
         if REQUESTED.swap(true, Ordering::SeqCst) {
             std::process::exit(130);

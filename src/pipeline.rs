@@ -161,6 +161,18 @@ impl Pipeline<'_> {
     /// Whatever concerns more than one repository: the machine, the output, an interruption. A repository's own trouble
     /// is in [`Built::failed`].
     pub fn run(&self) -> Result<Built> {
+        self.run_all().map_err(|error| self.cause_of(error))
+    }
+
+    /// What an error comes from: without its cache nothing works, and what is said then misleads.
+    fn cause_of(&self, error: Error) -> Error {
+        match self.cache.require_present() {
+            Err(removed) if error.fault() != Fault::Interrupted => removed,
+            _ => error,
+        }
+    }
+
+    fn run_all(&self) -> Result<Built> {
         let directory =
             self.request.output.join(&self.config.dataset.name).join(&self.config.dataset.version);
         let directory = dataset::swap::real_place(&directory)?;
@@ -176,6 +188,7 @@ impl Pipeline<'_> {
         let former = replaces.then(|| Former::find(&directory, |text| self.progress.say(text))).flatten();
         let (mut finished, failed) = self.repositories(former.as_ref())?;
         crate::interrupt::check()?;
+        self.cache.require_present()?;
         if self.request.until < Stage::Dataset || !whole {
             return Ok(Built { summary: None, kept: None, failed, finished });
         }
@@ -229,7 +242,7 @@ impl Pipeline<'_> {
     ) -> Result<std::result::Result<Finished, FailedRepository>> {
         let (stage, error) = match repository.run() {
             Ok((record, found)) => return Ok(Ok(Finished { slug: repo.slug.clone(), record, found })),
-            Err(trouble) => trouble,
+            Err((stage, error)) => (stage, self.cause_of(error)),
         };
         error.log(format!("{} ({})", repo.slug, stage.as_str()));
         if !matches!(error.fault(), Fault::Repository | Fault::Harness) {

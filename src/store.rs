@@ -23,11 +23,13 @@ pub mod journal;
 mod lock;
 pub mod prune;
 mod sealed;
+mod trust;
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -43,6 +45,7 @@ pub use sealed::{
     DAMAGED, Found, copy_aside, find_sealed, read_sealed, seal, set_aside, unseal, write_sealed,
     write_sealed_once,
 };
+pub(crate) use trust::require_own;
 
 /// The file by which programs that make backups know a cache, <https://bford.info/cachedir/>.
 const TAG: &str = "CACHEDIR.TAG";
@@ -55,17 +58,22 @@ const IN_USE: &str = ".in-use";
 pub struct Cache {
     root: PathBuf,
     in_use: Arc<Lock>,
+    /// What of it is used: the root, the file of its lock, the folders that [`Cache::dir`] gave.
+    used: Arc<Mutex<BTreeMap<PathBuf, trust::Identity>>>,
 }
 
 impl Cache {
-    /// Opens (and creates) a cache directory.
+    /// Opens (and creates) a cache directory. One that it makes is closed to others: it will hold private code.
     ///
     /// # Errors
-    /// When the directory cannot be made.
+    /// When the directory cannot be made, or others may have written to it.
     pub fn open(root: &Path) -> Result<Self> {
-        fs_err::create_dir_all(root)
+        let above = root.parent().unwrap_or(root);
+        fs_err::create_dir_all(above)
+            .and_then(|()| private_folder(root))
             .map_err(|error| Error::from(error).with_hint("name another folder with --cache-dir"))?;
         let root = fs_err::canonicalize(root)?;
+        require_own(&root)?;
         if root.to_str().is_none() {
             // Plans of sandboxes and records of environments are JSON, which has no other texts.
             return Err(Error::usage(format!("the cache {} has a name that is not UTF-8", root.display()))
@@ -77,7 +85,37 @@ impl Cache {
         let in_use = Lock::wait_shared(&root.join(IN_USE), || {
             crate::terminal::note("another gistmill prunes the cache; waiting for it");
         })?;
-        Ok(Cache { root, in_use: Arc::new(in_use) })
+        let cache = Cache { root, in_use: Arc::new(in_use), used: Arc::default() };
+        cache.uses(cache.root.clone())?;
+        cache.uses(cache.root.join(IN_USE))?;
+        Ok(cache)
+    }
+
+    /// Notes that something of the cache is used from now on.
+    ///
+    /// # Errors
+    /// When it is not there, or not the one that was used before.
+    pub(crate) fn uses(&self, path: PathBuf) -> Result<()> {
+        let found = trust::Identity::of(&path)?;
+        let mut used = self.used.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if *used.entry(path.clone()).or_insert(found) == found {
+            return Ok(());
+        }
+        Err(trust::removed(&self.root, &path))
+    }
+
+    /// The error of something of the cache that is not whole any more.
+    pub(crate) fn changed(&self, path: &Path) -> Error {
+        trust::removed(&self.root, path)
+    }
+
+    /// Whether all of the cache that is used is still there. What ran while it was not says nothing about a repository.
+    ///
+    /// # Errors
+    /// The machine's, when something was removed, also where it was made again.
+    pub fn require_present(&self) -> Result<()> {
+        let used = self.used.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        trust::require_same(&self.root, used.iter())
     }
 
     /// Whether gistmill made the folder: one that held something before is not wholly its own.
@@ -105,11 +143,27 @@ impl Cache {
 
     /// A directory below the cache, made when missing: `dir("sources")`. One that a link puts on another disk is given
     /// by its real path, because a sandbox follows no links of the host.
+    ///
+    /// # Errors
+    /// When it cannot be made, others may have written to it, or it was removed since it was used before.
     pub fn dir(&self, name: &str) -> Result<PathBuf> {
         let path = self.root.join(name);
-        fs_err::create_dir_all(&path)?;
-        Ok(fs_err::canonicalize(path)?)
+        private_folder(&path)?;
+        let path = fs_err::canonicalize(path)?;
+        require_own(&path)?;
+        self.uses(path.clone())?;
+        Ok(path)
     }
+}
+
+/// Makes a folder that others cannot look into; one that exists stays as it is.
+fn private_folder(path: &Path) -> std::io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| {
+        std::io::Error::new(error.kind(), format!("failed to create directory `{}`: {error}", path.display()))
+    })
 }
 
 /// A new folder for what is needed for a moment.
@@ -159,18 +213,18 @@ pub fn sha256_of(content: &mut dyn Read) -> std::io::Result<String> {
     }
 }
 
-/// Writes a file aside, syncs it and renames it into place: readers see the old or the new one, never half.
+/// Writes a file aside, syncs it and renames it into place: readers see the old or the new one, never half. Others may read
+/// it where the umask and the folder say so.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     let folder = path.parent().ok_or_else(|| Error::internal(format!("{} has no folder", path.display())))?;
     let mut file = tempfile::Builder::new()
         .prefix(".writing-")
+        .permissions(PermissionsExt::from_mode(0o666))
         .tempfile_in(folder)
         .map_err(|error| Error::from(error).at(format!("cannot write {}", path.display())))?;
     file.write_all(bytes)
         .and_then(|()| file.as_file().sync_all())
         .map_err(|error| Error::from(error).at(format!("cannot write {}", path.display())))?;
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    fs_err::set_permissions(file.path(), mode)?;
     file.persist(path)
         .map_err(|error| Error::from(error.error).at(format!("cannot write {}", path.display())))?;
     Ok(())

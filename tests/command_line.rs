@@ -142,3 +142,55 @@ fn the_manual_has_a_page_for_each_command() {
         assert!(page.contains(&format!(".TH {name} 1")), "{page}");
     }
 }
+
+/// A cache with a uv in it that says that it ran.
+fn with_planted_uv(here: &Path) -> std::path::PathBuf {
+    let cache = here.join("cache");
+    let folder = cache.join("tools/uv/bin");
+    std::fs::create_dir_all(&folder).expect("can be made");
+    let script = format!("#!/bin/sh\ntouch '{}'\necho uv 9.9.9\n", here.join("ran").display());
+    std::fs::write(folder.join("uv"), script).expect("can be written");
+    for path in ["", "tools", "tools/uv", "tools/uv/bin", "tools/uv/bin/uv"] {
+        set_mode(&cache.join(path), 0o755);
+    }
+    cache
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+    std::fs::set_permissions(path, mode).expect("can be set");
+}
+
+#[test]
+fn nothing_of_a_cache_that_others_may_write_to_is_run() {
+    for (part, mode) in [
+        ("", 0o777),
+        ("", 0o775),
+        ("tools", 0o777),
+        ("tools/uv", 0o757),
+        ("tools/uv/bin", 0o777),
+        ("tools/uv/bin/uv", 0o777),
+    ] {
+        let here = here();
+        let cache = with_planted_uv(here.path());
+        set_mode(&cache.join(part), mode);
+        let place = cache.to_str().expect("is text");
+        for command in [&["check"][..], &["build"]] {
+            let mut command = gistmill(here.path(), &[&["--cache-dir", place], command].concat());
+            let output = command.env("PATH", "/usr/bin:/bin").output().expect("gistmill starts");
+            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+            let said = text(&output.stdout) + &text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{said}");
+            assert!(said.contains("can be written to by others") && said.contains("chmod -R go-w"), "{said}");
+            assert!(!here.path().join("ran").exists(), "{part} {mode:o}: the planted uv ran");
+        }
+    }
+}
+
+#[test]
+fn a_cache_is_closed_to_others() {
+    let here = here();
+    ended(gistmill(here.path(), &["cache", "size"]));
+    let metadata = std::fs::metadata(here.path().join(".cache/gistmill")).expect("was made");
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777, 0o700);
+}

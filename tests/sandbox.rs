@@ -250,3 +250,13 @@ fn packages_below_a_prefix_are_hidden_and_all_else_is_not() {
     assert!(hidden.success(), "{hidden:?}");
     assert_eq!(hidden.stdout, "./python3.9/json/file\n");
 }
+
+#[test]
+fn signals_that_the_caller_ignores_are_not_ignored_inside() {
+    use nix::sys::signal::{SigHandler, Signal, signal};
+    // SAFETY: to ignore a signal runs no handler.
+    unsafe { signal(Signal::SIGHUP, SigHandler::SigIgn) }.expect("it can be ignored");
+    let finished = run("grep SigIgn /proc/self/status; kill -HUP $$; echo survived");
+    assert_eq!(finished.stdout, "SigIgn:\t0000000000000000\n", "{}", finished.stderr);
+    assert_eq!(finished.code, Some(129));
+}

@@ -102,6 +102,7 @@ pub fn enter() -> ! {
 
 /// The part outside the process namespace: enters the namespaces and waits for `init`.
 fn outside() -> Step<i32> {
+    crate::interrupt::by_default().map_err(|error| error.to_string())?;
     let plan = read_plan()?;
     close_inherited(plan.service)?;
     // The kernel holds no process of root's to its limit on processes: they are counted here.

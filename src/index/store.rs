@@ -39,6 +39,10 @@ impl Shelf {
     pub(super) fn open() -> Shelf {
         Shelf("open".to_owned())
     }
+
+    pub(super) fn name(&self) -> &str {
+        &self.0
+    }
 }
 
 /// A file of the store.

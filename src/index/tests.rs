@@ -598,3 +598,26 @@ fn a_file_of_a_private_index_is_not_given_to_whoever_knows_its_hash() {
     let files = server.asked().into_iter().filter(|(path, _)| path == "/f/foo.whl").count();
     assert_eq!(files, 1, "which is asked for it once");
 }
+
+#[test]
+fn what_is_built_with_files_of_other_indexes_has_another_key() {
+    let key = |variables: &[(&'static str, String)]| index(variables).1.key();
+    let of = |name: &'static str, address: &str| (name, address.to_owned());
+    let (one, two) = ("https://one.example/simple", "https://two.example/simple");
+    let public = key(&[of("UV_DEFAULT_INDEX", one)]);
+    assert_eq!(public, key(&[of("UV_DEFAULT_INDEX", one)]));
+    let others = [
+        vec![of("UV_DEFAULT_INDEX", two)],
+        vec![of("UV_DEFAULT_INDEX", one), of("UV_INDEX", two)],
+        vec![of("UV_DEFAULT_INDEX", two), of("UV_INDEX", one)],
+        vec![of("UV_DEFAULT_INDEX", "https://me:s3cret@one.example/simple")],
+        vec![of("UV_DEFAULT_INDEX", one), of("UV_INDEX", two), of("UV_INDEX_STRATEGY", "unsafe-best-match")],
+    ];
+    let mut keys: Vec<String> = others.iter().map(|variables| key(variables)).collect();
+    keys.push(public);
+    let number = keys.len();
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), number);
+    assert!(keys.iter().all(|key| !key.contains("s3cret")));
+}

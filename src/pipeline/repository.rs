@@ -10,7 +10,8 @@ use super::{Found, Pipeline, Stage, shards};
 use crate::attempt::lab::Lab;
 use crate::config::{BackendKind, Repo};
 use crate::dataset::assemble;
-use crate::error::{Error, Result};
+use crate::environment::require_whole;
+use crate::error::{Error, Fault, Result};
 use crate::family::Family;
 use crate::family::sample::{self, Choice};
 use crate::ledger::Step;
@@ -121,7 +122,15 @@ impl<'a> Repository<'a> {
         if until == Stage::Environment {
             return Ok(None);
         }
-        self.stages_of_tests(&preparation, pinned, built)
+        let cache = self.pipeline.cache;
+        for used in [&pinned.tree, &built.tree, &built.venv] {
+            cache.uses(used.clone())?;
+        }
+        self.stages_of_tests(&preparation, pinned, built.clone()).map_err(|error| {
+            let is_told = matches!(error.fault(), Fault::Repository | Fault::Harness);
+            let changed = is_told.then(|| require_whole(&built, cache).err()).flatten();
+            changed.unwrap_or(error)
+        })
     }
 
     /// The stages that run tests.
@@ -134,6 +143,7 @@ impl<'a> Repository<'a> {
         let until = self.pipeline.request.until;
         self.enter(Stage::Collect);
         let prepared = preparation.collect(pinned, built)?;
+        self.pipeline.cache.uses(prepared.journals.clone())?;
         self.found.add_collected(&prepared.collected);
         if until == Stage::Collect {
             return Ok(None);

@@ -14,6 +14,12 @@ pub const CODE_ENDINGS: [&str; 22] = [
     "tgz", "gz", "bz2", "xz", "c", "h", "cpp",
 ];
 
+/// Files in which pytest looks for its settings.
+pub fn pytest_settings() -> impl Iterator<Item = &'static str> {
+    // The runner reads the same file.
+    include_str!("../runner/python/gistmill_runner/pytest_settings.txt").lines()
+}
+
 /// One task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {

@@ -8,7 +8,7 @@ use crate::attempt::overlay::History;
 use crate::beneath::{Entry, Folder, Kind};
 use crate::error::{Error, Result};
 use crate::record::patch::Patch;
-use crate::record::task::CODE_ENDINGS;
+use crate::record::task::{CODE_ENDINGS, pytest_settings};
 use crate::runner::Setting;
 use crate::score::{Corpus, File, Modules};
 use crate::store::Cache;
@@ -41,15 +41,11 @@ impl Files {
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
         match self {
             Files::Data => !CODE_ENDINGS.contains(&ending.as_str()),
-            Files::None => CONFIGURATION.contains(&path),
+            Files::None => pytest_settings().any(|name| name == path),
             Files::Whole => true,
         }
     }
 }
-
-/// Files in which pytest looks for its configuration.
-pub(super) const CONFIGURATION: [&str; 6] =
-    ["pytest.ini", ".pytest.ini", "pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg"];
 
 /// The Python code of a tree.
 pub(crate) struct Code {
@@ -256,6 +252,9 @@ mod tests {
         }
         for path in ["pyproject.toml", "templates/a.html", "cert.pem", "Makefile"] {
             assert!(Files::Data.shows(path), "{path}");
+        }
+        for path in [".pytest.toml", "pytest.toml", ".pytest.ini"] {
+            assert!(Files::None.shows(path), "{path}");
         }
         assert!(
             Files::None.shows("tox.ini") && !Files::None.shows("sub/tox.ini") && !Files::None.shows("a.txt")

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::evaluate::{LARGEST_TEST, Original, messages, module_of, normalized_again, sabotage_of};
-use super::ground::{CONFIGURATION, Code};
+use super::ground::Code;
 use super::run::{Import, Lost, PLAIN, Place, Seen, failing};
 use crate::attempt::lab::Lab;
 use crate::attempt::world::WorldSetting;
@@ -24,6 +24,7 @@ use crate::record::flag::{
 };
 use crate::record::id::{InstanceId, hash_parts};
 use crate::record::outcome::Compare;
+use crate::record::task::pytest_settings;
 use crate::runner::protocol::{ImportAttempt, Manner, TraceMode};
 use crate::score::{
     Comparison, Evaluated, File, Masks, Reach, Sabotage, compare, first_line, inject, reaches, sabotage,
@@ -294,7 +295,9 @@ impl SelfCheck<'_> {
     }
 
     fn is_data(&self, tree: &Folder, path: &str) -> bool {
-        !CONFIGURATION.contains(&path) && !self.code.sources.contains(path) && tree.has_file(Path::new(path))
+        pytest_settings().all(|name| name != path)
+            && !self.code.sources.contains(path)
+            && tree.has_file(Path::new(path))
     }
 
     /// Whether an installed package asked for the repository, pytest aside.

@@ -34,6 +34,7 @@ const FILES: &[(&str, &str)] = python_files![
     "phases.py",
     "probe.py",
     "protocol.py",
+    "pytest_settings.txt",
     "reseed.py",
     "server.py",
     "shared.py",
@@ -111,10 +112,22 @@ mod tests {
         let files =
             walkdir::WalkDir::new(&folder).into_iter().map(|entry| entry.expect("readable").into_path());
         let relative = |path: PathBuf| Some(path.strip_prefix(&folder).ok()?.to_str()?.to_owned());
-        let mut found: Vec<String> =
-            files.filter_map(relative).filter(|name| name.ends_with(".py")).collect();
+        let mut found: Vec<String> = files
+            .filter_map(relative)
+            .filter(|name| name.ends_with(".py") || name.ends_with(".txt"))
+            .collect();
         found.sort();
         let embedded: Vec<&str> = all().map(|(name, _)| *name).collect();
         assert_eq!(found, embedded);
+    }
+
+    #[test]
+    fn the_runner_and_the_referee_know_the_same_settings_files_of_pytest() {
+        let text = all().find_map(|(name, text)| (*name == "pytest_settings.txt").then_some(*text));
+        let names: Vec<&str> = text.expect("it travels along").split_whitespace().collect();
+        assert_eq!(names, crate::record::task::pytest_settings().collect::<Vec<_>>());
+        assert!(names.contains(&".pytest.toml") && names.contains(&"pytest.toml"));
+        let reader = all().find_map(|(name, text)| (*name == "execution.py").then_some(*text));
+        assert!(reader.expect("it travels along").contains("\"pytest_settings.txt\""));
     }
 }

@@ -54,7 +54,6 @@ impl SourceCache {
         };
         let directory =
             tempfile::Builder::new().prefix(".making-").tempdir_in(&self.folder).map_err(failed)?;
-        fs_err::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
         let lock = Lock::try_folder(directory.path())?
             .ok_or_else(|| Error::internal(format!("{} is locked", directory.path().display())))?;
         fs_err::create_dir(directory.path().join("tree"))?;

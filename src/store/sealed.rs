@@ -56,8 +56,6 @@ pub fn write_sealed_once(path: &Path, value: &impl Serialize) -> Result<()> {
     let cannot = |error: std::io::Error| Error::from(error).at(format!("cannot write {}", path.display()));
     let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(folder).map_err(cannot)?;
     file.write_all(&seal(value)?).and_then(|()| file.as_file().sync_all()).map_err(cannot)?;
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    fs_err::set_permissions(file.path(), mode)?;
     match file.persist_noclobber(path) {
         Err(error) if error.error.kind() != std::io::ErrorKind::AlreadyExists => Err(cannot(error.error)),
         _ => Ok(()),

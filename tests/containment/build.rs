@@ -68,6 +68,20 @@ pub fn what_is_published_is_what_the_pinned_source_says(caller: Caller) {
     assert_eq!(said.trim(), "plain pinned hashed pinned changed pinned");
 }
 
+pub fn nothing_of_a_build_is_found_before_what_is_pinned_or_installed(caller: Caller) {
+    let built = hooks(caller);
+    assert!(tried(&built, "modules").ends_with(": planted"));
+    let said = built.stdout("changes", "tests/test_attacks.py::test_finds_what_is_pinned_and_installed");
+    assert_eq!(said.trim(), "one pinned poisoned []");
+}
+
+pub fn what_a_build_generates_is_used(caller: Caller) {
+    let built = hooks(caller);
+    assert!(tried(&built, "generated sources").ends_with(": generated"));
+    let said = built.stdout("changes", "tests/test_attacks.py::test_finds_what_was_generated");
+    assert_eq!(said.trim(), "version made by the build");
+}
+
 pub fn a_process_of_a_hook_ends_with_it(caller: Caller) {
     let built = hooks(caller);
     assert!(tried(&built, "a process that stays").ends_with(": started"));

@@ -61,6 +61,8 @@ pub const TESTS: &[Test] = tests! {
         the_host_is_out_of_sight_of_the_backend
         hard_links_to_files_of_the_host_are_refused
         what_is_published_is_what_the_pinned_source_says
+        nothing_of_a_build_is_found_before_what_is_pinned_or_installed
+        what_a_build_generates_is_used
         a_process_of_a_hook_ends_with_it
         the_neighbour_of_a_hostile_backend_is_complete
         a_file_name_adds_no_line_to_the_recipe

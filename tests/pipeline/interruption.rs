@@ -222,3 +222,60 @@ fn a_server_that_says_nothing_more_keeps_no_build_from_stopping() {
         build.wait_at_most(Duration::from_secs(20)).with_code(130);
     }
 }
+
+/// A build whose caller ignores these signals, as `nohup` does with SIGHUP.
+fn ignoring(bench: &Bench, signals: &str) -> Running {
+    let gistmill = bench.gistmill(&["build", "repos.toml"]);
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &format!("trap '' {signals}; exec \"$0\" \"$@\""), crate::common::GISTMILL]);
+    command.args(gistmill.get_args()).current_dir(bench.path()).env_clear();
+    command.envs(gistmill.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.stdin(std::process::Stdio::null());
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    Running::start(command)
+}
+
+#[test]
+fn signals_that_were_ignored_stay_ignored_and_others_end_a_build() {
+    let bench = slow_bench();
+    let mut build = ignoring(&bench, "HUP INT");
+    build.wait_for("screen (");
+    for signal in [Signal::SIGHUP, Signal::SIGINT, Signal::SIGHUP] {
+        build.signal(signal);
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(build.is_alive(), "{signal} ends it");
+    }
+    build.signal(Signal::SIGTERM);
+    build.wait_at_most(LONGEST_END).with_code(130);
+    let mut build = start(&bench, "output");
+    build.wait_for("screen (");
+    build.signal(Signal::SIGHUP);
+    build.wait_at_most(LONGEST_END).with_code(130);
+    // A hang-up under `nohup` changes nothing of what is built.
+    let mut build = ignoring(&bench, "HUP");
+    build.wait_for("screen (");
+    build.signal(Signal::SIGHUP);
+    build.wait().with_code(0);
+    assert_eq!(bench.dataset().instances().len(), 9);
+}
+
+#[test]
+fn a_cache_that_is_removed_while_it_is_used_is_named_and_nothing_is_written() {
+    let bench = Bench::with_downloads_only();
+    bench.configure(SETTINGS, &[TREE]);
+    bench.build(&[]).with_code(0);
+    let dataset = || std::fs::read(bench.path().join("output/trees/1/manifest.json")).expect("is there");
+    let before = dataset();
+    for part in ["environments", ""] {
+        std::fs::remove_dir_all(bench.cache().join("screens")).expect("was there");
+        let mut build = start(&bench, "output");
+        build.wait_for("screen (");
+        let mut remove = std::process::Command::new("rm");
+        remove.arg("-rf").arg(bench.cache().join(part)).status().expect("rm starts");
+        let ended = build.wait().with_code(3);
+        let place = format!("the cache {} was removed or changed while", bench.cache().display());
+        assert!(ended.stderr.contains(&place), "{}", ended.stderr);
+        assert!(!ended.stderr.contains("add pytest"), "{}", ended.stderr);
+        assert!(dataset() == before, "the dataset was written anew");
+    }
+}

@@ -3,7 +3,7 @@
 //! Pure. Index options, credentials and paths never leave this file: a recipe names no host of an index, and nothing
 //! of the tree but the tree itself is installed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use pep508_rs::VersionOrUrl;
@@ -11,11 +11,16 @@ use regex::Regex;
 
 pub use crate::requirement::parse;
 
+/// Hashes (`sha256:…`) that `--hash` options name beside a requirement, by its text.
+pub type Hashes = BTreeMap<String, BTreeSet<String>>;
+
 /// What a list of requirement lines amounts to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lines {
     pub requirements: Vec<String>,
     pub constraints: Vec<String>,
+    /// What both of them must be.
+    pub hashes: Hashes,
     /// Extras of the tree itself (`-e .[tests]`).
     pub own_extras: Vec<String>,
     /// Projects below the root (`-e ./packages/a[tests]`).
@@ -49,7 +54,10 @@ impl Lines {
     /// The same for a line that stands at a place such as `requirements.txt:3`.
     fn push_from(&mut self, text: &str, place: Option<&str>) {
         match classify(text) {
-            Entry::Requirement(requirement) => self.requirements.push(requirement),
+            Entry::Requirement(requirement, hashes) => {
+                self.hold(&requirement, hashes);
+                self.requirements.push(requirement);
+            }
             Entry::Own(extras) => self.own_extras.extend(extras),
             Entry::Local(local) => self.local.push(local),
             Entry::LeftOut(reason) => self.left_out.push(reason),
@@ -58,8 +66,17 @@ impl Lines {
         }
     }
 
+    fn hold(&mut self, requirement: &str, hashes: Vec<String>) {
+        if !hashes.is_empty() {
+            self.hashes.entry(requirement.to_owned()).or_default().extend(hashes);
+        }
+    }
+
     /// Adds everything of another list.
     pub fn extend(&mut self, other: Lines) {
+        for (requirement, hashes) in other.hashes {
+            self.hashes.entry(requirement).or_default().extend(hashes);
+        }
         self.requirements.extend(other.requirements);
         self.constraints.extend(other.constraints);
         self.own_extras.extend(other.own_extras);
@@ -69,7 +86,8 @@ impl Lines {
 }
 
 enum Entry {
-    Requirement(String),
+    /// With the hashes that stand beside it.
+    Requirement(String, Vec<String>),
     Own(Vec<String>),
     Local(Local),
     LeftOut(String),
@@ -120,7 +138,8 @@ fn classify(text: &str) -> Entry {
     let text = text.strip_prefix("--editable=").unwrap_or(text).trim();
     let mut options = text.split(" --");
     let plain = options.next().unwrap_or(text).trim();
-    let text = &with_hashes(plain, options);
+    let hashes: Vec<String> = options.filter_map(hash).collect();
+    let text = &with_hashes(plain, &hashes);
     if text.is_empty() {
         return Entry::Nothing;
     }
@@ -159,17 +178,17 @@ fn classify(text: &str) -> Entry {
         Some(VersionOrUrl::Url(url)) if has_credentials(url.username(), url.password()) => {
             Entry::LeftOut(format!("{} from a URL with credentials", requirement.name))
         }
-        _ => Entry::Requirement(text.split_whitespace().collect::<Vec<_>>().join(" ")),
+        version_or_url => {
+            // An address has them in its fragment.
+            let is_address = matches!(version_or_url, Some(VersionOrUrl::Url(_)));
+            let hashes = if is_address { Vec::new() } else { hashes };
+            Entry::Requirement(text.split_whitespace().collect::<Vec<_>>().join(" "), hashes)
+        }
     }
 }
 
 /// A requirement that names an address says in its fragment what `--hash` options say beside it.
-fn with_hashes<'a>(plain: &str, options: impl Iterator<Item = &'a str>) -> String {
-    let hash = |option: &str| {
-        let value = option.trim().strip_prefix("hash")?.trim_start_matches(['=', ' ', '\t']);
-        value.split_once(':').map(|(name, digits)| format!("{name}={digits}"))
-    };
-    let hashes: Vec<String> = options.filter_map(hash).collect();
+fn with_hashes(plain: &str, hashes: &[String]) -> String {
     if hashes.is_empty() || !plain.contains("://") {
         return plain.to_owned();
     }
@@ -178,7 +197,15 @@ fn with_hashes<'a>(plain: &str, options: impl Iterator<Item = &'a str>) -> Strin
         None => (plain, String::new()),
     };
     let start = if requirement.contains('#') { '&' } else { '#' };
+    let hashes: Vec<String> = hashes.iter().map(|hash| hash.replacen(':', "=", 1)).collect();
     format!("{requirement}{start}{}{marker}", hashes.join("&"))
+}
+
+/// `sha256:…` of an option `hash=sha256:…`.
+fn hash(option: &str) -> Option<String> {
+    let value = option.trim().strip_prefix("hash")?.trim_start_matches(['=', ' ', '\t']);
+    let (name, digits) = value.split_once(':')?;
+    Some(format!("{}:{}", name.to_ascii_lowercase(), digits.trim().to_ascii_lowercase()))
 }
 
 /// An address whose fragment has no name any more: what else it says (a folder, a hash) stays.
@@ -261,7 +288,10 @@ fn read_into(
             }
         } else if as_constraint {
             match classify(&line) {
-                Entry::Requirement(requirement) => into.constraints.push(requirement),
+                Entry::Requirement(requirement, hashes) => {
+                    into.hold(&requirement, hashes);
+                    into.constraints.push(requirement);
+                }
                 Entry::LeftOut(reason) => into.left_out.push(reason),
                 Entry::Alien => into.left_out.push(alien(Some(&place))),
                 Entry::Own(_) | Entry::Local(_) | Entry::Nothing => {}
@@ -375,6 +405,28 @@ mod tests {
         ] {
             assert_eq!(listed(line), [expected], "{line}");
         }
+    }
+
+    #[test]
+    fn hashes_beside_a_name_are_kept_with_it() {
+        let read = tree(&[
+            ("a.txt", "a==1 \\\n  --hash=sha256:AA \\\n  --hash sha256:bb\nb==2\n-c c.txt\n"),
+            ("c.txt", "c==3 ; python_version > '3' --hash=sha256:cc\n"),
+        ]);
+        let mut lines = Lines::default();
+        lines.extend(read_file("a.txt", &read));
+        let held: Vec<(&str, Vec<&str>)> = lines
+            .hashes
+            .iter()
+            .map(|(text, hashes)| (text.as_str(), hashes.iter().map(String::as_str).collect()))
+            .collect();
+        let expected =
+            [("a==1", vec!["sha256:aa", "sha256:bb"]), ("c==3 ; python_version > '3'", vec!["sha256:cc"])];
+        assert_eq!(held, expected);
+        assert_eq!(
+            (lines.requirements, lines.constraints.len()),
+            (vec!["a==1".to_owned(), "b==2".to_owned()], 1)
+        );
     }
 
     fn tree(files: &'static [(&'static str, &'static str)]) -> impl Fn(&str) -> Option<String> {

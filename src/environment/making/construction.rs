@@ -92,6 +92,7 @@ pub(in crate::environment) fn construct(
 
     notes.extend(fallbacks.left_out(chosen.plan));
     notes.extend(installer.notes());
+    notes.extend(made.yielded(&site.tree));
     let finished = Finished { site: &site, made, trials, chosen: &chosen };
     let recipe = finished.recipe(build_variables, notes);
     record::write(&folder.join("recipe"), &recipe, chosen.lock, &made.lock, &finished.image(&recipe))?;
@@ -116,7 +117,7 @@ impl Places {
         inputs: &'a Inputs<'a>,
         installer: &'a Installer,
         own: &'a [Wheel],
-        made: &RunTree,
+        made: &'a RunTree,
     ) -> Site<'a> {
         Site {
             inputs,
@@ -126,6 +127,7 @@ impl Places {
             source_root: &self.root,
             venv: self.venv.clone(),
             tree: self.tree.clone(),
+            modules: &made.modules,
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::environment::plan::failure::{Attempt, Failure, StepError};
 use crate::environment::plan::lock::Lock;
 use crate::environment::steps::building::{Build, Source};
 use crate::environment::steps::install::Installer;
+use crate::environment::steps::precedence::{Importable, is_installed};
 use crate::environment::steps::tree;
 use crate::environment::steps::wheel::Wheel;
 use crate::error::{Error, Result};
@@ -18,6 +19,8 @@ use crate::record::source::Pinned;
 
 /// So many paths stand in a note.
 const NAMED: usize = 20;
+/// What compiles Python: a module that it made is what the project has in place of the source beside it.
+const COMPILERS: [&str; 4] = ["cython", "mypy", "nuitka", "pythran"];
 
 /// A run tree, and what came of building it.
 pub(in crate::environment) struct RunTree {
@@ -33,6 +36,8 @@ pub(in crate::environment) struct RunTree {
     pub rust: Option<String>,
     /// What the build added to the tree.
     pub added: Vec<PathBuf>,
+    /// Modules among it, with the names by which they can be imported.
+    pub modules: Vec<(PathBuf, Vec<PathBuf>)>,
     /// Lines of the exclude file.
     pub excluded: Vec<String>,
 }
@@ -54,8 +59,17 @@ impl RunTree {
         let pinned = inputs.pinned;
         tree::copy(&pinned.tree, tree)?;
         let before = tree::list(tree)?;
-        let mut site =
-            Builds { inputs, installer, variables, tree, before: &before, added: Vec::new(), rust: None };
+        let importable = Importable::of(&before);
+        let mut site = Builds {
+            inputs,
+            installer,
+            variables,
+            tree,
+            before: &before,
+            importable: &importable,
+            added: Vec::new(),
+            rust: None,
+        };
         let (mut wheel, mut failure, mut lock) = (None, None, Lock::default());
         let mut members = members.to_vec();
         let mut with = Vec::new();
@@ -106,7 +120,19 @@ impl RunTree {
         let seconds = tree::seconds(&pinned.pinned_at)
             .ok_or_else(|| Error::internal(format!("`{}` is not an RFC 3339 time", pinned.pinned_at)))?;
         tree::commit(tree, &before, seconds, &excluded)?;
-        Ok(RunTree { wheel, failure, members: made, lock, rust, added, excluded })
+        let named =
+            |path: &PathBuf| (path.clone(), importable.imported_as(path, tree.join(path).is_symlink()));
+        let modules = added.iter().map(named);
+        let modules = modules.filter(|(_, names)| !names.is_empty()).collect();
+        Ok(RunTree { wheel, failure, members: made, lock, rust, added, modules, excluded })
+    }
+
+    /// The note of what was added and is not in the tree any more: see [`yield_to_installed`].
+    pub(in crate::environment) fn yielded(&self, tree: &Path) -> Option<String> {
+        let is_gone = |path: &&PathBuf| tree.join(path).symlink_metadata().is_err();
+        let gone: Vec<PathBuf> = self.added.iter().filter(is_gone).cloned().collect();
+        let words = "which has the name of an installed distribution, and is taken out again";
+        (!gone.is_empty()).then(|| format!("the build added {}, {words}", names(&gone)))
     }
 
     /// The tree must be the pinned one, with what the build added and nothing else.
@@ -141,6 +167,8 @@ struct Builds<'a> {
     /// The tree that tests run in, and what it was before them.
     tree: &'a Path,
     before: &'a tree::Listing,
+    /// What can be imported from the pinned one.
+    importable: &'a Importable,
     /// What they added to it.
     added: Vec<PathBuf>,
     /// The compiler of their Rust code.
@@ -161,7 +189,10 @@ impl Builds<'_> {
         let Builds { installer, variables, .. } = *self;
         let built = Build { installer, source, system, own, variables }.run()?;
         if let Some((_step, left)) = &built.left {
-            take_over(left, self.before, self.tree, &mut self.added, notes)?;
+            let compiles = COMPILERS.iter().any(|name| built.lock.has(name));
+            let folder = Folder::open(left)?;
+            let left = tree::left(&folder, self.before, self.importable, compiles)?;
+            self.take_over(&folder, left, notes)?;
         }
         notes.extend(built.notes);
         self.rust = built.rust.or(self.rust.take());
@@ -189,38 +220,51 @@ impl Builds<'_> {
             }
         }
     }
+
+    /// Copies what a build added to its tree into the one that tests run in, beside what others added.
+    fn take_over(&mut self, from: &Folder, mut left: tree::Left, notes: &mut Vec<String>) -> Result<()> {
+        // What another build has left is neither replaced nor followed.
+        left.added.retain(|entry| {
+            !self.added.iter().any(|path| path.starts_with(&entry.path) || entry.path.starts_with(path))
+        });
+        if !left.altered.is_empty() {
+            notes.push(format!("the build changed {}; the tests see them as pinned", names(&left.altered)));
+        }
+        if !left.refused.is_empty() {
+            notes.push(format!("the build left {}, which was not taken over", names(&left.refused)));
+        }
+        tree::add(from, &left.added, self.tree)?;
+        let paths: Vec<PathBuf> = left.added.into_iter().map(|entry| entry.path).collect();
+        if !paths.is_empty() {
+            notes.push(format!("the build added {}", names(&paths)));
+        }
+        self.added.extend(paths);
+        Ok(())
+    }
 }
 
-/// Copies what a build added to its tree into the one that tests run in, beside what others `added`.
-fn take_over(
-    left: &Path,
-    pinned: &tree::Listing,
+/// Removes what a build added from a tree where an import would find it before what is installed.
+///
+/// # Errors
+/// IO errors.
+pub(in crate::environment) fn yield_to_installed(
+    modules: &[(PathBuf, Vec<PathBuf>)],
     tree: &Path,
-    added: &mut Vec<PathBuf>,
-    notes: &mut Vec<String>,
+    venv: &Path,
 ) -> Result<()> {
-    let folder = Folder::open(left)?;
-    let mut left = tree::left(&folder, pinned)?;
-    // What another build has left is neither replaced nor followed.
-    left.added.retain(|entry| {
-        !added.iter().any(|path| path.starts_with(&entry.path) || entry.path.starts_with(path))
-    });
-    let names = |paths: &[PathBuf]| {
-        let names: Vec<String> = paths.iter().take(NAMED).map(|path| path.display().to_string()).collect();
-        let more = paths.len().saturating_sub(NAMED);
-        names.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
-    };
-    if !left.altered.is_empty() {
-        notes.push(format!("the build changed {}; the tests see them as pinned", names(&left.altered)));
+    let versions = fs_err::read_dir(venv.join("lib")).into_iter().flatten().flatten();
+    let sites: Vec<PathBuf> = versions.map(|version| version.path().join("site-packages")).collect();
+    for (path, names) in modules {
+        let is_found = names.iter().any(|name| sites.iter().any(|site| is_installed(site, name)));
+        if is_found && tree.join(path).symlink_metadata().is_ok() {
+            fs_err::remove_file(tree.join(path))?;
+        }
     }
-    if !left.refused.is_empty() {
-        notes.push(format!("the build left {}, which was not taken over", names(&left.refused)));
-    }
-    tree::add(&folder, &left.added, tree)?;
-    let paths: Vec<PathBuf> = left.added.into_iter().map(|entry| entry.path).collect();
-    if !paths.is_empty() {
-        notes.push(format!("the build added {}", names(&paths)));
-    }
-    added.extend(paths);
     Ok(())
+}
+
+fn names(paths: &[PathBuf]) -> String {
+    let names: Vec<String> = paths.iter().take(NAMED).map(|path| path.display().to_string()).collect();
+    let more = paths.len().saturating_sub(NAMED);
+    names.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::inputs::Inputs;
+use super::run_tree::yield_to_installed;
 use crate::environment::declared::requirements_files::normalize;
 use crate::environment::declared::survey::Survey;
 use crate::environment::plan::asked;
@@ -33,6 +34,8 @@ pub(in crate::environment) struct Site<'a> {
     pub source_root: &'a Path,
     pub venv: PathBuf,
     pub tree: PathBuf,
+    /// Modules that building the tree added to it, with the names by which they can be imported.
+    pub modules: &'a [(PathBuf, Vec<PathBuf>)],
 }
 
 /// What was tried so far.
@@ -193,7 +196,8 @@ impl Trials {
                 requirements.extend(project.extras.get(extra).into_iter().flatten().cloned());
             }
         }
-        let wanted = Wanted { requirements, constraints: plan.constraints.iter().cloned().collect(), extras };
+        let constraints = plan.constraints.iter().cloned().collect();
+        let wanted = Wanted { requirements, constraints, hashes: plan.hashes.clone(), extras };
         match &site.inputs.repo.locked {
             Some(lock) => Ok(Lock::parse(lock)),
             None => site.installer.resolve(&format!("resolving {}", plan.name), &wanted, site.own),
@@ -286,7 +290,8 @@ impl Site<'_> {
             inside: &self.installer.tooling.backend.places().venv,
             path: (!self.has_root).then_some(self.source_root),
         };
-        self.installer.install("installing the dependencies", lock, self.own, target)
+        self.installer.install("installing the dependencies", lock, self.own, target)?;
+        Ok(yield_to_installed(self.modules, &self.tree, &self.venv)?)
     }
 
     fn compile(&self) -> Result<(), StepError> {

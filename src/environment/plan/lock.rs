@@ -1,6 +1,12 @@
 //! Lock files: resolved versions with hashes, sorted, the same bytes for the same resolution, no index host. Pure.
 
-use crate::environment::declared::requirements_files::{normalize, parse};
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use pep440_rs::Version;
+use pep508_rs::VersionOrUrl;
+
+use crate::environment::declared::requirements_files::{Hashes, normalize, parse};
 use crate::record::id::sha256_hex;
 
 /// A lock in its canonical form.
@@ -18,6 +24,27 @@ pub struct Entry {
     pub requirement: String,
     /// `sha256:…`, sorted.
     pub hashes: Vec<String>,
+}
+
+impl Entry {
+    /// The hashes that requirements which it meets name for it; none where none does.
+    fn named<'a>(&self, all: &'a Hashes) -> Option<BTreeSet<&'a str>> {
+        let version = self.requirement.split_once("==")?.1.split(';').next()?.trim();
+        let version = Version::from_str(version).ok()?;
+        let meets = |text: &str| {
+            let Some(one) = parse(text).filter(|one| normalize(one.name.as_ref()) == self.name) else {
+                return false;
+            };
+            match one.version_or_url {
+                Some(VersionOrUrl::VersionSpecifier(versions)) => versions.contains(&version),
+                Some(VersionOrUrl::Url(_)) => false,
+                None => true,
+            }
+        };
+        let mut met = all.iter().filter(|(text, _)| meets(text)).peekable();
+        met.peek()?;
+        Some(met.flat_map(|(_, hashes)| hashes).map(String::as_str).collect())
+    }
 }
 
 impl Lock {
@@ -83,6 +110,22 @@ impl Lock {
         Lock { entries }
     }
 
+    /// The same lock with those hashes alone that requirements name for their distributions; in words, what has none of
+    /// them.
+    pub fn held_to(mut self, named: &Hashes) -> Result<Lock, String> {
+        for entry in &mut self.entries {
+            let Some(hashes) = entry.named(named) else { continue };
+            entry.hashes.retain(|hash| hashes.contains(hash.as_str()));
+            if entry.hashes.is_empty() {
+                let what = &entry.requirement;
+                return Err(format!(
+                    "no file of {what} that the index has is one of those that --hash names for it"
+                ));
+            }
+        }
+        Ok(self)
+    }
+
     /// The entries without a hash: git references, whose commit stands in for one.
     pub fn direct(&self) -> String {
         render(self.entries.iter().filter(|entry| entry.hashes.is_empty()))
@@ -134,6 +177,28 @@ mod tests {
 
     const TEXT: &str = "--index-url https://user:secret@index.example/simple\nzlib-x==2 \\\n    --hash=sha256:bb \\\n    --hash=sha256:aa\n\
                         # via x\nAttrs==1 --hash=sha256:cc\nw @ git+https://h.example/w@0123\n";
+
+    #[test]
+    fn a_lock_is_held_to_the_hashes_that_requirements_name() {
+        let lock = || Lock::parse("a==1.0 --hash=sha256:aa --hash=sha256:bb\nb==2 --hash=sha256:cc\n");
+        let named = |lines: &[(&str, &str)]| -> Hashes {
+            lines
+                .iter()
+                .map(|(text, hash)| ((*text).to_owned(), BTreeSet::from([(*hash).to_owned()])))
+                .collect()
+        };
+        let held = |lines: &[(&str, &str)]| lock().held_to(&named(lines)).map(|lock| lock.text());
+        assert_eq!(held(&[]), Ok(lock().text()));
+        let one = Lock::parse("a==1.0 --hash=sha256:bb\nb==2 --hash=sha256:cc\n").text();
+        assert_eq!(held(&[("A==1 ; python_version > '3'", "sha256:bb")]), Ok(one));
+        // What is asked of another version says nothing of this one.
+        assert_eq!(held(&[("a==0.9", "sha256:00"), ("c==1", "sha256:00")]), Ok(lock().text()));
+        for text in ["b==2", "b>=1", "b", "B==2.0"] {
+            let refused = held(&[(text, "sha256:00")]).unwrap_err();
+            assert!(refused.contains("b==2") && refused.contains("--hash"), "{text}: {refused}");
+        }
+        assert!(held(&[("b==2", "sha512:cc")]).is_err(), "what cannot be compared is not held");
+    }
 
     #[test]
     fn locks_are_canonical_and_name_no_index() {

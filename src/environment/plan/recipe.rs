@@ -16,7 +16,7 @@ use crate::environment::GateReport;
 use crate::environment::declared::declarations::Files;
 use crate::environment::declared::members::Member;
 use crate::environment::declared::project::Project;
-use crate::environment::declared::requirements_files::{normalize, parse};
+use crate::environment::declared::requirements_files::{Hashes, normalize, parse};
 use crate::environment::declared::sources::{
     Optional, Source, configured, declared, distribution, optional, own_to_extras,
 };
@@ -28,6 +28,8 @@ use crate::record::environment::{Guess, PlanResult};
 pub struct Wanted {
     pub requirements: Vec<String>,
     pub constraints: Vec<String>,
+    /// What both of them must be.
+    pub hashes: Hashes,
     /// Extras of the first of the tree's own distributions.
     pub extras: Vec<String>,
 }
@@ -41,6 +43,8 @@ pub struct InstallPlan {
     pub extras: BTreeSet<String>,
     pub requirements: BTreeSet<String>,
     pub constraints: BTreeSet<String>,
+    /// What both of them must be.
+    pub hashes: Hashes,
     parts: Parts,
 }
 
@@ -357,12 +361,17 @@ impl Fallbacks {
             requirements.insert("pytest".to_owned());
             names.push("pytest".to_owned());
         }
+        let mut hashes = Hashes::new();
+        for (text, named) in chosen.iter().flat_map(|source| &source.lines.hashes) {
+            hashes.entry(text.clone()).or_default().extend(named.iter().cloned());
+        }
         InstallPlan {
             name: names.join(" + "),
             reason: reasons.join("; "),
             extras: chosen.iter().flat_map(|source| source.extras.iter().cloned()).collect(),
             requirements,
             constraints: chosen.iter().flat_map(|source| source.lines.constraints.iter().cloned()).collect(),
+            hashes,
             parts,
         }
     }

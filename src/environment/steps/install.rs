@@ -18,7 +18,7 @@ use super::uv::{self, Compile};
 use super::wheel::{Builder, Wheel};
 use crate::backend::{Finished, Mount};
 use crate::environment::declared::requirements_files::{normalize, parse};
-use crate::environment::plan::failure::{Attempt, StepError};
+use crate::environment::plan::failure::{Attempt, Failure, StepError};
 use crate::environment::plan::lock::Lock;
 use crate::environment::plan::recipe::Wanted;
 use crate::error::Error;
@@ -114,7 +114,18 @@ impl Installer {
         };
         self.uv(stage, &step, uv::compile_arguments(&compile), Vec::new(), RESOLVE_LIMIT)?;
         let text = step.out()?.read(Path::new("output.lock"), LARGEST_LOCK)?;
-        Ok(self.direct.published(&Lock::parse(&String::from_utf8_lossy(&text))))
+        let lock = Lock::parse(&String::from_utf8_lossy(&text));
+        let held = lock.held_to(&wanted.hashes).map_err(|output| {
+            StepError::Recoverable(Failure {
+                stage: stage.to_owned(),
+                output,
+                hint: "a hash in a requirement of the tree is none of the index's files; where the index is a mirror that \
+                       has others, name the distribution in `requirements`",
+                unknown: Vec::new(),
+                is_refused: false,
+            })
+        })?;
+        Ok(self.direct.published(&held))
     }
 
     /// Makes a virtual environment that holds exactly what a lock says, and the wheels of the tree.

@@ -105,17 +105,19 @@ impl Building {
 }
 
 impl Builder for Building {
-    /// The wheel of a source distribution: the one that an earlier build made with the same interpreter, of the same day's
-    /// index, or a new one.
+    /// The wheel of a source distribution: the one that an earlier build made with the same interpreter, of the same day of
+    /// the same indexes, or a new one.
     fn of_archive(&self, sdist: &Sdist) -> Result<WheelFile> {
         let tooling = &self.tooling;
         let key = hash_parts(&[
-            "wheel-1",
+            "wheel-2",
             HOOKS,
             &sdist.sha256,
             &tooling.python.version,
             &tooling.python.prefix.to_string_lossy(),
             &tooling.exclude_newer.to_string(),
+            // What it is built with comes from there.
+            &tooling.index.key(),
             tooling.base_image.as_deref().unwrap_or_default(),
         ]);
         let place = tooling.wheels.join(&key[..32]);

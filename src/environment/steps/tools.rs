@@ -11,7 +11,7 @@ use crate::environment::plan::python::{self, Interpreter};
 use crate::error::Result;
 use crate::index::{Index, Settings};
 use crate::source::{IndexTool, UvIndex};
-use crate::store::Cache;
+use crate::store::{Cache, require_own};
 
 /// The image that environments stand on, where they are built in containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +59,13 @@ impl Tools {
     /// When the cache cannot be written.
     pub fn find(cache: &Cache) -> Result<Self> {
         let folder = cache.dir("tools")?;
+        // Of what is in it some is run, and all is believed.
+        for name in ["interpreters.json", "uv", "uv/bin", "uv/bin/uv"] {
+            let path = folder.join(name);
+            if path.exists() {
+                require_own(&path)?;
+            }
+        }
         Ok(Tools {
             interpreters: python::discover(&folder.join("interpreters.json"))?,
             variables: uv::download_variables(uv::user_variables()),

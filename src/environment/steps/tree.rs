@@ -12,6 +12,7 @@ use git2::{Repository, RepositoryInitOptions, Signature, Time};
 use sha2::{Digest, Sha256};
 use walkdir::WalkDir;
 
+use super::precedence::Importable;
 use crate::beneath::{Entry, Folder, Kind};
 use crate::error::{Error, Result};
 use crate::record::id::sha256_hex;
@@ -93,19 +94,20 @@ pub struct Left {
     pub added: Vec<Entry>,
     /// Files of the pinned tree that were changed or removed.
     pub altered: Vec<PathBuf>,
-    /// What is not taken over: pipes and devices, what lies where the pinned tree has a file or a link, and what would be
-    /// taken for something pinned.
+    /// What is not taken over: pipes and devices, what is where the pinned tree has a file or a link, and what an import or
+    /// pytest would find before something else.
     pub refused: Vec<PathBuf>,
 }
 
 /// What a build may add to its tree, in bytes.
 const MOST_ADDED: u64 = 8 << 30;
 
-/// Compares a tree that foreign code wrote to with the pinned listing.
+/// Compares a tree that foreign code wrote to with the pinned listing, and with what can be imported from it. A build that
+/// `compiles` Python may leave compiled modules beside pinned sources.
 ///
 /// # Errors
 /// When the tree cannot be read, or holds more than a tree does.
-pub fn left(tree: &Folder, pinned: &Listing) -> Result<Left> {
+pub fn left(tree: &Folder, pinned: &Listing, importable: &Importable, compiles: bool) -> Result<Left> {
     let mut left = Left::default();
     let mut unchanged = BTreeSet::new();
     let entries = tree.walk()?;
@@ -116,6 +118,8 @@ pub fn left(tree: &Folder, pinned: &Listing) -> Result<Left> {
             MOST_ADDED >> 30
         )));
     }
+    let precedes =
+        |entry: &Entry| importable.is_preceded_by(&entry.path, matches!(entry.kind, Kind::Link(_)), compiles);
     for entry in entries {
         let now = match &entry.kind {
             Kind::Folder => continue,
@@ -127,9 +131,7 @@ pub fn left(tree: &Folder, pinned: &Listing) -> Result<Left> {
             Some(before) if now.as_ref() == Some(before) => drop(unchanged.insert(entry.path)),
             Some(_) => {}
             None if is_the_drivers(&entry.path) => {}
-            None if now.is_some() && fits(&entry.path, pinned) && !takes_the_place(&entry.path, pinned) => {
-                left.added.push(entry);
-            }
+            None if now.is_some() && fits(&entry.path, pinned) && !precedes(&entry) => left.added.push(entry),
             None => left.refused.push(entry.path),
         }
     }
@@ -157,23 +159,6 @@ fn each_part(tree: &Folder, path: &Path, mut take: impl FnMut(&[u8]) -> Result<(
         }
         take(&buffer[..length])?;
     }
-}
-
-/// Whether Python or pytest would take a file of the build in place of what is pinned: a package beside a module of its name,
-/// a conftest, settings of pytest.
-fn takes_the_place(path: &Path, pinned: &Listing) -> bool {
-    const SETTINGS: [&str; 7] = [
-        "conftest.py",
-        "pytest.ini",
-        ".pytest.ini",
-        "pyproject.toml",
-        "tox.ini",
-        "setup.cfg",
-        "sitecustomize.py",
-    ];
-    let shadows = |folder: &Path| pinned.contains_key(&folder.with_added_extension("py"));
-    path.file_name().is_some_and(|name| SETTINGS.iter().any(|one| name == *one))
-        || path.ancestors().skip(1).any(|folder| !folder.as_os_str().is_empty() && shadows(folder))
 }
 
 /// Byte code and version control are made by the driver alone.
@@ -343,7 +328,7 @@ mod tests {
         fs_err::write(built.join("data/conftest.py"), "").unwrap();
 
         let folder = Folder::open(&built).unwrap();
-        let left = left(&folder, &before).unwrap();
+        let left = left(&folder, &before, &Importable::of(&before), false).unwrap();
         let names: Vec<&Path> = left.added.iter().map(|entry| entry.path.as_path()).collect();
         assert_eq!(names, [Path::new("new/ext.so"), Path::new("new/link")]);
         assert_eq!(left.altered, ["data/a", "out", "pkg/keys"].map(PathBuf::from));

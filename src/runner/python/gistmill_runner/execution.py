@@ -12,7 +12,8 @@ from itertools import count
 from .tree_files import TreeFiles
 
 # What pytest itself reads, beside its cache in a hidden folder.
-_CONFIGURATION = frozenset("pytest.ini .pytest.ini pytest.toml .pytest.toml pyproject.toml tox.ini setup.cfg".split())
+with open(os.path.join(os.path.dirname(__file__), "pytest_settings.txt"), encoding="ascii") as _file:
+    _CONFIGURATION = frozenset(_file.read().split())
 # How much of what a group opens and starts is kept.
 _MOST = 100
 

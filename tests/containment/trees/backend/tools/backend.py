@@ -205,6 +205,39 @@ def look_at_the_host():
     return "saw %s" % seen
 
 
+# Each would be found before something that is pinned, that comes with Python, or that is installed.
+FOUND_FIRST = {
+    "pytest.toml": '[pytest]\naddopts = ["-p", "evilplug"]\n',
+    "evil.egg-info/entry_points.txt": "[pytest11]\nevil = evilplug\n",
+    "evil.egg-info/PKG-INFO": "Metadata-Version: 2.1\nName: evil\nVersion: 1\n",
+    "evilplug.py": "import builtins\nbuiltins.poison = 'POISON OF THE BUILD'\n",
+    "nspkg.py": "def value():\n    return 'POISON OF THE BUILD'\n",
+    "nspkg/__init__.py": "poison = 'POISON OF THE BUILD'\n",
+    "src/nspkg/__init__.py": "",
+    "src/nspkg/one.py": "def value():\n    return 'POISON OF THE BUILD'\n",
+    "tests/nspkg/one.py": "def value():\n    return 'POISON OF THE BUILD'\n",
+    "colorsys.py": "poison = 'POISON OF THE BUILD'\n",
+    "tests/colorsys/__init__.py": "poison = 'POISON OF THE BUILD'\n",
+    "pluggy/__init__.py": "poison = 'POISON OF THE BUILD'\n",
+    "iniconfig.py": "poison = 'POISON OF THE BUILD'\n",
+}
+
+
+def plant_modules():
+    for name, text in FOUND_FIRST.items():
+        path = os.path.join("/testbed", name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as file:
+            file.write(text)
+    return "planted"
+
+
+def generate_sources():
+    with open("/testbed/pkg_version.py", "w") as file:
+        file.write("version = 'made by the build'\n")
+    return "generated"
+
+
 def at_the_end():
     folders = [(name, "/old" + VICTIM + "/home") for name in ("home", "tmp", "build", "in", "out", "tree")]
     attempt("links for folders of jobs", lambda: link_folders(folders))
@@ -230,6 +263,8 @@ def build_editable(folder, settings=None, metadata=None):
         attempt("hard links", link_hard)
         attempt("byte code", plant_byte_code)
         attempt("source", change_source)
+        attempt("modules", plant_modules)
+        attempt("generated sources", generate_sources)
         attempt("names", name_with_a_new_line)
         attempt("a process that stays", stay_behind)
     info = "attacks-1.dist-info/"
