@@ -11,7 +11,7 @@ use crate::environment::plan::failure::{Attempt, Failure, StepError};
 use crate::environment::plan::lock::Lock;
 use crate::environment::steps::building::{Build, Source};
 use crate::environment::steps::install::Installer;
-use crate::environment::steps::precedence::{Importable, is_installed};
+use crate::environment::steps::precedence::{Importable, Listing, is_installed};
 use crate::environment::steps::tree;
 use crate::environment::steps::wheel::Wheel;
 use crate::error::{Error, Result};
@@ -166,7 +166,7 @@ struct Builds<'a> {
     variables: &'a BTreeMap<String, String>,
     /// The tree that tests run in, and what it was before them.
     tree: &'a Path,
-    before: &'a tree::Listing,
+    before: &'a Listing,
     /// What can be imported from the pinned one.
     importable: &'a Importable,
     /// What they added to it.

@@ -1,12 +1,14 @@
 //! Which files of a build an import or pytest would find before what is pinned, or before what Python comes with. Pure, but
 //! for [`is_installed`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use super::tree::Listing;
 use crate::record::task::pytest_settings;
+
+/// Files of a tree (relative, sorted) with the hash of their content, or their target when they are links.
+pub type Listing = BTreeMap<PathBuf, String>;
 
 /// Modules that come with CPython 3.8 to 3.14.
 static STANDARD_LIBRARY: LazyLock<BTreeSet<&str>> =

@@ -1,6 +1,6 @@
 //! The run tree: a copy of the pinned tree with one orphan commit, no remote, and a clean status.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::FileTimes;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -12,15 +12,12 @@ use git2::{Repository, RepositoryInitOptions, Signature, Time};
 use sha2::{Digest, Sha256};
 use walkdir::WalkDir;
 
-use super::precedence::Importable;
+use super::precedence::{Importable, Listing};
 use crate::beneath::{Entry, Folder, Kind};
 use crate::error::{Error, Result};
 use crate::record::id::sha256_hex;
 use crate::record::moment::Moment;
 use crate::terminal::is_obeyed;
-
-/// Files of the tree (relative, sorted) with the hash of their content, or their target when they are links.
-pub type Listing = BTreeMap<PathBuf, String>;
 
 /// Copies a tree: contents, modes, modification times, symbolic links. Hard links would share what tests change.
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
