@@ -15,7 +15,7 @@ use crate::record::entry::EntryCommand;
 use crate::record::task::{Judging, Reward, Task};
 use crate::text::shell_quote;
 
-const JUDGE: &str = include_str!("judge.py");
+pub(super) const JUDGE: &str = include_str!("judge.py");
 /// Format of `task.toml` that knows separate verifiers.
 const SCHEMA: &str = "1.4";
 /// What an agent may take, in seconds.
@@ -66,9 +66,14 @@ fn judging(task: &Task) -> String {
     format!("#!/bin/bash\nexec python /tests/judge.py /tests/task.json {file} /logs/verifier\n")
 }
 
+/// How often the judge runs something: as it is, and with exceptions at the start of each test.
+fn runs(task: &Task) -> u64 {
+    (task.judging.run.len() * (1 + 3 * task.judging.originals.len())) as u64
+}
+
 /// What the judge is told.
-fn judged(task: &Task) -> Result<String> {
-    let Judging { submission, hidden, before, run, expect, reward, options, variables, limit } =
+pub(super) fn judged(task: &Task) -> Result<String> {
+    let Judging { submission, hidden, before, run, originals, expect, reward, options, variables, limit } =
         &task.judging;
     let known = expect.iter().filter(|case| !case.name.contains("<tmp>"));
     let outcomes: serde_json::Map<String, serde_json::Value> =
@@ -77,8 +82,11 @@ fn judged(task: &Task) -> Result<String> {
         "instance_id": task.id,
         "workdir": task.workdir,
         "scratch": "/tmp",
+        // Nobody, as every system knows this number.
+        "user": 65_534,
         "submission": submission,
         "commands": run.iter().map(EntryCommand::words).collect::<Vec<_>>(),
+        "tests": originals.iter().map(|test| json!({ "name": test.name, "source": test.source })).collect::<Vec<_>>(),
         "outcomes": outcomes,
         "hidden": hidden,
         "before": before.files().map(|(path, bytes)| (path, bytes.is_some())).collect::<BTreeMap<_, _>>(),
@@ -99,7 +107,7 @@ fn configuration(collection: &Collection, task: &Task) -> Result<String> {
     };
     let words = |text: &str| Value::String(text.to_owned());
     let list = |texts: &[&str]| Value::Array(texts.iter().map(|text| words(text)).collect());
-    let seconds = (task.judging.limit.as_secs() * task.judging.run.len() as u64 + VERIFIER_SLACK) as f64;
+    let seconds = (task.judging.limit.as_secs() * runs(task) + VERIFIER_SLACK) as f64;
     let place = |extra: Vec<(&'static str, Value)>| {
         let common = [
             ("docker_image", words(collection.image(task))),

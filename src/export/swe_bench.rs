@@ -1,19 +1,18 @@
 //! The columns that SWE-bench's evaluation reads, and mini-swe-agent with it. A solution is a patch that adds one file; the
-//! evaluation's script takes the repository's code away and has pytest say how each case ends.
+//! evaluation's script runs the judge of Harbor's tasks, which says how each case ends.
 
 use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use super::{Collection, File, Files};
+use super::{Collection, File, Files, harbor};
 use crate::dataset::schema::{ColumnOf, text as column};
 use crate::dataset::write::table_bytes;
 use crate::error::{Error, Result};
-use crate::record::entry::EntryCommand;
 use crate::record::outcome::Outcome;
 use crate::record::patch::Patch;
-use crate::record::task::{Judging, Task};
+use crate::record::task::Task;
 use crate::text::shell_quote;
 
 /// A row, all of it text, as the readers expect it.
@@ -74,7 +73,7 @@ fn row(task: &Task, image: &str) -> Result<Row> {
         fail_to_pass: serde_json::to_string(&names)
             .map_err(|error| Error::internal("cannot encode the names of cases").with_source(error))?,
         image: image.to_owned(),
-        eval_script: eval_script(task),
+        eval_script: eval_script(task)?,
         test: task.judging.tests().join(" "),
     })
 }
@@ -134,61 +133,36 @@ fn diff(patch: &Patch) -> String {
     text
 }
 
-/// Takes the repository's code away, and runs the test of the file that was handed in.
-fn eval_script(task: &Task) -> String {
-    let Judging { submission, hidden, before, run, options, variables: set, limit, .. } = &task.judging;
-    let endings: Vec<String> = hidden.iter().map(|ending| format!("-iname '*.{ending}'")).collect();
-    let (workdir, file) = (shell_quote(&task.workdir), shell_quote(submission));
-    let mut hide = String::new();
-    if !endings.is_empty() {
-        let endings = endings.join(" -o ");
+/// Gives the judge what it needs, and has it write into the log how each case ends.
+fn eval_script(task: &Task) -> Result<String> {
+    const FOLDER: &str = "/tmp/gistmill-judge";
+    let before =
+        task.judging.before.files().filter_map(|(path, bytes)| Some((format!("before/{path}"), bytes?)));
+    let told = harbor::judged(task)?;
+    let own = [("judge.py".to_owned(), harbor::JUDGE.as_bytes()), ("task.json".to_owned(), told.as_bytes())];
+    let mut given = String::new();
+    for (path, bytes) in own.into_iter().chain(before) {
+        let place = shell_quote(&format!("{FOLDER}/{path}"));
         let _ = writeln!(
-            hide,
-            "find . -path ./.git -prune -o \\( -type f -o -type l \\) \\( {endings} \\) -exec rm -f {{}} +"
+            given,
+            "mkdir -p \"$(dirname {place})\" && base64 -d >{place} <<'END'\n{}\nEND",
+            BASE64.encode(bytes)
         );
     }
-    for (path, bytes) in before.files() {
-        let target = shell_quote(path);
-        let _ = match bytes {
-            Some(bytes) => writeln!(
-                hide,
-                "mkdir -p \"$(dirname {target})\" && base64 -d >{target} <<'END'\n{}\nEND",
-                BASE64.encode(bytes)
-            ),
-            None => writeln!(hide, "rm -f {target}"),
-        };
-    }
-    let mut variables = String::new();
-    for (name, value) in set {
-        let _ = writeln!(variables, "export {name}={}", shell_quote(value));
-    }
-    let commands: String = run.iter().map(|command| logged(command, limit.as_secs())).collect();
-    format!(
+    let workdir = shell_quote(&task.workdir);
+    let file = shell_quote(&format!("{}/{}", task.workdir, task.judging.submission));
+    Ok(format!(
         "\
 #!/bin/bash
 set -uxo pipefail
 cd {workdir}
-cp {file} /tmp/submission
-{hide}cp /tmp/submission {file}
-{variables}export PYTEST_ADDOPTS={options}
+{{ set +x; }} 2>/dev/null
+{given}set -x
 : '>>>>> Start Test Output'
-{commands}: '>>>>> End Test Output'
-",
-        options = shell_quote(&options.join(" ")),
-    )
-}
-
-/// A command's line in the script; pytest writes how each case ends as the log's parser reads it.
-fn logged(command: &EntryCommand, seconds: u64) -> String {
-    let line = match command {
-        EntryCommand::Pytest { node } => {
-            format!("python -m pytest -rA --color=no -p no:cacheprovider {}", shell_quote(node))
-        }
-        EntryCommand::Script { .. } | EntryCommand::Module { .. } | EntryCommand::Console { .. } => {
-            command.line()
-        }
-    };
-    format!("timeout {seconds} {line}\n")
+python {FOLDER}/judge.py --log {FOLDER}/task.json {file} {FOLDER}/out
+: '>>>>> End Test Output'
+"
+    ))
 }
 
 #[cfg(test)]

@@ -183,7 +183,7 @@ fn swe_bench_reads_its_columns_and_the_trees_lie_beside_their_dockerfile() {
     let names: Vec<String> = serde_json::from_str(&cell("FAIL_TO_PASS")).unwrap();
     assert_eq!(names.len(), instances[0].n_cases as usize);
     let script = cell("eval_script");
-    assert!(script.contains("python -m pytest -rA") && script.contains("-iname '*.py'"), "{script}");
+    assert!(script.contains("judge.py --log") && script.contains("Start Test Output"), "{script}");
     let tree = fs_err::File::open(bench.out().join("images/made__up0/tree.tar.gz")).unwrap();
     let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(tree));
     let paths: Vec<String> = archive
@@ -327,8 +327,9 @@ impl Court {
         });
         let task = serde_json::json!({
             "instance_id": "a__b.test-0", "workdir": tree, "scratch": folder.path(), "submission": "concise.py",
-            "test": "concise.py::test", "outcomes": outcomes, "hidden": ["py"], "options": ["-q"],
-            "variables": {"MODE": "x"}, "seconds": 60,
+            "commands": [["python", "-m", "pytest", "concise.py::test"]], "outcomes": outcomes, "hidden": ["py"],
+            "tests": [{"name": "test", "source": RIGHT.split_once("\n\n").unwrap().1}], "before": {}, "reward": "all",
+            "options": ["-q"], "variables": {"MODE": "x"}, "seconds": 60, "user": null,
         });
         fs_err::write(folder.path().join("task.json"), task.to_string()).unwrap();
         fs_err::write(folder.path().join("judge.py"), include_str!("judge.py")).unwrap();
@@ -353,7 +354,9 @@ impl Court {
             |name: &str| -> Value { serde_json::from_slice(&fs_err::read(path(name)).unwrap()).unwrap() };
         assert_eq!(path("tree/package.py").exists(), text.is_none(), "code goes before a submission runs");
         assert!(path("tree/data.txt").exists());
-        (json("out/reward.json")["reward"].clone(), json("out/report.json"))
+        let reward = json("out/reward.json");
+        assert_eq!(reward.as_object().map(serde_json::Map::len), Some(1), "one number");
+        (reward["reward"].clone(), json("out/reward-details.json"))
     }
 }
 
@@ -383,11 +386,22 @@ fn the_judge_takes_code_away_and_wants_every_case_to_end_as_it_must() {
         format!("{RIGHT}\n    yield\n    assert number != 1\n"),
         "def test(:\n".to_owned(),
         String::new(),
+        // What pays in a judge that believes what pytest says.
+        "def test(): pass\n".to_owned(),
+        format!("{RIGHT}\ntest = lambda number, request: None\n"),
+        format!("import os\nos._exit(0)\n{RIGHT}"),
+        format!("pytest_plugins = ['concise']\ndef pytest_pyfunc_call(pyfuncitem): return True\n{RIGHT}"),
+        format!(
+            "import json\nfrom pathlib import Path\nPath('../out/reward.json').write_text('1000000')\n{RIGHT}\n    assert 0\n"
+        ),
+        format!(
+            "import _pytest.runner as r\nc = r.CallInfo.from_call\nr.CallInfo.from_call = classmethod(lambda k, f, *a, **b: c(lambda: None, *a, **b))\n{RIGHT}"
+        ),
     ];
     for text in &wrong {
         let (reward, report) = Court::judge(Some(text));
         assert_eq!(reward, 0, "{text}\n{report:#}");
     }
     let (reward, report) = Court::judge(None);
-    assert_eq!((reward, &report["output"]), (Value::from(0), &Value::from("there is no handed_in.py")));
+    assert_eq!((reward, &report["why"]), (Value::from(0), &Value::from("there is no handed_in.py")));
 }

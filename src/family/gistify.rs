@@ -12,7 +12,7 @@ use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::instance::{Expected, Instance};
 use crate::record::patch::Patch;
 use crate::record::prompt::{PromptSettings, Tool};
-use crate::record::task::{CODE_ENDINGS, JudgedCase, Judging, Reward};
+use crate::record::task::{CODE_ENDINGS, JudgedCase, Judging, OriginalTest, Reward};
 use crate::record::trace::Traced;
 use crate::record::world::PROBE;
 
@@ -46,6 +46,12 @@ fn command(instance: &Instance) -> EntryCommand {
     EntryCommand::Pytest { node: key.group_id() }
 }
 
+/// `Class::function` of the test.
+fn test_name(instance: &Instance) -> String {
+    let class = instance.test_class.iter().map(|chain| format!("{chain}::"));
+    class.chain([instance.test_function.clone()]).collect()
+}
+
 /// A case's node ID in what is handed in.
 pub(super) fn submitted_case(instance: &Instance, case_id: &str) -> String {
     let test = case_id.strip_prefix(instance.test_file.as_str()).unwrap_or(case_id);
@@ -69,6 +75,7 @@ pub(super) fn judging(instance: &Instance, running: Running) -> Result<Judging> 
         hidden: &CODE_ENDINGS,
         before: Patch::default(),
         run: vec![command(instance)],
+        originals: vec![OriginalTest { name: test_name(instance), source: instance.test_source.clone() }],
         expect: expected(instance)?,
         reward: Reward::All,
         options: running.options,

@@ -64,6 +64,8 @@ pub struct Judging {
     pub before: Patch,
     /// What is run, in this order.
     pub run: Vec<EntryCommand>,
+    /// The tests that must be in what is handed in as they are in the repository.
+    pub originals: Vec<OriginalTest>,
     /// The cases that are judged, of all commands.
     pub expect: Vec<JudgedCase>,
     pub reward: Reward,
@@ -80,6 +82,15 @@ impl Judging {
     pub fn tests(&self) -> Vec<&str> {
         self.run.iter().filter_map(EntryCommand::node).collect()
     }
+}
+
+/// A test that an agent hands in unchanged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OriginalTest {
+    /// `Class::function`, as what is handed in has it.
+    pub name: String,
+    /// Its definition with decorators; none where it is not known, or code is not passed on.
+    pub source: Option<String>,
 }
 
 /// What judging makes of the cases.
