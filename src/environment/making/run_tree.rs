@@ -59,7 +59,7 @@ impl RunTree {
         let pinned = inputs.pinned;
         tree::copy(&pinned.tree, tree)?;
         let before = tree::list(tree)?;
-        let importable = Importable::of(&before);
+        let importable = Importable::of(before.keys());
         let mut site = Builds {
             inputs,
             installer,

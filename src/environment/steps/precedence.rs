@@ -71,9 +71,10 @@ fn is_read_by_name(path: &Path) -> bool {
 }
 
 impl Importable {
-    pub fn of(pinned: &Listing) -> Self {
+    /// Of a pinned tree by the paths of its files.
+    pub fn of<'a>(pinned: impl Iterator<Item = &'a PathBuf> + Clone) -> Self {
         let mut found = Importable::default();
-        for path in pinned.keys() {
+        for path in pinned.clone() {
             found.folders.extend(path.ancestors().skip(1).map(Path::to_owned));
             let Some((module, _)) = module(path) else { continue };
             if !is_test(path) {
@@ -81,7 +82,7 @@ impl Importable {
             }
             found.modules.insert(module);
         }
-        let files = pinned.keys().filter(|path| !is_test(path));
+        let files = pinned.filter(|path| !is_test(path));
         for (module, _) in files.filter_map(|path| module(path)) {
             let named = imported_as(&module);
             let names: Vec<PathBuf> = found.names(named).collect();
@@ -184,7 +185,8 @@ mod tests {
     use super::*;
 
     fn importable(paths: &[&str]) -> Importable {
-        Importable::of(&paths.iter().map(|path| (PathBuf::from(path), String::new())).collect())
+        let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
+        Importable::of(paths.iter())
     }
 
     const PINNED: [&str; 16] = [

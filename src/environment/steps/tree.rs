@@ -325,7 +325,7 @@ mod tests {
         fs_err::write(built.join("data/conftest.py"), "").unwrap();
 
         let folder = Folder::open(&built).unwrap();
-        let left = left(&folder, &before, &Importable::of(&before), false).unwrap();
+        let left = left(&folder, &before, &Importable::of(before.keys()), false).unwrap();
         let names: Vec<&Path> = left.added.iter().map(|entry| entry.path.as_path()).collect();
         assert_eq!(names, [Path::new("new/ext.so"), Path::new("new/link")]);
         assert_eq!(left.altered, ["data/a", "out", "pkg/keys"].map(PathBuf::from));
