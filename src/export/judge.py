@@ -12,6 +12,7 @@ as it is and three times with an exception at the start of the test, in an order
 """
 
 import ast
+import builtins
 import json
 import os
 import random
@@ -29,6 +30,7 @@ from pathlib import Path
 LARGEST_FILE = 8 << 20
 LARGEST_ANSWER = 1 << 20
 WORST = {"passed": 0, "xpassed": 1, "xfailed": 2, "skipped": 3, "failed": 4, "error": 5}
+EVERYBODYS = frozenset(dir(builtins))
 RAISED = ["NameError", "AttributeError", "TypeError", "AssertionError", "KeyError", "ImportError"]
 
 
@@ -77,20 +79,33 @@ def definition(module, name):
 
 
 class Plain(ast.NodeTransformer):
-    """A test without what differs between a repository and one file: imports, and the modules that names are reached by."""
+    """A test without what differs between a repository and one file: imports, the modules that names are reached by, docstrings, and
+    what those names are that are neither the test's nor everybody's: they are numbered as they come."""
 
     def __init__(self, test):
+        self.numbers = {}
         arguments = [one.arg for one in ast.walk(test) if isinstance(one, ast.arg)]
         stored = [one.id for one in ast.walk(test) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)]
         self.own = {*arguments, *stored}
 
     def visit_Attribute(self, node):
-        root = node
+        root, path = node, []
         while isinstance(root, ast.Attribute):
+            path.append(root.attr)
             root = root.value
         if isinstance(root, ast.Name) and root.id not in self.own:
-            return ast.Name(id=node.attr, ctx=ast.Load())
+            return self.visit_Name(ast.Name(id=".".join([root.id, *reversed(path)]), ctx=ast.Load()))
         return self.generic_visit(node)
+
+    def visit_Name(self, node):
+        if node.id in self.own or node.id in EVERYBODYS:
+            return node
+        return ast.Name(id=f"name {self.numbers.setdefault(node.id, len(self.numbers))}", ctx=node.ctx)
+
+    def visit_Expr(self, node):
+        value = node.value
+        is_text = isinstance(value, ast.Constant) and isinstance(value.value, str)
+        return None if is_text else self.generic_visit(node)
 
     def visit_Import(self, _):
         return None
