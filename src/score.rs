@@ -16,11 +16,13 @@ mod locate;
 mod modules;
 mod reaches;
 mod statistics;
+mod strict;
 mod test_lines;
 mod text;
 mod tree;
 mod units;
 mod verdict;
+mod words;
 
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +44,7 @@ pub use locate::TestName;
 pub use modules::Modules;
 pub use reaches::{Reach, ReachKind, reaches};
 pub use statistics::{Bin, Correlation, mcnemar, pearson, pearson_of_deciles, quartiles, spearman};
+pub use strict::{Against, strict_findings};
 pub use test_lines::{Overlap, test_overlap};
 pub use text::{LONGEST, Unreadable, text_of};
 pub use units::{LineKind, LineType};

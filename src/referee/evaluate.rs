@@ -23,15 +23,15 @@ use crate::record::instance::Instance;
 use crate::record::outcome::{Attempt, CaseResult, Exit, Outcome};
 use crate::runner::protocol::{ImportAttempt, Manner, TraceMode};
 use crate::score::{
-    Cases, ComparedCase, Comparison, Effect, ErrorClass, Evaluated, ExecutedLine, Execution, Facts, File,
-    Finding, Injection, Line, LineExistence, Masks, Modules, NotInjected, Overlap, Ratio, Replacement, Row,
-    Run, Sabotage, Scenery, Submitted, TestName, Unreadable, Verdict, Violation, compare, findings,
-    first_line, inject_inherited, judge, line_execution, sabotage, test_overlap, text_of,
+    Against, Cases, ComparedCase, Comparison, Effect, ErrorClass, Evaluated, ExecutedLine, Execution, Facts,
+    File, Finding, Injection, Line, LineExistence, Masks, Modules, NotInjected, Overlap, Ratio, Replacement,
+    Row, Run, Sabotage, Scenery, Submitted, TestName, Unreadable, Verdict, Violation, compare, findings,
+    first_line, inject_inherited, judge, line_execution, sabotage, strict_findings, test_overlap, text_of,
 };
 use crate::text::tail;
 
 /// Raised when the same submission may be judged otherwise.
-const SCORER: &str = "score-5";
+const SCORER: &str = "score-6";
 /// Largest test file that is read, in bytes.
 pub(crate) const LARGEST_TEST: u64 = 8 << 20;
 /// Lines of output that are kept as evidence.
@@ -389,7 +389,10 @@ impl Referee<'_> {
         let Ground { code: Code { modules, sources }, corpus, .. } = self.ground;
         let root = self.lab.setting.places.root.to_string_lossy();
         let scenery = Scenery { modules, test, root: &root, hidden: sources };
-        judged.read_as(corpus.line_existence(text)?, findings(text, scenery)?);
+        let existence = corpus.line_existence(text)?;
+        let mut found = findings(text, scenery)?;
+        found.extend(strict_findings(text, scenery, Against { original, defined, corpus })?);
+        judged.read_as(existence, found);
         let overlap = test_overlap(text, original, defined, modules);
         judged.row.test_f1 = overlap.ok().flatten().map(Overlap::f1);
         Ok(inject_inherited(text, original, defined, test, modules))
@@ -568,7 +571,7 @@ pub(crate) fn normalized_again(golden: &[CaseResult], normalizer: &Normalizer) -
 fn forbids(found: &[Finding], allowed: &BTreeSet<Violation>) -> bool {
     found.iter().any(|finding| match finding.kind.effect() {
         Effect::ImportError => true,
-        Effect::Violation => !allowed.contains(&Violation::RegistersRepositoryModule),
+        Effect::Violation => Violation::of(finding.kind).is_some_and(|one| !allowed.contains(&one)),
         Effect::Flag => false,
     })
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::modules::{Bindings, Modules};
 use super::text::{self, Unreadable};
 use super::units::{self, BlockKind, ControlFlow, Cut, Header, Keys, LineKind, LineType, Unit};
+use super::words::Words;
 use super::{File, Ratio, keys::Key};
 
 /// Where a line of the repository is.
@@ -89,6 +90,7 @@ pub struct Corpus {
     top: Index,
     roots: Children,
     blocks: Vec<OriginalBlock>,
+    words: Words,
 }
 
 impl Corpus {
@@ -98,7 +100,9 @@ impl Corpus {
         let mut sorted: Vec<&File<'_>> = files.iter().collect();
         sorted.sort_by_key(|file| file.path);
         for file in sorted {
+            let words = &mut corpus.words;
             let cut = text::parse(file.text, |parsed| {
+                words.read(parsed);
                 units::cut(parsed, &Bindings::of_file(&corpus.modules, file.path, parsed.body))
             });
             match cut {
@@ -147,6 +151,31 @@ impl Corpus {
 
     fn place(&self, at: At) -> Place {
         Place { file: self.files[at.file as usize].clone(), line: at.line }
+    }
+
+    /// Whether a line of a text, or a comment, is in a text or a comment of the repository.
+    pub(super) fn has_text(&self, line: &str) -> bool {
+        self.words.has_text(line)
+    }
+
+    /// Whether the repository has a decorator with these arguments.
+    pub(super) fn has_decorator(&self, key: Key) -> bool {
+        self.words.has_decorator(key)
+    }
+
+    /// Whether a file of the repository defines a function of this name outside of classes.
+    pub(super) fn has_function(&self, name: &str) -> bool {
+        self.roots.contains_key(&(BlockKind::Function, name.to_owned()))
+    }
+
+    /// Which lines of a submission the repository has, control flow of all kinds and copies included.
+    pub(super) fn known_lines(&self, submission: &str) -> Result<KnownLines, Unreadable> {
+        let cut = text::parse(submission, |parsed| {
+            units::cut(parsed, &Bindings::of_submission(&self.modules, parsed.body))
+        })?;
+        let found = self.compare(&cut, ControlFlow::All);
+        let units = cut.units.iter().zip(found).filter(|(unit, _)| unit.kind != LineKind::Text);
+        Ok(KnownLines(units.map(|(unit, found)| (unit.first, unit.last, found.is_some())).collect()))
     }
 
     /// Compares a submission with the repository.
@@ -218,6 +247,18 @@ impl Corpus {
             }
         }
         best
+    }
+}
+
+/// Lines of a submission, and whether the repository has them.
+#[derive(Debug, Clone)]
+pub(super) struct KnownLines(Vec<(u32, u32, bool)>);
+
+impl KnownLines {
+    /// Whether all statements on these lines are the repository's, and there is one.
+    pub(super) fn has(&self, first: u32, last: u32) -> bool {
+        let mut here = self.0.iter().filter(|(from, to, _)| *from <= last && *to >= first).peekable();
+        here.peek().is_some() && here.all(|(_, _, known)| *known)
     }
 }
 
