@@ -25,8 +25,9 @@ use crate::runner::protocol::{ImportAttempt, Manner, TraceMode};
 use crate::score::{
     Against, Cases, ComparedCase, Comparison, Effect, ErrorClass, Evaluated, ExecutedLine, Execution, Facts,
     File, Finding, Injection, Line, LineExistence, Masks, Modules, NotInjected, Overlap, Ratio, Replacement,
-    Row, Run, Sabotage, Scenery, Submitted, TestName, Unreadable, Verdict, Violation, compare, findings,
-    first_line, inject_inherited, judge, line_execution, sabotage, strict_findings, test_overlap, text_of,
+    Row, Run, Sabotage, Scenery, Submitted, TestName, TracedFunction, Unreadable, Verdict, Violation,
+    compare, findings, first_line, inject_inherited, judge, line_execution, sabotage, strict_findings,
+    test_overlap, text_of, trace_recall,
 };
 use crate::text::tail;
 
@@ -54,6 +55,8 @@ pub(crate) struct Original<'a> {
     pub(crate) golden: &'a [CaseResult],
     /// Whether it fails when it is made to.
     pub(crate) can_be_sabotaged: bool,
+    /// Functions of the repository that its cases call. None where there is no trace.
+    pub(crate) traced: Option<&'a [TracedFunction]>,
 }
 
 impl<'a> Original<'a> {
@@ -74,7 +77,7 @@ impl<'a> Original<'a> {
 
     /// One of which no more is known.
     pub(crate) fn new(id: &'a InstanceId, file: &'a str, test: TestName, golden: &'a [CaseResult]) -> Self {
-        Original { id, file, test, defined_in: None, golden, can_be_sabotaged: true }
+        Original { id, file, test, defined_in: None, golden, can_be_sabotaged: true, traced: None }
     }
 
     /// The group of its test function, with whatever cases that has.
@@ -330,7 +333,7 @@ impl Referee<'_> {
             &self.ground.key,
             original.id.as_str(),
             &format!("{:?} {}", original.definition(), original.can_be_sabotaged),
-            &serde_json::to_string(original.golden).unwrap_or_default(),
+            &serde_json::to_string(&(original.golden, original.traced)).unwrap_or_default(),
             &format!("{:?} {:?} {}", lab.timeouts, lab.setting.limits, lab.setting.output_bytes),
             &format!("{:?} {}", self.policy, lab.compare.as_str()),
             &text.map_or_else(|| "nothing".to_owned(), sha256_hex),
@@ -452,6 +455,7 @@ impl Referee<'_> {
         if agrees {
             judged.executed_lines(case.evaluated.as_ref(), case.watched, is_watched);
         }
+        judged.recalls(case.original);
         judged
     }
 }
@@ -597,6 +601,7 @@ impl Judged {
                 execution_statements: None,
                 existence: None,
                 existence_control: None,
+                trace_recall: None,
                 test_f1: Some(0.0),
                 cases: None,
             },
@@ -672,6 +677,21 @@ impl Judged {
         self.row.existence_control = Some(existence.with_control_flow);
         self.existence = Some(existence);
         self.findings = findings;
+    }
+
+    /// Which functions of the original's trace there are, and, where that is known, ran.
+    fn recalls(&mut self, original: &Original<'_>) {
+        let (Some(traced), Some(existence)) = (original.traced, &self.existence) else { return };
+        let (file, defined) = (original.file, original.definition().0);
+        let is_test = |path: &str| path == file || path == defined || path.ends_with("conftest.py");
+        let submitted = |line: u32| match &self.replacement {
+            Some((replacement, _)) => replacement.submitted_line(line),
+            None => Some(line),
+        };
+        let ran = self.executed.iter().filter(|line| line.ran).filter_map(|line| submitted(line.first));
+        let ran: BTreeSet<u32> = ran.collect();
+        let known = !self.executed.is_empty();
+        self.row.trace_recall = Some(trace_recall(traced, is_test, &existence.lines, known.then_some(&ran)));
     }
 
     fn executed_lines(&mut self, evaluated: Option<&Evaluated>, watched: Option<Watched>, same: bool) {

@@ -6,9 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::modules::{Bindings, Modules};
 use super::text::{self, Unreadable};
+use super::tree;
 use super::units::{self, BlockKind, ControlFlow, Cut, Header, Keys, LineKind, LineType, Unit};
 use super::words::Words;
 use super::{File, Ratio, keys::Key};
+
+/// Statements of a submission that are compared: flask's largest witness has a tenth of it.
+const MOST_STATEMENTS: usize = 50_000;
 
 /// Where a line of the repository is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -23,7 +27,7 @@ pub struct Place {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Existence {
-    /// The rate does not look at such lines.
+    /// The rate does not look at such lines, or the line is a copy beyond those of the repository.
     NotCounted,
     Missing,
     Found {
@@ -57,7 +61,7 @@ pub struct LineExistence {
 }
 
 /// Where a line of the corpus is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct At {
     file: u32,
     line: u32,
@@ -66,9 +70,61 @@ struct At {
 /// Lines of the top level, or of one block.
 #[derive(Debug, Clone, Default)]
 struct Index {
-    keys: HashMap<Key, At>,
+    keys: HashMap<Key, Entry>,
     others: Vec<(HashSet<Key>, At)>,
+    most_others: Count,
 }
+
+/// Where a line is first, and how often the file has it that has it most often.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    at: At,
+    count: Count,
+}
+
+/// How often something is in one file; files come one after the other.
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
+    file: u32,
+    here: u32,
+    most: u32,
+}
+
+impl Count {
+    fn add(&mut self, file: u32) {
+        self.here = if self.file == file { self.here + 1 } else { 1 };
+        (self.file, self.most) = (file, self.most.max(self.here));
+    }
+}
+
+/// A line of the repository that a line of a submission is.
+#[derive(Debug, Clone, Copy)]
+struct Hit {
+    at: At,
+    /// What its copies have in common.
+    group: (usize, Group),
+    /// How many of them count.
+    most: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Group {
+    Header,
+    Else,
+    Line(Key),
+}
+
+/// What became of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Missing,
+    Found(At),
+    /// The repository has it, and the submission more often.
+    Copy,
+}
+
+/// The top level, as a scope; blocks come after it.
+const TOP: usize = 0;
 
 type Children = HashMap<(BlockKind, String), Vec<usize>>;
 
@@ -181,10 +237,14 @@ impl Corpus {
     /// Compares a submission with the repository.
     pub fn line_existence(&self, submission: &str) -> Result<LineExistence, Unreadable> {
         let cut = text::parse(submission, |parsed| {
-            units::cut(parsed, &Bindings::of_submission(&self.modules, parsed.body))
-        })?;
-        let found = self.compare(&cut, ControlFlow::Branches);
-        let all = self.compare(&cut, ControlFlow::All);
+            let count = tree::count(parsed.body, MOST_STATEMENTS + 1);
+            let bindings = || Bindings::of_submission(&self.modules, parsed.body);
+            (count <= MOST_STATEMENTS)
+                .then(|| units::cut(parsed, &bindings()))
+                .ok_or(Unreadable::TooManyStatements { most: MOST_STATEMENTS as u32 })
+        })??;
+        let found = states(&self.compare(&cut, ControlFlow::Branches));
+        let all = states(&self.compare(&cut, ControlFlow::All));
         let lines = cut.units.iter().zip(&found).map(|(unit, found)| Line {
             first: unit.first,
             last: unit.last,
@@ -193,8 +253,9 @@ impl Corpus {
             block: cut.path(unit.block).into_iter().map(str::to_owned).collect(),
             existence: match found {
                 _ if !unit.kind.is_counted(ControlFlow::Branches) => Existence::NotCounted,
-                None => Existence::Missing,
-                Some(at) => Existence::Found { place: self.place(*at) },
+                State::Copy => Existence::NotCounted,
+                State::Missing => Existence::Missing,
+                State::Found(at) => Existence::Found { place: self.place(*at) },
             },
         });
         Ok(LineExistence {
@@ -205,14 +266,14 @@ impl Corpus {
     }
 
     /// Where each line is found.
-    fn compare(&self, cut: &Cut, counts: ControlFlow) -> Vec<Option<At>> {
+    fn compare(&self, cut: &Cut, counts: ControlFlow) -> Vec<Option<Hit>> {
         let mut tree =
             Tree { cut, own: vec![Vec::new(); cut.blocks.len()], inner: vec![Vec::new(); cut.blocks.len()] };
         let mut found = vec![None; cut.units.len()];
         for (number, unit) in cut.units.iter().enumerate().filter(|(_, unit)| unit.kind.is_counted(counts)) {
             match unit.block {
                 Some(block) => tree.own[block].push(number),
-                None => found[number] = self.top.find(unit),
+                None => found[number] = self.top.find(unit, TOP),
             }
         }
         for (number, block) in cut.blocks.iter().enumerate() {
@@ -229,7 +290,7 @@ impl Corpus {
     }
 
     /// What is found of a block in that one of the candidates in which most is found; the first one of equals.
-    fn best(&self, tree: &Tree<'_>, block: usize, candidates: &Children) -> Vec<(usize, At)> {
+    fn best(&self, tree: &Tree<'_>, block: usize, candidates: &Children) -> Vec<(usize, Hit)> {
         let own = &tree.cut.blocks[block];
         let named = candidates.get(&(own.kind, own.name.clone())).into_iter().flatten();
         let mut best = Vec::new();
@@ -237,7 +298,7 @@ impl Corpus {
             let original = &self.blocks[*candidate];
             let mut found = Vec::new();
             for unit in &tree.own[block] {
-                found.extend(original.find(&tree.cut.units[*unit]).map(|at| (*unit, at)));
+                found.extend(original.find(&tree.cut.units[*unit], candidate + 1).map(|hit| (*unit, hit)));
             }
             for inner in &tree.inner[block] {
                 found.extend(self.best(tree, *inner, &original.children));
@@ -273,21 +334,35 @@ struct Tree<'c> {
 impl Index {
     fn add(&mut self, keys: Keys, at: At) {
         match keys {
-            Keys::Any(keys) => keys.into_iter().for_each(|key| {
-                self.keys.entry(key).or_insert(at);
-            }),
-            Keys::Body(keys) => self.others.push((keys.into_iter().collect(), at)),
+            Keys::Any([plain, stripped]) => {
+                let further = (stripped != plain).then_some(stripped);
+                for key in [Some(plain), further].into_iter().flatten() {
+                    let entry = self.keys.entry(key).or_insert(Entry { at, count: Count::default() });
+                    entry.count.add(at.file);
+                }
+            }
+            Keys::Body(keys) => {
+                self.others.push((keys.into_iter().collect(), at));
+                self.most_others.add(at.file);
+            }
             Keys::None | Keys::Header(_) => {}
         }
     }
 
-    fn find(&self, unit: &Unit) -> Option<At> {
+    fn find(&self, unit: &Unit, scope: usize) -> Option<Hit> {
         match &unit.keys {
-            Keys::Any(keys) => keys.iter().find_map(|key| self.keys.get(key)).copied(),
+            Keys::Any(keys) => {
+                let entries = keys.iter().filter_map(|key| self.keys.get(key));
+                let most = entries.clone().map(|entry| entry.count.most).max()?;
+                let at = entries.map(|entry| entry.at).next()?;
+                Some(Hit { at, group: (scope, Group::Line(keys[1])), most })
+            }
             Keys::Body(body) => {
                 let holds =
                     |other: &HashSet<Key>| body.is_empty() || body.iter().any(|key| other.contains(key));
-                self.others.iter().find(|(other, _)| holds(other)).map(|(_, at)| *at)
+                let found = self.others.iter().find(|(other, _)| holds(other));
+                let (group, most) = ((scope, Group::Else), self.most_others.most);
+                found.map(|(_, at)| Hit { at: *at, group, most })
             }
             Keys::None | Keys::Header(_) => None,
         }
@@ -295,15 +370,31 @@ impl Index {
 }
 
 impl OriginalBlock {
-    fn find(&self, unit: &Unit) -> Option<At> {
+    fn find(&self, unit: &Unit, scope: usize) -> Option<Hit> {
         match &unit.keys {
-            Keys::Header(header) => header.is_within(&self.header).then_some(self.at),
-            _ => self.lines.find(unit),
+            Keys::Header(header) => {
+                let hit = Hit { at: self.at, group: (scope, Group::Header), most: 1 };
+                header.is_within(&self.header).then_some(hit)
+            }
+            _ => self.lines.find(unit, scope),
         }
     }
 }
 
-fn rate(cut: &Cut, found: &[Option<At>], counts: ControlFlow) -> Ratio {
-    let counted = cut.units.iter().zip(found).filter(|(unit, _)| unit.kind.is_counted(counts));
-    counted.fold(Ratio::default(), |rate, (_, found)| rate.with(found.is_some()))
+/// What became of each line: of copies only as many count as the file has that has it most often.
+fn states(found: &[Option<Hit>]) -> Vec<State> {
+    let mut used: HashMap<(usize, Group), u32> = HashMap::new();
+    let state = |hit: &Option<Hit>| {
+        let Some(hit) = hit else { return State::Missing };
+        let used = used.entry(hit.group).or_default();
+        *used += 1;
+        if *used > hit.most { State::Copy } else { State::Found(hit.at) }
+    };
+    found.iter().map(state).collect()
+}
+
+fn rate(cut: &Cut, found: &[State], counts: ControlFlow) -> Ratio {
+    let all = cut.units.iter().zip(found).filter(|(unit, _)| unit.kind.is_counted(counts));
+    let counted = all.filter(|(_, state)| **state != State::Copy);
+    counted.fold(Ratio::default(), |rate, (_, state)| rate.with(*state != State::Missing))
 }
