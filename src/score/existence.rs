@@ -27,8 +27,9 @@ pub struct Place {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Existence {
-    /// The rate does not look at such lines, or the line is a copy beyond those of the repository.
+    /// The rate does not look at such lines.
     NotCounted,
+    /// The repository does not have it, or not as often.
     Missing,
     Found {
         place: Place,
@@ -112,15 +113,6 @@ enum Group {
     Header,
     Else,
     Line(Key),
-}
-
-/// What became of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Missing,
-    Found(At),
-    /// The repository has it, and the submission more often.
-    Copy,
 }
 
 /// The top level, as a scope; blocks come after it.
@@ -243,8 +235,8 @@ impl Corpus {
                 .then(|| units::cut(parsed, &bindings()))
                 .ok_or(Unreadable::TooManyStatements { most: MOST_STATEMENTS as u32 })
         })??;
-        let found = states(&self.compare(&cut, ControlFlow::Branches));
-        let all = states(&self.compare(&cut, ControlFlow::All));
+        let found = counted(&self.compare(&cut, ControlFlow::Branches));
+        let all = counted(&self.compare(&cut, ControlFlow::All));
         let lines = cut.units.iter().zip(&found).map(|(unit, found)| Line {
             first: unit.first,
             last: unit.last,
@@ -253,9 +245,8 @@ impl Corpus {
             block: cut.path(unit.block).into_iter().map(str::to_owned).collect(),
             existence: match found {
                 _ if !unit.kind.is_counted(ControlFlow::Branches) => Existence::NotCounted,
-                State::Copy => Existence::NotCounted,
-                State::Missing => Existence::Missing,
-                State::Found(at) => Existence::Found { place: self.place(*at) },
+                None => Existence::Missing,
+                Some(at) => Existence::Found { place: self.place(*at) },
             },
         });
         Ok(LineExistence {
@@ -381,20 +372,19 @@ impl OriginalBlock {
     }
 }
 
-/// What became of each line: of copies only as many count as the file has that has it most often.
-fn states(found: &[Option<Hit>]) -> Vec<State> {
+/// Where each line is: of copies only as many count as the file has that has it most often.
+fn counted(found: &[Option<Hit>]) -> Vec<Option<At>> {
     let mut used: HashMap<(usize, Group), u32> = HashMap::new();
-    let state = |hit: &Option<Hit>| {
-        let Some(hit) = hit else { return State::Missing };
+    let mut counted = |hit: &Option<Hit>| {
+        let hit = hit.as_ref()?;
         let used = used.entry(hit.group).or_default();
         *used += 1;
-        if *used > hit.most { State::Copy } else { State::Found(hit.at) }
+        (*used <= hit.most).then_some(hit.at)
     };
-    found.iter().map(state).collect()
+    found.iter().map(&mut counted).collect()
 }
 
-fn rate(cut: &Cut, found: &[State], counts: ControlFlow) -> Ratio {
-    let all = cut.units.iter().zip(found).filter(|(unit, _)| unit.kind.is_counted(counts));
-    let counted = all.filter(|(_, state)| **state != State::Copy);
-    counted.fold(Ratio::default(), |rate, (_, state)| rate.with(*state != State::Missing))
+fn rate(cut: &Cut, found: &[Option<At>], counts: ControlFlow) -> Ratio {
+    let counted = cut.units.iter().zip(found).filter(|(unit, _)| unit.kind.is_counted(counts));
+    counted.fold(Ratio::default(), |rate, (_, found)| rate.with(found.is_some()))
 }

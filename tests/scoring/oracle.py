@@ -331,8 +331,7 @@ def without_copies(verdicts):
     used, kept = collections.Counter(), []
     for unit, ok, group, most in verdicts:
         used[group] += ok
-        if not ok or used[group] <= most:
-            kept.append((unit, ok))
+        kept.append((unit, ok and used[group] <= most))
     return kept
 
 

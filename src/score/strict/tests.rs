@@ -142,6 +142,7 @@ fn what_reaches_the_tools_of_a_test_is_found() {
         FindingKind::ReachesTestTools,
         &[
             "import _pytest.python",
+            "from _pytest import monkeypatch as mp\nmp.MonkeyPatch.undo = print",
             "from _pytest.runner import CallInfo as C",
             "import ｇｃ\nｇｃ.get_objects()",
             "import gc\nfor one in gc.get_objects(): pass",
@@ -186,6 +187,8 @@ fn what_reaches_the_tools_of_a_test_is_found() {
         "import atexit\natexit.register(print)",
         "def f(one, name): return getattr(one, name, None) or getattr(one, 'size')",
         "import inspect\ninspect.signature(print)\ninspect.isclass(Box)",
+        "from _pytest import monkeypatch as mp\nmine = mp.MonkeyPatch()\nmine.setenv('A', 'b')",
+        "from _pytest.logging import LogCaptureFixture",
         "open('/proc/self/status')\nopen('/processes')",
         "def f(request: pytest.FixtureRequest, item: pytest.Item): return request.node.name",
         "from unittest import mock\nmock.patch('os.getcwd')\nimport os\nmock.patch.object(os, 'getcwd')",
@@ -399,6 +402,6 @@ class Registry(dict):
 partial = functools.partial(_known, 'a')
 config = SimpleNamespace(**{key: getattr(partial, key) for key in ('func',)})
 if sys.platform != 'win32' and os.environ.get('X'):
-    print(type(config).__name__, vars(config), dir(sys))
+    print(type(config).__name__, vars(config), dir(config))
 "]);
 }

@@ -119,6 +119,16 @@ const CODE: [&str; 31] = [
     "sys.path_hooks",
     "sys.path_importer_cache",
 ];
+/// Types of fixtures, by the names that they had before `pytest` had them, and where they are.
+const TYPES: [&str; 7] = [
+    "_pytest.capture.CaptureFixture",
+    "_pytest.fixtures.FixtureRequest",
+    "_pytest.logging.LogCaptureFixture",
+    "_pytest.monkeypatch.MonkeyPatch",
+    "_pytest.monkeypatch.notset",
+    "_pytest.recwarn.WarningsRecorder",
+    "_pytest.tmpdir.TempPathFactory",
+];
 /// Modules that a repository may use for what it does.
 const EXCUSED: [&str; 2] = ["atexit", "signal"];
 /// Attributes that lead there whatever they are of.
@@ -213,6 +223,9 @@ const PROCESS_FILES: &str = "/proc/self/status /proc/self/stat /proc/self/statm 
 pub(super) fn danger_of(dotted: &str) -> Option<Danger> {
     let below =
         |root: &&str| dotted.strip_prefix(*root).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    if dotted == "_pytest.monkeypatch" || TYPES.iter().any(|one| below(&one)) {
+        return None;
+    }
     if CODE.iter().any(|one| below(&one)) || is_loader(dotted) {
         return Some(Danger::Kind(FindingKind::HiddenCode));
     }
