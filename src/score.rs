@@ -15,12 +15,15 @@ mod keys;
 mod locate;
 mod modules;
 mod reaches;
+mod recall;
 mod statistics;
+mod strict;
 mod test_lines;
 mod text;
 mod tree;
 mod units;
 mod verdict;
+mod words;
 
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +44,9 @@ pub use inject::{
 pub use locate::TestName;
 pub use modules::Modules;
 pub use reaches::{Reach, ReachKind, reaches};
+pub use recall::{TracedFunction, trace_recall};
 pub use statistics::{Bin, Correlation, mcnemar, pearson, pearson_of_deciles, quartiles, spearman};
+pub use strict::{Against, strict_findings};
 pub use test_lines::{Overlap, test_overlap};
 pub use text::{LONGEST, Unreadable, text_of};
 pub use units::{LineKind, LineType};

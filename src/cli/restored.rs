@@ -15,6 +15,7 @@ use crate::record::id::RepoSlug;
 use crate::record::instance::Instance;
 use crate::record::outcome::CaseResult;
 use crate::referee::evaluate::Original;
+use crate::score::TracedFunction;
 
 /// Which dataset, which part of it, and how its environments are made.
 #[derive(Debug, clap::Args)]
@@ -55,6 +56,8 @@ pub(crate) struct Restored {
     pub(crate) instances: Vec<Instance>,
     pub(crate) job: Session,
     golden: BTreeMap<String, Vec<CaseResult>>,
+    /// Functions that the cases of an instance call, where the dataset has traces.
+    traced: BTreeMap<String, Vec<TracedFunction>>,
 }
 
 impl RestoreArguments {
@@ -90,8 +93,8 @@ impl RestoreArguments {
         let mut job =
             session::of_dataset(arguments, &dataset, (&places, &slugs), &trust, self.isolation.isolation)?;
         job.request.jobs = self.jobs.map_or_else(cores, usize::from);
-        let golden = dataset.golden()?;
-        Ok(Restored { dataset, instances, job, golden })
+        let (golden, traced) = (dataset.golden()?, dataset.traced()?);
+        Ok(Restored { dataset, instances, job, golden, traced })
     }
 }
 
@@ -181,7 +184,10 @@ impl Restored {
         Ok(self
             .golden_of(slug)?
             .into_iter()
-            .map(|(instance, golden)| Original::of(instance, golden))
+            .map(|(instance, golden)| Original {
+                traced: self.traced.get(instance.instance_id.as_str()).map(Vec::as_slice),
+                ..Original::of(instance, golden)
+            })
             .collect())
     }
 }

@@ -64,8 +64,11 @@ pub(crate) struct ScoreArguments {
 }
 
 fn parse_violation(text: &str) -> std::result::Result<Violation, String> {
-    serde_json::from_value(Value::String(text.to_owned()))
-        .map_err(|_| "give registers-repository-module or neutralized-test".to_owned())
+    serde_json::from_value(Value::String(text.to_owned())).map_err(|_| {
+        let known = Violation::ALL.map(|one| serde_json::to_value(one).unwrap_or_default());
+        let known = known.iter().filter_map(Value::as_str).collect::<Vec<_>>();
+        format!("give one of {}", known.join(", "))
+    })
 }
 
 /// One journal row: a judgement by its key.

@@ -186,6 +186,23 @@ impl Dataset {
         Ok(golden)
     }
 
+    /// Files and qualified names of the functions that the cases of an instance call, by instance id, in the order of
+    /// first calls.
+    ///
+    /// # Errors
+    /// The table is missing, or is not as gistmill writes it.
+    pub(crate) fn traced(&self) -> Result<BTreeMap<String, Vec<(String, String)>>> {
+        let table = self.table("traces", &["instance_id", "file", "function"])?;
+        let (instances, files) = (table.whole_texts("instance_id")?, table.whole_texts("file")?);
+        let functions = table.whole_texts("function")?;
+        let mut traced: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
+        for at in 0..table.rows() {
+            let function = (files[at].to_owned(), functions[at].to_owned());
+            traced.entry(instances[at].to_owned()).or_default().push(function);
+        }
+        Ok(traced)
+    }
+
     /// Ids of the instances of a subset.
     ///
     /// # Errors

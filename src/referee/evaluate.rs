@@ -23,15 +23,16 @@ use crate::record::instance::Instance;
 use crate::record::outcome::{Attempt, CaseResult, Exit, Outcome};
 use crate::runner::protocol::{ImportAttempt, Manner, TraceMode};
 use crate::score::{
-    Cases, ComparedCase, Comparison, Effect, ErrorClass, Evaluated, ExecutedLine, Execution, Facts, File,
-    Finding, Injection, Line, LineExistence, Masks, Modules, NotInjected, Overlap, Ratio, Replacement, Row,
-    Run, Sabotage, Scenery, Submitted, TestName, Unreadable, Verdict, Violation, compare, findings,
-    first_line, inject_inherited, judge, line_execution, sabotage, test_overlap, text_of,
+    Against, Cases, ComparedCase, Comparison, Effect, ErrorClass, Evaluated, ExecutedLine, Execution, Facts,
+    File, Finding, Injection, Line, LineExistence, Masks, Modules, NotInjected, Overlap, Ratio, Replacement,
+    Row, Run, Sabotage, Scenery, Submitted, TestName, TracedFunction, Unreadable, Verdict, Violation,
+    compare, findings, first_line, inject_inherited, judge, line_execution, sabotage, strict_findings,
+    test_overlap, text_of, trace_recall,
 };
 use crate::text::tail;
 
 /// Raised when the same submission may be judged otherwise.
-const SCORER: &str = "score-5";
+const SCORER: &str = "score-6";
 /// Largest test file that is read, in bytes.
 pub(crate) const LARGEST_TEST: u64 = 8 << 20;
 /// Lines of output that are kept as evidence.
@@ -54,6 +55,8 @@ pub(crate) struct Original<'a> {
     pub(crate) golden: &'a [CaseResult],
     /// Whether it fails when it is made to.
     pub(crate) can_be_sabotaged: bool,
+    /// Functions of the repository that its cases call. None where there is no trace.
+    pub(crate) traced: Option<&'a [TracedFunction]>,
 }
 
 impl<'a> Original<'a> {
@@ -74,7 +77,7 @@ impl<'a> Original<'a> {
 
     /// One of which no more is known.
     pub(crate) fn new(id: &'a InstanceId, file: &'a str, test: TestName, golden: &'a [CaseResult]) -> Self {
-        Original { id, file, test, defined_in: None, golden, can_be_sabotaged: true }
+        Original { id, file, test, defined_in: None, golden, can_be_sabotaged: true, traced: None }
     }
 
     /// The group of its test function, with whatever cases that has.
@@ -330,7 +333,7 @@ impl Referee<'_> {
             &self.ground.key,
             original.id.as_str(),
             &format!("{:?} {}", original.definition(), original.can_be_sabotaged),
-            &serde_json::to_string(original.golden).unwrap_or_default(),
+            &serde_json::to_string(&(original.golden, original.traced)).unwrap_or_default(),
             &format!("{:?} {:?} {}", lab.timeouts, lab.setting.limits, lab.setting.output_bytes),
             &format!("{:?} {}", self.policy, lab.compare.as_str()),
             &text.map_or_else(|| "nothing".to_owned(), sha256_hex),
@@ -389,7 +392,10 @@ impl Referee<'_> {
         let Ground { code: Code { modules, sources }, corpus, .. } = self.ground;
         let root = self.lab.setting.places.root.to_string_lossy();
         let scenery = Scenery { modules, test, root: &root, hidden: sources };
-        judged.read_as(corpus.line_existence(text)?, findings(text, scenery)?);
+        let existence = corpus.line_existence(text)?;
+        let mut found = findings(text, scenery)?;
+        found.extend(strict_findings(text, scenery, Against { original, defined, corpus })?);
+        judged.read_as(existence, found);
         let overlap = test_overlap(text, original, defined, modules);
         judged.row.test_f1 = overlap.ok().flatten().map(Overlap::f1);
         Ok(inject_inherited(text, original, defined, test, modules))
@@ -449,6 +455,7 @@ impl Referee<'_> {
         if agrees {
             judged.executed_lines(case.evaluated.as_ref(), case.watched, is_watched);
         }
+        judged.recalls(case.original);
         judged
     }
 }
@@ -568,7 +575,7 @@ pub(crate) fn normalized_again(golden: &[CaseResult], normalizer: &Normalizer) -
 fn forbids(found: &[Finding], allowed: &BTreeSet<Violation>) -> bool {
     found.iter().any(|finding| match finding.kind.effect() {
         Effect::ImportError => true,
-        Effect::Violation => !allowed.contains(&Violation::RegistersRepositoryModule),
+        Effect::Violation => Violation::of(finding.kind).is_some_and(|one| !allowed.contains(&one)),
         Effect::Flag => false,
     })
 }
@@ -594,6 +601,7 @@ impl Judged {
                 execution_statements: None,
                 existence: None,
                 existence_control: None,
+                trace_recall: None,
                 test_f1: Some(0.0),
                 cases: None,
             },
@@ -669,6 +677,21 @@ impl Judged {
         self.row.existence_control = Some(existence.with_control_flow);
         self.existence = Some(existence);
         self.findings = findings;
+    }
+
+    /// Which functions of the original's trace there are, and, where that is known, ran.
+    fn recalls(&mut self, original: &Original<'_>) {
+        let (Some(traced), Some(existence)) = (original.traced, &self.existence) else { return };
+        let (file, defined) = (original.file, original.definition().0);
+        let is_test = |path: &str| path == file || path == defined || path.ends_with("conftest.py");
+        let submitted = |line: u32| match &self.replacement {
+            Some((replacement, _)) => replacement.submitted_line(line),
+            None => Some(line),
+        };
+        let ran = self.executed.iter().filter(|line| line.ran).filter_map(|line| submitted(line.first));
+        let ran: BTreeSet<u32> = ran.collect();
+        let known = !self.executed.is_empty();
+        self.row.trace_recall = Some(trace_recall(traced, is_test, &existence.lines, known.then_some(&ran)));
     }
 
     fn executed_lines(&mut self, evaluated: Option<&Evaluated>, watched: Option<Watched>, same: bool) {

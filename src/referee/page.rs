@@ -268,6 +268,7 @@ mod tests {
                 last: first,
                 kind: score::LineKind::Statement,
                 execution,
+                ran: execution == Execution::Executed,
             })
             .into();
         judged.verdict.fidelity = [Some(true), Some(false), None][at % 3];

@@ -223,6 +223,7 @@ fn parts(runs: &[Run<'_>]) -> Table {
                 interval(it.fidelity_interval),
                 rate(it.line_execution),
                 rate(it.line_existence),
+                rate(it.trace_recall),
                 rate(it.test_f1),
                 rate(it.pass_rate),
             ]);
@@ -239,6 +240,7 @@ fn parts(runs: &[Run<'_>]) -> Table {
             "95 %",
             "line execution",
             "line existence",
+            "trace recall",
             "test F1",
             "pass rate",
         ]),

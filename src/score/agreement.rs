@@ -193,6 +193,7 @@ mod tests {
             execution_statements: None,
             existence: ratio.filter(|_| submitted == Submitted::Readable),
             existence_control: None,
+            trace_recall: None,
             test_f1: None,
             cases: None,
         }

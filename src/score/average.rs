@@ -38,6 +38,9 @@ pub struct Row {
     /// None where there is no file to read.
     pub existence: Option<Ratio>,
     pub existence_control: Option<Ratio>,
+    /// None where the dataset has no trace of the original, or there is no file to read.
+    #[serde(default)]
+    pub trace_recall: Option<Ratio>,
     /// From 0 to 1; 0 where the test or the file is missing. None where the original is no definition.
     pub test_f1: Option<f64>,
     /// None where pytest ran no case.
@@ -87,6 +90,8 @@ pub struct Summary {
     /// The same, with 0 for a file that is not there.
     pub line_existence_all: Mean,
     pub line_existence_control: Mean,
+    /// Over submissions with fidelity 1.
+    pub trace_recall: Mean,
     pub test_f1: Mean,
     /// Over submissions of which at least one case ran.
     pub pass_rate: Mean,
@@ -130,6 +135,7 @@ pub fn summarize<'r>(rows: impl IntoIterator<Item = &'r Row>) -> Summary {
         line_existence: existence(|row| row.existence, None),
         line_existence_all: existence(|row| row.existence, Some(0.0)),
         line_existence_control: existence(|row| row.existence_control, None),
+        trace_recall: rates(&good, |row| row.trace_recall),
         test_f1: Mean::of(kept.iter().filter_map(|row| row.test_f1)),
         pass_rate: pass_rates(0),
         pass_rate_passed: pass_rates(1),
@@ -197,6 +203,7 @@ mod tests {
             execution_statements: None,
             existence: None,
             existence_control: None,
+            trace_recall: None,
             test_f1: None,
             cases: None,
         }

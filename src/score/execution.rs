@@ -29,6 +29,9 @@ pub struct ExecutedLine {
     pub last: u32,
     pub kind: LineKind,
     pub execution: Execution,
+    /// Whether it had a line event, counted or not.
+    #[serde(default)]
+    pub ran: bool,
 }
 
 /// The lines of a file and the rates of those that ran.
@@ -51,12 +54,13 @@ pub fn line_execution(evaluated: &str, events: &BTreeSet<u32>) -> Result<LineExe
         let lines = cut.units.iter().map(|unit| {
             let counts =
                 matches!(unit.kind.line_type(), LineType::Executable | LineType::Import) && !unit.free;
-            let execution = match (counts, ran(unit.first, unit.last)) {
+            let ran = ran(unit.first, unit.last);
+            let execution = match (counts, ran) {
                 (false, _) => Execution::NotCounted,
                 (true, false) => Execution::Missed,
                 (true, true) => Execution::Executed,
             };
-            ExecutedLine { first: unit.first, last: unit.last, kind: unit.kind, execution }
+            ExecutedLine { first: unit.first, last: unit.last, kind: unit.kind, execution, ran }
         });
         let lines: Vec<_> = lines.collect();
         let rate = lines.iter().fold(Ratio::default(), |rate, line| match line.execution {

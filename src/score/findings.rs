@@ -40,6 +40,16 @@ pub enum FindingKind {
     MainGuard,
     /// A test beside the one that is asked for.
     LeftoverTest,
+    /// The file makes itself, or something in it, a plugin of pytest.
+    RegistersPlugin,
+    /// It reaches what runs the test: pytest's insides, the runner, frames, the garbage collector.
+    ReachesTestTools,
+    /// Code that is data: a text that is executed, a blob.
+    HiddenCode,
+    /// The test, or its class, is made into something else.
+    NeutralizedTest,
+    /// A name that the test takes from outside the repository means something else.
+    ShadowsName,
 }
 
 /// What follows from a finding.
@@ -55,7 +65,12 @@ impl FindingKind {
     pub fn effect(self) -> Effect {
         match self {
             FindingKind::ImportStatement | FindingKind::VendoredCopy => Effect::ImportError,
-            FindingKind::RegistersRepositoryModule => Effect::Violation,
+            FindingKind::RegistersRepositoryModule
+            | FindingKind::RegistersPlugin
+            | FindingKind::ReachesTestTools
+            | FindingKind::HiddenCode
+            | FindingKind::NeutralizedTest
+            | FindingKind::ShadowsName => Effect::Violation,
             FindingKind::DynamicImport
             | FindingKind::PathTrick
             | FindingKind::PatchesTestTools

@@ -255,3 +255,39 @@ def test_b(app):\n    import tiny.app as shapes\n\n    assert app.run(shapes.run
         assert!((overlap.f1() - 1.0).abs() < f64::EPSILON, "{name}: {overlap:?}");
     }
 }
+
+#[test]
+fn copies_beyond_those_of_a_file_are_missing() {
+    let text =
+        "import os\nimport os\n\n\ndef f(x):\n    if x:\n        g()\n        g()\n    else:\n        h()\n";
+    let again = "import os\n";
+    let files = [File { path: "a.py", text }, File { path: "b.py", text: again }];
+    let corpus = Corpus::of(&files, Modules::default());
+    let rate = |text: &str| {
+        let found = corpus.line_existence(text).unwrap();
+        let here =
+            found.lines.iter().filter(|line| matches!(line.existence, Existence::Found { .. })).count();
+        assert_eq!(here as u32, found.rate.part, "{text}");
+        (found.rate.part, found.rate.whole)
+    };
+    assert_eq!(rate(text), (8, 8), "the file itself");
+    assert_eq!(rate(&"import os\n".repeat(1_000)), (2, 1_000), "as often as the file that has it most often");
+    assert_eq!(rate("def f(x):\n    g()\n    g()\n    g()\n"), (3, 4), "of a line in a block");
+    assert_eq!(
+        rate(&"def f(x):\n    g()\n".repeat(3)),
+        (3, 6),
+        "of a block: its header once, its line twice"
+    );
+    let other = "    if x:\n        pass\n    else:\n        h()\n";
+    assert_eq!(rate(&format!("def f(x):\n{}", other.repeat(2))), (4, 9), "of conditions and their else");
+}
+
+#[test]
+fn a_submission_of_too_many_statements_is_refused() {
+    let corpus = Corpus::of(&[], Modules::default());
+    let refused = |text: &str| corpus.line_existence(text).err();
+    let many = Some(Unreadable::TooManyStatements { most: 50_000 });
+    assert_eq!(refused(&"x\n".repeat(50_001)), many);
+    assert_eq!(refused(&format!("def f():\n{}", " x; x\n".repeat(25_000))), many);
+    assert_eq!(refused(&"x\n".repeat(50_000)), None);
+}

@@ -34,6 +34,8 @@ pub enum Unreadable {
     NullByte { line: u32 },
     /// Nested deeper than CPython compiles.
     TooDeep,
+    /// A submission of more statements than are compared.
+    TooManyStatements { most: u32 },
     /// No Python: the parser's words.
     Syntax { line: u32, message: String },
 }

@@ -29,6 +29,21 @@ pub(super) fn bodies(statement: &Stmt) -> Vec<&[Stmt]> {
     }
 }
 
+/// How many statements there are, up to a number.
+pub(super) fn count(body: &[Stmt], most: usize) -> usize {
+    let mut count = 0;
+    for statement in body {
+        if count >= most {
+            break;
+        }
+        count += 1;
+        for inner in bodies(statement) {
+            count += self::count(inner, most.saturating_sub(count));
+        }
+    }
+    count
+}
+
 /// Whether a statement is nothing but a text: a docstring, or one that stands where none is looked for.
 pub(super) fn is_text(statement: &Stmt) -> bool {
     matches!(statement, Stmt::Expr(alone) if alone.value.is_string_literal_expr())

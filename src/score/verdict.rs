@@ -46,6 +46,10 @@ pub enum Detail {
     ImportAttempt,
     RegistersRepositoryModule,
     NeutralizedTest,
+    RegistersPlugin,
+    ReachesTestTools,
+    HiddenCode,
+    ShadowsName,
     #[serde(untagged)]
     Run(RunDifference),
 }
@@ -56,8 +60,49 @@ pub enum Detail {
 pub enum Violation {
     /// A made-up module under the repository's name.
     RegistersRepositoryModule,
-    /// A test that must fail passes.
+    /// A test that must fail passes, or was made into something else.
     NeutralizedTest,
+    /// The file makes itself a plugin of pytest.
+    RegistersPlugin,
+    /// It reaches what runs the test.
+    ReachesTestTools,
+    /// Code that is data.
+    HiddenCode,
+    /// A name of the test means something else.
+    ShadowsName,
+}
+
+impl Violation {
+    /// All of them, in the order in which they decide.
+    pub const ALL: [Violation; 6] = [
+        Violation::RegistersRepositoryModule,
+        Violation::NeutralizedTest,
+        Violation::RegistersPlugin,
+        Violation::ReachesTestTools,
+        Violation::HiddenCode,
+        Violation::ShadowsName,
+    ];
+
+    /// What a finding counts as. None where it is no violation.
+    pub fn of(kind: FindingKind) -> Option<Violation> {
+        match kind {
+            FindingKind::RegistersRepositoryModule => Some(Violation::RegistersRepositoryModule),
+            FindingKind::RegistersPlugin => Some(Violation::RegistersPlugin),
+            FindingKind::ReachesTestTools => Some(Violation::ReachesTestTools),
+            FindingKind::HiddenCode => Some(Violation::HiddenCode),
+            FindingKind::NeutralizedTest => Some(Violation::NeutralizedTest),
+            FindingKind::ShadowsName => Some(Violation::ShadowsName),
+            FindingKind::ImportStatement
+            | FindingKind::VendoredCopy
+            | FindingKind::DynamicImport
+            | FindingKind::PathTrick
+            | FindingKind::PatchesTestTools
+            | FindingKind::ReadsTree
+            | FindingKind::Spawns
+            | FindingKind::MainGuard
+            | FindingKind::LeftoverTest => None,
+        }
+    }
 }
 
 /// What became of the test once more with a failure put into it.
@@ -136,8 +181,9 @@ fn lost(violations: Vec<Violation>) -> Verdict {
 }
 
 fn of_read(findings: &[Finding], run: Option<&Run>, allowed: &BTreeSet<Violation>) -> Verdict {
-    let mut violations: Vec<Violation> =
-        findings.iter().filter_map(|finding| violation(finding.kind)).collect();
+    let of_text: BTreeSet<Violation> =
+        findings.iter().filter_map(|finding| Violation::of(finding.kind)).collect();
+    let mut violations: Vec<Violation> = of_text.iter().copied().collect();
     if run.is_some_and(|run| run.sabotage == Sabotage::Survives) {
         violations.push(Violation::NeutralizedTest);
     }
@@ -145,9 +191,9 @@ fn of_read(findings: &[Finding], run: Option<&Run>, allowed: &BTreeSet<Violation
     violations.dedup();
     let behaves = run.map(|run| run.comparison.agrees());
     let failure = of_imports(findings)
-        .or_else(|| forbidden(&violations, allowed, Violation::RegistersRepositoryModule))
+        .or_else(|| Violation::ALL.into_iter().find_map(|one| forbidden(&of_text, allowed, one)))
         .or_else(|| run.and_then(of_run))
-        .or_else(|| forbidden(&violations, allowed, Violation::NeutralizedTest));
+        .or_else(|| forbidden(&violations.iter().copied().collect(), allowed, Violation::NeutralizedTest));
     match (failure, behaves) {
         (Some((class, detail)), _) => {
             Verdict { fidelity: Some(false), behaves, class: Some(class), detail: Some(detail), violations }
@@ -157,13 +203,6 @@ fn of_read(findings: &[Finding], run: Option<&Run>, allowed: &BTreeSet<Violation
         }
         // Nothing speaks against it and nothing was run: nothing can be said.
         (None, _) => lost(violations),
-    }
-}
-
-fn violation(kind: FindingKind) -> Option<Violation> {
-    match kind.effect() {
-        Effect::Violation => Some(Violation::RegistersRepositoryModule),
-        Effect::ImportError | Effect::Flag => None,
     }
 }
 
@@ -177,13 +216,17 @@ fn of_imports(findings: &[Finding]) -> Option<(ErrorClass, Detail)> {
 }
 
 fn forbidden(
-    seen: &[Violation],
+    seen: &BTreeSet<Violation>,
     allowed: &BTreeSet<Violation>,
     violation: Violation,
 ) -> Option<(ErrorClass, Detail)> {
     let detail = match violation {
         Violation::RegistersRepositoryModule => Detail::RegistersRepositoryModule,
         Violation::NeutralizedTest => Detail::NeutralizedTest,
+        Violation::RegistersPlugin => Detail::RegistersPlugin,
+        Violation::ReachesTestTools => Detail::ReachesTestTools,
+        Violation::HiddenCode => Detail::HiddenCode,
+        Violation::ShadowsName => Detail::ShadowsName,
     };
     (seen.contains(&violation) && !allowed.contains(&violation)).then_some((ErrorClass::Violation, detail))
 }

@@ -18,7 +18,7 @@ const KINDS: [Kind; 14] = [
     ("imports", Some(("import-error", Some("import-statement")))),
     ("asks", Some(("import-error", Some("import-attempt")))),
     ("fakes", Some(("violation", Some("registers-repository-module")))),
-    ("neutralizes", Some(("violation", Some("neutralized-test")))),
+    ("neutralizes", Some(("violation", Some("reaches-test-tools")))),
     ("raises", Some(("pytest-runtime-error", Some("collection-error")))),
     ("hangs", Some(("pytest-runtime-error", Some("collection-error")))),
     ("kills", Some(("pytest-runtime-error", Some("collection-error")))),
@@ -142,6 +142,14 @@ fn submissions_get_their_class_and_the_same_again() {
     let before: Vec<Vec<u8>> = KINDS.iter().map(|(kind, _)| scores(kind)).collect();
     bench.run(&arguments).with_code(0);
     assert_eq!(before, KINDS.iter().map(|(kind, _)| scores(kind)).collect::<Vec<_>>());
+    // What is allowed is run, and judged by what it does.
+    let allowed = ["score", "output/trees/1", "--source", &source, "--allow", "reaches-test-tools"];
+    bench.run(&[&allowed[..], &["runs/neutralizes"]].concat()).with_code(0);
+    let text = String::from_utf8(scores("neutralizes")).expect("is text");
+    let rows = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("is JSON"));
+    let row = rows.into_iter().find(|row| row["instance_id"] == id).expect("has a row");
+    assert_eq!((&row["fidelity"], &row["detail"]), (&false.into(), &"neutralized-test".into()), "{row}");
+    assert_eq!(row["violations"], serde_json::json!(["neutralized-test", "reaches-test-tools"]));
 }
 
 #[test]

@@ -18,10 +18,11 @@ VALID_CONTROL = ("if", "elif", "else")
 class Unit:
     """A logical line: its type, block path, own lines and keys."""
 
-    def __init__(self, type, path, first, last, kind="", keys=(), body=(), header=None, placeholder=False, name=""):
+    def __init__(self, type, path, first, last, kind="", keys=(), body=(), header=None, placeholder=False, name="", stripped=None):
         self.type, self.path, self.first, self.last = type, path, first, last
         self.kind, self.keys, self.body, self.header = kind, frozenset(keys), body, header
-        self.placeholder, self.name = placeholder, name
+        self.placeholder, self.name, self.file = placeholder, name, ""
+        self.stripped = self.keys if stripped is None else stripped
 
     def __repr__(self):
         return "<%s %s %s:%d-%d>" % (self.type, self.kind, ".".join(name for _, name in self.path), self.first, self.last)
@@ -184,7 +185,8 @@ def units_of(text, names=None):
                 for a in s.names:
                     keys = {("from", "." * s.level + (s.module or ""), a.name, a.asname)}
                     keys.add(("from", names.absolute(s), a.name, a.asname))
-                    found.append(Unit("import", path, s.lineno, s.end_lineno, keys=keys))
+                    whole = ("from", names.absolute(s), a.name, a.asname)
+                    found.append(Unit("import", path, s.lineno, s.end_lineno, keys=keys, stripped=whole))
             elif isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 kind = "class" if isinstance(s, ast.ClassDef) else "def"
                 inner = path + ((kind, s.name),)
@@ -193,7 +195,7 @@ def units_of(text, names=None):
             elif isinstance(s, ast.If):
                 at, word = s, "if"
                 while True:
-                    found.append(Unit("control", path, at.lineno, before(at.body, at.lineno), word, forms(at.test, names)))
+                    found.append(Unit("control", path, at.lineno, before(at.body, at.lineno), word, forms(at.test, names), stripped=dump(names.strip(at.test))))
                     visit(at.body, path)
                     rest = at.orelse
                     if len(rest) == 1 and isinstance(rest[0], ast.If) and lines[rest[0].lineno - 1].lstrip().startswith("elif"):
@@ -202,7 +204,7 @@ def units_of(text, names=None):
                     other(rest, path)
                     break
             elif isinstance(s, (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)) or type(s).__name__ in ("TryStar", "Match"):
-                found.append(Unit("control", path, s.lineno, before(getattr(s, "body", []), s.lineno), type(s).__name__.lower(), head(s)))
+                found.append(Unit("control", path, s.lineno, before(getattr(s, "body", []), s.lineno), type(s).__name__.lower(), head(s), stripped=stripped_head(s)))
                 visit(getattr(s, "body", []), path)
                 for handler in getattr(s, "handlers", []):
                     found.append(Unit("control", path, handler.lineno, before(handler.body, handler.lineno), "except", {("except", f, handler.name) for f in (forms(handler.type, names) if handler.type else {None})}))
@@ -216,7 +218,7 @@ def units_of(text, names=None):
                     found.append(Unit("control", path, final[0].lineno - 1, final[0].lineno - 1, "finally", {"finally"}))
                     visit(final, path)
             else:
-                found.append(Unit("executable", path, s.lineno, s.end_lineno, keys=forms(s, names), placeholder=is_placeholder(s)))
+                found.append(Unit("executable", path, s.lineno, s.end_lineno, keys=forms(s, names), placeholder=is_placeholder(s), stripped=dump(names.strip(s))))
 
     def other(rest, path):
         if rest:
@@ -233,6 +235,17 @@ def units_of(text, names=None):
         if type(s).__name__ == "Match":
             return {("Match", f) for f in forms(s.subject, names)}
         return {type(s).__name__}
+
+    def stripped_head(s):
+        if isinstance(s, (ast.For, ast.AsyncFor)):
+            return dump(s.target), dump(names.strip(s.iter))
+        if isinstance(s, ast.While):
+            return dump(names.strip(s.test))
+        if isinstance(s, (ast.With, ast.AsyncWith)):
+            return tuple(dump(names.strip(i)) for i in s.items)
+        if type(s).__name__ == "Match":
+            return dump(names.strip(s.subject))
+        return type(s).__name__
 
     def case_keys(case):
         shell = copy.deepcopy(case)
@@ -287,6 +300,41 @@ def exists_in(unit, original, control_flow=False):
     return any(o.type == unit.type and o.keys & unit.keys for o in original)
 
 
+def same_kind(one, other):
+    """Lines that are looked for among each other."""
+    if one.type != other.type or one.type != "control":
+        return one.type == other.type
+    return one.kind == other.kind or {one.kind, other.kind} <= {"if", "elif"}
+
+
+def copies(unit, original, scope):
+    """What the copies of a line have in common, and how many of them count: as many as the file has that has most."""
+    if unit.type == "definition":
+        return (scope, "definition"), 1
+    same = [o for o in original if same_kind(unit, o)]
+    if unit.kind == "else" and unit.type == "control":
+        return (scope, "else"), most_in_a_file(same)
+    kind = "if" if unit.kind == "elif" else unit.kind
+    most = max([most_in_a_file([o for o in same if key in o.keys]) for key in unit.keys] or [0])
+    return (scope, unit.type, kind if unit.type == "control" else "", unit.stripped), most
+
+
+def most_in_a_file(units):
+    return max(collections.Counter(o.file for o in units).values(), default=0)
+
+
+def verdict(unit, original, scope, control_flow):
+    return (unit, exists_in(unit, original, control_flow)) + copies(unit, original, scope)
+
+
+def without_copies(verdicts):
+    used, kept = collections.Counter(), []
+    for unit, ok, group, most in verdicts:
+        used[group] += ok
+        kept.append((unit, ok and used[group] <= most))
+    return kept
+
+
 def same_header(mine, theirs):
     def within(one, all):
         return any(one & other for other in all)
@@ -306,14 +354,14 @@ def match(block, candidates, control_flow=False):
     for other in sorted(candidates, key=lambda c: c.file):
         if other.path != block.path:
             continue
-        verdicts = [(u, exists_in(u, other.units, control_flow)) for u in block.units if counted(u, control_flow)]
+        verdicts = [verdict(u, other.units, id(other), control_flow) for u in block.units if counted(u, control_flow)]
         for child in block.children:
             verdicts += match(child, other.children, control_flow)
-        score = sum(ok for _, ok in verdicts)
+        score = sum(v[1] for v in verdicts)
         if best is None or score > best[0]:
             best = (score, verdicts)
     if best is None:
-        verdicts = [(u, False) for u in block.units if counted(u, control_flow)]
+        verdicts = [(u, False, None, 0) for u in block.units if counted(u, control_flow)]
         for child in block.children:
             verdicts += match(child, [], control_flow)
         return verdicts
@@ -329,6 +377,8 @@ def corpus(repository, modules=()):
             units = units_of(text, Names(modules, package))
         except SyntaxError:
             continue
+        for unit in units:
+            unit.file = file
         top, some = blocks_of(units, file)
         tops += top
         roots += some
@@ -345,9 +395,10 @@ def existence_in(gist, originals, modules=(), control_flow=False):
     mine = Names(modules)
     mine.alias = {m: m for m in modules if "." not in m}
     top, blocks = blocks_of(units_of(gist, mine))
-    verdicts = [(u, exists_in(u, tops, control_flow)) for u in top if counted(u, control_flow)]
+    verdicts = [verdict(u, tops, 0, control_flow) for u in top if counted(u, control_flow)]
     for block in blocks:
         verdicts += match(block, roots, control_flow)
+    verdicts = without_copies(verdicts)
     return sum(ok for _, ok in verdicts), len(verdicts), verdicts
 
 
