@@ -17,7 +17,7 @@ const DENSE: usize = 24;
 /// One blank in so many bytes: prose and code have more.
 const BLANKS: usize = 25;
 
-pub(super) fn look<'a>(found: &mut Candidates<'a>, corpus: &Corpus) {
+pub(super) fn look(found: &mut Candidates<'_>, corpus: &Corpus) {
     let body = found.parsed.body;
     let mut literals = Literals { corpus, here: 0, numbers: 0, dense: 0, found };
     literals.visit_body(body);

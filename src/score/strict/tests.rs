@@ -201,7 +201,8 @@ fn code_that_is_data_is_found() {
     let blob = "aGVsbG8gd29ybGQ".repeat(200);
     let lines = "# ".to_owned() + &"word other words ".repeat(10) + "\n";
     let docs = format!("'''\n{}'''", lines.repeat(20));
-    let pieces: String = (0..120).map(|n| format!("b{n} = 'cGFja2VkcGFja2VkcGFja2Vk{n:03}'\n")).collect();
+    let pieces =
+        (0..120).map(|n| format!("b{n} = 'cGFja2VkcGFja2VkcGFja2Vk{n:03}'\n")).collect::<Vec<_>>().concat();
     let numbers = format!("b = bytes([{}])", "104, ".repeat(1_000));
     let tabs = "x = 1 \t \t\t \t  \t\t \t\t\t \t \t \t\t\n".repeat(100);
     all(
@@ -246,7 +247,7 @@ fn code_that_is_data_is_found() {
         "import pickle\npickle.loads(pickle.dumps(1))",
         "import importlib.util\nimportlib.util.find_spec('json')",
         "import json\njson.loads('{}')\nclass A:\n    '''Says what it is, in some words.'''",
-        &format!("table = {{{}}}", (0..60).map(|n| format!("'name{n}': {n}, ")).collect::<String>()),
+        &format!("table = {{{}}}", (0..60).map(|n| format!("'name{n}': {n}, ")).collect::<Vec<_>>().concat()),
     ]);
 }
 

@@ -224,7 +224,9 @@ impl<'a> Tools<'_, '_, 'a> {
         };
         let arguments = &*call.arguments.args;
         if matches!(&*name, "isinstance" | "issubclass") {
-            arguments.iter().for_each(|one| self.types(one));
+            for one in arguments {
+                self.types(one);
+            }
         }
         if matches!(last, "import_module" | "__import__") {
             match arguments.first().map(|one| constant(one, SUMMANDS)) {
@@ -321,20 +323,9 @@ impl<'a> Tools<'_, '_, 'a> {
             (_, [target, key, ..]) if matches!(last, "setitem" | "delitem" | "dict") => (target, key),
             _ => return,
         };
-        if self.names.resolve(target) == "sys.modules" && self.names_one(key) {
+        if self.names.resolve(target) == "sys.modules" && names_one(key) {
             self.pass(target);
         }
-    }
-
-    /// Whether a key of `sys.modules` names one that may be named.
-    fn names_one(&self, key: &'a Expr) -> bool {
-        if let Expr::Dict(dict) = key {
-            return dict.items.iter().all(|item| item.key.as_ref().is_some_and(|key| self.names_one(key)));
-        }
-        if let Expr::Name(name) = key {
-            return name.id.as_str() == "__name__";
-        }
-        constant(key, SUMMANDS).is_some_and(|text| !is_test_tool(&text) && danger_of(&text).is_none())
     }
 
     /// An attribute by its own name, and by what it is of.
@@ -483,10 +474,10 @@ impl<'a> Visitor<'a> for Tools<'_, '_, 'a> {
             Expr::Attribute(_) => self.mentioned(expression),
             Expr::Name(_) => self.name(expression),
             Expr::Named(named) => self.store(&named.target),
-            Expr::Subscript(subscript) => {
-                if self.names.resolve(&subscript.value) == "sys.modules" && self.names_one(&subscript.slice) {
-                    self.pass(&subscript.value);
-                }
+            Expr::Subscript(subscript)
+                if self.names.resolve(&subscript.value) == "sys.modules" && names_one(&subscript.slice) =>
+            {
+                self.pass(&subscript.value);
             }
             Expr::Compare(compare) => {
                 for side in &compare.comparators {
@@ -522,4 +513,15 @@ fn constant(expression: &Expr, left: u8) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Whether a key of `sys.modules` names one that may be named.
+fn names_one(key: &Expr) -> bool {
+    if let Expr::Dict(dict) = key {
+        return dict.items.iter().all(|item| item.key.as_ref().is_some_and(names_one));
+    }
+    if let Expr::Name(name) = key {
+        return name.id.as_str() == "__name__";
+    }
+    constant(key, SUMMANDS).is_some_and(|text| !is_test_tool(&text) && danger_of(&text).is_none())
 }

@@ -223,20 +223,20 @@ const PROCESS_FILES: &str = "/proc/self/status /proc/self/stat /proc/self/statm 
 pub(super) fn danger_of(dotted: &str) -> Option<Danger> {
     let below =
         |root: &&str| dotted.strip_prefix(*root).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    if dotted == "_pytest.monkeypatch" || TYPES.iter().any(|one| below(&one)) {
+    if dotted == "_pytest.monkeypatch" || TYPES.iter().any(&below) {
         return None;
     }
-    if CODE.iter().any(|one| below(&one)) || is_loader(dotted) {
+    if CODE.iter().any(&below) || is_loader(dotted) {
         return Some(Danger::Kind(FindingKind::HiddenCode));
     }
     if dotted == "pytest.hookimpl" || dotted.starts_with("pytest.hookimpl.") {
         return Some(Danger::Kind(FindingKind::RegistersPlugin));
     }
     let of_pytest = dotted.strip_prefix("pytest.").map(|rest| rest.split('.').next().unwrap_or(rest));
-    if TOOLS.iter().any(|one| below(&one)) || of_pytest.is_some_and(|name| OF_PYTEST.contains(&name)) {
+    if TOOLS.iter().any(&below) || of_pytest.is_some_and(|name| OF_PYTEST.contains(&name)) {
         return Some(Danger::Kind(FindingKind::ReachesTestTools));
     }
-    EXCUSED.into_iter().find(|one| below(&one)).map(Danger::Module)
+    EXCUSED.into_iter().find(|one| below(one)).map(Danger::Module)
 }
 
 fn is_loader(dotted: &str) -> bool {
