@@ -46,6 +46,7 @@ pub enum Detail {
     ImportAttempt,
     RegistersRepositoryModule,
     NeutralizedTest,
+    NotTheOriginal,
     #[serde(untagged)]
     Run(RunDifference),
 }
@@ -58,6 +59,8 @@ pub enum Violation {
     RegistersRepositoryModule,
     /// A test that must fail passes.
     NeutralizedTest,
+    /// An edited test does not show what it shows in the repository.
+    NotTheOriginal,
 }
 
 /// What became of the test once more with a failure put into it.
@@ -79,6 +82,9 @@ pub struct Run {
     /// Modules of the repository that the submission asked for, caught or not.
     pub import_attempts: Vec<String>,
     pub sabotage: Sabotage,
+    /// Whether an edited test showed something else than in the repository.
+    #[serde(default)]
+    pub is_unmasked: bool,
 }
 
 /// How far a submission came.
@@ -141,13 +147,17 @@ fn of_read(findings: &[Finding], run: Option<&Run>, allowed: &BTreeSet<Violation
     if run.is_some_and(|run| run.sabotage == Sabotage::Survives) {
         violations.push(Violation::NeutralizedTest);
     }
+    if run.is_some_and(|run| run.is_unmasked) {
+        violations.push(Violation::NotTheOriginal);
+    }
     violations.sort_unstable();
     violations.dedup();
     let behaves = run.map(|run| run.comparison.agrees());
     let failure = of_imports(findings)
         .or_else(|| forbidden(&violations, allowed, Violation::RegistersRepositoryModule))
         .or_else(|| run.and_then(of_run))
-        .or_else(|| forbidden(&violations, allowed, Violation::NeutralizedTest));
+        .or_else(|| forbidden(&violations, allowed, Violation::NeutralizedTest))
+        .or_else(|| forbidden(&violations, allowed, Violation::NotTheOriginal));
     match (failure, behaves) {
         (Some((class, detail)), _) => {
             Verdict { fidelity: Some(false), behaves, class: Some(class), detail: Some(detail), violations }
@@ -184,6 +194,7 @@ fn forbidden(
     let detail = match violation {
         Violation::RegistersRepositoryModule => Detail::RegistersRepositoryModule,
         Violation::NeutralizedTest => Detail::NeutralizedTest,
+        Violation::NotTheOriginal => Detail::NotTheOriginal,
     };
     (seen.contains(&violation) && !allowed.contains(&violation)).then_some((ErrorClass::Violation, detail))
 }
@@ -214,7 +225,7 @@ mod tests {
             ran: true,
             masked: 0,
         };
-        Run { comparison, import_attempts: Vec::new(), sabotage }
+        Run { comparison, import_attempts: Vec::new(), sabotage, is_unmasked: false }
     }
 
     fn verdict(
@@ -250,6 +261,16 @@ mod tests {
     }
 
     #[test]
+    fn an_edited_test_that_shows_something_else_is_a_violation_unless_it_is_allowed() {
+        let unmasked = || Some(Run { is_unmasked: true, ..run(None, Sabotage::NotTried) });
+        let violation = (Some(false), Some(ErrorClass::Violation), Some(Detail::NotTheOriginal));
+        assert_eq!(verdict(&[], unmasked()), violation);
+        let facts = Facts::Read { findings: Vec::new(), run: unmasked() };
+        let allowed = judge(&facts, &BTreeSet::from([Violation::NotTheOriginal]));
+        assert_eq!((allowed.fidelity, &allowed.violations[..]), (Some(true), &[Violation::NotTheOriginal][..]));
+    }
+
+    #[test]
     fn what_is_allowed_is_noted() {
         let facts = Facts::Read {
             findings: vec![finding(FindingKind::RegistersRepositoryModule)],
@@ -270,7 +291,7 @@ mod tests {
 
     #[test]
     fn every_name_reads_back() {
-        for detail in [Detail::SyntaxError, Detail::NeutralizedTest, Detail::Run(RunDifference::OtherOutput)]
+        for detail in [Detail::SyntaxError, Detail::NotTheOriginal, Detail::Run(RunDifference::OtherOutput)]
         {
             let text = serde_json::to_string(&detail).unwrap();
             assert_eq!(serde_json::from_str::<Detail>(&text).unwrap(), detail, "{text}");

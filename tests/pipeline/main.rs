@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod cheats;
 mod collection;
 mod command_line;
 mod damage;
