@@ -7,8 +7,8 @@
 pub(crate) mod choices;
 pub(crate) mod evaluate;
 pub(crate) mod ground;
-pub(crate) mod page;
 mod on_variants;
+pub(crate) mod page;
 mod run;
 pub(crate) mod scored;
 pub(crate) mod self_check;

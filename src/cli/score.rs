@@ -269,9 +269,10 @@ fn rules(restored: &Restored) -> Rules {
     let variants = restored.instances.iter().filter(|one| restored.has_variants(one)).count();
     let rules = Rules { variants, planted_failure: all - variants };
     if rules.planted_failure > 0 {
-        let is_left_out = restored.instances.iter().any(|one| {
-            one.variants.is_some_and(|variants| variants > 0) && !restored.has_variants(one)
-        });
+        let is_left_out = restored
+            .instances
+            .iter()
+            .any(|one| one.variants.is_some_and(|variants| variants > 0) && !restored.has_variants(one));
         let (why, hint) = if is_left_out {
             ("hidden/ is not there", "name the folder `hidden` of the dataset's build with --hidden")
         } else {

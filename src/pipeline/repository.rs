@@ -421,7 +421,8 @@ impl<'a> Repository<'a> {
                 originals.iter().filter(|one| !on_trial.has(one.id)).cloned().collect();
             let stage = self.pipeline.progress.stage(&title, fresh.len() as u64);
             on_trial.make(&prepared.lab, submission, &fresh, &mut || stage.step())?;
-            let solvable = |one: &&Original<'_>| variants.of(one.id).is_none() && on_trial.is_solvable(one.id);
+            let solvable =
+                |one: &&Original<'_>| variants.of(one.id).is_none() && on_trial.is_solvable(one.id);
             let solvable: Vec<&Original<'_>> = originals.iter().filter(solvable).collect();
             let title = format!("{} variants", self.repo.slug);
             let stage = self.pipeline.progress.stage(&title, solvable.len() as u64);

@@ -60,7 +60,7 @@ flags! {
         "the original does not fail when its test is made to"
         "The referee plants a failure in the test to find submissions that neutralize it; here it does not show in the \
          original."
-        "Nothing has to be done: neutralized tests are not looked for in this instance.";
+        "Nothing has to be done: variants of the test tell neutralized tests; without any they are not looked for in this instance.";
 }
 
 /// Explanations of all flags that are not rules' ids, with the one of `kept-by:<id>`.

@@ -21,8 +21,8 @@ use crate::record::collected::Group;
 use crate::record::flag::PROBE_INSENSITIVE;
 use crate::record::id::{InstanceId, hash_parts, sha256_hex};
 use crate::record::instance::Instance;
-use crate::record::variant::Variant;
 use crate::record::outcome::{Attempt, CaseResult, Exit, Outcome};
+use crate::record::variant::Variant;
 use crate::runner::protocol::{ImportAttempt, Manner, TraceMode};
 use crate::score::{
     Cases, ComparedCase, Comparison, Effect, ErrorClass, Evaluated, ExecutedLine, Execution, Facts, File,
@@ -350,12 +350,13 @@ impl Referee<'_> {
         let tree = Folder::open(&self.lab.built.tree)?;
         let (mut runs, mut imports, mut groups) = (Vec::new(), Vec::new(), Vec::new());
         for (at, (case, (original, submission))) in cases.iter_mut().zip(submissions).enumerate() {
-            let Some(agreeing) = case.agreeing().filter(|_| case.lost.is_none() && case.has_variants()) else {
+            let Some(agreeing) = case.agreeing().filter(|_| case.lost.is_none() && case.has_variants())
+            else {
                 continue;
             };
             let submitted = submission.text.as_deref().unwrap_or_default();
             let texts = self.variant_texts(&tree, original, submitted)?;
-            let order = OnVariants::order(original, &agreeing.text);
+            let order = OnVariants::order(original.variants, &agreeing.text);
             for which in &order {
                 let text = which.map_or(&agreeing.text, |which| &texts[which]);
                 imports.push(Import::new(runs.len(), Arc::from(text.as_str()), &[PLAIN]));
@@ -370,13 +371,14 @@ impl Referee<'_> {
             let (at, which) = runs[run];
             let case = &mut cases[at];
             if let Some(which) = which {
-                let masks = Masks { modules, files: &self.ground.code.sources, test_module: &case.test_module };
+                let masks =
+                    Masks { modules, files: &self.ground.code.sources, test_module: &case.test_module };
                 let variant = &case.original.variants[which];
                 if let Some(on_variants) = &mut case.judged.variants {
                     on_variants.note((which, variant), &seen.attempt, &masks);
                 }
             } else {
-                self.compare(case, seen);
+                self.compare_again(case, seen);
             }
         })?;
         note(cases, lost.into_iter().map(|(run, error)| (runs[run].0, error)).collect());
@@ -397,7 +399,9 @@ impl Referee<'_> {
         let text = |variant: &Variant| {
             let edited = in_file(&source, defined, &variant.source).ok().flatten()?;
             let file = File { path, text: &edited };
-            Some(inject_inherited(text_of(submitted).ok()?, file, defined, &original.test, modules).ok()?.text)
+            Some(
+                inject_inherited(text_of(submitted).ok()?, file, defined, &original.test, modules).ok()?.text,
+            )
         };
         let texts: Option<Vec<String>> = original.variants.par_iter().map(text).collect();
         texts.ok_or_else(|| {
@@ -502,6 +506,17 @@ impl Referee<'_> {
                 }
                 (known.made, known.agreed) = (made, all);
             }
+        }
+    }
+
+    /// Takes note of a run that is not one of the attempts that were asked for: it counts where it does not agree.
+    fn compare_again(&self, case: &mut Case<'_>, seen: Seen) {
+        let before = case.seen.as_ref().map(|seen| (seen.made, seen.agreed));
+        self.compare(case, seen);
+        if let Some((after, (made, agreed))) = case.seen.as_mut().zip(before)
+            && after.agreed > agreed
+        {
+            (after.made, after.agreed) = (made, agreed);
         }
     }
 

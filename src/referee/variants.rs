@@ -37,7 +37,7 @@ const SHARES: [(VariantKind, usize, usize); 6] = [
     (VariantKind::Rephrased, 1, 1),
 ];
 /// What may come out of a test whose values are others, so that it is the test that notices.
-const NOTICED: [&str; 3] = ["AssertionError", "Failed", "_pytest.outcomes.Failed"];
+const NOTICED: [&str; 2] = ["AssertionError", "Failed"];
 
 /// What is known about the variants of one repository's originals, kept in a journal.
 pub(crate) struct Variants {
@@ -151,8 +151,7 @@ impl Calibration<'_> {
         }
         let lines = self.lines_of_originals(originals, &groups, &texts)?;
         loop {
-            let chosen: Vec<usize> =
-                (0..originals.len()).flat_map(|at| choose(at, &candidates)).collect();
+            let chosen: Vec<usize> = (0..originals.len()).flat_map(|at| choose(at, &candidates)).collect();
             let open: Vec<usize> =
                 chosen.iter().copied().filter(|at| candidates[*at].fit.is_none()).collect();
             if open.is_empty() {
@@ -311,7 +310,8 @@ impl Candidate<'_> {
             cases.sort_by(|one, other| one.case.cmp(&other.case));
             cases
         });
-        self.cases = if self.runs == 0 { shown } else { self.cases.take().filter(|it| Some(it) == shown.as_ref()) };
+        self.cases =
+            if self.runs == 0 { shown } else { self.cases.take().filter(|it| Some(it) == shown.as_ref()) };
         self.runs += 1;
     }
 }
@@ -328,10 +328,16 @@ fn shown(case: &CaseResult, says: Option<&str>) -> VariantCase {
 /// Whether it tells anything: what is edited to fail does, and where values are others it is the test that notices.
 fn is_of_use(kind: VariantKind, golden: &[CaseResult], cases: &[VariantCase]) -> bool {
     let plain: Vec<VariantCase> = golden.iter().map(|case| shown(case, None)).collect();
-    let same = |one: &VariantCase, other: &VariantCase| (one.outcome, &one.exception) == (other.outcome, &other.exception);
-    let is_plain = cases.len() == plain.len() && cases.iter().all(|one| plain.iter().any(|it| it.case == one.case && same(one, it)));
+    let same = |one: &VariantCase, other: &VariantCase| {
+        (one.outcome, &one.exception) == (other.outcome, &other.exception)
+    };
+    let is_plain = cases.len() == plain.len()
+        && cases.iter().all(|one| plain.iter().any(|it| it.case == one.case && same(one, it)));
     let is_noticed = |case: &VariantCase| match case.outcome {
-        Outcome::Failed => case.exception.as_deref().is_some_and(|name| NOTICED.contains(&name)),
+        Outcome::Failed => case
+            .exception
+            .as_deref()
+            .is_some_and(|name| NOTICED.contains(&name.rsplit('.').next().unwrap_or(name))),
         Outcome::Error => false,
         Outcome::Passed | Outcome::Skipped | Outcome::XFailed | Outcome::XPassed => true,
     };
@@ -362,4 +368,92 @@ fn choose(original: usize, candidates: &[Candidate<'_>]) -> Vec<usize> {
     chosen.extend(left);
     chosen.truncate(MOST);
     chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(name: &str, outcome: Outcome, exception: Option<&str>) -> VariantCase {
+        VariantCase { case: name.to_owned(), outcome, exception: exception.map(str::to_owned), message: None }
+    }
+
+    fn golden() -> Vec<CaseResult> {
+        Variant {
+            kind: VariantKind::RaiseAt,
+            line: 1,
+            source: String::new(),
+            cases: vec![case("test_a", Outcome::Passed, None)],
+        }
+        .golden()
+    }
+
+    #[test]
+    fn a_variant_is_of_use_where_it_tells_something() {
+        use VariantKind::{NegatedAssert, OtherExpected, OtherInput, OtherRaises, RaiseAt, Rephrased};
+        let of_use = |cases: &[VariantCase]| {
+            VariantKind::ALL.into_iter().filter(|kind| is_of_use(*kind, &golden(), cases)).collect::<Vec<_>>()
+        };
+        assert_eq!(of_use(&[case("test_a", Outcome::Passed, None)]), [OtherInput, Rephrased]);
+        let noticed = case("test_a", Outcome::Failed, Some("builtins.AssertionError"));
+        assert_eq!(of_use(&[noticed]), [NegatedAssert, OtherExpected, OtherRaises, RaiseAt, OtherInput]);
+        let complains = case("test_a", Outcome::Failed, Some("tiny.Refused"));
+        assert_eq!(of_use(&[complains]), [NegatedAssert, OtherRaises, RaiseAt]);
+        let others = [case("test_a", Outcome::Passed, None), case("test_a[b]", Outcome::Passed, None)];
+        assert!(!of_use(&others).contains(&Rephrased));
+    }
+
+    fn candidate(group: &Group, kind: VariantKind, outcome: Outcome, fit: Option<bool>) -> Candidate<'_> {
+        Candidate {
+            original: 0,
+            kind,
+            line: 1,
+            source: String::new(),
+            says: None,
+            text: Arc::from(""),
+            group,
+            cases: Some(vec![case("test_a", outcome, None)]),
+            runs: 2,
+            fit,
+        }
+    }
+
+    #[test]
+    fn every_kind_has_its_share_and_inputs_that_pass_come_first() {
+        use VariantKind::{NegatedAssert, OtherInput, RaiseAt, Rephrased};
+        let group = crate::testing::attempts::group();
+        let of = |kind, outcome, fit| candidate(&group, kind, outcome, fit);
+        let mut all: Vec<Candidate<'_>> = (0..9).map(|_| of(RaiseAt, Outcome::Failed, None)).collect();
+        all.push(of(OtherInput, Outcome::Failed, None));
+        all.push(of(OtherInput, Outcome::Passed, Some(true)));
+        all.push(of(OtherInput, Outcome::Passed, Some(false)));
+        all.push(of(NegatedAssert, Outcome::Failed, Some(true)));
+        all.push(of(Rephrased, Outcome::Passed, None));
+        assert_eq!(choose(0, &all), [10, 9, 0, 12, 13, 1, 2, 3]);
+        assert_eq!(choose(1, &all), [0; 0]);
+    }
+
+    #[test]
+    fn runs_that_differ_make_a_variant_unfit() {
+        let group = crate::testing::attempts::group();
+        let mut one = candidate(&group, VariantKind::RaiseAt, Outcome::Failed, None);
+        let attempt = |outcome| {
+            use crate::record::outcome::Method;
+            crate::testing::attempts::attempt(
+                &crate::record::world::World::Base,
+                Method::Fork,
+                0,
+                outcome,
+                "",
+            )
+        };
+        one.runs = 0;
+        one.note(&attempt(Outcome::Failed));
+        one.note(&attempt(Outcome::Failed));
+        assert!(one.cases.is_some() && one.runs == 2);
+        one.note(&attempt(Outcome::Passed));
+        assert!(one.cases.is_none());
+        one.note(&attempt(Outcome::Passed));
+        assert!(one.cases.is_none(), "it stays so");
+    }
 }

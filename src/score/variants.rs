@@ -154,7 +154,9 @@ impl<'a> Finder<'a> {
             if let Expr::Call(call) = expression
                 && called(call) == Some("parametrize")
             {
-                let named = |name: &str| call.arguments.keywords.iter().find(move |one| one.arg.as_deref() == Some(name));
+                let named = |name: &str| {
+                    call.arguments.keywords.iter().find(move |one| one.arg.as_deref() == Some(name))
+                };
                 let values = call.arguments.args.get(1).or_else(|| named("argvalues").map(|one| &one.value));
                 if let Some(value) = values {
                     self.given(value, Role::Expected);
@@ -169,7 +171,13 @@ impl<'a> Finder<'a> {
         &self.parsed.text[range.start().to_usize()..range.end().to_usize()]
     }
 
-    fn add(&mut self, kind: VariantKind, at: TextSize, changes: Vec<(TextRange, String)>, says: Option<String>) {
+    fn add(
+        &mut self,
+        kind: VariantKind,
+        at: TextSize,
+        changes: Vec<(TextRange, String)>,
+        says: Option<String>,
+    ) {
         self.edits.push(Edit { kind, line: self.parsed.lines.line(at), changes, says });
     }
 
@@ -215,7 +223,8 @@ impl<'a> Finder<'a> {
         let raises = format!("if ({test}): raise AssertionError('{says}')");
         self.add(VariantKind::NegatedAssert, at, vec![(assert.range(), raises)], Some(says));
         let Expr::Compare(compare) = &*assert.test else { return };
-        for side in std::iter::once(&*compare.left).chain(&compare.comparators).filter(|one| is_literal(one)) {
+        for side in std::iter::once(&*compare.left).chain(&compare.comparators).filter(|one| is_literal(one))
+        {
             let Some(new) = changed(self.text(side.range()), side) else { continue };
             let edited = Edit {
                 kind: VariantKind::OtherExpected,
@@ -233,7 +242,8 @@ impl<'a> Finder<'a> {
     fn call(&mut self, call: &'a ExprCall) {
         let name = called(call);
         let is_method = matches!(&*call.func, Expr::Attribute(it) if it.value.as_name_expr().is_some_and(|it| it.id == "self"));
-        let arguments = || call.arguments.args.iter().chain(call.arguments.keywords.iter().map(|one| &one.value));
+        let arguments =
+            || call.arguments.args.iter().chain(call.arguments.keywords.iter().map(|one| &one.value));
         let role = match name {
             Some("raises" | "assertRaises" | "assertRaisesRegex" | "assertRaisesRegexp") => {
                 if let Some(asked) = call.arguments.args.first() {
@@ -262,7 +272,8 @@ impl<'a> Finder<'a> {
     fn other_exception(&mut self, asked: &'a Expr) {
         let others = RARE.iter().filter(|other| !self.text(asked.range()).contains(**other));
         let others: Vec<&str> = others.copied().collect();
-        let Some(other) = others.get(self.number(asked.start(), "exception") as usize % others.len().max(1)) else {
+        let Some(other) = others.get(self.number(asked.start(), "exception") as usize % others.len().max(1))
+        else {
             return;
         };
         self.add(VariantKind::OtherRaises, asked.start(), vec![(asked.range(), (*other).to_owned())], None);
@@ -277,11 +288,16 @@ impl<'a> Finder<'a> {
             let number = self.number(place, "raise");
             let exception = RAISED[number as usize % RAISED.len()];
             let pick = |names: &BTreeSet<&'a str>| {
-                names.iter().nth(number as usize / RAISED.len() % names.len().max(1)).map_or("value", |it| *it)
+                names
+                    .iter()
+                    .nth(number as usize / RAISED.len() % names.len().max(1))
+                    .map_or("value", |it| *it)
             };
             let says = match exception {
                 "NameError" => format!("name '{}' is not defined", pick(&self.names)),
-                "AttributeError" => format!("'NoneType' object has no attribute '{}'", pick(&self.attributes)),
+                "AttributeError" => {
+                    format!("'NoneType' object has no attribute '{}'", pick(&self.attributes))
+                }
                 "TypeError" => "'NoneType' object is not callable".to_owned(),
                 _ => format!("not here, {number}"),
             };
@@ -289,7 +305,12 @@ impl<'a> Finder<'a> {
             self.before(statement, VariantKind::RaiseAt, &raises, Some(says));
             if at == 0 {
                 let other = self.number(place, "same");
-                self.before(statement, VariantKind::Rephrased, &format!("assert {other} < {}", other + 1), None);
+                self.before(
+                    statement,
+                    VariantKind::Rephrased,
+                    &format!("assert {other} < {}", other + 1),
+                    None,
+                );
             }
         }
     }
@@ -425,7 +446,8 @@ mod tests {
         let all = of(file, test).into_iter().filter(|one| one.kind == kind);
         let known: BTreeSet<&str> = file.lines().collect();
         let new = |one: Proposal| {
-            let new: Vec<&str> = one.source.lines().filter(|line| !known.contains(line)).map(str::trim).collect();
+            let new: Vec<&str> =
+                one.source.lines().filter(|line| !known.contains(line)).map(str::trim).collect();
             new.join(" | ")
         };
         let mut lines: Vec<String> = all.map(new).collect();
@@ -444,7 +466,11 @@ mod tests {
     fn an_assertion_asks_for_the_contrary() {
         let lines = edited(PLAIN, "test_a", VariantKind::NegatedAssert);
         assert!(has(&lines, "assert not (box.get('x') == 3), 'why'"), "{lines:?}");
-        assert!(lines.iter().any(|line| line.starts_with("if (box.get('x') == 3): raise AssertionError('not this, ")));
+        assert!(
+            lines
+                .iter()
+                .any(|line| line.starts_with("if (box.get('x') == 3): raise AssertionError('not this, "))
+        );
         assert_eq!(lines.len(), 2, "{lines:?}");
         let unit = "class TestA(Base):\n    def test_a(self):\n        self.assertEqual(f(1), 'a')\n        self.assertNotIn(1, x)\n";
         let lines = edited(unit, "TestA::test_a", VariantKind::NegatedAssert);
@@ -455,18 +481,31 @@ mod tests {
     fn other_values_are_asked_for_and_given() {
         let lines = edited(PLAIN, "test_a", VariantKind::OtherExpected);
         assert!(has(&lines, "assert box.get('x') == 4, 'why'"), "{lines:?}");
-        assert!(lines.iter().any(|line| line.starts_with("if not (box.get('x') == 4): raise AssertionError(")));
+        assert!(
+            lines.iter().any(|line| line.starts_with("if not (box.get('x') == 4): raise AssertionError("))
+        );
         let lines = edited(PLAIN, "test_a", VariantKind::OtherInput);
-        assert!(has(&lines, "box.put('xq', 3) | assert box.get('xq') == 3, 'why'"), "wherever it is: {lines:?}");
+        assert!(
+            has(&lines, "box.put('xq', 3) | assert box.get('xq') == 3, 'why'"),
+            "wherever it is: {lines:?}"
+        );
         assert!(has(&lines, "box.put('x', 4) | assert box.get('x') == 4, 'why'"), "{lines:?}");
         assert!(has(&lines, "box.put('xq', 3)") && has(&lines, "box.get('yq')"), "{lines:?}");
         assert!(!lines.iter().any(|line| line.contains("whyq")), "{lines:?}");
         let unit = "def test_a():\n    self.assertEqual(f(1, b=True), [b'a', None, 1.5, -2])\n";
         let lines = edited(unit, "test_a", VariantKind::OtherExpected);
-        for one in ["[b'aq', None, 1.5, -2]", "[b'a', 0, 1.5, -2]", "[b'a', None, (1.5 + 1), -2]", "[b'a', None, 1.5, -3]"] {
+        for one in [
+            "[b'aq', None, 1.5, -2]",
+            "[b'a', 0, 1.5, -2]",
+            "[b'a', None, (1.5 + 1), -2]",
+            "[b'a', None, 1.5, -3]",
+        ] {
             assert!(has(&lines, &format!("self.assertEqual(f(1, b=True), {one})")), "{one}: {lines:?}");
         }
-        assert!(has(&edited(unit, "test_a", VariantKind::OtherInput), "self.assertEqual(f(1, b=False), [b'a', None, 1.5, -2])"));
+        assert!(has(
+            &edited(unit, "test_a", VariantKind::OtherInput),
+            "self.assertEqual(f(1, b=False), [b'a', None, 1.5, -2])"
+        ));
     }
 
     #[test]
@@ -474,7 +513,9 @@ mod tests {
         let file = "@mark('a')\n@pytest.mark.parametrize('text, size', [('ab', 2), pytest.param('', 0, id='none')])\n\
                     def test_a(text, size):\n    assert len(text) == size\n";
         let lines = edited(file, "test_a", VariantKind::OtherExpected);
-        for one in ["('abq', 2)", "('ab', 3)", "pytest.param('q', 0, id='none')", "pytest.param('', 1, id='none')"] {
+        for one in
+            ["('abq', 2)", "('ab', 3)", "pytest.param('q', 0, id='none')", "pytest.param('', 1, id='none')"]
+        {
             assert!(lines.iter().any(|line| line.contains(one)), "{one}: {lines:?}");
         }
         assert_eq!(lines.len(), 4, "{lines:?}");
@@ -504,12 +545,17 @@ mod tests {
         let file = "class T:\n    async def test_a(self):\n        if x: await f(); assert y\n        @d\n        def g():\n            return 1\n        g()\n";
         let lines = edited(file, "T::test_a", VariantKind::RaiseAt);
         assert_eq!(lines.len(), 5, "within a line as well, and not in a function of its own: {lines:?}");
-        assert!(lines.iter().any(|line| line.starts_with("if x: raise ") && line.ends_with("; await f(); assert y")));
+        assert!(
+            lines
+                .iter()
+                .any(|line| line.starts_with("if x: raise ") && line.ends_with("; await f(); assert y"))
+        );
     }
 
     #[test]
     fn a_test_that_asserts_nothing_is_edited_as_well() {
-        let kinds: BTreeSet<VariantKind> = of("def test_a():\n    f()\n", "test_a").iter().map(|one| one.kind).collect();
+        let kinds: BTreeSet<VariantKind> =
+            of("def test_a():\n    f()\n", "test_a").iter().map(|one| one.kind).collect();
         assert_eq!(kinds, BTreeSet::from([VariantKind::RaiseAt, VariantKind::Rephrased]));
     }
 
@@ -518,7 +564,8 @@ mod tests {
         let crlf = PLAIN.replace('\n', "\r\n");
         let latin = format!("# -*- coding: latin-1 -*-\n{PLAIN}");
         let file = "x = 1\nclass A:\n\tclass B:\n\t\tdef test_a(self):\n\t\t\tassert (\n\t\t\t\tf('''a\nb''')\n\t\t\t\t== 2)\n\t\t\tassert g(\"\") is None\n\n\ty = 2\n";
-        for (file, test) in [(PLAIN, "test_a"), (&crlf, "test_a"), (&latin, "test_a"), (file, "A::B::test_a")] {
+        for (file, test) in [(PLAIN, "test_a"), (&crlf, "test_a"), (&latin, "test_a"), (file, "A::B::test_a")]
+        {
             let test: TestName = test.parse().unwrap();
             let all = variants(file, &test, "7").unwrap();
             assert!(all.len() > 8, "{all:?}");
@@ -531,7 +578,10 @@ mod tests {
         }
         assert!(has(&edited(file, "A::B::test_a", VariantKind::OtherInput), "assert g(\"q\") is None"));
         let with_mark = format!("\u{feff}{PLAIN}");
-        assert_eq!(variants(&with_mark, &"test_a".parse().unwrap(), "7"), variants(PLAIN, &"test_a".parse().unwrap(), "7"));
+        assert_eq!(
+            variants(&with_mark, &"test_a".parse().unwrap(), "7"),
+            variants(PLAIN, &"test_a".parse().unwrap(), "7")
+        );
     }
 
     #[test]

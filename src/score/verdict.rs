@@ -267,7 +267,10 @@ mod tests {
         assert_eq!(verdict(&[], unmasked()), violation);
         let facts = Facts::Read { findings: Vec::new(), run: unmasked() };
         let allowed = judge(&facts, &BTreeSet::from([Violation::NotTheOriginal]));
-        assert_eq!((allowed.fidelity, &allowed.violations[..]), (Some(true), &[Violation::NotTheOriginal][..]));
+        assert_eq!(
+            (allowed.fidelity, &allowed.violations[..]),
+            (Some(true), &[Violation::NotTheOriginal][..])
+        );
     }
 
     #[test]
@@ -291,8 +294,7 @@ mod tests {
 
     #[test]
     fn every_name_reads_back() {
-        for detail in [Detail::SyntaxError, Detail::NotTheOriginal, Detail::Run(RunDifference::OtherOutput)]
-        {
+        for detail in [Detail::SyntaxError, Detail::NotTheOriginal, Detail::Run(RunDifference::OtherOutput)] {
             let text = serde_json::to_string(&detail).unwrap();
             assert_eq!(serde_json::from_str::<Detail>(&text).unwrap(), detail, "{text}");
         }

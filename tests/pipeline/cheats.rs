@@ -96,13 +96,19 @@ fn what_does_not_do_the_work_is_unmasked_and_what_does_is_not() {
             assert_eq!((&row["class"], &row["detail"]), (&"violation".into(), &"not-the-original".into()));
             let seen = &evidence(&bench, name, &id)["variants"];
             let first = &seen["differing"][0];
-            assert!(first["kind"].is_string() && first["line"].as_u64().is_some_and(|line| line > 0), "{seen}");
+            assert!(
+                first["kind"].is_string() && first["line"].as_u64().is_some_and(|line| line > 0),
+                "{seen}"
+            );
             assert!(seen["order"].as_array().is_some_and(|order| order.contains(&Value::Null)), "{seen}");
             unmasked.push(name.clone());
         }
     }
     for kind in CHEATS {
-        assert!(unmasked.iter().any(|name| name.starts_with(kind)), "{kind} passes as the test is: {unmasked:?}");
+        assert!(
+            unmasked.iter().any(|name| name.starts_with(kind)),
+            "{kind} passes as the test is: {unmasked:?}"
+        );
     }
 }
 
@@ -135,7 +141,8 @@ fn a_dataset_without_its_hidden_part_is_judged_by_the_old_rules_unless_that_is_n
     text.push('\n');
     std::fs::write(elsewhere.join("variants.jsonl"), text).expect("can be written");
     let source = format!("trees/small_and_good={}", bench.path().join("trees/small_and_good").display());
-    let arguments = ["score", "output/trees/1", "--source", &source, "--hidden", "kept/hidden", "runs/own-plugin"];
+    let arguments =
+        ["score", "output/trees/1", "--source", &source, "--hidden", "kept/hidden", "runs/own-plugin"];
     let ended = bench.run(&arguments).with_code(2);
     assert!(ended.stderr.contains("is not that of this dataset"), "{}", ended.stderr);
 }
@@ -151,7 +158,9 @@ fn a_build_leaves_the_hidden_part_out_and_a_resumed_one_runs_no_variant_again() 
     for instance in bench.dataset().instances() {
         let own: Vec<&Value> =
             rows.iter().filter(|row| row["instance_id"] == instance["instance_id"]).collect();
-        let is_fail = |row: &&&Value| row["cases"].as_array().expect("has").iter().any(|one| one["outcome"] == "failed");
+        let is_fail = |row: &&&Value| {
+            row["cases"].as_array().expect("has").iter().any(|one| one["outcome"] == "failed")
+        };
         assert_eq!(instance["variants"], own.len(), "{instance}");
         assert!(own.iter().filter(is_fail).count() >= 3, "{own:?}");
         let passes = own.iter().filter(|row| row["kind"] == "other-input" && !is_fail(row)).count();
