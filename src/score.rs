@@ -46,7 +46,7 @@ pub use statistics::{Bin, Correlation, mcnemar, pearson, pearson_of_deciles, qua
 pub use test_lines::{Overlap, test_overlap};
 pub use text::{LONGEST, Unreadable, text_of};
 pub use units::{LineKind, LineType};
-pub use variants::{Proposal, in_file, variants};
+pub use variants::{Proposal, failing, in_file, variants};
 pub use verdict::{Detail, ErrorClass, Facts, Run, Sabotage, Verdict, Violation, judge};
 
 /// A file of a repository.

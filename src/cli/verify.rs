@@ -1,7 +1,7 @@
 //! `gistmill verify`: is a dataset on this machine what it says?
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use super::restored::{RestoreArguments, Restored};
 use super::{Arguments, Format};
 use crate::config::Repo;
 use crate::dataset::Dataset;
-use crate::dataset::manifest::{FILE, Manifest};
+use crate::dataset::manifest::FILE;
 use crate::error::{Error, Result};
 use crate::machine;
 use crate::record::id::RepoSlug;
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments, asked: &VerifyArguments) -> Result<u8> 
     let mut found = Verification {
         dataset: manifest.name.to_string(),
         version: manifest.version.to_string(),
-        files: files::check(&dataset.folder()?, &hashes(&dataset)?, FILE)?,
+        files: files::check(&dataset.folder()?, &dataset.hashes()?, FILE)?,
         tables: tables::compare(&dataset)?,
         ..Verification::default()
     };
@@ -81,13 +81,6 @@ pub(crate) fn run(arguments: &Arguments, asked: &VerifyArguments) -> Result<u8> 
         Format::Human | Format::Csv => print(&found),
     }
     Ok(u8::from(!found.agrees()))
-}
-
-/// The hashes of all files, and of those in `hidden/` where that was not left out.
-fn hashes(dataset: &Dataset) -> Result<BTreeMap<String, String>> {
-    let (folder, Manifest { files, hidden, .. }) = (dataset.folder()?, &dataset.manifest);
-    let there = hidden.iter().filter(|(file, _)| folder.has_file(Path::new(file)));
-    Ok(files.iter().chain(there).map(|(file, hash)| (file.clone(), hash.clone())).collect())
 }
 
 /// What a run leaves out.

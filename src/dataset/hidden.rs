@@ -74,6 +74,16 @@ pub(super) fn write(folder: &Path, text: &str) -> Result<()> {
 }
 
 impl Dataset {
+    /// The hashes of all files, and of those in `hidden/` where that was not left out.
+    ///
+    /// # Errors
+    /// The folder cannot be opened.
+    pub(crate) fn hashes(&self) -> Result<BTreeMap<String, String>> {
+        let (folder, manifest) = (self.folder()?, &self.manifest);
+        let there = manifest.hidden.iter().filter(|(file, _)| folder.has_file(Path::new(file)));
+        Ok(manifest.files.iter().chain(there).map(|(file, hash)| (file.clone(), hash.clone())).collect())
+    }
+
     /// The variants of its instances, from the dataset or from another folder. None where they are in neither.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ use crate::record::id::{InstanceId, hash_parts};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Outcome};
 use crate::record::variant::{RULES, Variant, VariantCase, VariantKind};
 use crate::runner::protocol::TraceMode;
-use crate::score::{File, Modules, Proposal, in_file, inject, text_of, variants};
+use crate::score::{File, Modules, Proposal, failing, in_file, inject, text_of, variants};
 use crate::store::journal::Journal;
 
 /// Variants of an instance.
@@ -149,7 +149,7 @@ impl Calibration<'_> {
                 one.fit = Some(false);
             }
         }
-        let lines = self.lines_of_originals(originals, &groups, &texts)?;
+        let lines = self.lines_of_originals(originals, &groups, &texts, &candidates)?;
         loop {
             let chosen: Vec<usize> = (0..originals.len()).flat_map(|at| choose(at, &candidates)).collect();
             let open: Vec<usize> =
@@ -260,19 +260,27 @@ impl Calibration<'_> {
         Ok(())
     }
 
-    /// What of the tree runs for each original, in either of two runs.
+    /// What of the tree runs for each original that has a candidate: in either of two runs, and to explain a failure at its
+    /// beginning or at its end, which no outcome depends on.
     fn lines_of_originals(
         &self,
         originals: &[&Original<'_>],
         groups: &[Group],
         texts: &[Option<Arc<str>>],
+        candidates: &[Candidate<'_>],
     ) -> Result<Vec<Option<Lines>>> {
         let mut lines: Vec<Option<Lines>> = vec![None; originals.len()];
-        let imports = texts.iter().enumerate().filter_map(|(at, text)| {
-            let text = self.placed(text.as_ref()?, originals[at]);
-            Some(Import::new(at, Arc::from(text), &[WATCHED, WATCHED]))
-        });
-        self.each(groups, imports.collect(), TraceMode::Lines, |at, seen| {
+        let has_candidate = |at: usize| candidates.iter().any(|one| one.original == at && one.fit.is_none());
+        let mut imports = Vec::new();
+        for (at, text) in texts.iter().enumerate().filter(|(at, _)| has_candidate(*at)) {
+            let (Some(text), original) = (text, originals[at]) else { continue };
+            let placed = |text: &str| Arc::from(self.placed(text, original));
+            imports.push(Import::new(at, placed(text), &[WATCHED, WATCHED]));
+            for text in failing(text, &original.test).unwrap_or_default() {
+                imports.push(Import::new(at, placed(&text), &[WATCHED]));
+            }
+        }
+        self.each(groups, imports, TraceMode::Lines, |at, seen| {
             for (file, ran) in self.lines(seen, originals[at].file).into_iter().flatten() {
                 lines[at].get_or_insert_default().entry(file).or_default().extend(ran);
             }

@@ -71,6 +71,26 @@ pub fn in_file(file: &str, test: &TestName, source: &str) -> Result<Option<Strin
     })
 }
 
+/// A file whose test fails at its beginning, and one whose test fails at its end: what runs there and not for the original
+/// is what explains a failure. Those that cannot be made are left out.
+///
+/// # Errors
+/// The file is no Python.
+pub fn failing(file: &str, test: &TestName) -> Result<Vec<String>, Unreadable> {
+    let texts = text::parse(file, |parsed| {
+        let Found::Function { function, .. } = locate::locate(parsed.body, test) else { return Vec::new() };
+        let mut finder = Finder::new(parsed, "");
+        let first = function.body.iter().find(|it| !tree::is_text(it)).or(function.body.first());
+        if let Some(first) = first {
+            finder.before(first, VariantKind::RaiseAt, FAILURE, None);
+        }
+        finder.at_the_end(function);
+        let all = parsed.text.len();
+        finder.edits.iter().map(|edit| edit.applied(parsed.text, 0, all)).collect()
+    })?;
+    Ok(texts.into_iter().filter(|it| text::parse(it, |_| ()).is_ok()).collect())
+}
+
 /// Changes of a text.
 struct Edit {
     kind: VariantKind,
@@ -106,6 +126,8 @@ enum Role {
     Input,
 }
 
+/// A failure that says nothing.
+const FAILURE: &str = "raise AssertionError";
 /// Exceptions that missing code raises, and others.
 const RAISED: [&str; 5] = ["NameError", "AttributeError", "TypeError", "AssertionError", "KeyError"];
 /// Exceptions that hardly any code raises, and that are derived from hardly any other one.
@@ -322,6 +344,22 @@ impl<'a> Finder<'a> {
         let is_first = indentation.trim().is_empty();
         let between = if is_first { format!("\n{indentation}") } else { "; ".to_owned() };
         self.add(kind, place, vec![(TextRange::empty(place), format!("{new}{between}"))], says);
+    }
+
+    /// A failure after the last statement, where that has lines of its own.
+    fn at_the_end(&mut self, function: &'a StmtFunctionDef) {
+        let lines = self.parsed.lines;
+        let Some((first, last)) = function.body.first().zip(function.body.last()) else { return };
+        let Some(start) = lines.start(lines.line(first.start())) else { return };
+        let indentation = &self.parsed.text[start..first.start().to_usize()];
+        let end = lines.start(lines.line(last.end()) + 1).unwrap_or(self.parsed.text.len());
+        if !indentation.trim().is_empty() {
+            return;
+        }
+        let is_ended = self.parsed.text[..end].ends_with(['\n', '\r']);
+        let new = format!("{}{indentation}{FAILURE}\n", if is_ended { "" } else { "\n" });
+        let place = TextSize::new(end as u32);
+        self.add(VariantKind::RaiseAt, last.start(), vec![(TextRange::empty(place), new)], None);
     }
 
     /// What is handed over is another one wherever the test has it.
@@ -590,6 +628,19 @@ mod tests {
         assert_eq!(with("7"), with("7"));
         assert_ne!(with("7"), with("8"));
         assert_eq!(with("7").len(), with("8").len());
+    }
+
+    #[test]
+    fn a_test_fails_at_its_beginning_and_at_its_end() {
+        let fails = |file: &str| failing(file, &"test_a".parse().unwrap()).unwrap();
+        let begins =
+            PLAIN.replace("    box.put('x', 3)\n", "    raise AssertionError\n    box.put('x', 3)\n");
+        assert_eq!(fails(PLAIN), [begins, format!("{PLAIN}    raise AssertionError\n")]);
+        let file = "def test_a(): f(); g()\nx = 1\n";
+        assert_eq!(fails(file), ["def test_a(): raise AssertionError; f(); g()\nx = 1\n"]);
+        let file = "def test_a():\n  if x:\n    f()  # why";
+        assert_eq!(fails(file)[1], "def test_a():\n  if x:\n    f()  # why\n  raise AssertionError\n");
+        assert_eq!(fails("test_a = make()\n"), [""; 0]);
     }
 
     #[test]
