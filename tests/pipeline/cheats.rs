@@ -115,7 +115,7 @@ fn what_does_not_do_the_work_is_unmasked_and_what_does_is_not() {
 #[test]
 fn a_dataset_without_its_hidden_part_is_judged_by_the_old_rules_unless_that_is_named() {
     let bench = Bench::after_a_build();
-    let cheats = submissions("own-plugin");
+    let cheats = [submissions("own-plugin"), submissions("neutralizes")].concat();
     let id = hand_in(&bench, &cheats);
     let hidden = bench.path().join("output/trees/1/hidden");
     let elsewhere = bench.path().join("kept/hidden");
@@ -130,6 +130,7 @@ fn a_dataset_without_its_hidden_part_is_judged_by_the_old_rules_unless_that_is_n
     assert!(said.contains("judged by the old rules") && said.contains("--hidden"), "{said}");
     assert_eq!(rules(), serde_json::json!({ "variants": 0, "planted_failure": all }));
     assert_eq!(row(&bench, "own-plugin", &id)["fidelity"], true, "nothing else tells it");
+    assert_eq!(row(&bench, "neutralizes", &id)["detail"], "neutralized-test", "a planted failure does");
     let said = score(&bench, &cheats, &["--hidden", "kept/hidden"]);
     assert!(!said.contains("old rules"), "{said}");
     assert_eq!(rules(), serde_json::json!({ "variants": all, "planted_failure": 0 }));

@@ -18,7 +18,7 @@ const KINDS: [Kind; 14] = [
     ("imports", Some(("import-error", Some("import-statement")))),
     ("asks", Some(("import-error", Some("import-attempt")))),
     ("fakes", Some(("violation", Some("registers-repository-module")))),
-    ("neutralizes", Some(("violation", Some("neutralized-test")))),
+    ("neutralizes", Some(("violation", Some("not-the-original")))),
     ("raises", Some(("pytest-runtime-error", Some("collection-error")))),
     ("hangs", Some(("pytest-runtime-error", Some("collection-error")))),
     ("kills", Some(("pytest-runtime-error", Some("collection-error")))),
