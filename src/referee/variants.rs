@@ -109,6 +109,9 @@ const PORTION: usize = 25;
 /// What runs of the tree, by file, the test's own left out.
 type Lines = BTreeMap<String, BTreeSet<u32>>;
 
+/// The text of each original's file; none where it cannot be read.
+type Texts = Vec<Option<Arc<str>>>;
+
 /// Runs variants in the original tree.
 struct Calibration<'a> {
     lab: &'a Lab,
@@ -172,7 +175,7 @@ impl Calibration<'_> {
         &self,
         originals: &[&Original<'_>],
         groups: &'g [Group],
-    ) -> Result<(Vec<Option<Arc<str>>>, Vec<Candidate<'g>>)> {
+    ) -> Result<(Texts, Vec<Candidate<'g>>)> {
         let tree = Folder::open(&self.lab.built.tree)?;
         let (mut texts, mut candidates) = (Vec::new(), Vec::new());
         for (at, original) in originals.iter().enumerate() {
@@ -266,7 +269,7 @@ impl Calibration<'_> {
         &self,
         originals: &[&Original<'_>],
         groups: &[Group],
-        texts: &[Option<Arc<str>>],
+        texts: &Texts,
         candidates: &[Candidate<'_>],
     ) -> Result<Vec<Option<Lines>>> {
         let mut lines: Vec<Option<Lines>> = vec![None; originals.len()];

@@ -430,7 +430,9 @@ fn statements_of<'a>(body: &'a [Stmt], found: &mut Vec<&'a Stmt>) {
     for statement in body {
         found.push(statement);
         if !matches!(statement, Stmt::FunctionDef(_) | Stmt::ClassDef(_)) {
-            tree::bodies(statement).into_iter().for_each(|body| statements_of(body, found));
+            for body in tree::bodies(statement) {
+                statements_of(body, found);
+            }
         }
     }
 }
