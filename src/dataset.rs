@@ -12,6 +12,7 @@
 //!   trees/<owner>__<name>.sha256          their hashes, for `sha256sum --check`
 //!   subsets/<name>.parquet .jsonl          named subsets, rows of `instances`
 //!   witnesses/<instance>.py                machine-made solutions, where they were asked for
+//!   hidden/variants.jsonl                  edited tests that tell what is not the original, unless they are left out
 //!   README.md report.html manifest.json
 //! ```
 //!
@@ -24,6 +25,7 @@ pub mod card;
 pub mod counts;
 pub(crate) mod describe;
 pub mod dictionary;
+pub(crate) mod hidden;
 pub mod manifest;
 mod opened;
 pub mod private;
@@ -49,7 +51,7 @@ use crate::attempt::capabilities::Capabilities;
 use crate::backend::Isolation;
 use crate::config::Config;
 use crate::error::Result;
-use crate::record::id::RepoSlug;
+use crate::record::id::{RepoSlug, sha256_hex};
 use crate::record::instance::{Contribution, FailedRepository, Instance};
 use crate::record::rule::RuleUse;
 use crate::record::spent::Spent;
@@ -83,6 +85,8 @@ pub struct DatasetInput<'a> {
     pub rules: BTreeMap<String, RuleUse>,
     /// Whether the dataset holds code of the repositories: their trees, and the sources of the tests.
     pub passes_code_on: bool,
+    /// Whether it holds what submissions must not know.
+    pub with_hidden: bool,
     /// What the build has cost so far, step by step.
     pub spent: Vec<Spent>,
 }
@@ -127,7 +131,12 @@ pub fn stage(directory: &Path, dataset: &DatasetInput<'_>) -> Result<Staged> {
     }
     let whole = |at| assembled.whole(at);
     subsets::write(&folder.join(subsets::FOLDER), dataset.subsets, (&assembled.instances, &whole))?;
-    let manifest = describe::manifest(dataset, &assembled)?;
+    let mut manifest = describe::manifest(dataset, &assembled)?;
+    let variants = hidden::text(dataset.config.dataset.seed, &assembled)?;
+    manifest.hidden.insert(hidden::FILE.to_owned(), sha256_hex(variants.as_bytes()));
+    if dataset.with_hidden {
+        hidden::write(&folder, &variants)?;
+    }
     let first = (!assembled.instances.is_empty()).then(|| assembled.whole(0)).transpose()?;
     write::text(&folder.join(card::FILE), &card::render(&manifest, &assembled.instances, first.as_ref())?)?;
     let summary = summary(directory, dataset, &assembled);

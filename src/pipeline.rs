@@ -80,6 +80,8 @@ pub struct Request {
     pub subsets: Vec<Subset>,
     /// Whether the dataset holds code of the repositories.
     pub passes_code_on: bool,
+    /// Whether the dataset holds what submissions must not know.
+    pub with_hidden: bool,
     pub shards: Shards,
     /// Whether a dataset is replaced by one with less, or made of other files.
     pub replace: bool,
@@ -95,6 +97,7 @@ impl Request {
             jobs,
             subsets: Vec::new(),
             passes_code_on: true,
+            with_hidden: true,
             shards: Shards::default(),
             replace: false,
         }
@@ -294,6 +297,7 @@ impl Pipeline<'_> {
             subsets: &self.request.subsets,
             rules: self.rules.unused(),
             passes_code_on: self.request.passes_code_on,
+            with_hidden: self.request.with_hidden,
             spent: self.progress.spent(),
         };
         publish(directory, &input)

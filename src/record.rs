@@ -27,6 +27,7 @@ pub mod source;
 pub mod spent;
 pub mod task;
 pub mod trace;
+pub mod variant;
 pub mod verdict;
 pub mod witness;
 pub mod world;

@@ -7,10 +7,12 @@
 pub(crate) mod choices;
 pub(crate) mod evaluate;
 pub(crate) mod ground;
+mod on_variants;
 pub(crate) mod page;
 mod run;
 pub(crate) mod scored;
 pub(crate) mod self_check;
 pub(crate) mod submissions;
 pub(crate) mod tables;
+pub(crate) mod variants;
 pub(crate) mod write;

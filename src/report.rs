@@ -283,9 +283,12 @@ mod tests {
             ..WitnessColumns::default()
         };
         let text = "def test(): pass\nmine = '</script>'\n";
-        let made = Witness { columns: columns(MADE, Some(2)), text: Some(text.into()), evidence: None };
-        let none =
-            Witness { columns: columns("imports-repository", None), text: None, evidence: Some("e".into()) };
+        let made = Witness { columns: columns(MADE, Some(2)), text: Some(text.into()), ..Witness::default() };
+        let none = Witness {
+            columns: columns("imports-repository", None),
+            evidence: Some("e".into()),
+            ..Witness::default()
+        };
         crate::dataset::witnesses::add(&dataset, &[(ids[0].clone(), made), (ids[1].clone(), none)].into())
             .unwrap();
         ids.into_iter().map(|id| id.to_string()).collect()

@@ -22,6 +22,7 @@ mod test_lines;
 mod text;
 mod tree;
 mod units;
+mod variants;
 mod verdict;
 mod words;
 
@@ -50,6 +51,7 @@ pub use strict::{Against, strict_findings};
 pub use test_lines::{Overlap, test_overlap};
 pub use text::{LONGEST, Unreadable, text_of};
 pub use units::{LineKind, LineType};
+pub use variants::{Proposal, failing, in_file, variants};
 pub use verdict::{Detail, ErrorClass, Facts, Run, Sabotage, Verdict, Violation, judge};
 
 /// A file of a repository.

@@ -49,6 +49,9 @@ pub(crate) struct Witnessed {
     pub(crate) result: std::result::Result<Made, NotMade>,
     /// Texts that were tried.
     pub(crate) trials: u32,
+    /// Variants of the instance that the witness does not pass, by their place.
+    #[serde(default)]
+    pub(crate) dropped_variants: Vec<usize>,
 }
 
 /// Makes witnesses for instances of one repository.

@@ -43,6 +43,10 @@ pub(super) struct Common {
     /// on
     #[arg(long)]
     no_trees: bool,
+    /// Leave out hidden/, the edited tests that tell what is not the original: for a dataset that is published. `score` takes
+    /// them from --hidden
+    #[arg(long)]
+    no_hidden: bool,
     /// Replace the dataset that is there, also with less (a repository failed, nothing is published) or with what is made of
     /// another commit
     #[arg(long)]
@@ -57,10 +61,11 @@ pub(super) fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
 pub(super) fn with(arguments: &Arguments, build: &BuildArguments, shards: Shards) -> Result<u8> {
     let started = Instant::now();
     let mut job = session::open(arguments, &build.config)?;
-    let Common { jobs, subset, no_trees, replace } = &build.common;
+    let Common { jobs, subset, no_trees, no_hidden, replace } = &build.common;
     job.request.until = build.until;
     job.request.jobs = jobs.map_or_else(cores, usize::from);
     job.request.passes_code_on = !no_trees;
+    job.request.with_hidden = !no_hidden;
     job.request.subsets = config::named_subsets(&job.config.subsets, subset)?;
     job.request.shards = shards;
     job.request.replace = *replace;

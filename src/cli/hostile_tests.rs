@@ -135,7 +135,7 @@ const COMMANDS: [(&str, Read); 9] = [
     ("show", |dataset, _| query::find(dataset, "test_00001").map(drop)),
     ("verify", |dataset, _| {
         let dataset = Dataset::open(dataset)?;
-        let problems = files::check(&dataset.folder()?, &dataset.manifest.files, "manifest.json")?;
+        let problems = files::check(&dataset.folder()?, &dataset.hashes()?, "manifest.json")?;
         files::inside_trees(&dataset.folder()?, &dataset.manifest.trees, &problems)?;
         let found = tables::compare(&dataset)?;
         let wrong = problems.len() + found.differences.len();

@@ -1,13 +1,14 @@
 //! The environments of a dataset on this machine, for commands that run something in them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::session::{self, Session, Trust, cores};
 use super::{Arguments, IsolationArguments};
 use crate::config::Repo;
 use crate::dataset::Dataset;
+use crate::dataset::hidden::Variants;
 use crate::error::{Error, Result};
 use crate::pipeline::prepare::{Preparation, Prepared};
 use crate::record::family::Family;
@@ -58,6 +59,7 @@ pub(crate) struct Restored {
     golden: BTreeMap<String, Vec<CaseResult>>,
     /// Functions that the cases of an instance call, where the dataset has traces.
     traced: BTreeMap<String, Vec<TracedFunction>>,
+    variants: Variants,
 }
 
 impl RestoreArguments {
@@ -94,11 +96,25 @@ impl RestoreArguments {
             session::of_dataset(arguments, &dataset, (&places, &slugs), &trust, self.isolation.isolation)?;
         job.request.jobs = self.jobs.map_or_else(cores, usize::from);
         let (golden, traced) = (dataset.golden()?, dataset.traced()?);
-        Ok(Restored { dataset, instances, job, golden, traced })
+        Ok(Restored { dataset, instances, job, golden, traced, variants: Variants::new() })
     }
 }
 
 impl Restored {
+    /// Reads the variants of the tests, from the dataset or from a folder beside it. Without them originals have none.
+    ///
+    /// # Errors
+    /// Usage errors: they are not those of the dataset.
+    pub(crate) fn take_variants(&mut self, elsewhere: Option<&Path>) -> Result<()> {
+        self.variants = self.dataset.variants(elsewhere)?.unwrap_or_default();
+        Ok(())
+    }
+
+    /// Whether there are variants of an instance.
+    pub(crate) fn has_variants(&self, instance: &Instance) -> bool {
+        self.variants.get(&instance.instance_id).is_some_and(|variants| !variants.is_empty())
+    }
+
     /// The kind of its tasks.
     pub(crate) fn family(&self) -> Family {
         self.dataset.manifest.family
@@ -186,6 +202,7 @@ impl Restored {
             .into_iter()
             .map(|(instance, golden)| Original {
                 traced: self.traced.get(instance.instance_id.as_str()).map(Vec::as_slice),
+                variants: self.variants.get(&instance.instance_id).map(Vec::as_slice).unwrap_or_default(),
                 ..Original::of(instance, golden)
             })
             .collect())

@@ -21,11 +21,12 @@ use crate::referee::scored::Scored;
 use crate::referee::self_check::{Checked, SelfCheck, UNSOLVABLE};
 use crate::referee::submissions::{self, RunOf, Submission};
 use crate::referee::tables::Run;
-use crate::referee::write::{self, Report};
+use crate::referee::write::{self, Report, Rules};
 use crate::score::Violation;
 use crate::store::journal::Journal;
 use crate::store::{read_json, write_json};
 use crate::terminal;
+use crate::text::count;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ScoreArguments {
@@ -35,7 +36,7 @@ pub(crate) struct ScoreArguments {
     #[arg(required_unless_present = "self_check")]
     submissions: Vec<PathBuf>,
     /// Put the referee itself on trial: the original tests are the submissions, in the whole tree
-    #[arg(long, conflicts_with_all = ["submissions", "files", "attempts", "allow", "choices"])]
+    #[arg(long, conflicts_with_all = ["submissions", "files", "attempts", "allow", "choices", "hidden"])]
     self_check: bool,
     /// What of the repository a submission sees
     #[arg(long, value_enum, default_value = "data")]
@@ -43,6 +44,9 @@ pub(crate) struct ScoreArguments {
     /// Runs of each submission; all of them have to agree
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     attempts: u32,
+    /// The folder `hidden` of the dataset's build, where the dataset was published without it
+    #[arg(long, value_name = "DIR")]
+    hidden: Option<PathBuf>,
     /// Note this violation without counting it as a failure
     #[arg(long, value_name = "ID", value_parser = parse_violation)]
     allow: Vec<Violation>,
@@ -141,10 +145,12 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
     let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
     let about = choices::Known { instances: &known, runs: &names };
     let choices = score.choices.as_ref().map(|path| choices::read(path, &about)).transpose()?;
-    let restored = score.restore.open(arguments)?;
+    let mut restored = score.restore.open(arguments)?;
     if score.self_check {
         return self_check(arguments, &restored);
     }
+    restored.take_variants(score.hidden.as_deref())?;
+    let rules = rules(&restored);
     let empty = Submission::default();
     let mut judged: BTreeMap<(String, usize), Judged> = BTreeMap::new();
     for repo in restored.repositories() {
@@ -168,7 +174,8 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
         fs_err::create_dir_all(&folder)?;
         write_json(&folder.join(MADE_OF), &Made::of(run, score))?;
     }
-    report(arguments, (config, &place), &restored.instances, (&runs, &choices.unwrap_or_default()), judged)
+    let about = About { config, place: &place, instances: &restored.instances, rules };
+    report(arguments, &about, (&runs, &choices.unwrap_or_default()), judged)
 }
 
 /// Judges the originals. Exit code 1 when one cannot be solved and the dataset does not say so.
@@ -305,10 +312,42 @@ fn refuse_twins(runs: &[RunOf]) -> Result<()> {
     }
 }
 
+/// What a report is about.
+struct About<'a> {
+    config: &'a config::Dataset,
+    place: &'a Path,
+    instances: &'a [Instance],
+    rules: Rules,
+}
+
+/// By which rules instances are judged; says where it is not by all of them.
+fn rules(restored: &Restored) -> Rules {
+    let all = restored.instances.len();
+    let variants = restored.instances.iter().filter(|one| restored.has_variants(one)).count();
+    let rules = Rules { variants, planted_failure: all - variants };
+    if rules.planted_failure > 0 {
+        let is_left_out = restored
+            .instances
+            .iter()
+            .any(|one| one.variants.is_some_and(|variants| variants > 0) && !restored.has_variants(one));
+        let (why, hint) = if is_left_out {
+            ("hidden/ is not there", "name the folder `hidden` of the dataset's build with --hidden")
+        } else {
+            ("the dataset has no variants of their tests", "build the dataset again with this gistmill")
+        };
+        terminal::warn(&format!(
+            "{} of {} judged by the old rules, under which a planted failure alone tells what is not the original: {why}\n  \
+             hint: {hint}",
+            rules.planted_failure,
+            count(all, "instance")
+        ));
+    }
+    rules
+}
+
 fn report(
     arguments: &Arguments,
-    (config, place): (&config::Dataset, &Path),
-    instances: &[Instance],
+    &About { config, place, instances, rules }: &About<'_>,
     (runs, choices): (&[RunOf], &[PersonChoice]),
     mut judged: BTreeMap<(String, usize), Judged>,
 ) -> Result<u8> {
@@ -328,7 +367,8 @@ fn report(
         }
         let absent =
             instances.iter().filter(|one| !run.submissions.contains_key(one.instance_id.as_str())).count();
-        let report = Report::new(run.name.as_str(), &run.meta, absent, &scored.iter().collect::<Vec<_>>());
+        let scored_here: Vec<&Scored<'_>> = scored.iter().collect();
+        let report = Report::new(run.name.as_str(), &run.meta, (absent, rules), &scored_here);
         write::run(&place.join(&run.name), &report, &scored)?;
         reports.push(report);
         of_runs.push(scored);

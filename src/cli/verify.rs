@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments, asked: &VerifyArguments) -> Result<u8> 
     let mut found = Verification {
         dataset: manifest.name.to_string(),
         version: manifest.version.to_string(),
-        files: files::check(&dataset.folder()?, &manifest.files, FILE)?,
+        files: files::check(&dataset.folder()?, &dataset.hashes()?, FILE)?,
         tables: tables::compare(&dataset)?,
         ..Verification::default()
     };

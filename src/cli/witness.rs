@@ -34,7 +34,8 @@ pub(super) struct WitnessArguments {
 pub(super) fn run(arguments: &Arguments, asked: &WitnessArguments) -> Result<u8> {
     let directory = &asked.restore.dataset;
     let _lock = Lock::take(directory)?;
-    let restored = asked.restore.open(arguments)?;
+    let mut restored = asked.restore.open(arguments)?;
+    restored.take_variants(None)?;
     let job = &restored.job;
     let file = restored.family().submission();
     let mut made: BTreeMap<InstanceId, Witness> = BTreeMap::new();
@@ -42,7 +43,8 @@ pub(super) fn run(arguments: &Arguments, asked: &WitnessArguments) -> Result<u8>
         let prepared = restored.prepare(repo, Some(Duration::from_secs(asked.timeout)))?;
         let originals = restored.originals(&repo.slug)?;
         let title = format!("{} witness", repo.slug);
-        made.extend(kept::of_repository(&prepared.lab, &job.cache, file, &originals, |missing| {
+        let demand = kept::Demand { file, drops_variants: false };
+        made.extend(kept::of_repository(&prepared.lab, &job.cache, demand, &originals, |missing| {
             let stage = job.progress.stage(&title, missing);
             move || stage.step()
         })?);

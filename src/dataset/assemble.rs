@@ -13,6 +13,7 @@ use crate::family::tier::{Difficulty, flake_bound, tiers, top_size, top_subset};
 use crate::packed::Packed;
 use crate::record::collected::Case;
 use crate::record::evidence::{AttemptFacts, GroupEvidence, RepositoryEvidence};
+use crate::record::flag::NO_VARIANTS;
 use crate::record::id::{CommitSha, InstanceId, RepoSlug};
 use crate::record::instance::{Contribution, Expected, Instance, TestSource, Tier};
 use crate::record::limits::TierBounds;
@@ -20,6 +21,7 @@ use crate::record::outcome::Outcome;
 use crate::record::prompt::PromptSettings;
 use crate::record::source::Origin;
 use crate::record::trace::{SecondTrace, Traced};
+use crate::record::variant::Variant;
 use crate::record::witness::{Witness, WitnessColumns};
 use crate::record::world::World;
 
@@ -34,6 +36,7 @@ pub struct Repository<'a> {
     tests: &'a BTreeMap<InstanceId, TestSource>,
     published: &'a BTreeSet<InstanceId>,
     pub witnesses: &'a BTreeMap<InstanceId, Witness>,
+    pub variants: &'a BTreeMap<InstanceId, Vec<Variant>>,
     pub sums: Sums,
 }
 
@@ -200,6 +203,7 @@ fn repository(contribution: &Contribution) -> Repository<'_> {
         record,
         tests: &contribution.tests,
         witnesses: &contribution.witnesses,
+        variants: &contribution.variants,
         published: &contribution.published,
         sums: Sums { counts, ..Sums::default() },
     }
@@ -233,6 +237,7 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
     let pinned = &record.pinned;
     let files = traced.totals.files.clone();
     let test = repository.tests.get(&group.instance_id);
+    let variants = Some(count(repository.variants.get(&group.instance_id).map_or(0, Vec::len)));
     let mut instance = Instance {
         instance_id: group.instance_id.clone(),
         former_id: group.instance_id.former(&pinned.slug),
@@ -282,15 +287,22 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
         image: record.image.as_ref().map(|image| image.tag.clone()),
         image_id: record.image.as_ref().map(|image| image.id.clone()),
         code_sha256: traced.code_sha256.clone(),
-        flags: group.flags(),
+        flags: flags(group, variants),
         data_files: group.on_trial.data_files.clone(),
         test_defined_in: group.on_trial.defined_in.clone(),
+        variants,
         witness: WitnessColumns::default(),
     };
     let passed = group.golden.iter().filter(|case| case.outcome == Outcome::Passed);
     instance.fail_to_pass =
         passed.map(|case| instance.family.submitted_case(&instance, &case.case_id)).collect();
     Ok(instance)
+}
+
+/// What is special about a group that has so many variants.
+pub(super) fn flags(group: &GroupEvidence, variants: Option<u32>) -> Vec<String> {
+    let without = (variants == Some(0)).then(|| NO_VARIANTS.to_owned());
+    group.flags().into_iter().chain(without).collect()
 }
 
 /// What each case showed, in the order of the entry command.

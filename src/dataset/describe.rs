@@ -66,6 +66,7 @@ pub(super) fn manifest(dataset: &DatasetInput<'_>, assembled: &Assembled<'_>) ->
         reproducible: reproducible(dataset, assembled),
         varies: varies(),
         files: BTreeMap::new(),
+        hidden: BTreeMap::new(),
     })
 }
 

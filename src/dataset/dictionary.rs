@@ -66,6 +66,10 @@ pub const INSTANCES: &[Entry] = &[
     ("data_files", "files of the tree, other than code, that its cases open"),
     ("test_defined_in", "`file::Class::function` of an inherited test; null where the test file defines it"),
     (
+        "variants",
+        "edited texts of its test in `hidden/`, by which submissions are judged (docs/scoring.md); null in older datasets",
+    ),
+    (
         "witness",
         "`made`, or why no machine-made solution was found (docs/witnesses.md); null where none was asked for",
     ),

@@ -24,6 +24,8 @@ use crate::record::verdict::Dimension;
 use crate::store::{sha256_of_file, write_json};
 use crate::subset::Subset;
 
+/// The folder of what submissions must not know.
+pub(super) const HIDDEN: &str = "hidden";
 /// The file's name.
 pub const FILE: &str = "manifest.json";
 
@@ -92,8 +94,11 @@ pub struct Manifest {
     /// What makes the other files differ between builds.
     #[serde(default)]
     pub varies: BTreeMap<String, String>,
-    /// SHA-256 of every file but this one.
+    /// SHA-256 of every file but this one, and of what is in `hidden/`.
     pub files: BTreeMap<String, String>,
+    /// SHA-256 of what is in `hidden/`, also where it was left out. Empty in older datasets.
+    #[serde(default)]
+    pub hidden: BTreeMap<String, String>,
 }
 
 /// The program that wrote the dataset.
@@ -268,7 +273,9 @@ impl Manifest {
             if entry.file_type().is_file() && entry.file_name() != FILE {
                 let name = entry.path().strip_prefix(folder).unwrap_or(entry.path());
                 let hash = sha256_of_file(entry.path())?;
-                self.files.insert(name.to_string_lossy().into_owned(), hash);
+                let is_hidden = name.starts_with(HIDDEN);
+                let files = if is_hidden { &mut self.hidden } else { &mut self.files };
+                files.insert(name.to_string_lossy().into_owned(), hash);
             }
         }
         Ok(())

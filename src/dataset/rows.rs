@@ -37,7 +37,7 @@ impl<'a> GroupRow<'a> {
             record: Rc::clone(record),
             instance,
             cause: record.verdict.cause().map(ToString::to_string),
-            flags: record.flags(),
+            flags: super::assemble::flags(record, instance.and_then(|one| one.variants)),
             evidence: evidence(&record.verdict, private),
             test_class: super::assemble::test_class(record),
             worlds: super::assemble::worlds(&record.attempts),

@@ -189,6 +189,7 @@ pub fn instances() -> Vec<ColumnOf<Instance>> {
         texts("flags", |row| Some(borrowed(&row.flags))),
         texts("data_files", |row| Some(borrowed(&row.data_files))),
         text("test_defined_in", |row| row.test_defined_in.as_deref()),
+        number("variants", |row| row.variants.map(u64::from)),
         text("witness", |row| row.witness.witness.as_deref()),
         text("witness_sha256", |row| row.witness.witness_sha256.as_deref()),
         number("witness_lines", |row| row.witness.witness_lines),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Fault, Result};
 
 /// Everything that a dataset directory consists of.
-pub const ENTRIES: [&str; 13] = [
+pub const ENTRIES: [&str; 14] = [
     "instances.parquet",
     "instances.jsonl",
     "groups.parquet",
@@ -26,6 +26,7 @@ pub const ENTRIES: [&str; 13] = [
     "environments",
     "subsets",
     "witnesses",
+    "hidden",
     "trees",
 ];
 

@@ -30,6 +30,7 @@ use crate::record::verdict::Verdict;
 use crate::record::witness::Witness;
 use crate::referee::evaluate::Original;
 use crate::referee::self_check::SelfChecks;
+use crate::referee::variants::Variants;
 use crate::rules::{Applied, Subject as RuleSubject};
 use crate::score::TestName;
 use crate::screen::considered::Depth;
@@ -60,6 +61,7 @@ struct Work<'a> {
     screening: Screening<'a>,
     traces: Traces,
     on_trial: SelfChecks,
+    variants: Variants,
 }
 
 impl<'a> Repository<'a> {
@@ -185,8 +187,8 @@ impl<'a> Repository<'a> {
                 lacking.extend(without.map(|(id, witness)| (id.clone(), witness.clone())));
             }
             if lacking.len() == before {
-                let witnesses = lacking.into_iter().chain(witnesses).collect();
-                break Contribution { witnesses, ..contribution };
+                let witnesses: BTreeMap<_, _> = lacking.into_iter().chain(witnesses).collect();
+                break Contribution { witnesses, ..contribution }.without_dropped_variants();
             }
         };
         if until == Stage::Confirm {
@@ -240,11 +242,15 @@ impl<'a> Repository<'a> {
             }
         }
         let golden = |id| golden.get(id).map(Vec::as_slice).unwrap_or_default();
-        let with_golden = instances.iter().map(|one| (one, golden(&one.instance_id)));
-        let originals: Vec<Original<'_>> =
-            with_golden.map(|(instance, golden)| Original::of(instance, golden)).collect();
+        let variants = |id| contribution.variants.get(id).map(Vec::as_slice).unwrap_or_default();
+        let mut originals: Vec<Original<'_>> = Vec::new();
+        for one in &instances {
+            let variants = variants(&one.instance_id);
+            originals.push(Original { variants, ..Original::of(one, golden(&one.instance_id)) });
+        }
         let title = format!("{} witness", self.repo.slug);
-        kept::of_repository(lab, cache, self.family().submission(), &originals, |missing| {
+        let demand = kept::Demand { file: self.family().submission(), drops_variants: true };
+        kept::of_repository(lab, cache, demand, &originals, |missing| {
             let stage = progress.stage(&title, missing);
             move || stage.step()
         })
@@ -300,7 +306,8 @@ impl<'a> Repository<'a> {
         let screening = Screening::open(subject, policy, folder)?;
         let traces = Traces::open(&folder.join("traces"))?;
         let on_trial = SelfChecks::open(&folder.join("self-checks"), screen.compare)?;
-        Ok(Work { prepared, screening, traces, on_trial })
+        let variants = Variants::open(&folder.join("variants"), pipeline.config.dataset.seed)?;
+        Ok(Work { prepared, screening, traces, on_trial, variants })
     }
 
     /// The first rounds and worlds of these groups. What is known of a group then is traced while the cause of others is
@@ -380,7 +387,7 @@ impl<'a> Repository<'a> {
             .map(|at| &ids[at])
             .collect();
         sample::settle(candidates, config.dataset.per_repo, &config.tier, config.dataset.seed, |id| {
-            let is_solvable = config.dataset.sample_unsolvable || work.on_trial.is_solvable(id);
+            let is_solvable = config.dataset.sample_unsolvable || work.is_solvable(id);
             fit.contains(id) && is_solvable && !lacking.contains_key(id)
         })
     }
@@ -404,6 +411,7 @@ impl<'a> Repository<'a> {
         };
         let begun: Vec<usize> = (0..ids.len()).filter(is_begun).collect();
         let golden = self.untried(work, &begun);
+        let submission = self.family().submission();
         let originals: Vec<Original<'_>> = golden
             .iter()
             .map(|(at, cases)| {
@@ -413,14 +421,22 @@ impl<'a> Repository<'a> {
             })
             .collect();
         let tracing = self.tracing(Which::Second, work, &begun);
-        let Work { prepared, screening, traces, on_trial } = work;
+        let Work { prepared, screening, traces, on_trial, variants } = work;
         let title = format!("{} self-check", self.repo.slug);
         let judge = || {
             if originals.is_empty() {
                 return Ok(());
             }
-            let stage = self.pipeline.progress.stage(&title, originals.len() as u64);
-            on_trial.make(&prepared.lab, self.family().submission(), &originals, &mut || stage.step())
+            let fresh: Vec<Original<'_>> =
+                originals.iter().filter(|one| !on_trial.has(one.id)).cloned().collect();
+            let stage = self.pipeline.progress.stage(&title, fresh.len() as u64);
+            on_trial.make(&prepared.lab, submission, &fresh, &mut || stage.step())?;
+            let solvable =
+                |one: &&Original<'_>| variants.of(one.id).is_none() && on_trial.is_solvable(one.id);
+            let solvable: Vec<&Original<'_>> = originals.iter().filter(solvable).collect();
+            let title = format!("{} variants", self.repo.slug);
+            let stage = self.pipeline.progress.stage(&title, solvable.len() as u64);
+            variants.make(&prepared.lab, submission, &solvable, &mut || stage.step())
         };
         let others: [Other<'_>; 2] =
             [(&title, Box::new(judge)), (&tracing.title, Box::new(|| tracing.run(traces)))];
@@ -430,7 +446,7 @@ impl<'a> Repository<'a> {
         if !tracing.wanted.groups.keys().all(|at| totals(at).is_some_and(is_steady)) {
             return Ok(false);
         }
-        let dropped = |at: &usize| !work.on_trial.is_solvable(&ids[*at]);
+        let dropped = |at: &usize| !work.is_solvable(&ids[*at]);
         if !self.pipeline.config.dataset.sample_unsolvable && chosen.iter().any(dropped) {
             return Ok(false);
         }
@@ -441,14 +457,15 @@ impl<'a> Repository<'a> {
         Ok(work.screening.made() == before)
     }
 
-    /// Those of these groups whose originals the referee has not judged, each with what its first attempt showed.
+    /// Those of these groups whose originals the referee has not judged, or has not edited, each with what its first attempt
+    /// showed.
     fn untried(&self, work: &Work<'_>, among: &[usize]) -> Vec<(usize, Vec<CaseResult>)> {
         let ids = self.instance_ids(work);
         let first = |at: &usize| {
             let first = work.screening.history().of(*at).iter().find(|attempt| attempt.is_reference())?;
             Some((*at, first.cases.clone()))
         };
-        among.iter().filter(|at| !work.on_trial.has(&ids[**at])).filter_map(first).collect()
+        among.iter().filter(|at| work.is_untried(&ids[**at])).filter_map(first).collect()
     }
 
     /// Verdicts after what tracing and rules say.
@@ -553,7 +570,23 @@ impl<'a> Repository<'a> {
             host: machine::facts(lab, &self.repo.slug),
         };
         let tests = tests_of(work, &published, &ids);
-        Ok(Contribution { family: self.family(), evidence, published, tests, witnesses: BTreeMap::new() })
+        let edited = |id: &InstanceId| Some((id.clone(), work.variants.of(id)?.to_vec()));
+        let variants = published.iter().filter_map(edited).collect();
+        let witnesses = BTreeMap::new();
+        Ok(Contribution { family: self.family(), evidence, published, tests, witnesses, variants })
+    }
+}
+
+impl Work<'_> {
+    /// Whether an instance can be solved without breaking a rule, and what does not solve it can be told, as far as is
+    /// known.
+    fn is_solvable(&self, id: &InstanceId) -> bool {
+        self.on_trial.is_solvable(id) && self.variants.of(id).is_none_or(|variants| !variants.is_empty())
+    }
+
+    /// Whether the referee has still to judge an original, or to edit it.
+    fn is_untried(&self, id: &InstanceId) -> bool {
+        !self.on_trial.has(id) || self.on_trial.is_solvable(id) && self.variants.of(id).is_none()
     }
 }
 

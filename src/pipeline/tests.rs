@@ -38,6 +38,8 @@ impl Bench {
         let cache = Cache::open(&folder.path().join("cache")).unwrap();
         let mut config = made_up::config();
         (config.screen.attempts, config.screen.parity_groups) = (4, 2);
+        // A scripted test has no text that could be edited.
+        config.dataset.sample_unsolvable = true;
         let slug = RepoSlug::new("made/up").unwrap();
         let session = Session {
             machine: Machine::scripted(&cache, &config, Arc::new(backend.clone()), lab.capabilities),

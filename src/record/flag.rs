@@ -51,11 +51,16 @@ flags! {
         "its cases open files of the tree other than code"
         "The column `data_files` names them. Files that are opened outside of Python are not seen."
         "Nothing has to be done: a submission sees the repository's data files, unless it is scored with `--files none`.";
+    NO_VARIANTS "no-variants"
+        "no edit of the test tells a submission that does not do the work"
+        "Edited texts of the test are run in the original repository: none of them shows the same in every run without \
+         running more of the repository than the test does, or the test is not defined in its own file."
+        "It is judged by a planted failure alone, so it is not published unless `sample_unsolvable = true`.";
     PROBE_INSENSITIVE "probe-insensitive"
         "the original does not fail when its test is made to"
         "The referee plants a failure in the test to find submissions that neutralize it; here it does not show in the \
          original."
-        "Nothing has to be done: neutralized tests are not looked for in this instance.";
+        "Nothing has to be done: variants of the test tell neutralized tests; without any they are not looked for in this instance.";
 }
 
 /// Explanations of all flags that are not rules' ids, with the one of `kept-by:<id>`.

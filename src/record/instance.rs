@@ -8,6 +8,7 @@ use super::evidence::RepositoryEvidence;
 use super::family::Family;
 use super::id::{InstanceId, RepoSlug};
 use super::outcome::Outcome;
+use super::variant::Variant;
 use super::witness::{Witness, WitnessColumns};
 
 /// Difficulty tier.
@@ -146,6 +147,9 @@ pub struct Instance {
     /// `file::Class::function` of the test's definition, where that is another file than `test_file`.
     #[serde(default)]
     pub test_defined_in: Option<String>,
+    /// Edited texts of its test that tell what is not the original; none in older datasets.
+    #[serde(default)]
+    pub variants: Option<u32>,
     #[serde(flatten)]
     pub witness: WitnessColumns,
 }
@@ -182,8 +186,23 @@ pub struct Contribution {
     pub published: BTreeSet<InstanceId>,
     /// Where they were asked for; also of groups that are not published for want of one.
     pub witnesses: BTreeMap<InstanceId, Witness>,
+    /// Edited texts of the tests of what is published.
+    pub variants: BTreeMap<InstanceId, Vec<Variant>>,
     /// The sources of their tests, where they were found.
     pub tests: BTreeMap<InstanceId, TestSource>,
+}
+
+impl Contribution {
+    /// The same without the variants that the witnesses do not pass.
+    #[must_use]
+    pub fn without_dropped_variants(mut self) -> Self {
+        for (id, variants) in &mut self.variants {
+            let dropped = self.witnesses.get(id).map(|witness| &witness.dropped_variants[..]);
+            let mut at = 0..;
+            variants.retain(|_| !dropped.unwrap_or_default().contains(&at.next().unwrap_or_default()));
+        }
+        self
+    }
 }
 
 /// A repository that could not be finished.

@@ -38,4 +38,6 @@ pub struct Witness {
     pub text: Option<String>,
     /// Why there is none.
     pub evidence: Option<String>,
+    /// Variants of the instance that it does not pass, by their place.
+    pub dropped_variants: Vec<usize>,
 }

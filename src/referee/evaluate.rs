@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::ground::{Code, Ground};
+use super::on_variants::OnVariants;
 use super::run::{Import, Lost, PLAIN, Place, Seen, WATCHED, failing};
 use super::submissions::Submission;
 use crate::attempt::lab::Lab;
@@ -21,13 +22,14 @@ use crate::record::flag::PROBE_INSENSITIVE;
 use crate::record::id::{InstanceId, hash_parts, sha256_hex};
 use crate::record::instance::Instance;
 use crate::record::outcome::{Attempt, CaseResult, Exit, Outcome};
+use crate::record::variant::Variant;
 use crate::runner::protocol::{ImportAttempt, Manner, TraceMode};
 use crate::score::{
     Against, Cases, ComparedCase, Comparison, Effect, ErrorClass, Evaluated, ExecutedLine, Execution, Facts,
     File, Finding, Injection, Line, LineExistence, Masks, Modules, NotInjected, Overlap, Ratio, Replacement,
     Row, Run, Sabotage, Scenery, Submitted, TestName, TracedFunction, Unreadable, Verdict, Violation,
-    compare, findings, first_line, inject_inherited, judge, line_execution, sabotage, strict_findings,
-    test_overlap, text_of, trace_recall,
+    compare, findings, first_line, in_file, inject_inherited, judge, line_execution, sabotage,
+    strict_findings, test_overlap, text_of, trace_recall,
 };
 use crate::text::tail;
 
@@ -57,6 +59,8 @@ pub(crate) struct Original<'a> {
     pub(crate) can_be_sabotaged: bool,
     /// Functions of the repository that its cases call. None where there is no trace.
     pub(crate) traced: Option<&'a [TracedFunction]>,
+    /// Edited texts of the test; where there are none, a planted failure has to do.
+    pub(crate) variants: &'a [Variant],
 }
 
 impl<'a> Original<'a> {
@@ -77,7 +81,16 @@ impl<'a> Original<'a> {
 
     /// One of which no more is known.
     pub(crate) fn new(id: &'a InstanceId, file: &'a str, test: TestName, golden: &'a [CaseResult]) -> Self {
-        Original { id, file, test, defined_in: None, golden, can_be_sabotaged: true, traced: None }
+        Original {
+            id,
+            file,
+            test,
+            defined_in: None,
+            golden,
+            can_be_sabotaged: true,
+            traced: None,
+            variants: &[],
+        }
     }
 
     /// The group of its test function, with whatever cases that has.
@@ -120,6 +133,9 @@ pub(crate) struct Judged {
     /// Runs, and how many of them agreed.
     pub(crate) attempts: (u32, u32),
     pub(crate) sabotage: Sabotage,
+    /// None where there are no variants, or where the test as it is did not agree.
+    #[serde(default)]
+    pub(crate) variants: Option<OnVariants>,
     pub(crate) existence: Option<LineExistence>,
     pub(crate) executed: Vec<ExecutedLine>,
     /// Why executed lines are not known.
@@ -145,6 +161,11 @@ impl Judged {
             None => Some(line),
         };
         self.executed.iter().filter_map(|one| Some((submitted(one.first)?, one.execution))).collect()
+    }
+
+    /// Variants that do not show what they show in the repository, by their place.
+    pub(crate) fn differing_variants(&self) -> Vec<usize> {
+        self.variants.iter().flat_map(|all| all.differing.iter().map(|one| one.variant)).collect()
     }
 
     /// Lines of the submitted file with their types.
@@ -220,6 +241,7 @@ impl Referee<'_> {
         let more = (1..self.policy.attempts).flat_map(|_| imports(&cases, plain)).collect();
         let lost = place.run(more, TraceMode::Off, |at, _, seen| self.compare(&mut cases[at], seen))?;
         note(&mut cases, lost);
+        self.run_variants(&place, &mut cases, submissions)?;
         Self::run_agreeing(&place, &mut cases)?;
         Ok(cases.into_par_iter().map(|case| self.finish(case)).collect())
     }
@@ -265,13 +287,19 @@ impl Referee<'_> {
         cases.iter().map(of_case).collect()
     }
 
-    /// Runs each of them for the first time, and of the same import once with a test that fails. Where nothing notices,
-    /// the import is watched, and a run of it.
+    /// Runs each of them for the first time. What has no variants is run of the same import once with a test that fails;
+    /// where nothing notices, the import is watched, and a run of it.
     fn run_first(&self, place: &Place<'_>, cases: &mut [Case<'_>], progress: &mut dyn FnMut()) -> Result<()> {
         let watches = self.lab.built.python_version() >= WATCHES_UNSEEN;
         let trace = if watches { TraceMode::Lines } else { TraceMode::Off };
+        let alone = imports(cases, |case| plain(case).filter(|_| case.has_variants()));
+        let lost = place.run(alone, TraceMode::Off, |at, _, seen| {
+            progress();
+            self.compare(&mut cases[at], seen);
+        })?;
+        note(cases, lost);
         let first = imports(cases, |case| {
-            let (text, _) = plain(case)?;
+            let (text, _) = plain(case).filter(|_| !case.has_variants())?;
             let fails = case.evaluated.as_ref().filter(|_| case.original.can_be_sabotaged);
             let fails = fails.and_then(first_line).map(failing);
             let manners = [Some(PLAIN), watches.then_some(WATCHED), fails];
@@ -289,7 +317,7 @@ impl Referee<'_> {
         // An interpreter that is being watched may fail where another one does not.
         let ended = |case: &Case<'_>| {
             let exit = &case.seen.as_ref()?.attempt.exit;
-            matches!(exit, Exit::Signaled { .. }).then(|| plain(case))?
+            (matches!(exit, Exit::Signaled { .. }) && !case.has_variants()).then(|| plain(case))?
         };
         let unwatched = if watches { imports(cases, ended) } else { Vec::new() };
         let lost = place.run(unwatched, TraceMode::Off, |at, _, seen| {
@@ -304,7 +332,8 @@ impl Referee<'_> {
     /// run that is watched shows something else, one more is made.
     fn run_agreeing(place: &Place<'_>, cases: &mut [Case<'_>]) -> Result<()> {
         let unnoticed = imports(cases, |case| {
-            let asks = case.original.can_be_sabotaged && case.judged.sabotage != Sabotage::Fails;
+            let can_be_sabotaged = case.original.can_be_sabotaged && !case.has_variants();
+            let asks = can_be_sabotaged && case.judged.sabotage != Sabotage::Fails;
             Some((sabotage(case.agreeing().filter(|_| asks)?)?, vec![PLAIN]))
         });
         let lost = place.run(unnoticed, TraceMode::Off, |at, _, seen| cases[at].fails(&seen))?;
@@ -322,6 +351,77 @@ impl Referee<'_> {
         Ok(())
     }
 
+    /// Runs what agrees under the variants of its test, the test as it is among them: each as the first run was made, in an
+    /// import of its own.
+    fn run_variants(
+        &self,
+        place: &Place<'_>,
+        cases: &mut [Case<'_>],
+        submissions: &[(&Original<'_>, &Submission)],
+    ) -> Result<()> {
+        let tree = Folder::open(&self.lab.built.tree)?;
+        let (mut runs, mut imports, mut groups) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, (case, (original, submission))) in cases.iter_mut().zip(submissions).enumerate() {
+            let Some(agreeing) = case.agreeing().filter(|_| case.lost.is_none() && case.has_variants())
+            else {
+                continue;
+            };
+            let submitted = submission.text.as_deref().unwrap_or_default();
+            let texts = self.variant_texts(&tree, original, submitted)?;
+            let order = OnVariants::order(original.variants, &agreeing.text);
+            for which in &order {
+                let text = which.map_or(&agreeing.text, |which| &texts[which]);
+                imports.push(Import::new(runs.len(), Arc::from(text.as_str()), &[PLAIN]));
+                groups.push(place.groups[at].clone());
+                runs.push((at, *which));
+            }
+            case.judged.variants = Some(OnVariants::new(order));
+        }
+        let modules = &self.ground.code.modules;
+        let of_variants = Place { groups: &groups, ..*place };
+        let lost = of_variants.run(imports, TraceMode::Off, |run, _, seen| {
+            let (at, which) = runs[run];
+            let case = &mut cases[at];
+            if let Some(which) = which {
+                let masks =
+                    Masks { modules, files: &self.ground.code.sources, test_module: &case.test_module };
+                let variant = &case.original.variants[which];
+                if let Some(on_variants) = &mut case.judged.variants {
+                    on_variants.note((which, variant), &seen.attempt, &masks);
+                }
+            } else {
+                self.compare_again(case, seen);
+            }
+        })?;
+        note(cases, lost.into_iter().map(|(run, error)| (runs[run].0, error)).collect());
+        for case in cases {
+            if let Some(on_variants) = &mut case.judged.variants {
+                on_variants.differing.sort_by_key(|one| one.variant);
+            }
+        }
+        Ok(())
+    }
+
+    /// A submission with each variant of its test in it.
+    fn variant_texts(&self, tree: &Folder, original: &Original<'_>, submitted: &[u8]) -> Result<Vec<String>> {
+        let (path, defined) = original.definition();
+        let source = tree.read(Path::new(path), LARGEST_TEST)?;
+        let source = String::from_utf8_lossy(&source);
+        let modules = &self.ground.code.modules;
+        let text = |variant: &Variant| {
+            let edited = in_file(&source, defined, &variant.source).ok().flatten()?;
+            let file = File { path, text: &edited };
+            Some(
+                inject_inherited(text_of(submitted).ok()?, file, defined, &original.test, modules).ok()?.text,
+            )
+        };
+        let texts: Option<Vec<String>> = original.variants.par_iter().map(text).collect();
+        texts.ok_or_else(|| {
+            Error::usage(format!("a variant of {} does not fit its test in {path}", original.id))
+                .with_hint("hidden/variants.jsonl and the tree have to be of one build")
+        })
+    }
+
     /// What decides about a judgement: the same key, the same judgement.
     pub(crate) fn key(&self, original: &Original<'_>, text: Option<&[u8]>) -> String {
         let lab = self.lab;
@@ -334,6 +434,7 @@ impl Referee<'_> {
             original.id.as_str(),
             &format!("{:?} {}", original.definition(), original.can_be_sabotaged),
             &serde_json::to_string(&(original.golden, original.traced)).unwrap_or_default(),
+            &serde_json::to_string(original.variants).unwrap_or_default(),
             &format!("{:?} {:?} {}", lab.timeouts, lab.setting.limits, lab.setting.output_bytes),
             &format!("{:?} {}", self.policy, lab.compare.as_str()),
             &text.map_or_else(|| "nothing".to_owned(), sha256_hex),
@@ -423,6 +524,17 @@ impl Referee<'_> {
         }
     }
 
+    /// Takes note of a run that is not one of the attempts that were asked for: it counts where it does not agree.
+    fn compare_again(&self, case: &mut Case<'_>, seen: Seen) {
+        let before = case.seen.as_ref().map(|seen| (seen.made, seen.agreed));
+        self.compare(case, seen);
+        if let Some((after, (made, agreed))) = case.seen.as_mut().zip(before)
+            && after.agreed > agreed
+        {
+            (after.made, after.agreed) = (made, agreed);
+        }
+    }
+
     fn finish(&self, case: Case<'_>) -> Judged {
         let (agrees, is_watched) = (case.agreeing().is_some(), case.is_watched());
         let mut judged = case.judged;
@@ -432,6 +544,7 @@ impl Referee<'_> {
         }
         if !agrees {
             judged.sabotage = Sabotage::NotTried;
+            judged.variants = None;
         }
         if let Some(seen) = case.seen {
             let told = messages(&seen.comparison, &seen.attempt);
@@ -461,6 +574,10 @@ impl Referee<'_> {
 }
 
 impl Case<'_> {
+    fn has_variants(&self) -> bool {
+        !self.original.variants.is_empty()
+    }
+
     /// The text that ran, if all of its runs agreed.
     fn agreeing(&self) -> Option<&Evaluated> {
         let seen = self.seen.as_ref()?;
@@ -614,6 +731,7 @@ impl Judged {
             comparison: None,
             attempts: (0, 0),
             sabotage: Sabotage::NotTried,
+            variants: None,
             existence: None,
             executed: Vec::new(),
             untraced: None,
@@ -657,6 +775,7 @@ impl Judged {
             comparison,
             import_attempts,
             sabotage: self.sabotage,
+            is_unmasked: !self.differing_variants().is_empty(),
         });
         let facts = match (&self.sha256, &self.unreadable) {
             (None, _) => Facts::NoFile,

@@ -36,6 +36,8 @@ pub(super) struct Seen {
     pub(super) reached: Reached,
     /// Lines of the file that ran. None where they were not watched, or the test took the watch away.
     pub(super) lines: Option<BTreeSet<u32>>,
+    /// Everything of the tree that ran, under the same conditions.
+    pub(super) execution: Option<Execution>,
 }
 
 /// A text, and the runs that are made of one import of it.
@@ -114,7 +116,7 @@ impl Place<'_> {
         let (groups, normalizer) = (self.groups, &self.world.normalizer);
         self.lab.busy_pool(groups, self.world).run(tasks.collect(), |event| {
             match event {
-                Event::Attempt { group, manner, done, items, reached, .. } => {
+                Event::Attempt { group, manner, mut done, items, reached, .. } => {
                     let name = |index: i64| node_id(&items, index);
                     let attempt = attempt_of(&groups[group], &done, name, normalizer, (&World::Base, 0));
                     let lines = done.execution.as_ref().and_then(|it| lines_of(&groups[group].file, it));
@@ -122,12 +124,14 @@ impl Place<'_> {
                     let of_group = items.iter().filter(|item| i64::try_from(item.index).is_ok_and(ran));
                     let defined_in = of_group.into_iter().find_map(|item| item.defined_in.clone());
                     let reached = both(&reached, &done.reached);
-                    each(group, manner, Seen { attempt, defined_in, reached, lines });
+                    let execution = done.execution.take().filter(|it| it.complete);
+                    each(group, manner, Seen { attempt, defined_in, reached, lines, execution });
                 }
                 Event::Unavailable { group, manner, text, reached, .. } => {
                     let attempt = not_collected(&groups[group], &text, normalizer, (&World::Base, 0));
                     let reached = (*reached).clone();
-                    each(group, manner, Seen { attempt, defined_in: None, reached, lines: None });
+                    let (lines, execution) = (None, None);
+                    each(group, manner, Seen { attempt, defined_in: None, reached, lines, execution });
                 }
                 Event::Lost { group, error } => {
                     lost.insert(group, error);

@@ -199,11 +199,21 @@ fn line_row<'a>(scored: &'a Scored<'a>, line: &'a Line, executed: Option<Executi
     LineRow { scored, line, kind: spelled(&line.line_type).unwrap_or_default(), exists, executed, place }
 }
 
+/// Instances by what tells that a submission is not the original.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Rules {
+    /// Edited texts of the test.
+    pub(crate) variants: usize,
+    /// A failure that is planted, alone.
+    pub(crate) planted_failure: usize,
+}
+
 /// The numbers of a run.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Report {
     pub(crate) run: String,
     pub(crate) meta: Value,
+    pub(crate) rules: Rules,
     /// Instances without a submission; they count as failures.
     pub(crate) absent: usize,
     pub(crate) all: Summary,
@@ -216,7 +226,12 @@ pub(crate) struct Report {
 
 impl Report {
     /// Sums up one run.
-    pub(crate) fn new(run: &str, meta: &Value, absent: usize, scored: &[&Scored<'_>]) -> Self {
+    pub(crate) fn new(
+        run: &str,
+        meta: &Value,
+        (absent, rules): (usize, Rules),
+        scored: &[&Scored<'_>],
+    ) -> Self {
         let rows = || scored.iter().map(|one| &one.judged.row);
         let by = |key: fn(&Instance) -> String| {
             summarize_by(scored.iter().map(|one| (key(one.instance), &one.judged.row)))
@@ -233,6 +248,7 @@ impl Report {
         Report {
             run: run.to_owned(),
             meta: meta.clone(),
+            rules,
             absent,
             all: summarize(rows()),
             tiers: by(|instance| instance.tier.as_str().to_owned()),
@@ -294,6 +310,7 @@ pub(crate) fn run(folder: &Path, report: &Report, scored: &[Scored<'_>]) -> Resu
             "findings": judged.findings,
             "import_attempts": judged.import_attempts,
             "sabotage": judged.sabotage,
+            "variants": judged.variants,
             "untraced": judged.untraced,
             "executed": judged.executed,
             "output": judged.output,

@@ -50,6 +50,7 @@ pub enum Detail {
     ReachesTestTools,
     HiddenCode,
     ShadowsName,
+    NotTheOriginal,
     #[serde(untagged)]
     Run(RunDifference),
 }
@@ -70,17 +71,20 @@ pub enum Violation {
     HiddenCode,
     /// A name of the test means something else.
     ShadowsName,
+    /// An edited test does not show what it shows in the repository.
+    NotTheOriginal,
 }
 
 impl Violation {
     /// All of them, in the order in which they decide.
-    pub const ALL: [Violation; 6] = [
+    pub const ALL: [Violation; 7] = [
         Violation::RegistersRepositoryModule,
         Violation::NeutralizedTest,
         Violation::RegistersPlugin,
         Violation::ReachesTestTools,
         Violation::HiddenCode,
         Violation::ShadowsName,
+        Violation::NotTheOriginal,
     ];
 
     /// What a finding counts as. None where it is no violation.
@@ -124,6 +128,9 @@ pub struct Run {
     /// Modules of the repository that the submission asked for, caught or not.
     pub import_attempts: Vec<String>,
     pub sabotage: Sabotage,
+    /// Whether an edited test showed something else than in the repository.
+    #[serde(default)]
+    pub is_unmasked: bool,
 }
 
 /// How far a submission came.
@@ -187,13 +194,17 @@ fn of_read(findings: &[Finding], run: Option<&Run>, allowed: &BTreeSet<Violation
     if run.is_some_and(|run| run.sabotage == Sabotage::Survives) {
         violations.push(Violation::NeutralizedTest);
     }
+    if run.is_some_and(|run| run.is_unmasked) {
+        violations.push(Violation::NotTheOriginal);
+    }
     violations.sort_unstable();
     violations.dedup();
     let behaves = run.map(|run| run.comparison.agrees());
     let failure = of_imports(findings)
         .or_else(|| Violation::ALL.into_iter().find_map(|one| forbidden(&of_text, allowed, one)))
         .or_else(|| run.and_then(of_run))
-        .or_else(|| forbidden(&violations.iter().copied().collect(), allowed, Violation::NeutralizedTest));
+        .or_else(|| forbidden(&violations.iter().copied().collect(), allowed, Violation::NeutralizedTest))
+        .or_else(|| forbidden(&violations.iter().copied().collect(), allowed, Violation::NotTheOriginal));
     match (failure, behaves) {
         (Some((class, detail)), _) => {
             Verdict { fidelity: Some(false), behaves, class: Some(class), detail: Some(detail), violations }
@@ -227,6 +238,7 @@ fn forbidden(
         Violation::ReachesTestTools => Detail::ReachesTestTools,
         Violation::HiddenCode => Detail::HiddenCode,
         Violation::ShadowsName => Detail::ShadowsName,
+        Violation::NotTheOriginal => Detail::NotTheOriginal,
     };
     (seen.contains(&violation) && !allowed.contains(&violation)).then_some((ErrorClass::Violation, detail))
 }
@@ -257,7 +269,7 @@ mod tests {
             ran: true,
             masked: 0,
         };
-        Run { comparison, import_attempts: Vec::new(), sabotage }
+        Run { comparison, import_attempts: Vec::new(), sabotage, is_unmasked: false }
     }
 
     fn verdict(
@@ -293,6 +305,19 @@ mod tests {
     }
 
     #[test]
+    fn an_edited_test_that_shows_something_else_is_a_violation_unless_it_is_allowed() {
+        let unmasked = || Some(Run { is_unmasked: true, ..run(None, Sabotage::NotTried) });
+        let violation = (Some(false), Some(ErrorClass::Violation), Some(Detail::NotTheOriginal));
+        assert_eq!(verdict(&[], unmasked()), violation);
+        let facts = Facts::Read { findings: Vec::new(), run: unmasked() };
+        let allowed = judge(&facts, &BTreeSet::from([Violation::NotTheOriginal]));
+        assert_eq!(
+            (allowed.fidelity, &allowed.violations[..]),
+            (Some(true), &[Violation::NotTheOriginal][..])
+        );
+    }
+
+    #[test]
     fn what_is_allowed_is_noted() {
         let facts = Facts::Read {
             findings: vec![finding(FindingKind::RegistersRepositoryModule)],
@@ -313,8 +338,7 @@ mod tests {
 
     #[test]
     fn every_name_reads_back() {
-        for detail in [Detail::SyntaxError, Detail::NeutralizedTest, Detail::Run(RunDifference::OtherOutput)]
-        {
+        for detail in [Detail::SyntaxError, Detail::NotTheOriginal, Detail::Run(RunDifference::OtherOutput)] {
             let text = serde_json::to_string(&detail).unwrap();
             assert_eq!(serde_json::from_str::<Detail>(&text).unwrap(), detail, "{text}");
         }

@@ -22,6 +22,7 @@ use crate::record::prompt::PromptSettings;
 use crate::record::rule::RuleUse;
 use crate::record::source::{Origin, Pinned, TagSearch};
 use crate::record::trace::{FunctionCalls, SecondTrace, Totals, Traced};
+use crate::record::variant::{Variant, VariantCase, VariantKind};
 use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
 use crate::record::world::World;
 use crate::subset::{Measure, Range, Subset};
@@ -72,6 +73,7 @@ impl MadeUp {
             subsets: &self.subsets,
             rules: ["drops", "never"].map(|id| (id.to_owned(), RuleUse::unused("drop"))).into(),
             passes_code_on: true,
+            with_hidden: true,
             spent: Vec::new(),
         }
     }
@@ -146,6 +148,17 @@ fn failed() -> FailedRepository {
     }
 }
 
+fn variant() -> Variant {
+    let case = VariantCase {
+        case: "test_0".to_owned(),
+        outcome: Outcome::Failed,
+        exception: Some("KeyError".to_owned()),
+        message: Some("not here".to_owned()),
+    };
+    let source = "def test_0():\n    raise KeyError(\"not here\")\n".to_owned();
+    Variant { kind: VariantKind::RaiseAt, line: 2, source, cases: vec![case] }
+}
+
 fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng) -> Contribution {
     let slug = RepoSlug::new(slug).unwrap();
     let commit = "2ac89889f4cc330eabd50f295dcef02828522c69";
@@ -198,7 +211,8 @@ fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng
         host: HostFacts::default(),
     };
     let family = crate::record::family::Family::Gistify;
-    Contribution { family, evidence, published, tests, witnesses: BTreeMap::new() }
+    let variants = published.iter().map(|id| (id.clone(), vec![variant()])).collect();
+    Contribution { family, evidence, published, tests, witnesses: BTreeMap::new(), variants }
 }
 
 /// Groups of a repository, as they are before they are packed.

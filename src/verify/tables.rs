@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::dataset::{Dataset, FORMAT_VERSION, schema, subsets};
+use crate::dataset::{Dataset, FORMAT_VERSION, hidden, schema, subsets};
 use crate::error::{Error, Fault, Result};
 use crate::interrupt;
 use crate::record::instance::Instance;
@@ -165,8 +165,34 @@ pub(crate) fn compare(dataset: &Dataset) -> Result<Compared> {
     groups.compare(&mut found, manifest, &instances)?;
     derived::compare(&mut found, (dataset, &groups), &instances)?;
     summary::compare(&mut found, (dataset, &groups), &instances)?;
+    variants(&mut found, dataset, &instances)?;
     not_looked_at(&mut found);
     Ok(found)
+}
+
+/// Holds the column `variants` against `hidden/`, where that is.
+fn variants(found: &mut Compared, dataset: &Dataset, instances: &[Instance]) -> Result<()> {
+    let Some(hidden) = read(found, hidden::FILE, dataset.variants(None))? else { return Ok(()) };
+    let Some(mut hidden) = hidden else {
+        found.is_not_verified(if dataset.manifest.hidden.is_empty() {
+            "variants of the tests: the dataset is older than they are".to_owned()
+        } else {
+            "hidden/: it was left out, so neither the column `variants` nor what is in it was held against anything".to_owned()
+        });
+        return Ok(());
+    };
+    for one in instances {
+        let there = hidden.remove(&one.instance_id).map_or(0, |all| all.len() as u64);
+        let (said, there) = (Value::from(one.variants), Value::from(there));
+        if said != there {
+            found.differs("instances", one.instance_id.as_str(), "variants", (&said, &there));
+        }
+    }
+    for id in hidden.keys() {
+        found.wrong(hidden::FILE, id.as_str(), "the dataset has no such instance");
+    }
+    found.is_not_verified(format!("{}: what the variants show in the repository", hidden::FILE));
+    Ok(())
 }
 
 /// What nothing says a second time, so that it is as whoever made the dataset wrote it.

@@ -46,14 +46,18 @@ pub(super) fn confirmed(
     };
     let mut verdicts = judged.into_iter().zip(again).zip(under_load);
     let conclude = |one: Searched| {
+        let mut dropped_variants = Vec::new();
         let result = match one.found {
             Err(cause) => Err(cause),
             Ok(generated) => match verdicts.next() {
-                Some(((judged, again), under_load)) => conclusion(*generated, &judged, again, under_load),
+                Some(((judged, again), under_load)) => {
+                    dropped_variants = judged.differing_variants();
+                    conclusion(*generated, &judged, again, under_load)
+                }
                 None => Err(NotMade::new(Cause::NotConfirmed, "it was not judged")),
             },
         };
-        Witnessed { result, trials: one.trials }
+        Witnessed { result, trials: one.trials, dropped_variants }
     };
     Ok(searched.into_iter().map(conclude).collect())
 }

@@ -1,6 +1,6 @@
 //! Witnesses of a repository, kept beside its attempts: what was made once under a key is not made again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,7 @@ use crate::record::id::{InstanceId, sha256_hex};
 use crate::record::witness::{MADE, Witness, WitnessColumns};
 use crate::referee::evaluate::{Original, Policy, Referee};
 use crate::referee::ground::{Files, Ground};
+use crate::score::Violation;
 use crate::store::Cache;
 use crate::store::journal::Journal;
 
@@ -19,6 +20,15 @@ use crate::store::journal::Journal;
 const PORTION: usize = 25;
 /// Its place in the folder of the lab.
 const FILE: &str = "witnesses";
+
+/// What a witness has to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Demand {
+    /// The file that a submission is.
+    pub(crate) file: &'static str,
+    /// Variants that it does not pass are dropped from the instance, which is not published yet.
+    pub(crate) drops_variants: bool,
+}
 
 /// A row of the journal.
 #[derive(Serialize, Deserialize)]
@@ -35,12 +45,13 @@ struct Kept {
 pub(crate) fn of_repository<S: Fn() + Sync>(
     lab: &Lab,
     cache: &Cache,
-    file: &'static str,
+    Demand { file, drops_variants }: Demand,
     originals: &[Original<'_>],
     begin: impl FnOnce(u64) -> S,
 ) -> Result<BTreeMap<InstanceId, Witness>> {
     let ground = Ground::new(lab, cache, Files::Data, file)?;
-    let policy = Policy { file, allowed: BTreeSet::new(), attempts: 1 };
+    let allowed = drops_variants.then_some(Violation::NotTheOriginal).into_iter().collect();
+    let policy = Policy { file, allowed, attempts: 1 };
     let referee = Referee { lab, ground: &ground, policy: &policy };
     let maker = Maker { lab, ground: &ground, referee: &referee };
     let (mut journal, known) = open(&lab.folder.join(FILE))?;
@@ -82,6 +93,7 @@ fn published(witnessed: &Witnessed) -> Witness {
             },
             text: Some(made.text.clone()),
             evidence: None,
+            dropped_variants: witnessed.dropped_variants.clone(),
         },
         Err(missing) => Witness {
             columns: WitnessColumns {
@@ -90,6 +102,7 @@ fn published(witnessed: &Witnessed) -> Witness {
             },
             text: None,
             evidence: Some(missing.evidence.clone()),
+            dropped_variants: Vec::new(),
         },
     }
 }

@@ -20,6 +20,7 @@ mod rust;
 mod score;
 mod secrets;
 mod shapes;
+mod variants;
 mod verdicts;
 mod versions;
 mod witness;

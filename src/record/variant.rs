@@ -1,0 +1,97 @@
+//! Edited texts of an original test, with what the original repository shows under each of them.
+
+use serde::{Deserialize, Serialize};
+
+use super::outcome::{CaseResult, Outcome};
+
+/// Raised when the same original may get other variants, or they mean something else.
+pub const RULES: &str = "variants-1";
+
+/// How a test is edited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VariantKind {
+    /// An assertion asks for the contrary.
+    NegatedAssert,
+    /// A value that is asked for is another one.
+    OtherExpected,
+    /// Another exception is asked for.
+    OtherRaises,
+    /// The test raises an exception by itself.
+    RaiseAt,
+    /// A value that is handed over is another one, here or wherever the test has it.
+    OtherInput,
+    /// The same test in other words.
+    Rephrased,
+}
+
+impl VariantKind {
+    /// All kinds.
+    pub const ALL: [VariantKind; 6] = [
+        VariantKind::NegatedAssert,
+        VariantKind::OtherExpected,
+        VariantKind::OtherRaises,
+        VariantKind::RaiseAt,
+        VariantKind::OtherInput,
+        VariantKind::Rephrased,
+    ];
+
+    /// The one spelling of this kind.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            VariantKind::NegatedAssert => "negated-assert",
+            VariantKind::OtherExpected => "other-expected",
+            VariantKind::OtherRaises => "other-raises",
+            VariantKind::RaiseAt => "raise-at",
+            VariantKind::OtherInput => "other-input",
+            VariantKind::Rephrased => "rephrased",
+        }
+    }
+}
+
+/// An edited test, and what every run of it in the original repository showed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variant {
+    pub kind: VariantKind,
+    /// Line of the test's file at which it is edited, 1-based.
+    pub line: u32,
+    /// What takes the place of the lines of the test's definition, decorators included.
+    pub source: String,
+    /// By case, in the order in which they ran.
+    pub cases: Vec<VariantCase>,
+}
+
+/// What a case shows under a variant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VariantCase {
+    /// The part of the node ID after the file.
+    pub case: String,
+    pub outcome: Outcome,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exception: Option<String>,
+    /// What the edit itself says, where pytest's explanation of the case has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+impl Variant {
+    /// Whether a case of it does not pass.
+    pub fn fails(&self) -> bool {
+        self.cases.iter().any(|case| matches!(case.outcome, Outcome::Failed | Outcome::Error))
+    }
+
+    /// What is expected, as results of cases.
+    pub fn golden(&self) -> Vec<CaseResult> {
+        let case = |case: &VariantCase| CaseResult {
+            case_id: format!("::{}", case.case),
+            outcome: case.outcome,
+            exception: case.exception.clone(),
+            stdout: String::new(),
+            stderr: String::new(),
+            message: case.message.clone().unwrap_or_default(),
+            replaced: std::collections::BTreeMap::new(),
+            duration_ms: 0.0,
+        };
+        self.cases.iter().map(case).collect()
+    }
+}
