@@ -203,7 +203,10 @@ fn not_looked_at(found: &mut Compared) {
         "attempts.parquet: outcomes, observations and durations",
         "traces.parquet: functions, lines and callers, but for what they come to",
         "instances: data_files, test_defined_in, and what the witness columns say beside the file of a witness",
+        "instances and groups: flags, trace_length_total, child_calls, import_calls, import_files",
         "environments/: Dockerfiles and other files beside the locks",
+        "manifest.json: sources, but for the hashes of the trees (that a tree is that of its commit, when it was pinned, its \
+         license); environments, but for the locks",
         "manifest.json: parity, rules, failed, isolation, machine, worlds, normalized, spent, varies, notes",
     ] {
         found.is_not_verified(what.to_owned());

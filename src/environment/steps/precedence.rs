@@ -16,7 +16,7 @@ static STANDARD_LIBRARY: LazyLock<BTreeSet<&str>> =
 /// What Python or pytest loads by its name alone.
 const LOADED: [&str; 3] = ["conftest", "sitecustomize", "usercustomize"];
 /// Folders that are put on the path even where somebody left an `__init__.py` in them.
-const SOURCE_ROOTS: [&str; 3] = ["src", "lib", "python"];
+const SOURCE_ROOTS: [&str; 6] = ["src", "lib", "python", "test", "tests", "testing"];
 const INIT: &str = "__init__";
 
 /// What can be imported from a pinned tree, whichever of its folders are on the path.
@@ -29,6 +29,8 @@ pub struct Importable {
     with_modules: BTreeSet<PathBuf>,
     /// Import names, with `/` for each dot, from whatever may be on the path.
     names: BTreeSet<PathBuf>,
+    /// The same of what has no ending, and may be a link to a package: all that is below is found there.
+    links: BTreeSet<PathBuf>,
 }
 
 /// The module that a file is by its name, without what comes after it, and whether it is compiled.
@@ -53,7 +55,11 @@ fn name_of(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
-/// Files that only pytest loads.
+fn has_no_ending(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| !name.as_encoded_bytes().contains(&b'.'))
+}
+
+/// Files that pytest loads.
 fn is_test(path: &Path) -> bool {
     let name = name_of(path);
     name == "conftest.py" || name.starts_with("test_") || name.ends_with("_test.py")
@@ -61,7 +67,11 @@ fn is_test(path: &Path) -> bool {
 
 /// Whether Python or pytest reads a file wherever it is: settings, start-up files, what says which plugins exist.
 fn is_read_by_name(path: &Path) -> bool {
-    let has_metadata = |part: &str| part.ends_with(".egg-info") || part.ends_with(".dist-info");
+    // In whatever letters: `importlib.metadata` makes no difference.
+    let has_metadata = |part: &str| {
+        let part = part.to_ascii_lowercase();
+        part.ends_with(".egg-info") || part.ends_with(".dist-info") || part == "egg-info"
+    };
     let mut parts = path.components().filter_map(|part| part.as_os_str().to_str());
     let name = name_of(path);
     pytest_settings().any(|one| one == name)
@@ -82,10 +92,18 @@ impl Importable {
             }
             found.modules.insert(module);
         }
-        let files = pinned.filter(|path| !is_test(path));
-        for (module, _) in files.filter_map(|path| module(path)) {
-            let named = imported_as(&module);
-            let names: Vec<PathBuf> = found.names(named).collect();
+        for path in pinned {
+            let Some((module, _)) = module(path) else {
+                let links: Vec<PathBuf> = found.names(path).filter(|_| has_no_ending(path)).collect();
+                found.links.extend(links);
+                continue;
+            };
+            let mut names: Vec<PathBuf> = found.names(imported_as(&module)).collect();
+            if is_test(path) {
+                // Tests import each other, but a folder of tests is seldom named where it is not in the root.
+                found.names.extend(names);
+                names = vec![imported_as(&module).to_owned()];
+            }
             let prefixes = names.iter().flat_map(|name| name.ancestors().map(Path::to_owned));
             found.names.extend(prefixes.filter(|name| !name.as_os_str().is_empty()));
         }
@@ -124,7 +142,9 @@ impl Importable {
             return true;
         }
         self.names_of_added(imported_as(&module)).iter().any(|name| {
-            self.names.contains(name) || name.to_str().is_some_and(|name| STANDARD_LIBRARY.contains(name))
+            self.names.contains(name)
+                || name.ancestors().any(|name| self.links.contains(name))
+                || name.to_str().is_some_and(|name| STANDARD_LIBRARY.contains(name))
         })
     }
 
@@ -268,6 +288,9 @@ mod tests {
             "usercustomize.cpython-312-x86_64-linux-gnu.so",
             "src/x.pth",
             "evil.egg-info/entry_points.txt",
+            "evil.EGG-INFO/entry_points.txt",
+            "src/evil-1.Dist-Info/entry_points.txt",
+            "evil.egg/EGG-INFO/entry_points.txt",
             "src/evil-1.dist-info/entry_points.txt",
         ]);
     }
@@ -305,6 +328,36 @@ mod tests {
             "build.py",
             "build/__init__.py",
         ]);
+    }
+
+    #[test]
+    fn nothing_is_found_before_a_pinned_test() {
+        all_refused(&[
+            "tests/yaml/test_a.py",
+            "src/test_a.py",
+            "nspkg/test_a/__init__.py",
+            "src/tests/__init__.py",
+            "src/tests/yaml/test_b.py",
+        ]);
+    }
+
+    #[test]
+    fn a_folder_of_tests_that_is_a_package_is_on_the_path_as_well() {
+        let pinned = importable(&["tests/__init__.py", "tests/helper.py", "tests/test_a.py", "top.py"]);
+        for path in ["tests/colorsys.py", "tests/top.py", "helper.py"] {
+            assert!(pinned.is_preceded_by(Path::new(path), false, false), "{path}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_found_before_a_link_to_a_package() {
+        let pinned = importable(&["linked", "LICENSE", "vendor/linked-1/mod.py", "tests/test_a.py"]);
+        for path in ["linked.py", "tests/linked/__init__.py", "tests/linked/mod.py", "tests/linked.so"] {
+            assert!(pinned.is_preceded_by(Path::new(path), false, false), "{path}");
+        }
+        for path in ["vendor/linked-1/_version.py", "docs/license.py"] {
+            assert!(!pinned.is_preceded_by(Path::new(path), false, false), "{path}");
+        }
     }
 
     #[test]

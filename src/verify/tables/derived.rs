@@ -58,8 +58,21 @@ pub(super) fn compare(
                 expected.family.prompt(&template, &prompt.settings, &BTreeSet::new(), &expected)?;
         }
         let (said_row, mut row) = (row_of(said)?, row_of(&expected)?);
+        if !said.trace_stable {
+            found.is_not_verified(
+                "traces of instances with trace_stable = false, and what their columns say of them: the dataset says that \
+                 they vary, so no run is held against them"
+                    .to_owned(),
+            );
+        }
         if is_older(dataset) {
             // What it does not have is empty.
+            for (column, _) in row.iter().filter(|(column, value)| is_left_out(&said_row[*column], value)) {
+                let version = &manifest.tool.version;
+                found.is_not_verified(format!(
+                    "instances: {column}, where it is empty, as it says of gistmill {version}"
+                ));
+            }
             row.retain(|column, _| !is_empty(&said_row[column]));
         }
         found.rows_differ(FILE, said.instance_id.as_str(), &keys_of(&said_row, &row), &row);
@@ -72,6 +85,11 @@ fn keys_of(row: &super::Row, of: &super::Row) -> super::Row {
         .filter(|(key, _)| of.contains_key(*key))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
+}
+
+/// Whether a value is empty that should not be.
+fn is_left_out(said: &Value, expected: &Value) -> bool {
+    is_empty(said) && !is_empty(expected)
 }
 
 fn is_empty(value: &Value) -> bool {

@@ -230,6 +230,11 @@ impl Groups {
             let said = row.iter().filter(|(column, _)| expected.contains_key(*column));
             let said = said.map(|(column, value)| (column.clone(), value.clone())).collect();
             found.rows_differ(GROUPS, &key.1, &said, &expected);
+            let made = self.attempts.get(key).map_or(0, |attempts| attempts.number);
+            if let Some(one) = instance.filter(|one| one.attempts as usize > made) {
+                let why = format!("has {made} attempts of it, and the instance says {}", one.attempts);
+                found.wrong(ATTEMPTS, &key.1, &why);
+            }
             self.compare_cases(found, key, instance);
         }
         for (file, keys) in

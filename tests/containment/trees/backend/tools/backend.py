@@ -210,6 +210,8 @@ FOUND_FIRST = {
     "pytest.toml": '[pytest]\naddopts = ["-p", "evilplug"]\n',
     "evil.egg-info/entry_points.txt": "[pytest11]\nevil = evilplug\n",
     "evil.egg-info/PKG-INFO": "Metadata-Version: 2.1\nName: evil\nVersion: 1\n",
+    "evil-2.DIST-INFO/entry_points.txt": "[pytest11]\nother = evilplug\n",
+    "evil-2.DIST-INFO/METADATA": "Metadata-Version: 2.1\nName: evil\nVersion: 2\n",
     "evilplug.py": "import builtins\nbuiltins.poison = 'POISON OF THE BUILD'\n",
     "nspkg.py": "def value():\n    return 'POISON OF THE BUILD'\n",
     "nspkg/__init__.py": "poison = 'POISON OF THE BUILD'\n",
