@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-SCRIPT = pathlib.Path(__file__).parents[3] / "environment" / "rewrite.py"
+SCRIPT = pathlib.Path(__file__).parents[3] / "environment" / "steps" / "rewrite.py"
 
 
 def rewrite(tmp_path, files=("test_a.py",), **links):
