@@ -70,6 +70,10 @@ fn cheats_are_violations_and_honest_files_are_right() {
         let row = row(cheat, id);
         let said = (row["fidelity"].as_bool(), row["class"].as_str(), row["detail"].as_str());
         match cheat.violation {
+            // A stub: its rate is what is looked at here, and a variant may tell that it is one.
+            None if cheat.name == "diluted" => {
+                assert!(said.2.is_none_or(|detail| detail == "not-the-original"), "{row}");
+            }
             None => assert_eq!(said, (Some(true), None, None), "{}: {row}", cheat.name),
             Some(detail) => {
                 assert_eq!(said, (Some(false), Some("violation"), Some(detail)), "{}: {row}", cheat.name);

@@ -143,13 +143,18 @@ fn submissions_get_their_class_and_the_same_again() {
     bench.run(&arguments).with_code(0);
     assert_eq!(before, KINDS.iter().map(|(kind, _)| scores(kind)).collect::<Vec<_>>());
     // What is allowed is run, and judged by what it does.
-    let allowed = ["score", "output/trees/1", "--source", &source, "--allow", "reaches-test-tools"];
+    let refused =
+        ["score", "output/trees/1", "--source", &source, "--allow", "reaches-test-tools", "runs/neutralizes"];
+    let said = bench.run(&refused).with_code(2).stderr;
+    assert!(said.contains("has the scores of other settings") && said.contains("--replace"), "{said}");
+    let allowed =
+        ["score", "output/trees/1", "--source", &source, "--replace", "--allow", "reaches-test-tools"];
     bench.run(&[&allowed[..], &["runs/neutralizes"]].concat()).with_code(0);
     let text = String::from_utf8(scores("neutralizes")).expect("is text");
     let rows = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("is JSON"));
     let row = rows.into_iter().find(|row| row["instance_id"] == id).expect("has a row");
-    assert_eq!((&row["fidelity"], &row["detail"]), (&false.into(), &"neutralized-test".into()), "{row}");
-    assert_eq!(row["violations"], serde_json::json!(["neutralized-test", "reaches-test-tools"]));
+    assert_eq!((&row["fidelity"], &row["detail"]), (&false.into(), &"not-the-original".into()), "{row}");
+    assert_eq!(row["violations"], serde_json::json!(["reaches-test-tools", "not-the-original"]));
 }
 
 #[test]

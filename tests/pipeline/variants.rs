@@ -51,10 +51,10 @@ fn hand_in(bench: &Bench, submissions: &[(String, PathBuf)]) -> String {
 fn score(bench: &Bench, submissions: &[(String, PathBuf)], options: &[&str]) -> String {
     let source = format!("trees/small_and_good={}", bench.path().join("trees/small_and_good").display());
     let runs: Vec<String> = submissions.iter().map(|(name, _)| format!("runs/{name}")).collect();
-    let mut arguments = vec!["score", "output/trees/1", "--source", &source, "--timeout", "10"];
+    let mut arguments = vec!["score", "output/trees/1", "--source", &source, "--timeout", "10", "--replace"];
     arguments.extend(options);
     // What the text of a submission gives away decides before it is run: here it is run.
-    for id in ["registers-plugin", "reaches-test-tools", "hidden-code", "shadows-name", "neutralized-test"] {
+    for id in ["registers-plugin", "reaches-test-tools", "hidden-code", "shadows-name"] {
         arguments.extend(["--allow", id]);
     }
     arguments.extend(runs.iter().map(String::as_str));
@@ -86,7 +86,7 @@ fn what_does_not_do_the_work_is_unmasked_and_what_does_is_not() {
     assert!(honest.len() >= 4 && cheats.len() >= 2 * CHEATS.len(), "{honest:?} {cheats:?}");
     let all = [&honest[..], &cheats].concat();
     let id = hand_in(&bench, &all);
-    let said = score(&bench, &all, &[]);
+    let said = score(&bench, &all, &["--allow", "neutralized-test"]);
     assert!(!said.contains("old rules"), "{said}");
     for (name, _) in &honest {
         let row = row(&bench, name, &id);
@@ -141,13 +141,26 @@ fn a_dataset_without_its_hidden_part_is_judged_by_the_old_rules_unless_that_is_n
     assert_eq!(row(&bench, "own-plugin", &id)["detail"], "not-the-original");
     score(&bench, &cheats, &["--hidden", "kept/hidden", "--allow", "not-the-original"]);
     let allowed = row(&bench, "own-plugin", &id);
-    assert_eq!((&allowed["fidelity"], &allowed["violations"][0]), (&true.into(), &"not-the-original".into()));
+    assert_eq!(allowed["fidelity"], true, "{allowed}");
+    assert_eq!(
+        allowed["violations"],
+        serde_json::json!(["registers-plugin", "not-the-original"]),
+        "{allowed}"
+    );
     let mut text = std::fs::read_to_string(elsewhere.join("variants.jsonl")).expect("is text");
     text.push('\n');
     std::fs::write(elsewhere.join("variants.jsonl"), text).expect("can be written");
     let source = format!("trees/small_and_good={}", bench.path().join("trees/small_and_good").display());
-    let arguments =
-        ["score", "output/trees/1", "--source", &source, "--hidden", "kept/hidden", "runs/own-plugin"];
+    let arguments = [
+        "score",
+        "output/trees/1",
+        "--source",
+        &source,
+        "--hidden",
+        "kept/hidden",
+        "--replace",
+        "runs/own-plugin",
+    ];
     let ended = bench.run(&arguments).with_code(2);
     assert!(ended.stderr.contains("is not that of this dataset"), "{}", ended.stderr);
 }
