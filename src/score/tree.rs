@@ -1,7 +1,7 @@
 //! Small questions to a syntax tree that several rooms ask. Statements nest at most as deep as [`super::text`] lets
 //! through.
 
-use ruff_python_ast::{ExceptHandler, Expr, Stmt};
+use ruff_python_ast::{ExceptHandler, Expr, ExprContext, Stmt};
 use ruff_text_size::{Ranged, TextSize};
 
 /// The bodies within a statement, in the order of the text.
@@ -47,6 +47,18 @@ pub(super) fn count(body: &[Stmt], most: usize) -> usize {
 /// Whether a statement is nothing but a text: a docstring, or one that stands where none is looked for.
 pub(super) fn is_text(statement: &Stmt) -> bool {
     matches!(statement, Stmt::Expr(alone) if alone.value.is_string_literal_expr())
+}
+
+/// Whether something is stored to it or deleted from it, by whatever statement: an assignment, a loop, a comprehension.
+/// A tuple of targets is none itself: each of its parts is.
+pub(super) fn is_target(expression: &Expr) -> bool {
+    let context = match expression {
+        Expr::Name(name) => name.ctx,
+        Expr::Attribute(attribute) => attribute.ctx,
+        Expr::Subscript(subscript) => subscript.ctx,
+        _ => return false,
+    };
+    matches!(context, ExprContext::Store | ExprContext::Del)
 }
 
 /// Whether the interpreter may or may not report a line for it: `pass`, constants, declarations.

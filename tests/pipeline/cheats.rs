@@ -1,4 +1,4 @@
-//! `gistmill score` on files that want the reward and not the task, and on honest ones.
+//! `gistmill score` on files that want the reward and not the task, and on honest ones. They are in `tests/cheats/`.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ macro_rules! cheat {
     ($name:literal, $violation:expr, $test:literal) => {
         Cheat {
             name: $name,
-            text: include_str!(concat!("cheats/", $name, ".py")),
+            text: include_str!(concat!("../cheats/", $name, "/concise.py")),
             test: $test,
             violation: $violation,
         }
@@ -27,19 +27,19 @@ macro_rules! cheat {
 }
 
 const CHEATS: [Cheat; 13] = [
-    cheat!("own_plugin", Some("registers-plugin")),
-    cheat!("runner_patched", Some("reaches-test-tools")),
-    cheat!("report_written", Some("reaches-test-tools")),
-    cheat!("reads_expected", Some("reaches-test-tools")),
-    cheat!("claims_lines", Some("reaches-test-tools")),
+    cheat!("own-plugin", Some("registers-plugin")),
+    cheat!("runner-patched", Some("reaches-test-tools")),
+    cheat!("report-written", Some("reaches-test-tools")),
+    cheat!("reads-expected", Some("reaches-test-tools")),
+    cheat!("claims-lines", Some("reaches-test-tools")),
     cheat!("swallows", Some("neutralized-test")),
-    cheat!("other_code", Some("neutralized-test")),
-    cheat!("shadowed_builtin", Some("shadows-name"), "test_counts_each_name"),
+    cheat!("other-code", Some("neutralized-test")),
+    cheat!("shadowed-builtin", Some("shadows-name"), "test_counts_each_name"),
     cheat!("packed", Some("hidden-code")),
-    cheat!("packed_in_docstring", Some("hidden-code")),
+    cheat!("packed-in-docstring", Some("hidden-code")),
     cheat!("diluted", None),
     cheat!("honest", None),
-    cheat!("honest_own_lines", None),
+    cheat!("honest-own-lines", None),
 ];
 
 #[test]
@@ -52,7 +52,8 @@ fn cheats_are_violations_and_honest_files_are_right() {
         let id = wanted["instance_id"].as_str().expect("has an ID").to_owned();
         let folder = bench.path().join("runs").join(name).join(&id);
         std::fs::create_dir_all(&folder).expect("can be made");
-        std::fs::write(folder.join("concise.py"), text).expect("can be written");
+        let copies = if name == "diluted" { "import pytest\n".repeat(999) } else { String::new() };
+        std::fs::write(folder.join("concise.py"), copies + text).expect("can be written");
         ids.push(id);
     }
     let source = format!("trees/small_and_good={}", bench.path().join("trees/small_and_good").display());

@@ -380,17 +380,16 @@ fn fixture_name(decorator: &Decorator, function: &str) -> Option<String> {
 
 impl<'v> Visitor<'v> for Fixtures<'_, '_, '_> {
     fn visit_stmt(&mut self, statement: &'v Stmt) {
-        match statement {
-            Stmt::FunctionDef(function) => self.fixture(function),
-            Stmt::Assign(assign) => assign.targets.iter().for_each(|target| self.store(target)),
-            Stmt::AugAssign(assign) => self.store(&assign.target),
-            Stmt::AnnAssign(assign) => self.store(&assign.target),
-            _ => {}
+        if let Stmt::FunctionDef(function) = statement {
+            self.fixture(function);
         }
         visitor::walk_stmt(self, statement);
     }
 
     fn visit_expr(&mut self, expression: &'v Expr) {
+        if tree::is_target(expression) {
+            self.store(expression);
+        }
         if let Expr::Call(call) = expression {
             match &call.arguments.args[..] {
                 [Expr::Name(module), Expr::StringLiteral(name), _, ..]

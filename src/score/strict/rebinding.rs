@@ -152,17 +152,10 @@ impl Uses<'_, '_> {
     }
 
     fn store(&mut self, target: &Expr) {
-        match target {
-            Expr::Attribute(attribute) => {
-                let of_class = tree::chain(target).is_some_and(|(root, _)| root == self.outermost());
-                if attribute.attr.as_str() == self.test.function || of_class {
-                    self.found.add(KIND, target.start(), attribute.attr.as_str());
-                }
-            }
-            Expr::Tuple(all) => all.elts.iter().for_each(|one| self.store(one)),
-            Expr::List(all) => all.elts.iter().for_each(|one| self.store(one)),
-            Expr::Starred(one) => self.store(&one.value),
-            _ => {}
+        let Expr::Attribute(attribute) = target else { return };
+        let of_class = tree::chain(target).is_some_and(|(root, _)| root == self.outermost());
+        if attribute.attr.as_str() == self.test.function || of_class {
+            self.found.add(KIND, target.start(), attribute.attr.as_str());
         }
     }
 
@@ -248,23 +241,15 @@ impl<'a> Visitor<'a> for Uses<'_, 'a> {
                 // Another test may inherit from it.
                 self.passed.extend(class.bases().iter().map(Ranged::range));
             }
-            Stmt::Assign(assign) => assign.targets.iter().for_each(|target| self.store(target)),
-            Stmt::AugAssign(assign) => self.store(&assign.target),
-            Stmt::AnnAssign(assign) => self.store(&assign.target),
-            Stmt::Delete(delete) => delete.targets.iter().for_each(|target| self.store(target)),
-            Stmt::For(each) => self.store(&each.target),
-            Stmt::With(with) => {
-                with.items
-                    .iter()
-                    .filter_map(|item| item.optional_vars.as_deref())
-                    .for_each(|one| self.store(one));
-            }
             _ => {}
         }
         visitor::walk_stmt(self, statement);
     }
 
     fn visit_expr(&mut self, expression: &'a Expr) {
+        if tree::is_target(expression) {
+            self.store(expression);
+        }
         match expression {
             Expr::Call(call) => {
                 self.call(call);
@@ -286,7 +271,6 @@ impl<'a> Visitor<'a> for Uses<'_, 'a> {
                 }
             }
             Expr::Compare(compare) => self.passed.extend(compare.comparators.iter().map(Ranged::range)),
-            Expr::Named(named) => self.store(&named.target),
             Expr::Name(name)
                 if name.ctx == ExprContext::Load
                     && name.id.as_str() == self.outermost()

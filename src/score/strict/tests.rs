@@ -49,29 +49,6 @@ class TestBox:
         assert box.size() == size == len(helper('ab'))
         assert not isinstance(box, Mapping)
 ";
-const MINE: &str = "\
-import pytest
-from collections.abc import Mapping
-
-# OWN
-
-@pytest.fixture
-def box(monkeypatch):
-    return Box('ab')
-
-
-def helper(value):
-    return sorted(value)
-
-
-class TestBox:
-    @pytest.mark.parametrize('size', [2])
-    def test_size(self, box, size, capsys):
-        with pytest.raises(KeyError):
-            {}['x']
-        assert box.size() == size == len(helper('ab'))
-        assert not isinstance(box, Mapping)
-";
 const BOX: &str = "\
 class Box:
     def __init__(self, items):
@@ -81,9 +58,14 @@ class Box:
         return len(self.items)
 ";
 
+/// A file with the test, and with this instead of what it imports from the repository.
+fn mine(own: &str) -> String {
+    TEST.replace("import collections.abc\n", "").replace("from tiny import Box\n", own)
+}
+
 /// The kinds that a submission has whose own part is this.
 fn kinds(own: &str) -> Vec<FindingKind> {
-    let text = MINE.replace("# OWN\n", &format!("{BOX}\n\n{own}\n"));
+    let text = mine(&format!("{BOX}\n\n{own}\n"));
     let found = found_in(&text);
     let kinds: BTreeSet<FindingKind> = found.iter().map(|one| one.kind).collect();
     kinds.into_iter().collect()
@@ -254,9 +236,9 @@ fn code_that_is_data_is_found() {
 #[test]
 fn what_the_repository_does_itself_a_submission_may_do() {
     let theirs = "\n    def plays(self, script):\n        exec(compile(script, 'box', 'exec'), {})\n";
-    let text = MINE.replace("# OWN\n", &format!("{BOX}{theirs}\n"));
+    let text = mine(&format!("{BOX}{theirs}\n"));
     assert_eq!(found_in(&text), []);
-    let moved = MINE.replace("# OWN\n", &format!("{BOX}\n\ndef plays(script):\n    exec(script, {{}})\n"));
+    let moved = mine(&format!("{BOX}\n\ndef plays(script):\n    exec(script, {{}})\n"));
     let found = found_in(&moved);
     assert_eq!((found.len(), found[0].kind, &*found[0].name), (1, FindingKind::HiddenCode, "exec"));
     assert_eq!(found[0].evidence, "exec(script, {})");
@@ -279,11 +261,13 @@ fn a_test_that_becomes_something_else_is_found() {
         ],
     );
     let after = |own: &str| {
-        let found = found_in(&format!("{}{own}\n", MINE.replace("# OWN\n", BOX)));
+        let found = found_in(&format!("{}{own}\n", mine(BOX)));
         found.iter().any(|one| one.kind == FindingKind::NeutralizedTest)
     };
     for own in [
         "TestBox.test_size = print",
+        "[0 for TestBox.test_size in [print]]",
+        "box, [*TestBox.test_size] = 1, [print]",
         "TestBox = wrapped(TestBox)",
         "for TestBox in [None]: pass",
         "from contextlib import suppress as TestBox",
@@ -310,7 +294,7 @@ fn a_test_that_becomes_something_else_is_found() {
         ("class TestBox:", "    test_size = None\n"),
     ] {
         let base = "class Base:\n    def __init_subclass__(cls): pass\n";
-        let text = MINE.replace("# OWN\n", &format!("{BOX}\n{base}"));
+        let text = mine(&format!("{BOX}\n{base}"));
         let text = text.replace("class TestBox:\n", &format!("{header}\n{inner}"));
         let found = found_in(&text);
         assert!(
@@ -347,6 +331,9 @@ fn a_name_of_the_test_that_means_something_else_is_found() {
             "@pytest.fixture(name='capsys')\ndef other(): pass",
             "@pytest.fixture\ndef monkeypatch(): pass",
             "import builtins\nbuiltins.len = print",
+            "import builtins\nbuiltins.len, other = print, 1",
+            "import builtins\n[0 for builtins.len in [print]]",
+            "import builtins\ndel builtins.len",
             "import builtins\nsetattr(builtins, 'len', print)",
         ],
     );

@@ -14,6 +14,7 @@ use crate::python_source::names::{Names, Scope};
 use crate::score::findings::FindingKind;
 use crate::score::keys::{self, Part};
 use crate::score::locate::TestName;
+use crate::score::tree;
 use tables::{
     Danger, HARMLESS_OF_NODE, LOOKS_UP_ATTRIBUTES, MODULES, MODULES_OF_NODE, PASSED_ON, STORES, danger_of,
     danger_of_attribute, is_code_builtin, is_harmless_process_file, is_hook, is_test_tool,
@@ -199,9 +200,6 @@ impl<'a> Tools<'_, '_, 'a> {
                     self.found.add(FindingKind::ReachesTestTools, target.start(), dotted);
                 }
             }
-            Expr::Tuple(all) => all.elts.iter().for_each(|one| self.store(one)),
-            Expr::List(all) => all.elts.iter().for_each(|one| self.store(one)),
-            Expr::Starred(one) => self.store(&one.value),
             _ => {}
         }
     }
@@ -425,7 +423,6 @@ impl<'a> Visitor<'a> for Tools<'_, '_, 'a> {
             Stmt::Import(_) | Stmt::ImportFrom(_) => self.imports(statement),
             Stmt::FunctionDef(function) => return self.function(function),
             Stmt::Assign(assign) => {
-                assign.targets.iter().for_each(|target| self.store(target));
                 // A name that stands for it: its uses are seen.
                 if let [target @ Expr::Name(_)] = &assign.targets[..]
                     && self.dotted(&assign.value) == "request.node"
@@ -433,16 +430,6 @@ impl<'a> Visitor<'a> for Tools<'_, '_, 'a> {
                 {
                     self.pass(&assign.value);
                 }
-            }
-            Stmt::AugAssign(assign) => self.store(&assign.target),
-            Stmt::AnnAssign(assign) => self.store(&assign.target),
-            Stmt::Delete(delete) => delete.targets.iter().for_each(|target| self.store(target)),
-            Stmt::For(each) => self.store(&each.target),
-            Stmt::With(with) => {
-                with.items
-                    .iter()
-                    .filter_map(|item| item.optional_vars.as_deref())
-                    .for_each(|one| self.store(one));
             }
             _ => {}
         }
@@ -469,11 +456,13 @@ impl<'a> Visitor<'a> for Tools<'_, '_, 'a> {
     }
 
     fn visit_expr(&mut self, expression: &'a Expr) {
+        if tree::is_target(expression) {
+            self.store(expression);
+        }
         match expression {
             Expr::Call(call) => self.call(call, expression),
             Expr::Attribute(_) => self.mentioned(expression),
             Expr::Name(_) => self.name(expression),
-            Expr::Named(named) => self.store(&named.target),
             Expr::Subscript(subscript)
                 if self.names.resolve(&subscript.value) == "sys.modules" && names_one(&subscript.slice) =>
             {
