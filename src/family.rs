@@ -12,7 +12,6 @@
 //! | how is it judged? | [`Family::judging`], [`crate::score`] | code hidden, the test of the submission run |
 
 pub mod gistify;
-pub mod prompt;
 pub mod sample;
 pub mod tier;
 
@@ -27,7 +26,7 @@ use crate::record::patch::Patch;
 use crate::record::prompt::{PromptSettings, Tool};
 use crate::record::task::{Judging, Task};
 use crate::record::trace::Traced;
-use prompt::Template;
+use gistify::prompt::Template;
 use sample::Candidate;
 use tier::Difficulty;
 

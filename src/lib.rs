@@ -49,4 +49,3 @@ pub mod testing;
 pub mod text;
 pub mod trace;
 mod verify;
-mod witness;

@@ -4,15 +4,9 @@
 //! It runs in a tree without the repository's code ([`ground`]); imports of the repository are noted, whether or not they
 //! are caught.
 
-pub(crate) mod choices;
-pub(crate) mod evaluate;
-pub(crate) mod ground;
-mod on_variants;
+pub(crate) mod gistify;
 pub(crate) mod page;
 mod run;
 pub(crate) mod scored;
-pub(crate) mod self_check;
 pub(crate) mod submissions;
-pub(crate) mod tables;
-pub(crate) mod variants;
 pub(crate) mod write;

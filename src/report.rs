@@ -25,8 +25,8 @@ use crate::dataset::Dataset;
 use crate::dataset::manifest::Manifest;
 use crate::dataset::table::{AGAIN, Table};
 use crate::error::{Error, Fault, Result};
+use crate::family::gistify::Corpus;
 use crate::page;
-use crate::score::Corpus;
 use crate::store::write_atomic;
 
 /// The page's file.

@@ -4,55 +4,20 @@
 //! Whatever is given as a text may be hostile: it is bounded before it is parsed, and what cannot be read is told with
 //! its reason ([`Unreadable`]). `docs/scoring.md` explains every rule.
 
-mod agreement;
-mod average;
-mod compare;
-mod execution;
-mod existence;
-mod findings;
-mod inject;
-mod keys;
-mod locate;
-mod modules;
-mod reaches;
-mod recall;
-mod statistics;
-mod strict;
-mod test_lines;
-mod text;
-mod tree;
-mod units;
-mod variants;
-mod verdict;
-mod words;
+pub(crate) mod compare;
+pub(crate) mod modules;
+pub(crate) mod statistics;
+pub(crate) mod text;
+pub(crate) mod tree;
 
 use serde::{Deserialize, Serialize};
 
-pub use agreement::{
-    Agreement, AnnotatorAgreement, Choice, ComparedChoice, Criterion, agreements, cohen_kappa,
-};
-pub use average::{
-    Cases, ClassShare, Mean, Row, Submitted, Summary, mean_of_means, summarize, summarize_by,
-    weighted_baseline, wilson,
-};
 pub use compare::{ComparedCase, Comparison, Masks, RunDifference, compare};
-pub use execution::{ExecutedLine, Execution, LineExecution, line_execution};
-pub use existence::{Corpus, Existence, Line, LineExistence, Place};
-pub use findings::{Effect, Finding, FindingKind, Scenery, findings};
-pub use inject::{
-    Evaluated, Injection, NotInjected, Replacement, first_line, inject, inject_inherited, sabotage,
-};
-pub use locate::TestName;
 pub use modules::Modules;
-pub use reaches::{Reach, ReachKind, reaches};
-pub use recall::{TracedFunction, trace_recall};
-pub use statistics::{Bin, Correlation, mcnemar, pearson, pearson_of_deciles, quartiles, spearman};
-pub use strict::{Against, strict_findings};
-pub use test_lines::{Overlap, test_overlap};
+pub use statistics::{
+    Bin, Correlation, Mean, mcnemar, mean_of_means, pearson, pearson_of_deciles, quartiles, spearman, wilson,
+};
 pub use text::{LONGEST, Unreadable, text_of};
-pub use units::{LineKind, LineType};
-pub use variants::{Proposal, failing, in_file, variants};
-pub use verdict::{Detail, ErrorClass, Facts, Run, Sabotage, Verdict, Violation, judge};
 
 /// A file of a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,10 +40,7 @@ impl Ratio {
         (self.whole > 0).then(|| f64::from(self.part) / f64::from(self.whole))
     }
 
-    fn with(self, counts: bool) -> Self {
+    pub(crate) fn with(self, counts: bool) -> Self {
         Ratio { part: self.part + u32::from(counts), whole: self.whole + 1 }
     }
 }
-
-#[cfg(test)]
-mod tests;

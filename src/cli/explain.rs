@@ -7,9 +7,9 @@ use crate::document::suggest;
 use crate::error::{Error, Result};
 use crate::record::explanation::Explanation;
 use crate::record::flag::{self, KEPT_BY};
+use crate::referee::gistify::witness::cause::Cause as WitnessCause;
 use crate::rules::RuleSet;
 use crate::terminal::{self, Text};
-use crate::witness::cause::Cause as WitnessCause;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ExplainArguments {

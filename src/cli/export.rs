@@ -12,7 +12,7 @@ use crate::document;
 use crate::error::Result;
 use crate::export::read::{self, OtherPrompt};
 use crate::export::{Harness, write};
-use crate::family::prompt::Template;
+use crate::family::gistify::prompt::Template;
 use crate::record::id::RepoSlug;
 use crate::record::prompt::{Execution, Strategy, Tool};
 use crate::terminal;

@@ -10,13 +10,13 @@ use crate::config::Repo;
 use crate::dataset::Dataset;
 use crate::dataset::hidden::Variants;
 use crate::error::{Error, Result};
+use crate::family::gistify::TracedFunction;
 use crate::pipeline::prepare::{Preparation, Prepared};
 use crate::record::family::Family;
 use crate::record::id::RepoSlug;
 use crate::record::instance::Instance;
 use crate::record::outcome::CaseResult;
-use crate::referee::evaluate::Original;
-use crate::score::TracedFunction;
+use crate::referee::gistify::evaluate::Original;
 
 /// Which dataset, which part of it, and how its environments are made.
 #[derive(Debug, clap::Args)]

@@ -11,18 +11,17 @@ use super::session::Session;
 use super::{Arguments, Format};
 use crate::config;
 use crate::error::{Error, Result};
+use crate::family::gistify::Violation;
 use crate::pipeline::prepare::Prepared;
 use crate::record::instance::Instance;
-use crate::referee::choices::{self, PersonChoice};
-use crate::referee::evaluate::{Judged, Original, Policy, Referee};
-use crate::referee::ground::{Code, Files, Ground};
+use crate::referee::gistify::evaluate::{Judged, Original, Policy, Referee};
+use crate::referee::gistify::ground::{Code, Files, Ground};
+use crate::referee::gistify::self_check::{Checked, SelfCheck, UNSOLVABLE};
+use crate::referee::gistify::tables::Run;
 use crate::referee::page::{self, Scores};
 use crate::referee::scored::Scored;
-use crate::referee::self_check::{Checked, SelfCheck, UNSOLVABLE};
 use crate::referee::submissions::{self, RunOf, Submission};
-use crate::referee::tables::Run;
 use crate::referee::write::{self, Report, Rules};
-use crate::score::Violation;
 use crate::store::journal::Journal;
 use crate::store::{read_json, write_json};
 use crate::terminal;
@@ -36,7 +35,7 @@ pub(crate) struct ScoreArguments {
     #[arg(required_unless_present = "self_check")]
     submissions: Vec<PathBuf>,
     /// Put the referee itself on trial: the original tests are the submissions, in the whole tree
-    #[arg(long, conflicts_with_all = ["submissions", "files", "attempts", "allow", "choices", "hidden"])]
+    #[arg(long, conflicts_with_all = ["submissions", "files", "attempts", "allow", "hidden"])]
     self_check: bool,
     /// What of the repository a submission sees
     #[arg(long, value_enum, default_value = "data")]
@@ -50,9 +49,6 @@ pub(crate) struct ScoreArguments {
     /// Note this violation without counting it as a failure
     #[arg(long, value_name = "ID", value_parser = parse_violation)]
     allow: Vec<Violation>,
-    /// Choices of people between submissions of two runs, as JSON lines: Cohen's κ with the metrics
-    #[arg(long, value_name = "FILE")]
-    choices: Option<PathBuf>,
     /// Where scores are written: DIR/<dataset>/<version>/<run>/
     #[arg(long, default_value = "scores", value_name = "DIR")]
     output: PathBuf,
@@ -142,9 +138,6 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
         runs.iter().try_for_each(|run| Made::of(run, score).check(&place.join(&run.name)))?;
     }
     warn_of_troubles(&runs);
-    let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
-    let about = choices::Known { instances: &known, runs: &names };
-    let choices = score.choices.as_ref().map(|path| choices::read(path, &about)).transpose()?;
     let mut restored = score.restore.open(arguments)?;
     if score.self_check {
         return self_check(arguments, &restored);
@@ -175,7 +168,7 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
         write_json(&folder.join(MADE_OF), &Made::of(run, score))?;
     }
     let about = About { config, place: &place, instances: &restored.instances, rules };
-    report(arguments, &about, (&runs, &choices.unwrap_or_default()), judged)
+    report(arguments, &about, &runs, judged)
 }
 
 /// Judges the originals. Exit code 1 when one cannot be solved and the dataset does not say so.
@@ -348,7 +341,7 @@ fn rules(restored: &Restored) -> Rules {
 fn report(
     arguments: &Arguments,
     &About { config, place, instances, rules }: &About<'_>,
-    (runs, choices): (&[RunOf], &[PersonChoice]),
+    runs: &[RunOf],
     mut judged: BTreeMap<(String, usize), Judged>,
 ) -> Result<u8> {
     let nothing = Value::Null;
@@ -379,7 +372,6 @@ fn report(
     let scores = Scores {
         dataset: config.name.as_str(),
         version: config.version.as_str(),
-        choices: choices::agreement(choices, &with_rows),
         runs: with_rows,
         text: &|at, id| runs[at].submissions.get(id)?.text.as_deref(),
     };
@@ -387,18 +379,11 @@ fn report(
     let lost = say_what_is_lost(&reports, &scores.runs);
     match arguments.format {
         Format::Json => {
-            terminal::json(&json!({ "directory": place, "runs": reports, "choices": scores.choices }));
+            terminal::json(&json!({ "directory": place, "runs": reports }));
         }
         Format::Human | Format::Csv => {
             for report in &reports {
                 terminal::say(&line(report));
-            }
-            for agreement in &scores.choices {
-                let (criterion, metric) = (agreement.criterion.as_str(), agreement.criterion.metric());
-                terminal::say(&format!(
-                    "{criterion}, people and {metric}: κ {}",
-                    choices::in_short(agreement)
-                ));
             }
             terminal::say(&format!(
                 "written to {}; the page: {}",

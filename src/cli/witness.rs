@@ -12,11 +12,11 @@ use crate::dataset::witnesses;
 use crate::error::Result;
 use crate::record::id::InstanceId;
 use crate::record::witness::{MADE, Witness};
+use crate::referee::gistify::witness::kept;
 use crate::report;
 use crate::store::Lock;
 use crate::terminal;
 use crate::text::count;
-use crate::witness::kept;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct WitnessArguments {

@@ -8,7 +8,7 @@ use super::DatasetInput;
 use super::counts::Counts;
 use crate::error::{Error, Result};
 use crate::family::Family;
-use crate::family::prompt::Template;
+use crate::family::gistify::prompt::Template;
 use crate::family::tier::{Difficulty, flake_bound, tiers, top_size, top_subset};
 use crate::packed::Packed;
 use crate::record::collected::Case;

@@ -16,7 +16,7 @@ use super::{DatasetInput, FORMAT_VERSION};
 use crate::attempt::capabilities::Capabilities;
 use crate::attempt::{normalize, world};
 use crate::error::Result;
-use crate::family::prompt::Template;
+use crate::family::gistify::prompt::Template;
 use crate::family::tier::{AXES, flake_bound, top, top_size};
 use crate::record::host::HostFacts;
 use crate::record::id::{Name, RepoSlug};

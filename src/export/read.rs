@@ -12,7 +12,7 @@ use crate::dataset::{Dataset, trees};
 use crate::document::units;
 use crate::error::{Error, Result};
 use crate::family::Running;
-use crate::family::prompt::Template;
+use crate::family::gistify::prompt::Template;
 use crate::record::id::{RepoSlug, hash_parts};
 use crate::record::instance::Instance;
 use crate::record::prompt::{PromptSettings, Tool};

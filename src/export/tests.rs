@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::read::{OtherPrompt, collection};
 use super::{Collection, Harness, write};
 use crate::dataset::{Dataset, DatasetInput};
-use crate::family::prompt::Template;
+use crate::family::gistify::prompt::Template;
 use crate::record::prompt::{Execution, PromptSettings, Tool};
 use crate::testing::made_up::MadeUp;
 

@@ -1,9 +1,25 @@
 //! Gistify: one self-contained file that reproduces what a test does.
 
+mod average;
+mod execution;
+mod existence;
+mod findings;
+mod inject;
+mod keys;
+mod locate;
+pub mod prompt;
+mod reaches;
+mod recall;
+mod strict;
+mod test_lines;
+mod units;
+mod variants;
+mod verdict;
+mod words;
+
 use std::collections::BTreeSet;
 
 use super::Running;
-use super::prompt::Template;
 use super::sample::Candidate;
 use super::tier::Difficulty;
 use crate::error::{Error, Result};
@@ -15,6 +31,24 @@ use crate::record::prompt::{PromptSettings, Tool};
 use crate::record::task::{CODE_ENDINGS, JudgedCase, Judging, OriginalTest, Reward};
 use crate::record::trace::Traced;
 use crate::record::world::PROBE;
+
+use prompt::Template;
+
+pub use average::{Cases, ClassShare, Row, Submitted, Summary, summarize, summarize_by, weighted_baseline};
+pub use execution::{ExecutedLine, Execution, LineExecution, line_execution};
+pub use existence::{Corpus, Existence, Line, LineExistence, Place};
+pub use findings::{Effect, Finding, FindingKind, Scenery, findings};
+pub use inject::{
+    Evaluated, Injection, NotInjected, Replacement, first_line, inject, inject_inherited, sabotage,
+};
+pub use locate::TestName;
+pub use reaches::{Reach, ReachKind, reaches};
+pub use recall::{TracedFunction, trace_recall};
+pub use strict::{Against, strict_findings};
+pub use test_lines::{Overlap, test_overlap};
+pub use units::{LineKind, LineType};
+pub use variants::{Proposal, failing, in_file, variants};
+pub use verdict::{Detail, ErrorClass, Facts, Run, Sabotage, Verdict, Violation, judge};
 
 /// The file that an agent hands in, by its path in the tree. Tests are screened in a file of that name as well.
 pub const SUBMISSION: &str = PROBE;
@@ -102,3 +136,6 @@ fn expected(instance: &Instance) -> Result<Vec<JudgedCase>> {
     }
     Ok(cases)
 }
+
+#[cfg(test)]
+mod tests;

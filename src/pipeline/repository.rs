@@ -13,6 +13,7 @@ use crate::dataset::assemble;
 use crate::environment::require_whole;
 use crate::error::{Error, Fault, Result};
 use crate::family::Family;
+use crate::family::gistify::TestName;
 use crate::family::sample::{self, Choice};
 use crate::ledger::Step;
 use crate::machine;
@@ -28,18 +29,17 @@ use crate::record::source::Pinned;
 use crate::record::trace::Traced;
 use crate::record::verdict::Verdict;
 use crate::record::witness::Witness;
-use crate::referee::evaluate::Original;
-use crate::referee::self_check::SelfChecks;
-use crate::referee::variants::Variants;
+use crate::referee::gistify::evaluate::Original;
+use crate::referee::gistify::self_check::SelfChecks;
+use crate::referee::gistify::variants::Variants;
+use crate::referee::gistify::witness::kept;
 use crate::rules::{Applied, Subject as RuleSubject};
-use crate::score::TestName;
 use crate::screen::considered::Depth;
 use crate::screen::decide::Policy;
 use crate::screen::ruling::{RuledVerdict, after_trace, rule_use, whole_totals};
 use crate::screen::{Screening, Subject, golden, verdict};
 use crate::text::shell_quote;
 use crate::trace::{ToTrace, Traces, Which};
-use crate::witness::kept;
 
 /// One repository and what it works with.
 pub(crate) struct Repository<'a> {

@@ -6,13 +6,15 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::evaluate::Judged;
+use super::gistify::evaluate::Judged;
+use super::gistify::tables::{self, Run, Table};
 use super::scored::{Scored, spelled};
 use super::submissions;
-use super::tables::{self, Run, Table};
 use crate::error::Result;
+use crate::family::gistify;
+use crate::family::gistify::{Execution, Existence};
 use crate::page::{self, Dictionary};
-use crate::score::{self, Agreement, Execution, Existence, Ratio};
+use crate::score::Ratio;
 
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
@@ -28,8 +30,6 @@ pub(crate) struct Scores<'a> {
     pub(crate) dataset: &'a str,
     pub(crate) version: &'a str,
     pub(crate) runs: Vec<Run<'a>>,
-    /// What people chose beside what the metrics choose.
-    pub(crate) choices: Vec<Agreement>,
     /// The submitted text, by index of the run and instance id.
     pub(crate) text: &'a dyn Fn(usize, &str) -> Option<&'a [u8]>,
 }
@@ -58,7 +58,7 @@ struct Line<'a> {
 /// # Errors
 /// Never for what the referee made: it is a text.
 pub(crate) fn render(scores: &Scores<'_>) -> Result<(String, Vec<Table>)> {
-    let tables = tables::tables(&scores.runs, &scores.choices);
+    let tables = tables::tables(&scores.runs);
     let mut lines = Vec::new();
     let mut details = String::new();
     for (at, run) in scores.runs.iter().enumerate() {
@@ -157,7 +157,7 @@ impl Lines {
         Self::encoded(judged.submitted_lines(), &judged.executed_by_line())
     }
 
-    fn encoded(submitted: &[score::Line], executed: &BTreeMap<u32, Execution>) -> Self {
+    fn encoded(submitted: &[gistify::Line], executed: &BTreeMap<u32, Execution>) -> Self {
         let mut lines = Lines::default();
         let (mut first, mut there) = (0, 0);
         for line in submitted {
@@ -197,14 +197,14 @@ pub(crate) fn write(folder: &std::path::Path, scores: &Scores<'_>) -> Result<()>
 mod tests {
     use super::*;
 
-    fn line(first: u32, last: u32, existence: Existence) -> score::Line {
-        let (line_type, kind) = (score::LineType::Executable, score::LineKind::Statement);
-        score::Line { first, last, line_type, kind, block: Vec::new(), existence }
+    fn line(first: u32, last: u32, existence: Existence) -> gistify::Line {
+        let (line_type, kind) = (gistify::LineType::Executable, gistify::LineKind::Statement);
+        gistify::Line { first, last, line_type, kind, block: Vec::new(), existence }
     }
 
     #[test]
     fn lines_are_distances_and_codes() {
-        let place = |file: &str, line| Existence::Found { place: score::Place { file: file.into(), line } };
+        let place = |file: &str, line| Existence::Found { place: gistify::Place { file: file.into(), line } };
         let lines = [
             line(1, 1, Existence::NotCounted),
             line(3, 5, place("a.py", 40)),
@@ -221,13 +221,7 @@ mod tests {
 
     #[test]
     fn a_page_without_runs_is_whole() {
-        let scores = Scores {
-            dataset: "d<x>",
-            version: "1",
-            runs: Vec::new(),
-            choices: Vec::new(),
-            text: &|_, _| None,
-        };
+        let scores = Scores { dataset: "d<x>", version: "1", runs: Vec::new(), text: &|_, _| None };
         let (page, tables) = render(&scores).unwrap();
         assert!(tables.is_empty());
         for placeholder in ["{title}", "{icon}", "{style}", "{data}", "{script}", "{details}", "{dialog}"] {
@@ -243,7 +237,6 @@ mod tests {
             dataset: "{style}",
             version: "{details}",
             runs: vec![Run { name: "{dialog}", meta: &meta, scored: &[] }],
-            choices: Vec::new(),
             text: &|_, _| None,
         };
         let (page, _) = render(&scores).unwrap();
@@ -257,44 +250,28 @@ mod tests {
         def test_a():\n    assert f(1) == 2, '</script><script>alert(1)</script>'\n";
 
     fn judged(at: usize) -> Judged {
-        let files = [score::File { path: "src/a.py", text: "def f(x):\n    y = (x +\n         1)\n" }];
-        let corpus = score::Corpus::of(&files, score::Modules::default());
+        let files = [crate::score::File { path: "src/a.py", text: "def f(x):\n    y = (x +\n         1)\n" }];
+        let corpus = gistify::Corpus::of(&files, crate::score::Modules::default());
         let mut judged = Judged::empty(Some(TEXT.as_bytes()));
         judged.existence = corpus.line_existence(TEXT).ok();
         let ran = [(4, Execution::Executed), (5, Execution::Executed), (7, Execution::Missed)];
         judged.executed = ran
-            .map(|(first, execution)| score::ExecutedLine {
+            .map(|(first, execution)| gistify::ExecutedLine {
                 first,
                 last: first,
-                kind: score::LineKind::Statement,
+                kind: gistify::LineKind::Statement,
                 execution,
                 ran: execution == Execution::Executed,
             })
             .into();
         judged.verdict.fidelity = [Some(true), Some(false), None][at % 3];
-        judged.verdict.class = (at % 3 == 1).then_some(score::ErrorClass::Violation);
+        judged.verdict.class = (at % 3 == 1).then_some(gistify::ErrorClass::Violation);
         judged.row.fidelity = judged.verdict.fidelity;
         judged.row.class = judged.verdict.class;
         judged.row.existence = Some(Ratio { part: 2, whole: 5 });
         judged.attempts = (3, 3);
         judged.output = "<b>said</b>".into();
         judged
-    }
-
-    fn made_up_choices() -> Vec<score::ComparedChoice<'static>> {
-        use score::Choice::{First, Same, Second};
-        let one = |annotator, person, metric| score::ComparedChoice {
-            annotator,
-            criterion: score::Criterion::Minimality,
-            person,
-            metric,
-        };
-        vec![
-            one("<b>a</b>", First, Some(First)),
-            one("<b>a</b>", Second, Some(Same)),
-            one("<b>a</b>", First, None),
-            one("b", First, Some(First)),
-        ]
     }
 
     #[test]
@@ -320,13 +297,7 @@ mod tests {
         let scored = names.map(scored);
         let runs = names.iter().zip(&scored).map(|(name, scored)| Run { name, meta: &meta, scored });
         let text = |_: usize, _: &str| Some(TEXT.as_bytes());
-        let scores = Scores {
-            dataset: "made-up",
-            version: "1",
-            runs: runs.collect(),
-            choices: score::agreements(&made_up_choices()),
-            text: &text,
-        };
+        let scores = Scores { dataset: "made-up", version: "1", runs: runs.collect(), text: &text };
         let page = folder.path().join("report.html");
         fs_err::write(&page, render(&scores).unwrap().0).unwrap();
         let measured = crate::testing::browser::check("check_scores.py", &page, "scores");

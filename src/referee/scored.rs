@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::evaluate::Judged;
+use super::gistify::evaluate::Judged;
 use crate::record::instance::Instance;
 
 /// A judged submission with what it is of.

@@ -10,11 +10,11 @@ use super::scored::{Scored, spelled};
 use crate::dataset::schema::{ColumnOf, flag, number, real, text, texts};
 use crate::dataset::write::{table, text as write_text};
 use crate::error::{Error, Result};
-use crate::record::instance::{Axis, Instance};
-use crate::score::{
-    ComparedCase, Execution, Existence, Line, Mean, Ratio, Summary, summarize, summarize_by,
-    weighted_baseline,
+use crate::family::gistify::{
+    Execution, Existence, Line, Summary, summarize, summarize_by, weighted_baseline,
 };
+use crate::record::instance::{Axis, Instance};
+use crate::score::{ComparedCase, Mean, Ratio};
 use crate::store::write_json;
 
 /// A row of `scores`.

@@ -10,9 +10,10 @@ use crate::dataset::Dataset;
 use crate::dataset::table::Table;
 use crate::dataset::{trees, witnesses};
 use crate::error::{Error, Result};
+use crate::family::gistify::{Corpus, Existence};
 use crate::page::Dictionary;
-use crate::referee::ground;
-use crate::score::{Corpus, Existence, File};
+use crate::referee::gistify::ground;
+use crate::score::File;
 
 /// Largest witness that is read, in bytes.
 const LARGEST: u64 = 1 << 20;

@@ -34,7 +34,7 @@ impl Modules {
 
     /// The package that relative imports of a file start from; empty at the top. Folders that no module's name begins
     /// with (`src/`) are left out.
-    pub(super) fn package_of(&self, path: &str) -> String {
+    pub(crate) fn package_of(&self, path: &str) -> String {
         let dotted = path.strip_suffix(".py").unwrap_or(path).replace('/', ".");
         let own = dotted.strip_suffix(".__init__").unwrap_or(&dotted);
         let from = std::iter::once(0).chain(own.match_indices('.').map(|(at, _)| at + 1));
@@ -57,7 +57,7 @@ fn prefixes(dotted: &str) -> impl Iterator<Item = &str> {
 
 /// What the names of one file stand for.
 #[derive(Debug, Clone)]
-pub(super) struct Bindings<'m> {
+pub(crate) struct Bindings<'m> {
     pub modules: &'m Modules,
     package: String,
     /// Local name → module.
@@ -66,38 +66,38 @@ pub(super) struct Bindings<'m> {
 
 impl<'m> Bindings<'m> {
     /// Those of a file of the repository: its imports, wherever they stand.
-    pub(super) fn of_file(modules: &'m Modules, path: &str, body: &[Stmt]) -> Self {
+    pub(crate) fn of_file(modules: &'m Modules, path: &str, body: &[Stmt]) -> Self {
         Bindings { modules, package: modules.package_of(path), aliases: HashMap::new() }.read(body)
     }
 
     /// Those of a submission, in which the names of the repository's packages stand for themselves, imported or not.
-    pub(super) fn of_submission(modules: &'m Modules, body: &[Stmt]) -> Self {
+    pub(crate) fn of_submission(modules: &'m Modules, body: &[Stmt]) -> Self {
         Bindings::by_name(modules).read(body)
     }
 
     /// The packages of the repository under their own names, and nothing else.
-    pub(super) fn by_name(modules: &'m Modules) -> Self {
+    pub(crate) fn by_name(modules: &'m Modules) -> Self {
         let aliases = modules.roots().map(|name| (name.clone(), name.clone())).collect();
         Bindings { modules, package: String::new(), aliases }
     }
 
     /// Without names that stand for something else where they are used.
-    pub(super) fn without(mut self, locals: &BTreeSet<String>) -> Self {
+    pub(crate) fn without(mut self, locals: &BTreeSet<String>) -> Self {
         self.aliases.retain(|name, _| !locals.contains(name));
         self
     }
 
     /// The module that a name stands for.
-    pub(super) fn module(&self, name: &str) -> Option<&str> {
+    pub(crate) fn module(&self, name: &str) -> Option<&str> {
         self.aliases.get(name).map(String::as_str)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.aliases.is_empty()
     }
 
     /// The dotted name that a `from` names, without its dots. Dots that lead out of the tree lead to its top.
-    pub(super) fn absolute(&self, import: &StmtImportFrom) -> String {
+    pub(crate) fn absolute(&self, import: &StmtImportFrom) -> String {
         let module = import.module.as_ref().map_or("", |module| module.as_str());
         let Some(up) = (import.level as usize).checked_sub(1) else { return module.to_owned() };
         let parts: Vec<&str> = self.package.split('.').filter(|part| !part.is_empty()).collect();
@@ -106,12 +106,12 @@ impl<'m> Bindings<'m> {
     }
 
     /// Whether `import name` imports the repository.
-    pub(super) fn is_own(&self, name: &str) -> bool {
+    pub(crate) fn is_own(&self, name: &str) -> bool {
         self.modules.owns(name)
     }
 
     /// Whether a name of a `from` import comes from the repository. Relative imports do.
-    pub(super) fn is_own_from(&self, import: &StmtImportFrom, name: &str) -> bool {
+    pub(crate) fn is_own_from(&self, import: &StmtImportFrom, name: &str) -> bool {
         let module = self.absolute(import);
         import.level > 0 || self.modules.owns(&module) || self.modules.contains(&joined(&module, name))
     }
@@ -167,7 +167,7 @@ impl<'m> Bindings<'m> {
 }
 
 /// `name` in `module`.
-pub(super) fn joined(module: &str, name: &str) -> String {
+pub(crate) fn joined(module: &str, name: &str) -> String {
     if module.is_empty() { name.to_owned() } else { format!("{module}.{name}") }
 }
 

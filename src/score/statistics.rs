@@ -1,10 +1,41 @@
 //! Statistics over the submissions of runs: how fidelity goes with difficulty, with the metrics, and with a setting.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
 
 use super::Ratio;
-use super::average::{Mean, wilson};
+
+/// A mean and what it is of. Rates are from 0 to 1.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Mean {
+    /// None of nothing.
+    pub mean: Option<f64>,
+    pub n: u32,
+}
+
+impl Mean {
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        let (sum, n) = values.into_iter().fold((0.0, 0), |(sum, n), value| (sum + value, n + 1));
+        Mean { mean: (n > 0).then(|| sum / f64::from(n)), n }
+    }
+}
+
+/// The mean of what each part has: repositories, or settings.
+pub fn mean_of_means(means: impl IntoIterator<Item = Mean>) -> Mean {
+    Mean::of(means.into_iter().filter_map(|mean| mean.mean))
+}
+
+/// The 0.975 quantile of the normal distribution.
+const Z: f64 = 1.959_963_984_540_054;
+
+/// Wilson's interval at 95 % of a share.
+pub fn wilson(share: Ratio) -> Option<(f64, f64)> {
+    let (rate, n) = (share.rate()?, f64::from(share.whole));
+    let middle = rate + Z * Z / (2.0 * n);
+    let half = Z * (rate * (1.0 - rate) / n + Z * Z / (4.0 * n * n)).sqrt();
+    let scale = 1.0 + Z * Z / n;
+    Some((((middle - half) / scale).max(0.0), ((middle + half) / scale).min(1.0)))
+}
 
 /// A correlation and how likely one at least as strong is without any (two-sided).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

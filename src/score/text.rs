@@ -51,10 +51,10 @@ pub fn text_of(bytes: &[u8]) -> Result<&str, Unreadable> {
 
 /// Where lines start; `\n`, `\r\n` and `\r` end one, as for Python.
 #[derive(Debug, Clone)]
-pub(super) struct Lines(Vec<u32>);
+pub(crate) struct Lines(Vec<u32>);
 
 impl Lines {
-    pub(super) fn of(text: &str) -> Self {
+    pub(crate) fn of(text: &str) -> Self {
         let bytes = text.as_bytes();
         let ends = |at: usize| bytes[at] == b'\n' || bytes[at] == b'\r' && bytes.get(at + 1) != Some(&b'\n');
         Lines(
@@ -65,28 +65,28 @@ impl Lines {
     }
 
     /// The 1-based line of an offset.
-    pub(super) fn line(&self, at: TextSize) -> u32 {
+    pub(crate) fn line(&self, at: TextSize) -> u32 {
         self.0.partition_point(|start| *start <= at.to_u32()) as u32
     }
 
     /// The offset at which a 1-based line starts; the end of the text for a line after the last one.
-    pub(super) fn start(&self, line: u32) -> Option<usize> {
+    pub(crate) fn start(&self, line: u32) -> Option<usize> {
         self.0.get((line as usize).checked_sub(1)?).map(|at| *at as usize)
     }
 
     /// First and last line of a node.
-    pub(super) fn of_node(&self, node: impl Ranged) -> (u32, u32) {
+    pub(crate) fn of_node(&self, node: impl Ranged) -> (u32, u32) {
         (self.line(node.start()), self.line(node.end()))
     }
 
-    pub(super) fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         self.0.len() as u32
     }
 }
 
 /// A parsed file, as long as it is looked at.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Parsed<'a> {
+pub(crate) struct Parsed<'a> {
     /// Without a byte order mark; offsets count from here.
     pub text: &'a str,
     pub body: &'a [Stmt],
@@ -94,7 +94,7 @@ pub(super) struct Parsed<'a> {
 }
 
 /// Parses a text and reads its tree, on a stack that suffices for every tree that is let through.
-pub(super) fn parse<T>(text: &str, read: impl FnOnce(Parsed<'_>) -> T) -> Result<T, Unreadable> {
+pub(crate) fn parse<T>(text: &str, read: impl FnOnce(Parsed<'_>) -> T) -> Result<T, Unreadable> {
     let text = text_of(text.as_bytes())?;
     let lines = Lines::of(text);
     check(text, &lines)?;

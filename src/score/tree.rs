@@ -5,7 +5,7 @@ use ruff_python_ast::{ExceptHandler, Expr, ExprContext, Stmt};
 use ruff_text_size::{Ranged, TextSize};
 
 /// The bodies within a statement, in the order of the text.
-pub(super) fn bodies(statement: &Stmt) -> Vec<&[Stmt]> {
+pub(crate) fn bodies(statement: &Stmt) -> Vec<&[Stmt]> {
     match statement {
         Stmt::FunctionDef(function) => vec![&function.body],
         Stmt::ClassDef(class) => vec![&class.body],
@@ -30,7 +30,7 @@ pub(super) fn bodies(statement: &Stmt) -> Vec<&[Stmt]> {
 }
 
 /// How many statements there are, up to a number.
-pub(super) fn count(body: &[Stmt], most: usize) -> usize {
+pub(crate) fn count(body: &[Stmt], most: usize) -> usize {
     let mut count = 0;
     for statement in body {
         if count >= most {
@@ -45,13 +45,13 @@ pub(super) fn count(body: &[Stmt], most: usize) -> usize {
 }
 
 /// Whether a statement is nothing but a text: a docstring, or one that stands where none is looked for.
-pub(super) fn is_text(statement: &Stmt) -> bool {
+pub(crate) fn is_text(statement: &Stmt) -> bool {
     matches!(statement, Stmt::Expr(alone) if alone.value.is_string_literal_expr())
 }
 
 /// Whether something is stored to it or deleted from it, by whatever statement: an assignment, a loop, a comprehension.
 /// A tuple of targets is none itself: each of its parts is.
-pub(super) fn is_target(expression: &Expr) -> bool {
+pub(crate) fn is_target(expression: &Expr) -> bool {
     let context = match expression {
         Expr::Name(name) => name.ctx,
         Expr::Attribute(attribute) => attribute.ctx,
@@ -62,7 +62,7 @@ pub(super) fn is_target(expression: &Expr) -> bool {
 }
 
 /// Whether the interpreter may or may not report a line for it: `pass`, constants, declarations.
-pub(super) fn is_free(statement: &Stmt) -> bool {
+pub(crate) fn is_free(statement: &Stmt) -> bool {
     match statement {
         Stmt::Pass(_) | Stmt::Global(_) | Stmt::Nonlocal(_) => true,
         Stmt::AnnAssign(assign) => assign.value.is_none(),
@@ -79,7 +79,7 @@ pub(super) fn is_free(statement: &Stmt) -> bool {
 }
 
 /// Where the keyword of a definition stands, after its decorators.
-pub(super) fn keyword_start(statement: &Stmt) -> TextSize {
+pub(crate) fn keyword_start(statement: &Stmt) -> TextSize {
     let (decorators, inner) = match statement {
         Stmt::FunctionDef(function) => (&function.decorator_list, function.name.start()),
         Stmt::ClassDef(class) => (&class.decorator_list, class.name.start()),
@@ -90,7 +90,7 @@ pub(super) fn keyword_start(statement: &Stmt) -> TextSize {
 }
 
 /// Where the header of a compound statement ends: after the last thing that is evaluated in it.
-pub(super) fn header_end(statement: &Stmt) -> TextSize {
+pub(crate) fn header_end(statement: &Stmt) -> TextSize {
     match statement {
         Stmt::FunctionDef(function) => {
             let parameters = function.parameters.iter().map(|parameter| parameter.end());
@@ -115,7 +115,7 @@ pub(super) fn header_end(statement: &Stmt) -> TextSize {
 }
 
 /// The name at the root of a dotted name, and the attributes after it.
-pub(super) fn chain(expression: &Expr) -> Option<(&str, Vec<&str>)> {
+pub(crate) fn chain(expression: &Expr) -> Option<(&str, Vec<&str>)> {
     let mut attributes = Vec::new();
     let mut at = expression;
     while let Expr::Attribute(attribute) = at {

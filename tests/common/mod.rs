@@ -16,6 +16,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use dataset::Dataset;
+use nix::sys::signal::{SigHandler, Signal, signal};
 
 /// The program under test.
 pub const GISTMILL: &str = env!("CARGO_BIN_EXE_gistmill");
@@ -272,7 +273,14 @@ impl Stream {
 }
 
 impl Running {
+    /// Starts it as a terminal does: a Ctrl-C that the caller of the tests ignores, as jobs in the background do, is not
+    /// ignored here.
     pub fn start(mut command: Command) -> Self {
+        use std::os::unix::process::CommandExt;
+        // SAFETY: the closure sets what a signal does, which is safe between fork and exec; no handler is a function.
+        unsafe {
+            command.pre_exec(|| signal(Signal::SIGINT, SigHandler::SigDfl).map(drop).map_err(Into::into))
+        };
         let mut child = command.spawn().expect("gistmill starts");
         let stdout = Stream::of(child.stdout.take().expect("stdout is a pipe"));
         let stderr = Stream::of(child.stderr.take().expect("stderr is a pipe"));

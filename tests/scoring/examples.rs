@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use gistmill::score::{
-    self, Corpus, Detail, ErrorClass, Facts, File, Injection, Modules, NotInjected, Ratio, Scenery, TestName,
-    Unreadable,
+use gistmill::family::gistify;
+use gistmill::family::gistify::{
+    Corpus, Detail, ErrorClass, Facts, Injection, NotInjected, Scenery, TestName,
 };
+use gistmill::score::{File, Modules, Ratio, Unreadable};
 use libtest_mimic::{Failed, Trial};
 use serde::Deserialize;
 
@@ -144,12 +145,12 @@ fn existence(repository: &Repository, example: &Existence) -> Result<(), Failed>
         .map_err(|why| format!("{why:?}"))?;
     agree("lines", got.rate, Ratio { part: example.found, whole: example.counted })?;
     let found =
-        got.lines.iter().filter(|line| matches!(line.existence, score::Existence::Found { .. })).count();
+        got.lines.iter().filter(|line| matches!(line.existence, gistify::Existence::Found { .. })).count();
     agree("lines that say where they are", found as u32, example.found)
 }
 
 fn execution(_: &Repository, example: &Execution) -> Result<(), Failed> {
-    let got = score::line_execution(&example.text, &example.events).map_err(|why| format!("{why:?}"))?;
+    let got = gistify::line_execution(&example.text, &example.events).map_err(|why| format!("{why:?}"))?;
     agree("lines", got.rate, Ratio { part: example.executed, whole: example.counted })?;
     match example.statements {
         Some((part, whole)) => agree("statements", got.statements, Ratio { part, whole }),
@@ -160,7 +161,7 @@ fn execution(_: &Repository, example: &Execution) -> Result<(), Failed> {
 fn f1(repository: &Repository, example: &F1) -> Result<(), Failed> {
     let Ok(test) = example.test.parse::<TestName>();
     let text = repository.text(&example.text);
-    let got = score::test_overlap(&text, repository.original(), &test, &repository.modules);
+    let got = gistify::test_overlap(&text, repository.original(), &test, &repository.modules);
     let overlap = got.map_err(|why| format!("{why:?}"))?.ok_or("the original does not define the test")?;
     agree("F1", format!("{:.4}", overlap.f1()), format!("{:.4}", example.value))
 }
@@ -168,7 +169,7 @@ fn f1(repository: &Repository, example: &F1) -> Result<(), Failed> {
 fn injection(repository: &Repository, example: &Injected) -> Result<(), Failed> {
     let Ok(test) = example.test.parse::<TestName>();
     let submission = repository.text(&example.text);
-    let got = score::inject(&submission, repository.original(), &test, &repository.modules);
+    let got = gistify::inject(&submission, repository.original(), &test, &repository.modules);
     let result = match &got {
         Ok(evaluated) => match evaluated.injection {
             Injection::Equal => "equal",
@@ -185,8 +186,8 @@ fn injection(repository: &Repository, example: &Injected) -> Result<(), Failed> 
     if !evaluated.text.contains(&**part) {
         return Err(format!("{part:?} is not in:\n{}", evaluated.text).into());
     }
-    let sabotaged = score::sabotage(&evaluated).ok_or("no place for the sabotage")?;
-    agree("a sabotaged test", score::line_execution(&sabotaged, &BTreeSet::new()).is_ok(), true)?;
+    let sabotaged = gistify::sabotage(&evaluated).ok_or("no place for the sabotage")?;
+    agree("a sabotaged test", gistify::line_execution(&sabotaged, &BTreeSet::new()).is_ok(), true)?;
     agree("raises", sabotaged.matches("raise AssertionError('gistmill')").count(), 1)
 }
 
@@ -197,19 +198,19 @@ fn what_the_text_decides(repository: &Repository, example: &WholeRun) -> Result<
         None => (Facts::NoFile, None),
         Some(text) => {
             let text = repository.text(text);
-            match score::inject(&text, repository.original(), &test, &repository.modules) {
+            match gistify::inject(&text, repository.original(), &test, &repository.modules) {
                 Err(NotInjected::Missing) => (Facts::NoTest, None),
                 Err(_) => (Facts::Unparsable, None),
                 Ok(evaluated) => {
                     let (modules, hidden) = (&repository.modules, &BTreeSet::new());
                     let scenery = Scenery { modules, test: &test, root: "/testbed", hidden };
-                    let findings = score::findings(&text, scenery).map_err(|why| format!("{why:?}"))?;
+                    let findings = gistify::findings(&text, scenery).map_err(|why| format!("{why:?}"))?;
                     (Facts::Read { findings, run: None }, Some(evaluated.injection))
                 }
             }
         }
     };
-    let verdict = score::judge(&facts, &BTreeSet::new());
+    let verdict = gistify::judge(&facts, &BTreeSet::new());
     if !example.is_static {
         agree("what the text alone decides", verdict.class, None)?;
         return example.injection.map_or(Ok(()), |expected| agree("injection", injection, Some(expected)));

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use gistmill::score::{self, Corpus, File, Modules, Ratio, TestName};
+use gistmill::family::gistify;
+use gistmill::family::gistify::{Corpus, TestName};
+use gistmill::score::{File, Modules, Ratio};
 use libtest_mimic::{Failed, Trial};
 use walkdir::WalkDir;
 
@@ -36,10 +38,10 @@ fn figures(folder: &Path) -> Result<(), Failed> {
     ] {
         agree(name, corpus.line_existence(text).map_err(|why| format!("{why:?}"))?.rate, existence)?;
         let overlap =
-            score::test_overlap(text, original, &test, &modules).map_err(|why| format!("{why:?}"))?;
-        agree(name, overlap.map(score::Overlap::f1), Some(f1))?;
+            gistify::test_overlap(text, original, &test, &modules).map_err(|why| format!("{why:?}"))?;
+        agree(name, overlap.map(gistify::Overlap::f1), Some(f1))?;
     }
-    let got = score::line_execution(&nine, &BTreeSet::from(EVENTS)).map_err(|why| format!("{why:?}"))?;
+    let got = gistify::line_execution(&nine, &BTreeSet::from(EVENTS)).map_err(|why| format!("{why:?}"))?;
     agree("figure 9, statements", got.statements, Ratio { part: 19, whole: 29 })?;
     agree("figure 9, lines", got.rate, Ratio { part: 14, whole: 19 })
 }

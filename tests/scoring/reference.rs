@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-use gistmill::score::{self, Corpus, File, Injection, Modules, NotInjected, Ratio, TestName};
+use gistmill::family::gistify;
+use gistmill::family::gistify::{Corpus, Injection, NotInjected, TestName};
+use gistmill::score::{File, Modules, Ratio};
 use libtest_mimic::{Failed, Trial};
 use serde::Deserialize;
 
@@ -116,16 +118,16 @@ fn check(case: &Case, made: &Made, corpus: &Corpus, modules: &Modules) -> Result
     let ratio = |(part, whole)| Ratio { part, whole };
     agree("existence", existence.rate, ratio(expected.existence))?;
     agree("existence, all control flow", existence.with_control_flow, ratio(expected.control))?;
-    let execution = score::line_execution(&case.text, &case.events).map_err(|why| format!("{why:?}"))?;
+    let execution = gistify::line_execution(&case.text, &case.events).map_err(|why| format!("{why:?}"))?;
     agree("execution", execution.rate, ratio(expected.execution))?;
     agree("execution of statements", execution.statements, ratio(expected.statements))?;
     let (Some(test), Some(path)) = (&case.test, &case.file) else { return Ok(()) };
     let Ok(test) = test.parse::<TestName>();
     let original = File { path, text: &made.files[path] };
     let overlap =
-        score::test_overlap(&case.text, original, &test, modules).map_err(|why| format!("{why:?}"))?;
+        gistify::test_overlap(&case.text, original, &test, modules).map_err(|why| format!("{why:?}"))?;
     agree("F1", overlap.map(|it| format!("{:.9}", it.f1())), expected.f1.map(|f1| format!("{f1:.9}")))?;
-    let (how, text) = match score::inject(&case.text, original, &test, modules) {
+    let (how, text) = match gistify::inject(&case.text, original, &test, modules) {
         Ok(evaluated) => match evaluated.injection {
             Injection::Equal => ("equal", Some(evaluated.text)),
             Injection::Replaced => ("replaced", Some(evaluated.text)),

@@ -11,7 +11,7 @@ use crate::dataset::assemble::{rate, version};
 use crate::dataset::manifest::Manifest;
 use crate::dataset::{Dataset, trees, witnesses};
 use crate::error::Result;
-use crate::family::prompt::Template;
+use crate::family::gistify::prompt::Template;
 use crate::family::tier::flake_bound;
 use crate::interrupt;
 use crate::python_source::SourceFile;

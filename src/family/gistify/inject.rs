@@ -1,0 +1,447 @@
+//! The original test takes the place of the submitted one, unless they are the same.
+//!
+//! Nothing but the function is replaced: what it needs in its file (imports, fixtures, constants) is the submission's
+//! to provide. The text of the original is kept, except where it reaches into the repository, which is not there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ruff_python_ast::visitor::{self, Visitor};
+use ruff_python_ast::{Alias, BytesLiteral, Expr, FString, Stmt, StmtFunctionDef, StringLiteral, TString};
+use ruff_text_size::{Ranged, TextRange};
+use serde::{Deserialize, Serialize};
+
+use super::keys::{self, Reading};
+use super::locate::{self, Found, TestName};
+use super::test_lines::{Purpose, TestLine, lines_of};
+use crate::score::modules::{Bindings, Modules};
+use crate::score::text::{self, Parsed, Unreadable};
+use crate::score::{File, tree};
+
+/// What was done to the test of a submission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Injection {
+    /// It is the original, import adjustments and docstrings aside: nothing.
+    Equal,
+    /// The original took its place.
+    Replaced,
+    /// The original file does not define it (it is generated, or inherited from elsewhere): nothing.
+    None,
+}
+
+/// Why there is nothing to run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum NotInjected {
+    /// The submission does not define the test in its place.
+    Missing,
+    /// The submission is no Python.
+    Unparsable { reason: Unreadable },
+    /// The file of the original is no Python: the dataset's trouble, not the submission's.
+    Original { reason: Unreadable },
+}
+
+/// Lines of the submitted file, and how many stand in their place in the evaluated one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replacement {
+    /// 1-based.
+    pub first: u32,
+    pub last: u32,
+    pub lines: u32,
+}
+
+impl Replacement {
+    /// The line of the submitted file that a line of the evaluated one is. None in what took its place.
+    pub fn submitted_line(&self, line: u32) -> Option<u32> {
+        if line >= self.first + self.lines {
+            Some(line - self.lines - self.first + self.last + 1)
+        } else if line >= self.first {
+            None
+        } else {
+            Some(line)
+        }
+    }
+}
+
+/// The exact text to run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evaluated {
+    pub text: String,
+    pub injection: Injection,
+    /// Where the definition stands: the test, or what it inherits from. None where nothing was injected.
+    pub defined_as: Option<TestName>,
+    pub replacement: Option<Replacement>,
+}
+
+impl Evaluated {
+    /// The line of the submitted file that a line of this one is. None in a test that was replaced.
+    pub fn submitted_line(&self, line: u32) -> Option<u32> {
+        self.replacement.map_or(Some(line), |it| it.submitted_line(line))
+    }
+}
+
+/// The original test, as far as the submission does not change it.
+struct Original {
+    name: TestName,
+    lines: Vec<TestLine>,
+    /// Names that may stand for another one, by imports of the module or of the test.
+    renamed: BTreeMap<String, String>,
+    /// Those by imports of the module alone; those of the test become assignments.
+    of_module: BTreeMap<String, String>,
+    /// Names that stand for no module, whatever modules are called.
+    others: BTreeSet<String>,
+}
+
+/// Puts the original test into a submission.
+pub fn inject(
+    submission: &str,
+    original: File<'_>,
+    test: &TestName,
+    modules: &Modules,
+) -> Result<Evaluated, NotInjected> {
+    inject_inherited(submission, original, test, test, modules)
+}
+
+/// The same for a test that is `defined` in the original file under another name: in a class that the test's inherits
+/// from.
+pub fn inject_inherited(
+    submission: &str,
+    original: File<'_>,
+    defined: &TestName,
+    test: &TestName,
+    modules: &Modules,
+) -> Result<Evaluated, NotInjected> {
+    let read = text::parse(original.text, |source| read_original(source, original.path, defined, modules));
+    let read = read.map_err(|reason| NotInjected::Original { reason })?;
+    let unparsable = |reason| NotInjected::Unparsable { reason };
+    let as_submitted = |injection, defined_as| {
+        Ok(Evaluated { text: submission.to_owned(), injection, defined_as, replacement: None })
+    };
+    let Some(read) = read else {
+        text::parse(submission, |_| ()).map_err(unparsable)?;
+        return as_submitted(Injection::None, None);
+    };
+    let state =
+        text::parse(submission, |parsed| examine(parsed, test, &read, modules)).map_err(unparsable)?;
+    match state {
+        State::Missing => Err(NotInjected::Missing),
+        State::Equal => as_submitted(Injection::Equal, Some(read.name)),
+        State::Differs { bound } => {
+            let edited =
+                text::parse(original.text, |source| adjusted(source, original.path, &read, modules, &bound));
+            let definition = edited.map_err(|reason| NotInjected::Original { reason })?;
+            text::parse(submission, |parsed| replace(parsed, &read.name, &definition))
+                .map_err(unparsable)?
+                .ok_or(NotInjected::Missing)
+        }
+    }
+}
+
+fn read_original(source: Parsed<'_>, path: &str, test: &TestName, modules: &Modules) -> Option<Original> {
+    let Found::Function { definition, function, name } = locate::locate(source.body, test) else {
+        return None;
+    };
+    let locals = locate::local_names(function);
+    let bindings = Bindings::of_file(modules, path, source.body).without(&locals);
+    let bound = locate::bound_names(source.body);
+    // A name that is also something else in this file cannot stand for the alias.
+    let is_free = |name: &str| !locals.contains(name);
+    let mut of_module = own_aliases(source.body, &bindings);
+    of_module.retain(|local, name| is_free(local) && is_free(name) && !bound.contains(name));
+    let mut renamed = own_aliases(&function.body, &bindings);
+    renamed.retain(|local, name| is_free(local) && is_free(name) && !bound.contains(name));
+    renamed.extend(of_module.clone());
+    let lines = lines_of(definition, Reading { bindings: &bindings, renamed: &renamed }, Purpose::Equality);
+    let others = locate::other_names(source.body, function, &bindings);
+    Some(Original { name, lines, renamed, of_module, others })
+}
+
+/// Local name → name, of every `from repository import name as local` outside functions and classes within the body.
+fn own_aliases(body: &[Stmt], bindings: &Bindings<'_>) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for statement in body {
+        match statement {
+            Stmt::FunctionDef(_) | Stmt::ClassDef(_) => {}
+            Stmt::ImportFrom(import) => {
+                for alias in
+                    import.names.iter().filter(|alias| bindings.is_own_from(import, alias.name.as_str()))
+                {
+                    let Some(local) = &alias.asname else { continue };
+                    if local.as_str() != alias.name.as_str() && bindings.module(local.as_str()).is_none() {
+                        found.insert(local.to_string(), alias.name.to_string());
+                    }
+                }
+            }
+            _ => {
+                for body in tree::bodies(statement) {
+                    found.extend(own_aliases(body, bindings));
+                }
+            }
+        }
+    }
+    found
+}
+
+enum State {
+    Missing,
+    Equal,
+    Differs { bound: BTreeSet<String> },
+}
+
+fn examine(parsed: Parsed<'_>, test: &TestName, original: &Original, modules: &Modules) -> State {
+    // An inherited test needs its own class too, or there is no such node.
+    if matches!(locate::locate(parsed.body, test), Found::Missing) {
+        return State::Missing;
+    }
+    let Found::Function { definition, function, .. } = locate::locate(parsed.body, &original.name) else {
+        return State::Missing;
+    };
+    let locals = locate::local_names(function);
+    let bindings = Bindings::by_name(modules).without(&locals).without(&original.others);
+    let mut renamed = original.renamed.clone();
+    renamed.retain(|local, _| !locals.contains(local));
+    let lines = lines_of(definition, Reading { bindings: &bindings, renamed: &renamed }, Purpose::Equality);
+    if lines == original.lines {
+        State::Equal
+    } else {
+        State::Differs { bound: locate::bound_names(parsed.body) }
+    }
+}
+
+/// A definition with adjusted names and imports: its text from the first decorator on, and what must be done to move it.
+struct Definition {
+    /// The text, cut at the starts of its lines; true where the line may be moved.
+    lines: Vec<(String, bool)>,
+    indentation: String,
+}
+
+fn adjusted(
+    source: Parsed<'_>,
+    path: &str,
+    original: &Original,
+    modules: &Modules,
+    bound: &BTreeSet<String>,
+) -> Definition {
+    let Found::Function { definition, function, .. } = locate::locate(source.body, &original.name) else {
+        return Definition { lines: Vec::new(), indentation: String::new() };
+    };
+    let bindings = Bindings::of_file(modules, path, source.body).without(&locate::local_names(function));
+    let mut adjust = Adjust {
+        bindings: &bindings,
+        renamed: &original.of_module,
+        bound,
+        edits: Vec::new(),
+        texts: Vec::new(),
+    };
+    adjust.visit_stmt(definition);
+    adjust.edits.sort_by_key(|(range, _)| range.start());
+    cut_lines(source, definition, &adjust)
+}
+
+/// Applies the edits and notes which lines begin within a text.
+fn cut_lines(source: Parsed<'_>, definition: &Stmt, adjust: &Adjust<'_>) -> Definition {
+    let (first, last) = source.lines.of_node(definition);
+    let start = source.lines.start(first).unwrap_or_default();
+    let indentation = source.text[start..definition.start().to_usize()].to_owned();
+    let mut edits = adjust.edits.iter().peekable();
+    let mut lines = Vec::new();
+    let mut at = definition.start().to_usize();
+    let (mut current, mut moves) = (indentation.clone(), true);
+    for line in first..=last {
+        let next = source.lines.start(line + 1).unwrap_or(source.text.len());
+        let end = next.min(definition.end().to_usize());
+        while let Some((range, new)) = edits.next_if(|(range, _)| range.start().to_usize() < end) {
+            current.push_str(&source.text[at..range.start().to_usize()]);
+            current.push_str(new);
+            at = range.end().to_usize();
+        }
+        // A line whose start was cut out with the statement around it is the rest of the line before.
+        if at <= end {
+            current.push_str(&source.text[at..end]);
+            at = end;
+            lines.push((std::mem::take(&mut current), moves));
+            moves =
+                !adjust.texts.iter().any(|text| text.start().to_usize() < end && end < text.end().to_usize());
+        }
+    }
+    Definition { lines, indentation }
+}
+
+/// Finds what must be changed in the text of a test.
+struct Adjust<'a> {
+    bindings: &'a Bindings<'a>,
+    renamed: &'a BTreeMap<String, String>,
+    /// What the submission binds in its module.
+    bound: &'a BTreeSet<String>,
+    edits: Vec<(TextRange, String)>,
+    /// Where strings stand: lines that begin in one are not moved.
+    texts: Vec<TextRange>,
+}
+
+impl Adjust<'_> {
+    /// Cuts the modules off a dotted name. False where the name is none that begins with one.
+    fn dotted(&mut self, expression: &Expr) -> bool {
+        let Some((root, names)) = tree::chain(expression) else { return false };
+        let Some(module) = self.bindings.module(root).filter(|_| !self.bound.contains(root)) else {
+            return false;
+        };
+        let Some(used) = keys::within(module, &names, self.bindings) else { return true };
+        let keep = (0..=used).rev().find(|at| self.bound.contains(names[*at])).unwrap_or(used);
+        let mut at = expression;
+        for _ in keep + 1..names.len() {
+            let Expr::Attribute(attribute) = at else { return true };
+            at = &attribute.value;
+        }
+        if let Expr::Attribute(attribute) = at {
+            self.edits.push((TextRange::new(expression.start(), attribute.attr.start()), String::new()));
+        }
+        true
+    }
+
+    fn import(&mut self, statement: &Stmt) {
+        let (module, names): (Option<String>, &[Alias]) = match statement {
+            Stmt::Import(import) => (None, &import.names),
+            Stmt::ImportFrom(import) => (Some(self.bindings.absolute(import)), &import.names),
+            _ => return,
+        };
+        let is_own = |alias: &Alias| match statement {
+            Stmt::ImportFrom(import) => self.bindings.is_own_from(import, alias.name.as_str()),
+            _ => self.bindings.is_own(alias.name.as_str()),
+        };
+        if !names.iter().any(is_own) {
+            return;
+        }
+        let made = names.iter().filter_map(|alias| {
+            let name = alias.name.as_str();
+            let local = alias.asname.as_ref().map_or(name, |name| name.as_str());
+            match (is_own(alias), &module) {
+                (true, Some(_)) if !self.bound.contains(local) && self.bound.contains(name) => {
+                    Some(format!("{local} = {name}"))
+                }
+                (true, _) => None,
+                (false, module) => {
+                    let from = module.as_ref().map_or_else(String::new, |module| format!("from {module} "));
+                    let renamed = if local == name { String::new() } else { format!(" as {local}") };
+                    Some(format!("{from}import {name}{renamed}"))
+                }
+            }
+        });
+        let made: Vec<String> = made.collect();
+        let text = if made.is_empty() { "pass".to_owned() } else { made.join("; ") };
+        self.edits.push((statement.range(), text));
+    }
+}
+
+impl<'a> Visitor<'a> for Adjust<'_> {
+    fn visit_stmt(&mut self, statement: &'a Stmt) {
+        match statement {
+            Stmt::Import(_) | Stmt::ImportFrom(_) => self.import(statement),
+            _ => visitor::walk_stmt(self, statement),
+        }
+    }
+
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        if expression.is_attribute_expr() && self.dotted(expression) {
+            return;
+        }
+        let mut at = expression;
+        while let Expr::Attribute(attribute) = at {
+            at = &attribute.value;
+        }
+        match at {
+            Expr::Name(name) => {
+                let renamed = self.renamed.get(name.id.as_str());
+                if let Some(new) =
+                    renamed.filter(|new| !self.bound.contains(&*name.id) && self.bound.contains(*new))
+                {
+                    self.edits.push((name.range, new.clone()));
+                }
+            }
+            _ => visitor::walk_expr(self, at),
+        }
+    }
+
+    fn visit_string_literal(&mut self, text: &'a StringLiteral) {
+        self.texts.push(text.range);
+    }
+
+    fn visit_bytes_literal(&mut self, text: &'a BytesLiteral) {
+        self.texts.push(text.range);
+    }
+
+    fn visit_f_string(&mut self, text: &'a FString) {
+        self.texts.push(text.range);
+        visitor::walk_f_string(self, text);
+    }
+
+    fn visit_t_string(&mut self, text: &'a TString) {
+        self.texts.push(text.range);
+        visitor::walk_t_string(self, text);
+    }
+}
+
+/// Puts a definition in the place of the submission's.
+fn replace(parsed: Parsed<'_>, name: &TestName, definition: &Definition) -> Option<Evaluated> {
+    let Found::Function { definition: place, .. } = locate::locate(parsed.body, name) else { return None };
+    let (first, last) = parsed.lines.of_node(place);
+    let start = parsed.lines.start(first)?;
+    let indentation = &parsed.text[start..place.start().to_usize()];
+    let end = parsed.lines.start(last + 1).unwrap_or(parsed.text.len());
+    let after = &parsed.text[start..end];
+    let end = start + after.trim_end_matches(['\n', '\r']).len();
+    let mut text = parsed.text[..start].to_owned();
+    for (line, moves) in &definition.lines {
+        match line.strip_prefix(&*definition.indentation) {
+            Some(rest) if *moves && !rest.trim().is_empty() => {
+                text.push_str(indentation);
+                text.push_str(rest);
+            }
+            _ => text.push_str(line),
+        }
+    }
+    let lines = text::Lines::of(&text[start..]).count();
+    text.push_str(&parsed.text[end..]);
+    Some(Evaluated {
+        text,
+        injection: Injection::Replaced,
+        defined_as: Some(name.clone()),
+        replacement: Some(Replacement { first, last, lines }),
+    })
+}
+
+/// What a sabotaged test raises.
+const SABOTAGE: &str = "raise AssertionError('gistmill')";
+
+/// The evaluated text with a test that must fail: its body begins with a raise. None where the text does not define it.
+pub fn sabotage(evaluated: &Evaluated) -> Option<String> {
+    let name = evaluated.defined_as.as_ref()?;
+    text::parse(&evaluated.text, |parsed| {
+        let Found::Function { function, .. } = locate::locate(parsed.body, name) else { return None };
+        let first = first_statement(function)?;
+        let at = first.start().to_usize();
+        let start = parsed.lines.start(parsed.lines.line(first.start()))?;
+        // A compound statement begins its line; a simple one may stand behind a colon or a docstring.
+        let is_compound = !tree::bodies(first).is_empty();
+        let between = if is_compound { format!("\n{}", &parsed.text[start..at]) } else { "; ".to_owned() };
+        Some(format!("{}{SABOTAGE}{between}{}", &parsed.text[..at], &parsed.text[at..]))
+    })
+    .ok()
+    .flatten()
+}
+
+/// The line where the definition of the test begins in the evaluated text, decorators included. None where the text does
+/// not define it.
+pub fn first_line(evaluated: &Evaluated) -> Option<u32> {
+    let name = evaluated.defined_as.as_ref()?;
+    text::parse(&evaluated.text, |parsed| {
+        let Found::Function { definition, .. } = locate::locate(parsed.body, name) else { return None };
+        Some(parsed.lines.of_node(definition).0)
+    })
+    .ok()
+    .flatten()
+}
+
+/// The first statement that is no docstring; the docstring if there is nothing else.
+fn first_statement(function: &StmtFunctionDef) -> Option<&Stmt> {
+    function.body.iter().find(|statement| !tree::is_text(statement)).or(function.body.first())
+}

@@ -1,0 +1,10 @@
+//! How Gistify judges: the tree without the repository's code, the original test put into what is handed in, its
+//! variants, what the build checks of itself, and submissions that a machine makes.
+
+pub(crate) mod evaluate;
+pub(crate) mod ground;
+mod on_variants;
+pub(crate) mod self_check;
+pub(crate) mod tables;
+pub(crate) mod variants;
+pub(crate) mod witness;

@@ -1,0 +1,264 @@
+//! What the submissions for one repository are judged on: its modules and lines, and a tree without its code.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::attempt::lab::Lab;
+use crate::attempt::overlay::History;
+use crate::beneath::{Entry, Folder, Kind};
+use crate::error::{Error, Result};
+use crate::family::gistify::Corpus;
+use crate::record::patch::Patch;
+use crate::record::task::{CODE_ENDINGS, pytest_settings};
+use crate::runner::Setting;
+use crate::score::{File, Modules};
+use crate::store::Cache;
+
+/// Largest Python file that is read, in bytes.
+const LARGEST_SOURCE: u64 = 8 << 20;
+/// Which files of the repository a submission sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Files {
+    /// All but code: configuration, templates, certificates.
+    Data,
+    /// Configuration of pytest only.
+    None,
+    /// All of them. The file still has to stand alone.
+    Whole,
+}
+
+impl Files {
+    /// The one spelling.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Files::Data => "data",
+            Files::None => "none",
+            Files::Whole => "whole",
+        }
+    }
+
+    fn shows(self, path: &str) -> bool {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
+        match self {
+            Files::Data => !CODE_ENDINGS.contains(&ending.as_str()),
+            Files::None => pytest_settings().any(|name| name == path),
+            Files::Whole => true,
+        }
+    }
+}
+
+/// The Python code of a tree.
+pub(crate) struct Code {
+    pub(crate) modules: Modules,
+    /// Its files.
+    pub(crate) sources: BTreeSet<String>,
+}
+
+impl Code {
+    /// That of a lab.
+    ///
+    /// # Errors
+    /// IO errors.
+    pub(crate) fn of(lab: &Lab) -> Result<Self> {
+        Ok(Code::among(lab, &files_of(&Folder::open(&lab.built.tree)?.walk()?)))
+    }
+
+    fn among(lab: &Lab, entries: &[String]) -> Self {
+        let sources: BTreeSet<String> =
+            entries.iter().filter(|path| path.ends_with(".py")).cloned().collect();
+        let installed = Installed { venv: &lab.built.venv, prefix: &lab.built.python_prefix };
+        Code { modules: module_names(&sources, |top| installed.has(top)).into_iter().collect(), sources }
+    }
+
+    /// The modules that all others are below.
+    pub(crate) fn packages(&self) -> Vec<String> {
+        self.modules.roots().cloned().collect()
+    }
+
+    /// The text of one of its files; none where there is no such file, or it cannot be read.
+    pub(crate) fn text(&self, tree: &Folder, path: &str) -> Option<String> {
+        let bytes = self.sources.contains(path).then(|| tree.read(Path::new(path), LARGEST_SOURCE))?;
+        Some(String::from_utf8_lossy(&bytes.ok()?).into_owned())
+    }
+}
+
+/// The files of a tree, from its root; those whose names are not text aside.
+fn files_of(entries: &[Entry]) -> Vec<String> {
+    let files = entries.iter().filter(|entry| entry.kind == Kind::File);
+    let own = files.filter(|entry| !entry.path.starts_with(".git"));
+    own.filter_map(|entry| entry.path.to_str().map(str::to_owned)).collect()
+}
+
+/// What the submissions for one repository are judged on.
+pub(crate) struct Ground {
+    pub(crate) code: Code,
+    pub(crate) corpus: Corpus,
+    /// Where submissions run.
+    pub(crate) setting: Setting,
+    /// Names the tree that they run in.
+    pub(crate) key: String,
+    /// The file that is handed in.
+    pub(crate) submission: &'static str,
+}
+
+impl Ground {
+    /// Reads the tree of a lab, and makes the one without its code in the cache.
+    ///
+    /// # Errors
+    /// IO errors, and a tree that cannot be read.
+    pub(crate) fn new(lab: &Lab, cache: &Cache, files: Files, submission: &'static str) -> Result<Self> {
+        let tree = Folder::open(&lab.built.tree)?;
+        let entries = tree.walk()?;
+        let names = files_of(&entries);
+        let code = Code::among(lab, &names);
+        let texts = code.sources.iter().map(|path| (path, code.text(&tree, path).unwrap_or_default()));
+        let texts: Vec<(&String, String)> = texts.collect();
+        let of_text = texts.iter().map(|(path, text)| File { path: path.as_str(), text });
+        let corpus = Corpus::of(&of_text.collect::<Vec<_>>(), code.modules.clone());
+        let masked = lab.with(cache, &mask(&entries, &names, files, submission)?, History::Hidden)?;
+        let (mut setting, key) = (masked.setting, masked.built.key);
+        setting.world.watched = code.packages();
+        setting.world.hidden = files != Files::Whole;
+        Ok(Ground { code, corpus, setting, key, submission })
+    }
+}
+
+/// What a package whose code is hidden says to whoever imports it: a folder without it would be a package all the same.
+const HIDDEN: &str = "raise ModuleNotFoundError(f\"No module named {__name__!r}\", name=__name__)\n";
+
+/// What is laid over a tree for a submission: code is hidden, and the place that every submission takes is empty.
+fn mask(entries: &[Entry], sources: &[String], files: Files, submission: &str) -> Result<Patch> {
+    let refused = |_| Error::internal("a file of a tree has a path that is not one of a tree's own files");
+    let mut patch = Patch::default();
+    let of_tree = entries.iter().filter(|entry| !entry.path.starts_with(".git"));
+    let named = of_tree.filter_map(|entry| Some((entry.path.to_str()?, &entry.kind)));
+    let mut shown = BTreeSet::new();
+    for (path, kind) in named.filter(|_| files != Files::Whole) {
+        if *kind == Kind::File && files.shows(path) {
+            shown.extend(path.match_indices('/').map(|(at, _)| &path[..at]));
+        } else if *kind != Kind::Folder {
+            patch.hide(path).map_err(refused)?;
+        }
+    }
+    for folder in folders_of_code(sources).filter(|folder| shown.contains(folder)) {
+        patch.put(&format!("{folder}/__init__.py"), HIDDEN.as_bytes().to_vec()).map_err(refused)?;
+    }
+    patch.put(submission, Vec::new()).map_err(refused)?;
+    Ok(patch)
+}
+
+/// Folders below the root with Python files in them, or further below.
+fn folders_of_code(entries: &[String]) -> impl Iterator<Item = &str> {
+    let sources = entries.iter().filter(|path| path.ends_with(".py"));
+    let above = |path: &'_ String| path.match_indices('/').map(|(at, _)| at).collect::<Vec<_>>();
+    let folders = sources.flat_map(move |path| above(path).into_iter().map(move |at| &path[..at]));
+    folders.collect::<BTreeSet<&str>>().into_iter()
+}
+
+/// Modules that are there without the repository.
+struct Installed<'a> {
+    venv: &'a Path,
+    prefix: &'a Path,
+}
+
+impl Installed<'_> {
+    /// Whether the environment or the standard library has a module of this name.
+    fn has(&self, top: &str) -> bool {
+        let below = |root: &Path| -> Vec<PathBuf> {
+            let entries = fs_err::read_dir(root.join("lib")).into_iter().flatten().flatten();
+            let pythons = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("python3"));
+            pythons.map(|entry| entry.path()).collect()
+        };
+        let site = below(self.venv).into_iter().map(|folder| folder.join("site-packages"));
+        let standard = below(self.prefix).into_iter().flat_map(|folder| [folder.join("lib-dynload"), folder]);
+        let mut places = site.chain(standard);
+        places.any(|place| place.join(top).is_dir() || place.join(format!("{top}.py")).is_file())
+    }
+}
+
+/// The modules of a tree by its Python files alone, where no environment is at hand.
+pub(crate) fn modules_of(sources: &BTreeSet<String>) -> Modules {
+    module_names(sources, |_| false).into_iter().collect()
+}
+
+/// The dotted names by which files can be imported: from the root, from `src`, and from the folder that pytest puts on the
+/// path for a test file, the first one above it that is no package.
+fn module_names(sources: &BTreeSet<String>, is_installed: impl Fn(&str) -> bool) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut known: std::collections::BTreeMap<String, bool> = std::collections::BTreeMap::new();
+    let mut add = |path: &str| {
+        let dotted = path.trim_end_matches(".py").replace('/', ".");
+        let dotted = dotted.strip_suffix(".__init__").unwrap_or(&dotted).to_owned();
+        let is_name = |part: &str| {
+            !part.is_empty()
+                && !part.starts_with(|first: char| first.is_ascii_digit())
+                && part.chars().all(|one| one == '_' || one.is_alphanumeric())
+        };
+        if dotted == "__init__" || !dotted.split('.').all(is_name) {
+            return;
+        }
+        let top = dotted.split('.').next().unwrap_or_default().to_owned();
+        let elsewhere = *known.entry(top.clone()).or_insert_with(|| is_installed(&top));
+        if !elsewhere {
+            let ends = dotted.match_indices('.').map(|(at, _)| at).chain([dotted.len()]);
+            names.extend(ends.map(|end| dotted[..end].to_owned()));
+        }
+    };
+    for path in sources {
+        add(path);
+        if let Some(rest) = path.strip_prefix("src/") {
+            add(rest);
+        }
+        let mut base = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        while !base.is_empty() && sources.contains(&format!("{base}/__init__.py")) {
+            base = base.rsplit_once('/').map_or("", |(above, _)| above);
+        }
+        if let Some(rest) = path.strip_prefix(base).and_then(|rest| rest.strip_prefix('/')) {
+            add(rest);
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(paths: &[&str]) -> Vec<String> {
+        let sources = paths.iter().map(|path| (*path).to_owned()).collect();
+        module_names(&sources, |top| top == "setup").into_iter().collect()
+    }
+
+    #[test]
+    fn a_file_is_known_by_every_name_that_it_can_be_imported_by() {
+        let found =
+            names(&["src/tiny/__init__.py", "src/tiny/core.py", "tests/test_a.py", "setup.py", "a-b.py"]);
+        for name in ["tiny", "tiny.core", "tests", "tests.test_a", "test_a"] {
+            assert!(found.iter().any(|known| known == name), "{name} of {found:?}");
+        }
+        assert!(!found.iter().any(|name| name == "setup" || name.contains('-')), "{found:?}");
+    }
+
+    #[test]
+    fn a_package_of_tests_is_imported_from_above_it() {
+        let found = names(&["tests/__init__.py", "tests/unit/__init__.py", "tests/unit/test_a.py"]);
+        assert_eq!(found, ["tests", "tests.unit", "tests.unit.test_a"]);
+    }
+
+    #[test]
+    fn code_is_hidden_and_data_is_not() {
+        for path in ["a.py", "x/conftest.py", "m.so", "n.IPYNB", "w.whl", "x.tar.gz", "src/y.pyx"] {
+            assert!(!Files::Data.shows(path), "{path}");
+        }
+        for path in ["pyproject.toml", "templates/a.html", "cert.pem", "Makefile"] {
+            assert!(Files::Data.shows(path), "{path}");
+        }
+        for path in [".pytest.toml", "pytest.toml", ".pytest.ini"] {
+            assert!(Files::None.shows(path), "{path}");
+        }
+        assert!(
+            Files::None.shows("tox.ini") && !Files::None.shows("sub/tox.ini") && !Files::None.shows("a.txt")
+        );
+    }
+}

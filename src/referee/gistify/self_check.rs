@@ -1,0 +1,370 @@
+//! The referee on trial: the original tests as submissions, in the whole tree, from the place that a submission takes.
+//!
+//! Whatever an original cannot do there, no submission can be asked to do: an instance whose original fails gets a flag.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::evaluate::{LARGEST_TEST, Original, messages, module_of, normalized_again, sabotage_of};
+use super::ground::Code;
+use crate::attempt::lab::Lab;
+use crate::attempt::world::WorldSetting;
+use crate::beneath::Folder;
+use crate::error::Result;
+use crate::family::gistify::{Evaluated, Reach, Sabotage, first_line, inject, reaches, sabotage};
+use crate::record::collected::Group;
+use crate::record::evidence::OnTrial;
+use crate::record::flag::{
+    DEPENDENCY_IMPORTS_REPOSITORY, NAMES_REPOSITORY_MODULE, PROBE_INSENSITIVE, READS_TREE_DATA,
+    REFEREE_DIFFERS,
+};
+use crate::record::id::{InstanceId, hash_parts};
+use crate::record::outcome::Compare;
+use crate::record::task::pytest_settings;
+use crate::referee::run::{Import, Lost, PLAIN, Place, Seen, failing};
+use crate::runner::protocol::{ImportAttempt, Manner, TraceMode};
+use crate::score::{Comparison, File, Masks, compare, text_of};
+use crate::store::journal::Journal;
+
+/// Flags of instances that cannot be solved without breaking a rule.
+pub(crate) const UNSOLVABLE: [&str; 3] =
+    [NAMES_REPOSITORY_MODULE, DEPENDENCY_IMPORTS_REPOSITORY, REFEREE_DIFFERS];
+
+/// Packages through which pytest itself imports tests and plugins.
+const OF_PYTEST: [&str; 3] = ["_pytest", "pytest", "pluggy"];
+
+/// What was found out about an instance.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Checked {
+    /// The original as a submission against what it showed in the build.
+    /// None where the referee cannot read its file.
+    pub(crate) comparison: Option<Comparison>,
+    /// What the first cases say that differ.
+    pub(crate) messages: Vec<String>,
+    pub(crate) sabotage: Sabotage,
+    pub(crate) reaches: Vec<Reach>,
+    /// Imports of the repository by installed libraries.
+    pub(crate) dependency_imports: Vec<ImportAttempt>,
+    /// Files of the tree that were opened, code and configuration of pytest aside.
+    pub(crate) data_files: Vec<String>,
+    /// `file::Class::function` of the definition, where that is another file.
+    pub(crate) defined_in: Option<String>,
+}
+
+impl Checked {
+    /// What the dataset says about the instance.
+    pub(crate) fn flags(&self) -> Vec<&'static str> {
+        let all = [
+            (NAMES_REPOSITORY_MODULE, !self.reaches.is_empty()),
+            (DEPENDENCY_IMPORTS_REPOSITORY, !self.dependency_imports.is_empty()),
+            (REFEREE_DIFFERS, !self.agrees()),
+            (READS_TREE_DATA, !self.data_files.is_empty()),
+            (PROBE_INSENSITIVE, self.sabotage != Sabotage::Fails),
+        ];
+        all.into_iter().filter(|(_, holds)| *holds).map(|(flag, _)| flag).collect()
+    }
+
+    /// Whether the original shows what it showed in the build.
+    pub(crate) fn agrees(&self) -> bool {
+        self.comparison.as_ref().is_some_and(Comparison::agrees)
+    }
+
+    /// Why it has its flags, a line each.
+    pub(crate) fn evidence(&self) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        for Reach { file, line, name, .. } in &self.reaches {
+            lines.push(format!("{file}:{line} names {name}"));
+        }
+        for ImportAttempt { module, file, line } in &self.dependency_imports {
+            lines.push(format!("{file}:{line} imports {module}"));
+        }
+        lines.extend(self.messages.iter().cloned());
+        if !self.data_files.is_empty() {
+            lines.push(format!("opens {}", self.data_files.join(", ")));
+        }
+        lines
+    }
+
+    /// Whether a submission can be right without breaking a rule.
+    pub(crate) fn is_solvable(&self) -> bool {
+        !self.flags().iter().any(|flag| UNSOLVABLE.contains(flag))
+    }
+}
+
+/// What was found out about the originals of one repository, kept in a journal.
+pub(crate) struct SelfChecks {
+    journal: Journal,
+    known: BTreeMap<String, Checked>,
+    /// How much had to agree decides too, and is no part of the folder's name.
+    compare: Compare,
+    /// Whether installed libraries import the repository in a way that no test can do without.
+    is_set_up: bool,
+}
+
+/// What so many originals did without exception is of the set-up of the tests, and no property of one of them.
+const ENOUGH: usize = 50;
+
+/// Whether all of many originals have an import of the repository by an installed library in common: a plugin of pytest
+/// that loads the project's settings, say. No other one can be solved either.
+fn is_of_set_up<'a>(known: impl ExactSizeIterator<Item = &'a Checked>) -> bool {
+    if known.len() < ENOUGH {
+        return false;
+    }
+    let imports = known.map(|one| one.dependency_imports.iter().collect::<BTreeSet<_>>());
+    imports.reduce(|all, one| &all & &one).is_some_and(|all| !all.is_empty())
+}
+
+/// A journal row.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    key: String,
+    checked: Checked,
+}
+
+/// Raised when the same original may be judged otherwise.
+const VERSION: &str = "self-check-3";
+
+impl SelfChecks {
+    /// Opens the journal.
+    ///
+    /// # Errors
+    /// IO errors.
+    pub(crate) fn open(path: &Path, compare: Compare) -> Result<Self> {
+        let (journal, rows) = Journal::open::<Kept>(path)?;
+        let known: BTreeMap<_, _> = rows.into_iter().map(|row| (row.key, row.checked)).collect();
+        let is_set_up = is_of_set_up(known.values());
+        Ok(SelfChecks { journal, known, compare, is_set_up })
+    }
+
+    fn get(&self, id: &InstanceId) -> Option<&Checked> {
+        self.known.get(&self.key(id))
+    }
+
+    /// Whether an original was tried.
+    pub(crate) fn has(&self, id: &InstanceId) -> bool {
+        self.get(id).is_some()
+    }
+
+    /// Whether an instance can be solved without breaking a rule, as far as is known.
+    pub(crate) fn is_solvable(&self, id: &InstanceId) -> bool {
+        self.get(id).map_or(!self.is_set_up, Checked::is_solvable)
+    }
+
+    /// What the dataset says about an instance.
+    pub(crate) fn of(&self, id: &InstanceId) -> OnTrial {
+        self.get(id).map_or_else(OnTrial::default, |checked| OnTrial {
+            flags: checked.flags().into_iter().map(str::to_owned).collect(),
+            data_files: checked.data_files.clone(),
+            defined_in: checked.defined_in.clone(),
+        })
+    }
+
+    /// Tries originals.
+    ///
+    /// # Errors
+    /// Those of [`SelfCheck::check`].
+    pub(crate) fn make(
+        &mut self,
+        lab: &Lab,
+        file: &str,
+        originals: &[Original<'_>],
+        progress: &mut dyn FnMut(),
+    ) -> Result<()> {
+        if originals.is_empty() {
+            return Ok(());
+        }
+        let code = Code::of(lab)?;
+        let found = SelfCheck { lab, code: &code, file }.check(originals, progress)?;
+        for (original, checked) in originals.iter().zip(found) {
+            let key = self.key(original.id);
+            self.journal.append(&Kept { key: key.clone(), checked: checked.clone() })?;
+            self.known.insert(key, checked);
+        }
+        self.is_set_up = is_of_set_up(self.known.values());
+        self.journal.sync()
+    }
+
+    /// What the folder of attempts does not say.
+    fn key(&self, id: &InstanceId) -> String {
+        hash_parts(&[VERSION, id.as_str(), self.compare.as_str()])
+    }
+}
+
+/// Tries originals of one repository.
+pub(crate) struct SelfCheck<'a> {
+    pub(crate) lab: &'a Lab,
+    pub(crate) code: &'a Code,
+    /// The place of a submission.
+    pub(crate) file: &'a str,
+}
+
+impl SelfCheck<'_> {
+    /// Checks all of them.
+    ///
+    /// # Errors
+    /// IO errors, an interruption, and the harness's when it stays broken.
+    pub(crate) fn check(
+        &self,
+        originals: &[Original<'_>],
+        progress: &mut dyn FnMut(),
+    ) -> Result<Vec<Checked>> {
+        let tree = Folder::open(&self.lab.built.tree)?;
+        let mut setting = self.lab.setting.clone();
+        setting.world.probe = Some(self.file.to_owned());
+        setting.world.watched = self.code.packages();
+        setting.world.notes_files = true;
+        let world = WorldSetting::base(&setting);
+        let groups: Vec<Group> = originals.iter().map(Original::group).collect();
+        let place = Place { lab: self.lab, world: &world, groups: &groups };
+        let mut evaluated = Vec::new();
+        for original in originals {
+            evaluated.push(self.evaluated(&tree, original)?);
+        }
+        let (mut seen, mut sabotaged) = (BTreeMap::new(), BTreeMap::new());
+        let on_trial = |at: usize, manner: Manner, shown: Seen| {
+            if manner == PLAIN {
+                progress();
+                seen.insert(at, shown);
+            } else {
+                sabotaged.insert(at, sabotage_of(originals[at].golden, &shown.attempt.cases));
+            }
+        };
+        none_lost(place.run(imports(originals, &groups, &evaluated), TraceMode::Off, on_trial)?)?;
+        let survives = |at: &usize| sabotaged.get(at) == Some(&Sabotage::Survives);
+        let again = (0..originals.len()).filter(survives).filter_map(|at| {
+            let text = sabotage(evaluated[at].0.as_ref()?)?;
+            Some(Import::new(at, Arc::from(text), &[PLAIN]))
+        });
+        none_lost(place.run(again.collect(), TraceMode::Off, |at, _, shown| {
+            sabotaged.insert(at, sabotage_of(originals[at].golden, &shown.attempt.cases));
+        })?)?;
+        let mut checked = Vec::new();
+        for (at, (original, (_, reaches))) in originals.iter().zip(&evaluated).enumerate() {
+            let Code { modules, sources } = self.code;
+            let test_module = module_of(original.file, modules);
+            let masks = Masks { modules, files: sources, test_module: &test_module };
+            let mut one = Checked {
+                comparison: None,
+                messages: Vec::new(),
+                sabotage: sabotaged.remove(&at).unwrap_or(Sabotage::NotTried),
+                reaches: reaches.clone(),
+                dependency_imports: Vec::new(),
+                data_files: Vec::new(),
+                defined_in: None,
+            };
+            if let Some(shown) = seen.remove(&at) {
+                let Seen { attempt, reached, defined_in, .. } = shown;
+                let data = reached.opened.into_iter().filter(|path| self.is_data(&tree, path));
+                let golden = normalized_again(original.golden, &world.normalizer);
+                let comparison = compare(&golden, &attempt.exit, &attempt.cases, &masks, self.lab.compare);
+                one.messages = messages(&comparison, &attempt);
+                one.comparison = Some(comparison);
+                one.data_files = data.collect::<BTreeSet<String>>().into_iter().collect();
+                one.dependency_imports = reached.imports;
+                one.dependency_imports.retain(|import| self.is_of_library(import));
+                one.defined_in = defined_in.filter(|place| is_source(self.code, place));
+            }
+            checked.push(one);
+        }
+        Ok(checked)
+    }
+
+    /// The original's file as a submission, and the modules that its test needs. Nothing is run of a file that cannot be
+    /// read.
+    fn evaluated(&self, tree: &Folder, original: &Original<'_>) -> Result<(Option<Evaluated>, Vec<Reach>)> {
+        let bytes = tree.read(Path::new(original.file), LARGEST_TEST)?;
+        let Ok(text) = text_of(&bytes) else { return Ok((None, Vec::new())) };
+        let file = File { path: original.file, text };
+        let evaluated = inject(text, file, &original.test, &self.code.modules).ok();
+        let mut conftests = Vec::new();
+        for (at, _) in original.file.rmatch_indices('/') {
+            let path = format!("{}/conftest.py", &original.file[..at]);
+            conftests.extend(self.code.text(tree, &path).map(|text| (path, text)));
+        }
+        conftests.extend(self.code.text(tree, "conftest.py").map(|text| ("conftest.py".to_owned(), text)));
+        let mut files = vec![file];
+        files.extend(conftests.iter().map(|(path, text)| File { path, text }));
+        let reaches = reaches(&files, &original.test, &self.code.modules).unwrap_or_default();
+        Ok((evaluated, reaches))
+    }
+
+    fn is_data(&self, tree: &Folder, path: &str) -> bool {
+        pytest_settings().all(|name| name != path)
+            && !self.code.sources.contains(path)
+            && tree.has_file(Path::new(path))
+    }
+
+    /// Whether an installed package asked for the repository, pytest aside.
+    fn is_of_library(&self, import: &ImportAttempt) -> bool {
+        let Ok(inside) = Path::new(&import.file).strip_prefix(&self.lab.setting.places.venv) else {
+            return false;
+        };
+        !inside.components().any(|part| OF_PYTEST.iter().any(|name| part.as_os_str() == *name))
+    }
+}
+
+/// Each text once, with all of its originals: as they are, and with a test that fails.
+fn imports(
+    originals: &[Original<'_>],
+    groups: &[Group],
+    evaluated: &[(Option<Evaluated>, Vec<Reach>)],
+) -> Vec<Import> {
+    let mut by_text: BTreeMap<(&str, &str), Import> = BTreeMap::new();
+    for (at, (evaluated, _)) in evaluated.iter().enumerate() {
+        let Some(evaluated) = evaluated else { continue };
+        let manners: Vec<Manner> = [PLAIN].into_iter().chain(first_line(evaluated).map(failing)).collect();
+        let took: f64 = originals[at].golden.iter().map(|case| case.duration_ms).sum();
+        let import = Import::new(at, Arc::from(evaluated.text.as_str()), &manners).each_takes(took);
+        match by_text.entry((&groups[at].file, &evaluated.text)) {
+            Entry::Vacant(place) => drop(place.insert(import)),
+            Entry::Occupied(mut known) => known.get_mut().join(import),
+        }
+    }
+    by_text.into_values().collect()
+}
+
+fn is_source(code: &Code, place: &str) -> bool {
+    place.split_once("::").is_some_and(|(file, _)| code.sources.contains(file))
+}
+
+/// A dataset says nothing about an original that was lost.
+fn none_lost(lost: Lost) -> Result<()> {
+    lost.into_values().next().map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn importing(lines: &[u32]) -> Checked {
+        let import = |line: &u32| ImportAttempt {
+            module: "shop.settings".to_owned(),
+            file: "/opt/venv/plugin.py".to_owned(),
+            line: *line,
+        };
+        Checked {
+            comparison: None,
+            messages: Vec::new(),
+            sabotage: Sabotage::NotTried,
+            reaches: Vec::new(),
+            dependency_imports: lines.iter().map(import).collect(),
+            data_files: Vec::new(),
+            defined_in: None,
+        }
+    }
+
+    #[test]
+    fn an_import_that_every_one_of_many_originals_makes_is_of_the_set_up() {
+        let mut known = vec![importing(&[7, 9]); ENOUGH - 1];
+        assert!(!is_of_set_up(known.iter()), "too few");
+        known.push(importing(&[9]));
+        assert!(is_of_set_up(known.iter()));
+        known.push(importing(&[7]));
+        assert!(!is_of_set_up(known.iter()), "none in common");
+        assert!(!is_of_set_up(std::iter::empty::<&Checked>().collect::<Vec<_>>().into_iter()));
+    }
+}

@@ -1,0 +1,471 @@
+//! Variants of the originals of one repository: edited tests, each run in the original tree until it is known what it
+//! shows there.
+//!
+//! A variant is of use where every run of it shows the same, and where nothing of the repository runs that does not run
+//! for the original: then a file that has what the original needs shows the same, too.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::evaluate::{LARGEST_TEST, Original};
+use super::ground::Code;
+use crate::attempt::lab::Lab;
+use crate::attempt::world::WorldSetting;
+use crate::beneath::Folder;
+use crate::error::Result;
+use crate::family::gistify::{Proposal, failing, in_file, inject, variants};
+use crate::record::collected::Group;
+use crate::record::id::{InstanceId, hash_parts};
+use crate::record::outcome::{Attempt, CaseResult, Exit, Outcome};
+use crate::record::variant::{RULES, Variant, VariantCase, VariantKind};
+use crate::referee::run::{Import, PLAIN, Place, Seen, WATCHED};
+use crate::runner::protocol::TraceMode;
+use crate::score::{File, Modules, text_of};
+use crate::store::journal::Journal;
+
+/// Variants of an instance.
+const MOST: usize = 8;
+/// Of each kind how many are kept where there are enough of every other one, and how many are tried at first.
+const SHARES: [(VariantKind, usize, usize); 6] = [
+    (VariantKind::OtherExpected, 2, 3),
+    (VariantKind::OtherInput, 2, 4),
+    (VariantKind::RaiseAt, 1, 3),
+    (VariantKind::NegatedAssert, 1, 2),
+    (VariantKind::OtherRaises, 1, 1),
+    (VariantKind::Rephrased, 1, 1),
+];
+/// What may come out of a test whose values are others, so that it is the test that notices.
+const NOTICED: [&str; 2] = ["AssertionError", "Failed"];
+
+/// What is known about the variants of one repository's originals, kept in a journal.
+pub(crate) struct Variants {
+    journal: Journal,
+    known: BTreeMap<String, Vec<Variant>>,
+    seed: u64,
+}
+
+/// A journal row.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    key: String,
+    variants: Vec<Variant>,
+}
+
+impl Variants {
+    /// Opens the journal.
+    ///
+    /// # Errors
+    /// IO errors.
+    pub(crate) fn open(path: &Path, seed: u64) -> Result<Self> {
+        let (journal, rows) = Journal::open::<Kept>(path)?;
+        let known = rows.into_iter().map(|row| (row.key, row.variants)).collect();
+        Ok(Variants { journal, known, seed })
+    }
+
+    /// Those of an original; none where they were not looked for.
+    pub(crate) fn of(&self, id: &InstanceId) -> Option<&[Variant]> {
+        self.known.get(&self.key(id)).map(Vec::as_slice)
+    }
+
+    /// Looks for variants of these originals.
+    ///
+    /// # Errors
+    /// Those of [`Calibration::make`].
+    pub(crate) fn make(
+        &mut self,
+        lab: &Lab,
+        file: &str,
+        originals: &[&Original<'_>],
+        progress: &mut dyn FnMut(),
+    ) -> Result<()> {
+        if originals.is_empty() {
+            return Ok(());
+        }
+        let modules = Code::of(lab)?.modules;
+        for part in originals.chunks(PORTION) {
+            let found = Calibration { lab, modules: &modules, file, seed: self.seed }.make(part)?;
+            for (original, variants) in part.iter().zip(found) {
+                let key = self.key(original.id);
+                self.journal.append(&Kept { key: key.clone(), variants: variants.clone() })?;
+                self.known.insert(key, variants);
+                progress();
+            }
+            self.journal.sync()?;
+        }
+        Ok(())
+    }
+
+    /// What the folder of attempts does not say.
+    fn key(&self, id: &InstanceId) -> String {
+        hash_parts(&[RULES, id.as_str(), &self.seed.to_string()])
+    }
+}
+
+/// Originals whose variants are run together, so that an interruption costs one portion.
+const PORTION: usize = 25;
+
+/// What runs of the tree, by file, the test's own left out.
+type Lines = BTreeMap<String, BTreeSet<u32>>;
+
+/// The text of each original's file; none where it cannot be read.
+type Texts = Vec<Option<Arc<str>>>;
+
+/// Runs variants in the original tree.
+struct Calibration<'a> {
+    lab: &'a Lab,
+    modules: &'a Modules,
+    /// The place of a submission.
+    file: &'a str,
+    seed: u64,
+}
+
+/// A variant on its way.
+struct Candidate<'a> {
+    original: usize,
+    kind: VariantKind,
+    line: u32,
+    source: String,
+    says: Option<String>,
+    text: Arc<str>,
+    group: &'a Group,
+    /// What its runs showed; none where they differ, or one of them did not come to its end.
+    cases: Option<Vec<VariantCase>>,
+    runs: usize,
+    /// Whether it was found fit, once that is known.
+    fit: Option<bool>,
+}
+
+impl Calibration<'_> {
+    /// Variants of each original.
+    ///
+    /// # Errors
+    /// IO errors, an interruption, and what the machine lost.
+    fn make(&self, originals: &[&Original<'_>]) -> Result<Vec<Vec<Variant>>> {
+        let groups: Vec<Group> = originals.iter().map(|original| original.group()).collect();
+        let (texts, mut candidates) = self.candidates(originals, &groups)?;
+        self.run(&mut candidates)?;
+        for one in &mut candidates {
+            let golden = originals[one.original].golden;
+            if !one.cases.as_ref().is_some_and(|cases| is_of_use(one.kind, golden, cases)) {
+                one.fit = Some(false);
+            }
+        }
+        let lines = self.lines_of_originals(originals, &groups, &texts, &candidates)?;
+        loop {
+            let chosen: Vec<usize> = (0..originals.len()).flat_map(|at| choose(at, &candidates)).collect();
+            let open: Vec<usize> =
+                chosen.iter().copied().filter(|at| candidates[*at].fit.is_none()).collect();
+            if open.is_empty() {
+                let mut found: Vec<Vec<Variant>> = vec![Vec::new(); originals.len()];
+                for at in chosen {
+                    let Candidate { original, kind, line, source, cases, .. } = &candidates[at];
+                    let (source, cases) = (source.clone(), cases.clone().unwrap_or_default());
+                    found[*original].push(Variant { kind: *kind, line: *line, source, cases });
+                }
+                return Ok(found);
+            }
+            self.trace(&mut candidates, &open, originals, &lines)?;
+        }
+    }
+
+    /// The text of each original's file in the place of a submission, and what is tried.
+    fn candidates<'g>(
+        &self,
+        originals: &[&Original<'_>],
+        groups: &'g [Group],
+    ) -> Result<(Texts, Vec<Candidate<'g>>)> {
+        let tree = Folder::open(&self.lab.built.tree)?;
+        let (mut texts, mut candidates) = (Vec::new(), Vec::new());
+        for (at, original) in originals.iter().enumerate() {
+            let bytes = tree.read(Path::new(original.file), LARGEST_TEST)?;
+            let text = text_of(&bytes).ok();
+            let seed = format!("{} {}", self.seed, original.id);
+            let proposals =
+                text.and_then(|text| variants(text, &original.test, &seed).ok()).unwrap_or_default();
+            texts.push(text.map(Arc::from));
+            let mut tried: BTreeMap<VariantKind, usize> = BTreeMap::new();
+            for Proposal { kind, line, source, says } in proposals {
+                let most = SHARES.iter().find(|one| one.0 == kind).map_or(0, |one| one.2);
+                let tried = tried.entry(kind).or_default();
+                let whole = text.and_then(|text| in_file(text, &original.test, &source).ok()?);
+                let Some(whole) = whole.filter(|_| *tried < most) else { continue };
+                *tried += 1;
+                candidates.push(Candidate {
+                    original: at,
+                    kind,
+                    line,
+                    source,
+                    says,
+                    text: Arc::from(self.placed(&whole, original)),
+                    group: &groups[at],
+                    cases: None,
+                    runs: 0,
+                    fit: None,
+                });
+            }
+        }
+        Ok((texts, candidates))
+    }
+
+    /// A file of tests as it is run in the place of a submission.
+    fn placed(&self, text: &str, original: &Original<'_>) -> String {
+        let file = File { path: original.file, text };
+        inject(text, file, &original.test, self.modules).map_or_else(|_| text.to_owned(), |it| it.text)
+    }
+
+    fn world(&self) -> WorldSetting {
+        let mut setting = self.lab.setting.clone();
+        setting.world.probe = Some(self.file.to_owned());
+        WorldSetting::base(&setting)
+    }
+
+    /// Runs every candidate twice.
+    fn run(&self, candidates: &mut [Candidate<'_>]) -> Result<()> {
+        let groups: Vec<Group> = candidates.iter().map(|one| one.group.clone()).collect();
+        let imports = candidates.iter().enumerate();
+        let imports = imports.map(|(at, one)| Import::new(at, Arc::clone(&one.text), &[PLAIN, PLAIN]));
+        self.each(&groups, imports.collect(), TraceMode::Off, |at, seen| candidates[at].note(&seen.attempt))?;
+        for one in candidates.iter_mut().filter(|one| one.runs != 2) {
+            one.cases = None;
+        }
+        Ok(())
+    }
+
+    /// Runs these once more in an import of their own, with the lines that run.
+    fn trace(
+        &self,
+        candidates: &mut [Candidate<'_>],
+        open: &[usize],
+        originals: &[&Original<'_>],
+        lines: &[Option<Lines>],
+    ) -> Result<()> {
+        let groups: Vec<Group> = open.iter().map(|at| candidates[*at].group.clone()).collect();
+        let text = |at: &usize| Arc::clone(&candidates[*at].text);
+        let imports = open.iter().enumerate().map(|(to, at)| Import::new(to, text(at), &[WATCHED])).collect();
+        let mut traced: BTreeMap<usize, Seen> = BTreeMap::new();
+        self.each(&groups, imports, TraceMode::Lines, |to, seen| drop(traced.insert(open[to], seen)))?;
+        for at in open {
+            let one = &mut candidates[*at];
+            let test = originals[one.original].file;
+            let is_fit = traced.remove(at).is_some_and(|seen| {
+                one.note(&seen.attempt);
+                let ran = self.lines(seen, test);
+                let is_subset = |(file, ran): (&String, &BTreeSet<u32>), all: &Lines| {
+                    ran.is_empty() || all.get(file).is_some_and(|all| ran.is_subset(all))
+                };
+                let known = ran.zip(lines[one.original].as_ref());
+                one.cases.is_some() && known.is_some_and(|(ran, all)| ran.iter().all(|it| is_subset(it, all)))
+            });
+            one.fit = Some(is_fit);
+        }
+        Ok(())
+    }
+
+    /// What of the tree runs for each original that has a candidate: in either of two runs, and to explain a failure at its
+    /// beginning or at its end, which no outcome depends on.
+    fn lines_of_originals(
+        &self,
+        originals: &[&Original<'_>],
+        groups: &[Group],
+        texts: &Texts,
+        candidates: &[Candidate<'_>],
+    ) -> Result<Vec<Option<Lines>>> {
+        let mut lines: Vec<Option<Lines>> = vec![None; originals.len()];
+        let has_candidate = |at: usize| candidates.iter().any(|one| one.original == at && one.fit.is_none());
+        let mut imports = Vec::new();
+        for (at, text) in texts.iter().enumerate().filter(|(at, _)| has_candidate(*at)) {
+            let (Some(text), original) = (text, originals[at]) else { continue };
+            let placed = |text: &str| Arc::from(self.placed(text, original));
+            imports.push(Import::new(at, placed(text), &[WATCHED, WATCHED]));
+            for text in failing(text, &original.test).unwrap_or_default() {
+                imports.push(Import::new(at, placed(&text), &[WATCHED]));
+            }
+        }
+        self.each(groups, imports, TraceMode::Lines, |at, seen| {
+            for (file, ran) in self.lines(seen, originals[at].file).into_iter().flatten() {
+                lines[at].get_or_insert_default().entry(file).or_default().extend(ran);
+            }
+        })?;
+        Ok(lines)
+    }
+
+    fn lines(&self, seen: Seen, test: &str) -> Option<Lines> {
+        let files = seen.execution?.files.into_iter().filter(|(file, _)| file != test && file != self.file);
+        Some(files.map(|(file, ran)| (file, ran.lines.into_iter().map(|(line, _)| line).collect())).collect())
+    }
+
+    fn each(
+        &self,
+        groups: &[Group],
+        imports: Vec<Import>,
+        trace: TraceMode,
+        mut each: impl FnMut(usize, Seen),
+    ) -> Result<()> {
+        let world = self.world();
+        let place = Place { lab: self.lab, world: &world, groups };
+        let lost = place.run(imports, trace, |at, _, seen| each(at, seen))?;
+        // A dataset says nothing about an original that was lost.
+        lost.into_values().next().map_or(Ok(()), Err)
+    }
+}
+
+impl Candidate<'_> {
+    /// Takes note of a run. What differs from an earlier one is of no use.
+    fn note(&mut self, attempt: &Attempt) {
+        let says = self.says.as_deref();
+        let shown = (attempt.exit == Exit::Finished && !attempt.cases.is_empty())
+            .then(|| attempt.cases.iter().map(|case| shown(case, says)).collect::<Vec<_>>());
+        let shown = shown.map(|mut cases| {
+            cases.sort_by(|one, other| one.case.cmp(&other.case));
+            cases
+        });
+        self.cases =
+            if self.runs == 0 { shown } else { self.cases.take().filter(|it| Some(it) == shown.as_ref()) };
+        self.runs += 1;
+    }
+}
+
+fn shown(case: &CaseResult, says: Option<&str>) -> VariantCase {
+    VariantCase {
+        case: case.case_id.split_once("::").map_or(&*case.case_id, |(_, name)| name).to_owned(),
+        outcome: case.outcome,
+        exception: case.exception.clone(),
+        message: says.filter(|says| case.message.contains(says)).map(str::to_owned),
+    }
+}
+
+/// Whether it tells anything: what is edited to fail does, and where values are others it is the test that notices.
+fn is_of_use(kind: VariantKind, golden: &[CaseResult], cases: &[VariantCase]) -> bool {
+    let plain: Vec<VariantCase> = golden.iter().map(|case| shown(case, None)).collect();
+    let same = |one: &VariantCase, other: &VariantCase| {
+        (one.outcome, &one.exception) == (other.outcome, &other.exception)
+    };
+    let is_plain = cases.len() == plain.len()
+        && cases.iter().all(|one| plain.iter().any(|it| it.case == one.case && same(one, it)));
+    let is_noticed = |case: &VariantCase| match case.outcome {
+        Outcome::Failed => case
+            .exception
+            .as_deref()
+            .is_some_and(|name| NOTICED.contains(&name.rsplit('.').next().unwrap_or(name))),
+        Outcome::Error => false,
+        Outcome::Passed | Outcome::Skipped | Outcome::XFailed | Outcome::XPassed => true,
+    };
+    match kind {
+        VariantKind::Rephrased => is_plain,
+        VariantKind::OtherInput => cases.iter().all(is_noticed),
+        VariantKind::OtherExpected => !is_plain && cases.iter().all(is_noticed),
+        VariantKind::NegatedAssert | VariantKind::OtherRaises | VariantKind::RaiseAt => !is_plain,
+    }
+}
+
+/// Those of an original that are kept as far as is known: of each kind its share, those that pass with other values first,
+/// then what there is of any kind.
+fn choose(original: usize, candidates: &[Candidate<'_>]) -> Vec<usize> {
+    let is_open = |at: &usize| candidates[*at].original == original && candidates[*at].fit != Some(false);
+    let mut left: Vec<usize> = (0..candidates.len()).filter(is_open).collect();
+    let fails = |at: usize| {
+        let cases = candidates[at].cases.iter().flatten();
+        cases.into_iter().any(|case| matches!(case.outcome, Outcome::Failed | Outcome::Error))
+    };
+    left.sort_by_key(|at| candidates[*at].kind == VariantKind::OtherInput && fails(*at));
+    let mut chosen = Vec::new();
+    for (kind, share, _) in SHARES {
+        let of_kind = left.iter().copied().filter(|at| candidates[*at].kind == kind);
+        chosen.extend(of_kind.take(share));
+    }
+    left.retain(|at| !chosen.contains(at));
+    chosen.extend(left);
+    chosen.truncate(MOST);
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(name: &str, outcome: Outcome, exception: Option<&str>) -> VariantCase {
+        VariantCase { case: name.to_owned(), outcome, exception: exception.map(str::to_owned), message: None }
+    }
+
+    fn golden() -> Vec<CaseResult> {
+        Variant {
+            kind: VariantKind::RaiseAt,
+            line: 1,
+            source: String::new(),
+            cases: vec![case("test_a", Outcome::Passed, None)],
+        }
+        .golden()
+    }
+
+    #[test]
+    fn a_variant_is_of_use_where_it_tells_something() {
+        use VariantKind::{NegatedAssert, OtherExpected, OtherInput, OtherRaises, RaiseAt, Rephrased};
+        let of_use = |cases: &[VariantCase]| {
+            VariantKind::ALL.into_iter().filter(|kind| is_of_use(*kind, &golden(), cases)).collect::<Vec<_>>()
+        };
+        assert_eq!(of_use(&[case("test_a", Outcome::Passed, None)]), [OtherInput, Rephrased]);
+        let noticed = case("test_a", Outcome::Failed, Some("builtins.AssertionError"));
+        assert_eq!(of_use(&[noticed]), [NegatedAssert, OtherExpected, OtherRaises, RaiseAt, OtherInput]);
+        let complains = case("test_a", Outcome::Failed, Some("tiny.Refused"));
+        assert_eq!(of_use(&[complains]), [NegatedAssert, OtherRaises, RaiseAt]);
+        let others = [case("test_a", Outcome::Passed, None), case("test_a[b]", Outcome::Passed, None)];
+        assert!(!of_use(&others).contains(&Rephrased));
+    }
+
+    fn candidate(group: &Group, kind: VariantKind, outcome: Outcome, fit: Option<bool>) -> Candidate<'_> {
+        Candidate {
+            original: 0,
+            kind,
+            line: 1,
+            source: String::new(),
+            says: None,
+            text: Arc::from(""),
+            group,
+            cases: Some(vec![case("test_a", outcome, None)]),
+            runs: 2,
+            fit,
+        }
+    }
+
+    #[test]
+    fn every_kind_has_its_share_and_inputs_that_pass_come_first() {
+        use VariantKind::{NegatedAssert, OtherInput, RaiseAt, Rephrased};
+        let group = crate::testing::attempts::group();
+        let of = |kind, outcome, fit| candidate(&group, kind, outcome, fit);
+        let mut all: Vec<Candidate<'_>> = (0..9).map(|_| of(RaiseAt, Outcome::Failed, None)).collect();
+        all.push(of(OtherInput, Outcome::Failed, None));
+        all.push(of(OtherInput, Outcome::Passed, Some(true)));
+        all.push(of(OtherInput, Outcome::Passed, Some(false)));
+        all.push(of(NegatedAssert, Outcome::Failed, Some(true)));
+        all.push(of(Rephrased, Outcome::Passed, None));
+        assert_eq!(choose(0, &all), [10, 9, 0, 12, 13, 1, 2, 3]);
+        assert_eq!(choose(1, &all), [0; 0]);
+    }
+
+    #[test]
+    fn runs_that_differ_make_a_variant_unfit() {
+        let group = crate::testing::attempts::group();
+        let mut one = candidate(&group, VariantKind::RaiseAt, Outcome::Failed, None);
+        let attempt = |outcome| {
+            use crate::record::outcome::Method;
+            crate::testing::attempts::attempt(
+                &crate::record::world::World::Base,
+                Method::Fork,
+                0,
+                outcome,
+                "",
+            )
+        };
+        one.runs = 0;
+        one.note(&attempt(Outcome::Failed));
+        one.note(&attempt(Outcome::Failed));
+        assert!(one.cases.is_some() && one.runs == 2);
+        one.note(&attempt(Outcome::Passed));
+        assert!(one.cases.is_none());
+        one.note(&attempt(Outcome::Passed));
+        assert!(one.cases.is_none(), "it stays so");
+    }
+}

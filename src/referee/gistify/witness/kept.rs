@@ -1,0 +1,108 @@
+//! Witnesses of a repository, kept beside its attempts: what was made once under a key is not made again.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Maker, Witnessed};
+use crate::attempt::lab::Lab;
+use crate::error::Result;
+use crate::family::gistify::Violation;
+use crate::record::id::{InstanceId, sha256_hex};
+use crate::record::witness::{MADE, Witness, WitnessColumns};
+use crate::referee::gistify::evaluate::{Original, Policy, Referee};
+use crate::referee::gistify::ground::{Files, Ground};
+use crate::store::Cache;
+use crate::store::journal::Journal;
+
+/// Instances whose witnesses are made and judged together, so that an interruption costs one portion.
+const PORTION: usize = 25;
+/// Its place in the folder of the lab.
+const FILE: &str = "witnesses";
+
+/// What a witness has to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Demand {
+    /// The file that a submission is.
+    pub(crate) file: &'static str,
+    /// Variants that it does not pass are dropped from the instance, which is not published yet.
+    pub(crate) drops_variants: bool,
+}
+
+/// A row of the journal.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    key: String,
+    witnessed: Witnessed,
+}
+
+/// Gives every instance its witness, or the cause why it has none. `begin` is told how many have to be made, and gives
+/// what is called as each search ends.
+///
+/// # Errors
+/// IO errors, an interruption, and the harness's when it stays broken.
+pub(crate) fn of_repository<S: Fn() + Sync>(
+    lab: &Lab,
+    cache: &Cache,
+    Demand { file, drops_variants }: Demand,
+    originals: &[Original<'_>],
+    begin: impl FnOnce(u64) -> S,
+) -> Result<BTreeMap<InstanceId, Witness>> {
+    let ground = Ground::new(lab, cache, Files::Data, file)?;
+    let allowed = drops_variants.then_some(Violation::NotTheOriginal).into_iter().collect();
+    let policy = Policy { file, allowed, attempts: 1 };
+    let referee = Referee { lab, ground: &ground, policy: &policy };
+    let maker = Maker { lab, ground: &ground, referee: &referee };
+    let (mut journal, known) = open(&lab.folder.join(FILE))?;
+    let keyed: Vec<(String, &Original<'_>)> = originals.iter().map(|one| (maker.key(one), one)).collect();
+    let (there, missing): (Vec<_>, Vec<_>) = keyed.iter().partition(|(key, _)| known.contains_key(key));
+    let mut made: BTreeMap<InstanceId, Witness> = BTreeMap::new();
+    for (key, original) in there {
+        made.insert(original.id.clone(), published(&known[key]));
+    }
+    let step = begin(missing.len() as u64);
+    for part in missing.chunks(PORTION) {
+        let of_part: Vec<&Original<'_>> = part.iter().map(|(_, original)| *original).collect();
+        for ((key, original), witnessed) in part.iter().zip(maker.make(&of_part, &step)?) {
+            made.insert(original.id.clone(), published(&witnessed));
+            journal.append(&Kept { key: key.clone(), witnessed })?;
+        }
+        journal.sync()?;
+    }
+    Ok(made)
+}
+
+fn open(path: &Path) -> Result<(Journal, BTreeMap<String, Witnessed>)> {
+    let (journal, rows) = Journal::open::<Kept>(path)?;
+    Ok((journal, rows.into_iter().map(|row| (row.key, row.witnessed)).collect()))
+}
+
+/// What a dataset says of it.
+fn published(witnessed: &Witnessed) -> Witness {
+    match &witnessed.result {
+        Ok(made) => Witness {
+            columns: WitnessColumns {
+                witness: Some(MADE.to_owned()),
+                witness_sha256: Some(sha256_hex(made.text.as_bytes())),
+                witness_lines: Some(made.lines),
+                witness_units: Some(made.units),
+                witness_files: Some(made.files.len() as u64),
+                witness_line_execution: made.line_execution,
+                witness_line_existence: made.line_existence,
+            },
+            text: Some(made.text.clone()),
+            evidence: None,
+            dropped_variants: witnessed.dropped_variants.clone(),
+        },
+        Err(missing) => Witness {
+            columns: WitnessColumns {
+                witness: Some(missing.cause.as_str().to_owned()),
+                ..WitnessColumns::default()
+            },
+            text: None,
+            evidence: Some(missing.evidence.clone()),
+            dropped_variants: Vec::new(),
+        },
+    }
+}
