@@ -170,7 +170,7 @@ impl Folder {
         if kind_bits(&status) == SFlag::S_IFREG {
             return Ok(File::from(file));
         }
-        Err(Error::repository(format!("{} is no regular file", self.name(relative))))
+        Err(Error::repository(format!("{} is not a regular file", self.name(relative))))
     }
 
     /// What is at a place of the folder; none where nothing is, or where a link is on the way.
@@ -365,10 +365,10 @@ fn modified(status: &FileStat) -> SystemTime {
 
 fn refused(path: &Path, errno: Errno) -> Error {
     let what = match errno {
-        Errno::ELOOP => "is, or lies below, a symbolic link, and none is followed there",
-        Errno::EXDEV => "lies outside the folder that is read",
-        Errno::ENXIO => "is no regular file",
-        Errno::ENOTDIR => "is no folder, or lies below something that is none",
+        Errno::ELOOP => "is a symbolic link or below one, and no link is followed there",
+        Errno::EXDEV => "is outside the folder that is read",
+        Errno::ENXIO => "is not a regular file",
+        Errno::ENOTDIR => "is not a folder, or is below something that is not a folder",
         _ => "cannot be opened",
     };
     let message = format!("{} {what}", path.display());
@@ -485,10 +485,10 @@ mod tests {
         let _socket = std::os::unix::net::UnixListener::bind(inside.join("socket")).unwrap();
         for relative in ["pipe", "socket", "sub", "."] {
             let words = refusal(&folder, relative);
-            assert!(words.contains("no regular file"), "{words}");
+            assert!(words.contains("not a regular file"), "{words}");
         }
         let devices = Folder::open(Path::new("/dev")).unwrap();
-        assert!(refusal(&devices, "zero").contains("no regular file"));
+        assert!(refusal(&devices, "zero").contains("not a regular file"));
     }
 
     #[test]

@@ -123,7 +123,7 @@ fn move_pin(table: &mut dyn TableLike, newest: &dyn Newest) -> (Outcome, Vec<Str
     } else if let Some(release) = read(table, "pypi") {
         move_release(table, &release, newest)
     } else {
-        Ok(Outcome::Left { reason: "a local path is built as it lies there".to_owned() })
+        Ok(Outcome::Left { reason: "a local path is built as it is".to_owned() })
     };
     let outcome = result.unwrap_or_else(|error| Outcome::Unreachable { reason: error.to_string() });
     let mut notes = Vec::new();

@@ -196,7 +196,7 @@ fn docker(config: &Config) -> Vec<Finding> {
     findings.extend(bases.into_iter().map(|base| {
         let there = image::exists(&engine, base);
         let text = |there| {
-            format!("{base} {}", if there { "is there" } else { "is not there yet; a build pulls it" })
+            format!("{base} {}", if there { "exists" } else { "does not exist yet; a build pulls it" })
         };
         finding("base", there.map(text))
     }));

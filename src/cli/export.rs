@@ -34,7 +34,7 @@ pub(super) struct ExportArguments {
     /// Another prompt than the dataset's: what the agent may run
     #[arg(long, value_enum)]
     execution: Option<Execution>,
-    /// Another prompt: how the agent is told to go about it
+    /// Another prompt: how the agent should go about it
     #[arg(long, value_enum)]
     strategy: Option<Strategy>,
     /// Another prompt: with the source of the test in it

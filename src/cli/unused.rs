@@ -30,7 +30,7 @@ impl LastBuild {
     /// Looks at the dataset of this configuration below `output`.
     ///
     /// # Errors
-    /// Usage errors: it is there and cannot be read.
+    /// Usage errors: it exists and cannot be read.
     pub(super) fn read(output: &Path, config: &Config, rules: &RuleSet) -> Result<Self> {
         let directory = output.join(&config.dataset.name).join(&config.dataset.version);
         let dataset = Dataset::find(&directory)?;

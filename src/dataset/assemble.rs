@@ -221,7 +221,7 @@ fn refuse_twins(repositories: &[Repository<'_>]) -> Result<()> {
 fn check_order(before: Option<&str>, group: &GroupEvidence) -> Result<()> {
     match before.map_or(Ordering::Less, |before| before.cmp(&group.group.group_id)) {
         Ordering::Less => Ok(()),
-        Ordering::Equal => Err(contradiction(group, "is there twice")),
+        Ordering::Equal => Err(contradiction(group, "exists twice")),
         Ordering::Greater => Err(contradiction(group, "is out of order")),
     }
 }

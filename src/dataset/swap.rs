@@ -49,7 +49,7 @@ pub fn real_place(target: &Path) -> Result<PathBuf> {
         return refuse("is a symbolic link to nothing".to_owned());
     }
     if !target.is_dir() {
-        return refuse("is there and is not a directory".to_owned());
+        return refuse("exists and is not a directory".to_owned());
     }
     let place = if kind.is_symlink() { fs_err::canonicalize(target)? } else { target.to_owned() };
     if is_mount_point(&place)? {
@@ -116,7 +116,7 @@ impl Staging {
         let staging = folder.join(beside);
         if staging.symlink_metadata().is_ok_and(|metadata| !metadata.is_dir()) {
             // Emptying it would empty what a link points to.
-            return Err(Error::usage(format!("{} is there and is not a directory", staging.display()))
+            return Err(Error::usage(format!("{} exists and is not a directory", staging.display()))
                 .with_hint("move it away: new datasets are written to a directory of that name first"));
         }
         remove_entries(&staging)?;

@@ -173,7 +173,7 @@ impl Table {
         let list = |cell: Option<Series>| {
             let Some(cell) = cell else { return Ok(None) };
             let numbers = cell.i64().map_err(|error| {
-                Error::usage(format!("{}.parquet: `{column}` is no list of counts", self.name))
+                Error::usage(format!("{}.parquet: `{column}` is not a list of counts", self.name))
                     .with_source(error)
             })?;
             Ok(Some(numbers.iter().flatten().collect()))
@@ -184,7 +184,8 @@ impl Table {
     fn list(&self, column: &str, cell: Option<Series>) -> Result<Vec<String>> {
         let Some(cell) = cell else { return Ok(Vec::new()) };
         let texts = cell.str().map_err(|error| {
-            Error::usage(format!("{}.parquet: `{column}` is no list of texts", self.name)).with_source(error)
+            Error::usage(format!("{}.parquet: `{column}` is not a list of texts", self.name))
+                .with_source(error)
         })?;
         Ok(texts.iter().flatten().map(str::to_owned).collect())
     }

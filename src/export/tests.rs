@@ -92,7 +92,7 @@ fn other_tasks_and_what_is_no_export_are_left_alone() {
     let mine = bench.folder.path().join("mine");
     fs_err::create_dir_all(&mine).unwrap();
     fs_err::write(mine.join("notes"), "mine").unwrap();
-    assert!(write(&mine).unwrap_err().to_string().contains("is no export"));
+    assert!(write(&mine).unwrap_err().to_string().contains("is not an export"));
     assert_eq!(names(&mine), ["notes".to_owned()].into());
 }
 

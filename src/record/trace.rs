@@ -108,7 +108,7 @@ pub fn check_path(path: &str) -> Result<(), String> {
         return Ok(());
     }
     let shown: String = path.chars().take(100).collect();
-    Err(format!("{shown:?} is no path in the tree"))
+    Err(format!("{shown:?} is not a path in the tree"))
 }
 
 impl Totals {

@@ -234,7 +234,7 @@ impl CaseReport {
         let is_hash = |text: &String| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let hashes = [&self.stdout_sha256, &self.stderr_sha256];
         if hashes.into_iter().flatten().any(|text| !is_hash(text)) {
-            return Err("a hash is none".to_owned());
+            return Err("a hash is malformed".to_owned());
         }
         Ok(())
     }

@@ -187,7 +187,7 @@ fn open_source(host: &Path, identity: Option<Identity>) -> Step<OwnedFd> {
     if identity == Some(because(host.display(), Identity::of(&handle))?) {
         return Ok(handle);
     }
-    Err(format!("{}: something else has come to lie there", host.display()))
+    Err(format!("{}: something else has been put there", host.display()))
 }
 
 fn bind(source: &OwnedFd, inside: &Path, read_only: bool) -> Step {

@@ -176,11 +176,11 @@ fn full_hash(commit: Located<&str>, place: Option<&str>, checker: &mut Checker<'
     let is_reference = !commit.value.trim().is_empty() && !commit.value.chars().any(char::is_whitespace);
     let now = place.filter(|_| is_reference).and_then(|place| (checker.resolve)(place, commit.value));
     if let Some(now) = now.and_then(|now| CommitSha::new(&now).ok()) {
-        let message = format!("commit {shown} is not a full hash; it stands for {now} now");
+        let message = format!("commit {shown} is not a full hash; it means {now} now");
         checker.problems.add(commit.at, message, Some(format!("write commit = \"{now}\"")));
     } else {
         let hint = place.map(|place| how_to_find(place, commit.value));
-        let message = format!("commit {shown} is not a full hash, and what it stands for could not be found");
+        let message = format!("commit {shown} is not a full hash, and what it means could not be found");
         checker.problems.add(commit.at, message, hint);
     }
     None
@@ -215,7 +215,7 @@ fn pypi(raw: &RawRepo<'_>, text: &Text<'_>, problems: &mut Problems<'_>) -> Opti
                 .as_ref()
                 .map_or("name==version".to_owned(), |(name, version)| format!("{name}=={version}"));
             let hint = format!(
-                "the hash of the sdist stands in: echo '{name}' | uv pip compile - --no-deps --no-header --format pylock.toml"
+                "the hash of the sdist is in the output of: echo '{name}' | uv pip compile - --no-deps --no-header --format pylock.toml"
             );
             problems.missing_key(raw.at, "missing key `sha256` in [[repo]]: `pypi` needs it", hint);
             None

@@ -64,7 +64,7 @@ pub fn declared<'a>(files: &Files, project: &Project, lines: impl Iterator<Item 
     if project.build.is_none() {
         let plain = files.survey.projects.iter().filter(|folder| !is_aside(folder));
         for folder in plain.filter(|folder| !workspace.excludes(folder)) {
-            add(folder.clone(), "the root of the tree is no project, and this is one".to_owned());
+            add(folder.clone(), "the root of the tree is not a project, and this is one".to_owned());
         }
     }
     let read = |(folder, reason): (&String, &String)| Member::read(files, folder, reason);

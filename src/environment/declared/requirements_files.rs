@@ -284,7 +284,7 @@ fn read_into(
         if let Some((constraint, target)) = include(&line) {
             match join(path, target) {
                 Some(target) => read_into(&target, read, as_constraint || constraint, seen, into),
-                None => into.left_out.push("an include that is no file of the tree".to_owned()),
+                None => into.left_out.push("an include that is not a file of the tree".to_owned()),
             }
         } else if as_constraint {
             match classify(&line) {

@@ -281,7 +281,7 @@ pub(in crate::environment) fn own_to_extras(source: &mut Source, project: &Proje
         match members.iter().find(|member| member.folder == one.folder).and_then(|member| member.name.clone())
         {
             Some(name) => of_members.entry(name).or_default().extend(one.extras),
-            None => left_out.push(format!("{}, which is no project that can be installed", one.folder)),
+            None => left_out.push(format!("{}, which is not a project that can be installed", one.folder)),
         }
     }
     requirements.retain(|text| {

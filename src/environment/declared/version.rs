@@ -50,7 +50,7 @@ pub fn pretend(
         }
     };
     let variables = VARIABLES.map(|name| (name.to_owned(), version.clone()));
-    Some((variables.into(), format!("the build is told version {version}, from {origin}")))
+    Some((variables.into(), format!("the build is given version {version}, from {origin}")))
 }
 
 /// Whether the build would ask git for its version.

@@ -119,8 +119,8 @@ impl Installer {
             StepError::Recoverable(Failure {
                 stage: stage.to_owned(),
                 output,
-                hint: "a hash in a requirement of the tree is none of the index's files; where the index is a mirror that \
-                       has others, name the distribution in `requirements`",
+                hint: "a hash in a requirement of the tree is not of a file of the index; where the index is a mirror \
+                       that has others, name the distribution in `requirements`",
                 unknown: Vec::new(),
                 is_refused: false,
             })

@@ -226,7 +226,7 @@ impl Tests {
             };
             if all.is_none() {
                 found.is_not_verified(format!(
-                    "test_line_start and test_line_end of {slug}: its tree is not there"
+                    "test_line_start and test_line_end of {slug}: its tree is missing"
                 ));
             }
             let parse = |(path, text): (String, String)| {

@@ -167,7 +167,7 @@ impl Groups {
             }
             let totals = Totals::of(&functions, |file| is_test_path(file, own));
             if !functions.is_empty() && self.traces.insert(instance.clone(), totals).is_some() {
-                found.wrong(TRACES, &instance, "its functions do not stand together");
+                found.wrong(TRACES, &instance, "its functions are not together");
             }
         };
         parts_of(dataset, "traces", |table| {
@@ -222,7 +222,7 @@ impl Groups {
         for (key, row) in &self.rows {
             interrupt::check()?;
             if !known.insert(key) || last.is_some_and(|last| last > key) {
-                found.wrong(GROUPS, &key.1, "is there twice, or not in its order");
+                found.wrong(GROUPS, &key.1, "exists twice, or is not in its order");
             }
             last = Some(key);
             let instance = published.get(&(key.0.as_str(), key.1.as_str())).copied();
