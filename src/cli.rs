@@ -37,7 +37,6 @@ mod spent;
 mod subset;
 mod table;
 mod try_out;
-mod unused;
 mod verify;
 mod witness;
 
