@@ -22,6 +22,18 @@ pub(crate) fn check(text: &str) -> Result<Requirement<VerbatimUrl>, String> {
         .map_err(|error| error.message.to_string().lines().next().unwrap_or_default().to_owned())
 }
 
+/// The name of a project or an extra as PEP 503 compares it: lower case, each run of `-`, `_` and `.` a single `-`.
+pub fn normalize(name: &str) -> String {
+    let mut normal = String::with_capacity(name.len());
+    for c in name.trim().chars() {
+        let c = if matches!(c, '_' | '.') { '-' } else { c.to_ascii_lowercase() };
+        if !(c == '-' && normal.ends_with('-')) {
+            normal.push(c);
+        }
+    }
+    normal
+}
+
 /// What is not even handed to the parser: it would put variables of the user's environment into a URL, and it takes for
 /// granted that names end as they should and that every character is one byte.
 fn refuse(text: &str) -> Result<(), String> {

@@ -1,6 +1,6 @@
 //! Names that everybody knows: the only ones that are asked of an index without anybody's declaring them.
 
-use super::requirements_files::{normalize, parse};
+use crate::requirement::{normalize, parse};
 
 /// Import names, and the distribution of each where it is called otherwise.
 pub const DISTRIBUTIONS: &[(&str, &str)] = &[

@@ -9,7 +9,8 @@ use super::declarations::Files;
 use super::own::{Workspace, declared_in, is_aside};
 use super::project::Project;
 use super::pyproject::{text, tool};
-use super::requirements_files::{Lines, folder_of, normalize};
+use super::requirements_files::{Lines, folder_of};
+use crate::requirement::normalize;
 
 /// More projects are not installed together.
 const MOST: usize = 60;

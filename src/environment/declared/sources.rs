@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::declarations::Files;
 use super::members::{Member, named};
 use super::project::Project;
-use super::requirements_files::{Lines, normalize, parse, read_file};
+use super::requirements_files::{Lines, read_file};
 use super::tox;
 use crate::config;
 use crate::error::{Error, Result};
 use crate::requirement::is_file_name;
+use crate::requirement::{normalize, parse};
 
 /// One place that declares requirements.
 #[derive(Debug, Clone, PartialEq, Eq)]

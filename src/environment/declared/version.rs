@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::declarations::Files;
 use super::project::Project;
-use super::requirements_files::{normalize, parse};
 use crate::record::source::NearestTag;
+use crate::requirement::{normalize, parse};
 use crate::source::version::{READERS, of_tag};
 
 /// Variables in which builds look for their version before they ask git.

@@ -6,8 +6,9 @@ use std::str::FromStr;
 use pep440_rs::Version;
 use pep508_rs::VersionOrUrl;
 
-use crate::environment::declared::requirements_files::{Hashes, normalize, parse};
+use crate::environment::declared::requirements_files::Hashes;
 use crate::record::id::sha256_hex;
+use crate::requirement::{normalize, parse};
 
 /// A lock in its canonical form.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

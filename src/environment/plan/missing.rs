@@ -10,10 +10,11 @@ use regex::Regex;
 
 use crate::environment::GateReport;
 use crate::environment::declared::known_names::{DISTRIBUTIONS, NAMED_PLUGINS, PLUGINS};
-use crate::environment::declared::requirements_files::{normalize, parse, pattern};
+use crate::environment::declared::requirements_files::pattern;
 use crate::environment::declared::survey::Survey;
 use crate::error::{Error, Result};
 use crate::record::environment::{Guess, Undeclared, missed};
+use crate::requirement::{normalize, parse};
 
 /// The note of an environment whose tree is larger than what is looked at.
 pub const CUT: &str =

@@ -13,13 +13,13 @@ use super::wheel::{Builder, Wheel};
 use crate::beneath::Folder;
 use crate::environment::declared::declarations::Files;
 use crate::environment::declared::project::Project;
-use crate::environment::declared::requirements_files::{normalize, parse};
 use crate::environment::declared::version;
 use crate::environment::plan::failure::{Attempt, Failure, StepError};
 use crate::environment::plan::lock::Lock;
 use crate::environment::plan::markers::applies;
 use crate::error::{Error, Fault, Result};
 use crate::index::{Door, Index, Sdist};
+use crate::requirement::{normalize, parse};
 use crate::source;
 
 /// What one environment may fetch: wheels of one server can name one more each, without end.
