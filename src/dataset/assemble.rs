@@ -286,7 +286,7 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
         lock_sha256: record.built.lock_sha256.clone(),
         image: record.image.as_ref().map(|image| image.tag.clone()),
         image_id: record.image.as_ref().map(|image| image.id.clone()),
-        code_sha256: traced.code_sha256.clone(),
+        code_sha256: Some(traced.code_sha256.clone()),
         flags: flags(group, variants),
         data_files: group.on_trial.data_files.clone(),
         test_defined_in: group.on_trial.defined_in.clone(),

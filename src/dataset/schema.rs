@@ -236,7 +236,7 @@ pub fn groups<'a>() -> Vec<ColumnOf<GroupRow<'a>>> {
         flag("trace_stable", |row| row.traced(Traced::stable).flatten()),
         texts("unstable_functions", |row| row.traced(|traced| traced.unstable_functions().collect())),
         text("code_sha256", |row| {
-            row.record.traced.as_ref().and_then(|traced| traced.code_sha256.as_deref())
+            row.record.traced.as_ref().map(|traced| traced.code_sha256.as_str())
         }),
         text("tier", |row| row.instance.map(|instance| instance.tier.as_str())),
         texts("hard_axes", |row| row.instance.map(axes)),

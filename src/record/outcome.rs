@@ -133,17 +133,14 @@ pub struct Attempt {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub connections: Vec<String>,
     /// Processes that were still there when the attempt ended, and were killed.
-    #[serde(default)]
     pub leftover: u32,
     /// Output that bypassed pytest's capture, normalized.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub raw_output: String,
     pub duration_ms: f64,
     /// Processor time of its processes, in milliseconds, as far as it is known.
-    #[serde(default)]
     pub processor_ms: f64,
-    /// When it was written down, in milliseconds since 1970; 0 where that was not noted.
-    #[serde(default)]
+    /// When it was written down, in milliseconds since 1970; 0 until it is.
     pub noted_at: u64,
 }
 

@@ -22,8 +22,7 @@ pub struct FunctionCalls {
     /// Executed lines, sorted; none where the interpreter cannot tell.
     pub lines: Option<Vec<u32>>,
     /// Functions of the tree that called it, directly or through code outside the tree: their places in the order of first
-    /// calls, sorted. None in traces that were made before they were recorded.
-    #[serde(default)]
+    /// calls, sorted. None where only a table was read that does not have them.
     pub callers: Option<Vec<u32>>,
 }
 
@@ -148,27 +147,21 @@ pub struct Traced {
     pub functions: Vec<FunctionCalls>,
     /// Calls into the tree in child interpreters that could be followed, their imports included; not part of the
     /// totals.
-    #[serde(default)]
     pub child_calls: u64,
     /// Calls into the tree while the test file and its conftests were imported.
     pub import_calls: u64,
     /// Files of the tree whose module body ran then, sorted.
     pub import_files: Vec<String>,
     /// Whether the group started threads, as far as this attempt shows it: see [`Traced::starts_threads`].
-    #[serde(default)]
     pub(crate) threads_seen: bool,
     /// What is wrong with the trace itself: that tracing changes the outcome, or why what was reported was refused.
-    #[serde(default)]
     pub(crate) troubles: Vec<String>,
     /// Whether the traced attempt came to its end, with nothing lost: only then do the numbers mean anything.
     pub complete: bool,
     /// What a second traced attempt showed. None before one was made: only what is to be published has one.
-    #[serde(default)]
     pub second: Option<SecondTrace>,
-    /// Hash of the code that ran, the test's own included: see [`crate::python_source::definitions`]; none in a trace made before there was
-    /// one.
-    #[serde(default)]
-    pub code_sha256: Option<String>,
+    /// Hash of the code that ran, the test's own included: see [`crate::python_source::definitions`].
+    pub code_sha256: String,
 }
 
 /// What the second traced attempt of a group adds: it sees all code, not the tree's alone.

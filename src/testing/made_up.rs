@@ -432,6 +432,6 @@ fn traced(group: &Group, random: &mut fastrand::Rng) -> Traced {
         troubles: vec![],
         complete: true,
         second: Some(SecondTrace { total_calls, complete: true, ..SecondTrace::default() }),
-        code_sha256: Some(crate::record::id::sha256_hex(group.group_id.as_bytes())),
+        code_sha256: crate::record::id::sha256_hex(group.group_id.as_bytes()),
     }
 }
