@@ -64,8 +64,6 @@ use counts::Counts;
 
 /// Version of the directory's layout and columns; raised when a reader of the old one would misread the new one.
 pub const FORMAT_VERSION: u32 = 2;
-/// The oldest format that is read: what it does not have is empty.
-pub const OLDEST_FORMAT: u32 = 1;
 
 /// All that goes into a dataset.
 #[derive(Debug, Clone)]

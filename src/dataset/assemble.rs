@@ -240,7 +240,6 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
     let variants = Some(count(repository.variants.get(&group.instance_id).map_or(0, Vec::len)));
     let mut instance = Instance {
         instance_id: group.instance_id.clone(),
-        former_id: group.instance_id.former(&pinned.slug),
         family: repository.family,
         slug: pinned.slug.clone(),
         repo: pinned.slug.to_string(),

@@ -6,7 +6,6 @@ pub type Entry = (&'static str, &'static str);
 /// Columns of `instances`, and of the subsets.
 pub const INSTANCES: &[Entry] = &[
     ("instance_id", "`<owner>__<name>.<test>-<digits>`: a function of slug, commit and group"),
-    ("former_id", "the same instance's id in datasets of format 1"),
     ("family", "the kind of task; a dataset has one"),
     ("slug", "the repository, `owner/name`"),
     ("repo", "the same, by the name that SWE-bench's readers look for"),

@@ -53,9 +53,6 @@ impl Axis {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Instance {
     pub instance_id: InstanceId,
-    /// The id in datasets of format 1.
-    #[serde(default)]
-    pub former_id: String,
     /// The kind of task; a dataset has one.
     #[serde(default)]
     pub family: Family,

@@ -125,11 +125,7 @@ fn from_the_manifest(found: &mut Compared, manifest: &Manifest, one: &mut Instan
             one.image_id = environment.image.as_ref().map(|image| image.id.clone());
         }
     }
-    let derived = InstanceId::derive(&one.slug, &one.commit, &one.group_id);
-    one.former_id = derived.former(&one.slug);
-    if manifest.format_version > 1 {
-        one.instance_id = derived;
-    }
+    one.instance_id = InstanceId::derive(&one.slug, &one.commit, &one.group_id);
     (one.test_file, one.test_class, one.test_function) = parts(&one.group_id);
     one.entry_command = group_of(one).command().line();
 }

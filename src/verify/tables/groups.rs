@@ -276,9 +276,7 @@ impl Groups {
         if let Some(source) = manifest.sources.get(key.0.as_str())
             && let Ok(slug) = RepoSlug::new(&key.0)
         {
-            let id = InstanceId::derive(&slug, &source.commit, &key.1);
-            let is_former = manifest.format_version == 1;
-            expected["instance_id"] = if is_former { id.former(&slug).into() } else { id.as_str().into() };
+            expected["instance_id"] = InstanceId::derive(&slug, &source.commit, &key.1).as_str().into();
         }
         if is_kept {
             expected["evidence"] = Value::Null;
