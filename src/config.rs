@@ -19,6 +19,7 @@ use crate::document::{self, Problems};
 use crate::error::{Error, Result};
 use crate::record::family::Family;
 use crate::record::id::{CommitSha, Name, RepoSlug};
+use crate::record::limits::Timeouts;
 pub use crate::record::limits::{BackendKind, Limits, TierBounds};
 use crate::record::moment::Cutoff;
 use crate::record::outcome::Compare;
@@ -88,6 +89,13 @@ pub struct Screen {
     pub partial_groups: bool,
     /// How much of what attempts, and solutions, show must agree.
     pub compare: Compare,
+}
+
+impl Screen {
+    /// How long an attempt may take in the base world.
+    pub fn timeouts(&self) -> Timeouts {
+        Timeouts { case: self.case_timeout, group: self.group_timeout }
+    }
 }
 
 /// `[witness]`: machine-made solutions of the published instances.

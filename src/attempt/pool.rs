@@ -22,6 +22,7 @@ use super::normalize::Normalizer;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::record::collected::Group;
+use crate::record::limits::Timeouts;
 use crate::runner::Setting;
 use crate::runner::protocol::{Item, Manner, Reached};
 use crate::runner::report::{GroupDone, ImportTrace};
@@ -81,8 +82,7 @@ pub struct Pool<'a> {
 pub struct Pass<'a> {
     pub setting: &'a Setting,
     pub normalizer: &'a Normalizer,
-    /// Limits of a case and of a group.
-    pub timeouts: (Duration, Duration),
+    pub timeouts: Timeouts,
 }
 
 /// How many attempts are under way at once.

@@ -61,8 +61,7 @@ pub fn run(pipeline: &Pipeline<'_>, repo: &Repo, most: usize) -> Result<Once> {
     found.add_environment(&built);
     let mut prepared = preparation.collect(pinned, built)?;
     found.add_collected(&prepared.collected);
-    let (case, group) = prepared.lab.timeouts;
-    prepared.lab.timeouts = (case.min(LIMIT), group.min(LIMIT));
+    prepared.lab.timeouts = prepared.lab.timeouts.at_most(LIMIT);
     let came = attempts(pipeline, &prepared, most)?;
     Ok(Once { found, tried: came.len(), verdicts: verdicts(&came), reasons: reasons(came) })
 }

@@ -374,7 +374,7 @@ impl<'a> Worker<'a> {
                 runner
             }
         };
-        let limit = self.pool.passes[task.pass].timeouts.1;
+        let limit = self.pool.passes[task.pass].timeouts.group;
         let request = Request::OpenDirectory {
             file: task.file.clone(),
             options: self.pool.options.to_vec(),
@@ -394,7 +394,7 @@ impl<'a> Worker<'a> {
     }
 
     fn open_file(&mut self, task: &Task, started: Instant) -> Result<Opened<OpenFile>, Stop> {
-        let limit = self.pool.passes[task.pass].timeouts.1;
+        let limit = self.pool.passes[task.pass].timeouts.group;
         let Some(runner) = self.runner.as_mut() else {
             return Err(Error::internal("no runner is open").into());
         };
