@@ -552,11 +552,16 @@ impl<'a> Repository<'a> {
             on_trial: OnTrial::default(),
         };
         // By group id, with the place of those that were screened; made one by one, when they are packed.
-        let mut groups: Vec<(&str, Result<usize, &Uncollected>)> = Vec::new();
-        groups.extend(collected.groups.iter().enumerate().map(|(at, group)| (&*group.group_id, Ok(at))));
-        groups.extend(collected.uncollected.iter().map(|row| (&*row.group.group_id, Err(row))));
+        let mut groups: Vec<(&str, Row<'_>)> = Vec::new();
+        let rows = collected.groups.iter().enumerate();
+        groups.extend(rows.map(|(at, group)| (&*group.group_id, Row::Screened(at))));
+        let rows = collected.uncollected.iter();
+        groups.extend(rows.map(|row| (&*row.group.group_id, Row::Uncollected(row))));
         groups.sort_by_key(|(group_id, _)| *group_id);
-        let groups = groups.into_iter().map(|(_, of)| of.map_or_else(|row| Ok(uncollected(row)), screened));
+        let groups = groups.into_iter().map(|(_, row)| match row {
+            Row::Screened(at) => screened(at),
+            Row::Uncollected(row) => Ok(uncollected(row)),
+        });
         let groups = Packed::of(groups)?;
         let evidence = RepositoryEvidence {
             pinned: pinned.clone(),
@@ -575,6 +580,13 @@ impl<'a> Repository<'a> {
         let witnesses = BTreeMap::new();
         Ok(Contribution { family: self.family(), evidence, published, tests, witnesses, variants })
     }
+}
+
+/// What a group of the dataset is made of.
+enum Row<'a> {
+    /// One that was screened, by its place.
+    Screened(usize),
+    Uncollected(&'a Uncollected),
 }
 
 impl Work<'_> {
