@@ -218,22 +218,13 @@ pub fn keep_files_of(tree: &Folder, collected: &mut Collected) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::collected::Case;
+    use crate::testing::attempts::group_of;
 
     #[test]
     fn tests_in_files_that_the_tree_does_not_have_are_left_out() {
         let scratch = tempfile::tempdir().unwrap();
         fs_err::write(scratch.path().join("test_a.py"), "").unwrap();
-        let group = |file: &str| Group {
-            group_id: format!("{file}::test"),
-            file: file.to_owned(),
-            classes: Vec::new(),
-            function: "test".to_owned(),
-            cases: vec![Case { case_id: format!("{file}::test"), parameters: None, line: None }],
-            markers: Vec::new(),
-            fixtures: Vec::new(),
-            flags: Vec::new(),
-        };
+        let group = |file: &str| group_of(file, "test");
         let mut collected = Collected {
             pytest: "9".to_owned(),
             node_ids: vec!["test_a.py::test".to_owned(), "test_added.py::test".to_owned()],

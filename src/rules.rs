@@ -279,7 +279,7 @@ pub fn rule_files(folder: &Path) -> Result<Vec<PathBuf>> {
 mod tests {
     use super::*;
     use crate::python_source::SourceFile;
-    use crate::record::collected::Group;
+    use crate::testing::attempts::group_of;
 
     fn rules(text: &str) -> RuleSet {
         RuleSet::parse(&[("a.toml", text)]).unwrap()
@@ -324,16 +324,7 @@ mod tests {
     /// Flags of the shipped rules for a test in this text.
     fn flags(text: &str) -> Vec<String> {
         let file = SourceFile::parse("tests/test_a.py", text).unwrap();
-        let group = Group {
-            group_id: "tests/test_a.py::test".into(),
-            file: "tests/test_a.py".into(),
-            classes: Vec::new(),
-            function: "test".into(),
-            cases: Vec::new(),
-            markers: Vec::new(),
-            fixtures: Vec::new(),
-            flags: Vec::new(),
-        };
+        let group = group_of("tests/test_a.py", "test");
         let code = file.code(&group).unwrap();
         RuleSet::shipped().apply(&Subject { code: Some(&code), ..Subject::of("a/b", &group) }).flags
     }

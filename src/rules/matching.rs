@@ -232,18 +232,10 @@ mod tests {
     use super::*;
 
     use crate::python_source::SourceFile;
+    use crate::testing::attempts::group_of;
 
     fn group(function: &str) -> Group {
-        Group {
-            group_id: format!("tests/test_a.py::{function}"),
-            file: "tests/test_a.py".into(),
-            classes: Vec::new(),
-            function: function.into(),
-            cases: Vec::new(),
-            markers: Vec::new(),
-            fixtures: Vec::new(),
-            flags: Vec::new(),
-        }
+        Group { cases: Vec::new(), ..group_of("tests/test_a.py", function) }
     }
 
     /// Whether conditions hold for `test` in this text.

@@ -345,18 +345,10 @@ pub(crate) fn uncollected(row: &crate::record::collected::Uncollected) -> Verdic
 mod tests {
     use super::*;
     use crate::record::outcome::Method;
+    use crate::testing;
 
     fn group() -> Group {
-        Group {
-            group_id: "t.py::test_a".into(),
-            file: "t.py".into(),
-            classes: Vec::new(),
-            function: "test_a".into(),
-            cases: Vec::new(),
-            markers: Vec::new(),
-            fixtures: Vec::new(),
-            flags: Vec::new(),
-        }
+        Group { cases: Vec::new(), ..testing::attempts::group() }
     }
 
     fn attempt(number: u32, outcomes: &[Outcome], stdout: &str) -> Attempt {
