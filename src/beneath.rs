@@ -114,7 +114,7 @@ impl Folder {
         self.read_whole(self.open_file(relative)?, relative, limit_bytes)
     }
 
-    /// The same; none where there is nothing.
+    /// The content of a regular file of at most so many bytes; none where there is nothing.
     ///
     /// # Errors
     /// Those of [`Folder::read`].
@@ -126,7 +126,7 @@ impl Folder {
         }
     }
 
-    /// The same as [`Folder::read`], where links are followed as long as they stay in the folder.
+    /// The content of a regular file, as [`Folder::read`] gives it; links are followed as long as they stay in the folder.
     ///
     /// # Errors
     /// Those of [`Folder::read`], for links only when they lead out of the folder.

@@ -114,7 +114,7 @@ enum DiscoveryError {
     Repository(Error),
     /// That of the file that was being imported; of an empty place, when none was.
     Of(AtFault),
-    /// The same, if it is killed again.
+    /// That of the file, if it is killed again.
     Killed(AtFault),
 }
 

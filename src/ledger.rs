@@ -32,7 +32,7 @@ struct Book {
     rows: Vec<Spent>,
     /// Places of the rows that are open, the innermost last, each with what tells it from others of its name.
     open: Vec<(u64, usize)>,
-    /// The same of other threads, with when they began.
+    /// Rows of other threads that are open, with when they began.
     beside: Vec<(u64, usize, Duration)>,
     next: u64,
     last: Reading,

@@ -11,7 +11,7 @@ pub fn parse(text: &str) -> Option<Requirement<VerbatimUrl>> {
     check(text).ok()
 }
 
-/// The same, or why it is none.
+/// The requirement that a text is, or why it is not one.
 ///
 /// # Errors
 /// In words, on one line.

@@ -196,7 +196,7 @@ pub fn sha256_of_file(path: &Path) -> Result<String> {
     Ok(hash?)
 }
 
-/// The same of what is read.
+/// SHA-256 of what is read.
 ///
 /// # Errors
 /// IO errors, one of which says that the user asked to stop.

@@ -57,7 +57,7 @@ pub enum Made {
         attempts: u32,
         /// What pytest says.
         text: String,
-        /// The same as an attempt that was not collected.
+        /// An attempt that says so: its exit is that the test was not collected.
         attempt: Attempt,
     },
 }
@@ -127,7 +127,7 @@ impl Lab {
         self.make_on(groups, wanted, |pass, group, made| each(pass, group, made).map(|()| Vec::new()))
     }
 
-    /// The same, where what came of it may ask for more: `each` gives how many attempts of that group are to be made as
+    /// Makes attempts, and those that `each` asks for when it sees one: it gives how many of that group are to be made as
     /// well, each by the index of what was wanted. Except in the base world, other interpreters make them than those that
     /// made attempts of the group there before.
     ///

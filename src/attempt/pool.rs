@@ -115,8 +115,8 @@ impl Pool<'_> {
         self.run_on(tasks, |event| each(event).map(|()| Vec::new()))
     }
 
-    /// The same, where what came may ask for more: the tasks that `each` gives are done as well, by the runners that are
-    /// there.
+    /// Makes all attempts of the tasks, and of those that `each` gives when it sees an event; the runners that were started
+    /// make them.
     ///
     /// # Errors
     /// Those of [`Pool::run`].

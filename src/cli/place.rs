@@ -59,7 +59,7 @@ impl PlaceArguments {
         Ok(keys)
     }
 
-    /// The same as words of a command line.
+    /// The place as words of a command line.
     pub(super) fn words(&self) -> String {
         let options = [("--branch", &self.branch), ("--subdirectory", &self.subdirectory)];
         let mut words = shell_quote(&self.place);

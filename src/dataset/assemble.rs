@@ -129,7 +129,7 @@ impl<'a> Assembled<'a> {
         self.whole_of(at, &groups[place])
     }
 
-    /// The same, where its group is at hand.
+    /// An instance with all of its columns, made of its group.
     ///
     /// # Errors
     /// As for [`Assembled::whole`].
@@ -163,7 +163,7 @@ impl Repository<'_> {
     }
 }
 
-/// The same without its lists and texts; of the files that it imports the number stays, which subsets ask for.
+/// The instance without its lists and texts; of the files that it imports the number stays, which subsets ask for.
 fn outline(instance: Instance) -> Instance {
     Instance {
         import_files: vec![String::new(); instance.import_files.len()],

@@ -48,7 +48,7 @@ impl Dataset {
         Self::find(directory)?.ok_or_else(|| not_a_dataset(directory, "it has no manifest.json"))
     }
 
-    /// The same; none where nothing was built yet.
+    /// Opens a directory `output/<name>/<version>`; none where nothing was built yet.
     ///
     /// # Errors
     /// Usage errors: what is there is damaged, or has another format.

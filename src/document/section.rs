@@ -354,7 +354,7 @@ fn whole(value: &DeValue<'_>) -> Option<i128> {
     Some(i128::from_str_radix(number.as_str(), number.radix()).unwrap_or(saturated))
 }
 
-/// The same absence for another type.
+/// A field without a value as one of another type: refused or missing, as it was.
 fn absent<A, B>(field: &Field<A>) -> Field<B> {
     if field.is_present() { Field::Refused } else { Field::Missing }
 }

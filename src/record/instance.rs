@@ -190,7 +190,7 @@ pub struct Contribution {
 }
 
 impl Contribution {
-    /// The same without the variants that the witnesses do not pass.
+    /// The contribution without the variants that the witnesses do not pass.
     #[must_use]
     pub fn without_dropped_variants(mut self) -> Self {
         for (id, variants) in &mut self.variants {

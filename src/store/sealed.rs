@@ -103,7 +103,7 @@ pub fn set_aside(path: &Path) -> Result<PathBuf> {
     Ok(place)
 }
 
-/// The same with a copy of these bytes, for a file that goes on to be used.
+/// Writes a copy of these bytes beside a file that goes on to be used, and says so on stderr.
 pub fn copy_aside(path: &Path, bytes: &[u8]) -> Result<PathBuf> {
     let place = free_name(path);
     super::write_atomic(&place, bytes)?;

@@ -72,7 +72,7 @@ impl Task {
         }
     }
 
-    /// The same, of a text in the place of the file: it is judged by what it does.
+    /// The task with a text in the place of the file: it is judged by what it does.
     #[must_use]
     pub fn judging(self, text: Arc<str>) -> Self {
         Task { text: Some(text), trouble: Trouble::of_judged(), ..self }

@@ -51,7 +51,7 @@ impl Lines {
         self.push_from(text, None);
     }
 
-    /// The same for a line that stands at a place such as `requirements.txt:3`.
+    /// Adds one requirement, with its place, such as `requirements.txt:3`.
     fn push_from(&mut self, text: &str, place: Option<&str>) {
         match classify(text) {
             Entry::Requirement(requirement, hashes) => {

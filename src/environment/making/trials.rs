@@ -145,7 +145,7 @@ impl Trials {
         Ok(())
     }
 
-    /// The same as [`Trials::try_plan`], with a run of the tests.
+    /// Tries a plan as [`Trials::try_plan`] does, and runs the tests in it.
     fn try_plan_and_run(
         &mut self,
         site: &Site<'_>,
