@@ -138,7 +138,7 @@ pub struct Finished {
     /// None when the build stopped before the dataset stage.
     pub record: Option<Contribution>,
     /// What the first stages found, as far as they went.
-    pub found: Found,
+    pub found: RepositoryFacts,
 }
 
 /// What a repository came to, where others go on.
@@ -149,7 +149,7 @@ enum Outcome {
 
 /// What is known of a repository before its tests are screened.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Found {
+pub struct RepositoryFacts {
     /// What the pin is made of, for people.
     pub source: Option<String>,
     /// Version of the interpreter, and why this one.

@@ -42,7 +42,7 @@ pub(crate) use discard::discard;
 pub use lock::Lock;
 pub(crate) use prune::mark_used;
 pub use sealed::{
-    DAMAGED, Found, copy_aside, find_sealed, read_sealed, seal, set_aside, unseal, write_sealed,
+    DAMAGED, Sealed, copy_aside, find_sealed, read_sealed, seal, set_aside, unseal, write_sealed,
     write_sealed_once,
 };
 pub(crate) use trust::require_own;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::prepare::{Preparation, Prepared};
-use super::{Found, Pipeline};
+use super::{Pipeline, RepositoryFacts};
 use crate::attempt::lab::{Made, Wanted};
 use crate::config::Repo;
 use crate::error::Result;
@@ -25,7 +25,7 @@ const PASSES: &str = "passes";
 #[derive(Debug, Serialize)]
 pub struct Once {
     #[serde(flatten)]
-    pub found: Found,
+    pub found: RepositoryFacts,
     /// Groups that were run, and files among them that cannot be collected.
     pub tried: usize,
     /// Groups by what became of them: `passes` first, then causes, the commonest first.
@@ -56,7 +56,7 @@ type Came = (String, Option<(Cause, String)>);
 pub fn run(pipeline: &Pipeline<'_>, repo: &Repo, most: usize) -> Result<Once> {
     let preparation = Preparation::new(pipeline, repo);
     let pinned = preparation.source()?;
-    let mut found = Found { source: Some(pinned.origin.describe()), ..Found::default() };
+    let mut found = RepositoryFacts { source: Some(pinned.origin.describe()), ..RepositoryFacts::default() };
     let built = preparation.environment(&pinned)?;
     found.add_environment(&built);
     let mut prepared = preparation.collect(pinned, built)?;

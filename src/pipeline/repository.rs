@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::beside::{Other, Tracing, beside};
 use super::prepare::{Preparation, Prepared};
 use super::release::Former;
-use super::{Found, Pipeline, Stage, shards};
+use super::{Pipeline, RepositoryFacts, Stage, shards};
 use crate::attempt::lab::Lab;
 use crate::config::{BackendKind, Repo};
 use crate::dataset::assemble;
@@ -34,7 +34,7 @@ use crate::referee::variants::Variants;
 use crate::rules::{Applied, Subject as RuleSubject};
 use crate::score::TestName;
 use crate::screen::considered::Depth;
-use crate::screen::decide::Policy;
+use crate::screen::decide::ScreenPolicy;
 use crate::screen::ruling::{RuledVerdict, after_trace, rule_use, whole_totals};
 use crate::screen::{Screening, Subject, golden, verdict};
 use crate::text::shell_quote;
@@ -46,7 +46,7 @@ pub(crate) struct Repository<'a> {
     pipeline: &'a Pipeline<'a>,
     repo: &'a Repo,
     stage: Stage,
-    found: Found,
+    found: RepositoryFacts,
     /// What was fetched while another repository was screened.
     ahead: Option<Result<Pinned>>,
     /// The dataset that is replaced.
@@ -72,7 +72,7 @@ impl<'a> Repository<'a> {
             pipeline,
             repo,
             stage: Stage::Source,
-            found: Found::default(),
+            found: RepositoryFacts::default(),
             ahead: None,
             former: None,
             rest,
@@ -92,7 +92,7 @@ impl<'a> Repository<'a> {
     ///
     /// # Errors
     /// The stage that failed, and why.
-    pub(super) fn run(mut self) -> Result<(Option<Contribution>, Found), (Stage, Error)> {
+    pub(super) fn run(mut self) -> Result<(Option<Contribution>, RepositoryFacts), (Stage, Error)> {
         let record = self.stages().map_err(|error| (self.stage, error))?;
         Ok((record, self.found))
     }
@@ -295,7 +295,7 @@ impl<'a> Repository<'a> {
             tried: &prepared.tried,
             replay_options,
         };
-        let policy = Policy {
+        let policy = ScreenPolicy {
             attempts: screen.attempts,
             cold_runs: screen.cold_runs,
             partial: screen.partial_groups,
@@ -602,7 +602,7 @@ impl Work<'_> {
     }
 }
 
-impl Found {
+impl RepositoryFacts {
     /// What the environment says of itself.
     pub(super) fn add_environment(&mut self, built: &Built) {
         self.python = Some([built.python.clone(), built.python_reason.clone()]);

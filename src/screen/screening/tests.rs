@@ -41,7 +41,7 @@ impl Bench {
         let Bench { slug, lab, collected, progress, tried, .. } = self;
         let replay_options = " --only made/up";
         let subject = Subject { slug, lab, collected, progress, tried, replay_options };
-        let policy = Policy {
+        let policy = ScreenPolicy {
             attempts: 4,
             cold_runs: 1,
             partial: false,
