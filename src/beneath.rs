@@ -29,7 +29,7 @@ pub struct Folder {
     path: PathBuf,
 }
 
-/// What lies in a [`Folder`].
+/// What is in a [`Folder`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Relative to the folder.
@@ -80,7 +80,7 @@ impl Folder {
     /// Opens a folder that the user named: it may be a link itself.
     ///
     /// # Errors
-    /// When it cannot be opened or is no folder.
+    /// When it cannot be opened or is not a folder.
     pub fn named(path: &Path) -> Result<Self> {
         let real = fs_err::canonicalize(path)?;
         Ok(Folder { path: path.to_owned(), ..Folder::open(&real)? })
@@ -89,7 +89,7 @@ impl Folder {
     /// Opens a folder. Links on the way to it are followed, but it must not be one itself.
     ///
     /// # Errors
-    /// When it cannot be opened or is no folder.
+    /// When it cannot be opened or is not a folder.
     pub fn open(path: &Path) -> Result<Self> {
         // A slash at the end would have a link followed.
         let path: PathBuf = path.components().collect();
@@ -157,7 +157,7 @@ impl Folder {
         self.regular_file(relative, Links::Refused)
     }
 
-    /// Whether a regular file is there, where links are followed as long as they stay in the folder.
+    /// Whether a regular file exists, where links are followed as long as they stay in the folder.
     pub fn has_file(&self, relative: &Path) -> bool {
         self.regular_file(relative, Links::Within).is_ok()
     }
@@ -228,7 +228,7 @@ impl Folder {
         Ok(entries)
     }
 
-    /// What lies in one folder of the folder, beside so many entries of others.
+    /// What is in one folder of the folder, beside so many entries of others.
     fn list(&self, folder: &Path, others: usize, bounds: Bounds) -> Result<Vec<Entry>> {
         let trouble = |name: &Path, errno| refused(&self.name_of(&folder.join(name)), errno);
         let handle = self.handle_of(folder, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refused)?;
@@ -305,7 +305,7 @@ impl Folder {
     }
 }
 
-/// Opens what lies below a folder without following any link on the way.
+/// Opens what is below a folder without following any link on the way.
 ///
 /// # Errors
 /// `ELOOP` for a link, `EXDEV` for a way out, and those of every look-up.

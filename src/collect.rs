@@ -192,11 +192,11 @@ pub fn collected(found: &Discovered, pytest: String, normalizer: &Normalizer) ->
     Ok(Collected { pytest, node_ids, groups, uncollected, deselected: found.deselected, notes: Vec::new() })
 }
 
-/// Leaves out tests in files that the pinned tree does not have: a build or a conftest made them, and they stand in no
+/// Leaves out tests in files that the pinned tree does not have: a build or a conftest made them, and they are in no
 /// commit.
 pub fn keep_files_of(tree: &Folder, collected: &mut Collected) {
     let files: BTreeSet<String> = collected.groups.iter().map(|group| group.file.clone()).collect();
-    // A name that is no text cannot be looked up as it is shown; such a file is dropped when it is to be run.
+    // A name that is not text cannot be looked up as it is shown; such a file is dropped when it is to be run.
     let is_text = |file: &String| !file.contains("\\udc");
     let made: BTreeSet<String> =
         files.into_iter().filter(|file| is_text(file) && !tree.has_file(Path::new(file))).collect();

@@ -36,7 +36,7 @@ pub const DEFAULT: &str = include_str!("../repos.toml");
 /// The JSON schema of the file.
 pub(crate) const SCHEMA: &str = include_str!("config/schema.json");
 
-/// Finds the full hash that a branch, a tag or a short hash stands for now: `(url or folder, reference)`.
+/// Finds the full hash that a branch, a tag or a short hash means now: `(url or folder, reference)`.
 pub type Resolve<'r> = dyn Fn(&str, &str) -> Option<String> + 'r;
 
 /// A whole `repos.toml`.
@@ -176,7 +176,7 @@ pub enum SourceSpec {
         version: String,
         sha256: String,
     },
-    /// The archive in a dataset that is there, with what the dataset says of it; no configuration names one.
+    /// The archive in an existing dataset, with what the dataset says of it; no configuration names one.
     Archive {
         file: PathBuf,
         pinned: Box<Pinned>,

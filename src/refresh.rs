@@ -69,7 +69,7 @@ pub struct Refreshed {
 /// version of the dataset.
 ///
 /// # Errors
-/// When the text is no TOML. A repository's own trouble is among the changes.
+/// When the text is not TOML. A repository's own trouble is among the changes.
 pub fn refresh(text: &str, newest: &dyn Newest, only: &[String], version: Option<&str>) -> Result<Refreshed> {
     let mut document: DocumentMut =
         text.parse().map_err(|error: toml_edit::TomlError| Error::usage(error.message().to_owned()))?;

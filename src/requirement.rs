@@ -67,7 +67,7 @@ pub(crate) fn is_local(requirement: &Requirement<VerbatimUrl>) -> bool {
     matches!(&requirement.version_or_url, Some(VersionOrUrl::Url(url)) if url.scheme() == "file")
 }
 
-/// Whether a text that asks for requirements names a file that lists them: told by its ending, or by a slash outside of
+/// Whether a text that asks for requirements names a file that lists them: recognised by its ending, or by a slash outside of
 /// a URL.
 pub(crate) fn is_file_name(text: &str) -> bool {
     let ending = text.rsplit('.').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Artifacts in the cache: where they lie, how they are written (aside, synced, renamed) and recognised.
+//! Artifacts in the cache: where they are, how they are written (aside, synced, renamed) and recognised.
 //!
 //! ```text
 //! <cache>/
@@ -94,7 +94,7 @@ impl Cache {
     /// Notes that something of the cache is used from now on.
     ///
     /// # Errors
-    /// When it is not there, or not the one that was used before.
+    /// When it is missing, or not the one that was used before.
     pub(crate) fn uses(&self, path: PathBuf) -> Result<()> {
         let found = trust::Identity::of(&path)?;
         let mut used = self.used.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

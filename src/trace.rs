@@ -58,7 +58,7 @@ pub struct ToTrace {
 /// The journal of totals.
 const TOTALS: &str = "totals";
 
-/// One traced attempt as it lies on the disk.
+/// One traced attempt as it is on the disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct TracedAttempt {
     functions: Vec<FunctionCalls>,
@@ -173,7 +173,7 @@ impl Traces {
         among.filter(lacks).collect()
     }
 
-    /// Traces what is `wanted`, each group once. `is_test` tells test files, `each` is called after every traced attempt.
+    /// Traces what is `wanted`, each group once. `is_test` recognises test files, `each` is called after every traced attempt.
     ///
     /// # Errors
     /// IO errors, interruption, and the harness's trouble.

@@ -10,7 +10,7 @@ use crate::record::verdict::Cause;
 use crate::runner::protocol::{CollectError, CollectErrorKind, Item, ItemKind};
 use crate::terminal::is_obeyed;
 
-/// Groups in the order in which pytest first names them, and what is no Python test function.
+/// Groups in the order in which pytest first names them, and what is not a Python test function.
 pub fn group(items: &[Item], normalizer: &Normalizer) -> (Vec<Group>, Vec<Uncollected>) {
     let mut groups: Vec<Group> = Vec::new();
     let mut places: BTreeMap<GroupKey, usize> = BTreeMap::new();

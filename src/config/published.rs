@@ -121,7 +121,7 @@ fn size(bytes: u64) -> toml::Value {
     toml::Value::String(units::format_size(bytes))
 }
 
-/// The section `[docker]`; zero is no limit.
+/// The section `[docker]`; zero means no limit.
 fn docker(published: &Value) -> Table {
     let mut table = Table::new();
     if let Some(base) = published["base"].as_str() {
@@ -157,7 +157,7 @@ fn own((name, value): (&String, &Value)) -> (String, Value) {
 #[derive(Clone, Copy)]
 enum PublishedSource<'a> {
     Given(&'a str),
-    /// Whatever stands there is replaced.
+    /// Whatever the text has is replaced.
     Archived,
 }
 

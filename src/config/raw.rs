@@ -68,9 +68,9 @@ pub(super) struct Raw<'a> {
     pub docker: RawDocker<'a>,
     pub repos: Vec<RawRepo<'a>>,
     pub subsets: Vec<RawSubset<'a>>,
-    /// Whether `dataset` is there, in whatever form.
+    /// Whether `dataset` exists, in whatever form.
     pub has_dataset: bool,
-    /// Whether a `repo` is there, in whatever form.
+    /// Whether a `repo` exists, in whatever form.
     pub has_repos: bool,
 }
 

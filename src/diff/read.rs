@@ -29,7 +29,7 @@ impl DatasetPath {
         if !matches!(ending, Some("parquet" | "jsonl")) {
             return whole();
         }
-        // A file that is named without a folder lies in the current one.
+        // A file that is named without a folder is in the current one.
         let above = |path: &Path| match path.parent() {
             Some(folder) if folder.as_os_str().is_empty() => Some(PathBuf::from(".")),
             other => other.map(Path::to_owned),

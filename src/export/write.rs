@@ -31,7 +31,7 @@ struct Header {
     judged_by: String,
 }
 
-/// Writes what these harnesses need, beside what is there for others, and gives all that the directory now serves.
+/// Writes what these harnesses need, beside what exists for others, and gives all that the directory now serves.
 /// `dataset` is where the trees are.
 ///
 /// # Errors

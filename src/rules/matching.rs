@@ -220,7 +220,7 @@ impl Match {
             && self.uses.admit_one_of(subject.code.into_iter().flat_map(Code::uses))
     }
 
-    /// Whether it asks for what only the test's source text can tell.
+    /// Whether it asks for what only the test's source text can show.
     pub(super) fn reads_code(&self) -> bool {
         let patterns = [&self.source, &self.calls, &self.uses];
         !self.node.0.is_empty() || patterns.iter().any(|patterns| !patterns.0.is_empty())

@@ -18,10 +18,10 @@ const MOST_PROCESSES: usize = 16;
 /// Longest that a case takes: thirty years.
 const MOST_MILLISECONDS: f64 = 1e12;
 
-/// One attempt as the process that started it tells it.
+/// One attempt as the process that started it reports it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Attempted {
-    /// Lines of `["<kind>",<value>]` from the process of the test; none when they are no printable text.
+    /// Lines of `["<kind>",<value>]` from the process of the test; none when they are not printable text.
     pub report: Option<String>,
     pub exit: ProcessExit,
     #[serde(default)]

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use crate::error::{Error, Result};
 use crate::record::id::sha256_hex;
 
-/// What stands in the name of something that was set aside.
+/// What is put in the name of something that was set aside.
 pub const DAMAGED: &str = "damaged";
 
 #[derive(Deserialize)]
@@ -62,7 +62,7 @@ pub fn write_sealed_once(path: &Path, value: &impl Serialize) -> Result<()> {
     }
 }
 
-/// What lies at the place of an artifact.
+/// What is at the place of an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sealed<T> {
     Missing,

@@ -16,7 +16,7 @@ use crate::score::{Masks, Modules, compare};
 use crate::store::scratch;
 use crate::trace::{ToTrace, Traces, Which};
 
-/// Differences that are told of an instance.
+/// Differences that are reported of an instance.
 const MOST_DIFFERENCES: usize = 5;
 
 /// What was found of one instance.

@@ -83,7 +83,7 @@ impl Compared {
         }
     }
 
-    /// Compares the keys that should be there; what else is there is named, too.
+    /// Compares the keys that should be there; what else exists is named, too.
     fn rows_differ(&mut self, file: &str, row: &str, said: &Row, expected: &Row) {
         for (column, expected) in expected {
             let said = said.get(column).unwrap_or(&Value::Null);

@@ -110,7 +110,7 @@ fn path(raw: &RawRepo<'_>, text: &Text<'_>, checker: &mut Checker<'_, '_>) -> Op
     Some(SourceSpec::Path { path: path?, commit, allow_uncommitted: flag(&raw.allow_uncommitted, false) })
 }
 
-/// What git takes for one, as far as the characters tell.
+/// What git takes for one, as far as the characters show.
 fn is_branch(name: &str) -> bool {
     let is_odd = |c: char| c.is_whitespace() || c.is_control() || "~^:?*[\\".contains(c);
     let is_part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
@@ -122,7 +122,7 @@ fn is_branch(name: &str) -> bool {
         && !name.chars().any(is_odd)
 }
 
-/// Whether these are no files of anybody, but what the kernel shows as such.
+/// Whether these are not files of anybody, but what the kernel shows as such.
 fn is_of_kernel(path: &std::path::Path) -> bool {
     use nix::sys::statfs::{PROC_SUPER_MAGIC, SYSFS_MAGIC, statfs};
     statfs(path).is_ok_and(|found| [PROC_SUPER_MAGIC, SYSFS_MAGIC].contains(&found.filesystem_type()))
@@ -161,7 +161,7 @@ fn folder(text: Located<&str>, checker: &mut Checker<'_, '_>) -> Option<PathBuf>
     None
 }
 
-/// A full lower-case hash; anything else is refused with the hash that it stands for now.
+/// A full lower-case hash; anything else is refused with the hash that it means now.
 fn full_hash(commit: Located<&str>, place: Option<&str>, checker: &mut Checker<'_, '_>) -> Option<CommitSha> {
     if let Ok(sha) = CommitSha::new(commit.value) {
         return Some(sha);

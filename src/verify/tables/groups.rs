@@ -146,7 +146,7 @@ impl Groups {
         })
     }
 
-    /// Functions of one instance at a time: they stand together.
+    /// Functions of one instance at a time: they are together.
     fn read_traces(
         &mut self,
         found: &mut Compared,
