@@ -274,7 +274,7 @@ impl Pipeline<'_> {
                 Ok(prepared) => {
                     shards::require(&prepared.lab.folder, of, &repo.slug, &prepared.collected)?;
                 }
-                // It is told as failed when its turn comes.
+                // It is reported as failed when its turn comes.
                 Err(error) if matches!(error.fault(), Fault::Repository | Fault::Harness) => {}
                 Err(error) => return Err(error.at(repo.slug.to_string())),
             }

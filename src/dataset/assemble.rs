@@ -25,7 +25,7 @@ use crate::record::variant::Variant;
 use crate::record::witness::{Witness, WitnessColumns};
 use crate::record::world::World;
 
-/// Digits of a pin that stand for a version.
+/// Digits of a pin that are taken for a version.
 const VERSION_DIGITS: usize = 12;
 
 /// One repository, and what its groups, those that could not be collected included, come to.

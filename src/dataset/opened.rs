@@ -51,7 +51,7 @@ impl Dataset {
     /// Opens a directory `output/<name>/<version>`; none where nothing was built yet.
     ///
     /// # Errors
-    /// Usage errors: what is there is damaged, or has another format.
+    /// Usage errors: what exists is damaged, or has another format.
     pub fn find(directory: &Path) -> Result<Option<Self>> {
         if !directory.is_dir() {
             return Ok(None);

@@ -1,6 +1,6 @@
 //! Replacing a dataset directory as a whole.
 //!
-//! The new dataset is written to `.<version>.writing` beside its place. Where nothing is there yet, one rename puts it
+//! The new dataset is written to `.<version>.writing` beside its place. Where nothing exists yet, one rename puts it
 //! in place; where an older dataset is, one rename *exchanges* the two, so at any moment the place holds the whole old
 //! or the whole new dataset. What gistmill did not write (a `.git`, notes) is carried over before the old one is
 //! removed: only entries that a dataset consists of are ever deleted. A writer that dies leaves `.<version>.writing`
@@ -30,11 +30,11 @@ pub const ENTRIES: [&str; 14] = [
     "trees",
 ];
 
-/// Where a dataset directory really lies: what a symbolic link points to is replaced, and the link stays as it is.
+/// Where a dataset directory really is: what a symbolic link points to is replaced, and the link stays as it is.
 /// Asked before a build starts, so that nothing is run for a place that cannot take the result.
 ///
 /// # Errors
-/// A usage error, with the way out, when something is there that cannot be replaced by renaming: a file, a link to
+/// A usage error, with the way out, when something exists that cannot be replaced by renaming: a file, a link to
 /// nothing, a mount point. The machine's, where the folder around it cannot be written to.
 pub fn real_place(target: &Path) -> Result<PathBuf> {
     let shown = target.display();
@@ -69,7 +69,7 @@ fn is_writable(folder: &Path) -> bool {
     access(folder, AccessFlags::W_OK | AccessFlags::X_OK).is_ok()
 }
 
-/// Whether the kernel lists it among the mounts, which also tells a folder that is mounted onto another one.
+/// Whether the kernel lists it among the mounts, which also shows a folder that is mounted onto another one.
 fn is_mount_point(folder: &Path) -> Result<bool> {
     let folder = fs_err::canonicalize(folder)?;
     let mounts = fs_err::read("/proc/self/mountinfo")?;

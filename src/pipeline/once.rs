@@ -18,7 +18,7 @@ use crate::screen::verdict;
 pub const LIMIT: Duration = Duration::from_secs(10);
 /// Longest reason, in characters.
 const LONGEST: usize = 200;
-/// What stands for a verdict without a cause.
+/// What is shown for a verdict without a cause.
 const PASSES: &str = "passes";
 
 /// What became of the groups of a repository.

@@ -590,7 +590,7 @@ enum Row<'a> {
 }
 
 impl Work<'_> {
-    /// Whether an instance can be solved without breaking a rule, and what does not solve it can be told, as far as is
+    /// Whether an instance can be solved without breaking a rule, and what does not solve it can be recognised, as far as is
     /// known.
     fn is_solvable(&self, id: &InstanceId) -> bool {
         self.on_trial.is_solvable(id) && self.variants.of(id).is_none_or(|variants| !variants.is_empty())

@@ -178,7 +178,7 @@ impl fmt::Display for CommitSha {
 }
 
 /// A published instance's id: `owner__name.test_function-<16 hex digits>`, a stable function of slug, commit and group id.
-/// The digits alone tell instances apart; what stands before them is for people.
+/// The digits alone distinguish instances; what comes before them is for people.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct InstanceId(String);

@@ -88,7 +88,7 @@ pub struct Instance {
     #[serde(default)]
     pub test_line_end: Option<u32>,
     pub entry_command: String,
-    /// What an agent is told, in Markdown.
+    /// What an agent is asked to do, in Markdown.
     #[serde(default)]
     pub prompt: String,
     pub case_ids: Vec<String>,
@@ -144,7 +144,7 @@ pub struct Instance {
     /// `file::Class::function` of the test's definition, where that is another file than `test_file`.
     #[serde(default)]
     pub test_defined_in: Option<String>,
-    /// Edited texts of its test that tell what is not the original; none in older datasets.
+    /// Edited texts of its test that show what is not the original; none in older datasets.
     #[serde(default)]
     pub variants: Option<u32>,
     #[serde(flatten)]
@@ -164,7 +164,7 @@ pub struct Expected {
     pub stderr: Option<String>,
 }
 
-/// The definition of a test, as it stands in its file.
+/// The definition of a test, as it is in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestSource {
     /// Decorators included, without a newline at the end.

@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 pub struct Moment(Timestamp);
 
 impl Moment {
-    /// A date and time with offset; none for any other text, and for what lies out of range.
+    /// A date and time with offset; none for any other text, and for what is out of range.
     pub fn parse(text: &str) -> Option<Self> {
         text.parse().ok().map(Moment)
     }

@@ -174,7 +174,7 @@ impl Attempt {
 
     /// SHA-256 over as much of the observation as must agree.
     ///
-    /// In which order cases ran is no part of it: parameters may come out of a set, and the entry command promises the
+    /// In which order cases ran is not part of it: parameters may come out of a set, and the entry command promises the
     /// cases, not their order. What one case leaves for the next one shows in what they do.
     pub fn shown(&self, compare: Compare) -> String {
         let mut parts = vec![format!("{:?}", self.exit)];
@@ -191,7 +191,7 @@ impl Attempt {
                 parts.push(case.stderr.clone());
             }
         }
-        // Why a file cannot be collected is told by a traceback, which may show anything, and so may a malformed report.
+        // Why a file cannot be collected is said by a traceback, which may show anything, and so may a malformed report.
         if compare >= Compare::Output && !matches!(self.exit, Exit::NotCollected | Exit::Unusable) {
             parts.push(self.raw_output.clone());
         }

@@ -1,4 +1,4 @@
-//! What an agent may do and is told beside the task itself: the settings that the Gistify paper compares.
+//! What an agent may do and reads beside the task itself: the settings that the Gistify paper compares.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ impl ExecutionSetting {
     }
 }
 
-/// How the agent is told to go about it.
+/// How the agent should go about it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
@@ -89,7 +89,7 @@ impl Tool {
 pub struct PromptSettings {
     pub execution: ExecutionSetting,
     pub strategy: Strategy,
-    /// Whether the source of the test stands in the prompt.
+    /// Whether the source of the test is in the prompt.
     pub test_in_prompt: bool,
 }
 

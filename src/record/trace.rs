@@ -19,7 +19,7 @@ pub struct FunctionCalls {
     pub calls: u64,
     /// Place in the order of first calls, 0-based.
     pub order: u32,
-    /// Executed lines, sorted; none where the interpreter cannot tell.
+    /// Executed lines, sorted; none where the interpreter does not know.
     pub lines: Option<Vec<u32>>,
     /// Functions of the tree that called it, directly or through code outside the tree: their places in the order of first
     /// calls, sorted. None where only a table was read that does not have them.
@@ -43,7 +43,7 @@ pub struct Totals {
     /// Files of the tree with at least one call, sorted: the second difficulty axis counts them.
     pub files: Vec<String>,
     pub unique_functions: u32,
-    /// Number of executed lines, each file and line once; none where the interpreter cannot tell.
+    /// Number of executed lines, each file and line once; none where the interpreter does not know.
     pub executed_lines: Option<u64>,
 }
 
@@ -100,7 +100,7 @@ pub fn check_bodies(bodies: &[ExecutedBody]) -> Result<(), String> {
 /// Whether a text is the path of a file in the tree: relative, without steps up or aside.
 ///
 /// # Errors
-/// That it is none, in words.
+/// Why it is not one, in words.
 pub fn check_path(path: &str) -> Result<(), String> {
     let plain = |part: &str| !matches!(part, "" | "." | "..");
     if path.len() <= LONGEST_PATH && !path.contains('\0') && path.split('/').all(plain) {
@@ -111,7 +111,7 @@ pub fn check_path(path: &str) -> Result<(), String> {
 }
 
 impl Totals {
-    /// Adds up; `is_test` tells test files by their path.
+    /// Adds up; `is_test` recognises test files by their path.
     pub fn of(functions: &[FunctionCalls], is_test: impl Fn(&str) -> bool) -> Self {
         let called = || functions.iter().filter(|function| function.is_called());
         let mut files: Vec<String> = called().map(|function| function.file.clone()).collect();
@@ -207,7 +207,7 @@ impl Traced {
 }
 
 /// Whether a file of the tree belongs to the tests: by its name (`test_*.py`, `*_test.py`, `conftest.py`), or because
-/// it lies below one of the `test_roots` (helpers and data of the tests).
+/// it is below one of the `test_roots` (helpers and data of the tests).
 pub fn is_test_path(path: &str, test_roots: &[String]) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let by_name = name == "conftest.py"

@@ -69,7 +69,7 @@ pub(crate) fn unsteady(group: &Group, first: &Attempt, other: &Attempt, replay: 
 /// The verdict of a group that shows something else exactly when `dimensions` differ; `clues` say what it uses,
 /// `replay` is the command that shows it again.
 ///
-/// The cause is the first of several dimensions; all of them stand in the evidence.
+/// The cause is the first of several dimensions; all of them are in the evidence.
 pub(crate) fn depends(
     group: &Group,
     dimensions: &BTreeSet<Dimension>,
