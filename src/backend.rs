@@ -8,6 +8,7 @@ pub(crate) mod logged;
 pub mod retry;
 pub mod sandbox;
 mod service;
+mod shown;
 pub(crate) mod usage;
 
 use std::collections::BTreeMap;

@@ -29,7 +29,7 @@ pub struct Folder {
     path: PathBuf,
 }
 
-/// What lies in a [`Folder`].
+/// What is in a [`Folder`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Relative to the folder.
@@ -80,7 +80,7 @@ impl Folder {
     /// Opens a folder that the user named: it may be a link itself.
     ///
     /// # Errors
-    /// When it cannot be opened or is no folder.
+    /// When it cannot be opened or is not a folder.
     pub fn named(path: &Path) -> Result<Self> {
         let real = fs_err::canonicalize(path)?;
         Ok(Folder { path: path.to_owned(), ..Folder::open(&real)? })
@@ -89,7 +89,7 @@ impl Folder {
     /// Opens a folder. Links on the way to it are followed, but it must not be one itself.
     ///
     /// # Errors
-    /// When it cannot be opened or is no folder.
+    /// When it cannot be opened or is not a folder.
     pub fn open(path: &Path) -> Result<Self> {
         // A slash at the end would have a link followed.
         let path: PathBuf = path.components().collect();
@@ -114,7 +114,7 @@ impl Folder {
         self.read_whole(self.open_file(relative)?, relative, limit_bytes)
     }
 
-    /// The same; none where there is nothing.
+    /// The content of a regular file of at most so many bytes; none where there is nothing.
     ///
     /// # Errors
     /// Those of [`Folder::read`].
@@ -126,7 +126,7 @@ impl Folder {
         }
     }
 
-    /// The same as [`Folder::read`], where links are followed as long as they stay in the folder.
+    /// The content of a regular file, as [`Folder::read`] gives it; links are followed as long as they stay in the folder.
     ///
     /// # Errors
     /// Those of [`Folder::read`], for links only when they lead out of the folder.
@@ -157,7 +157,7 @@ impl Folder {
         self.regular_file(relative, Links::Refused)
     }
 
-    /// Whether a regular file is there, where links are followed as long as they stay in the folder.
+    /// Whether a regular file exists, where links are followed as long as they stay in the folder.
     pub fn has_file(&self, relative: &Path) -> bool {
         self.regular_file(relative, Links::Within).is_ok()
     }
@@ -170,7 +170,7 @@ impl Folder {
         if kind_bits(&status) == SFlag::S_IFREG {
             return Ok(File::from(file));
         }
-        Err(Error::repository(format!("{} is no regular file", self.name(relative))))
+        Err(Error::repository(format!("{} is not a regular file", self.name(relative))))
     }
 
     /// What is at a place of the folder; none where nothing is, or where a link is on the way.
@@ -228,7 +228,7 @@ impl Folder {
         Ok(entries)
     }
 
-    /// What lies in one folder of the folder, beside so many entries of others.
+    /// What is in one folder of the folder, beside so many entries of others.
     fn list(&self, folder: &Path, others: usize, bounds: Bounds) -> Result<Vec<Entry>> {
         let trouble = |name: &Path, errno| refused(&self.name_of(&folder.join(name)), errno);
         let handle = self.handle_of(folder, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refused)?;
@@ -305,7 +305,7 @@ impl Folder {
     }
 }
 
-/// Opens what lies below a folder without following any link on the way.
+/// Opens what is below a folder without following any link on the way.
 ///
 /// # Errors
 /// `ELOOP` for a link, `EXDEV` for a way out, and those of every look-up.
@@ -365,10 +365,10 @@ fn modified(status: &FileStat) -> SystemTime {
 
 fn refused(path: &Path, errno: Errno) -> Error {
     let what = match errno {
-        Errno::ELOOP => "is, or lies below, a symbolic link, and none is followed there",
-        Errno::EXDEV => "lies outside the folder that is read",
-        Errno::ENXIO => "is no regular file",
-        Errno::ENOTDIR => "is no folder, or lies below something that is none",
+        Errno::ELOOP => "is a symbolic link or below one, and no link is followed there",
+        Errno::EXDEV => "is outside the folder that is read",
+        Errno::ENXIO => "is not a regular file",
+        Errno::ENOTDIR => "is not a folder, or is below something that is not a folder",
         _ => "cannot be opened",
     };
     let message = format!("{} {what}", path.display());
@@ -485,10 +485,10 @@ mod tests {
         let _socket = std::os::unix::net::UnixListener::bind(inside.join("socket")).unwrap();
         for relative in ["pipe", "socket", "sub", "."] {
             let words = refusal(&folder, relative);
-            assert!(words.contains("no regular file"), "{words}");
+            assert!(words.contains("not a regular file"), "{words}");
         }
         let devices = Folder::open(Path::new("/dev")).unwrap();
-        assert!(refusal(&devices, "zero").contains("no regular file"));
+        assert!(refusal(&devices, "zero").contains("not a regular file"));
     }
 
     #[test]

@@ -37,7 +37,6 @@ mod spent;
 mod subset;
 mod table;
 mod try_out;
-mod unused;
 mod verify;
 mod witness;
 
@@ -235,7 +234,7 @@ pub fn main() -> ExitCode {
 }
 
 /// What `--color` says, before anything else is read: help and errors of the command line follow it as well. A word that it
-/// does not know is told when all is read.
+/// does not know is reported when all is read.
 fn color(words: &[OsString]) -> ColorChoice {
     let words = words.iter().take_while(|word| *word != "--").filter_map(|word| word.to_str());
     let mut words = words.skip_while(|word| *word != "--color" && !word.starts_with("--color="));
@@ -261,7 +260,7 @@ fn read(words: impl IntoIterator<Item = OsString>) -> clap::error::Result<Argume
     Ok(arguments)
 }
 
-/// Help and versions go to stdout and are no failure; a reader that has seen enough of them is none either.
+/// Help and versions go to stdout and are not failures; neither is a reader that has seen enough of them.
 fn refuse(error: &clap::Error) -> ExitCode {
     let _ = error.print();
     ExitCode::from(if error.use_stderr() { Fault::Usage.exit_code() } else { 0 })

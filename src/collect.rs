@@ -114,7 +114,7 @@ enum DiscoveryError {
     Repository(Error),
     /// That of the file that was being imported; of an empty place, when none was.
     Of(AtFault),
-    /// The same, if it is killed again.
+    /// That of the file, if it is killed again.
     Killed(AtFault),
 }
 
@@ -192,11 +192,11 @@ pub fn collected(found: &Discovered, pytest: String, normalizer: &Normalizer) ->
     Ok(Collected { pytest, node_ids, groups, uncollected, deselected: found.deselected, notes: Vec::new() })
 }
 
-/// Leaves out tests in files that the pinned tree does not have: a build or a conftest made them, and they stand in no
+/// Leaves out tests in files that the pinned tree does not have: a build or a conftest made them, and they are in no
 /// commit.
 pub fn keep_files_of(tree: &Folder, collected: &mut Collected) {
     let files: BTreeSet<String> = collected.groups.iter().map(|group| group.file.clone()).collect();
-    // A name that is no text cannot be looked up as it is shown; such a file is dropped when it is to be run.
+    // A name that is not text cannot be looked up as it is shown; such a file is dropped when it is to be run.
     let is_text = |file: &String| !file.contains("\\udc");
     let made: BTreeSet<String> =
         files.into_iter().filter(|file| is_text(file) && !tree.has_file(Path::new(file))).collect();
@@ -218,22 +218,13 @@ pub fn keep_files_of(tree: &Folder, collected: &mut Collected) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::collected::Case;
+    use crate::testing::attempts::group_of;
 
     #[test]
     fn tests_in_files_that_the_tree_does_not_have_are_left_out() {
         let scratch = tempfile::tempdir().unwrap();
         fs_err::write(scratch.path().join("test_a.py"), "").unwrap();
-        let group = |file: &str| Group {
-            group_id: format!("{file}::test"),
-            file: file.to_owned(),
-            classes: Vec::new(),
-            function: "test".to_owned(),
-            cases: vec![Case { case_id: format!("{file}::test"), parameters: None, line: None }],
-            markers: Vec::new(),
-            fixtures: Vec::new(),
-            flags: Vec::new(),
-        };
+        let group = |file: &str| group_of(file, "test");
         let mut collected = Collected {
             pytest: "9".to_owned(),
             node_ids: vec!["test_a.py::test".to_owned(), "test_added.py::test".to_owned()],

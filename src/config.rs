@@ -19,6 +19,7 @@ use crate::document::{self, Problems};
 use crate::error::{Error, Result};
 use crate::record::family::Family;
 use crate::record::id::{CommitSha, Name, RepoSlug};
+use crate::record::limits::Timeouts;
 pub use crate::record::limits::{BackendKind, Limits, TierBounds};
 use crate::record::moment::Cutoff;
 use crate::record::outcome::Compare;
@@ -35,7 +36,7 @@ pub const DEFAULT: &str = include_str!("../repos.toml");
 /// The JSON schema of the file.
 pub(crate) const SCHEMA: &str = include_str!("config/schema.json");
 
-/// Finds the full hash that a branch, a tag or a short hash stands for now: `(url or folder, reference)`.
+/// Finds the full hash that a branch, a tag or a short hash means now: `(url or folder, reference)`.
 pub type Resolve<'r> = dyn Fn(&str, &str) -> Option<String> + 'r;
 
 /// A whole `repos.toml`.
@@ -88,6 +89,13 @@ pub struct Screen {
     pub partial_groups: bool,
     /// How much of what attempts, and solutions, show must agree.
     pub compare: Compare,
+}
+
+impl Screen {
+    /// How long an attempt may take in the base world.
+    pub fn timeouts(&self) -> Timeouts {
+        Timeouts { case: self.case_timeout, group: self.group_timeout }
+    }
 }
 
 /// `[witness]`: machine-made solutions of the published instances.
@@ -168,7 +176,7 @@ pub enum SourceSpec {
         version: String,
         sha256: String,
     },
-    /// The archive in a dataset that is there, with what the dataset says of it; no configuration names one.
+    /// The archive in an existing dataset, with what the dataset says of it; no configuration names one.
     Archive {
         file: PathBuf,
         pinned: Box<Pinned>,

@@ -12,7 +12,7 @@
 //!   trees/<owner>__<name>.sha256          their hashes, for `sha256sum --check`
 //!   subsets/<name>.parquet .jsonl          named subsets, rows of `instances`
 //!   witnesses/<instance>.py                machine-made solutions, where they were asked for
-//!   hidden/variants.jsonl                  edited tests that tell what is not the original, unless they are left out
+//!   hidden/variants.jsonl                  edited tests that show what is not the original, unless they are left out
 //!   README.md report.html manifest.json
 //! ```
 //!
@@ -64,8 +64,6 @@ use counts::Counts;
 
 /// Version of the directory's layout and columns; raised when a reader of the old one would misread the new one.
 pub const FORMAT_VERSION: u32 = 2;
-/// The oldest format that is read: what it does not have is empty.
-pub const OLDEST_FORMAT: u32 = 1;
 
 /// All that goes into a dataset.
 #[derive(Debug, Clone)]
@@ -156,7 +154,7 @@ impl Staged {
         Ok(self.summary)
     }
 
-    /// A build that finds everything as it was tells what it cost when it was made.
+    /// A build that finds everything as it was says what it cost when it was made.
     fn keep_what_was_spent(&mut self) {
         // One that cannot be read is replaced.
         let Ok(Some(former)) = Dataset::find(&self.summary.directory) else { return };

@@ -162,12 +162,12 @@ impl Golden {
     }
 }
 
-/// Compares two datasets, or subsets of them: directories, or files of directories as [`read::Place`] knows them.
+/// Compares two datasets, or subsets of them: directories, or files of directories as [`read::DatasetPath`] knows them.
 ///
 /// # Errors
 /// When one of them is not a dataset of this format.
 pub(crate) fn places(before: &Path, after: &Path) -> Result<Diff> {
-    let read = |path: &Path| read::version(&read::Place::of(path));
+    let read = |path: &Path| read::version(&read::DatasetPath::of(path));
     Ok(compare(&read(before)?, &read(after)?))
 }
 

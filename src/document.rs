@@ -1,4 +1,4 @@
-//! A TOML file read with its lines: all problems of the file at once, each where it stands.
+//! A TOML file read with its lines: all problems of the file at once, each with its line.
 //!
 //! `repos.toml` and the rule files are read through this room. It knows TOML, types and known keys; what a value
 //! means is for its callers to say.
@@ -59,7 +59,7 @@ pub(crate) struct Problems<'t> {
     /// Byte offset at which each line starts.
     starts: Vec<usize>,
     found: Vec<(Kind, Problem)>,
-    /// Line and message of the last syntax error, told or not.
+    /// Line and message of the last syntax error, reported or not.
     last_syntax: Option<(usize, String)>,
 }
 
@@ -75,7 +75,7 @@ impl<'t> Problems<'t> {
         }
     }
 
-    /// A value (or key) that cannot stand; `at` is its byte offset.
+    /// A value (or key) that cannot be used; `at` is its byte offset.
     pub(crate) fn add(&mut self, at: usize, message: impl Into<String>, hint: Option<String>) {
         self.push(Kind::Value, at, message.into(), hint);
     }
@@ -157,7 +157,7 @@ impl<'t> Problems<'t> {
 /// Reads a file that a user wrote.
 ///
 /// # Errors
-/// Usage errors: the file is not there or unreadable, or not UTF-8 (with the line).
+/// Usage errors: the file is missing or unreadable, or not UTF-8 (with the line).
 pub(crate) fn read_text(path: &Path) -> Result<String> {
     let unreadable = |error: std::io::Error| Error::usage(error.to_string()).with_source(error);
     // Reading a pipe would wait for whoever writes to it.

@@ -35,7 +35,7 @@ use crate::record::environment::{Built, Guess, SwitchedOff};
 use crate::record::id::hash_parts;
 use crate::record::moment::{Cutoff, Moment};
 use crate::record::source::{NearestTag, Pinned};
-use crate::store::{self, Cache, Found, Lock};
+use crate::store::{self, Cache, Lock, Sealed};
 
 /// Changes whenever the same inputs may give another environment.
 const STAGE_VERSION: &str = "10";
@@ -224,9 +224,9 @@ fn input_key(
 /// today's cache, and its variables those of the configuration, which may be secrets, and of the tree.
 fn finished(folder: &Path, env: &BTreeMap<String, String>) -> Result<Option<Built>> {
     let built: Built = match store::find_sealed(&folder.join(BUILT))? {
-        Found::Missing => return Ok(None),
-        Found::Whole(built) if is_whole(folder)? => built,
-        Found::Whole(_) | Found::Damaged => {
+        Sealed::Missing => return Ok(None),
+        Sealed::Whole(built) if is_whole(folder)? => built,
+        Sealed::Whole(_) | Sealed::Damaged => {
             store::set_aside(folder)?;
             return Ok(None);
         }
@@ -269,7 +269,7 @@ fn is_whole(folder: &Path) -> Result<bool> {
     let recorded = store::find_sealed::<String>(&folder.join(CONTENTS));
     let found = contents(folder);
     crate::interrupt::check()?;
-    Ok(matches!((recorded, found), (Ok(Found::Whole(recorded)), Ok(found)) if recorded == found))
+    Ok(matches!((recorded, found), (Ok(Sealed::Whole(recorded)), Ok(found)) if recorded == found))
 }
 
 fn contents(folder: &Path) -> Result<String> {

@@ -152,7 +152,7 @@ impl Error {
         self.inner.fault
     }
 
-    /// The same error with another fault, for a stage that knows better whose trouble it is.
+    /// The error with another fault, for a stage that knows better whose trouble it is.
     #[must_use]
     pub fn blame(mut self, fault: Fault) -> Self {
         self.inner.fault = fault;

@@ -12,7 +12,7 @@
 //!   tasks/<instance_id>/                 a Harbor task; Inspect and verifiers run these as well
 //!   registry.json                        the tasks as a Harbor dataset
 //!   data/test-00000-of-00001.parquet     the columns that SWE-bench's evaluation and mini-swe-agent read
-//!   mini-swe-agent.yaml                  what mini-swe-agent tells its model
+//!   mini-swe-agent.yaml                  what mini-swe-agent says to its model
 //!   swe-agent.jsonl                      SWE-agent's instances
 //! ```
 

@@ -163,7 +163,7 @@ impl Index {
     /// user's. Asks there, as git would; gives where the redirects end.
     ///
     /// # Errors
-    /// It is not an `https://` address, it leads into the user's own network, or nothing public is there.
+    /// It is not an `https://` address, it leads into the user's own network, or it has nothing public.
     pub fn check_repository(&self, address: &str) -> Result<String> {
         const HINT: &str = "what a repository or a dataset names is fetched without any login, by `https://`; what is \
                             private has to be named by you (docs/private.md)";
@@ -182,7 +182,7 @@ impl Index {
         self.upstream.check(&url).map_err(failed)?;
         let found = self.upstream.git_repository(&url).map_err(|problem| {
             failed(match problem {
-                Problem::Missing => "nothing public is there".to_owned(),
+                Problem::Missing => "it has nothing public".to_owned(),
                 problem => problem.to_string(),
             })
         })?;

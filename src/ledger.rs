@@ -1,5 +1,5 @@
 //! Where the time of a run goes: every moment between the first and the last step belongs to exactly one of them. What
-//! other threads do meanwhile stands beside.
+//! other threads do meanwhile is beside.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
@@ -10,7 +10,7 @@ use nix::sys::time::TimeValLike;
 
 use crate::record::spent::Spent;
 
-/// The steps of a run. Steps may stand inside one another; time belongs to the innermost one.
+/// The steps of a run. Steps may be inside one another; time belongs to the innermost one.
 #[derive(Debug)]
 pub struct Ledger {
     book: Mutex<Book>,
@@ -30,9 +30,9 @@ struct Reading {
 struct Book {
     /// In the order in which they first began.
     rows: Vec<Spent>,
-    /// Places of the rows that are open, the innermost last, each with what tells it from others of its name.
+    /// Places of the rows that are open, the innermost last, each with what distinguishes it from others of its name.
     open: Vec<(u64, usize)>,
-    /// The same of other threads, with when they began.
+    /// Rows of other threads that are open, with when they began.
     beside: Vec<(u64, usize, Duration)>,
     next: u64,
     last: Reading,

@@ -35,7 +35,7 @@ pub mod redact;
 mod referee;
 pub mod refresh;
 pub mod report;
-mod requirement;
+pub mod requirement;
 pub mod rules;
 pub mod runner;
 pub mod score;

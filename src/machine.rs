@@ -59,7 +59,7 @@ struct Known {
 }
 
 impl Machine {
-    /// What the selected repositories need is looked for at once, so that trouble with the machine is told before
+    /// What the selected repositories need is looked for at once, so that trouble with the machine is reported before
     /// anything long starts.
     ///
     /// # Errors

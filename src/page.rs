@@ -1,6 +1,6 @@
 //! What the pages share: style, script, the sign in a browser's tab, and data that cannot end a script element.
 //!
-//! A page is one HTML file that loads nothing. What comes from a dataset stands in it as JSON, and the script puts it on the
+//! A page is one HTML file that loads nothing. What comes from a dataset is in it as JSON, and the script puts it on the
 //! page as text, never as markup.
 
 mod dictionary;

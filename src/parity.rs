@@ -16,7 +16,7 @@ use crate::record::verdict::{Cause, Dimension, Verdict};
 use crate::record::world::World;
 use crate::screen::verdict;
 
-/// Attempts that tell whether a group varies by itself.
+/// Attempts that show whether a group varies by itself.
 const REPEATS: u32 = 5;
 
 /// Attempts on the side that did not see a group vary, where the other one did: what is rare takes long to be seen.

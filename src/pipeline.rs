@@ -138,12 +138,18 @@ pub struct Finished {
     /// None when the build stopped before the dataset stage.
     pub record: Option<Contribution>,
     /// What the first stages found, as far as they went.
-    pub found: Found,
+    pub found: RepositoryFacts,
+}
+
+/// What a repository came to, where others go on.
+enum Outcome {
+    Finished(Box<Finished>),
+    Failed(FailedRepository),
 }
 
 /// What is known of a repository before its tests are screened.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Found {
+pub struct RepositoryFacts {
     /// What the pin is made of, for people.
     pub source: Option<String>,
     /// Version of the interpreter, and why this one.
@@ -224,8 +230,8 @@ impl Pipeline<'_> {
                     ahead = Some(scope.spawn(move || prepare::Preparation::new(self, next).source()));
                 }
                 match self.outcome(repo, repository)? {
-                    Ok(done) => finished.push(done),
-                    Err(one) => failed.push(one),
+                    Outcome::Finished(one) => finished.push(*one),
+                    Outcome::Failed(one) => failed.push(one),
                 }
             }
             self.progress.all_done();
@@ -238,13 +244,12 @@ impl Pipeline<'_> {
     ///
     /// # Errors
     /// What concerns more than that repository.
-    fn outcome(
-        &self,
-        repo: &Repo,
-        repository: repository::Repository<'_>,
-    ) -> Result<std::result::Result<Finished, FailedRepository>> {
+    fn outcome(&self, repo: &Repo, repository: repository::Repository<'_>) -> Result<Outcome> {
         let (stage, error) = match repository.run() {
-            Ok((record, found)) => return Ok(Ok(Finished { slug: repo.slug.clone(), record, found })),
+            Ok((record, found)) => {
+                let slug = repo.slug.clone();
+                return Ok(Outcome::Finished(Box::new(Finished { slug, record, found })));
+            }
             Err((stage, error)) => (stage, self.cause_of(error)),
         };
         error.log(format!("{} ({})", repo.slug, stage.as_str()));
@@ -252,7 +257,7 @@ impl Pipeline<'_> {
             return Err(error.at(format!("{} ({})", repo.slug, stage.as_str())));
         }
         self.progress.say(&format!("{}: failed in stage {}: {error}", repo.slug, stage.as_str()));
-        Ok(Err(FailedRepository {
+        Ok(Outcome::Failed(FailedRepository {
             slug: repo.slug.clone(),
             stage: stage.as_str().to_owned(),
             message: error.to_string(),
@@ -269,7 +274,7 @@ impl Pipeline<'_> {
                 Ok(prepared) => {
                     shards::require(&prepared.lab.folder, of, &repo.slug, &prepared.collected)?;
                 }
-                // It is told as failed when its turn comes.
+                // It is reported as failed when its turn comes.
                 Err(error) if matches!(error.fault(), Fault::Repository | Fault::Harness) => {}
                 Err(error) => return Err(error.at(repo.slug.to_string())),
             }

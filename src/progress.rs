@@ -44,7 +44,7 @@ impl Progress {
         Progress { bars, position: Mutex::new(None), ledger: Arc::default() }
     }
 
-    /// Where time goes: what is no stage, but takes time as well, is entered here.
+    /// Where time goes: what is not a stage, but takes time as well, is entered here.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }

@@ -1,4 +1,4 @@
-//! Python source text, read as a syntax tree: where a test function stands, what it uses in its own file, and what in
+//! Python source text, read as a syntax tree: where a test function is, what it uses in its own file, and what in
 //! there looks as if it depends on where, when or as whom it runs. Pure: texts in, words out.
 //!
 //! A file is parsed once ([`SourceFile::parse`]) and cut into *units*: functions, methods, classes' own statements and

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-/// What stands in the place of a secret.
+/// What is put in the place of a secret.
 pub const REDACTED: &str = "<redacted>";
 
 /// Longest piece of a user's text that a message quotes, in characters.

@@ -69,7 +69,7 @@ pub struct Refreshed {
 /// version of the dataset.
 ///
 /// # Errors
-/// When the text is no TOML. A repository's own trouble is among the changes.
+/// When the text is not TOML. A repository's own trouble is among the changes.
 pub fn refresh(text: &str, newest: &dyn Newest, only: &[String], version: Option<&str>) -> Result<Refreshed> {
     let mut document: DocumentMut =
         text.parse().map_err(|error: toml_edit::TomlError| Error::usage(error.message().to_owned()))?;
@@ -123,7 +123,7 @@ fn move_pin(table: &mut dyn TableLike, newest: &dyn Newest) -> (Outcome, Vec<Str
     } else if let Some(release) = read(table, "pypi") {
         move_release(table, &release, newest)
     } else {
-        Ok(Outcome::Left { reason: "a local path is built as it lies there".to_owned() })
+        Ok(Outcome::Left { reason: "a local path is built as it is".to_owned() })
     };
     let outcome = result.unwrap_or_else(|error| Outcome::Unreachable { reason: error.to_string() });
     let mut notes = Vec::new();

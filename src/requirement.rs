@@ -11,7 +11,7 @@ pub fn parse(text: &str) -> Option<Requirement<VerbatimUrl>> {
     check(text).ok()
 }
 
-/// The same, or why it is none.
+/// The requirement that a text is, or why it is not one.
 ///
 /// # Errors
 /// In words, on one line.
@@ -20,6 +20,18 @@ pub(crate) fn check(text: &str) -> Result<Requirement<VerbatimUrl>, String> {
     refuse(text)?;
     Requirement::from_str(text)
         .map_err(|error| error.message.to_string().lines().next().unwrap_or_default().to_owned())
+}
+
+/// The name of a project or an extra as PEP 503 compares it: lower case, each run of `-`, `_` and `.` a single `-`.
+pub fn normalize(name: &str) -> String {
+    let mut normal = String::with_capacity(name.len());
+    for c in name.trim().chars() {
+        let c = if matches!(c, '_' | '.') { '-' } else { c.to_ascii_lowercase() };
+        if !(c == '-' && normal.ends_with('-')) {
+            normal.push(c);
+        }
+    }
+    normal
 }
 
 /// What is not even handed to the parser: it would put variables of the user's environment into a URL, and it takes for
@@ -55,7 +67,7 @@ pub(crate) fn is_local(requirement: &Requirement<VerbatimUrl>) -> bool {
     matches!(&requirement.version_or_url, Some(VersionOrUrl::Url(url)) if url.scheme() == "file")
 }
 
-/// Whether a text that asks for requirements names a file that lists them: told by its ending, or by a slash outside of
+/// Whether a text that asks for requirements names a file that lists them: recognised by its ending, or by a slash outside of
 /// a URL.
 pub(crate) fn is_file_name(text: &str) -> bool {
     let ending = text.rsplit('.').next().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Rules of `filters/`: what a maintainer says about tests, in words and patterns.
 //!
-//! A rule flags, drops or keeps. Rules never stand in for running: a pattern in a source text is a suspicion, so the
+//! A rule flags, drops or keeps. Rules never replace running: a pattern in a source text is a suspicion, so the
 //! shipped rules of that kind only flag, and a `keep` overrides a verdict for the causes that it names and no others.
 //!
 //! ```toml
@@ -18,7 +18,7 @@
 //! max_duration = "10s"
 //! ```
 //!
-//! How names are resolved is told in [`crate::python_source`]. A user's own rules join those that come with the
+//! How names are resolved is said in [`crate::python_source`]. A user's own rules join those that come with the
 //! program; one with the id of a shipped rule takes its place.
 
 mod conditions;
@@ -101,7 +101,7 @@ pub struct Applied {
 /// What becomes of a measured verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// It stands.
+    /// It stays as it is.
     Unchanged,
     Drop {
         id: String,
@@ -116,7 +116,7 @@ pub enum Decision {
 impl Applied {
     /// What the rules make of a verdict with this cause; None: what was measured keeps it.
     ///
-    /// A measured cause stands unless a `keep` names it. What is kept then can be dropped by the first rule that drops
+    /// A measured cause stays unless a `keep` names it. What is kept then can be dropped by the first rule that drops
     /// it and that no `keep` names.
     pub fn decide(&self, cause: Option<&Cause>) -> Decision {
         let mut by = Vec::new();
@@ -209,7 +209,7 @@ impl RuleSet {
         &self.files
     }
 
-    /// Whether a rule asks for what only a test's source text can tell.
+    /// Whether a rule asks for what only a test's source text can show.
     pub fn read_code(&self) -> bool {
         self.rules.iter().any(|rule| rule.matches.reads_code())
     }
@@ -279,7 +279,7 @@ pub fn rule_files(folder: &Path) -> Result<Vec<PathBuf>> {
 mod tests {
     use super::*;
     use crate::python_source::SourceFile;
-    use crate::record::collected::Group;
+    use crate::testing::attempts::group_of;
 
     fn rules(text: &str) -> RuleSet {
         RuleSet::parse(&[("a.toml", text)]).unwrap()
@@ -324,16 +324,7 @@ mod tests {
     /// Flags of the shipped rules for a test in this text.
     fn flags(text: &str) -> Vec<String> {
         let file = SourceFile::parse("tests/test_a.py", text).unwrap();
-        let group = Group {
-            group_id: "tests/test_a.py::test".into(),
-            file: "tests/test_a.py".into(),
-            classes: Vec::new(),
-            function: "test".into(),
-            cases: Vec::new(),
-            markers: Vec::new(),
-            fixtures: Vec::new(),
-            flags: Vec::new(),
-        };
+        let group = group_of("tests/test_a.py", "test");
         let code = file.code(&group).unwrap();
         RuleSet::shipped().apply(&Subject { code: Some(&code), ..Subject::of("a/b", &group) }).flags
     }

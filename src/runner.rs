@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use crate::backend::{Backend, Process};
 use crate::error::{Error, Result};
+use crate::record::limits::Timeouts;
 use crate::record::outcome::TimeScope;
 pub use embedded::{generator_hash, unpack, version_hash};
 use frame::Frame;
@@ -168,19 +169,19 @@ impl Runner {
         &mut self,
         items: &[usize],
         (repeat, manner): (u32, Manner),
-        (case_timeout, group_timeout): (Duration, Duration),
+        timeouts: Timeouts,
         mut each: impl FnMut(GroupDone) -> Result<()>,
     ) -> Result<Ran> {
         let request = Request::Run {
             items: items.to_vec(),
-            case_timeout_ms: milliseconds(case_timeout),
-            group_timeout_ms: milliseconds(group_timeout),
+            case_timeout_ms: milliseconds(timeouts.case),
+            group_timeout_ms: milliseconds(timeouts.group),
             repeat,
             manner,
         };
         let id = self.send(&request)?;
         for done in 0..repeat {
-            let limit = group_timeout + GRACE;
+            let limit = timeouts.group + GRACE;
             let unusable = |text: String| Ok(Ran::Broke { exit: ProcessExit::Unusable, text, done });
             match self.receive(id, limit)? {
                 Some(Answer::GroupDone(attempted)) => match attempted.read() {
@@ -361,7 +362,14 @@ mod tests {
             texts.push(done.raw_output);
             Ok(())
         };
-        runner.run_group(&[0], (exits.len() as u32, Manner::default()), (limit, limit), each).unwrap();
+        runner
+            .run_group(
+                &[0],
+                (exits.len() as u32, Manner::default()),
+                Timeouts { case: limit, group: limit },
+                each,
+            )
+            .unwrap();
         texts
     }
 

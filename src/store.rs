@@ -1,4 +1,4 @@
-//! Artifacts in the cache: where they lie, how they are written (aside, synced, renamed) and recognised.
+//! Artifacts in the cache: where they are, how they are written (aside, synced, renamed) and recognised.
 //!
 //! ```text
 //! <cache>/
@@ -42,7 +42,7 @@ pub(crate) use discard::discard;
 pub use lock::Lock;
 pub(crate) use prune::mark_used;
 pub use sealed::{
-    DAMAGED, Found, copy_aside, find_sealed, read_sealed, seal, set_aside, unseal, write_sealed,
+    DAMAGED, Sealed, copy_aside, find_sealed, read_sealed, seal, set_aside, unseal, write_sealed,
     write_sealed_once,
 };
 pub(crate) use trust::require_own;
@@ -94,7 +94,7 @@ impl Cache {
     /// Notes that something of the cache is used from now on.
     ///
     /// # Errors
-    /// When it is not there, or not the one that was used before.
+    /// When it is missing, or not the one that was used before.
     pub(crate) fn uses(&self, path: PathBuf) -> Result<()> {
         let found = trust::Identity::of(&path)?;
         let mut used = self.used.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -196,7 +196,7 @@ pub fn sha256_of_file(path: &Path) -> Result<String> {
     Ok(hash?)
 }
 
-/// The same of what is read.
+/// SHA-256 of what is read.
 ///
 /// # Errors
 /// IO errors, one of which says that the user asked to stop.

@@ -14,7 +14,7 @@ use crate::record::instance::{Instance, Tier};
 
 /// The subset that every dataset has: the hardest instances on either axis.
 pub(crate) const TOP: &str = "top";
-/// What it was called in datasets of format 1; still understood.
+/// Its former name, which is still understood.
 pub(crate) const FORMER_TOP: &str = "hard";
 
 /// A measurement of an instance that a subset can be cut by; its name is that of the column.

@@ -2,7 +2,7 @@
 //! is shown there, never obeyed: characters that move the cursor, set colours or titles, write the clipboard or turn the
 //! direction of writing come out as `\u{1b}`.
 //!
-//! gistmill's own colours are added by [`Text::styled`] alone, so nothing needs to tell them from foreign ones.
+//! gistmill's own colours are added by [`Text::styled`] alone, so nothing needs to distinguish them from foreign ones.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -158,7 +158,7 @@ fn json_text(value: &Value) -> String {
     shown
 }
 
-/// A reader that closed the pipe has seen enough. Anything else that keeps an answer from its reader is told.
+/// A reader that closed the pipe has seen enough. Anything else that keeps an answer from its reader is reported.
 fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

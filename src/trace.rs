@@ -58,7 +58,7 @@ pub struct ToTrace {
 /// The journal of totals.
 const TOTALS: &str = "totals";
 
-/// One traced attempt as it lies on the disk.
+/// One traced attempt as it is on the disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct TracedAttempt {
     functions: Vec<FunctionCalls>,
@@ -67,9 +67,7 @@ struct TracedAttempt {
     starts_threads: bool,
     import_calls: u64,
     import_files: Vec<String>,
-    #[serde(default)]
     import_functions: Vec<FunctionCalls>,
-    #[serde(default)]
     bodies: Vec<ExecutedBody>,
     /// Whether the attempt showed the outcomes of the untraced ones.
     same_outcome: bool,
@@ -104,9 +102,7 @@ impl Traces {
     pub fn open(folder: &Path) -> Result<Self> {
         fs_err::create_dir_all(folder)?;
         let (journal, earlier) = Journal::open::<Traced>(&folder.join(TOTALS))?;
-        // One without the hash of its code was made before there was one: it is concluded again.
-        let whole = earlier.into_iter().filter(|traced| traced.code_sha256.is_some());
-        let known = whole.map(|traced| (traced.group_id.clone(), traced)).collect();
+        let known = earlier.into_iter().map(|traced| (traced.group_id.clone(), traced)).collect();
         Ok(Traces { folder: folder.to_owned(), journal, known })
     }
 
@@ -177,7 +173,7 @@ impl Traces {
         among.filter(lacks).collect()
     }
 
-    /// Traces what is `wanted`, each group once. `is_test` tells test files, `each` is called after every traced attempt.
+    /// Traces what is `wanted`, each group once. `is_test` recognises test files, `each` is called after every traced attempt.
     ///
     /// # Errors
     /// IO errors, interruption, and the harness's trouble.
@@ -276,7 +272,7 @@ fn first_trace(
         complete: first.complete,
         threads_seen: first.starts_threads,
         troubles: first.troubles(),
-        code_sha256: Some(definitions.hash(&first.functions)),
+        code_sha256: definitions.hash(&first.functions),
         ..Traced::default()
     }
 }

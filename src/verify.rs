@@ -48,7 +48,7 @@ impl Verification {
             && self.repositories.iter().all(repository)
     }
 
-    /// Whose fault a difference is, as far as can be told.
+    /// Whose fault a difference is, as far as is known.
     pub(crate) fn cause(&self, instance: &instances::Verified) -> &'static str {
         let is_table = |file: &str| file.starts_with("cases.") || file.starts_with("instances.");
         let contradicts = |one: &tables::Difference| one.row == instance.instance_id;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use regex::Regex;
 
@@ -348,4 +349,83 @@ fn comments_and_tests_are_no_arrows_and_code_is() {
     let product = product(text);
     assert!(product.contains("crate::store") && product.contains("crate::text"));
     assert!(!product.contains("cli") && !product.contains("report") && !product.contains("testing"));
+}
+
+/// Comments of each room that use words which CONTRIBUTING.md replaces. A number only goes down: who mends a comment writes
+/// the smaller one here, and a room without any has no line.
+const WORDS_IN_COMMENTS: [(&str, usize); 13] = [
+    ("attempt", 26),
+    ("backend", 54),
+    ("cli", 1),
+    ("dataset", 1),
+    ("environment", 75),
+    ("family", 4),
+    ("index", 34),
+    ("pipeline", 1),
+    ("referee", 9),
+    ("report", 22),
+    ("score", 59),
+    ("source", 47),
+    ("witness", 5),
+];
+
+/// Comments and string literals of a Rust text, in its order; `true` for comments.
+fn comments_and_strings(text: &str) -> Vec<(bool, String)> {
+    let pieces = r##"(?s)(//[^\n]*)|\br#"(.*?)"#|\br"([^"]*)"|"((?:\\.|[^"\\])*)"|'(?:\\.[^']*|[^\\'])'"##;
+    let continued = Regex::new(r"\\\n\s*").unwrap();
+    let found = Regex::new(pieces).unwrap();
+    let found = found.captures_iter(text).filter_map(|found| {
+        let piece = (1..=4).find_map(|index| found.get(index))?;
+        Some((found.get(1).is_some(), continued.replace_all(piece.as_str(), "").into_owned()))
+    });
+    found.collect()
+}
+
+/// Words that CONTRIBUTING.md replaces: "X is no Y" (but "there is no Y"), "stands", "lies", "tells", "is there".
+static REPLACED_WORDS: LazyLock<Regex> = LazyLock::new(|| {
+    let is_no = r"there (?:is|are) no(?:ne)?\b|\b(?:is|are) no (?:longer|more)\b|(\b(?:is|are) no(?:ne)?\b";
+    let others = r"|\b(?:stands?|lies?|tells?|told|is there|is not there)\b)";
+    Regex::new(&format!("(?i-u){is_no}{others}")).unwrap()
+});
+
+fn replaced_words(text: &str) -> Vec<&str> {
+    REPLACED_WORDS.captures_iter(text).filter_map(|found| Some(found.get(1)?.as_str())).collect()
+}
+
+#[test]
+fn words_that_the_style_replaces_are_in_no_string_and_in_ever_fewer_comments() {
+    let source = root().join("src");
+    let mut files = Vec::new();
+    source_files(&source, &mut files);
+    let mut in_comments = BTreeMap::new();
+    for path in files {
+        let place = path.strip_prefix(&source).unwrap().to_string_lossy().into_owned();
+        let room = place.split('/').next().unwrap().trim_end_matches(".rs").to_owned();
+        if place.ends_with("tests.rs") || place.contains("/tests/") || room == "testing" {
+            continue;
+        }
+        let text = read(&path);
+        let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for (is_comment, piece) in comments_and_strings(text) {
+            let words = replaced_words(&piece);
+            assert!(is_comment || words.is_empty(), "{place}: {words:?} in {piece:?}");
+            if !words.is_empty() {
+                *in_comments.entry(room.clone()).or_default() += words.len();
+            }
+        }
+    }
+    let expected = WORDS_IN_COMMENTS.map(|(room, count)| (room.to_owned(), count));
+    assert_eq!(in_comments, BTreeMap::from(expected));
+}
+
+#[test]
+fn replaced_words_are_found_in_strings_and_comments_alone() {
+    let text = "let a = 'x'; // it lies there\nlet is_there = b\"is\\\n  no \\\" file\"; f::<'a, '_>('\"', r#\"tell \"him\"\"#);";
+    let pieces = comments_and_strings(text);
+    let expected = [(true, "// it lies there"), (false, r#"isno \" file"#), (false, "tell \"him\"")];
+    assert_eq!(pieces, expected.map(|(is_comment, piece)| (is_comment, piece.to_owned())));
+    assert_eq!(
+        replaced_words("There is no file; it is no longer told, is no file and is none"),
+        ["told", "is no", "is none"]
+    );
 }

@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use gistmill::config::{self, Problem};
-use gistmill::rules::RuleSet;
 
 const HASH: &str = "2ac89889f4cc330eabd50f295dcef02828522c69";
 
@@ -95,114 +94,5 @@ fn problems_are_in_the_order_of_the_file() {
         assert!(places.is_sorted(), "{title}: {places:?}");
         let lines = text.lines().count().max(1);
         assert!(places.iter().all(|(line, _)| (1..=lines + 1).contains(line)), "{title}: {places:?}");
-    }
-}
-
-/// Reads a text as configuration and as rules; only a panic is a failure, and problems must lie within the text.
-fn read_both(text: &str) {
-    let lines = text.split('\n').count();
-    for problem in parse(text, Path::new("/nonexistent")).err().unwrap_or_default() {
-        assert!((1..=lines).contains(&problem.line), "{problem:?} in {text:?}");
-    }
-    let _ = RuleSet::parse(&[("a.toml", text)]);
-}
-
-/// Files that are right, and all the wrong ones.
-fn samples() -> Vec<String> {
-    let files =
-        [config::DEFAULT, include_str!("../examples/gistify.toml"), include_str!("../filters/time.toml")];
-    files.iter().map(|text| (*text).to_owned()).chain(configs().into_iter().map(|(_, text)| text)).collect()
-}
-
-#[test]
-fn truncated_files_never_panic() {
-    for text in samples() {
-        for (end, _) in text.char_indices() {
-            read_both(&text[..end]);
-        }
-    }
-}
-
-#[test]
-fn random_bytes_never_panic() {
-    let mut random = fastrand::Rng::with_seed(1);
-    for _ in 0..3_000 {
-        let length = random.usize(..120);
-        let bytes: Vec<u8> = (0..length).map(|_| random.u8(..)).collect();
-        read_both(&String::from_utf8_lossy(&bytes));
-    }
-}
-
-#[test]
-fn random_tokens_never_panic() {
-    let tokens = [
-        "[",
-        "]",
-        "[[",
-        "]]",
-        "\n",
-        "=",
-        "\"",
-        "'",
-        "'''",
-        "\"\"\"",
-        "{",
-        "}",
-        ",",
-        ".",
-        "#",
-        " ",
-        "repo",
-        "dataset",
-        "screen",
-        "rule",
-        "match",
-        "slug",
-        "env",
-        "name",
-        "a/b",
-        "1",
-        "-1",
-        "1e9",
-        "0x",
-        "true",
-        "\\",
-        "é",
-        "2026-01-01",
-        "\r\n",
-        "[[repo]]\n",
-        "[[rule]]\n",
-        "repo = ",
-        "name = ",
-    ];
-    let mut random = fastrand::Rng::with_seed(2);
-    for _ in 0..20_000 {
-        let length = random.usize(..30);
-        let text: String = (0..length).map(|_| tokens[random.usize(..tokens.len())]).collect();
-        read_both(&text);
-    }
-}
-
-#[test]
-fn files_with_a_changed_line_or_byte_never_panic() {
-    let mut random = fastrand::Rng::with_seed(3);
-    for text in samples() {
-        for _ in 0..200 {
-            let mut bytes = text.clone().into_bytes();
-            if bytes.is_empty() {
-                continue;
-            }
-            let at = random.usize(..bytes.len());
-            match random.usize(..3) {
-                0 => bytes[at] = random.u8(..),
-                1 => drop(bytes.remove(at)),
-                _ => bytes.truncate(at),
-            }
-            read_both(&String::from_utf8_lossy(&bytes));
-            let mut lines: Vec<&str> = text.lines().collect();
-            let (from, to) = (random.usize(..lines.len()), random.usize(..lines.len()));
-            lines.swap(from, to);
-            read_both(&lines.join("\n"));
-        }
     }
 }

@@ -59,7 +59,7 @@ fn git(here: &Path) -> String {
 }
 
 /// One that can be read; what it belongs to is missing.
-const MANIFEST: &str = r#"{"format_version": 1, "name": "d", "version": "1", "sources": {}, "files": {}, "counts": {"repositories": {},
+const MANIFEST: &str = r#"{"format_version": 2, "name": "d", "version": "1", "sources": {}, "files": {}, "counts": {"repositories": {},
     "total": {"cases": 0, "groups": 0, "kept": 0, "published": 0, "dropped": {}, "deselected": 0, "attempts": 0, "tiers": {}}}}"#;
 
 const BUILD: &[&str] = &["build", "repos.toml", "--until", "source"];
@@ -229,7 +229,7 @@ const MISTAKES: &[Mistake] = &[
     lies("an empty manifest", |here| write(here, "d/manifest.json", ""), &["report", "d"]),
     lies(
         "a manifest that is cut",
-        |here| write(here, "d/manifest.json", "{\"format_version\": 1, \"name\": \"d"),
+        |here| write(here, "d/manifest.json", "{\"format_version\": 2, \"name\": \"d"),
         &["report", "d"],
     ),
     lies("a manifest that is a list", |here| write(here, "d/manifest.json", "[1, 2]"), &["report", "d"]),
@@ -267,7 +267,7 @@ const MISTAKES: &[Mistake] = &[
     ),
     lies(
         "a manifest without a name",
-        |here| write(here, "d/manifest.json", "{\"format_version\": 1, \"version\": \"1\"}"),
+        |here| write(here, "d/manifest.json", "{\"format_version\": 2, \"version\": \"1\"}"),
         &["diff", "d", "d"],
     ),
     lies(

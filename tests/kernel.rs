@@ -284,7 +284,7 @@ fn in_container(script: &str) -> String {
     let text = plan.to_string();
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--net", "python3", "-I", "-S", "-B", "-c"]);
-    command.arg(include_str!("../src/backend/docker/inside.py"));
+    command.arg(gistmill::backend::docker::program());
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("starts");
     let mut stdin = child.stdin.take().expect("is piped");
     let length = u32::try_from(text.len()).expect("is short").to_be_bytes();

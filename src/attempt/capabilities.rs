@@ -13,7 +13,7 @@ use crate::store::Cache;
 
 /// A zone with an odd offset, daylight saving time, and a date of its own for half of the day.
 const ZONE: &str = "Pacific/Chatham";
-/// The same zone for a machine without the time zone database.
+/// That zone for a machine without the time zone database.
 const ZONE_RULE: &str = "<+1245>-12:45<+1345>,M9.5.0/2:45,M4.1.0/3:45";
 /// Limit for asking the time.
 const LIMIT: Duration = Duration::from_mins(1);

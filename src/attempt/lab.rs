@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::capabilities::Capabilities;
 use super::pool::{Admission, Crowd, Event, Pass, Pool, Run, Task};
@@ -13,6 +12,7 @@ use crate::backend::Backend;
 use crate::error::Result;
 use crate::record::collected::Group;
 use crate::record::environment::Built;
+use crate::record::limits::Timeouts;
 use crate::record::outcome::{Attempt, Compare};
 use crate::record::world::World;
 use crate::runner::Setting;
@@ -30,8 +30,8 @@ pub struct Lab {
     pub folder: PathBuf,
     /// Options of pytest that keep switched-off plugins quiet.
     pub options: Vec<String>,
-    /// Limits of a case and of a group in the base world.
-    pub timeouts: (Duration, Duration),
+    /// In the base world.
+    pub timeouts: Timeouts,
     /// How many attempts are under way at once.
     pub admission: Arc<Admission<'static>>,
     /// How much of what was shown must agree.
@@ -57,7 +57,7 @@ pub enum Made {
         attempts: u32,
         /// What pytest says.
         text: String,
-        /// The same as an attempt that was not collected.
+        /// An attempt that says so: its exit is that the test was not collected.
         attempt: Attempt,
     },
 }
@@ -127,7 +127,7 @@ impl Lab {
         self.make_on(groups, wanted, |pass, group, made| each(pass, group, made).map(|()| Vec::new()))
     }
 
-    /// The same, where what came of it may ask for more: `each` gives how many attempts of that group are to be made as
+    /// Makes attempts, and those that `each` asks for when it sees one: it gives how many of that group are to be made as
     /// well, each by the index of what was wanted. Except in the base world, other interpreters make them than those that
     /// made attempts of the group there before.
     ///
@@ -200,7 +200,7 @@ impl Lab {
             backend: &*self.backend,
             setting: &self.setting,
             options: &self.options,
-            group_timeout: self.timeouts.1,
+            group_timeout: self.timeouts.group,
             jobs: self.jobs(),
             ends,
         };

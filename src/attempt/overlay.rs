@@ -18,7 +18,7 @@ use crate::record::environment::Built;
 use crate::record::id::{hash_parts, sha256_hex};
 use crate::record::patch::Patch;
 use crate::runner::Setting;
-use crate::store::{self, Cache, Found, Lock};
+use crate::store::{self, Cache, Lock, Sealed};
 
 /// Raised when the same tree and patch may become something else.
 const VERSION: &str = "overlay-1";
@@ -62,14 +62,14 @@ fn made(cache: &Cache, key: &str, (tree, patch, history): (&Path, &Patch, Histor
     let _lock = Lock::wait(&shelf.join(format!("{}.lock", &key[..32])), || {})?;
     let (made, contents) = (folder.join("tree"), folder.join("contents"));
     match store::find_sealed::<String>(&contents)? {
-        Found::Whole(recorded) if hash(&made).is_ok_and(|found| found == recorded) => {
+        Sealed::Whole(recorded) if hash(&made).is_ok_and(|found| found == recorded) => {
             store::mark_used(&folder);
             return Ok(made);
         }
         // Begun and never finished.
-        Found::Missing if folder.symlink_metadata().is_ok() => store::discard(&folder)?,
-        Found::Missing => {}
-        Found::Whole(_) | Found::Damaged => drop(store::set_aside(&folder)?),
+        Sealed::Missing if folder.symlink_metadata().is_ok() => store::discard(&folder)?,
+        Sealed::Missing => {}
+        Sealed::Whole(_) | Sealed::Damaged => drop(store::set_aside(&folder)?),
     }
     fs_err::create_dir_all(&made)?;
     lay(&Folder::open(tree)?, patch, history, &made)?;

@@ -22,6 +22,7 @@ use super::normalize::Normalizer;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::record::collected::Group;
+use crate::record::limits::Timeouts;
 use crate::runner::Setting;
 use crate::runner::protocol::{Item, Manner, Reached};
 use crate::runner::report::{GroupDone, ImportTrace};
@@ -81,8 +82,7 @@ pub struct Pool<'a> {
 pub struct Pass<'a> {
     pub setting: &'a Setting,
     pub normalizer: &'a Normalizer,
-    /// Limits of a case and of a group.
-    pub timeouts: (Duration, Duration),
+    pub timeouts: Timeouts,
 }
 
 /// How many attempts are under way at once.
@@ -115,8 +115,8 @@ impl Pool<'_> {
         self.run_on(tasks, |event| each(event).map(|()| Vec::new()))
     }
 
-    /// The same, where what came may ask for more: the tasks that `each` gives are done as well, by the runners that are
-    /// there.
+    /// Makes all attempts of the tasks, and of those that `each` gives when it sees an event; the runners that were started
+    /// make them.
     ///
     /// # Errors
     /// Those of [`Pool::run`].

@@ -34,7 +34,7 @@ pub struct Trouble {
 pub enum AfterRunner {
     /// No group is left in it.
     Done,
-    /// The same again, with a fresh runner.
+    /// The task again, with a fresh runner.
     Again,
     /// Every group in a task of its own, as if nothing had happened.
     OneByOne,
@@ -47,7 +47,7 @@ pub enum AfterRunner {
 /// What to do with a task when importing ended the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterImport {
-    /// The same again, with a fresh runner.
+    /// The task again, with a fresh runner.
     Again,
     /// Its groups cannot be run.
     Refuse,

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use super::capabilities::Capabilities;
 use super::normalize::Normalizer;
 use crate::backend::sandbox::USER;
 use crate::backend::{Mount, Places, clock};
 use crate::error::Result;
+use crate::record::limits::Timeouts;
 use crate::record::verdict::Dimension;
 use crate::record::world::{PROBE, World};
 use crate::runner::Setting;
@@ -126,9 +127,9 @@ impl WorldSetting {
     }
 
     /// The limits of a case and of a group in this world.
-    pub fn timeouts(&self, (case, group): (Duration, Duration)) -> (Duration, Duration) {
+    pub fn timeouts(&self, base: Timeouts) -> Timeouts {
         let factor = if self.loaded { LOAD_FACTOR } else { 1 };
-        (case * factor, group * factor)
+        Timeouts { case: base.case * factor, group: base.group * factor }
     }
 }
 
@@ -259,6 +260,7 @@ fn path_files(venv: &Path) -> Result<Vec<PathBuf>> {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+    use std::time::Duration;
 
     fn setting(venv: &Path, extra: &BTreeMap<String, String>) -> Setting {
         let limits = crate::record::limits::Limits { memory: 0, processes: 0, file_size: 0, output: 1 };
@@ -347,11 +349,9 @@ mod tests {
 
     #[test]
     fn contention_stretches_the_limits() {
-        let limits = (Duration::from_secs(1), Duration::from_secs(2));
-        assert_eq!(
-            made(&World::one(Dimension::Load), &BTreeMap::new()).timeouts(limits).0,
-            Duration::from_secs(4)
-        );
+        let limits = Timeouts { case: Duration::from_secs(1), group: Duration::from_secs(2) };
+        let loaded = made(&World::one(Dimension::Load), &BTreeMap::new()).timeouts(limits);
+        assert_eq!(loaded.case, Duration::from_secs(4));
         assert_eq!(made(&World::one(Dimension::Home), &BTreeMap::new()).timeouts(limits), limits);
     }
 }

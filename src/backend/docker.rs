@@ -24,19 +24,27 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use super::{Backend, Isolation, Job, JobLimits, Mount, Places, Process, logged, retry, sandbox, service};
+use super::{
+    Backend, Isolation, Job, JobLimits, Mount, Places, Process, logged, retry, sandbox, service, shown,
+};
 use crate::error::{Error, ErrorKind, Fault, Result};
 pub use engine::{ContainerLimits, Engine};
 use memory::Memory;
 use plan::{Plan, Shown};
 use process::ContainerProcess;
 
+/// The program inside a container, but for the lists that it shares with the sandbox of this machine.
 const INSIDE: &str = concat!(include_str!("docker/relay.py"), include_str!("docker/inside.py"));
 const PROBE_LIMIT: Duration = Duration::from_mins(2);
 
+/// The program inside a container.
+pub fn program() -> String {
+    shown::in_python() + INSIDE
+}
+
 /// SHA-256 of the program inside: part of every key that depends on what it does.
 pub fn version_hash() -> String {
-    crate::record::id::sha256_hex(INSIDE.as_bytes())
+    crate::record::id::sha256_hex(program().as_bytes())
 }
 
 /// Makes an image again that somebody removed; gives its id.
@@ -173,7 +181,7 @@ impl DockerBackend {
         let image = self.image();
         let spec = engine::Spec {
             image: &image,
-            command: ["python3", "-I", "-S", "-B", "-c", INSIDE].map(str::to_owned).into(),
+            command: ["python3", "-I", "-S", "-B", "-c", &program()].map(str::to_owned).into(),
             has_network: false,
             root: None,
             read_only: !self.builds,

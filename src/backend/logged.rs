@@ -13,7 +13,7 @@ const SHOWN: usize = 1000;
 
 static NUMBER: AtomicU64 = AtomicU64::new(1);
 
-/// The same process; its start and its end are logged.
+/// The process, whose start and end are logged.
 pub(crate) fn followed(job: &Job, process: Box<dyn Process>) -> Box<dyn Process> {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     tracing::info!("job {number} started: {}", command_line(&job.argv));

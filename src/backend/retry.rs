@@ -72,7 +72,7 @@ pub fn run(backend: &dyn Backend, job: &Job, limit: Duration) -> Result<Finished
     run_until(backend, job, limit, |finished| finished.timed_out)
 }
 
-/// The same for a job that should end within the limit: it is run again when it does not. The last run counts.
+/// Runs a job that should end within the limit: it is run again when it does not. The last run counts.
 ///
 /// # Errors
 /// Those of [`run`].

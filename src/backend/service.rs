@@ -129,7 +129,7 @@ impl Shared {
             number
         };
         // Its end makes room, also when the thread cannot be started or the service panics.
-        let place = Place { shared: Arc::clone(self), number };
+        let place = Slot { shared: Arc::clone(self), number };
         let serve = move || {
             place.shared.service.serve(Connection::Tcp(stream));
             drop(place);
@@ -152,12 +152,12 @@ impl Shared {
 }
 
 /// A connection's place among those that are served.
-struct Place {
+struct Slot {
     shared: Arc<Shared>,
     number: u64,
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         if let Some(stream) = self.shared.state().open.remove(&self.number) {
             let _ = stream.shutdown(Shutdown::Both);

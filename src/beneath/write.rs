@@ -18,7 +18,7 @@ impl Folder {
     /// Makes a file where nothing is, with the folders above it.
     ///
     /// # Errors
-    /// When `relative` leads out of the folder or through a link, or something is there; IO errors with the path.
+    /// When `relative` leads out of the folder or through a link, or something exists; IO errors with the path.
     pub fn create_new(&self, relative: &Path) -> Result<fs_err::File> {
         let (folder, name) = self.place_of(relative)?;
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
@@ -29,7 +29,7 @@ impl Folder {
         Ok(fs_err::File::from_parts(File::from(made), self.path.join(relative)))
     }
 
-    /// Removes a file or a link, if it is there; what a link leads to stays.
+    /// Removes a file or a link, if it exists; what a link leads to stays.
     ///
     /// # Errors
     /// Those of [`Folder::create_new`], and where a folder is in its place.

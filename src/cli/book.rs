@@ -72,7 +72,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Placeholders of the book stand for one argument each.
+/// A placeholder of the book is one argument.
 fn filled(word: String) -> String {
     match word.as_str() {
         // A world is looked at by its name.

@@ -43,11 +43,11 @@ pub(super) struct Common {
     /// on
     #[arg(long)]
     no_trees: bool,
-    /// Leave out hidden/, the edited tests that tell what is not the original: for a dataset that is published. `score` takes
+    /// Leave out hidden/, the edited tests that show what is not the original: for a dataset that is published. `score` takes
     /// them from --hidden
     #[arg(long)]
     no_hidden: bool,
-    /// Replace the dataset that is there, also with less (a repository failed, nothing is published) or with what is made of
+    /// Replace the dataset that exists, also with less (a repository failed, nothing is published) or with what is made of
     /// another commit
     #[arg(long)]
     replace: bool,

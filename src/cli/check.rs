@@ -6,7 +6,6 @@ use serde_json::json;
 
 use super::inputs::Inputs;
 use super::preview::{self, Explained};
-use super::unused::LastBuild;
 use super::{Arguments, ConfigArguments, Format, session};
 use crate::backend::Backend;
 use crate::backend::docker::{Engine, image};
@@ -41,15 +40,6 @@ pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
     let config = inputs.config(&check.config.only, &check.config.output);
     let number = |rules: &RuleSet| format!("{} ({})", rules.rules().len(), inputs.describe_rules());
     let mut findings = vec![finding("rules", rules.as_ref().map(number).map_err(copy))];
-    let unused = match (&rules, &config) {
-        (Ok(rules), Ok(config)) => Some(LastBuild::read(&check.config.output, config, rules)),
-        _ => None,
-    };
-    findings.extend(
-        unused
-            .as_ref()
-            .map(|last| finding("unused rules", last.as_ref().map(LastBuild::describe).map_err(copy))),
-    );
     // Who only builds in containers needs no sandbox on this machine.
     let local = |config: &Config| config.repos.iter().any(|repo| repo.backend == BackendKind::Local);
     if config.as_ref().map_or(true, local) {
@@ -79,7 +69,7 @@ pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
     ));
     findings.extend(config.iter().flat_map(docker));
     let shown = if check.explain { explained.as_slice() } else { &[] };
-    print(arguments, &findings, shown, unused.and_then(Result::ok));
+    print(arguments, &findings, shown);
     let worst = findings
         .iter()
         .filter_map(|finding| finding.result.as_ref().err())
@@ -196,14 +186,14 @@ fn docker(config: &Config) -> Vec<Finding> {
     findings.extend(bases.into_iter().map(|base| {
         let there = image::exists(&engine, base);
         let text = |there| {
-            format!("{base} {}", if there { "is there" } else { "is not there yet; a build pulls it" })
+            format!("{base} {}", if there { "exists" } else { "does not exist yet; a build pulls it" })
         };
         finding("base", there.map(text))
     }));
     findings
 }
 
-fn print(arguments: &Arguments, findings: &[Finding], explained: &[Explained], last: Option<LastBuild>) {
+fn print(arguments: &Arguments, findings: &[Finding], explained: &[Explained]) {
     if arguments.format == Format::Json {
         let rows: Vec<_> = findings
             .iter()
@@ -219,7 +209,7 @@ fn print(arguments: &Arguments, findings: &[Finding], explained: &[Explained], l
             .iter()
             .filter_map(|one| Some((one.slug.to_string(), json!(one.result.as_ref().ok()?.1))))
             .collect();
-        terminal::json(&json!({ "findings": rows, "last_build": last, "explained": ladders }));
+        terminal::json(&json!({ "findings": rows, "explained": ladders }));
         return;
     }
     let mut text = Text::default();

@@ -14,7 +14,7 @@ use crate::export::read::{self, OtherPrompt};
 use crate::export::{Harness, write};
 use crate::family::gistify::prompt::Template;
 use crate::record::id::RepoSlug;
-use crate::record::prompt::{Execution, Strategy, Tool};
+use crate::record::prompt::{ExecutionSetting, Strategy, Tool};
 use crate::terminal;
 use crate::text::count;
 
@@ -33,8 +33,8 @@ pub(super) struct ExportArguments {
     only: Vec<RepoSlug>,
     /// Another prompt than the dataset's: what the agent may run
     #[arg(long, value_enum)]
-    execution: Option<Execution>,
-    /// Another prompt: how the agent is told to go about it
+    execution: Option<ExecutionSetting>,
+    /// Another prompt: how the agent should go about it
     #[arg(long, value_enum)]
     strategy: Option<Strategy>,
     /// Another prompt: with the source of the test in it

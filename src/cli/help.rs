@@ -22,7 +22,7 @@ pub(super) const BUILD: &str = "\
 Examples:
   gistmill build                                  ./repos.toml, else two small repositories
   gistmill build repos.toml --only me/project     one repository of several
-  gistmill build --until collect                  what is there to screen?
+  gistmill build --until collect                  which tests can be screened?
   gistmill build -q --format json                 for a program
 
 It can be stopped at any time; the same command goes on where it was.";

@@ -19,7 +19,7 @@ use crate::terminal::{self, one_line};
 pub(super) struct InitArguments {
     #[command(flatten)]
     place: PlaceArguments,
-    /// The file to write; one that is there is never replaced
+    /// The file to write; one that exists is never replaced
     #[arg(long, default_value = "repos.toml", value_name = "FILE")]
     output: PathBuf,
 }
@@ -78,7 +78,7 @@ fn schema_beside(output: &Path) -> Option<(String, PathBuf)> {
 }
 
 fn taken(path: &Path) -> Error {
-    Error::usage(format!("{} is there already", path.display()))
+    Error::usage(format!("{} already exists", path.display()))
         .with_hint("name another file with --output, or add a [[repo]] to this one by hand")
 }
 
@@ -92,7 +92,7 @@ fn from(output: &Path, place: &str) -> Result<String> {
     let full = fs_err::canonicalize(place)?;
     full.into_os_string()
         .into_string()
-        .map_err(|_| Error::usage(format!("{place} lies below a folder whose name is not UTF-8")))
+        .map_err(|_| Error::usage(format!("{place} is below a folder whose name is not UTF-8")))
 }
 
 /// What was found, and the keys that change it, as comments.

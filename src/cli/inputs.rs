@@ -24,7 +24,7 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// What is named, else what lies in the current folder and beside the configuration, else what is built in.
+    /// What is named, else what is in the current folder and beside the configuration, else what is built in.
     pub(super) fn choose(arguments: &ConfigArguments) -> Self {
         Inputs::choose_in(Path::new("."), arguments.config.path(), arguments.rules.as_deref())
     }
@@ -36,7 +36,7 @@ impl Inputs {
         let beside = || {
             let folder = config.as_ref()?.parent()?.join(RULES);
             folder.symlink_metadata().ok()?;
-            // Folders of that name may hold anything; one that cannot be read as rules is told when they are read.
+            // Folders of that name may hold anything; one that cannot be read as rules is reported when they are read.
             rules::rule_files(&folder).map_or(true, |files| !files.is_empty()).then_some(folder)
         };
         let rules = rules.map(Path::to_owned).or_else(beside);
@@ -117,7 +117,7 @@ pub(super) fn file(named: &ConfigPlace) -> Result<PathBuf> {
     }
 }
 
-/// What a branch, a tag or a short hash stands for now, where the repository can be reached.
+/// What a branch, a tag or a short hash means now, where the repository can be reached.
 pub(super) fn resolve(url: &str, reference: &str) -> Option<String> {
     crate::source::resolve_reference(url, reference).ok().flatten()
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::newest::DatasetArguments;
 use super::{Arguments, Format, show};
-use crate::dataset::query::{self, Found};
+use crate::dataset::query::{self, FoundGroup};
 use crate::error::Result;
 use crate::record::id::RepoSlug;
 use crate::terminal;
@@ -91,7 +91,7 @@ pub(super) fn run(arguments: &Arguments, list: &ListArguments) -> Result<u8> {
 }
 
 impl ListArguments {
-    fn wants(&self, group: &Found) -> bool {
+    fn wants(&self, group: &FoundGroup) -> bool {
         let has = |text: &str| {
             let text = text.to_lowercase();
             let ids = [Some(group.group_id.as_str()), group.instance_id.as_deref()];
@@ -108,7 +108,7 @@ impl ListArguments {
 }
 
 /// A row of [`COLUMNS`].
-fn csv(group: &Found) -> String {
+fn csv(group: &FoundGroup) -> String {
     let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
     let cells: [String; COLUMNS.len()] = [
         group.slug.clone(),
@@ -146,8 +146,8 @@ mod tests {
         list: ListArguments,
     }
 
-    fn group(id: &str, cause: Option<&str>, instance: Option<&str>) -> Found {
-        Found {
+    fn group(id: &str, cause: Option<&str>, instance: Option<&str>) -> FoundGroup {
+        FoundGroup {
             slug: "a/b".to_owned(),
             group_id: id.to_owned(),
             instance_id: instance.map(str::to_owned),

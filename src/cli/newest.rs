@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use crate::error::{Error, Result};
 
-/// The folder below which a build writes when it is told nothing else.
+/// The folder below which a build writes when nothing else is asked for.
 const OUTPUT: &str = "output";
 
 /// A dataset, by its place or as an option.
@@ -43,7 +43,7 @@ pub(super) fn chosen(named: Option<&PathBuf>) -> Result<PathBuf> {
     }
 }
 
-/// Where a build that was told nothing else writes a version.
+/// Where a build writes a version when nothing else is asked for.
 pub(super) fn default_place(name: &str, version: &str) -> PathBuf {
     Path::new(OUTPUT).join(name).join(version)
 }

@@ -59,7 +59,7 @@ impl PlaceArguments {
         Ok(keys)
     }
 
-    /// The same as words of a command line.
+    /// The place as words of a command line.
     pub(super) fn words(&self) -> String {
         let options = [("--branch", &self.branch), ("--subdirectory", &self.subdirectory)];
         let mut words = shell_quote(&self.place);
@@ -70,7 +70,7 @@ impl PlaceArguments {
     }
 
     /// `owner/name`: of a directory those of the remote that it was cloned from, `local` and its name where there is
-    /// none (what lies around a directory is nobody's business); of a URL its last two parts.
+    /// none (what is around a directory is nobody's business); of a URL its last two parts.
     pub(super) fn slug(&self) -> String {
         let place = Path::new(&self.place);
         let (owner, name) = if place.is_dir() {
@@ -96,7 +96,7 @@ impl PlaceArguments {
     }
 }
 
-/// The last two parts of an address without a login; the host counts as the owner of what lies at its top.
+/// The last two parts of an address without a login; the host counts as the owner of what is at its top.
 fn owner_and_name(address: &str) -> (String, String) {
     let (host, path) = match address.split_once("://") {
         Some((_, rest)) => rest.split_once('/').unwrap_or((rest, "")),

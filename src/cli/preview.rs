@@ -31,7 +31,7 @@ pub(super) fn explain(
 ) -> Vec<Explained> {
     let is_here = |repo: &&Repo| all || matches!(repo.source, SourceSpec::Path { .. });
     let is_asked = |repo: &&Repo| only.is_empty() || only.contains(&repo.slug);
-    // An interpreter that is asked for and not there is told once, whatever the files say.
+    // An interpreter that is asked for and missing is reported once, whatever the files say.
     let can_run = |repo: &&Repo| {
         repo.python.as_ref().is_none_or(|asked| {
             let fits = |version: &str| version == asked || version.starts_with(&format!("{asked}."));
@@ -47,7 +47,7 @@ pub(super) fn explain(
     explained
 }
 
-/// What was found; where changes of a work tree stand in the way, also what else is wrong with it.
+/// What was found; where changes of a work tree are in the way, also what else is wrong with it.
 fn with_what_else(
     (repo, apart): (&Repo, &[PathBuf]),
     cache: &Cache,
@@ -87,7 +87,7 @@ pub(super) fn lines(preview: &Preview) -> Vec<String> {
     let mut lines = vec![format!("Python {}: {}", preview.python, preview.python_reason)];
     lines.push(match &preview.backend {
         Some(backend) => format!("the project at the root is built by {backend}"),
-        None => "the root is no project: it is put on the path".to_owned(),
+        None => "the root is not a project: it is put on the path".to_owned(),
     });
     lines.extend(
         preview.members.iter().map(|(folder, reason)| format!("{folder} is installed, too: {reason}")),

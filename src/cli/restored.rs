@@ -132,8 +132,7 @@ impl Restored {
     pub(crate) fn prepare(&self, repo: &Repo, limit: Option<Duration>) -> Result<Prepared> {
         let mut prepared = Preparation::new(&self.job.pipeline(), repo).run()?;
         if let Some(limit) = limit {
-            let (case, group) = prepared.lab.timeouts;
-            prepared.lab.timeouts = (case.min(limit), group.min(limit));
+            prepared.lab.timeouts = prepared.lab.timeouts.at_most(limit);
         }
         self.check(&prepared)?;
         Ok(prepared)

@@ -324,12 +324,12 @@ fn rules(restored: &Restored) -> Rules {
             .iter()
             .any(|one| one.variants.is_some_and(|variants| variants > 0) && !restored.has_variants(one));
         let (why, hint) = if is_left_out {
-            ("hidden/ is not there", "name the folder `hidden` of the dataset's build with --hidden")
+            ("hidden/ is missing", "name the folder `hidden` of the dataset's build with --hidden")
         } else {
             ("the dataset has no variants of their tests", "build the dataset again with this gistmill")
         };
         terminal::warn(&format!(
-            "{} of {} judged by the old rules, under which a planted failure alone tells what is not the original: {why}\n  \
+            "{} of {} judged by the old rules, under which a planted failure alone shows what is not the original: {why}\n  \
              hint: {hint}",
             rules.planted_failure,
             count(all, "instance")

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 
 use super::{Arguments, Format, newest};
-use crate::dataset::query::{self, Answer, Found};
+use crate::dataset::query::{self, Answer, FoundGroup};
 use crate::error::{Error, Result};
 use crate::terminal;
 
@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &Arguments, show: &ShowArguments) -> Result<u8> {
             terminal::note(&format!("{} tests; --full shows all about each", found.len()));
         }
         _ => {
-            let texts: Vec<String> = found.iter().map(Found::describe).collect();
+            let texts: Vec<String> = found.iter().map(FoundGroup::describe).collect();
             terminal::say(texts.join("\n").trim_end_matches('\n'));
         }
     }
@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &Arguments, show: &ShowArguments) -> Result<u8> {
 }
 
 /// Verdict, repository, group.
-pub(super) fn line(group: &Found) -> String {
+pub(super) fn line(group: &FoundGroup) -> String {
     let line = format!("{}  {} {}", group.verdict(), group.slug, group.group_id);
     terminal::one_line(&line).into_owned()
 }

@@ -15,7 +15,7 @@ use crate::text::shell_quote;
 const MOST_SHARDS: u32 = 1000;
 /// How often a shard puts itself back into the queue when its time is up.
 const RESTARTS: u32 = 50;
-/// Seconds before the limit at which a shard is told to end.
+/// Seconds before the limit at which a shard is asked to end.
 const NOTICE: u32 = 120;
 
 #[derive(Debug, clap::Args)]
@@ -71,7 +71,7 @@ pub(super) fn run(arguments: &Arguments, asked: &SlurmArguments) -> Result<u8> {
     fs_err::create_dir_all(asked.folder.join("logs"))?;
     let folder = fs_err::canonicalize(&asked.folder)?;
     if folder.to_str().is_none_or(|path| path.contains(['\n', '%', '"', '\\'])) {
-        let odd = Error::usage(format!("{} cannot stand in a script of Slurm", folder.display()));
+        let odd = Error::usage(format!("{} cannot be in a script of Slurm", folder.display()));
         return Err(odd.with_hint("name a plainer folder with --folder"));
     }
     let command = command(arguments, &asked.config)?;
@@ -148,7 +148,7 @@ fn scripts(asked: &SlurmArguments, folder: &Path, command: &Command) -> [Script;
     ]
 }
 
-/// What stands before the command of a job. A job that was killed with its node, or preempted, starts again.
+/// What comes before the command of a job. A job that was killed with its node, or preempted, starts again.
 fn head(asked: &SlurmArguments, folder: &Path, name: &str, more: &[String]) -> String {
     let kind = name.trim_end_matches("-%a");
     let mut options = vec![
@@ -183,7 +183,7 @@ fn restarting(command: &str) -> String {
          code=$?\n\
          while kill -0 \"$child\" 2>/dev/null; do wait \"$child\"; code=$?; done\n\
          if [ -n \"$late\" ] && [ \"$code\" = 130 ] && [ \"${{SLURM_RESTART_COUNT:-0}}\" -lt {RESTARTS} ]; then\n\
-         \x20   # By its own number an element of an array can stand for all of them.\n\
+         \x20   # By its own number an element of an array can mean all of them.\n\
          \x20   scontrol requeue \"${{SLURM_ARRAY_TASK_ID:+${{SLURM_ARRAY_JOB_ID}}_}}${{SLURM_ARRAY_TASK_ID:-$SLURM_JOB_ID}}\"\n\
          fi\n\
          exit \"$code\"\n"

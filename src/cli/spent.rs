@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use crate::record::spent::{Spent, total};
 use crate::terminal::Text;
 
-/// Steps that took less than this share of all are told together.
+/// Steps that took less than this share of all are one line.
 const TOLD: f64 = 0.01;
 
-/// Seconds of a build of which nothing needs to be told.
+/// Seconds of a build of which nothing needs to be said.
 const SHORTEST: f64 = 1.0;
 
 /// The dearest steps first, the small ones in one line, and how busy `processors` were.

@@ -1,4 +1,4 @@
-//! `gistmill subset`: subsets of a dataset that is there, without running anything.
+//! `gistmill subset`: subsets of an existing dataset, without running anything.
 
 use std::path::PathBuf;
 

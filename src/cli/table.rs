@@ -9,7 +9,7 @@ use super::newest;
 use crate::dataset::Summary;
 use crate::dataset::counts::Counts;
 use crate::error::Result;
-use crate::pipeline::{Built, Finished, Found};
+use crate::pipeline::{Built, Finished, RepositoryFacts};
 use crate::record::evidence::{GroupEvidence, RepositoryEvidence};
 use crate::record::id::RepoSlug;
 use crate::record::instance::Contribution;
@@ -167,7 +167,7 @@ fn as_far_as_asked(finished: &Finished, text: &mut Text) {
 }
 
 /// What is known of a repository before its tests are screened.
-pub(super) fn found(slug: &RepoSlug, found: &Found, text: &mut Text) {
+pub(super) fn found(slug: &RepoSlug, found: &RepositoryFacts, text: &mut Text) {
     let mut line = |words: String| text.line(&format!("  {words}"));
     if let Some(source) = &found.source {
         line(format!("source: {source}"));
@@ -251,7 +251,8 @@ mod tests {
             vec![Guess { distribution: "PyYAML".into(), wanted: "import yaml".into() }];
         record.evidence.built.undeclared = vec![Undeclared { wanted: "import acme".into(), place: None }];
         let slug = record.evidence.pinned.slug.clone();
-        let finished = vec![Finished { slug: slug.clone(), record: Some(record), found: Found::default() }];
+        let finished =
+            vec![Finished { slug: slug.clone(), record: Some(record), found: RepositoryFacts::default() }];
         let text = closing(&Built { summary: None, kept: None, failed: Vec::new(), finished }).unwrap();
         let text = console::strip_ansi_codes(text.as_str());
         for words in
@@ -301,13 +302,13 @@ mod tests {
 
     #[test]
     fn an_early_end_says_what_was_found() {
-        let found = Found {
+        let found = RepositoryFacts {
             python: Some(["3.12.1".into(), "requires-python".into()]),
             plan: Some([". + group dev".into(), "pyproject.toml".into()]),
             cases: Some(1),
             groups: Some(7),
             uncollected: (0..6).map(|at| [format!("t{at}.py"), "collection-error".into()]).collect(),
-            ..Found::default()
+            ..RepositoryFacts::default()
         };
         let slug = crate::record::id::RepoSlug::new("a/b").unwrap();
         let built = Built {

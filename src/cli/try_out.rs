@@ -113,7 +113,7 @@ fn aligned(rows: &[[String; 3]], text: &mut Text) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::Found;
+    use crate::pipeline::RepositoryFacts;
 
     #[test]
     fn what_became_of_the_groups_is_told_with_its_reasons() {
@@ -124,7 +124,7 @@ mod tests {
             first: format!("tests/t.py::t{at}"),
         };
         let once = Once {
-            found: Found { groups: Some(100), cases: Some(120), ..Found::default() },
+            found: RepositoryFacts { groups: Some(100), cases: Some(120), ..RepositoryFacts::default() },
             tried: 30,
             verdicts: vec![("passes".to_owned(), 8), ("fails".to_owned(), 22)],
             reasons: (0..11).map(reason).collect(),

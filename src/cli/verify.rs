@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments, asked: &VerifyArguments) -> Result<u8> 
                 found.repositories.push(repository(&restored, repo, asked, &mut found.machine)?);
             }
         }
-        // What was changed is told before that it cannot be run.
+        // What was changed is reported before it is reported that it cannot be run.
         Err(error) if !found.files.is_empty() || !found.tables.differences.is_empty() => {
             crate::interrupt::check()?;
             found.refused = Some(told(&error));

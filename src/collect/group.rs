@@ -10,7 +10,7 @@ use crate::record::verdict::Cause;
 use crate::runner::protocol::{CollectError, CollectErrorKind, Item, ItemKind};
 use crate::terminal::is_obeyed;
 
-/// Groups in the order in which pytest first names them, and what is no Python test function.
+/// Groups in the order in which pytest first names them, and what is not a Python test function.
 pub fn group(items: &[Item], normalizer: &Normalizer) -> (Vec<Group>, Vec<Uncollected>) {
     let mut groups: Vec<Group> = Vec::new();
     let mut places: BTreeMap<GroupKey, usize> = BTreeMap::new();
@@ -28,25 +28,12 @@ pub fn group(items: &[Item], normalizer: &Normalizer) -> (Vec<Group>, Vec<Uncoll
             continue;
         }
         let place = *places.entry(key.clone()).or_insert_with(|| {
-            groups.push(new_group(&key));
+            groups.push(Group::of(key.clone()));
             groups.len() - 1
         });
         add_case(&mut groups[place], item, normalizer);
     }
     (groups, unsupported)
-}
-
-fn new_group(key: &GroupKey) -> Group {
-    Group {
-        group_id: key.group_id(),
-        file: key.file.clone(),
-        classes: key.classes.clone(),
-        function: key.function.clone(),
-        cases: Vec::new(),
-        markers: Vec::new(),
-        fixtures: Vec::new(),
-        flags: Vec::new(),
-    }
 }
 
 fn add_case(group: &mut Group, item: &Item, normalizer: &Normalizer) {
@@ -70,7 +57,7 @@ fn merge(into: &mut Vec<String>, more: &[String]) {
 
 fn left_out(item: &Item, normalizer: &Normalizer, cause: Cause, text: String) -> Uncollected {
     let (case_id, _) = normalizer.id(&item.node_id);
-    let mut group = new_group(&item.key());
+    let mut group = Group::of(item.key());
     group.group_id.clone_from(&case_id);
     group.cases.push(Case { case_id, parameters: None, line: item.line });
     Uncollected { group, cause, text }
@@ -89,7 +76,7 @@ pub fn uncollected(errors: &[CollectError], normalizer: &Normalizer) -> Vec<Unco
         let file = normalizer.id(&file).0;
         let text = normalizer.output(&error.text, &[], &mut BTreeMap::new());
         let key = GroupKey { file: file.clone(), classes: Vec::new(), function: String::new() };
-        let mut group = new_group(&key);
+        let mut group = Group::of(key);
         group.group_id.clone_from(&file);
         rows.entry(file).or_insert(Uncollected { group, cause, text });
     }

@@ -1,5 +1,5 @@
 //! What was typed becomes a [`Config`]: ranges, units and what must hold between keys. Pure but for one question to
-//! the file system (does a `path` exist) and one that the caller answers (what does a branch stand for).
+//! the file system (does a `path` exist) and one that the caller answers (what does a branch mean).
 
 mod checker;
 mod docker;
@@ -31,7 +31,7 @@ const MEBIBYTE: u64 = 1 << 20;
 /// Fewest processes and threads with which a test can be run at all.
 const LEAST_PROCESSES: u64 = 16;
 
-/// Checks everything; what cannot stand is among the problems, and the value returned is then not to be used.
+/// Checks everything; what cannot be used is among the problems, and the value returned is then not to be used.
 pub(super) fn config(
     raw: &Raw<'_>,
     base: &Path,

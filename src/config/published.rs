@@ -42,8 +42,8 @@ pub(crate) fn from_published(
     for repo in config["repos"].as_array().into_iter().flatten().filter(wanted) {
         let of_repo = |known: &&RepoSlug| repo["slug"] == known.as_str();
         let place = match places.iter().find(|(known, _)| of_repo(known)) {
-            Some((_, place)) => Some(Place::Given(place)),
-            None => archived.iter().find(of_repo).map(|_| Place::Archived),
+            Some((_, place)) => Some(PublishedSource::Given(place)),
+            None => archived.iter().find(of_repo).map(|_| PublishedSource::Archived),
         };
         repos.push(repository(repo, place, variables)?);
     }
@@ -121,7 +121,7 @@ fn size(bytes: u64) -> toml::Value {
     toml::Value::String(units::format_size(bytes))
 }
 
-/// The section `[docker]`; zero is no limit.
+/// The section `[docker]`; zero means no limit.
 fn docker(published: &Value) -> Table {
     let mut table = Table::new();
     if let Some(base) = published["base"].as_str() {
@@ -155,13 +155,13 @@ fn own((name, value): (&String, &Value)) -> (String, Value) {
 
 /// Where a repository is.
 #[derive(Clone, Copy)]
-enum Place<'a> {
+enum PublishedSource<'a> {
     Given(&'a str),
-    /// Whatever stands there is replaced.
+    /// Whatever the text has is replaced.
     Archived,
 }
 
-impl Place<'_> {
+impl PublishedSource<'_> {
     /// The keys that say so.
     fn write(self, table: &mut Table) {
         let folder = table.remove("subdirectory");
@@ -169,16 +169,16 @@ impl Place<'_> {
             table.remove(key);
         }
         let (key, place, unknown) = match self {
-            Place::Given(url) if url.contains("://") || url.contains('@') => {
+            PublishedSource::Given(url) if url.contains("://") || url.contains('@') => {
                 table.extend(folder.map(|folder| ("subdirectory".to_owned(), folder)));
                 ("git", url.to_owned(), "allow_uncommitted")
             }
-            Place::Given(path) => {
+            PublishedSource::Given(path) => {
                 let folder = folder.as_ref().and_then(toml::Value::as_str);
                 let below = folder.map(|folder| format!("{}/{folder}", path.trim_end_matches('/')));
                 ("path", below.unwrap_or_else(|| path.to_owned()), "submodules")
             }
-            Place::Archived => ("path", "/".to_owned(), "submodules"),
+            PublishedSource::Archived => ("path", "/".to_owned(), "submodules"),
         };
         table.remove(unknown);
         table.insert(key.to_owned(), toml::Value::String(place));
@@ -187,7 +187,7 @@ impl Place<'_> {
 
 fn repository(
     repo: &Value,
-    place: Option<Place<'_>>,
+    place: Option<PublishedSource<'_>>,
     variables: &dyn Fn(&str) -> Option<String>,
 ) -> Result<toml::Value> {
     let slug = repo["slug"].as_str().unwrap_or_default();

@@ -68,9 +68,9 @@ pub(super) struct Raw<'a> {
     pub docker: RawDocker<'a>,
     pub repos: Vec<RawRepo<'a>>,
     pub subsets: Vec<RawSubset<'a>>,
-    /// Whether `dataset` is there, in whatever form.
+    /// Whether `dataset` exists, in whatever form.
     pub has_dataset: bool,
-    /// Whether a `repo` is there, in whatever form.
+    /// Whether a `repo` exists, in whatever form.
     pub has_repos: bool,
 }
 
@@ -423,7 +423,7 @@ mod tests {
     #[test]
     fn the_schema_lists_the_values_that_are_known() {
         use crate::record::outcome::Compare;
-        use crate::record::prompt::{Execution, Strategy};
+        use crate::record::prompt::{ExecutionSetting, Strategy};
         let values = |section: &str, key: &str| -> Vec<String> {
             let mut values: Vec<String> =
                 serde_json::from_value(properties(section)[key]["enum"].clone()).unwrap();
@@ -435,7 +435,10 @@ mod tests {
             names.into_iter().map(str::to_owned).collect()
         };
         assert_eq!(values("screen", "compare"), known(Compare::ALL.map(Compare::as_str).to_vec()));
-        assert_eq!(values("prompt", "execution"), known(Execution::ALL.map(Execution::as_str).to_vec()));
+        assert_eq!(
+            values("prompt", "execution"),
+            known(ExecutionSetting::ALL.map(ExecutionSetting::as_str).to_vec())
+        );
         assert_eq!(values("prompt", "strategy"), known(Strategy::ALL.map(Strategy::as_str).to_vec()));
     }
 }

@@ -142,7 +142,7 @@ fn a_branch_is_answered_with_its_commit() {
         Some(HASH.to_owned())
     };
     let problems = parse(&text, Path::new("/"), &resolve).unwrap_err();
-    assert_eq!(problems[0].message, format!("commit `main` is not a full hash; it stands for {HASH} now"));
+    assert_eq!(problems[0].message, format!("commit `main` is not a full hash; it means {HASH} now"));
     assert_eq!(problems[0].hint, Some(format!("write commit = \"{HASH}\"")));
     assert_eq!((problems.len(), problems[0].line), (1, 7));
 }

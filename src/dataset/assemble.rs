@@ -25,7 +25,7 @@ use crate::record::variant::Variant;
 use crate::record::witness::{Witness, WitnessColumns};
 use crate::record::world::World;
 
-/// Digits of a pin that stand for a version.
+/// Digits of a pin that are taken for a version.
 const VERSION_DIGITS: usize = 12;
 
 /// One repository, and what its groups, those that could not be collected included, come to.
@@ -129,7 +129,7 @@ impl<'a> Assembled<'a> {
         self.whole_of(at, &groups[place])
     }
 
-    /// The same, where its group is at hand.
+    /// An instance with all of its columns, made of its group.
     ///
     /// # Errors
     /// As for [`Assembled::whole`].
@@ -163,7 +163,7 @@ impl Repository<'_> {
     }
 }
 
-/// The same without its lists and texts; of the files that it imports the number stays, which subsets ask for.
+/// The instance without its lists and texts; of the files that it imports the number stays, which subsets ask for.
 fn outline(instance: Instance) -> Instance {
     Instance {
         import_files: vec![String::new(); instance.import_files.len()],
@@ -221,7 +221,7 @@ fn refuse_twins(repositories: &[Repository<'_>]) -> Result<()> {
 fn check_order(before: Option<&str>, group: &GroupEvidence) -> Result<()> {
     match before.map_or(Ordering::Less, |before| before.cmp(&group.group.group_id)) {
         Ordering::Less => Ok(()),
-        Ordering::Equal => Err(contradiction(group, "is there twice")),
+        Ordering::Equal => Err(contradiction(group, "exists twice")),
         Ordering::Greater => Err(contradiction(group, "is out of order")),
     }
 }
@@ -240,7 +240,6 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
     let variants = Some(count(repository.variants.get(&group.instance_id).map_or(0, Vec::len)));
     let mut instance = Instance {
         instance_id: group.instance_id.clone(),
-        former_id: group.instance_id.former(&pinned.slug),
         family: repository.family,
         slug: pinned.slug.clone(),
         repo: pinned.slug.to_string(),
@@ -286,7 +285,7 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
         lock_sha256: record.built.lock_sha256.clone(),
         image: record.image.as_ref().map(|image| image.tag.clone()),
         image_id: record.image.as_ref().map(|image| image.id.clone()),
-        code_sha256: traced.code_sha256.clone(),
+        code_sha256: Some(traced.code_sha256.clone()),
         flags: flags(group, variants),
         data_files: group.on_trial.data_files.clone(),
         test_defined_in: group.on_trial.defined_in.clone(),

@@ -2,7 +2,7 @@
 //!
 //! `instances.jsonl` stays outside the front matter: two formats in one repository's configs break the loader. There
 //! are no `dataset_info` numbers either: the loader ignores splits without byte sizes and refuses wrong ones; the
-//! numbers stand in the text.
+//! numbers are in the text.
 
 use std::collections::{BTreeMap, BTreeSet};
 

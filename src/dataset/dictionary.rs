@@ -6,7 +6,6 @@ pub type Entry = (&'static str, &'static str);
 /// Columns of `instances`, and of the subsets.
 pub const INSTANCES: &[Entry] = &[
     ("instance_id", "`<owner>__<name>.<test>-<digits>`: a function of slug, commit and group"),
-    ("former_id", "the same instance's id in datasets of format 1"),
     ("family", "the kind of task; a dataset has one"),
     ("slug", "the repository, `owner/name`"),
     ("repo", "the same, by the name that SWE-bench's readers look for"),
@@ -28,7 +27,7 @@ pub const INSTANCES: &[Entry] = &[
     ("test_line_start", "first line of that in `test_file`"),
     ("test_line_end", "last line"),
     ("entry_command", "the command whose behaviour is to be reproduced, run in the root of the tree"),
-    ("prompt", "what an agent is told; `manifest.json` has the template, its hash and the setting"),
+    ("prompt", "what an agent is asked to do; `manifest.json` has the template, its hash and the setting"),
     ("case_ids", "node IDs of the test's cases, in order"),
     (
         "expected",
@@ -124,7 +123,7 @@ pub const GROUPS: &[Entry] = &[
 
 /// Columns of `cases`.
 pub const CASES: &[Entry] = &[
-    ("case_id", "pytest's node ID; `<root>`, `<venv>` and `<tmp>` stand for places of the machine"),
+    ("case_id", "pytest's node ID; `<root>`, `<venv>` and `<tmp>` replace places of the machine"),
     ("slug", "the repository"),
     ("group_id", "its test"),
     ("instance_id", "where the test is published"),

@@ -87,7 +87,7 @@ impl Dataset {
     /// The variants of its instances, from the dataset or from another folder. None where they are in neither.
     ///
     /// # Errors
-    /// Usage errors: what is there is not what the manifest says.
+    /// Usage errors: what exists is not what the manifest says.
     pub(crate) fn variants(&self, elsewhere: Option<&Path>) -> Result<Option<Variants>> {
         let (folder, place) = match elsewhere {
             None => (self.folder()?, FILE),

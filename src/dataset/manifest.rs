@@ -261,7 +261,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// Hashes what lies in the directory.
+    /// Hashes what is in the directory.
     ///
     /// # Errors
     /// IO errors with the path.

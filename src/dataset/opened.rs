@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::manifest::{EnvironmentSummary, FILE, Manifest};
 use super::table::{AGAIN, Columns, Table, file};
-use super::{FORMAT_VERSION, OLDEST_FORMAT, trees};
+use super::{FORMAT_VERSION, trees};
 use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
 use crate::interrupt;
@@ -48,10 +48,10 @@ impl Dataset {
         Self::find(directory)?.ok_or_else(|| not_a_dataset(directory, "it has no manifest.json"))
     }
 
-    /// The same; none where nothing was built yet.
+    /// Opens a directory `output/<name>/<version>`; none where nothing was built yet.
     ///
     /// # Errors
-    /// Usage errors: what is there is damaged, or has another format.
+    /// Usage errors: what exists is damaged, or has another format.
     pub fn find(directory: &Path) -> Result<Option<Self>> {
         if !directory.is_dir() {
             return Ok(None);
@@ -67,10 +67,9 @@ impl Dataset {
                 .with_hint(AGAIN)
         };
         let format: Format = serde_json::from_slice(&text).map_err(no_json)?;
-        let formats = u64::from(OLDEST_FORMAT)..=u64::from(FORMAT_VERSION);
-        if !format.format_version.as_u64().is_some_and(|found| formats.contains(&found)) {
+        if format.format_version != FORMAT_VERSION {
             return Err(Error::usage(format!(
-                "{} has format {}; this gistmill reads formats {OLDEST_FORMAT} to {FORMAT_VERSION}",
+                "{} has format {}; this gistmill reads format {FORMAT_VERSION}",
                 directory.display(),
                 format.format_version
             ))

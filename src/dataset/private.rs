@@ -1,4 +1,4 @@
-//! Host paths that must not be published, and what stands in their place. Pure but for [`Private::with_home`].
+//! Host paths that must not be published, and what replaces them. Pure but for [`Private::with_home`].
 //!
 //! Texts that describe a build (a resolver's output, a note) may quote paths of this machine. The last line of defence:
 //! every known one is replaced by a name in angle brackets, longest first.
@@ -20,7 +20,7 @@ pub struct Private {
     names: Vec<(String, &'static str)>,
 }
 
-/// Prefixes that every machine has and that tell nothing.
+/// Prefixes that every machine has and that say nothing.
 const PUBLIC: [&str; 4] = ["", "/", "/usr", "/usr/local"];
 
 impl Private {
@@ -87,7 +87,7 @@ impl Private {
     }
 }
 
-/// Replaces a path where it stands as a path: not inside a longer one (`/srv/root/x`), not as the start of another name
+/// Replaces a path where it is a path of its own: not inside a longer one (`/srv/root/x`), not as the start of another name
 /// (`/rooted`).
 fn replace_path(text: &str, path: &str, name: &str) -> String {
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');

@@ -13,7 +13,7 @@ use crate::text::count;
 
 /// A group of a dataset with its verdict.
 #[derive(Debug, Clone, Serialize)]
-pub struct Found {
+pub struct FoundGroup {
     pub slug: String,
     pub group_id: String,
     pub instance_id: Option<String>,
@@ -37,7 +37,7 @@ pub struct Found {
 /// What a query came to.
 #[derive(Debug)]
 pub struct Answer {
-    pub found: Vec<Found>,
+    pub found: Vec<FoundGroup>,
     /// Names that were probably meant, where nothing was found.
     pub nearest: Vec<String>,
 }
@@ -50,13 +50,13 @@ pub struct Answer {
 pub fn find(directory: &Path, query: &str) -> Result<Answer> {
     let dataset = Dataset::open(directory)?;
     let all = read(&dataset)?;
-    let exact = |group: &Found| {
+    let exact = |group: &FoundGroup| {
         group.group_id == query || group.slug == query || group.instance_id.as_deref() == Some(query)
     };
-    let part = |group: &Found| {
+    let part = |group: &FoundGroup| {
         group.group_id.contains(query) || group.instance_id.as_deref().is_some_and(|id| id.contains(query))
     };
-    let mut found: Vec<Found> = all.iter().filter(|group| exact(group)).cloned().collect();
+    let mut found: Vec<FoundGroup> = all.iter().filter(|group| exact(group)).cloned().collect();
     if found.is_empty() {
         found = of_case(&dataset, &all, query)?;
     }
@@ -71,11 +71,11 @@ pub fn find(directory: &Path, query: &str) -> Result<Answer> {
 ///
 /// # Errors
 /// When the directory is not a dataset.
-pub fn all(directory: &Path) -> Result<Vec<Found>> {
+pub fn all(directory: &Path) -> Result<Vec<FoundGroup>> {
     read(&Dataset::open(directory)?)
 }
 
-fn read(dataset: &Dataset) -> Result<Vec<Found>> {
+fn read(dataset: &Dataset) -> Result<Vec<FoundGroup>> {
     let instances = dataset.table("instances", &["slug", "group_id", "instance_id"])?;
     let ids = instances.whole_texts("instance_id")?;
     let places = instances.whole_texts("slug")?.into_iter().zip(instances.whole_texts("group_id")?);
@@ -87,7 +87,7 @@ fn read(dataset: &Dataset) -> Result<Vec<Found>> {
         (groups.lists("flags")?, groups.whole_numbers("n_cases")?, groups.whole_numbers("attempts")?);
     let (worlds, tiers) = (groups.lists("worlds")?, groups.texts("tier")?);
     let (lengths, files) = (groups.numbers("trace_length")?, groups.numbers("unique_files")?);
-    let row = |row: usize| Found {
+    let row = |row: usize| FoundGroup {
         slug: slugs[row].to_owned(),
         group_id: group_ids[row].to_owned(),
         instance_id: published.get(&(slugs[row], group_ids[row])).map(|id| (*id).to_owned()),
@@ -107,14 +107,14 @@ fn read(dataset: &Dataset) -> Result<Vec<Found>> {
 }
 
 /// The groups that have a case of that ID.
-fn of_case(dataset: &Dataset, all: &[Found], query: &str) -> Result<Vec<Found>> {
+fn of_case(dataset: &Dataset, all: &[FoundGroup], query: &str) -> Result<Vec<FoundGroup>> {
     let cases = dataset.table("cases", &["case_id", "slug", "group_id"])?;
     let (ids, slugs, groups) =
         (cases.whole_texts("case_id")?, cases.whole_texts("slug")?, cases.whole_texts("group_id")?);
     let places: Vec<(&str, &str)> =
         (0..cases.rows()).filter(|at| ids[*at] == query).map(|at| (slugs[at], groups[at])).collect();
     let asked = all.iter().filter(|group| places.contains(&(group.slug.as_str(), group.group_id.as_str())));
-    Ok(asked.map(|group| Found { case: Some(query.to_owned()), ..group.clone() }).collect())
+    Ok(asked.map(|group| FoundGroup { case: Some(query.to_owned()), ..group.clone() }).collect())
 }
 
 /// Names that are suggested at most.
@@ -123,7 +123,7 @@ const SUGGESTED: usize = 3;
 const LONGEST: usize = 300;
 
 /// The names that are most like what was asked for: whole IDs, repositories, and functions by their own names.
-fn nearest(all: &[Found], query: &str) -> Vec<String> {
+fn nearest(all: &[FoundGroup], query: &str) -> Vec<String> {
     if query.len() > LONGEST {
         return Vec::new();
     }
@@ -145,7 +145,7 @@ fn nearest(all: &[Found], query: &str) -> Vec<String> {
     near.into_iter().take(SUGGESTED).map(|(_, name)| name.to_owned()).collect()
 }
 
-impl Found {
+impl FoundGroup {
     /// `published`, `kept`, or the cause.
     pub fn verdict(&self) -> &str {
         match &self.cause {

@@ -31,7 +31,7 @@ pub struct GroupRow<'a> {
 }
 
 impl<'a> GroupRow<'a> {
-    /// The row of a group; what its evidence tells of `private` places is hidden.
+    /// The row of a group; what its evidence says of `private` places is hidden.
     pub fn new(record: &Rc<GroupEvidence>, instance: Option<&'a Instance>, private: &Private) -> Self {
         GroupRow {
             record: Rc::clone(record),

@@ -139,7 +139,6 @@ fn axes(instance: &Instance) -> Vec<&'static str> {
 pub fn instances() -> Vec<ColumnOf<Instance>> {
     vec![
         text("instance_id", |row| Some(row.instance_id.as_str())),
-        text("former_id", |row| Some(&row.former_id)),
         text("family", |row| Some(row.family.as_str())),
         text("slug", |row| Some(row.slug.as_str())),
         text("repo", |row| Some(&row.repo)),
@@ -235,9 +234,7 @@ pub fn groups<'a>() -> Vec<ColumnOf<GroupRow<'a>>> {
         texts("files", |row| row.traced(|traced| borrowed(&traced.totals.files))),
         flag("trace_stable", |row| row.traced(Traced::stable).flatten()),
         texts("unstable_functions", |row| row.traced(|traced| traced.unstable_functions().collect())),
-        text("code_sha256", |row| {
-            row.record.traced.as_ref().and_then(|traced| traced.code_sha256.as_deref())
-        }),
+        text("code_sha256", |row| row.record.traced.as_ref().map(|traced| traced.code_sha256.as_str())),
         text("tier", |row| row.instance.map(|instance| instance.tier.as_str())),
         texts("hard_axes", |row| row.instance.map(axes)),
         real("duration_ms", |row| row.duration_ms),

@@ -1,6 +1,6 @@
 //! Replacing a dataset directory as a whole.
 //!
-//! The new dataset is written to `.<version>.writing` beside its place. Where nothing is there yet, one rename puts it
+//! The new dataset is written to `.<version>.writing` beside its place. Where nothing exists yet, one rename puts it
 //! in place; where an older dataset is, one rename *exchanges* the two, so at any moment the place holds the whole old
 //! or the whole new dataset. What gistmill did not write (a `.git`, notes) is carried over before the old one is
 //! removed: only entries that a dataset consists of are ever deleted. A writer that dies leaves `.<version>.writing`
@@ -30,11 +30,11 @@ pub const ENTRIES: [&str; 14] = [
     "trees",
 ];
 
-/// Where a dataset directory really lies: what a symbolic link points to is replaced, and the link stays as it is.
+/// Where a dataset directory really is: what a symbolic link points to is replaced, and the link stays as it is.
 /// Asked before a build starts, so that nothing is run for a place that cannot take the result.
 ///
 /// # Errors
-/// A usage error, with the way out, when something is there that cannot be replaced by renaming: a file, a link to
+/// A usage error, with the way out, when something exists that cannot be replaced by renaming: a file, a link to
 /// nothing, a mount point. The machine's, where the folder around it cannot be written to.
 pub fn real_place(target: &Path) -> Result<PathBuf> {
     let shown = target.display();
@@ -49,7 +49,7 @@ pub fn real_place(target: &Path) -> Result<PathBuf> {
         return refuse("is a symbolic link to nothing".to_owned());
     }
     if !target.is_dir() {
-        return refuse("is there and is not a directory".to_owned());
+        return refuse("exists and is not a directory".to_owned());
     }
     let place = if kind.is_symlink() { fs_err::canonicalize(target)? } else { target.to_owned() };
     if is_mount_point(&place)? {
@@ -69,7 +69,7 @@ fn is_writable(folder: &Path) -> bool {
     access(folder, AccessFlags::W_OK | AccessFlags::X_OK).is_ok()
 }
 
-/// Whether the kernel lists it among the mounts, which also tells a folder that is mounted onto another one.
+/// Whether the kernel lists it among the mounts, which also shows a folder that is mounted onto another one.
 fn is_mount_point(folder: &Path) -> Result<bool> {
     let folder = fs_err::canonicalize(folder)?;
     let mounts = fs_err::read("/proc/self/mountinfo")?;
@@ -116,7 +116,7 @@ impl Staging {
         let staging = folder.join(beside);
         if staging.symlink_metadata().is_ok_and(|metadata| !metadata.is_dir()) {
             // Emptying it would empty what a link points to.
-            return Err(Error::usage(format!("{} is there and is not a directory", staging.display()))
+            return Err(Error::usage(format!("{} exists and is not a directory", staging.display()))
                 .with_hint("move it away: new datasets are written to a directory of that name first"));
         }
         remove_entries(&staging)?;

@@ -151,7 +151,7 @@ impl Table {
         Ok(self.column(column, Column::f64)?.iter().collect())
     }
 
-    /// A column of yes and no; null is no.
+    /// A column of yes and no; null counts as no.
     pub fn flags(&self, column: &str) -> Result<Vec<bool>> {
         Ok(self.column(column, Column::bool)?.iter().map(Option::unwrap_or_default).collect())
     }
@@ -173,7 +173,7 @@ impl Table {
         let list = |cell: Option<Series>| {
             let Some(cell) = cell else { return Ok(None) };
             let numbers = cell.i64().map_err(|error| {
-                Error::usage(format!("{}.parquet: `{column}` is no list of counts", self.name))
+                Error::usage(format!("{}.parquet: `{column}` is not a list of counts", self.name))
                     .with_source(error)
             })?;
             Ok(Some(numbers.iter().flatten().collect()))
@@ -184,7 +184,8 @@ impl Table {
     fn list(&self, column: &str, cell: Option<Series>) -> Result<Vec<String>> {
         let Some(cell) = cell else { return Ok(Vec::new()) };
         let texts = cell.str().map_err(|error| {
-            Error::usage(format!("{}.parquet: `{column}` is no list of texts", self.name)).with_source(error)
+            Error::usage(format!("{}.parquet: `{column}` is not a list of texts", self.name))
+                .with_source(error)
         })?;
         Ok(texts.iter().flatten().map(str::to_owned).collect())
     }
@@ -287,7 +288,7 @@ fn slices(row_groups: &[usize], part: Option<(usize, usize)>) -> Vec<(usize, usi
     slices
 }
 
-/// The length of all texts, each as often as it is there: in memory equal ones may be one.
+/// The length of all texts, each as often as it occurs: in memory equal ones may be one.
 fn text_bytes(frame: &DataFrame) -> u64 {
     let texts = |texts: &StringChunked| texts.iter().flatten().map(|text| text.len() as u64).sum::<u64>();
     let column = |column: &Column| match column.dtype() {

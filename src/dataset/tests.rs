@@ -115,68 +115,6 @@ fn code_that_may_not_be_passed_on_stays_out() {
     }
 }
 
-/// A dataset as the first releases wrote it: without what came with format 2.
-fn as_format_1(directory: &Path) {
-    let mut manifest = manifest(directory);
-    manifest["format_version"] = 1.into();
-    for key in ["prompt", "trees"] {
-        manifest.as_object_mut().unwrap().remove(key);
-    }
-    fs_err::write(directory.join("manifest.json"), manifest.to_string()).unwrap();
-    let new = [
-        "former_id",
-        "repo",
-        "base_commit",
-        "version",
-        "created_at",
-        "test_source",
-        "test_line_start",
-        "test_line_end",
-        "prompt",
-        "expected",
-        "FAIL_TO_PASS",
-        "PASS_TO_PASS",
-        "witness",
-        "witness_lines",
-        "witness_line_existence",
-        "witness_line_execution",
-    ];
-    let lines = fs_err::read_to_string(directory.join("instances.jsonl")).unwrap();
-    let older: Vec<String> = lines
-        .lines()
-        .map(|line| {
-            let mut row: Value = serde_json::from_str(line).unwrap();
-            let row = row.as_object_mut().unwrap();
-            let former = row["former_id"].clone();
-            row.insert("instance_id".to_owned(), former);
-            row.retain(|key, _| !new.contains(&key.as_str()));
-            Value::Object(row.clone()).to_string() + "\n"
-        })
-        .collect();
-    fs_err::write(directory.join("instances.jsonl"), older.concat()).unwrap();
-    let path = directory.join("instances.parquet");
-    let frame = ParquetReader::new(std::fs::File::open(&path).unwrap()).finish().unwrap();
-    let mut frame = frame.drop_many(new);
-    ParquetWriter::new(std::fs::File::create(&path).unwrap()).finish(&mut frame).unwrap();
-}
-
-#[test]
-fn a_dataset_of_format_1_is_still_read() {
-    let (_folder, directory, summary) = written(&MadeUp::new(&[30]));
-    let subset = Subset { size: 5, seed: 3, ..Subset::default() };
-    let chosen = |directory: &Path| -> Vec<String> {
-        let instances = Dataset::open(directory).unwrap().instances().unwrap();
-        subset.members(&instances).into_iter().map(|at| instances[at].group_id.clone()).collect()
-    };
-    let before = chosen(&directory);
-    as_format_1(&directory);
-    assert_eq!(Dataset::open(&directory).unwrap().instances().unwrap().len(), summary.total.published);
-    assert_eq!(chosen(&directory), before, "new ids choose no other instances");
-    crate::report::render(&directory).unwrap();
-    let found = query::find(&directory, "test_00001").unwrap().found;
-    assert!(found.iter().any(|one| one.instance_id.is_some()));
-}
-
 #[test]
 fn the_manifest_sums_how_rules_were_used_and_lists_those_that_were_not() {
     let (_folder, directory, _) = written(&MadeUp::new(&[12, 5]));

@@ -122,7 +122,7 @@ fn pack(pinned: &Pinned, out: impl Write) -> Result<Vec<u8>> {
             }
             Kind::Other => {
                 let path = entry.path.display();
-                return Err(Error::repository(format!("{path} of {} is no file", pinned.slug)));
+                return Err(Error::repository(format!("{path} of {} is not a file", pinned.slug)));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Witnesses of a dataset: `witnesses/<instance>.py`, why others have none, and their columns.
 //!
-//! A dataset that is there is never changed in place: the whole directory is made anew beside it, with what stays copied,
+//! A dataset that exists is never changed in place: the whole directory is made anew beside it, with what stays copied,
 //! and swapped in with one rename.
 
 use std::collections::BTreeMap;

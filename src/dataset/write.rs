@@ -32,7 +32,7 @@ pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
     let mut cases = TableFile::create(&place, "cases", schema::cases())?;
     let mut attempts = TableFile::create(&place, "attempts", schema::attempts())?;
     let mut traces = TableFile::create(&place, "traces", schema::traces())?;
-    // They stand in the order of the groups.
+    // They are in the order of the groups.
     let mut written = 0;
     for repository in &assembled.repositories {
         let private = Private::of_repository(repository.record);

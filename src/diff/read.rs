@@ -16,20 +16,20 @@ const MEASURES: [&str; 6] =
 
 /// What is compared: a dataset, or a subset of one.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct DatasetPath {
     directory: PathBuf,
     subset: Option<String>,
 }
 
-impl Place {
+impl DatasetPath {
     /// `<dataset>`, `<dataset>/instances.parquet` or `<dataset>/subsets/<name>.parquet`, also with `.jsonl`.
     pub(super) fn of(path: &Path) -> Self {
-        let whole = || Place { directory: path.to_owned(), subset: None };
+        let whole = || DatasetPath { directory: path.to_owned(), subset: None };
         let ending = path.extension().and_then(|ending| ending.to_str());
         if !matches!(ending, Some("parquet" | "jsonl")) {
             return whole();
         }
-        // A file that is named without a folder lies in the current one.
+        // A file that is named without a folder is in the current one.
         let above = |path: &Path| match path.parent() {
             Some(folder) if folder.as_os_str().is_empty() => Some(PathBuf::from(".")),
             other => other.map(Path::to_owned),
@@ -39,10 +39,10 @@ impl Place {
             return whole();
         };
         if name == "instances" {
-            return Place { directory: folder, subset: None };
+            return DatasetPath { directory: folder, subset: None };
         }
         match (folder.file_name().is_some_and(|name| name == subsets::FOLDER), above(&folder)) {
-            (true, Some(directory)) => Place { directory, subset: Some(name.to_owned()) },
+            (true, Some(directory)) => DatasetPath { directory, subset: Some(name.to_owned()) },
             _ => whole(),
         }
     }
@@ -52,7 +52,7 @@ impl Place {
 ///
 /// # Errors
 /// When the directory is not a dataset of this format, or has no such subset.
-pub(super) fn version(place: &Place) -> Result<Version> {
+pub(super) fn version(place: &DatasetPath) -> Result<Version> {
     let dataset = Dataset::open(&place.directory)?;
     let manifest = &dataset.manifest;
     let mut repositories: BTreeMap<String, RepositoryOf> = manifest
@@ -165,8 +165,8 @@ mod tests {
             ("subsets/top.jsonl", ".", Some("top")),
             ("top.parquet", "top.parquet", None),
         ] {
-            let expected = Place { directory: directory.into(), subset: subset.map(str::to_owned) };
-            assert_eq!(Place::of(Path::new(path)), expected, "{path}");
+            let expected = DatasetPath { directory: directory.into(), subset: subset.map(str::to_owned) };
+            assert_eq!(DatasetPath::of(Path::new(path)), expected, "{path}");
         }
     }
 

@@ -1,11 +1,11 @@
-//! One table of a TOML file: typed values with the places where they stand, unknown keys refused.
+//! One table of a TOML file: typed values with their places, unknown keys refused.
 
 use toml::de::{DeTable, DeValue};
 
 use super::{Problems, suggest};
 use crate::redact::{quote, redact};
 
-/// A value and the byte offset at which it stands.
+/// A value and its byte offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Located<T> {
     pub value: T,
@@ -157,12 +157,12 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Whether the key is there.
+    /// Whether the key exists.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 
-    /// Whether the key is there, and not an empty list.
+    /// Whether the key exists, and not an empty list.
     pub(crate) fn has_some(&self, key: &str) -> bool {
         let is_empty = |value: &DeValue<'_>| value.as_array().is_some_and(|list| list.is_empty());
         self.table.get(key).is_some_and(|value| !is_empty(value.get_ref()))
@@ -173,7 +173,7 @@ impl<'a> Section<'a> {
         self.read(key, Wanted::Text, problems, DeValue::as_str)
     }
 
-    /// A string that stands for a duration.
+    /// A string that means a duration.
     pub(crate) fn duration(&self, key: &str, problems: &mut Problems<'_>) -> Field<&'a str> {
         self.read(key, Wanted::Duration, problems, DeValue::as_str)
     }
@@ -354,7 +354,7 @@ fn whole(value: &DeValue<'_>) -> Option<i128> {
     Some(i128::from_str_radix(number.as_str(), number.radix()).unwrap_or(saturated))
 }
 
-/// The same absence for another type.
+/// A field without a value as one of another type: refused or missing, as it was.
 fn absent<A, B>(field: &Field<A>) -> Field<B> {
     if field.is_present() { Field::Refused } else { Field::Missing }
 }

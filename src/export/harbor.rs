@@ -71,7 +71,7 @@ fn runs(task: &Task) -> u64 {
     (task.judging.run.len() * (1 + 3 * task.judging.originals.len())) as u64
 }
 
-/// What the judge is told.
+/// What the judge gets to know.
 pub(super) fn judged(task: &Task) -> Result<String> {
     let Judging { submission, hidden, before, run, originals, expect, reward, options, variables, limit } =
         &task.judging;

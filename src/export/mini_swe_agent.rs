@@ -1,4 +1,4 @@
-//! What mini-swe-agent tells its model, in place of the words of its own benchmark. The instances are SWE-bench's.
+//! What mini-swe-agent says to its model, in place of the words of its own benchmark. The instances are SWE-bench's.
 
 use super::{Collection, Files, text};
 

@@ -11,7 +11,7 @@ use super::read::{OtherPrompt, collection};
 use super::{Collection, Harness, write};
 use crate::dataset::{Dataset, DatasetInput};
 use crate::family::gistify::prompt::Template;
-use crate::record::prompt::{Execution, PromptSettings, Tool};
+use crate::record::prompt::{ExecutionSetting, PromptSettings, Tool};
 use crate::testing::made_up::MadeUp;
 
 const ALL: [Harness; 6] = [
@@ -92,7 +92,7 @@ fn other_tasks_and_what_is_no_export_are_left_alone() {
     let mine = bench.folder.path().join("mine");
     fs_err::create_dir_all(&mine).unwrap();
     fs_err::write(mine.join("notes"), "mine").unwrap();
-    assert!(write(&mine).unwrap_err().to_string().contains("is no export"));
+    assert!(write(&mine).unwrap_err().to_string().contains("is not an export"));
     assert_eq!(names(&mine), ["notes".to_owned()].into());
 }
 
@@ -212,7 +212,12 @@ fn a_dataset_without_code_says_that_its_images_cannot_be_built() {
 
 impl Bench {
     /// An export with tools, or without.
-    fn with(&self, out: &Path, tools: &[Tool], execution: Execution) -> crate::error::Result<Collection> {
+    fn with(
+        &self,
+        out: &Path,
+        tools: &[Tool],
+        execution: ExecutionSetting,
+    ) -> crate::error::Result<Collection> {
         let other = OtherPrompt {
             template: Template::built_in().unwrap(),
             settings: PromptSettings { execution, ..PromptSettings::default() },
@@ -240,7 +245,7 @@ fn tools_are_in_images_of_their_own_with_the_trace_of_one_task_and_no_solution()
     let bench = Bench::new();
     let solution = bench.solve();
     let out = bench.out();
-    let collection = bench.with(&out, &Tool::ALL, Execution::Bash).unwrap();
+    let collection = bench.with(&out, &Tool::ALL, ExecutionSetting::Bash).unwrap();
     let build = bench.text("images/build.sh");
     let mut images = BTreeSet::new();
     for (task, instance) in collection.tasks.iter().zip(bench.dataset.instances().unwrap()) {
@@ -278,7 +283,7 @@ fn tools_are_in_images_of_their_own_with_the_trace_of_one_task_and_no_solution()
 #[test]
 fn without_tools_an_export_is_as_it_was_and_with_others_it_is_another() {
     let bench = Bench::new();
-    let plain = bench.with(&bench.out(), &[], Execution::Bash).unwrap();
+    let plain = bench.with(&bench.out(), &[], ExecutionSetting::Bash).unwrap();
     assert!(
         !names(&bench.out()).iter().any(|name| name.contains("gistify") || name.starts_with("images/tasks"))
     );
@@ -286,10 +291,10 @@ fn without_tools_an_export_is_as_it_was_and_with_others_it_is_another() {
         !bench.text("README.md").contains("gistify --help")
             && !bench.text("images/build.sh").contains("tools")
     );
-    let error = bench.with(&bench.out(), &[Tool::Search], Execution::Bash).unwrap_err();
+    let error = bench.with(&bench.out(), &[Tool::Search], ExecutionSetting::Bash).unwrap_err();
     assert!(error.to_string().contains("and not these"), "{error}");
     let other = bench.folder.path().join("other");
-    let search = bench.with(&other, &[Tool::Search], Execution::None).unwrap();
+    let search = bench.with(&other, &[Tool::Search], ExecutionSetting::None).unwrap();
     assert_eq!(plain.environments, search.environments, "images of environments stay");
     assert_ne!(plain.image(&plain.tasks[0]), search.image(&search.tasks[0]));
     let place = format!("images/tasks/{}/task.json", search.tasks[0].id);
@@ -303,9 +308,9 @@ fn a_dataset_without_traces_has_no_tool_for_them() {
     let bench = Bench::new();
     fs_err::remove_file(bench.dataset.directory.join("traces.parquet")).unwrap();
     let out = bench.out();
-    let error = bench.with(&out, &[Tool::Trace], Execution::Bash).unwrap_err();
+    let error = bench.with(&out, &[Tool::Trace], ExecutionSetting::Bash).unwrap_err();
     assert!(error.to_string().contains("traces.parquet"), "{error}");
-    bench.with(&out, &[Tool::Edit, Tool::Search], Execution::Bash).unwrap();
+    bench.with(&out, &[Tool::Edit, Tool::Search], ExecutionSetting::Bash).unwrap();
 }
 
 /// A judge beside a task, a tree and submissions.

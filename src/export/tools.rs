@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::record::entry::EntryCommand;
 use crate::record::id::{InstanceId, RepoSlug, hash_parts};
 use crate::record::instance::Instance;
-use crate::record::prompt::{Execution, Tool};
+use crate::record::prompt::{ExecutionSetting, Tool};
 use crate::record::task::Task;
 use crate::record::trace::{FunctionCalls, check_path};
 
@@ -68,7 +68,7 @@ impl Tools {
     /// Usage errors: the dataset's traces are missing, or not as gistmill writes them.
     pub(super) fn new(
         dataset: &Dataset,
-        (tools, execution): (&BTreeSet<Tool>, Execution),
+        (tools, execution): (&BTreeSet<Tool>, ExecutionSetting),
         (instances, tasks): (&[Instance], &[Task]),
         environments: &BTreeMap<RepoSlug, Environment>,
     ) -> Result<Self> {
@@ -134,7 +134,7 @@ fn known(
     instance: &Instance,
     calls: &[FunctionCalls],
     tools: &BTreeSet<Tool>,
-    execution: Execution,
+    execution: ExecutionSetting,
 ) -> Result<Vec<u8>> {
     let import_files: &[String] = if calls.is_empty() { &[] } else { &instance.import_files };
     let trace: Vec<serde_json::Value> = calls

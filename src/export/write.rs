@@ -31,7 +31,7 @@ struct Header {
     judged_by: String,
 }
 
-/// Writes what these harnesses need, beside what is there for others, and gives all that the directory now serves.
+/// Writes what these harnesses need, beside what exists for others, and gives all that the directory now serves.
 /// `dataset` is where the trees are.
 ///
 /// # Errors
@@ -59,8 +59,8 @@ pub(crate) fn write(
         }
         header.harnesses.extend(there.harnesses);
     } else if directory.exists() && fs_err::read_dir(directory)?.next().is_some() {
-        return Err(Error::usage(format!("{} is there and is no export", directory.display()))
-            .with_hint("name a directory that is empty or not there"));
+        return Err(Error::usage(format!("{} exists and is not an export", directory.display()))
+            .with_hint("name a directory that is empty or does not exist"));
     }
     for (name, file) in super::files(collection, &header.harnesses)? {
         let path = directory.join(name);

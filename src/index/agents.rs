@@ -29,7 +29,7 @@ pub(super) struct Agents {
     roots: RootCerts,
     client: Option<ClientCert>,
     places: Arc<Places>,
-    found: Arc<Found>,
+    found: Arc<AddressBook>,
     made: Mutex<HashMap<Way, Agent>>,
 }
 
@@ -204,21 +204,21 @@ impl Places {
 #[derive(Debug, Clone)]
 struct Guard {
     places: Arc<Places>,
-    found: Arc<Found>,
+    found: Arc<AddressBook>,
     by: NamedBy,
 }
 
 /// Addresses of names, by name, port and the time slot in which they were asked for. Connections are opened by the
 /// dozen; as many questions at once are more than some name servers answer.
 #[derive(Debug)]
-struct Found {
+struct AddressBook {
     start: Instant,
     addresses: Once<(String, u64), Vec<SocketAddr>>,
 }
 
-impl Default for Found {
+impl Default for AddressBook {
     fn default() -> Self {
-        Found { start: Instant::now(), addresses: Once::default() }
+        AddressBook { start: Instant::now(), addresses: Once::default() }
     }
 }
 

@@ -25,7 +25,7 @@ const FILE: &str = "application/octet-stream";
 const DEEPEST: usize = 8;
 
 /// What a file is asked for by: the number of its index, its project, key and name.
-type Place<'a> = (usize, &'a str, &'a str, &'a str);
+type FileKey<'a> = (usize, &'a str, &'a str, &'a str);
 
 /// One environment's view of an [`Index`]. To uv it is one index for each of the user's, at the job's own loopback.
 #[derive(Debug)]
@@ -180,7 +180,7 @@ impl Door {
         all.trouble.insert(format!("index {}{name}, {what}: {problem}", number + 1));
     }
 
-    fn file(&self, (number, project, key, filename): Place<'_>, is_head: bool) -> Result<Reply, Problem> {
+    fn file(&self, (number, project, key, filename): FileKey<'_>, is_head: bool) -> Result<Reply, Problem> {
         let (filename, is_metadata) = match filename.strip_suffix(".metadata") {
             Some(filename) => (filename, true),
             None => (filename, false),

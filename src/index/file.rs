@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use percent_encoding::percent_decode_str;
 use url::Url;
 
 /// Files of a page that are looked at.
@@ -149,15 +150,7 @@ pub(super) fn last_segment(url: &Url) -> Option<String> {
 
 /// A text whose `%xx` are replaced; none when it is not UTF-8 then.
 pub(super) fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let code =
-            if *first == b'%' { after.get(..2).and_then(|digits| hex::decode(digits).ok()) } else { None };
-        rest = if code.is_some() { &after[2..] } else { after };
-        bytes.push(code.map_or(*first, |code| code[0]));
-    }
-    String::from_utf8(bytes).ok()
+    Some(percent_decode_str(text).decode_utf8().ok()?.into_owned())
 }
 
 /// At most so many files of a page are looked at.

@@ -4,25 +4,14 @@ use std::str::FromStr;
 
 use pep440_rs::Version;
 
+use crate::requirement::normalize;
+
 /// Endings of source distributions, the best first when a version has several.
 const SDIST_ENDINGS: [&str; 8] = [".tar.gz", ".tgz", ".zip", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tar"];
 
 /// Tags of the wheel that stands for a source distribution. uv prefers every wheel of the index that it can use, also
 /// one for any platform from some version of Python 3 on: it takes `py30` for the last choice.
 const ANY_TAGS: &str = "py30-none-any";
-
-/// A project's name as indexes look it up: lower case, each run of `-`, `_` and `.` a single `-`.
-pub(crate) fn normalized(name: &str) -> String {
-    let mut result = String::with_capacity(name.len());
-    for character in name.chars() {
-        match character {
-            '-' | '_' | '.' if result.ends_with('-') => {}
-            '-' | '_' | '.' => result.push('-'),
-            other => result.extend(other.to_lowercase()),
-        }
-    }
-    result
-}
 
 /// Whether a text is a normalized name.
 pub(super) fn is_normalized(name: &str) -> bool {
@@ -77,7 +66,7 @@ fn wheel(stem: &str, project: &str) -> Option<(Version, Kind)> {
         is_for_any: is_any && (has(python, "py3") || has(python, "py30")),
         is_for_three: python.split('.').any(|tag| tag.starts_with("py3") || tag.starts_with("cp3")),
     };
-    (normalized(name) == project).then_some((version, kind))
+    (normalize(name) == project).then_some((version, kind))
 }
 
 /// The name of a source distribution may hold what separates it from the version, so the project's name says where the
@@ -87,7 +76,7 @@ fn sdist(filename: &str, project: &str) -> Option<(Version, Kind)> {
         .iter()
         .enumerate()
         .find_map(|(rank, ending)| filename.strip_suffix(ending).map(|stem| (rank, stem)))?;
-    let name = stem.get(..project.len()).filter(|name| normalized(name) == project)?;
+    let name = stem.get(..project.len()).filter(|name| normalize(name) == project)?;
     let version = stem[name.len()..].strip_prefix('-')?;
     Some((Version::from_str(version).ok()?, Kind::Sdist { rank }))
 }
@@ -108,7 +97,7 @@ mod tests {
     #[test]
     fn names_are_normalized() {
         for (name, expected) in [("Foo.-_Bar", "foo-bar"), ("zope.interface", "zope-interface"), ("a", "a")] {
-            assert_eq!(normalized(name), expected);
+            assert_eq!(normalize(name), expected);
             assert!(is_normalized(expected));
         }
         for name in ["", "-a", "a-", "a--b", "A", "a/b", "..", "a b"] {

@@ -57,7 +57,7 @@ where
         let Some((request, goes_on)) = parse(&head) else {
             write_reply(
                 &mut writer,
-                &Reply::refusal(400, "this is no request that is answered here"),
+                &Reply::refusal(400, "this request is not answered here"),
                 false,
                 false,
             )?;

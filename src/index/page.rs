@@ -40,7 +40,7 @@ impl Page {
         } else if kind.ends_with("html") {
             html::files(&answer.body, &answer.url)?
         } else {
-            return Err("the index answers with something that is no page of files".to_owned());
+            return Err("the index answers with something that is not a page of files".to_owned());
         };
         Ok(Page { files })
     }
@@ -88,7 +88,7 @@ fn json(body: &[u8], base: &Url) -> Result<Vec<File>, String> {
     }
     // One that cannot be read does not hide the others.
     let page: JsonPage<&RawValue> = serde_json::from_slice(body)
-        .map_err(|error| format!("the index answers with JSON that is no page of files ({error})"))?;
+        .map_err(|error| format!("the index answers with JSON that is not a page of files ({error})"))?;
     let files = bounded(page.files).filter_map(|raw| serde_json::from_str(raw.get()).ok());
     Ok(files.filter_map(|file| json_file(file, base)).collect())
 }

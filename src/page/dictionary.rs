@@ -33,7 +33,7 @@ impl<T: Clone + Eq + Hash> Dictionary<T> {
         })
     }
 
-    /// The same, for lists that hold negative numbers as well.
+    /// The number of a value, for lists that hold negative numbers as well.
     pub(crate) fn number(&mut self, value: T) -> i64 {
         i64::try_from(self.place(value)).unwrap_or(i64::MAX)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::prepare::{Preparation, Prepared};
-use super::{Found, Pipeline};
+use super::{Pipeline, RepositoryFacts};
 use crate::attempt::lab::{Made, Wanted};
 use crate::config::Repo;
 use crate::error::Result;
@@ -18,14 +18,14 @@ use crate::screen::verdict;
 pub const LIMIT: Duration = Duration::from_secs(10);
 /// Longest reason, in characters.
 const LONGEST: usize = 200;
-/// What stands for a verdict without a cause.
+/// What is shown for a verdict without a cause.
 const PASSES: &str = "passes";
 
 /// What became of the groups of a repository.
 #[derive(Debug, Serialize)]
 pub struct Once {
     #[serde(flatten)]
-    pub found: Found,
+    pub found: RepositoryFacts,
     /// Groups that were run, and files among them that cannot be collected.
     pub tried: usize,
     /// Groups by what became of them: `passes` first, then causes, the commonest first.
@@ -56,13 +56,12 @@ type Came = (String, Option<(Cause, String)>);
 pub fn run(pipeline: &Pipeline<'_>, repo: &Repo, most: usize) -> Result<Once> {
     let preparation = Preparation::new(pipeline, repo);
     let pinned = preparation.source()?;
-    let mut found = Found { source: Some(pinned.origin.describe()), ..Found::default() };
+    let mut found = RepositoryFacts { source: Some(pinned.origin.describe()), ..RepositoryFacts::default() };
     let built = preparation.environment(&pinned)?;
     found.add_environment(&built);
     let mut prepared = preparation.collect(pinned, built)?;
     found.add_collected(&prepared.collected);
-    let (case, group) = prepared.lab.timeouts;
-    prepared.lab.timeouts = (case.min(LIMIT), group.min(LIMIT));
+    prepared.lab.timeouts = prepared.lab.timeouts.at_most(LIMIT);
     let came = attempts(pipeline, &prepared, most)?;
     Ok(Once { found, tried: came.len(), verdicts: verdicts(&came), reasons: reasons(came) })
 }

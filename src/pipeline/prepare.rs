@@ -30,7 +30,7 @@ use super::{Pipeline, shards};
 use crate::machine::Host;
 
 /// Raised when attempts made by an older version must not be reused.
-const SCREEN_VERSION: &str = "screen-9";
+const SCREEN_VERSION: &str = "screen-10";
 
 /// A repository that is ready to be screened.
 pub struct Prepared {
@@ -135,10 +135,9 @@ impl<'a> Preparation<'a> {
             candidates.get_mut(number).ok_or_else(|| Error::internal("that candidate was not collected"))?;
         let mut report = environment::GateReport { collection: Some(number), ..report(&collected.found) };
         if candidate.wish != Wish::Collect {
-            let screen = &self.pipeline.config.screen;
-            let limits = (screen.case_timeout, screen.group_timeout);
+            let timeouts = self.pipeline.config.screen.timeouts();
             let Candidate { setting, found, .. } = &*collected;
-            let limits = (limits, &*self.admission);
+            let limits = (timeouts, &*self.admission);
             collected.trial = Some(trial::run(&host.backend, setting.clone(), found, limits, &mut report)?);
             report.trial = Some(number);
         }
@@ -282,7 +281,7 @@ impl<'a> Preparation<'a> {
             setting,
             capabilities: host.capabilities.clone(),
             folder,
-            timeouts: (screen.case_timeout, screen.group_timeout),
+            timeouts: screen.timeouts(),
             admission: Arc::clone(&self.admission),
             compare: screen.compare,
         };

@@ -1,5 +1,5 @@
 //! What of a release stays: a build never takes away what a dataset holds, and never changes what it was made of, unless it
-//! is told to.
+//! is asked to.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -19,7 +19,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Prepares a repository as a build does; what lies in the cache is used.
+    /// Prepares a repository as a build does; what is in the cache is used.
     ///
     /// # Errors
     /// Those of the stages up to `collect`.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::beside::{Other, Tracing, beside};
 use super::prepare::{Preparation, Prepared};
 use super::release::Former;
-use super::{Found, Pipeline, Stage, shards};
+use super::{Pipeline, RepositoryFacts, Stage, shards};
 use crate::attempt::lab::Lab;
 use crate::config::{BackendKind, Repo};
 use crate::dataset::assemble;
@@ -35,7 +35,7 @@ use crate::referee::gistify::variants::Variants;
 use crate::referee::gistify::witness::kept;
 use crate::rules::{Applied, Subject as RuleSubject};
 use crate::screen::considered::Depth;
-use crate::screen::decide::Policy;
+use crate::screen::decide::ScreenPolicy;
 use crate::screen::ruling::{RuledVerdict, after_trace, rule_use, whole_totals};
 use crate::screen::{Screening, Subject, golden, verdict};
 use crate::text::shell_quote;
@@ -46,7 +46,7 @@ pub(crate) struct Repository<'a> {
     pipeline: &'a Pipeline<'a>,
     repo: &'a Repo,
     stage: Stage,
-    found: Found,
+    found: RepositoryFacts,
     /// What was fetched while another repository was screened.
     ahead: Option<Result<Pinned>>,
     /// The dataset that is replaced.
@@ -72,7 +72,7 @@ impl<'a> Repository<'a> {
             pipeline,
             repo,
             stage: Stage::Source,
-            found: Found::default(),
+            found: RepositoryFacts::default(),
             ahead: None,
             former: None,
             rest,
@@ -92,7 +92,7 @@ impl<'a> Repository<'a> {
     ///
     /// # Errors
     /// The stage that failed, and why.
-    pub(super) fn run(mut self) -> Result<(Option<Contribution>, Found), (Stage, Error)> {
+    pub(super) fn run(mut self) -> Result<(Option<Contribution>, RepositoryFacts), (Stage, Error)> {
         let record = self.stages().map_err(|error| (self.stage, error))?;
         Ok((record, self.found))
     }
@@ -295,7 +295,7 @@ impl<'a> Repository<'a> {
             tried: &prepared.tried,
             replay_options,
         };
-        let policy = Policy {
+        let policy = ScreenPolicy {
             attempts: screen.attempts,
             cold_runs: screen.cold_runs,
             partial: screen.partial_groups,
@@ -552,11 +552,16 @@ impl<'a> Repository<'a> {
             on_trial: OnTrial::default(),
         };
         // By group id, with the place of those that were screened; made one by one, when they are packed.
-        let mut groups: Vec<(&str, Result<usize, &Uncollected>)> = Vec::new();
-        groups.extend(collected.groups.iter().enumerate().map(|(at, group)| (&*group.group_id, Ok(at))));
-        groups.extend(collected.uncollected.iter().map(|row| (&*row.group.group_id, Err(row))));
+        let mut groups: Vec<(&str, Row<'_>)> = Vec::new();
+        let rows = collected.groups.iter().enumerate();
+        groups.extend(rows.map(|(at, group)| (&*group.group_id, Row::Screened(at))));
+        let rows = collected.uncollected.iter();
+        groups.extend(rows.map(|row| (&*row.group.group_id, Row::Uncollected(row))));
         groups.sort_by_key(|(group_id, _)| *group_id);
-        let groups = groups.into_iter().map(|(_, of)| of.map_or_else(|row| Ok(uncollected(row)), screened));
+        let groups = groups.into_iter().map(|(_, row)| match row {
+            Row::Screened(at) => screened(at),
+            Row::Uncollected(row) => Ok(uncollected(row)),
+        });
         let groups = Packed::of(groups)?;
         let evidence = RepositoryEvidence {
             pinned: pinned.clone(),
@@ -577,8 +582,15 @@ impl<'a> Repository<'a> {
     }
 }
 
+/// What a group of the dataset is made of.
+enum Row<'a> {
+    /// One that was screened, by its place.
+    Screened(usize),
+    Uncollected(&'a Uncollected),
+}
+
 impl Work<'_> {
-    /// Whether an instance can be solved without breaking a rule, and what does not solve it can be told, as far as is
+    /// Whether an instance can be solved without breaking a rule, and what does not solve it can be recognised, as far as is
     /// known.
     fn is_solvable(&self, id: &InstanceId) -> bool {
         self.on_trial.is_solvable(id) && self.variants.of(id).is_none_or(|variants| !variants.is_empty())
@@ -590,7 +602,7 @@ impl Work<'_> {
     }
 }
 
-impl Found {
+impl RepositoryFacts {
     /// What the environment says of itself.
     pub(super) fn add_environment(&mut self, built: &Built) {
         self.python = Some([built.python.clone(), built.python_reason.clone()]);

@@ -51,7 +51,7 @@ impl Shards {
 /// What a shard leaves when nothing of it is missing.
 #[derive(Debug, Serialize, Deserialize)]
 struct Done {
-    /// Of what was collected: a shard of another collection is none of these.
+    /// Of what was collected: a shard of another collection is not one of these.
     collected_sha256: String,
     groups: usize,
 }
@@ -96,7 +96,7 @@ fn finished(screen: &Path, collected: &Collected) -> Result<BTreeSet<Shard>> {
     Ok(finished)
 }
 
-/// The shards that are missing: of so many, or of the split of which most is there. Pure.
+/// The shards that are missing: of so many, or of the split of which most exists. Pure.
 fn missing(finished: &BTreeSet<Shard>, of: Option<u32>) -> Vec<Shard> {
     let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
     for shard in finished {

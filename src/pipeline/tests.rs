@@ -8,7 +8,7 @@ use super::prepare::Preparation;
 use super::repository::Repository;
 use super::session::Session;
 use super::*;
-use crate::config::{BackendKind, Repo, SourceSpec};
+use crate::config::Repo;
 use crate::environment::{Candidate, Wish};
 use crate::record::environment;
 use crate::record::source::Pinned;
@@ -57,7 +57,7 @@ impl Bench {
             session,
             pinned: Pinned { tree: lab.built.tree.clone(), ..made_up::pinned(&slug, &"c".repeat(40)) },
             built: lab.built,
-            repo: repo(slug),
+            repo: made_up::repo(slug),
             backend,
             _folder: folder,
             is_tried: false,
@@ -126,24 +126,6 @@ impl Bench {
 
     fn pipeline<'a>(&'a self, request: &'a Request) -> Pipeline<'a> {
         self.session.pipeline_for(request)
-    }
-}
-
-fn repo(slug: RepoSlug) -> Repo {
-    Repo {
-        slug,
-        source: SourceSpec::Path { path: "a".into(), commit: None, allow_uncommitted: false },
-        python: None,
-        groups: None,
-        extras: None,
-        requirements: None,
-        tests: None,
-        env: BTreeMap::new(),
-        backend: BackendKind::Local,
-        exclude_newer: None,
-        base: None,
-        system_packages: Vec::new(),
-        locked: None,
     }
 }
 

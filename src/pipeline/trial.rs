@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::python_source::sources::Sources;
 use crate::record::collected::{Case, Group};
 use crate::record::id::hash_parts;
+use crate::record::limits::Timeouts;
 use crate::record::outcome::{Attempt, Outcome};
 use crate::record::world::World;
 use crate::runner::Setting;
@@ -70,7 +71,7 @@ pub(super) fn run(
     backend: &Arc<dyn Backend>,
     setting: Setting,
     found: &Discovered,
-    (limits, admission): ((Duration, Duration), &Admission<'_>),
+    (timeouts, admission): (Timeouts, &Admission<'_>),
     report: &mut GateReport,
 ) -> Result<Trial> {
     let world = WorldSetting::base(&setting);
@@ -83,7 +84,7 @@ pub(super) fn run(
         passes: vec![Pass {
             setting: &world.setting,
             normalizer: &world.normalizer,
-            timeouts: (limits.0.min(LIMIT), limits.1.min(LIMIT)),
+            timeouts: timeouts.at_most(LIMIT),
         }],
         groups: &groups,
         options: &options,
@@ -179,7 +180,7 @@ mod tests {
         let (found, _) = collect::discover(&backend, &lab.setting, &wanted, &[]).unwrap();
         let mut report = GateReport::default();
         let mut made = || {
-            let limits = ((limit, limit), &*lab.admission);
+            let limits = (Timeouts { case: limit, group: limit }, &*lab.admission);
             run(&lab.backend, lab.setting.clone(), &found, limits, &mut report).unwrap()
         };
         let mut groups = backend.groups();

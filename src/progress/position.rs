@@ -1,4 +1,4 @@
-//! Where a build of several repositories is, and how long it may still take. Pure: it is told the time.
+//! Where a build of several repositories is, and how long it may still take. Pure: it is given the time.
 
 use std::fmt;
 use std::time::{Duration, Instant};

@@ -79,7 +79,7 @@ struct Sign {
 const LOCATION: &[Dimension] = &[TestFileLocation, CheckoutPath];
 const DIRECTORY: &[Dimension] = &[TestFileLocation, WorkingDirectory, CheckoutPath];
 
-/// Calls. `*` stands for any text at the beginning or the end of a name.
+/// Calls. `*` is any text at the beginning or the end of a name.
 const CALLS: &[Sign] = &[
     Sign {
         dimensions: LOCATION,

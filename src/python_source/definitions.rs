@@ -1,5 +1,5 @@
 //! A hash of the code that a group executes: the definitions of all functions of the tree that its trace shows, its own
-//! test and fixtures among them, with their decorators. It tells across versions whether a group is still the same.
+//! test and fixtures among them, with their decorators. It shows across versions whether a group is still the same.
 //!
 //! Neither line numbers nor file names enter it, so code that only moved keeps its hash. Module and class bodies do not
 //! enter it either: they run for every group whose test file imports them.
@@ -20,7 +20,7 @@ use crate::record::trace::{FunctionCalls, check_path};
 /// Largest source file that is read, in bytes.
 const LARGEST_SOURCE: u64 = 64 << 20;
 
-/// The content of a source file by its path in the tree; none when it is no regular file of the tree, or too large.
+/// The content of a source file by its path in the tree; none when it is not a regular file of the tree, or too large.
 ///
 /// Paths come from what tests report. A link of the tree is followed as long as it stays in the tree.
 pub fn read_source(tree: &Path, path: &str) -> Option<Vec<u8>> {
@@ -85,7 +85,7 @@ struct Logical {
     first: u32,
     last: u32,
     indent: usize,
-    /// Bytes from the first character that is no blank to the end of the last line.
+    /// Bytes from the first character that is not a blank to the end of the last line.
     start: usize,
     end: usize,
 }
@@ -97,7 +97,7 @@ impl Source {
     }
 
     /// The text of the definition that begins at a line, decorators and body included; for a lambda or a comprehension
-    /// the statement that it stands in.
+    /// the statement that it is in.
     fn definition(&self, line: u32) -> Option<&str> {
         let first = self.lines.iter().position(|one| (one.first..=one.last).contains(&line))?;
         let head = (first..self.lines.len()).find(|at| !self.starts_with(*at, &["@"])).unwrap_or(first);
@@ -116,7 +116,7 @@ impl Source {
 }
 
 /// The logical lines of a text, as the tokens of the parser give them: none of a text that is too deep to be parsed, and of
-/// what is not Python whatever can be told.
+/// what is not Python whatever is known.
 fn logical_lines(text: &str) -> Vec<Logical> {
     if is_too_deep(text) {
         return Vec::new();

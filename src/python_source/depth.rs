@@ -31,7 +31,7 @@ impl Open {
     }
 }
 
-/// Whether the tree could be too deep. Every operator and keyword is taken for a level, parts between commas stand
+/// Whether the tree could be too deep. Every operator and keyword is taken for a level, parts between commas are
 /// beside each other, and a bracket is as high as its highest part.
 pub(crate) fn is_too_deep(text: &str) -> bool {
     let mut lexer = lexer::lex(text, Mode::Module);

@@ -111,7 +111,7 @@ pub(super) struct Reader<'r, 'a> {
     pub facts: Facts,
     /// Which names may be worth a clue, as far as they were met in this file.
     interesting: &'r mut Interesting,
-    /// Where comprehensions stand whose order does not matter.
+    /// Where comprehensions are whose order does not matter.
     unordered: Vec<u32>,
     /// Whether the strings around are templates, from the outside in.
     templates: Vec<bool>,
@@ -313,7 +313,7 @@ impl<'a> SourceOrderVisitor<'a> for Reader<'_, 'a> {
 
     fn visit_stmt(&mut self, statement: &'a Stmt) {
         match statement {
-            // A text that stands alone is a comment.
+            // A text that is alone is a comment.
             Stmt::Expr(alone) if alone.value.is_string_literal_expr() => {
                 self.facts.nodes |= nodes::bit_of(AnyNodeRef::from(statement));
                 self.facts.nodes |= nodes::bit_of(AnyNodeRef::from(&*alone.value));

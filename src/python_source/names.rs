@@ -1,4 +1,4 @@
-//! What names stand for, as far as the text says.
+//! What names mean, as far as the text says.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ pub(crate) struct Scope<'a> {
     bindings: HashMap<&'a str, Binding<'a>>,
 }
 
-/// The scopes in which an expression stands.
+/// The scopes in which an expression is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Names<'s, 'a> {
     pub module: &'s Scope<'a>,
@@ -227,7 +227,7 @@ struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    /// A name that is imported stays so; one that is bound twice otherwise stands for nothing in particular.
+    /// A name that is imported stays so; one that is bound twice otherwise means nothing in particular.
     fn bind(&mut self, name: &'a str, binding: Binding<'a>) {
         match (self.scope.bindings.get(name), &binding) {
             (Some(Binding::Import(_) | Binding::Parameter), _) => {}

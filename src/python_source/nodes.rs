@@ -94,94 +94,47 @@ pub(super) fn bit(kind: &str) -> Option<u128> {
 
 /// The bit of a node's kind; none for nodes that CPython does not have.
 pub(super) fn bit_of(node: AnyNodeRef<'_>) -> u128 {
-    kind(node).and_then(bit).unwrap_or(0)
+    bit(&name(node)).unwrap_or(0)
 }
 
-fn kind(node: AnyNodeRef<'_>) -> Option<&'static str> {
-    Some(match node {
-        AnyNodeRef::StmtFunctionDef(function) if function.is_async => "AsyncFunctionDef",
-        AnyNodeRef::StmtFunctionDef(_) => "FunctionDef",
-        AnyNodeRef::StmtClassDef(_) => "ClassDef",
-        AnyNodeRef::StmtReturn(_) => "Return",
-        AnyNodeRef::StmtDelete(_) => "Delete",
-        AnyNodeRef::StmtTypeAlias(_) => "TypeAlias",
-        AnyNodeRef::StmtAssign(_) => "Assign",
-        AnyNodeRef::StmtAugAssign(_) => "AugAssign",
-        AnyNodeRef::StmtAnnAssign(_) => "AnnAssign",
-        AnyNodeRef::StmtFor(statement) if statement.is_async => "AsyncFor",
-        AnyNodeRef::StmtFor(_) => "For",
-        AnyNodeRef::StmtWhile(_) => "While",
-        AnyNodeRef::StmtIf(_) => "If",
-        AnyNodeRef::ElifElseClause(clause) => clause.test.as_ref().map(|_| "If")?,
-        AnyNodeRef::StmtWith(statement) if statement.is_async => "AsyncWith",
-        AnyNodeRef::StmtWith(_) => "With",
-        AnyNodeRef::StmtMatch(_) => "Match",
-        AnyNodeRef::StmtRaise(_) => "Raise",
-        AnyNodeRef::StmtTry(statement) if statement.is_star => "TryStar",
-        AnyNodeRef::StmtTry(_) => "Try",
-        AnyNodeRef::StmtAssert(_) => "Assert",
-        AnyNodeRef::StmtImport(_) => "Import",
-        AnyNodeRef::StmtImportFrom(_) => "ImportFrom",
-        AnyNodeRef::StmtGlobal(_) => "Global",
-        AnyNodeRef::StmtNonlocal(_) => "Nonlocal",
-        AnyNodeRef::StmtExpr(_) => "Expr",
-        AnyNodeRef::StmtPass(_) => "Pass",
-        AnyNodeRef::StmtBreak(_) => "Break",
-        AnyNodeRef::StmtContinue(_) => "Continue",
-        AnyNodeRef::ExprBoolOp(_) => "BoolOp",
-        AnyNodeRef::ExprNamed(_) => "NamedExpr",
-        AnyNodeRef::ExprBinOp(_) => "BinOp",
-        AnyNodeRef::ExprUnaryOp(_) => "UnaryOp",
-        AnyNodeRef::ExprLambda(_) => "Lambda",
-        AnyNodeRef::ExprIf(_) => "IfExp",
-        AnyNodeRef::ExprDict(_) => "Dict",
-        AnyNodeRef::ExprSet(_) => "Set",
-        AnyNodeRef::ExprListComp(_) => "ListComp",
-        AnyNodeRef::ExprSetComp(_) => "SetComp",
-        AnyNodeRef::ExprDictComp(_) => "DictComp",
-        AnyNodeRef::ExprGenerator(_) => "GeneratorExp",
-        AnyNodeRef::ExprAwait(_) => "Await",
-        AnyNodeRef::ExprYield(_) => "Yield",
-        AnyNodeRef::ExprYieldFrom(_) => "YieldFrom",
-        AnyNodeRef::ExprCompare(_) => "Compare",
-        AnyNodeRef::ExprCall(_) => "Call",
-        AnyNodeRef::ExprFString(_) => "JoinedStr",
-        AnyNodeRef::ExprTString(_) => "TemplateStr",
-        AnyNodeRef::InterpolatedElement(_) => "FormattedValue",
-        AnyNodeRef::ExprStringLiteral(_)
-        | AnyNodeRef::ExprBytesLiteral(_)
-        | AnyNodeRef::ExprNumberLiteral(_)
-        | AnyNodeRef::ExprBooleanLiteral(_)
-        | AnyNodeRef::ExprNoneLiteral(_)
-        | AnyNodeRef::ExprEllipsisLiteral(_) => "Constant",
-        AnyNodeRef::ExprAttribute(_) => "Attribute",
-        AnyNodeRef::ExprSubscript(_) => "Subscript",
-        AnyNodeRef::ExprStarred(_) => "Starred",
-        AnyNodeRef::ExprName(_) => "Name",
-        AnyNodeRef::ExprList(_) => "List",
-        AnyNodeRef::ExprTuple(_) => "Tuple",
-        AnyNodeRef::ExprSlice(_) => "Slice",
-        AnyNodeRef::ExceptHandlerExceptHandler(_) => "ExceptHandler",
-        AnyNodeRef::PatternMatchValue(_) => "MatchValue",
-        AnyNodeRef::PatternMatchSingleton(_) => "MatchSingleton",
-        AnyNodeRef::PatternMatchSequence(_) => "MatchSequence",
-        AnyNodeRef::PatternMatchMapping(_) => "MatchMapping",
-        AnyNodeRef::PatternMatchClass(_) => "MatchClass",
-        AnyNodeRef::PatternMatchStar(_) => "MatchStar",
-        AnyNodeRef::PatternMatchAs(_) => "MatchAs",
-        AnyNodeRef::PatternMatchOr(_) => "MatchOr",
-        AnyNodeRef::TypeParamTypeVar(_) => "TypeVar",
-        AnyNodeRef::TypeParamParamSpec(_) => "ParamSpec",
-        AnyNodeRef::TypeParamTypeVarTuple(_) => "TypeVarTuple",
-        AnyNodeRef::Comprehension(_) => "comprehension",
-        AnyNodeRef::Parameters(_) => "arguments",
-        AnyNodeRef::Parameter(_) => "arg",
-        AnyNodeRef::Keyword(_) => "keyword",
-        AnyNodeRef::Alias(_) => "alias",
-        AnyNodeRef::WithItem(_) => "withitem",
-        AnyNodeRef::MatchCase(_) => "match_case",
-        _ => return None,
-    })
+/// Kinds that ruff gives another name; where only the family comes in front (`StmtReturn`), it is cut off.
+const NAMED_OTHERWISE: [(&str, &str); 20] = [
+    ("ExprNamed", "NamedExpr"),
+    ("ExprIf", "IfExp"),
+    ("ExprGenerator", "GeneratorExp"),
+    ("ExprFString", "JoinedStr"),
+    ("ExprTString", "TemplateStr"),
+    ("InterpolatedElement", "FormattedValue"),
+    ("ExprStringLiteral", "Constant"),
+    ("ExprBytesLiteral", "Constant"),
+    ("ExprNumberLiteral", "Constant"),
+    ("ExprBooleanLiteral", "Constant"),
+    ("ExprNoneLiteral", "Constant"),
+    ("ExprEllipsisLiteral", "Constant"),
+    ("Comprehension", "comprehension"),
+    ("Parameters", "arguments"),
+    ("Parameter", "arg"),
+    ("Keyword", "keyword"),
+    ("Alias", "alias"),
+    ("WithItem", "withitem"),
+    ("MatchCase", "match_case"),
+    ("ExceptHandlerExceptHandler", "ExceptHandler"),
+];
+const FAMILIES: [&str; 4] = ["Stmt", "Expr", "Pattern", "TypeParam"];
+
+fn name(node: AnyNodeRef<'_>) -> String {
+    let whole = format!("{:?}", node.kind());
+    let known = NAMED_OTHERWISE.iter().find(|(other, _)| *other == whole).map(|(_, name)| *name);
+    let cut = || FAMILIES.iter().find_map(|family| whole.strip_prefix(family)).unwrap_or(&whole);
+    let name = known.unwrap_or_else(cut);
+    match node {
+        AnyNodeRef::StmtFunctionDef(function) if function.is_async => format!("Async{name}"),
+        AnyNodeRef::StmtFor(statement) if statement.is_async => format!("Async{name}"),
+        AnyNodeRef::StmtWith(statement) if statement.is_async => format!("Async{name}"),
+        AnyNodeRef::StmtTry(statement) if statement.is_star => format!("{name}Star"),
+        AnyNodeRef::ElifElseClause(clause) if clause.test.is_some() => "If".to_owned(),
+        _ => name.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -196,5 +149,6 @@ mod tests {
         assert_eq!(sorted.len(), KINDS.len());
         assert!(KINDS.len() <= 128);
         assert!(is_kind("AsyncFunctionDef") && !is_kind("asyncfunctiondef"));
+        assert!(NAMED_OTHERWISE.iter().all(|(other, name)| is_kind(name) && !is_kind(other)));
     }
 }

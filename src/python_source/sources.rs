@@ -21,8 +21,8 @@ impl Sources {
         Sources { tree: tree.to_owned(), files: RefCell::default() }
     }
 
-    /// A file by its path in the tree. None when it cannot be read or is no Python; bytes that are no UTF-8 are
-    /// replaced, since they can only stand in texts and comments.
+    /// A file by its path in the tree. None when it cannot be read or is not Python; bytes that are not UTF-8 are
+    /// replaced, since they can only be in texts and comments.
     pub fn get(&self, path: &str) -> Option<Rc<SourceFile>> {
         let mut files = self.files.borrow_mut();
         if let Some(known) = files.get(path) {

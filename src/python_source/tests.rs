@@ -1,19 +1,12 @@
 //! Small sources, and what is found in them.
 
 use super::*;
+use crate::record::entry::GroupKey;
 use crate::record::verdict::Dimension;
 
 fn group(classes: &[&str], function: &str) -> Group {
-    Group {
-        group_id: function.to_owned(),
-        file: "tests/test_here.py".to_owned(),
-        classes: classes.iter().map(|class| (*class).to_owned()).collect(),
-        function: function.to_owned(),
-        cases: Vec::new(),
-        markers: Vec::new(),
-        fixtures: Vec::new(),
-        flags: Vec::new(),
-    }
+    let classes = classes.iter().map(|class| (*class).to_owned()).collect();
+    Group::of(GroupKey { file: "tests/test_here.py".to_owned(), classes, function: function.to_owned() })
 }
 
 fn file(text: &str) -> SourceFile {

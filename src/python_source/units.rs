@@ -87,7 +87,7 @@ pub(super) struct Class {
     pub classes: Vec<usize>,
 }
 
-/// What a name of the module stands for.
+/// What a name of the module means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     Unit(usize),

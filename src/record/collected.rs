@@ -35,6 +35,20 @@ pub struct Group {
 }
 
 impl Group {
+    /// The group of a key, without what pytest knows about it.
+    pub fn of(key: GroupKey) -> Group {
+        Group {
+            group_id: key.group_id(),
+            file: key.file,
+            classes: key.classes,
+            function: key.function,
+            cases: Vec::new(),
+            markers: Vec::new(),
+            fixtures: Vec::new(),
+            flags: Vec::new(),
+        }
+    }
+
     /// What makes its cases one group.
     pub fn key(&self) -> GroupKey {
         GroupKey { file: self.file.clone(), classes: self.classes.clone(), function: self.function.clone() }

@@ -93,7 +93,7 @@ pub struct Built {
     pub python_reason: String,
     /// Prefix of the base interpreter on the host, e.g. `/usr` or a pyenv version folder.
     pub python_prefix: PathBuf,
-    /// Virtual environment on the host; inside the sandbox it lies at [`crate::backend::Places::venv`].
+    /// Virtual environment on the host; inside the sandbox it is at [`crate::backend::Places::venv`].
     pub venv: PathBuf,
     /// The tree with byte code and one orphan commit, on the host.
     pub tree: PathBuf,

@@ -7,7 +7,7 @@ use super::verdict::{Cause, Dimension};
 /// What is known about one word that a dataset uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Explanation {
-    /// As it stands in the dataset.
+    /// As it is in the dataset.
     pub name: String,
     /// `cause`, `flag`, `rule` or `witness cause`.
     pub kind: &'static str,
@@ -40,7 +40,7 @@ impl Explanation {
         }
     }
 
-    /// Explanations of all causes, in the order of the contract; `rule:<id>` stands for those of rules.
+    /// Explanations of all causes, in the order of the contract; `rule:<id>` is that of rules.
     pub fn causes() -> Vec<Self> {
         let dimensions = Dimension::ALL.into_iter().map(Cause::DependsOn);
         let all = Cause::named().chain(dimensions).chain([Cause::Rule("<id>".to_owned())]);

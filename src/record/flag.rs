@@ -18,7 +18,7 @@ flags! {
     MACHINE_PATH "machine-path-in-id"
         "a node ID of the group holds a path of the machine"
         "The ID of a parameter is made from a path, such as that of the checkout or of a temporary directory. `<root>`, \
-         `<venv>` and `<tmp>` stand for them in the dataset."
+         `<venv>` and `<tmp>` replace them in the dataset."
         "Give the parameters IDs of their own (`pytest.param(…, id=\"…\")`).";
     STARTS_THREADS "starts-threads"
         "the traced run started threads"
@@ -40,7 +40,7 @@ flags! {
         "No submission can solve it by the rules, so it is not published unless `sample_unsolvable = true`.";
     DEPENDENCY_IMPORTS_REPOSITORY "dependency-imports-repository"
         "an installed library asks for the repository"
-        "A plugin or another dependency imports the repository while the test runs; with a submission it is not there."
+        "A plugin or another dependency imports the repository while the test runs; with a submission it is missing."
         "No submission can solve it by the rules, so it is not published unless `sample_unsolvable = true`.";
     REFEREE_DIFFERS "referee-differs"
         "the original, judged as a submission, does not show what it showed in the build"
@@ -52,7 +52,7 @@ flags! {
         "The column `data_files` names them. Files that are opened outside of Python are not seen."
         "Nothing has to be done: a submission sees the repository's data files, unless it is scored with `--files none`.";
     NO_VARIANTS "no-variants"
-        "no edit of the test tells a submission that does not do the work"
+        "no edit of the test shows that a submission does not do the work"
         "Edited texts of the test are run in the original repository: none of them shows the same in every run without \
          running more of the repository than the test does, or the test is not defined in its own file."
         "It is judged by a planted failure alone, so it is not published unless `sample_unsolvable = true`.";
@@ -60,7 +60,7 @@ flags! {
         "the original does not fail when its test is made to"
         "The referee plants a failure in the test to find submissions that neutralize it; here it does not show in the \
          original."
-        "Nothing has to be done: variants of the test tell neutralized tests; without any they are not looked for in this instance.";
+        "Nothing has to be done: variants of the test find neutralized tests; without any they are not looked for in this instance.";
 }
 
 /// Explanations of all flags that are not rules' ids, with the one of `kept-by:<id>`.

@@ -178,7 +178,7 @@ impl fmt::Display for CommitSha {
 }
 
 /// A published instance's id: `owner__name.test_function-<16 hex digits>`, a stable function of slug, commit and group id.
-/// The digits alone tell instances apart; what stands before them is for people.
+/// The digits alone distinguish instances; what comes before them is for people.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct InstanceId(String);
@@ -204,25 +204,13 @@ impl InstanceId {
         &self.0
     }
 
-    /// The same instance's id in datasets of format 1: without the name of the test.
-    pub fn former(&self, slug: &RepoSlug) -> String {
-        let start = self.0.len().saturating_sub(DIGITS);
-        match self.0.split_at_checked(start) {
-            Some((_, digits))
-                if digits.len() == DIGITS && digits.bytes().all(|one| one.is_ascii_hexdigit()) =>
-            {
-                format!("{}-{digits}", slug.file_name())
-            }
-            _ => self.0.clone(),
-        }
-    }
-
-    /// The place of this instance of a repository in the sampling order of a seed: smaller comes first. It is that of the
-    /// former id, so that a new spelling of ids chooses no other instances.
+    /// The place of this instance of a repository in the sampling order of a seed: smaller comes first. It goes by the
+    /// digits of the id, so that a new spelling of the rest chooses no other instances.
     pub fn sample_order(&self, slug: &RepoSlug, seed: u64) -> [u8; 32] {
+        let digits = self.0.rsplit('-').next().unwrap_or_default();
         let mut hasher = Sha256::new();
         hasher.update(seed.to_le_bytes());
-        hasher.update(self.former(slug).as_bytes());
+        hasher.update(format!("{}-{digits}", slug.file_name()));
         hasher.finalize().into()
     }
 }
@@ -346,15 +334,13 @@ mod tests {
     }
 
     #[test]
-    fn the_former_id_is_the_repository_and_the_digits_and_rules_the_sample() {
+    fn the_sample_goes_by_the_repository_and_the_digits_of_an_id() {
         let slug = RepoSlug::new("pallets/flask").unwrap();
         let commit = "2ac89889f4cc330eabd50f295dcef02828522c69";
         let group = "tests/test_appctx.py::test_app_context_provides_current_app";
         let id = InstanceId::derive(&slug, commit, group);
-        assert_eq!(id.former(&slug), "pallets__flask-ef2cb75bc3f12380");
-        let read = InstanceId::try_from(id.former(&slug)).unwrap();
-        assert_eq!(read.former(&slug), id.former(&slug), "an id of format 1 is its own");
-        assert_eq!(read.sample_order(&slug, 3), id.sample_order(&slug, 3));
+        let bytes = [3_u64.to_le_bytes().as_slice(), b"pallets__flask-ef2cb75bc3f12380"].concat();
+        assert_eq!(hex::encode(id.sample_order(&slug, 3)), sha256_hex(&bytes));
         assert_ne!(id.sample_order(&slug, 3), id.sample_order(&slug, 4));
     }
 

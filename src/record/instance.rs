@@ -53,9 +53,6 @@ impl Axis {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Instance {
     pub instance_id: InstanceId,
-    /// The id in datasets of format 1.
-    #[serde(default)]
-    pub former_id: String,
     /// The kind of task; a dataset has one.
     #[serde(default)]
     pub family: Family,
@@ -91,7 +88,7 @@ pub struct Instance {
     #[serde(default)]
     pub test_line_end: Option<u32>,
     pub entry_command: String,
-    /// What an agent is told, in Markdown.
+    /// What an agent is asked to do, in Markdown.
     #[serde(default)]
     pub prompt: String,
     pub case_ids: Vec<String>,
@@ -147,7 +144,7 @@ pub struct Instance {
     /// `file::Class::function` of the test's definition, where that is another file than `test_file`.
     #[serde(default)]
     pub test_defined_in: Option<String>,
-    /// Edited texts of its test that tell what is not the original; none in older datasets.
+    /// Edited texts of its test that show what is not the original; none in older datasets.
     #[serde(default)]
     pub variants: Option<u32>,
     #[serde(flatten)]
@@ -167,7 +164,7 @@ pub struct Expected {
     pub stderr: Option<String>,
 }
 
-/// The definition of a test, as it stands in its file.
+/// The definition of a test, as it is in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestSource {
     /// Decorators included, without a newline at the end.
@@ -193,7 +190,7 @@ pub struct Contribution {
 }
 
 impl Contribution {
-    /// The same without the variants that the witnesses do not pass.
+    /// The contribution without the variants that the witnesses do not pass.
     #[must_use]
     pub fn without_dropped_variants(mut self) -> Self {
         for (id, variants) in &mut self.variants {

@@ -1,5 +1,7 @@
 //! Settings that later rooms take from the configuration.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 /// `[tier]`: percentile ranks from which an instance is medium or hard.
@@ -7,6 +9,21 @@ use serde::Serialize;
 pub struct TierBounds {
     pub medium: f64,
     pub hard: f64,
+}
+
+/// How long an attempt may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    pub case: Duration,
+    pub group: Duration,
+}
+
+impl Timeouts {
+    /// None of them longer than this.
+    #[must_use]
+    pub fn at_most(self, limit: Duration) -> Self {
+        Timeouts { case: self.case.min(limit), group: self.group.min(limit) }
+    }
 }
 
 /// `[limits]` of one attempt.

@@ -12,12 +12,12 @@ use serde::{Serialize, Serializer};
 pub struct Moment(Timestamp);
 
 impl Moment {
-    /// A date and time with offset; none for any other text, and for what lies out of range.
+    /// A date and time with offset; none for any other text, and for what is out of range.
     pub fn parse(text: &str) -> Option<Self> {
         text.parse().ok().map(Moment)
     }
 
-    /// The same, or a date, which means its last second.
+    /// A date and time with offset, or a date, which means its last second; none for any other text.
     pub fn parse_end(text: &str) -> Option<Self> {
         let end = |date: Date| date.at(23, 59, 59, 0).to_zoned(TimeZone::UTC).ok();
         match text.parse::<Date>() {

@@ -133,17 +133,14 @@ pub struct Attempt {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub connections: Vec<String>,
     /// Processes that were still there when the attempt ended, and were killed.
-    #[serde(default)]
     pub leftover: u32,
     /// Output that bypassed pytest's capture, normalized.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub raw_output: String,
     pub duration_ms: f64,
     /// Processor time of its processes, in milliseconds, as far as it is known.
-    #[serde(default)]
     pub processor_ms: f64,
-    /// When it was written down, in milliseconds since 1970; 0 where that was not noted.
-    #[serde(default)]
+    /// When it was written down, in milliseconds since 1970; 0 until it is.
     pub noted_at: u64,
 }
 
@@ -177,7 +174,7 @@ impl Attempt {
 
     /// SHA-256 over as much of the observation as must agree.
     ///
-    /// In which order cases ran is no part of it: parameters may come out of a set, and the entry command promises the
+    /// In which order cases ran is not part of it: parameters may come out of a set, and the entry command promises the
     /// cases, not their order. What one case leaves for the next one shows in what they do.
     pub fn shown(&self, compare: Compare) -> String {
         let mut parts = vec![format!("{:?}", self.exit)];
@@ -194,7 +191,7 @@ impl Attempt {
                 parts.push(case.stderr.clone());
             }
         }
-        // Why a file cannot be collected is told by a traceback, which may show anything, and so may a malformed report.
+        // Why a file cannot be collected is said by a traceback, which may show anything, and so may a malformed report.
         if compare >= Compare::Output && !matches!(self.exit, Exit::NotCollected | Exit::Unusable) {
             parts.push(self.raw_output.clone());
         }

@@ -47,7 +47,7 @@ impl Patch {
         hash_parts(&parts.collect::<Vec<_>>())
     }
 
-    /// Paths with what is there, in order.
+    /// Paths with what is at them, in order.
     pub fn files(&self) -> impl Iterator<Item = (&str, Option<&[u8]>)> {
         self.files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_deref()))
     }

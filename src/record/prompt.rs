@@ -1,11 +1,11 @@
-//! What an agent may do and is told beside the task itself: the settings that the Gistify paper compares.
+//! What an agent may do and reads beside the task itself: the settings that the Gistify paper compares.
 
 use serde::{Deserialize, Serialize};
 
 /// What the agent may run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Execution {
+pub enum ExecutionSetting {
     /// No interpreter and no test runner.
     None,
     /// Any command.
@@ -15,21 +15,22 @@ pub enum Execution {
     EditAndExecute,
 }
 
-impl Execution {
+impl ExecutionSetting {
     /// Every value.
-    pub const ALL: [Execution; 3] = [Execution::None, Execution::Bash, Execution::EditAndExecute];
+    pub const ALL: [ExecutionSetting; 3] =
+        [ExecutionSetting::None, ExecutionSetting::Bash, ExecutionSetting::EditAndExecute];
 
     /// The one spelling of it.
     pub fn as_str(self) -> &'static str {
         match self {
-            Execution::None => "none",
-            Execution::Bash => "bash",
-            Execution::EditAndExecute => "edit-and-execute",
+            ExecutionSetting::None => "none",
+            ExecutionSetting::Bash => "bash",
+            ExecutionSetting::EditAndExecute => "edit-and-execute",
         }
     }
 }
 
-/// How the agent is told to go about it.
+/// How the agent should go about it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
@@ -86,9 +87,9 @@ impl Tool {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PromptSettings {
-    pub execution: Execution,
+    pub execution: ExecutionSetting,
     pub strategy: Strategy,
-    /// Whether the source of the test stands in the prompt.
+    /// Whether the source of the test is in the prompt.
     pub test_in_prompt: bool,
 }
 
@@ -99,7 +100,7 @@ mod tests {
     #[test]
     fn a_setting_is_written_as_it_is_called() {
         let written = |value: serde_json::Value| value.as_str().unwrap().to_owned();
-        for one in Execution::ALL {
+        for one in ExecutionSetting::ALL {
             assert_eq!(written(serde_json::to_value(one).unwrap()), one.as_str());
         }
         for one in Tool::ALL {

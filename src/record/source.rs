@@ -64,7 +64,7 @@ impl TagSearch {
     }
 }
 
-/// A repository whose content is fixed and lies in the cache.
+/// A repository whose content is fixed and is in the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pinned {
     pub slug: RepoSlug,

@@ -12,7 +12,7 @@ pub struct Spent {
     pub count: u64,
     /// Wall time in seconds, without that of steps inside it.
     pub seconds: f64,
-    /// Whether it was done beside other steps: its time is no part of the whole then, and its processor time is in theirs.
+    /// Whether it was done beside other steps: its time is not part of the whole then, and its processor time is in theirs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beside: bool,
     /// Processor time in seconds, of gistmill and of all processes that ended meanwhile.

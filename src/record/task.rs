@@ -42,7 +42,7 @@ pub struct Task {
     pub image: Option<String>,
     /// Where the tree is inside.
     pub workdir: String,
-    /// What the agent is told, in Markdown.
+    /// What the agent is asked to do, in Markdown.
     pub instruction: String,
     /// What of the tree the agent does not see.
     pub mask: Patch,
@@ -105,7 +105,7 @@ pub enum Reward {
 /// A case and how it must end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgedCase {
-    /// Node ID in the submission. `<root>`, `<venv>` and `<tmp>` stand for places of the machine.
+    /// Node ID in the submission. `<root>`, `<venv>` and `<tmp>` replace places of the machine.
     pub name: String,
     pub outcome: Outcome,
 }

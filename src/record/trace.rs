@@ -19,11 +19,10 @@ pub struct FunctionCalls {
     pub calls: u64,
     /// Place in the order of first calls, 0-based.
     pub order: u32,
-    /// Executed lines, sorted; none where the interpreter cannot tell.
+    /// Executed lines, sorted; none where the interpreter does not know.
     pub lines: Option<Vec<u32>>,
     /// Functions of the tree that called it, directly or through code outside the tree: their places in the order of first
-    /// calls, sorted. None in traces that were made before they were recorded.
-    #[serde(default)]
+    /// calls, sorted. None where only a table was read that does not have them.
     pub callers: Option<Vec<u32>>,
 }
 
@@ -44,7 +43,7 @@ pub struct Totals {
     /// Files of the tree with at least one call, sorted: the second difficulty axis counts them.
     pub files: Vec<String>,
     pub unique_functions: u32,
-    /// Number of executed lines, each file and line once; none where the interpreter cannot tell.
+    /// Number of executed lines, each file and line once; none where the interpreter does not know.
     pub executed_lines: Option<u64>,
 }
 
@@ -101,18 +100,18 @@ pub fn check_bodies(bodies: &[ExecutedBody]) -> Result<(), String> {
 /// Whether a text is the path of a file in the tree: relative, without steps up or aside.
 ///
 /// # Errors
-/// That it is none, in words.
+/// Why it is not one, in words.
 pub fn check_path(path: &str) -> Result<(), String> {
     let plain = |part: &str| !matches!(part, "" | "." | "..");
     if path.len() <= LONGEST_PATH && !path.contains('\0') && path.split('/').all(plain) {
         return Ok(());
     }
     let shown: String = path.chars().take(100).collect();
-    Err(format!("{shown:?} is no path in the tree"))
+    Err(format!("{shown:?} is not a path in the tree"))
 }
 
 impl Totals {
-    /// Adds up; `is_test` tells test files by their path.
+    /// Adds up; `is_test` recognises test files by their path.
     pub fn of(functions: &[FunctionCalls], is_test: impl Fn(&str) -> bool) -> Self {
         let called = || functions.iter().filter(|function| function.is_called());
         let mut files: Vec<String> = called().map(|function| function.file.clone()).collect();
@@ -148,27 +147,21 @@ pub struct Traced {
     pub functions: Vec<FunctionCalls>,
     /// Calls into the tree in child interpreters that could be followed, their imports included; not part of the
     /// totals.
-    #[serde(default)]
     pub child_calls: u64,
     /// Calls into the tree while the test file and its conftests were imported.
     pub import_calls: u64,
     /// Files of the tree whose module body ran then, sorted.
     pub import_files: Vec<String>,
     /// Whether the group started threads, as far as this attempt shows it: see [`Traced::starts_threads`].
-    #[serde(default)]
     pub(crate) threads_seen: bool,
     /// What is wrong with the trace itself: that tracing changes the outcome, or why what was reported was refused.
-    #[serde(default)]
     pub(crate) troubles: Vec<String>,
     /// Whether the traced attempt came to its end, with nothing lost: only then do the numbers mean anything.
     pub complete: bool,
     /// What a second traced attempt showed. None before one was made: only what is to be published has one.
-    #[serde(default)]
     pub second: Option<SecondTrace>,
-    /// Hash of the code that ran, the test's own included: see [`crate::python_source::definitions`]; none in a trace made before there was
-    /// one.
-    #[serde(default)]
-    pub code_sha256: Option<String>,
+    /// Hash of the code that ran, the test's own included: see [`crate::python_source::definitions`].
+    pub code_sha256: String,
 }
 
 /// What the second traced attempt of a group adds: it sees all code, not the tree's alone.
@@ -214,7 +207,7 @@ impl Traced {
 }
 
 /// Whether a file of the tree belongs to the tests: by its name (`test_*.py`, `*_test.py`, `conftest.py`), or because
-/// it lies below one of the `test_roots` (helpers and data of the tests).
+/// it is below one of the `test_roots` (helpers and data of the tests).
 pub fn is_test_path(path: &str, test_roots: &[String]) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let by_name = name == "conftest.py"

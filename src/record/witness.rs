@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What `witness` says where there is one.
 pub const MADE: &str = "made";
 
-/// The columns of an instance about its witness; all are none where none was asked for.
+/// The columns of an instance about its witness; all are empty where none was asked for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WitnessColumns {

@@ -160,10 +160,8 @@ fn attempts(tables: &Tables, part: usize) -> Result<Value> {
                 }
                 if of[place].is_some() {
                     let group = group[at];
-                    return Err(Error::usage(format!(
-                        "attempts.parquet: those of {group} do not stand together"
-                    ))
-                    .with_hint(AGAIN));
+                    return Err(Error::usage(format!("attempts.parquet: those of {group} are not together"))
+                        .with_hint(AGAIN));
                 }
                 seen = Dictionary::default();
             }
@@ -227,7 +225,7 @@ mod tests {
         });
         write::table(&directory, "attempts", columns.collect(), [row(0), row(1), row(0)]).unwrap();
         let said = attempts(&tables, PART).unwrap_err().to_string();
-        assert!(said.contains(groups[0]) && said.contains("do not stand together"), "{said}");
+        assert!(said.contains(groups[0]) && said.contains("are not together"), "{said}");
     }
 
     #[test]

@@ -118,7 +118,7 @@ fn origins(text: &str, corpus: Option<&Corpus>, files: &mut Dictionary<String>) 
     let mut origins = vec![Origin::Unknown; text.lines().count()];
     let Some(corpus) = corpus else { return Ok(origins) };
     let found = corpus.line_existence(text).map_err(|reason| {
-        Error::usage("a witness of the dataset is no Python that can be read")
+        Error::usage("a witness of the dataset is not Python that can be read")
             .with_detail(format!("{reason:?}"))
     })?;
     for line in found.lines {

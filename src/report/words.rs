@@ -1,6 +1,6 @@
 //! Numbers and names as the page writes them. Pure.
 
-use std::fmt::Write as _;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// In percent, to a thousandth.
 pub(super) fn share(part: usize, whole: usize) -> f64 {
@@ -20,15 +20,10 @@ pub(super) fn number_text(value: f64) -> String {
     text
 }
 
+/// What an address has as it is.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
 /// A text as a part of an address: everything but letters, digits and `-_.~` by its bytes.
 pub(super) fn address_part(text: &str) -> String {
-    let mut part = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            part.push(char::from(byte));
-        } else {
-            let _ = write!(part, "%{byte:02X}");
-        }
-    }
-    part
+    utf8_percent_encode(text, PLAIN).to_string()
 }

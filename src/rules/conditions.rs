@@ -29,7 +29,7 @@ pub(super) const KEYS: [&str; 17] = [
     "max_unique_files",
 ];
 
-/// Reads the conditions of a rule; those that cannot stand are among the problems.
+/// Reads the conditions of a rule; those that cannot be used are among the problems.
 pub(super) fn read(section: &Section<'_>, problems: &mut Problems<'_>) -> Match {
     Match {
         path: patterns(section, "path", Pattern::glob, problems),

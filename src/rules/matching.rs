@@ -220,7 +220,7 @@ impl Match {
             && self.uses.admit_one_of(subject.code.into_iter().flat_map(Code::uses))
     }
 
-    /// Whether it asks for what only the test's source text can tell.
+    /// Whether it asks for what only the test's source text can show.
     pub(super) fn reads_code(&self) -> bool {
         let patterns = [&self.source, &self.calls, &self.uses];
         !self.node.0.is_empty() || patterns.iter().any(|patterns| !patterns.0.is_empty())
@@ -232,18 +232,10 @@ mod tests {
     use super::*;
 
     use crate::python_source::SourceFile;
+    use crate::testing::attempts::group_of;
 
     fn group(function: &str) -> Group {
-        Group {
-            group_id: format!("tests/test_a.py::{function}"),
-            file: "tests/test_a.py".into(),
-            classes: Vec::new(),
-            function: function.into(),
-            cases: Vec::new(),
-            markers: Vec::new(),
-            fixtures: Vec::new(),
-            flags: Vec::new(),
-        }
+        Group { cases: Vec::new(), ..group_of("tests/test_a.py", function) }
     }
 
     /// Whether conditions hold for `test` in this text.

@@ -31,7 +31,7 @@ pub fn encode(id: u64, request: &Request) -> Result<Vec<u8>, String> {
 #[derive(Debug)]
 pub enum Frame {
     Answer(Numbered),
-    /// Its content is no answer, for this reason.
+    /// Its content is not an answer, for this reason.
     Unreadable(String),
 }
 

@@ -18,10 +18,10 @@ const MOST_PROCESSES: usize = 16;
 /// Longest that a case takes: thirty years.
 const MOST_MILLISECONDS: f64 = 1e12;
 
-/// One attempt as the process that started it tells it.
+/// One attempt as the process that started it reports it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Attempted {
-    /// Lines of `["<kind>",<value>]` from the process of the test; none when they are no printable text.
+    /// Lines of `["<kind>",<value>]` from the process of the test; none when they are not printable text.
     pub report: Option<String>,
     pub exit: ProcessExit,
     #[serde(default)]
@@ -234,7 +234,7 @@ impl CaseReport {
         let is_hash = |text: &String| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let hashes = [&self.stdout_sha256, &self.stderr_sha256];
         if hashes.into_iter().flatten().any(|text| !is_hash(text)) {
-            return Err("a hash is none".to_owned());
+            return Err("a hash is malformed".to_owned());
         }
         Ok(())
     }

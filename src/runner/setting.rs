@@ -14,7 +14,7 @@ pub const TREE_BYTES: u64 = 2 << 30;
 /// Everything that a runner needs to start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
-    /// Where things lie inside.
+    /// Where things are inside.
     pub places: Places,
     /// The environment and tree to run in.
     pub python_prefix: PathBuf,
@@ -28,7 +28,7 @@ pub struct Setting {
     pub output_bytes: u64,
     /// Whether attempts see the tree through overlays; off only to warm byte code up.
     pub overlays: bool,
-    /// What the world shows in place of, or beside, what is there.
+    /// What the world shows in place of, or beside, what exists.
     pub more_mounts: Vec<Mount>,
     /// Further places where tests may write.
     pub more_writable: Vec<PathBuf>,
@@ -55,7 +55,7 @@ impl Setting {
             let prefix = self.python_prefix.clone();
             mounts.push(Mount::ReadOnly { host: prefix.clone(), inside: prefix });
         }
-        // What the machine has installed is no part of the environment: neither what tests may find nor what they may copy.
+        // What the machine has installed is not part of the environment: neither what tests may find nor what they may copy.
         let mut prefixes =
             vec![PathBuf::from("/usr"), PathBuf::from("/usr/local"), self.python_prefix.clone()];
         prefixes.dedup();
@@ -109,7 +109,7 @@ impl Setting {
         Job {
             argv: vec![
                 places.venv.join("bin/python").to_string_lossy().into_owned(),
-                // The keeper runs nothing that lies in the environment.
+                // The keeper runs nothing that is in the environment.
                 "-I".into(),
                 "-S".into(),
                 main.to_string_lossy().into_owned(),

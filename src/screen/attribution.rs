@@ -216,7 +216,7 @@ mod tests {
         follow_deep(0, |_, different, number| shows(different, number))
     }
 
-    /// The same, with so many further hash seeds and the world itself to look at.
+    /// Follows the steps with so many further hash seeds; `shows` sees the world itself, too.
     fn follow_deep(
         seeds: u32,
         shows: impl Fn(&World, &BTreeSet<Dimension>, usize) -> String,

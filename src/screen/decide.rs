@@ -14,7 +14,7 @@ use crate::text::tail;
 
 /// What the configuration asks for, and what the machine can vary.
 #[derive(Debug, Clone)]
-pub(crate) struct Policy {
+pub(crate) struct ScreenPolicy {
     /// Attempts of what is to be published.
     pub attempts: u32,
     pub cold_runs: u32,
@@ -52,7 +52,7 @@ pub(crate) trait Explain {
     fn clues(&self, group: &Group, dimensions: &BTreeSet<Dimension>) -> Vec<String>;
 }
 
-impl Policy {
+impl ScreenPolicy {
     /// The attempts that count.
     pub(crate) fn considered<'a>(&self, made: &'a [Attempt], depth: Depth) -> Vec<&'a Attempt> {
         considered(made, depth, self.attempts, self.cold_runs)
@@ -163,8 +163,8 @@ mod tests {
         }
     }
 
-    fn policy(covered: &[Dimension]) -> Policy {
-        Policy {
+    fn policy(covered: &[Dimension]) -> ScreenPolicy {
+        ScreenPolicy {
             attempts: 4,
             cold_runs: 1,
             partial: false,
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(wanted(&whole.made()), None, "its output wavers");
     }
 
-    fn cause(policy: &Policy, made: &[Attempt], depth: Depth) -> Option<String> {
+    fn cause(policy: &ScreenPolicy, made: &[Attempt], depth: Depth) -> Option<String> {
         let group = group();
         let known = Known { group: &group, attempts: made, unavailable: None };
         policy.decide(known, depth, &Plain).cause().map(ToString::to_string)
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn output_that_is_not_compared_drops_nothing() {
-        let outcomes_only = Policy { compare: Compare::Outcome, ..policy(&[Dimension::Clock]) };
+        let outcomes_only = ScreenPolicy { compare: Compare::Outcome, ..policy(&[Dimension::Clock]) };
         let wavering = Table::new().base(0, "a").base(1, "b").base(2, "c").base(3, "d").cold("a");
         let made = wavering.clone().world(&World::Everything, "e").made();
         assert_eq!(cause(&outcomes_only, &made, Depth::All), None);

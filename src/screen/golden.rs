@@ -20,7 +20,7 @@ pub(crate) fn agreeing(attempts: &[&Attempt], compare: Compare) -> u32 {
 }
 
 /// What every attempt in the fork tree showed; empty when they differ, and where another build could see something
-/// else. What is not compared is there only as far as attempts in all worlds agree on it.
+/// else. What is not compared is kept only as far as attempts in all worlds agree on it.
 pub(crate) fn golden(verdict: &Verdict, attempts: &[&Attempt], compare: Compare) -> Vec<CaseResult> {
     if let Some(Cause::NondeterministicOutcome | Cause::NondeterministicOutput) = verdict.cause() {
         return Vec::new();

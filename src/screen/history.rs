@@ -122,7 +122,7 @@ fn insert(attempts: &mut Vec<Attempt>, attempt: Attempt) {
     }
 }
 
-/// Where an attempt stands among those of its group: the first rounds, other worlds, what confirms them in the base world,
+/// Where an attempt is among those of its group: the first rounds, other worlds, what confirms them in the base world,
 /// further rounds, hash seeds, cold runs; rounds and seeds by number, worlds in the order in which they were asked for.
 fn rank(attempt: &Attempt) -> (u32, u32) {
     match (attempt.method, &attempt.world, attempt.round) {

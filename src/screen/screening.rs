@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::attribution::CONFIRMING_ROUND;
 use super::considered::Depth;
-use super::decide::{Explain, Known, Policy, Unavailable};
+use super::decide::{Explain, Known, ScreenPolicy, Unavailable};
 use super::ruling::RuledVerdict;
 use super::{FIRST_ROUNDS, History, golden, verdict};
 use crate::attempt::cold;
@@ -57,7 +57,7 @@ struct Part {
 /// What is screened, and what was found so far.
 pub(crate) struct Screening<'a> {
     subject: Subject<'a>,
-    policy: Policy,
+    policy: ScreenPolicy,
     history: History,
     /// By group and round.
     unavailable: BTreeMap<(usize, u32), Unavailable>,
@@ -71,7 +71,7 @@ impl<'a> Screening<'a> {
     ///
     /// # Errors
     /// IO errors with action and path.
-    pub(crate) fn open(subject: Subject<'a>, policy: Policy, folder: &Path) -> Result<Self> {
+    pub(crate) fn open(subject: Subject<'a>, policy: ScreenPolicy, folder: &Path) -> Result<Self> {
         let groups = &subject.collected.groups;
         let history = History::open(&folder.join(ATTEMPTS), groups)?;
         let (unavailable_journal, rows) = Journal::open::<Unavailable>(&folder.join(UNAVAILABLE))?;

@@ -69,7 +69,7 @@ pub(crate) fn unsteady(group: &Group, first: &Attempt, other: &Attempt, replay: 
 /// The verdict of a group that shows something else exactly when `dimensions` differ; `clues` say what it uses,
 /// `replay` is the command that shows it again.
 ///
-/// The cause is the first of several dimensions; all of them stand in the evidence.
+/// The cause is the first of several dimensions; all of them are in the evidence.
 pub(crate) fn depends(
     group: &Group,
     dimensions: &BTreeSet<Dimension>,
@@ -345,18 +345,10 @@ pub(crate) fn uncollected(row: &crate::record::collected::Uncollected) -> Verdic
 mod tests {
     use super::*;
     use crate::record::outcome::Method;
+    use crate::testing;
 
     fn group() -> Group {
-        Group {
-            group_id: "t.py::test_a".into(),
-            file: "t.py".into(),
-            classes: Vec::new(),
-            function: "test_a".into(),
-            cases: Vec::new(),
-            markers: Vec::new(),
-            fixtures: Vec::new(),
-            flags: Vec::new(),
-        }
+        Group { cases: Vec::new(), ..testing::attempts::group() }
     }
 
     fn attempt(number: u32, outcomes: &[Outcome], stdout: &str) -> Attempt {

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::record::id::RepoSlug;
 use crate::record::source::Pinned;
-use crate::store::{self, Cache, Found, Lock};
+use crate::store::{self, Cache, Lock, Sealed};
 
 /// A staging directory is unlocked for a moment after it was made; younger ones are left alone.
 const YOUNG: Duration = Duration::from_mins(1);
@@ -103,7 +103,7 @@ impl CacheEntry {
 
     /// The source that lies here, if it is whole: the record unchanged, and every file what it was.
     pub(super) fn find(&self, slug: &RepoSlug) -> Option<Pinned> {
-        let Ok(Found::Whole(mut pinned)) = store::find_sealed::<Pinned>(&self.record()) else { return None };
+        let Ok(Sealed::Whole(mut pinned)) = store::find_sealed::<Pinned>(&self.record()) else { return None };
         pinned.slug = slug.clone();
         pinned.tree = self.tree();
         super::verify(&pinned).ok()?;

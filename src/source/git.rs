@@ -318,7 +318,7 @@ fn find_commit<'a>(repository: &'a Repository, location: &Location, commit: &str
         Some(ObjectType::Tag) => {
             let error = Error::usage(format!("{commit} is a tag of {location}, not a commit"));
             Err(match object.peel_to_commit() {
-                Ok(commit) => error.with_hint(format!("the tag stands for commit {}", commit.id())),
+                Ok(commit) => error.with_hint(format!("the tag is of commit {}", commit.id())),
                 Err(_) => error,
             })
         }

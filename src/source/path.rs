@@ -306,7 +306,7 @@ fn pin_files(
 /// Files that are pinned by their content.
 struct Files<'a> {
     directory: &'a Path,
-    /// The same, where no link is followed.
+    /// The directory, in which no link is followed.
     folder: Folder,
     entries: Vec<Entry>,
     notes: Vec<String>,

@@ -33,9 +33,7 @@ pub trait IndexTool {
     /// The repository's: it may not.
     fn public_address(&self, address: &str) -> Result<String> {
         let address = crate::redact::redact(address);
-        Err(Error::repository(format!(
-            "{address} is not fetched: nothing here can tell whether it is public"
-        )))
+        Err(Error::repository(format!("{address} is not fetched: nothing here shows whether it is public")))
     }
 }
 
@@ -98,7 +96,8 @@ pub(super) fn pin(
         let uploaded = found.uploaded_at.and_then(|time| Moment::parse(&time.to_string()));
         if uploaded.is_none() {
             notes.push(
-                "the index gives no upload time; the newest file of the archive stands for it".to_owned(),
+                "the index gives no upload time; the time of the newest file in the archive is taken for it"
+                    .to_owned(),
             );
         }
         Ok(Content {

@@ -107,7 +107,7 @@ pub(super) fn hash_entries(root: &Path, entries: &[Entry]) -> Result<String> {
     hash_of(entries, &|entry| content_hash(&root.join(&entry.path), entry.kind))
 }
 
-/// The same for entries of a folder that nobody vouches for.
+/// The content hash over sorted entries of a folder that nobody vouches for.
 ///
 /// # Errors
 /// When an entry is not there any more, or not as it was found.

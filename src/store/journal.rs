@@ -1,5 +1,5 @@
 //! An append-only journal of JSON lines, each with a checksum over its number and its text: a kill loses at most the line
-//! that was being written, and a line that is there again, or in another place, is damage.
+//! that was being written, and a line that comes again, or in another place, is damage.
 
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};

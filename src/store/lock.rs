@@ -40,7 +40,8 @@ impl Lock {
         Self::wait_while(|| Self::try_file(path), busy, interrupt::check)
     }
 
-    /// The same for a lock that is shared with all who take it in this way.
+    /// Takes the lock of a file together with all who take it in this way, as soon as nobody holds it alone; `busy` is called
+    /// once when somebody does.
     ///
     /// # Errors
     /// An interruption while waiting.

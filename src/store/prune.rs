@@ -144,7 +144,7 @@ fn is_lock(path: &Path) -> bool {
         || path.file_name().is_some_and(|name| name == ".lock")
 }
 
-/// What lies right in a folder, by name.
+/// What is right in a folder, by name.
 fn children(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs_err::read_dir(folder)?;
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;

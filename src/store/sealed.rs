@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use crate::error::{Error, Result};
 use crate::record::id::sha256_hex;
 
-/// What stands in the name of something that was set aside.
+/// What is put in the name of something that was set aside.
 pub const DAMAGED: &str = "damaged";
 
 #[derive(Deserialize)]
@@ -62,9 +62,9 @@ pub fn write_sealed_once(path: &Path, value: &impl Serialize) -> Result<()> {
     }
 }
 
-/// What lies at the place of an artifact.
+/// What is at the place of an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found<T> {
+pub enum Sealed<T> {
     Missing,
     Whole(T),
     /// Something that [`write_sealed`] did not write, or not like this.
@@ -75,10 +75,10 @@ pub enum Found<T> {
 ///
 /// # Errors
 /// IO errors other than "not found".
-pub fn find_sealed<T: DeserializeOwned>(path: &Path) -> Result<Found<T>> {
+pub fn find_sealed<T: DeserializeOwned>(path: &Path) -> Result<Sealed<T>> {
     match fs_err::read(path) {
-        Ok(bytes) => Ok(unseal(&bytes).map_or(Found::Damaged, Found::Whole)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Found::Missing),
+        Ok(bytes) => Ok(unseal(&bytes).map_or(Sealed::Damaged, Sealed::Whole)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Sealed::Missing),
         Err(error) => Err(error.into()),
     }
 }
@@ -86,9 +86,9 @@ pub fn find_sealed<T: DeserializeOwned>(path: &Path) -> Result<Found<T>> {
 /// Reads an artifact; one that is damaged is set aside and counts as missing.
 pub fn read_sealed<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     match find_sealed(path)? {
-        Found::Whole(value) => Ok(Some(value)),
-        Found::Missing => Ok(None),
-        Found::Damaged => {
+        Sealed::Whole(value) => Ok(Some(value)),
+        Sealed::Missing => Ok(None),
+        Sealed::Damaged => {
             set_aside(path)?;
             Ok(None)
         }
@@ -103,7 +103,7 @@ pub fn set_aside(path: &Path) -> Result<PathBuf> {
     Ok(place)
 }
 
-/// The same with a copy of these bytes, for a file that goes on to be used.
+/// Writes a copy of these bytes beside a file that goes on to be used, and says so on stderr.
 pub fn copy_aside(path: &Path, bytes: &[u8]) -> Result<PathBuf> {
     let place = free_name(path);
     super::write_atomic(&place, bytes)?;

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use crate::error::{Error, Result};
 
-/// What lies in a folder of the cache is read and run: nobody else may have put it there.
+/// What is in a folder of the cache is read and run: nobody else may have put it there.
 ///
 /// # Errors
 /// The user's, when the file or folder belongs to somebody else, or somebody else may write to it; IO errors.
@@ -35,7 +35,7 @@ fn refused(path: &Path, why: &str) -> Error {
     Error::usage(format!("the cache cannot be trusted: {} {why}", path.display()))
 }
 
-/// A folder, told from one of the same name that was made later.
+/// A folder, distinguished from one of the same name that was made later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity {
     device: u64,

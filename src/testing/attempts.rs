@@ -1,6 +1,7 @@
 //! Tables of attempts of one group, in the order in which they were made.
 
 use crate::record::collected::{Case, Group};
+use crate::record::entry::GroupKey;
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome};
 use crate::record::world::World;
 
@@ -11,17 +12,9 @@ pub fn group() -> Group {
 
 /// A group with one case, in a file.
 pub fn group_of(file: &str, function: &str) -> Group {
-    let id = format!("{file}::{function}");
-    Group {
-        group_id: id.clone(),
-        file: file.to_owned(),
-        classes: Vec::new(),
-        function: function.to_owned(),
-        cases: vec![Case { case_id: id, parameters: None, line: None }],
-        markers: Vec::new(),
-        fixtures: Vec::new(),
-        flags: Vec::new(),
-    }
+    let key = GroupKey { file: file.to_owned(), classes: Vec::new(), function: function.to_owned() };
+    let case = Case { case_id: key.group_id(), parameters: None, line: None };
+    Group { cases: vec![case], ..Group::of(key) }
 }
 
 /// An attempt of [`group`] that printed `stdout`.

@@ -15,6 +15,7 @@ use crate::backend::Places;
 use crate::record::environment::Built;
 use crate::record::id::RepoSlug;
 use crate::record::limits::Limits;
+use crate::record::limits::Timeouts;
 use crate::record::verdict::Dimension;
 use crate::runner::Setting;
 
@@ -60,7 +61,7 @@ pub fn lab(backend: &FakeBackend, folder: &Path) -> Lab {
         setting,
         capabilities: Capabilities { covered: COVERED.into(), ..Capabilities::none() },
         folder: folder.join("screen"),
-        timeouts: (Duration::from_secs(1), Duration::from_secs(2)),
+        timeouts: Timeouts { case: Duration::from_secs(1), group: Duration::from_secs(2) },
         admission: Arc::new(Admission::shared(1)),
         compare: crate::record::outcome::Compare::default(),
     }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use crate::attempt::capabilities::Capabilities;
 use crate::backend::Isolation;
-use crate::config::{self, Config, Dataset, Docker, Limits, Screen, TierBounds};
+use crate::config::{
+    self, BackendKind, Config, Dataset, Docker, Limits, Repo, Screen, SourceSpec, TierBounds,
+};
 use crate::dataset::DatasetInput;
 use crate::packed::Packed;
 use crate::record::collected::{Case, Group, Uncollected};
@@ -253,7 +255,26 @@ fn tree(slug: &RepoSlug, folder: &Path, groups: &[GroupEvidence]) -> PathBuf {
     tree
 }
 
-/// A source that lies nowhere.
+/// A repository of the config at a path, with nothing else asked for.
+pub fn repo(slug: RepoSlug) -> Repo {
+    Repo {
+        slug,
+        source: SourceSpec::Path { path: "a".into(), commit: None, allow_uncommitted: false },
+        python: None,
+        groups: None,
+        extras: None,
+        requirements: None,
+        tests: None,
+        env: BTreeMap::new(),
+        backend: BackendKind::Local,
+        exclude_newer: None,
+        base: None,
+        system_packages: Vec::new(),
+        locked: None,
+    }
+}
+
+/// A source that is nowhere.
 pub fn pinned(slug: &RepoSlug, commit: &str) -> Pinned {
     Pinned {
         slug: slug.clone(),
@@ -432,6 +453,6 @@ fn traced(group: &Group, random: &mut fastrand::Rng) -> Traced {
         troubles: vec![],
         complete: true,
         second: Some(SecondTrace { total_calls, complete: true, ..SecondTrace::default() }),
-        code_sha256: Some(crate::record::id::sha256_hex(group.group_id.as_bytes())),
+        code_sha256: crate::record::id::sha256_hex(group.group_id.as_bytes()),
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::error::Fault;
 use crate::record::collected::{Case, Group};
+use crate::testing::attempts::group_of;
 
 /// What one attempt of a group does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -237,16 +238,8 @@ impl FakeFile {
                 parameters: parameters.map(str::to_owned),
                 line: None,
             };
-            Group {
-                group_id: format!("{}::{}", self.path, group.function),
-                file: self.path.clone(),
-                classes: Vec::new(),
-                function: group.function.clone(),
-                cases: group.names(false).map(case).collect(),
-                markers: Vec::new(),
-                fixtures: Vec::new(),
-                flags: Vec::new(),
-            }
+            let cases = group.names(false).map(case).collect();
+            Group { cases, ..group_of(&self.path, &group.function) }
         })
     }
 }

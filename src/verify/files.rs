@@ -21,7 +21,7 @@ const LARGEST_LIST: u64 = 256 << 20;
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Trouble {
     Changed,
-    /// It is not there, or is no plain file.
+    /// It is missing, or is not a plain file.
     Missing,
     /// The manifest does not know it.
     Unlisted,
@@ -45,7 +45,7 @@ pub(crate) struct FileProblem {
     pub(crate) trouble: Trouble,
 }
 
-/// Compares what lies in the folder of a dataset with `hashes`; `own` is the manifest's own file. Names that lead out of
+/// Compares what is in the folder of a dataset with `hashes`; `own` is the manifest's own file. Names that lead out of
 /// the folder are missing.
 ///
 /// # Errors
@@ -90,7 +90,7 @@ pub(crate) fn inside_trees(
         if differs(&list) {
             continue;
         }
-        // A list that is not there, and an archive that is damaged, are told already.
+        // A list that is missing, and an archive that is damaged, are reported already.
         if let (Ok(list), Ok(packed)) =
             (folder.read(Path::new(&list), LARGEST_LIST), folder.open_file(Path::new(archive)))
         {

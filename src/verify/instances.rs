@@ -16,7 +16,7 @@ use crate::score::{Masks, Modules, compare};
 use crate::store::scratch;
 use crate::trace::{ToTrace, Traces, Which};
 
-/// Differences that are told of an instance.
+/// Differences that are reported of an instance.
 const MOST_DIFFERENCES: usize = 5;
 
 /// What was found of one instance.
@@ -211,7 +211,7 @@ fn differing(instance: &Instance, traced: &Traced) -> Vec<String> {
             instance.executed_lines, totals.executed_lines
         ));
     }
-    if instance.code_sha256.is_some() && instance.code_sha256 != traced.code_sha256 {
+    if instance.code_sha256.as_ref().is_some_and(|hash| *hash != traced.code_sha256) {
         told.push("code_sha256: the definitions that run are others".to_owned());
     }
     told

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::dataset::{Dataset, FORMAT_VERSION, hidden, schema, subsets};
+use crate::dataset::{Dataset, hidden, schema, subsets};
 use crate::error::{Error, Fault, Result};
 use crate::interrupt;
 use crate::record::instance::Instance;
@@ -83,7 +83,7 @@ impl Compared {
         }
     }
 
-    /// Compares the keys that should be there; what else is there is named, too.
+    /// Compares the keys that should be there; what else exists is named, too.
     fn rows_differ(&mut self, file: &str, row: &str, said: &Row, expected: &Row) {
         for (column, expected) in expected {
             let said = said.get(column).unwrap_or(&Value::Null);
@@ -258,7 +258,7 @@ fn forms(found: &mut Compared, dataset: &Dataset, name: &str, instances: &[&Inst
 
 /// Whether a dataset says that another gistmill wrote it, whose columns and texts may be others.
 fn is_older(dataset: &Dataset) -> bool {
-    dataset.manifest.format_version < FORMAT_VERSION || dataset.manifest.tool.version != VERSION
+    dataset.manifest.tool.version != VERSION
 }
 
 /// The lines as they are: the reader of instances passes over keys that it does not know.

@@ -15,6 +15,7 @@ use gistmill::environment::plan::missing;
 use gistmill::environment::plan::python::{self, Interpreter};
 use gistmill::environment::plan::recipe::{Fallbacks, Outcome};
 use gistmill::record::moment::Moment;
+use gistmill::requirement;
 use proptest::prelude::*;
 
 use crate::{fuzz, text};
@@ -145,7 +146,7 @@ fn derive(files: &Files) {
     let newest = Moment::parse_end("2026-11-01").expect("a day");
     let _ = python::choose(None, &project, newest, &machine());
     for (name, place) in own::distributions(files, &project, &[]) {
-        assert_eq!(name, requirements_files::normalize(&name), "{place}");
+        assert_eq!(name, requirement::normalize(&name), "{place}");
     }
     let text = "[dataset]\nname = \"d\"\nversion = \"1\"\n[[repo]]\nslug = \"a/b\"\npath = \"/\"\n";
     let config = gistmill::config::parse(text, std::path::Path::new("/"), &|_, _| None).expect("is right");
@@ -215,12 +216,12 @@ fn single_requirements_and_names() {
         text(&["a[b,c]>=1,!=2 ; sys_platform == 'linux'", "x @ git+ssh://git@host/x@abc"], TOKENS),
         |text| {
             let _ = (
-                requirements_files::parse(text),
+                requirement::parse(text),
                 requirements_files::include(text),
                 requirements_files::includes("a/b.txt", text),
             );
-            let name = requirements_files::normalize(text);
-            assert_eq!(requirements_files::normalize(&name), name);
+            let name = requirement::normalize(text);
+            assert_eq!(requirement::normalize(&name), name);
             let report = GateReport {
                 missing_modules: vec![text.clone()],
                 failure: Some(format!("Missing required plugins: {text}")),
@@ -253,6 +254,6 @@ proptest! {
     #[test]
     fn names_that_are_alike_to_an_index_are_alike(name in "[A-Za-z0-9][A-Za-z0-9._-]{0,20}") {
         let other = name.replace(['_', '.'], "-").to_uppercase();
-        prop_assert_eq!(requirements_files::normalize(&name), requirements_files::normalize(&other));
+        prop_assert_eq!(requirement::normalize(&name), requirement::normalize(&other));
     }
 }

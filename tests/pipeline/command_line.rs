@@ -107,7 +107,7 @@ fn init_writes_a_configuration_that_check_takes_and_replaces_none() {
     assert!(text.contains("#   [testenv] in tox.ini sets MODE for the tests"), "{text}");
     bench.run(&["check", "repos.toml"]).with_code(0);
     let again = bench.run(&["init", "trees/sets_variables"]).with_code(2);
-    assert!(again.stderr.contains("repos.toml is there already"), "{}", again.stderr);
+    assert!(again.stderr.contains("repos.toml already exists"), "{}", again.stderr);
     std::fs::create_dir(bench.path().join("elsewhere")).expect("can be made");
     bench.run(&["init", "trees/sets_variables", "--output", "elsewhere/repos.toml"]).with_code(0);
     bench.run(&["check", "elsewhere/repos.toml"]).with_code(0);

@@ -61,19 +61,9 @@ fn bench_with(rules: &str) -> Bench {
     bench
 }
 
-fn unused(bench: &Bench, arguments: &[&str]) -> Value {
-    let ended = bench.run(&[&["check", "--format", "json"], arguments].concat()).with_code(0);
-    let json: Value = serde_json::from_str(&ended.stdout).expect("one JSON object");
-    json["last_build"].clone()
-}
-
 #[test]
 fn rules_drop_keep_and_flag_and_the_dataset_says_so() {
     let bench = bench_with(OWN);
-    assert_eq!(unused(&bench, &[])["found"], false);
-    let said = bench.run(&["check"]).with_code(0).stdout;
-    assert!(said.contains("unused rules: there is no last build in output/trees/1"), "{said}");
-
     let ended = bench.run(&["build"]).with_code(0);
     assert!(ended.stderr.contains("config: ./repos.toml, because none was named"), "{}", ended.stderr);
     assert!(ended.stderr.contains("rules: built in, and those of ./filters"), "{}", ended.stderr);
@@ -112,15 +102,6 @@ fn rules_drop_keep_and_flag_and_the_dataset_says_so() {
     assert_eq!(files["filters/own.toml"], gistmill::record::id::sha256_hex(OWN.as_bytes()));
     assert_eq!(text(&files["built-in/time.toml"]).len(), 64);
 
-    let last = unused(&bench, &[]);
-    assert_eq!((&last["found"], &last["changed"]), (&json!(true), &json!(false)));
-    let names = texts(&last["unused"]);
-    assert!(names.contains(&"never") && names.contains(&"sleeps") && !names.contains(&"prints"), "{names:?}");
-    let said = bench.run(&["check"]).with_code(0).stdout;
-    let line = said.lines().find(|line| line.contains("unused rules: ")).expect("is told");
-    assert!(line.contains("never (last build: output/trees/1, 4 groups)"), "{line}");
-    assert_eq!(unused(&bench, &["--output", "elsewhere"])["found"], false);
-
     // Without the rules the verdicts are those that were measured.
     std::fs::create_dir(bench.path().join("mine")).expect("can be made");
     std::fs::rename(bench.path().join("filters/own.toml"), bench.path().join("mine/own.toml"))
@@ -129,9 +110,6 @@ fn rules_drop_keep_and_flag_and_the_dataset_says_so() {
     let dataset = bench.dataset();
     assert_eq!(dataset.group("tests/test_tally.py::test_starts_empty")["kept"], true);
     assert_eq!(dataset.group("tests/test_tally.py::test_is_wrong")["cause"], "fails");
-    let last = unused(&bench, &["--rules", "mine"]);
-    assert_eq!(last["changed"], true);
-    assert!(texts(&last["unknown"]).contains(&"prints"), "{last:#}");
 }
 
 #[test]

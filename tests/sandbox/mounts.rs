@@ -138,7 +138,7 @@ fn what_has_come_to_lie_elsewhere_since_it_was_looked_up_is_not_mounted() {
     let output = child.wait_with_output().expect("ends");
     let words = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(125), "{words}");
-    assert!(words.contains("something else has come to lie there"), "{words}");
+    assert!(words.contains("something else has been put there"), "{words}");
 }
 
 #[test]

@@ -101,7 +101,7 @@ impl Admission<'static> {
         Admission::new(jobs, Limit::Jobs)
     }
 
-    /// The same as [`Admission::shared`], where so many were at work last.
+    /// An [`Admission::shared`] under which so many were at work last.
     #[cfg(test)]
     pub(super) fn learned(jobs: usize, allowed: usize) -> Self {
         let admission = Admission::shared(jobs);

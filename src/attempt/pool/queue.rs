@@ -51,7 +51,7 @@ impl Run {
 const OPENING_MS: f64 = 50.0;
 
 /// A pass, a directory and what is counted in it: what a runner has open.
-pub(super) type Place = (usize, TraceMode, String);
+pub(super) type DirectoryKey = (usize, TraceMode, String);
 
 impl Task {
     /// A task without runs.
@@ -72,7 +72,7 @@ impl Task {
         }
     }
 
-    /// The same, of a text in the place of the file: it is judged by what it does.
+    /// The task with a text in the place of the file: it is judged by what it does.
     #[must_use]
     pub fn judging(self, text: Arc<str>) -> Self {
         Task { text: Some(text), trouble: Trouble::of_judged(), ..self }
@@ -126,7 +126,7 @@ impl Task {
         Task { runs, trouble: self.trouble.none(), ..self.clone() }
     }
 
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> DirectoryKey {
         let directory = self.file.rsplit_once('/').map_or("", |(directory, _)| directory);
         (self.pass, self.trace, directory.to_owned())
     }
@@ -135,7 +135,7 @@ impl Task {
 /// Tasks that wait, by directory: a worker stays in its directory while there is work.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    by_place: BTreeMap<Place, Waiting>,
+    by_place: BTreeMap<DirectoryKey, Waiting>,
 }
 
 /// Tasks of one place, the next one last.
@@ -157,7 +157,7 @@ pub(super) struct Idle<'a> {
     /// And the number of that runner.
     pub(super) runner: Option<u64>,
     /// What the runner has open.
-    pub(super) place: Option<&'a Place>,
+    pub(super) place: Option<&'a DirectoryKey>,
     /// And the file below it.
     pub(super) file: Option<&'a str>,
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::admission::Member;
 use super::file::{OpenFile, Opened};
-use super::queue::{Idle, Place, Run, Taken, Task, Work};
+use super::queue::{DirectoryKey, Idle, Run, Taken, Task, Work};
 use super::{Event, Pass, Pool};
 use crate::attempt::retry::{AfterGroup, AfterImport, AfterRunner, Trouble};
 use crate::error::{Error, Fault, Result};
@@ -50,7 +50,7 @@ pub(super) struct Worker<'a> {
     /// The number of the runner, or of the last one.
     runner_number: u64,
     /// What is open in the runner.
-    directory: Option<Place>,
+    directory: Option<DirectoryKey>,
     /// The file of the tree that is open below it.
     file: Option<(String, OpenFile)>,
     /// The pass that the runner serves.
@@ -374,7 +374,7 @@ impl<'a> Worker<'a> {
                 runner
             }
         };
-        let limit = self.pool.passes[task.pass].timeouts.1;
+        let limit = self.pool.passes[task.pass].timeouts.group;
         let request = Request::OpenDirectory {
             file: task.file.clone(),
             options: self.pool.options.to_vec(),
@@ -394,7 +394,7 @@ impl<'a> Worker<'a> {
     }
 
     fn open_file(&mut self, task: &Task, started: Instant) -> Result<Opened<OpenFile>, Stop> {
-        let limit = self.pool.passes[task.pass].timeouts.1;
+        let limit = self.pool.passes[task.pass].timeouts.group;
         let Some(runner) = self.runner.as_mut() else {
             return Err(Error::internal("no runner is open").into());
         };

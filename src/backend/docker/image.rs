@@ -373,7 +373,7 @@ pub fn save(engine: &Engine, tag: &str, path: &Path) -> Result<Image> {
 pub fn load_file(engine: &Engine, path: &Path) -> Result<Vec<Image>> {
     let tags =
         archive::tags(flate2::read::MultiGzDecoder::new(fs_err::File::open(path)?)).map_err(|error| {
-            Error::usage(format!("{} is no archive that `gistmill image save` wrote", path.display()))
+            Error::usage(format!("{} is not an archive that `gistmill image save` wrote", path.display()))
                 .with_source(error)
         })?;
     load(engine, flate2::read::MultiGzDecoder::new(fs_err::File::open(path)?))?;

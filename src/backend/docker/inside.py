@@ -202,29 +202,8 @@ def send_back(folder, names, most):
 # What is made anew, beside what the places of the job show; children of the others are shown one by one.
 MADE = ("proc", "sys", "dev", "tmp", "run", "home", "root", "boot", "lost+found", "mnt", "media", ".dockerenv", "testbed")
 SPREAD = ("etc", "var", "opt", "srv")
+# `shown.rs` puts MASKED, SHOWN_OF_SYS, DEVICES, LIBRARIES, PACKAGES and WHEELS before this program.
 NOT_SHOWN = {"var": ("tmp", "run", "lock", "log"), "opt": ("venv",)}
-# Below /sys: the number and kind of processors, and how memory is laid out.
-SHOWN_OF_SYS = ("devices/system/cpu", "devices/system/node", "kernel/mm/transparent_hugepage")
-# Below /proc: what is for the machine's administrator reads as empty.
-MASKED = (
-    "cmdline",
-    "iomem",
-    "ioports",
-    "kallsyms",
-    "kcore",
-    "key-users",
-    "keys",
-    "kmsg",
-    "kpagecgroup",
-    "kpagecount",
-    "kpageflags",
-    "modules",
-    "sched_debug",
-    "slabinfo",
-    "timer_list",
-    "vmallocinfo",
-)
-DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
 
 class MountAttributes(ctypes.Structure):
@@ -336,9 +315,7 @@ def fill_dev():
 
 # Folders with the interpreters of a prefix; beside their standard libraries what was installed, and the wheels that make a new
 # environment; the same wheels, where a distribution keeps them for all.
-LIBRARIES = ("lib", "lib64", "lib32")
-PACKAGES = ("site-packages", "dist-packages", "ensurepip/_bundled")
-WHEELS = ("share/python-wheels", "share/python3-wheels")
+
 
 
 def folders_of_packages(prefix):

@@ -20,7 +20,7 @@ pub(super) fn run(engine: &Engine, spec: &Spec<'_>, stdin: &[u8], limit: Duratio
     Ok(done)
 }
 
-/// The same, but the container that ended is kept; gives its id.
+/// Runs a container to its end, as [`run`] does, and keeps it; gives its id.
 ///
 /// # Errors
 /// Those of [`run`]; then nothing is left behind.

@@ -394,7 +394,7 @@ impl Frames<'_> {
                 b'e' => self.shared.ending().trouble = Some(String::from_utf8_lossy(data).into_owned()),
                 b'x' => {
                     let code = std::str::from_utf8(data).ok().and_then(|text| text.parse().ok());
-                    self.shared.ending().code = Some(code.ok_or("an exit code that is no number")?);
+                    self.shared.ending().code = Some(code.ok_or("an exit code that is not a number")?);
                     // No answer follows.
                     self.answers = None;
                 }
@@ -466,7 +466,7 @@ mod tests {
         let cases = [
             (vec![b'o', 0xff, 0xff, 0xff, 0xff], "a frame of 4294967295 bytes"),
             (frame(b'?', b""), "unknown kind"),
-            (frame(b'x', b"seven"), "no number"),
+            (frame(b'x', b"seven"), "is not a number"),
             (frame(b'n', b"o\0\0\0\x01"), "without a service"),
         ];
         for (stream, words) in cases {

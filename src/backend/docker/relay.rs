@@ -143,7 +143,7 @@ impl Relay {
         match head[0] {
             b'd' => pass_on(line, data)?,
             b'a' => {
-                let count = data.try_into().map_err(|_| "an amount that is no number")?;
+                let count = data.try_into().map_err(|_| "an amount that is not a number")?;
                 let mut amounts = line.flow.amounts();
                 amounts.credit =
                     amounts.credit.saturating_add(u32::from_be_bytes(count) as usize).min(WINDOW);
@@ -373,7 +373,7 @@ mod tests {
             relay.take(&piece(b'o', number, b"")).unwrap();
         }
         assert!(refused(&piece(b'o', 1000, b"")).contains("more connections"));
-        assert!(refused(&piece(b'a', 1, b"12345")).contains("no number"));
+        assert!(refused(&piece(b'a', 1, b"12345")).contains("is not a number"));
         assert!(refused(&piece(b'?', 1, b"")).contains("unknown kind"));
         assert!(refused(&piece(b'd', 1, &vec![0; WINDOW + (512 << 10)])).contains("more bytes"));
         // Nobody knows these: they came late.

@@ -148,7 +148,7 @@ impl Target {
             SFlag::from_bits_truncate(status.st_mode) & SFlag::S_IFMT,
             SFlag::S_IFREG | SFlag::S_IFLNK
         ) {
-            return Err(Error::other("a hard link to something that is no file"));
+            return Err(Error::other("a hard link to something that is not a file"));
         }
         Ok(linkat(&folder, old, parent, name, AtFlags::empty())?)
     }

@@ -10,28 +10,7 @@ use nix::mount::{MsFlags, mount};
 
 use super::bind::bind;
 use super::{Step, because, because_io};
-
-/// Below `/proc`: what tells about the machine and the kernel's memory, and reads as empty.
-const MASKED: [&str; 16] = [
-    "cmdline",
-    "iomem",
-    "ioports",
-    "kallsyms",
-    "kcore",
-    "key-users",
-    "keys",
-    "kmsg",
-    "kpagecgroup",
-    "kpagecount",
-    "kpageflags",
-    "modules",
-    "sched_debug",
-    "slabinfo",
-    "timer_list",
-    "vmallocinfo",
-];
-/// Folders below `/sys` that are shown: the number and kind of processors, and how memory is laid out.
-const SHOWN: [&str; 3] = ["devices/system/cpu", "devices/system/node", "kernel/mm/transparent_hugepage"];
+use crate::backend::shown::{MASKED, SHOWN_OF_SYS};
 
 /// Folders below `/proc`, but for those of processes, and whatever can be written there become read-only.
 pub(super) fn protect_settings() -> Step {
@@ -65,7 +44,7 @@ pub(super) fn show_sys(old: &Path, new: &Path) -> Step {
     because_io("sys", std::fs::create_dir(&target))?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     because("sys", mount(Some("tmpfs"), &target, Some("tmpfs"), flags, Some("size=64k,mode=755")))?;
-    for name in SHOWN {
+    for name in SHOWN_OF_SYS {
         let host = old.join("sys").join(name);
         if host.exists() {
             bind(&host, &target.join(name), true)?;
@@ -74,26 +53,4 @@ pub(super) fn show_sys(old: &Path, new: &Path) -> Step {
     let none: Option<&str> = None;
     let read_only = flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
     because("sys", mount(none, &target, none, read_only, none))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The words of a list in the program that makes the sandbox in a container.
-    fn in_containers(name: &str) -> Vec<String> {
-        let text = include_str!("../docker/inside.py");
-        let start = format!("\n{name} = (");
-        let (_, list) = text.split_once(&start).expect("the list is there");
-        let (list, _) = list.split_once(')').expect("the list ends");
-        let words = list.split(',').map(|word| word.trim().trim_matches('"').to_owned());
-        words.filter(|word| !word.is_empty()).collect()
-    }
-
-    #[test]
-    fn containers_show_the_same_of_the_kernel() {
-        assert_eq!(in_containers("MASKED"), MASKED);
-        assert_eq!(in_containers("SHOWN_OF_SYS"), SHOWN);
-        assert_eq!(in_containers("DEVICES"), crate::backend::sandbox::root::DEVICES);
-    }
 }

@@ -8,6 +8,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 use super::bind::{NEW, OLD, bind};
 use super::{INSIDE_ID, Plan, Step, USER, because, because_io, kernel, mounts};
+use crate::backend::shown::DEVICES;
 
 /// Pieces of the system that are shown read-only.
 const SYSTEM: [&str; 9] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix", "gnu"];
@@ -41,8 +42,6 @@ const ETC: [&str; 27] = [
     "networks",
     "ethertypes",
 ];
-/// Device nodes that are shown.
-pub(super) const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// Builds the root of the sandbox and moves into it.
 pub(super) fn build(plan: &Plan) -> Step {
     let none: Option<&str> = None;

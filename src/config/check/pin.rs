@@ -110,7 +110,7 @@ fn path(raw: &RawRepo<'_>, text: &Text<'_>, checker: &mut Checker<'_, '_>) -> Op
     Some(SourceSpec::Path { path: path?, commit, allow_uncommitted: flag(&raw.allow_uncommitted, false) })
 }
 
-/// What git takes for one, as far as the characters tell.
+/// What git takes for one, as far as the characters show.
 fn is_branch(name: &str) -> bool {
     let is_odd = |c: char| c.is_whitespace() || c.is_control() || "~^:?*[\\".contains(c);
     let is_part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
@@ -122,7 +122,7 @@ fn is_branch(name: &str) -> bool {
         && !name.chars().any(is_odd)
 }
 
-/// Whether these are no files of anybody, but what the kernel shows as such.
+/// Whether these are not files of anybody, but what the kernel shows as such.
 fn is_of_kernel(path: &std::path::Path) -> bool {
     use nix::sys::statfs::{PROC_SUPER_MAGIC, SYSFS_MAGIC, statfs};
     statfs(path).is_ok_and(|found| [PROC_SUPER_MAGIC, SYSFS_MAGIC].contains(&found.filesystem_type()))
@@ -161,7 +161,7 @@ fn folder(text: Located<&str>, checker: &mut Checker<'_, '_>) -> Option<PathBuf>
     None
 }
 
-/// A full lower-case hash; anything else is refused with the hash that it stands for now.
+/// A full lower-case hash; anything else is refused with the hash that it means now.
 fn full_hash(commit: Located<&str>, place: Option<&str>, checker: &mut Checker<'_, '_>) -> Option<CommitSha> {
     if let Ok(sha) = CommitSha::new(commit.value) {
         return Some(sha);
@@ -176,11 +176,11 @@ fn full_hash(commit: Located<&str>, place: Option<&str>, checker: &mut Checker<'
     let is_reference = !commit.value.trim().is_empty() && !commit.value.chars().any(char::is_whitespace);
     let now = place.filter(|_| is_reference).and_then(|place| (checker.resolve)(place, commit.value));
     if let Some(now) = now.and_then(|now| CommitSha::new(&now).ok()) {
-        let message = format!("commit {shown} is not a full hash; it stands for {now} now");
+        let message = format!("commit {shown} is not a full hash; it means {now} now");
         checker.problems.add(commit.at, message, Some(format!("write commit = \"{now}\"")));
     } else {
         let hint = place.map(|place| how_to_find(place, commit.value));
-        let message = format!("commit {shown} is not a full hash, and what it stands for could not be found");
+        let message = format!("commit {shown} is not a full hash, and what it means could not be found");
         checker.problems.add(commit.at, message, hint);
     }
     None
@@ -215,7 +215,7 @@ fn pypi(raw: &RawRepo<'_>, text: &Text<'_>, problems: &mut Problems<'_>) -> Opti
                 .as_ref()
                 .map_or("name==version".to_owned(), |(name, version)| format!("{name}=={version}"));
             let hint = format!(
-                "the hash of the sdist stands in: echo '{name}' | uv pip compile - --no-deps --no-header --format pylock.toml"
+                "the hash of the sdist is in the output of: echo '{name}' | uv pip compile - --no-deps --no-header --format pylock.toml"
             );
             problems.missing_key(raw.at, "missing key `sha256` in [[repo]]: `pypi` needs it", hint);
             None

@@ -4,13 +4,13 @@ use super::flag;
 use crate::config::raw::RawPrompt;
 use crate::document::section::Field;
 use crate::document::{Problems, suggest};
-use crate::record::prompt::{Execution, PromptSettings, Strategy};
+use crate::record::prompt::{ExecutionSetting, PromptSettings, Strategy};
 use crate::redact::quote;
 
 use super::super::raw::Text;
 
 pub(super) fn check(raw: &RawPrompt<'_>, problems: &mut Problems<'_>) -> PromptSettings {
-    let executions = Execution::ALL.map(|one| (one.as_str(), one));
+    let executions = ExecutionSetting::ALL.map(|one| (one.as_str(), one));
     let strategies = Strategy::ALL.map(|one| (one.as_str(), one));
     PromptSettings {
         execution: one_of("execution", &raw.execution, &executions, problems),

@@ -13,7 +13,7 @@ use crate::redact::quote;
 
 const BACKENDS: [&str; 2] = ["local", "docker"];
 
-/// Checks every repository; those that cannot stand are left out.
+/// Checks every repository; those that cannot be used are left out.
 pub(super) fn all(raws: &[RawRepo<'_>], checker: &mut Checker<'_, '_>) -> Vec<Repo> {
     let repos = raws.iter().filter_map(|raw| one(raw, checker)).collect();
     refuse_duplicates(raws, checker.problems);

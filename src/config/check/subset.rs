@@ -39,7 +39,7 @@ fn given(field: &Field<bool>) -> Option<bool> {
     field.is_present().then(|| flag(field, true))
 }
 
-/// What is none is among the problems.
+/// A name; one that cannot be used is among the problems.
 fn name(raw: &RawSubset<'_>, problems: &mut Problems<'_>) -> Name {
     let (name, at) = (raw.name.value, raw.name.at);
     let shown = quote(name);

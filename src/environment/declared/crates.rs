@@ -8,8 +8,9 @@ use toml::{Table, Value};
 
 use super::project::BuildSystem;
 use super::pyproject::{strings, text, tool};
-use super::requirements_files::{folder_of, join, normalize, pattern};
+use super::requirements_files::{folder_of, join, pattern};
 use crate::redact::redact;
+use crate::requirement::normalize;
 
 /// Bytes of a `Cargo.toml` or `Cargo.lock` that are read at most; large workspaces have locks of some 500 kB.
 pub(in crate::environment) const LARGEST_TEXT: u64 = 4 << 20;

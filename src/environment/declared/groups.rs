@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use toml::{Table, Value};
 
 use super::pyproject::{Group, strings, text, tool};
-use super::requirements_files::{Lines, normalize};
+use super::requirements_files::Lines;
+use crate::requirement::normalize;
 
 /// All groups by normalized name. The standard table wins over a tool's group of the same name.
 pub fn read(pyproject: &Table) -> BTreeMap<String, Group> {

@@ -9,7 +9,8 @@ use super::declarations::Files;
 use super::own::{Workspace, declared_in, is_aside};
 use super::project::Project;
 use super::pyproject::{text, tool};
-use super::requirements_files::{Lines, folder_of, normalize};
+use super::requirements_files::{Lines, folder_of};
+use crate::requirement::normalize;
 
 /// More projects are not installed together.
 const MOST: usize = 60;
@@ -64,7 +65,7 @@ pub fn declared<'a>(files: &Files, project: &Project, lines: impl Iterator<Item 
     if project.build.is_none() {
         let plain = files.survey.projects.iter().filter(|folder| !is_aside(folder));
         for folder in plain.filter(|folder| !workspace.excludes(folder)) {
-            add(folder.clone(), "the root of the tree is no project, and this is one".to_owned());
+            add(folder.clone(), "the root of the tree is not a project, and this is one".to_owned());
         }
     }
     let read = |(folder, reason): (&String, &String)| Member::read(files, folder, reason);

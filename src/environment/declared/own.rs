@@ -18,10 +18,11 @@ use super::ini::Ini;
 use super::known_names;
 use super::project::{Project, setup_py_name};
 use super::pyproject::{strings, text, tool};
-use super::requirements_files::{normalize, parse, pattern, read_file};
+use super::requirements_files::{pattern, read_file};
 use super::survey::DECLARATIONS;
 use super::tox;
 use crate::requirement::is_name;
+use crate::requirement::{normalize, parse};
 use crate::rules::Pattern;
 
 /// More patterns of a workspace are not looked at.

@@ -11,8 +11,9 @@ use super::declarations::Files;
 use super::groups::{poetry_lines, poetry_requirement, poetry_version};
 use super::ini::Ini;
 use super::pyproject::{Group, strings, text, tool};
-use super::requirements_files::{normalize, pattern};
+use super::requirements_files::pattern;
 use crate::error::{Error, Result};
+use crate::requirement::normalize;
 
 /// How the tree is built.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::declarations::Files;
 use super::members::{Member, named};
 use super::project::Project;
-use super::requirements_files::{Lines, normalize, parse, read_file};
+use super::requirements_files::{Lines, read_file};
 use super::tox;
 use crate::config;
 use crate::error::{Error, Result};
 use crate::requirement::is_file_name;
+use crate::requirement::{normalize, parse};
 
 /// One place that declares requirements.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -281,7 +282,7 @@ pub(in crate::environment) fn own_to_extras(source: &mut Source, project: &Proje
         match members.iter().find(|member| member.folder == one.folder).and_then(|member| member.name.clone())
         {
             Some(name) => of_members.entry(name).or_default().extend(one.extras),
-            None => left_out.push(format!("{}, which is no project that can be installed", one.folder)),
+            None => left_out.push(format!("{}, which is not a project that can be installed", one.folder)),
         }
     }
     requirements.retain(|text| {

@@ -75,7 +75,7 @@ fn is_of_interest(entry: &DirEntry) -> bool {
     entry.depth() == 0 || !entry.file_type().is_dir() || !is_left_out()
 }
 
-/// The same from the paths of a tree's files. Pure.
+/// What the paths of a tree's files say. Pure.
 pub fn of_paths<'a>(paths: impl IntoIterator<Item = &'a str> + Clone) -> Survey {
     let mut survey = Survey::default();
     let mut packages = BTreeSet::new();

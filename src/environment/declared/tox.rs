@@ -9,7 +9,8 @@ use toml::{Table, Value};
 use super::declarations::Files;
 use super::ini::Ini;
 use super::pyproject::{strings, text, tool};
-use super::requirements_files::{Lines, include, normalize, parse, pattern, read_file};
+use super::requirements_files::{Lines, include, pattern, read_file};
+use crate::requirement::{normalize, parse};
 
 /// What an automation file installs, and the groups of the tree that it names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

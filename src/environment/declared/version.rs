@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::declarations::Files;
 use super::project::Project;
-use super::requirements_files::{normalize, parse};
 use crate::record::source::NearestTag;
+use crate::requirement::{normalize, parse};
 use crate::source::version::{READERS, of_tag};
 
 /// Variables in which builds look for their version before they ask git.
@@ -50,7 +50,7 @@ pub fn pretend(
         }
     };
     let variables = VARIABLES.map(|name| (name.to_owned(), version.clone()));
-    Some((variables.into(), format!("the build is told version {version}, from {origin}")))
+    Some((variables.into(), format!("the build is given version {version}, from {origin}")))
 }
 
 /// Whether the build would ask git for its version.

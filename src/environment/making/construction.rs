@@ -15,7 +15,7 @@ use crate::config;
 use crate::environment::declared::declarations::Files;
 use crate::environment::declared::members::Member;
 use crate::environment::declared::project::Project;
-use crate::environment::declared::requirements_files::{normalize, parse, pattern};
+use crate::environment::declared::requirements_files::pattern;
 use crate::environment::declared::version;
 use crate::environment::plan::failure::Failure;
 use crate::environment::plan::lock::Lock;
@@ -32,6 +32,7 @@ use crate::record::id::hash_parts;
 use crate::record::moment::Moment;
 use crate::record::source::Pinned;
 use crate::redact::Hosts;
+use crate::requirement::{normalize, parse};
 
 /// So often members are looked for: what one of them imports may be another one's.
 const MEMBER_ROUNDS: usize = 4;

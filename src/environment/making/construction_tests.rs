@@ -1,20 +1,20 @@
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::backend::{Backend, Finished, Isolation, Job, Mount, Places, Process};
-use crate::config::{self, BackendKind, SourceSpec};
+use crate::config;
 use crate::environment::plan::python::Interpreter;
 use crate::environment::steps::toolchain::Toolchains;
 use crate::environment::{GateReport, Tools, build};
 use crate::error::{Error, Fault, Result};
 use crate::record::environment::{Built, PlanResult};
 use crate::record::id::RepoSlug;
-use crate::record::source::{Origin, Pinned, TagSearch};
+use crate::record::source::{Origin, Pinned};
 use crate::store::Cache;
+use crate::testing::made_up;
 
 /// Plays uv, venv and the build hooks; keeps every job.
 struct Scripted {
@@ -157,32 +157,11 @@ fn bench(files: &[(&str, &str)]) -> Bench {
     let tools = Tools::scripted(&cache, vec![python]);
     let slug = RepoSlug::new("o/a").unwrap();
     let pinned = Pinned {
-        slug: slug.clone(),
         origin: Origin::Path { name: "a".to_owned(), uncommitted_changes: false },
-        commit: "c".repeat(40),
-        pinned_at: "2026-01-02T03:04:05Z".to_owned(),
         tree,
-        tree_sha256: "t".to_owned(),
-        license: None,
-        license_source: None,
-        tag: TagSearch::default(),
-        notes: Vec::new(),
+        ..made_up::pinned(&slug, &"c".repeat(40))
     };
-    let repo = config::Repo {
-        slug,
-        source: SourceSpec::Path { path: "a".into(), commit: None, allow_uncommitted: false },
-        python: None,
-        groups: None,
-        extras: None,
-        requirements: None,
-        tests: None,
-        env: BTreeMap::new(),
-        backend: BackendKind::Local,
-        exclude_newer: None,
-        base: None,
-        system_packages: Vec::new(),
-        locked: None,
-    };
+    let repo = made_up::repo(slug);
     Bench { _scratch: scratch, cache, tools, pinned, repo }
 }
 

@@ -10,11 +10,11 @@ use crate::environment::declared::declarations::Files;
 use crate::environment::declared::members::{self, Member};
 use crate::environment::declared::own;
 use crate::environment::declared::project::Project;
-use crate::environment::declared::requirements_files::normalize;
 use crate::environment::plan::python::Choice;
 use crate::environment::{Candidate, GateReport, Tools};
 use crate::error::Result;
 use crate::record::source::Pinned;
+use crate::requirement::normalize;
 
 /// What construction starts from.
 pub(in crate::environment) struct Inputs<'a> {

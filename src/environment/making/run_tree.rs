@@ -103,7 +103,7 @@ impl RunTree {
                 Err(StepError::Recoverable(trouble)) => failure = Some(trouble),
             }
         } else {
-            notes.push("the tree is no installable project; its root is put on the path".to_owned());
+            notes.push("the tree is not an installable project; its root is put on the path".to_owned());
         }
         for member in &members {
             with.extend(site.member(member, notes)?);

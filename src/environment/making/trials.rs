@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use super::inputs::Inputs;
 use super::run_tree::yield_to_installed;
-use crate::environment::declared::requirements_files::normalize;
 use crate::environment::declared::survey::Survey;
 use crate::environment::plan::asked;
 use crate::environment::plan::failure::{Failure, StepError};
@@ -19,6 +18,7 @@ use crate::environment::steps::wheel::Wheel;
 use crate::environment::{Candidate, GateReport, Wish};
 use crate::error::{Error, Result};
 use crate::record::environment::{TriedPlan, Undeclared};
+use crate::requirement::normalize;
 
 /// So often tests are run to see what they ask for.
 const RUNS: usize = 4;
@@ -145,7 +145,7 @@ impl Trials {
         Ok(())
     }
 
-    /// The same as [`Trials::try_plan`], with a run of the tests.
+    /// Tries a plan as [`Trials::try_plan`] does, and runs the tests in it.
     fn try_plan_and_run(
         &mut self,
         site: &Site<'_>,

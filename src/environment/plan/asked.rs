@@ -10,7 +10,8 @@ use regex::Regex;
 
 use super::missing::{self, distribution};
 use crate::environment::GateReport;
-use crate::environment::declared::requirements_files::{normalize, pattern};
+use crate::environment::declared::requirements_files::pattern;
+use crate::requirement::normalize;
 
 /// More words of one text are not looked at.
 const MOST: usize = 400;

@@ -6,8 +6,9 @@ use std::str::FromStr;
 use pep440_rs::Version;
 use pep508_rs::VersionOrUrl;
 
-use crate::environment::declared::requirements_files::{Hashes, normalize, parse};
+use crate::environment::declared::requirements_files::Hashes;
 use crate::record::id::sha256_hex;
+use crate::requirement::{normalize, parse};
 
 /// A lock in its canonical form.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -97,7 +98,7 @@ impl Lock {
         &self.entries
     }
 
-    /// The same lock, where the function gives another requirement and other hashes for one.
+    /// The lock with other requirements and hashes where the function gives some for an entry's requirement.
     #[must_use]
     pub fn with_requirements(&self, replace: impl Fn(&str) -> Option<(String, Vec<String>)>) -> Lock {
         let mut entries = self.entries.clone();
@@ -110,8 +111,7 @@ impl Lock {
         Lock { entries }
     }
 
-    /// The same lock with those hashes alone that requirements name for their distributions; in words, what has none of
-    /// them.
+    /// The lock with those hashes alone that requirements name for their distributions; in words, what has none of them.
     pub fn held_to(mut self, named: &Hashes) -> Result<Lock, String> {
         for entry in &mut self.entries {
             let Some(hashes) = entry.named(named) else { continue };
@@ -131,7 +131,7 @@ impl Lock {
         render(self.entries.iter().filter(|entry| entry.hashes.is_empty()))
     }
 
-    /// The same versions as constraints, without hashes.
+    /// Its versions as constraints, without hashes.
     pub fn constraints(&self) -> String {
         let lines: Vec<&str> = self.entries.iter().map(|entry| entry.requirement.as_str()).collect();
         if lines.is_empty() { String::new() } else { lines.join("\n") + "\n" }

@@ -44,7 +44,7 @@ fn environment(python: &Interpreter) -> Option<MarkerEnvironment> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::declared::requirements_files::parse;
+    use crate::requirement::parse;
 
     #[test]
     fn only_what_surely_does_not_apply_is_left_out() {

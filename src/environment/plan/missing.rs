@@ -9,11 +9,12 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::environment::GateReport;
-use crate::environment::declared::known_names::{DISTRIBUTIONS, NAMED_PLUGINS, PLUGINS};
-use crate::environment::declared::requirements_files::{normalize, parse, pattern};
+use crate::environment::declared::known_names::{Kind, names};
+use crate::environment::declared::requirements_files::pattern;
 use crate::environment::declared::survey::Survey;
 use crate::error::{Error, Result};
 use crate::record::environment::{Guess, Undeclared, missed};
+use crate::requirement::{normalize, parse};
 
 /// The note of an environment whose tree is larger than what is looked at.
 pub const CUT: &str =
@@ -87,8 +88,7 @@ pub fn refuse(undeclared: &[Undeclared]) -> Result<()> {
 
 /// The distribution to try for a missing module; none for a name that not everybody knows.
 pub fn distribution(module: &str) -> Option<&'static str> {
-    let known =
-        |name: &str| DISTRIBUTIONS.iter().find(|(import, _)| *import == name).map(|(_, found)| *found);
+    let known = |name: &str| names(Kind::Import).find(|(import, _)| *import == name).map(|(_, found)| found);
     let mut parts = module.split('.');
     let top = parts.next().unwrap_or_default();
     let two = parts.next().map(|second| format!("{top}.{second}"));
@@ -139,7 +139,7 @@ fn add_option(word: &str, survey: &Survey, into: &mut Findings) {
     static OPTION: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:--[a-z][a-z0-9-]{0,60}|-[A-Za-z])"));
     let Some(option) = OPTION.find(word) else { return };
     // The longest option that fits: `--cov-report` is `--cov`'s.
-    let fits = PLUGINS.iter().filter(|(known, _)| {
+    let fits = names(Kind::Option).filter(|(known, _)| {
         word.starts_with(known)
             && (known.starts_with("--") || word[known.len()..].chars().all(|c| c.is_ascii_digit()))
     });
@@ -153,8 +153,7 @@ fn add_option(word: &str, survey: &Survey, into: &mut Findings) {
 fn add_plugin(text: &str, survey: &Survey, into: &mut Findings) {
     let Some(requirement) = parse(text) else { return };
     let name = normalize(requirement.name.as_ref());
-    let is_plugin =
-        PLUGINS.iter().any(|(_, plugin)| *plugin == name) || NAMED_PLUGINS.contains(&name.as_str());
+    let is_plugin = names(Kind::Option).chain(names(Kind::Plugin)).any(|(_, plugin)| plugin == name);
     let wanted = format!("required plugin {name}");
     let versions = match &requirement.version_or_url {
         Some(pep508_rs::VersionOrUrl::VersionSpecifier(versions)) => versions.to_string(),

@@ -35,13 +35,11 @@ fn well_known_import_names_have_their_distribution() {
 
 #[test]
 fn tables_hold_requirements_and_each_import_once() {
-    let mut imports: Vec<&str> = DISTRIBUTIONS.iter().map(|(import, _)| *import).collect();
-    assert!(imports.is_sorted(), "sorted by import name");
-    imports.dedup();
-    assert_eq!(imports.len(), DISTRIBUTIONS.len());
-    let named = NAMED_PLUGINS.iter().map(|name| ("", *name));
-    for (_, distribution) in DISTRIBUTIONS.iter().chain(PLUGINS).copied().chain(named) {
-        assert!(parse(distribution).is_some(), "{distribution}");
+    let known: Vec<&str> = names(Kind::Import).map(|(import, _)| import).collect();
+    assert!(known.is_sorted_by(|one, next| one < next), "sorted by import name");
+    for kind in [Kind::Import, Kind::Option, Kind::Plugin] {
+        assert!(names(kind).count() > 20, "{kind:?}");
+        assert!(names(kind).all(|(_, distribution)| parse(distribution).is_some()), "{kind:?}");
     }
     assert!(is_known("pyyaml") && is_known("setuptools") && is_known("pytest-env") && !is_known("acme"));
 }
@@ -62,7 +60,7 @@ fn what_nobody_knows_is_told_and_never_guessed() {
 fn no_module_of_the_tree_yields_a_distribution() {
     // Wherever a module lies, and whatever it is called: not even what everybody knows.
     let folders = ["", "src", "packages/a/src", "libs/python/b", "tests/helpers"];
-    for (import, _) in DISTRIBUTIONS {
+    for (import, _) in names(Kind::Import) {
         let top = import.split('.').next().unwrap();
         for folder in folders {
             for file in [format!("{top}.py"), format!("{top}/__init__.py"), format!("{top}/sub/part.py")] {

@@ -103,11 +103,7 @@ pub fn preview(tree: &Path, repo: &config::Repo, newest: Moment, machine: &[Inte
     let mut known = Known::of(tree, repo)?;
     if has_computed_extras(&known) {
         for extra in repo.extras.iter().flatten() {
-            known
-                .project
-                .extras
-                .entry(crate::environment::declared::requirements_files::normalize(extra))
-                .or_default();
+            known.project.extras.entry(crate::requirement::normalize(extra)).or_default();
         }
     }
     has_tests(tree, repo)?;

@@ -297,7 +297,7 @@ pub fn in_backend(backend: &dyn Backend) -> Result<Vec<Interpreter>> {
 }
 
 /// None when it does not come to its own end, which is no answer to remember; none inside when it is no interpreter.
-#[expect(clippy::option_option, reason = "no answer, and the answer that it is none")]
+#[expect(clippy::option_option, reason = "no answer, and the answer that it is not an interpreter")]
 fn ask(path: &Path) -> Option<Option<Interpreter>> {
     let question = || {
         let mut command = Command::new(path);

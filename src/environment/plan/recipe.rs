@@ -16,12 +16,13 @@ use crate::environment::GateReport;
 use crate::environment::declared::declarations::Files;
 use crate::environment::declared::members::Member;
 use crate::environment::declared::project::Project;
-use crate::environment::declared::requirements_files::{Hashes, normalize, parse};
+use crate::environment::declared::requirements_files::Hashes;
 use crate::environment::declared::sources::{
     Optional, Source, configured, declared, distribution, optional, own_to_extras,
 };
 use crate::error::Result;
 use crate::record::environment::{Guess, PlanResult};
+use crate::requirement::{normalize, parse};
 
 /// What a resolution is made of.
 #[derive(Debug, Clone, Default)]

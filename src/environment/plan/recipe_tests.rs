@@ -1,25 +1,9 @@
-use std::collections::BTreeMap;
-
 use super::*;
-use crate::config::{BackendKind, SourceSpec};
 use crate::record::id::RepoSlug;
+use crate::testing::made_up;
 
 fn repo() -> config::Repo {
-    config::Repo {
-        slug: RepoSlug::new("a/b").unwrap(),
-        source: SourceSpec::Path { path: "x".into(), commit: None, allow_uncommitted: false },
-        python: None,
-        groups: None,
-        extras: None,
-        requirements: None,
-        tests: None,
-        env: BTreeMap::new(),
-        backend: BackendKind::Local,
-        exclude_newer: None,
-        base: None,
-        system_packages: Vec::new(),
-        locked: None,
-    }
+    made_up::repo(RepoSlug::new("a/b").unwrap())
 }
 
 fn fallbacks(texts: &[(&str, &str)]) -> Fallbacks {

@@ -18,12 +18,12 @@ use crate::backend::Mount;
 use crate::beneath::Folder;
 use crate::environment::declared::crates::{self, LARGEST_TEXT};
 use crate::environment::declared::project::BuildSystem;
-use crate::environment::declared::requirements_files::normalize;
 use crate::environment::plan::failure::{Attempt, Failure, StepError};
 use crate::environment::plan::lock::Lock;
 use crate::environment::plan::recipe::Wanted;
 use crate::error::{Error, Result};
 use crate::record::id::hash_parts;
+use crate::requirement::normalize;
 
 /// The script that calls build hooks.
 pub(in crate::environment) const HOOKS: &str = include_str!("hooks.py");

@@ -13,13 +13,13 @@ use super::wheel::{Builder, Wheel};
 use crate::beneath::Folder;
 use crate::environment::declared::declarations::Files;
 use crate::environment::declared::project::Project;
-use crate::environment::declared::requirements_files::{normalize, parse};
 use crate::environment::declared::version;
 use crate::environment::plan::failure::{Attempt, Failure, StepError};
 use crate::environment::plan::lock::Lock;
 use crate::environment::plan::markers::applies;
 use crate::error::{Error, Fault, Result};
 use crate::index::{Door, Index, Sdist};
+use crate::requirement::{normalize, parse};
 use crate::source;
 
 /// What one environment may fetch: wheels of one server can name one more each, without end.
@@ -29,11 +29,11 @@ const MOST: usize = 200;
 #[derive(Debug, Default)]
 pub(in crate::environment) struct Direct {
     /// By the address in the requirement.
-    found: Mutex<BTreeMap<String, Found>>,
+    found: Mutex<BTreeMap<String, FetchedRequirement>>,
 }
 
 #[derive(Debug, Clone)]
-struct Found {
+struct FetchedRequirement {
     /// The address at the door.
     local: String,
     /// What a lock says in its place, and the hash that protects it, if one does.
@@ -105,7 +105,12 @@ impl Direct {
         Ok(local)
     }
 
-    fn found(&self, site: Site<'_>, requirement: &Requirement<VerbatimUrl>, address: &str) -> Attempt<Found> {
+    fn found(
+        &self,
+        site: Site<'_>,
+        requirement: &Requirement<VerbatimUrl>,
+        address: &str,
+    ) -> Attempt<FetchedRequirement> {
         let locked = || self.found.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = locked().get(address).cloned() {
             return Ok(found);
@@ -183,7 +188,11 @@ fn rewritten(requirement: &Requirement<VerbatimUrl>, address: &str) -> String {
     format!("{}{extras} @ {address}{marker}", requirement.name)
 }
 
-fn fetch(site: Site<'_>, requirement: &Requirement<VerbatimUrl>, address: &str) -> Result<Found> {
+fn fetch(
+    site: Site<'_>,
+    requirement: &Requirement<VerbatimUrl>,
+    address: &str,
+) -> Result<FetchedRequirement> {
     let Site { tooling, door, builder } = site;
     let name = normalize(requirement.name.as_ref());
     let (plain, fragment) = address.split_once('#').unwrap_or((address, ""));
@@ -198,7 +207,7 @@ fn fetch(site: Site<'_>, requirement: &Requirement<VerbatimUrl>, address: &str) 
         let metadata = Index::wheel_metadata(&fetched.path)?;
         let metadata = String::from_utf8_lossy(&metadata).into_owned();
         let local = door.add_file(fetched.path, &fetched.filename, &fetched.sha256);
-        return Ok(Found { local, published, hash, sha256: fetched.sha256, metadata });
+        return Ok(FetchedRequirement { local, published, hash, sha256: fetched.sha256, metadata });
     }
     let built = builder.of_archive(&Sdist {
         name: name.clone(),
@@ -213,11 +222,11 @@ fn fetch(site: Site<'_>, requirement: &Requirement<VerbatimUrl>, address: &str) 
     let filename = format!("{}-{version}-py3-none-any.whl", name.replace('-', "_"));
     let local = door.add_file(built.path, &filename, &built.sha256);
     let metadata = String::from_utf8_lossy(&built.metadata).into_owned();
-    Ok(Found { local, published, hash, sha256: built.sha256, metadata })
+    Ok(FetchedRequirement { local, published, hash, sha256: built.sha256, metadata })
 }
 
 /// `https://host/repository[@reference]`, and `subdirectory=…`.
-fn commit(site: Site<'_>, name: &str, repository: &str, fragment: &str) -> Result<Found> {
+fn commit(site: Site<'_>, name: &str, repository: &str, fragment: &str) -> Result<FetchedRequirement> {
     let Site { tooling, door, builder } = site;
     let start = repository.find("://").map_or(0, |index| index + 3);
     let path = repository[start..].find('/').map_or(repository.len(), |index| start + index);
@@ -237,7 +246,7 @@ fn commit(site: Site<'_>, name: &str, repository: &str, fragment: &str) -> Resul
     let wheel: Wheel = builder.of_folder(name, &folder, &variables)?;
     let local = door.add_file(wheel.file, &wheel.filename, &wheel.sha256);
     let subdirectory = subdirectory.map(|below| format!("#subdirectory={below}")).unwrap_or_default();
-    Ok(Found {
+    Ok(FetchedRequirement {
         local,
         published: format!("git+{url}@{commit}{subdirectory}"),
         hash: None,
@@ -299,7 +308,7 @@ mod tests {
     #[test]
     fn a_lock_is_published_with_the_address_and_installed_from_the_door() {
         let direct = Direct::default();
-        let found = Found {
+        let found = FetchedRequirement {
             local: "http://127.0.0.1:3141/direct/0/a-1-py3-none-any.whl".to_owned(),
             published: "git+https://h.example/a@0123".to_owned(),
             hash: None,

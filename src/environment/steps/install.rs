@@ -17,12 +17,12 @@ use super::tooling::Tooling;
 use super::uv::{self, Compile};
 use super::wheel::{Builder, Wheel};
 use crate::backend::{Finished, Mount};
-use crate::environment::declared::requirements_files::{normalize, parse};
 use crate::environment::plan::failure::{Attempt, Failure, StepError};
 use crate::environment::plan::lock::Lock;
 use crate::environment::plan::recipe::Wanted;
 use crate::error::Error;
 use crate::index::{self, Door};
+use crate::requirement::{normalize, parse};
 
 // Where things lie inside, beside the places of the backend.
 const UV: &str = "/opt/uv/uv";
@@ -119,8 +119,8 @@ impl Installer {
             StepError::Recoverable(Failure {
                 stage: stage.to_owned(),
                 output,
-                hint: "a hash in a requirement of the tree is none of the index's files; where the index is a mirror that \
-                       has others, name the distribution in `requirements`",
+                hint: "a hash in a requirement of the tree is not of a file of the index; where the index is a mirror \
+                       that has others, name the distribution in `requirements`",
                 unknown: Vec::new(),
                 is_refused: false,
             })

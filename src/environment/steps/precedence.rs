@@ -29,7 +29,7 @@ pub struct Importable {
     with_modules: BTreeSet<PathBuf>,
     /// Import names, with `/` for each dot, from whatever may be on the path.
     names: BTreeSet<PathBuf>,
-    /// The same of what has no ending, and may be a link to a package: all that is below is found there.
+    /// Import names of what has no ending, and may be a link to a package: all that is below is found there.
     links: BTreeSet<PathBuf>,
 }
 
@@ -46,7 +46,7 @@ fn module(path: &Path) -> Option<(PathBuf, bool)> {
     Some((path.with_file_name(stem), is_compiled))
 }
 
-/// The same of what may be a link: to a folder, then, which may be a package.
+/// The module that a file or a link is by its name: the link may lead to a folder, which may be a package.
 fn module_or_link(path: &Path, is_link: bool) -> Option<(PathBuf, bool)> {
     module(path).or_else(|| is_link.then(|| (path.to_owned(), false)))
 }

@@ -45,7 +45,7 @@ impl std::fmt::Debug for Building {
 
 /// A wheel in the cache.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct CachedWheel {
     sha256: String,
     metadata: String,
     /// The compiler of its Rust code.
@@ -72,7 +72,7 @@ impl Building {
 
     fn find_kept(&self, place: &Path) -> Result<Option<WheelFile>> {
         let path = place.join("wheel");
-        let store::Found::Whole(kept) = store::find_sealed::<Kept>(&place.join("wheel.json"))? else {
+        let store::Sealed::Whole(kept) = store::find_sealed::<CachedWheel>(&place.join("wheel.json"))? else {
             return Ok(None);
         };
         // What an image compiles with is part of the image, which the place names.
@@ -168,7 +168,7 @@ fn build_system(pyproject: Option<&str>) -> Result<BuildSystem> {
 fn keep(place: &Path, wheel: &Wheel, rust: Option<String>) -> Result<WheelFile> {
     fs_err::create_dir_all(place)?;
     store::write_atomic(&place.join("wheel"), &fs_err::read(&wheel.file)?)?;
-    let kept = Kept { sha256: wheel.sha256.clone(), metadata: wheel.metadata.clone(), rust };
+    let kept = CachedWheel { sha256: wheel.sha256.clone(), metadata: wheel.metadata.clone(), rust };
     store::write_sealed(&place.join("wheel.json"), &kept)?;
     Ok(WheelFile { path: place.join("wheel"), sha256: kept.sha256, metadata: kept.metadata.into_bytes() })
 }

@@ -78,7 +78,7 @@ impl Tools {
         })
     }
 
-    /// The same uv and settings for environments in an image.
+    /// These tools for environments in an image: its interpreters, this uv and its settings.
     pub fn in_image(&self, interpreters: Vec<Interpreter>, base_image: BaseImage) -> Result<Self> {
         Ok(Tools {
             interpreters,

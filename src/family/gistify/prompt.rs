@@ -127,7 +127,7 @@ fn fence(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::dataset::assemble::Assembled;
-    use crate::record::prompt::{Execution, Strategy};
+    use crate::record::prompt::{ExecutionSetting, Strategy};
     use crate::testing::made_up::MadeUp;
 
     fn instance() -> Instance {
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn every_setting_is_another_prompt() {
         let mut texts = BTreeSet::new();
-        for execution in Execution::ALL {
+        for execution in ExecutionSetting::ALL {
             for strategy in Strategy::ALL {
                 for test_in_prompt in [false, true] {
                     let text = prompt(PromptSettings { execution, strategy, test_in_prompt });
@@ -185,11 +185,11 @@ mod tests {
             assert_eq!(text.contains("## Commands"), !tools.is_empty(), "{text}");
             all.into_iter().filter(|one| text.contains(&format!("`gistify {one}"))).collect::<Vec<_>>()
         };
-        assert_eq!(named(Execution::Bash, &Tool::ALL), all);
-        assert_eq!(named(Execution::Bash, &[]), [""; 0]);
-        assert_eq!(named(Execution::Bash, &[Tool::Trace]), ["trace"]);
-        assert_eq!(named(Execution::Bash, &[Tool::Search]), ["definitions", "references"]);
-        assert_eq!(named(Execution::None, &[Tool::Edit]), ["write", "replace"]);
+        assert_eq!(named(ExecutionSetting::Bash, &Tool::ALL), all);
+        assert_eq!(named(ExecutionSetting::Bash, &[]), [""; 0]);
+        assert_eq!(named(ExecutionSetting::Bash, &[Tool::Trace]), ["trace"]);
+        assert_eq!(named(ExecutionSetting::Bash, &[Tool::Search]), ["definitions", "references"]);
+        assert_eq!(named(ExecutionSetting::None, &[Tool::Edit]), ["write", "replace"]);
     }
 
     #[test]

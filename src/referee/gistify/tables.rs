@@ -189,7 +189,7 @@ fn main(runs: &[Run<'_>]) -> Table {
             "model",
             "fidelity without execution",
             "fidelity with execution",
-            "fidelity, setting not told",
+            "fidelity, setting unknown",
             "line execution",
             "line existence",
         ]),
@@ -287,7 +287,7 @@ fn settings(runs: &[Run<'_>]) -> Table {
     Table {
         id: "settings",
         title: "By setting",
-        note: "The paper's tables 3 and figures 2b and 18: execution, strategy and tools as the runs tell them.",
+        note: "The paper's tables 3 and figures 2b and 18: execution, strategy and tools as the runs report them.",
         columns: names(&["setting", "fidelity", "line existence", "line execution", "max steps reached"]),
         rows: rows.collect(),
     }
@@ -334,7 +334,7 @@ fn tools(runs: &[Run<'_>]) -> Table {
     Table {
         id: "tools",
         title: "Tool calls",
-        note: "The paper's table 7, of submissions that tell their tool calls: the mean number, and the share of each kind.",
+        note: "The paper's table 7, of submissions that report their tool calls: the mean number, and the share of each kind.",
         columns: names(&["model", "calls", "view", "search", "execute", "other"]),
         rows: rows.collect(),
     }

@@ -95,7 +95,7 @@ function source(detail) {
       }
     }
   }
-  const names = ["line", "source", "what it is", "where it stands"].map((name) => make("th", { scope: "col" }, name));
+  const names = ["line", "source", "what it is", "where it is"].map((name) => make("th", { scope: "col" }, name));
   return make("table", { className: "code" }, make("caption", { className: "quiet" }, "The file line by line"), make("thead", {}, make("tr", {}, ...names)), make("tbody", {}, ...rows));
 }
 function list(title, items, text) {
@@ -106,7 +106,7 @@ function submission(at) {
   const known = facts([
     ["run", one.run], ["instance", one.instance], ["command", command(detail.command)], ["outcome", outcome(one) + (one.detail ? ", " + one.detail : "")],
     ["violations", detail.violations.join(", ")],
-    ["the test", { equal: "is the original", replaced: "was replaced by the original", none: "is no definition in the original; run as submitted" }[detail.injection]],
+    ["the test", { equal: "is the original", replaced: "was replaced by the original", none: "is not a definition in the original; run as submitted" }[detail.injection]],
     ["runs that agree", detail.attempts[0] ? detail.attempts[1] + " of " + detail.attempts[0] : ""],
     ["line execution", percent(one.execution) + (detail.untraced ? " (" + detail.untraced + ")" : "")],
     ["line existence", percent(one.existence)], ["test F1", one.f1 === null ? "–" : one.f1.toFixed(3)],

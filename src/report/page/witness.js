@@ -18,7 +18,7 @@ function witnessView(at) {
   const title = make("h3", {}, "Witness");
   const place = "witnesses/" + instances.id[at] + ".py";
   if (details.witness_lines[at] === null) return [title, make("p", {}, "No program found a solution: " + kind.replace(/-/g, " ") + "; the evidence is in witnesses/causes.jsonl.")];
-  const rates = plural(details.witness_lines[at], "line") + ": a solution that a program found; " + percent(details.witness_existence[at]) + " of its lines stand in the repository, "
+  const rates = plural(details.witness_lines[at], "line") + ": a solution that a program found; " + percent(details.witness_existence[at]) + " of its lines are in the repository, "
     + percent(details.witness_execution[at]) + " run. ";
   const link = make("a", { href: place.split("/").map(encodeURIComponent).join("/") }, place);
   const lines = witnessLines(at);
@@ -50,5 +50,5 @@ function witnessCode(lines) {
       make("td", { className: "place" }, one.kind === "in" ? String(one.line) : one.kind === "new" ? "new" : "")));
   });
   const heads = ["line", "source", "line there"].map((name) => make("th", { scope: "col" }, name));
-  return make("table", { className: "code" }, make("caption", {}, "Below a file's name: lines that stand in it, with their numbers there"), make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows));
+  return make("table", { className: "code" }, make("caption", {}, "Below a file's name: lines that are in it, with their numbers there"), make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows));
 }

@@ -23,7 +23,7 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let backend = FakeBackend::new(files);
         let lab = lab(&backend, folder.path());
-        let wanted = collect::Wanted { tests: &[], options: &[], limit: lab.timeouts.1 };
+        let wanted = collect::Wanted { tests: &[], options: &[], limit: lab.timeouts.group };
         let (found, pytest) = collect::discover(&backend, &lab.setting, &wanted, &[]).unwrap();
         let collected = collect::collected(&found, pytest, &lab.base().normalizer).unwrap();
         assert_eq!(collected.groups, backend.groups());
@@ -41,7 +41,7 @@ impl Bench {
         let Bench { slug, lab, collected, progress, tried, .. } = self;
         let replay_options = " --only made/up";
         let subject = Subject { slug, lab, collected, progress, tried, replay_options };
-        let policy = Policy {
+        let policy = ScreenPolicy {
             attempts: 4,
             cold_runs: 1,
             partial: false,

@@ -72,7 +72,7 @@ pub(super) fn fetch(context: &Context<'_>, remote: &Remote, commit: Oid) -> Resu
     Ok(fetch_commit(context, held, remote, commit)?.repository)
 }
 
-/// The same with so many commits of its history, where the cache's repository has been fetched without it.
+/// The cache's repository for a remote, with the commit and so many commits of its history in it.
 ///
 /// # Errors
 /// When the remote cannot be reached, or refuses.

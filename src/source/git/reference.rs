@@ -23,7 +23,8 @@ pub fn resolve_reference(url: &str, text: &str) -> Result<Option<String>> {
     resolve(&nothing_to_check, &Location::parse(url)?, text)
 }
 
-/// The same for a location; `check` is that of a [`super::super::Context`].
+/// Full hash of the commit that a branch, a tag or a short hash of a location means now; `check` is that of a
+/// [`super::super::Context`].
 ///
 /// # Errors
 /// When the repository cannot be reached or opened.

@@ -85,7 +85,7 @@ fn indexed(repository: &Repository, root: &Path) -> Result<Vec<(PathBuf, u32)>> 
     let plain = entries.map(|(path, mode)| match tree::checked(&path) {
         Ok(_) => Ok((path, mode)),
         Err(_) => Err(Error::repository(format!(
-            "the git index of {} has `{}`, which is no place in its work tree",
+            "the git index of {} has `{}`, which is not a place in its work tree",
             root.display(),
             path.display()
         ))

@@ -142,7 +142,7 @@ impl Unpacking<'_> {
         let Some(first) = clean.components().next() else { return Ok(None) };
         let first = PathBuf::from(first.as_os_str());
         if *self.top.get_or_insert_with(|| first.clone()) != first {
-            return Err(self.refused(path, "lies outside the one top folder that a source distribution has"));
+            return Err(self.refused(path, "is outside the one top folder that a source distribution has"));
         }
         let inside = clean.strip_prefix(&first).unwrap_or(&clean).to_owned();
         if inside.as_os_str().is_empty() {

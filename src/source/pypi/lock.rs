@@ -39,7 +39,7 @@ struct Hashes {
 
 /// A source distribution as the index describes it.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct SourceDistribution {
     /// An address, `file://` included, or an absolute path.
     pub address: String,
     pub sha256: String,
@@ -47,7 +47,7 @@ pub(super) struct Found {
     name: Option<String>,
 }
 
-impl Found {
+impl SourceDistribution {
     /// The archive's file name.
     pub(super) fn file_name(&self) -> String {
         let address = self.address.split(['?', '#']).next().unwrap_or_default();
@@ -59,7 +59,7 @@ impl Found {
 ///
 /// # Errors
 /// When the text is not a lock, is about something else, or has no source distribution.
-pub(super) fn parse(text: &str, release: &Release<'_>) -> Result<Found> {
+pub(super) fn parse(text: &str, release: &Release<'_>) -> Result<SourceDistribution> {
     let package = only_package(text, &release.requirement())?;
     if let Some(version) =
         package.version.as_deref().filter(|version| !same_version(version, release.version))
@@ -76,7 +76,7 @@ pub(super) fn parse(text: &str, release: &Release<'_>) -> Result<Found> {
 ///
 /// # Errors
 /// When the text is not a lock, is about several packages, or has no source distribution.
-pub(super) fn parse_any(text: &str, project: &str) -> Result<(String, Found)> {
+pub(super) fn parse_any(text: &str, project: &str) -> Result<(String, SourceDistribution)> {
     let package = only_package(text, project)?;
     let found = source_distribution(&package, project)?;
     let version = package
@@ -97,16 +97,19 @@ fn only_package(text: &str, asked: &str) -> Result<Package> {
     }
 }
 
-fn source_distribution(package: &Package, asked: &str) -> Result<Found> {
+fn source_distribution(package: &Package, asked: &str) -> Result<SourceDistribution> {
     let sdist = package.sdist.as_ref().ok_or_else(|| {
         Error::repository(format!("{asked} has no source distribution"))
             .with_hint("name the project's repository with `git` instead")
     })?;
     let address = sdist.url.clone().or_else(|| sdist.path.clone());
     match (address, sdist.hashes.sha256.clone()) {
-        (Some(address), Some(sha256)) => {
-            Ok(Found { address, sha256, uploaded_at: sdist.upload_time, name: sdist.name.clone() })
-        }
+        (Some(address), Some(sha256)) => Ok(SourceDistribution {
+            address,
+            sha256,
+            uploaded_at: sdist.upload_time,
+            name: sdist.name.clone(),
+        }),
         _ => Err(Error::repository(format!("the index gives no address or sha256 of {asked}"))),
     }
 }

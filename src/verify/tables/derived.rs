@@ -16,6 +16,7 @@ use crate::family::tier::flake_bound;
 use crate::interrupt;
 use crate::python_source::SourceFile;
 use crate::record::collected::Group;
+use crate::record::entry::GroupKey;
 use crate::record::id::{CommitSha, InstanceId, sha256_hex};
 use crate::record::instance::Instance;
 use crate::record::limits::TierBounds;
@@ -125,11 +126,7 @@ fn from_the_manifest(found: &mut Compared, manifest: &Manifest, one: &mut Instan
             one.image_id = environment.image.as_ref().map(|image| image.id.clone());
         }
     }
-    let derived = InstanceId::derive(&one.slug, &one.commit, &one.group_id);
-    one.former_id = derived.former(&one.slug);
-    if manifest.format_version > 1 {
-        one.instance_id = derived;
-    }
+    one.instance_id = InstanceId::derive(&one.slug, &one.commit, &one.group_id);
     (one.test_file, one.test_class, one.test_function) = parts(&one.group_id);
     one.entry_command = group_of(one).command().line();
 }
@@ -137,16 +134,12 @@ fn from_the_manifest(found: &mut Compared, manifest: &Manifest, one: &mut Instan
 /// The group of an instance, as far as it is known.
 fn group_of(one: &Instance) -> Group {
     let classes = one.test_class.iter().flat_map(|chain| chain.split("::"));
-    Group {
-        group_id: one.group_id.clone(),
+    let key = GroupKey {
         file: one.test_file.clone(),
         classes: classes.map(str::to_owned).collect(),
         function: one.test_function.clone(),
-        cases: Vec::new(),
-        markers: Vec::new(),
-        fixtures: Vec::new(),
-        flags: Vec::new(),
-    }
+    };
+    Group { group_id: one.group_id.clone(), ..Group::of(key) }
 }
 
 fn from_the_groups(found: &mut Compared, groups: &Groups, one: &mut Instance) {
@@ -226,7 +219,7 @@ impl Tests {
             };
             if all.is_none() {
                 found.is_not_verified(format!(
-                    "test_line_start and test_line_end of {slug}: its tree is not there"
+                    "test_line_start and test_line_end of {slug}: its tree is missing"
                 ));
             }
             let parse = |(path, text): (String, String)| {

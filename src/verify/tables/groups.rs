@@ -146,7 +146,7 @@ impl Groups {
         })
     }
 
-    /// Functions of one instance at a time: they stand together.
+    /// Functions of one instance at a time: they are together.
     fn read_traces(
         &mut self,
         found: &mut Compared,
@@ -167,7 +167,7 @@ impl Groups {
             }
             let totals = Totals::of(&functions, |file| is_test_path(file, own));
             if !functions.is_empty() && self.traces.insert(instance.clone(), totals).is_some() {
-                found.wrong(TRACES, &instance, "its functions do not stand together");
+                found.wrong(TRACES, &instance, "its functions are not together");
             }
         };
         parts_of(dataset, "traces", |table| {
@@ -222,7 +222,7 @@ impl Groups {
         for (key, row) in &self.rows {
             interrupt::check()?;
             if !known.insert(key) || last.is_some_and(|last| last > key) {
-                found.wrong(GROUPS, &key.1, "is there twice, or not in its order");
+                found.wrong(GROUPS, &key.1, "exists twice, or is not in its order");
             }
             last = Some(key);
             let instance = published.get(&(key.0.as_str(), key.1.as_str())).copied();
@@ -276,9 +276,7 @@ impl Groups {
         if let Some(source) = manifest.sources.get(key.0.as_str())
             && let Ok(slug) = RepoSlug::new(&key.0)
         {
-            let id = InstanceId::derive(&slug, &source.commit, &key.1);
-            let is_former = manifest.format_version == 1;
-            expected["instance_id"] = if is_former { id.former(&slug).into() } else { id.as_str().into() };
+            expected["instance_id"] = InstanceId::derive(&slug, &source.commit, &key.1).as_str().into();
         }
         if is_kept {
             expected["evidence"] = Value::Null;

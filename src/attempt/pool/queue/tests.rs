@@ -3,7 +3,7 @@ use super::*;
 const FRESH: Idle<'static> = Idle { number: 0, pass: None, runner: None, place: None, file: None };
 
 /// A worker whose runner serves this place.
-fn at(place: &Place) -> Idle<'_> {
+fn at(place: &DirectoryKey) -> Idle<'_> {
     Idle { pass: Some(place.0), place: Some(place), ..FRESH }
 }
 
@@ -11,7 +11,7 @@ fn task(file: &str, pass: usize, cost_ms: f64) -> Task {
     Task { cost_ms, opening_ms: 0.0, ..Task::new(file, pass, TraceMode::Off) }
 }
 
-fn place(pass: usize) -> Place {
+fn place(pass: usize) -> DirectoryKey {
     (pass, TraceMode::Off, "a".to_owned())
 }
 

@@ -56,7 +56,7 @@ impl Cause {
     pub(crate) fn meaning(self) -> &'static str {
         match self {
             Cause::NotTraced => "the original does not show the same while its lines are traced",
-            Cause::ReadsTreeFile => "it opens files of the tree that lie where the code was",
+            Cause::ReadsTreeFile => "it opens files of the tree that are where the code was",
             Cause::ChildImportsRepository => "it starts a process that imports the repository",
             Cause::ImportsRepository => {
                 "it asks for a module by name, such as `mock.patch(\"package.module.f\")` in the test"
@@ -69,7 +69,7 @@ impl Cause {
             Cause::GeneratorFails => "the generator cannot read the code",
             Cause::OverBudget => "the generator did not answer in time",
             Cause::NotConfirmed => "what was found does not show the same again",
-            Cause::NotFair => "what was found is no fair submission",
+            Cause::NotFair => "what was found is not a fair submission",
         }
     }
 

@@ -1,7 +1,5 @@
 //! Trials: a text is run where a submission runs, in a runner that stays, with what the original imports imported before.
 
-use std::time::Duration;
-
 use crate::attempt::lab::Lab;
 use crate::attempt::world::WorldSetting;
 use crate::attempt::{attempt_of, node_id, not_collected};
@@ -107,7 +105,7 @@ impl<'a> Trials<'a> {
     }
 
     fn once(&mut self, mut runner: Runner, group: &Group, text: &str) -> Result<Tried> {
-        let limit = self.lab.timeouts.1;
+        let limit = self.lab.timeouts.group;
         let (file, text) = (self.file.to_owned(), Some(text.to_owned()));
         let request = Request::OpenFile { file, text, timeout_ms: milliseconds(limit) };
         match runner.ask(&request, limit)? {
@@ -149,7 +147,7 @@ impl<'a> Trials<'a> {
             return Ok((self.not_collected(group, text, ready.import_attempts), true));
         }
         let mut done: Option<GroupDone> = None;
-        let ran = runner.run_group(&items, (1, Manner::default()), self.limits(), |one| {
+        let ran = runner.run_group(&items, (1, Manner::default()), self.lab.timeouts, |one| {
             done = Some(one);
             Ok(())
         })?;
@@ -168,14 +166,10 @@ impl<'a> Trials<'a> {
         let attempt = attempt_of(group, &done, name, &self.world.normalizer, (&World::Base, 0));
         Ok((Tried { attempt, text: String::new(), imports, ran }, true))
     }
-
-    fn limits(&self) -> (Duration, Duration) {
-        self.lab.timeouts
-    }
 }
 
 fn open(runner: &mut Runner, lab: &Lab, file: &str, preload: &[String]) -> Result<()> {
-    let limit = lab.timeouts.1;
+    let limit = lab.timeouts.group;
     let request = Request::OpenDirectory {
         file: file.to_owned(),
         options: lab.options.clone(),
