@@ -16,6 +16,7 @@ macro_rules! python_files {
 const FILES: &[(&str, &str)] = python_files![
     "__init__.py",
     "__main__.py",
+    "again.py",
     "children.py",
     "collect.py",
     "descriptors.py",

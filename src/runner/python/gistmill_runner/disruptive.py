@@ -26,10 +26,27 @@ def _random_order(config, used):
     return _blocked("random_order", used, ["--random-order-bucket=none"], "shuffles tests")
 
 
+def _is_strict(config):
+    """Whether a marker that no plugin declares is an error."""
+    options = ("strict_markers", "strict")
+    return any(getattr(config.option, name, False) or config.inicfg.get(name) for name in options)
+
+
+def _tries_again(name):
+    """Leave out a plugin that runs failed tests again. Where its marker or its options must stay known, it stays: what counts
+    is how the first try ended (`again`)."""
+
+    def decide(config, used):
+        known = used or _is_strict(config) or any(key in config.inicfg for key in ("retries", "retry_delay", "retry_outcome"))
+        return _blocked(name, known, [], "runs failed tests again")
+
+    return decide
+
+
 def _rerunfailures(config, used):
     if hasattr(config.option, "force_reruns"):
         return ["--force-reruns=0"], "runs failed tests again, marked ones included"
-    if used or getattr(config.option, "strict_markers", False) or getattr(config.option, "strict", False):
+    if used or _is_strict(config):
         return ["--reruns=0"], "runs failed tests again; tests marked flaky still are, because the marker must stay known"
     return ["-p", "no:rerunfailures"], "runs failed tests again"
 
@@ -80,6 +97,8 @@ _TABLE = (
     ("randomly", ("randomly",), ("--randomly",), _randomly),
     ("random-order", ("random_order",), ("--random-order",), _random_order),
     ("rerunfailures", ("rerunfailures",), ("--reruns", "--only-rerun", "--rerun-except", "--force-reruns"), _rerunfailures),
+    ("retry", ("pytest-retry", "pytest_retry"), ("--retries", "--retry", "--cumulative-timing"), _tries_again("pytest-retry")),
+    ("flaky", ("flaky",), ("--force-flaky", "--max-runs", "--min-passes", "--no-flaky", "--no-success-flaky"), _tries_again("flaky")),
     ("repeat", ("repeat", "pytest_repeat"), ("--count", "--repeat-scope"), _repeat),
     ("flakefinder", ("flakefinder",), ("--flake",), _flakefinder),
     ("benchmark", ("benchmark",), ("--benchmark",), _benchmark),

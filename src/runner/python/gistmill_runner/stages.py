@@ -333,7 +333,14 @@ class Stages(Collecting):
     def pytest_runtest_makereport(self, item, call):
         if call.excinfo is not None:
             self.group.raised(call)
-        yield
+        outcome = yield
+        if outcome.excinfo is None and outcome.get_result().outcome == "failed":
+            self.group.again.failed(outcome.get_result(), call)
+
+    @pytest.hookimpl(hookwrapper=True, trylast=True)
+    def pytest_pyfunc_call(self):
+        outcome = yield
+        self.group.again.called(outcome.excinfo)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report):
