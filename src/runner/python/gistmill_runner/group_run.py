@@ -27,24 +27,28 @@ _OUTPUT_LIMIT = 1 << 20
 class GroupRunner:
     """Forks one process per attempt; in that process, pytest's hooks lead back here."""
 
-    def __init__(self, server, config, items, describer, file, probe=None):
+    def __init__(self, server):
         self.server = server
-        self.config = config
-        self.file = file
-        self.items = items
-        self.describer = describer
-        self.probe = probe
         self.report = GroupReport()
         self.output_limit = ((server.hello or {}).get("limits") or {}).get("output_bytes") or _OUTPUT_LIMIT
-        self.captures = _capture_files(config)
+        self.captures = []
         self.phases = Phases(server.raw_output)
-        config.pluginmanager.register(self.phases)
-        self.index_of = {id(item): index for index, item in enumerate(items)}
         self.process = None
         self.tracer = None
         self.failing = None
         self.followed = None
         self.again = Again()
+
+    def take(self, config, items, describer, file, probe):
+        """What pytest has collected."""
+        self.config = config
+        self.file = file
+        self.probe = probe
+        self.items = items
+        self.describer = describer
+        self.captures = _capture_files(config)
+        config.pluginmanager.register(self.phases)
+        self.index_of = {id(item): index for index, item in enumerate(items)}
 
     # In the file process.
 
@@ -63,9 +67,9 @@ class GroupRunner:
         if pid == 0:
             self.process = getpid()
             self.chosen = sorted(request["items"])
-            self.tracer = None if request.get("untraced") else server.tracer
+            self.is_traced = not request.get("untraced")
             self.failing = request.get("failing")
-            self._guard(self._become_group, random_state)
+            self.guard(self._become_group, random_state)
             return True
 
         case_limit = int(request["case_timeout_ms"]) * 1_000_000 if request.get("case_timeout_ms") else None
@@ -113,7 +117,7 @@ class GroupRunner:
 
     # In the group process.
 
-    def _guard(self, function, *arguments):
+    def guard(self, function, *arguments):
         """Call a function of the runner; what it raises ends the attempt as the runner's own error."""
         try:
             return function(*arguments)
@@ -140,9 +144,10 @@ class GroupRunner:
 
     def enter(self, session, config, items, stages):
         """Put the group in the place of all collected items."""
-        self._guard(self._enter, session, config, items, stages)
+        self.guard(self._enter, session, config, items, stages)
 
     def _enter(self, session, config, items, stages):
+        self.tracer = self.server.tracer if self.is_traced else None
         items[:] = [self.items[index] for index in self.chosen]
         session.testsfailed = 0
         if items:
@@ -154,19 +159,19 @@ class GroupRunner:
     def loop_starts(self):
         """The first case is about to start."""
         if self.tracer is not None:
-            self._guard(self._start_trace)
+            self.guard(self._start_trace)
         elif self.server.tracer is not None:
-            self._guard(self.server.tracer.stop)
+            self.guard(self.server.tracer.stop)
         if self.failing is not None:
             started = self.server.tracer.codes() if isinstance(self.server.tracer, Execution) else ()
-            self._guard(Failing(self.file, self.failing).start, self.config, started)
+            self.guard(Failing(self.file, self.failing).start, self.config, started)
 
     def loop_ended(self):
         """The last case is over."""
         if getpid() == self.process:
-            self._guard(self._write_watched)
+            self.guard(self._write_watched)
         if self.tracer is not None and getpid() == self.process:
-            self._guard(self._write_trace)
+            self.guard(self._write_trace)
 
     def _write_watched(self):
         for kind, watcher in (("imports", self.server.watcher), ("opened", self.server.opened)):
@@ -210,7 +215,7 @@ class GroupRunner:
     def case_ended(self, item):
         """`item` is over: write its result."""
         if getpid() == self.process:
-            self._guard(self._write_case, item)
+            self.guard(self._write_case, item)
 
     def _write_case(self, item):
         duration = (perf_counter_ns() - self.started) / 1e6
@@ -261,7 +266,7 @@ class GroupRunner:
         """pytest has returned: write the end, and exit without the interpreter's own clean-up."""
         if getpid() != self.process:
             _exit(code)
-        self._guard(self._write_end, code, failure)
+        self.guard(self._write_end, code, failure)
         _exit(0)
 
     def _write_end(self, code, failure):

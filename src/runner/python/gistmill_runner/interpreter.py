@@ -32,14 +32,17 @@ def main(arguments):
     server.here = os.getcwd()
     server.guarded(greet, server, first)
     children.adopt_orphans()
-    from . import discovery, stages
+    from . import apart, discovery, stages
 
     def generator(server, request):
         from .witness import serving
 
         serving.open_generator(server, request)
 
-    work = {"open_directory": stages.directory, "discover": discovery.discover, "open_generator": generator}
+    def directory(server, request):
+        (apart if request.get("apart") else stages).directory(server, request)
+
+    work = {"open_directory": directory, "discover": discovery.discover, "open_generator": generator}
     request = server.serve({})
     work[request["op"]](server, request)
 
