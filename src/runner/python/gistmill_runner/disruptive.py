@@ -85,10 +85,26 @@ def _sugar(config, used):
 
 def _without_addopts(config, used, option):
     """Give ``addopts`` again without an option that nothing can take back."""
-    if not used:
-        return []
-    kept = [argument for argument in config.getini("addopts") if argument != option]
-    return ["-o", "addopts=" + " ".join(map(shlex.quote, kept))]
+    return _addopts([argument for argument in without_files(config) if argument != option]) if used else []
+
+
+def _addopts(arguments):
+    return ["-o", "addopts=" + " ".join(map(shlex.quote, arguments))]
+
+
+def without_files(config):
+    """``addopts`` without the files and folders that it names: the entry command would run all of them beside its test."""
+    parse, kept = config._parser.parse_known_args, list(config.getini("addopts"))
+    named = list(parse(kept).file_or_dir)
+    for index in reversed(range(len(kept))):
+        if kept[index] in named:
+            try:
+                left = list(parse(kept[:index] + kept[index + 1 :]).file_or_dir)
+            except BaseException:
+                continue  # the value of an option
+            if len(left) < len(named):
+                kept, named = kept[:index] + kept[index + 1 :], left
+    return kept
 
 
 # (plugin, names under which it registers, beginnings of its options, what to do about it)
@@ -126,6 +142,10 @@ def switched_off(config):
     for plugin, distribution in manager.list_plugin_distinfo():
         versions[plugin] = distribution.version
     found = []
+    alone = without_files(config)
+    if alone != list(config.getini("addopts")):
+        reason = "names files, which every entry command would run"
+        found.append({"plugin": "addopts", "version": None, "options": _addopts(alone), "reason": reason})
     for plugin, names, prefixes, decide in _TABLE:
         registered = next((manager.get_plugin(name) for name in names if manager.hasplugin(name)), None)
         if registered is None:

@@ -16,6 +16,8 @@ from .server import Server
 PROTOCOL = 1
 # Of what version and later the runner knows the insides.
 _OLDEST_PYTEST = 5
+# What pytest does without.
+_OWN_MODULES = ("ctypes", "mmap", "resource")
 
 
 def main(arguments):
@@ -79,6 +81,14 @@ def greet(server, request):
         pytest=pytest.__version__,
         pid=os.getpid(),
     )
+
+
+def forget_own_modules():
+    """Have modules of the standard library that the runner alone has imported be imported anew: the tree may have others of
+    these names, which a cold run finds first."""
+    for name in list(sys.modules):
+        if name.partition(".")[0] in _OWN_MODULES:
+            del sys.modules[name]
 
 
 def pretend_to_be_pytest():

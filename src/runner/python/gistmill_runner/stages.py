@@ -90,6 +90,7 @@ def forget_hypothesis(manager):
 
 def run_pytest(arguments, plugin):
     """What ``pytest.main`` does. Returns the exit code and, when configuration failed, why."""
+    interpreter.forget_own_modules()
     if old_pytest.VERSION >= _FIRST_WITH_VERSION_VARIABLE:
         os.environ["PYTEST_VERSION"] = pytest.__version__
     try:
@@ -242,6 +243,11 @@ class Stages(Collecting):
             os.chdir(self.elsewhere)
         if self.notes_files:
             self.server.opened = FileWatcher(self.root)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self, config):
+        if self.elsewhere and config.option.basetemp:
+            config.option.basetemp = os.path.join(self.root, config.option.basetemp)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session):
