@@ -85,16 +85,17 @@ def _sugar(config, used):
 
 def _without_addopts(config, used, option):
     """Give ``addopts`` again without an option that nothing can take back."""
-    return _addopts([argument for argument in without_files(config) if argument != option]) if used else []
+    return _addopts([argument for argument in fit_for_one(config) if argument != option]) if used else []
 
 
 def _addopts(arguments):
     return ["-o", "addopts=" + " ".join(map(shlex.quote, arguments))]
 
 
-def without_files(config):
-    """``addopts`` without the files and folders that it names: the entry command would run all of them beside its test."""
-    parse, kept = config._parser.parse_known_args, list(config.getini("addopts"))
+def fit_for_one(config):
+    """``addopts`` without the files and folders that it names, which the entry command would run beside its test, and without
+    what switches off the report that cold runs are read from."""
+    parse, kept = config._parser.parse_known_args, _with_report(list(config.getini("addopts")))
     named = list(parse(kept).file_or_dir)
     for index in reversed(range(len(kept))):
         if kept[index] in named:
@@ -104,6 +105,16 @@ def without_files(config):
                 continue  # the value of an option
             if len(left) < len(named):
                 kept, named = kept[:index] + kept[index + 1 :], left
+    return kept
+
+
+def _with_report(arguments):
+    kept = []
+    for argument in arguments:
+        if argument == "no:junitxml" and kept[-1:] == ["-p"]:
+            kept.pop()
+        elif argument != "-pno:junitxml":
+            kept.append(argument)
     return kept
 
 
@@ -142,9 +153,9 @@ def switched_off(config):
     for plugin, distribution in manager.list_plugin_distinfo():
         versions[plugin] = distribution.version
     found = []
-    alone = without_files(config)
+    alone = fit_for_one(config)
     if alone != list(config.getini("addopts")):
-        reason = "names files, which every entry command would run"
+        reason = "names files, which every entry command would run, or switches the report off"
         found.append({"plugin": "addopts", "version": None, "options": _addopts(alone), "reason": reason})
     for plugin, names, prefixes, decide in _TABLE:
         registered = next((manager.get_plugin(name) for name in names if manager.hasplugin(name)), None)

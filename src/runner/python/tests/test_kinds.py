@@ -63,9 +63,11 @@ def test_blocks_of_pytest_describe(start):
         ("-q tests", "-q"),
         ("tests -k 'tests or not tests' more", "-k 'tests or not tests'"),
         ("-k tests --durations=3 tests", "-k tests --durations=3"),
+        ("-p no:junitxml -q -p no:cacheprovider", "-q -p no:cacheprovider"),
+        ("-q -pno:junitxml", "-q"),
     ],
 )
-def test_files_in_addopts_are_left_out_of_what_each_test_is_run_with(start, addopts, left):
+def test_files_in_addopts_and_a_report_switched_off_are_left_out_of_what_each_test_is_run_with(start, addopts, left):
     files = {"pytest.ini": "[pytest]\naddopts = %s\n" % addopts, "tests/test_a.py": "def test_a(): pass\n", "more/test_b.py": ""}
     (off,) = [one for one in start(files).ask("discover")["switched_off"] if one["plugin"] == "addopts"]
     assert off["options"] == ["-o", "addopts=" + left]
