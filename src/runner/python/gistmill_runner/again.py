@@ -10,6 +10,14 @@ _NO_FAILURES = (pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest
 _SAYS = "fails at first, and passes only because it is run again\n"
 
 
+def type_of(raised):
+    """The class of what was raised; None for nothing, and for what a plugin has made of it (pytest-subtests wraps a skip twice)."""
+    try:
+        return None if raised is None else raised.type
+    except Exception:
+        return None
+
+
 class Again:
     """How the tries of the running case ended: as pytest reports them, and as its function did."""
 
@@ -25,8 +33,7 @@ class Again:
     def failed(self, report, call):
         """pytest makes a report of a phase that failed. What runs the case again may change that report later."""
         if self.failure is None:
-            kind = None if call.excinfo is None else call.excinfo.type
-            self.failure = (report.when, kind, report.longreprtext)
+            self.failure = (report.when, type_of(call.excinfo), report.longreprtext)
 
     def called(self, raised):
         """The test function was called, and `raised` this, or None."""

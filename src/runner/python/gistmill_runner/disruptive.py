@@ -95,7 +95,7 @@ def _addopts(arguments):
 def fit_for_one(config):
     """``addopts`` without the files and folders that it names, which the entry command would run beside its test, and without
     what switches off the report that cold runs are read from."""
-    parse, kept = config._parser.parse_known_args, _with_report(list(config.getini("addopts")))
+    parse, kept = config._parser.parse, _with_report(list(config.getini("addopts")))
     named = list(parse(kept).file_or_dir)
     for index in reversed(range(len(kept))):
         if kept[index] in named:

@@ -8,7 +8,7 @@ from os import _exit, close, fstat, ftruncate, getpid, lseek, pread, setsid
 from time import monotonic_ns, perf_counter_ns
 
 from . import children, network
-from .again import Again
+from .again import Again, type_of
 from .collect import qualified_name, tail
 from .execution import Execution
 from .failing import Failing
@@ -216,7 +216,9 @@ class GroupRunner:
 
     def raised(self, call):
         """A phase of the running case raised."""
-        self.exceptions.append((call.when, call.excinfo.type))
+        kind = type_of(call.excinfo)
+        if kind is not None:
+            self.exceptions.append((call.when, kind))
 
     def reported(self, report):
         """pytest reports a phase of the running case."""
@@ -301,6 +303,10 @@ def outcome_of(reports):
         if report.outcome == "failed":
             return ("failed" if report.when == "call" else "error"), report.when, report
     subtests = [report for report in reports if hasattr(report, "context")]
+    for report in subtests:
+        # As in the report of a cold run, where a skip of a part is all that is said of the whole.
+        if report.outcome == "skipped" and not hasattr(report, "wasxfail"):
+            return "skipped", report.when, report
     for report in reports:
         expected = hasattr(report, "wasxfail")
         if report in subtests:

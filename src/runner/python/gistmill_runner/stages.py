@@ -24,6 +24,8 @@ from .protocol import printable
 from .watch import FileWatcher, ImportWatcher
 
 _FIRST_WITH_VERSION_VARIABLE = (8, 2)
+# Options that name a place from where pytest is started: what is written there is part of no test.
+_PLACES = ("basetemp", "xmlpath", "htmlpath", "log_file", "report_log", "json_report_file", "allure_report_dir")
 # What a thread has to begin.
 _STARTS_SECONDS = 0.02
 _listdir, _current_frames, _sleep = os.listdir, sys._current_frames, time.sleep
@@ -246,8 +248,10 @@ class Stages(Collecting):
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config):
-        if self.elsewhere and config.option.basetemp:
-            config.option.basetemp = os.path.join(self.root, config.option.basetemp)
+        for name in _PLACES if self.elsewhere else ():
+            place = getattr(config.option, name, None)
+            if place and isinstance(place, str):
+                setattr(config.option, name, os.path.join(self.root, place))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session):

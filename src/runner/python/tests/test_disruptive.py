@@ -13,7 +13,7 @@ def decide(plugin, addopts=(), inicfg=None, **option):
         get_plugin=lambda name: registered,
         list_plugin_distinfo=lambda: [(registered, distribution)],
     )
-    parser = SimpleNamespace(parse_known_args=lambda arguments: SimpleNamespace(file_or_dir=[]))
+    parser = SimpleNamespace(parse=lambda arguments: SimpleNamespace(file_or_dir=[]))
     config = SimpleNamespace(
         _parser=parser, pluginmanager=manager, getini=lambda name: list(addopts), option=SimpleNamespace(**option), inicfg=inicfg or {}
     )

@@ -76,7 +76,7 @@ def test_files_in_addopts_and_a_report_switched_off_are_left_out_of_what_each_te
 
 
 def test_a_basetemp_in_addopts_is_in_the_tree_wherever_tests_run(start, tmp_path):
-    files = {"pytest.ini": "[pytest]\naddopts = --basetemp=build/tmp\n", "build/x": "", "test_a.py": "def test_a(tmp_path): print(tmp_path)\n"}
+    files = {"pytest.ini": "[pytest]\naddopts = --basetemp=build/tmp --junitxml=build/r.xml\n", "build/x": "", "test_a.py": "def test_a(tmp_path): print(tmp_path)\n"}
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     places = []
@@ -122,3 +122,38 @@ def test_tests_with_pyfakefs(start):
     )
     runner = start({"test_a.py": test})
     assert words(runner, runner.open("test_a.py")) == {name: ["passed"] for name in ("test_a", "test_b", "test_c")}
+
+
+SUBTESTS = """
+import unittest
+
+class TestCount(unittest.TestCase):
+    def test_passes(self):
+        for n in range(3):
+            with self.subTest(n=n):
+                self.assertEqual(n, n)
+
+    def test_fails(self):
+        for n in range(3):
+            with self.subTest(n=n):
+                self.assertEqual(n, 1)
+
+    def test_skips(self):
+        for n in range(3):
+            with self.subTest(n=n):
+                if n == 0:
+                    self.skipTest("nothing")
+
+def test_of_pytest(subtests):
+    for n in range(3):
+        with subtests.test(n=n):
+            assert n < 2
+"""
+
+
+def test_subtests_are_parts_of_their_case(start):
+    runner = start({"test_a.py": SUBTESTS})
+    found = words(runner, runner.open("test_a.py"))
+    has_fixture = found["test_of_pytest"] == ["failed"]
+    assert found["TestCount::test_passes"] == ["passed"] and found["TestCount::test_fails"] == ["failed"]
+    assert found["TestCount::test_skips"] == (["skipped"] if has_fixture else ["passed"]), found
