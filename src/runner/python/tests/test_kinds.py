@@ -154,6 +154,5 @@ def test_of_pytest(subtests):
 def test_subtests_are_parts_of_their_case(start):
     runner = start({"test_a.py": SUBTESTS})
     found = words(runner, runner.open("test_a.py"))
-    has_fixture = found["test_of_pytest"] == ["failed"]
-    assert found["TestCount::test_passes"] == ["passed"] and found["TestCount::test_fails"] == ["failed"]
-    assert found["TestCount::test_skips"] == (["skipped"] if has_fixture else ["passed"]), found
+    assert found.pop("test_of_pytest") in (["failed"], ["error"])  # without the fixture
+    assert found == {"TestCount::test_passes": ["passed"], "TestCount::test_fails": ["failed"], "TestCount::test_skips": ["skipped"]}
