@@ -30,7 +30,7 @@ pub use steps::tools::Tools;
 
 use crate::backend::Backend;
 use crate::config;
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::record::environment::{Built, Guess, SwitchedOff};
 use crate::record::id::hash_parts;
 use crate::record::moment::{Cutoff, Moment};
@@ -87,6 +87,8 @@ pub struct GateReport {
     pub missing_modules: Vec<String>,
     /// What errors of collection mean without naming it ([`plan::missing::implied`]).
     pub implied: BTreeSet<Guess>,
+    /// The minor version of Python that took away what the tree imports.
+    pub removed: Option<u64>,
     /// pytest could not even start (usage error, broken conftest): its words.
     pub failure: Option<String>,
     /// Files of the tree that have tests.
@@ -124,7 +126,8 @@ pub fn newest(pinned: &Pinned, repo: &config::Repo) -> Result<Moment> {
     moment.ok_or_else(|| Error::internal(format!("`{}` is not an RFC 3339 time", pinned.pinned_at)))
 }
 
-/// Builds the environment of a tree, or finds the one that an earlier run built.
+/// Builds the environment of a tree, or finds the one that an earlier run built. Where nothing can be collected because the
+/// chosen Python does not have any more what the tree imports, on the best of the older ones.
 ///
 /// # Errors
 /// No interpreter fits, or no plan could be installed: the repository's trouble, with stage, output and
@@ -138,8 +141,42 @@ pub fn build(
     gate: &dyn Fn(&Candidate<'_>) -> Result<GateReport>,
     progress: &dyn Fn(&str),
 ) -> Result<Built> {
+    let seen = std::cell::Cell::new((0, None));
+    let noting = |candidate: &Candidate<'_>| {
+        let report = gate(candidate)?;
+        let (collected, removed) = seen.get();
+        seen.set((report.collected.max(collected), report.removed.or(removed)));
+        Ok(report)
+    };
+    let place = (cache, backend);
+    let built = build_on((pinned, repo), (&tools.interpreters, None), place, tools, &noting, progress);
+    let is_settled = built.as_ref().is_err_and(|error| error.fault() != Fault::Repository);
+    let (0, Some(removed), None, false) = (seen.get().0, seen.get().1, &repo.python, is_settled) else {
+        return built;
+    };
+    let older: Vec<_> =
+        tools.interpreters.iter().filter(|python| python.minor_number() < removed).cloned().collect();
+    let why = format!("what the tree imports is not part of Python 3.{removed} any more");
+    let again = build_on((pinned, repo), (&older, Some(&why)), place, tools, &noting, progress);
+    match again {
+        Err(error) if error.fault() != Fault::Repository => Err(error),
+        again if seen.get().0 > 0 => again,
+        _ => built,
+    }
+}
+
+/// The same on one of these interpreters, for this reason.
+fn build_on(
+    (pinned, repo): (&Pinned, &config::Repo),
+    (interpreters, why): (&[plan::python::Interpreter], Option<&str>),
+    (cache, backend): (&Cache, &Arc<dyn Backend>),
+    tools: &Tools,
+    gate: &dyn Fn(&Candidate<'_>) -> Result<GateReport>,
+    progress: &dyn Fn(&str),
+) -> Result<Built> {
     let known = plan::preview::Known::of(&pinned.tree, repo)?;
-    let choice = known.python(repo, newest(pinned, repo)?, &tools.interpreters)?;
+    let mut choice = known.python(repo, newest(pinned, repo)?, interpreters)?;
+    choice.reason.extend(why.map(|why| format!("; {why}")));
     let plan::preview::Known { files, project, members, variables } = known;
     let tag =
         pinned.tag.found().filter(|_| project.version.is_none() && declared::version::asks(&files, &project));

@@ -39,7 +39,7 @@ pub(crate) use pypi::unpack;
 pub use pypi::{IndexTool, UvIndex, newest};
 
 /// Raised when what lies in a cached source changes its meaning: older entries are then made anew.
-const FORMAT: &str = "source-2";
+const FORMAT: &str = "source-3";
 
 /// What the kinds of sources share while they work.
 struct Context<'a> {

@@ -94,8 +94,7 @@ impl Cold<'_> {
         let outcomes = read_report(report.path(), "report.xml");
         let exit = match (finished.code, finished.timed_out) {
             (_, true) => Exit::TimedOut { scope: TimeScope::Group, case: None },
-            // 0: all passed, 1: some failed, 5: nothing ran. Everything else is no end of a test run.
-            (Some(0 | 1 | 5), _) if outcomes.is_some() => Exit::Finished,
+            (Some(code), _) if outcomes.as_deref().is_some_and(|cases| is_end(code, cases)) => Exit::Finished,
             (Some(code), _) => Exit::Exited { code },
             (None, _) => Exit::Signaled { signal: 9 },
         };
@@ -178,7 +177,32 @@ fn name_cases(group: &Group, reported: Vec<Reported>) -> Vec<CaseResult> {
         })
         .collect();
     cases.sort_by(|a, b| a.case_id.cmp(&b.case_id));
+    cases.dedup_by(|other, case| {
+        let is_same = case.case_id == other.case_id;
+        if is_same {
+            case.outcome = of_subtests(case.outcome, other.outcome);
+        }
+        is_same
+    });
     cases
+}
+
+/// The outcome of a case of which two subtests, or one and the case itself, show these: skipped ones decide nothing.
+fn of_subtests(one: Outcome, other: Outcome) -> Outcome {
+    match (one, other) {
+        (Outcome::Skipped, ran) | (ran, Outcome::Skipped) => ran,
+        _ => one.max(other),
+    }
+}
+
+/// Whether pytest leaves with this code after these cases: 0 when all passed, 1 when some failed, 5 when nothing ran.
+fn is_end(code: i32, cases: &[Reported]) -> bool {
+    let fails = |case: &Reported| matches!(case.outcome, Outcome::Failed | Outcome::Error);
+    match code {
+        0 => !cases.iter().any(fails),
+        1 => cases.iter().any(fails),
+        code => code == 5,
+    }
 }
 
 /// Whether a cold run shows the outcomes of an attempt in the fork tree.
@@ -311,6 +335,42 @@ mod tests {
                 ("test_f", Error)
             ]
         );
+    }
+
+    #[test]
+    fn a_code_that_does_not_follow_from_the_cases_is_not_the_end_of_a_test_run() {
+        let cases = |outcomes: &[Outcome]| -> Vec<Reported> {
+            let case = |outcome: &Outcome| Reported { name: "test_a".to_owned(), outcome: *outcome };
+            outcomes.iter().map(case).collect()
+        };
+        use Outcome::{Error, Failed, Passed, Skipped};
+        for (code, outcomes, expected) in [
+            (0, &[Passed, Skipped][..], true),
+            (1, &[Passed, Failed], true),
+            (1, &[Error], true),
+            (5, &[], true),
+            (1, &[Passed], false),
+            (0, &[Failed], false),
+            (3, &[Passed], false),
+            (139, &[Passed], false),
+        ] {
+            assert_eq!(is_end(code, &cases(outcomes)), expected, "{code} {outcomes:?}");
+        }
+    }
+
+    #[test]
+    fn a_case_whose_subtests_are_reported_beside_it_is_one_case() {
+        let group = crate::testing::attempts::group();
+        let named = |outcomes: &[Outcome]| {
+            let case = |outcome: &Outcome| Reported { name: group.function.clone(), outcome: *outcome };
+            let cases = name_cases(&group, outcomes.iter().map(case).collect());
+            cases.into_iter().map(|case| case.outcome).collect::<Vec<_>>()
+        };
+        use Outcome::{Failed, Passed, Skipped};
+        assert_eq!(named(&[Skipped, Passed]), [Passed]);
+        assert_eq!(named(&[Passed, Skipped]), [Passed]);
+        assert_eq!(named(&[Skipped, Failed, Passed]), [Failed]);
+        assert_eq!(named(&[Skipped, Skipped]), [Skipped]);
     }
 
     #[test]

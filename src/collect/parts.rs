@@ -27,6 +27,8 @@ const SECTIONS: [(&str, &[&str]); 3] = [
 ];
 /// The exception of a module whose name another file has taken before.
 const TAKEN: &str = "ImportPathMismatchError";
+/// What pytest says of `pytest_plugins` in a conftest that is below the folder where it was started.
+const NOT_AT_THE_TOP: &str = "Defining 'pytest_plugins' in a non-top-level conftest";
 
 /// The files of each part, in the order of their folders.
 pub(super) fn apart(tree: &Folder, found: &Discovered) -> Vec<Vec<String>> {
@@ -42,13 +44,38 @@ pub(super) fn apart(tree: &Folder, found: &Discovered) -> Vec<Vec<String>> {
             continue;
         }
         let folder = folders.configuring(&error.file).or_else(|| project(tree, &error.file));
-        let taken = || error.exception.as_ref().is_some_and(|name| name.ends_with(TAKEN));
-        let folder = folder.or_else(|| taken().then(|| split(&error.file).0.to_owned()));
+        let folder = folder.or_else(|| is_of_others(tree, error).then(|| split(&error.file).0.to_owned()));
         if let Some(folder) = folder {
             parts.entry(folder).or_default().insert(error.file.clone());
         }
     }
     parts.into_values().take(MOST).map(|files| files.into_iter().collect()).collect()
+}
+
+/// Whether what went wrong may come of files that were collected before: another module, package or helper of a name that
+/// this file means its own by, or a conftest that is not at the top when all is collected.
+fn is_of_others(tree: &Folder, error: &CollectError) -> bool {
+    let is_taken = error.exception.as_deref().is_some_and(|name| name.ends_with(TAKEN));
+    if is_taken || error.text.contains(NOT_AT_THE_TOP) {
+        return true;
+    }
+    let from =
+        || error.text.split_once("cannot import name '")?.1.split_once("' from '")?.1.split('\'').next();
+    let Some(module) = error.missing_module.as_deref().or_else(from) else { return false };
+    let top = module.split('.').next().unwrap_or(module);
+    let mut folder = split(&error.file).0;
+    while !folder.is_empty() {
+        let (above, name) = split(folder);
+        let beside = Path::new(folder).join(format!("{top}.py"));
+        if name == top
+            || tree.has_file(&beside)
+            || tree.has_file(&Path::new(folder).join(top).join("__init__.py"))
+        {
+            return true;
+        }
+        folder = above;
+    }
+    false
 }
 
 /// Files of tests by the names that unittest and Django look for, `test*.py`: where they are called `tests.py`, pytest looks
@@ -244,6 +271,35 @@ mod tests {
             ("tests/y/test_a.py", "builtins.ImportError"),
         ];
         assert_eq!(parts(&files, &found(&[], &errors)), [["a/tests/test_a.py"], ["tests/x/test_a.py"]]);
+    }
+
+    #[test]
+    fn files_whose_own_names_another_has_taken_are_looked_at_again() {
+        let files = [
+            ("a/tests/__init__.py", ""),
+            ("b/tests/__init__.py", ""),
+            ("c/helpers.py", ""),
+            ("c/deep/test_c.py", ""),
+            ("d/test_d.py", ""),
+        ];
+        let clash = |file: &str, missing: Option<&str>, text: &str| CollectError {
+            missing_module: missing.map(str::to_owned),
+            text: text.to_owned(),
+            ..refused(&[file.to_owned()], "").errors.remove(0)
+        };
+        let mut all = found(&[], &[]);
+        all.errors = vec![
+            clash("b/tests/test_b.py", Some("tests.test_b"), ""),
+            clash(
+                "c/deep/test_c.py",
+                None,
+                "E ImportError: cannot import name 'x' from 'helpers' (/a/helpers.py)",
+            ),
+            clash("d/test_d.py", Some("numpy"), ""),
+            clash("d/test_e.py", None, "cannot import name 'x' from 'numpy' (/n/__init__.py)"),
+            clash("e/test_f.py", None, &format!("{NOT_AT_THE_TOP} is no longer supported")),
+        ];
+        assert_eq!(parts(&files, &all), [["b/tests/test_b.py"], ["c/deep/test_c.py"], ["e/test_f.py"]]);
     }
 
     #[test]

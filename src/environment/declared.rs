@@ -1,5 +1,6 @@
 //! What a tree says of itself: projects, requirements, groups, members, variables. Reads files through `beneath`, runs nothing.
 
+mod conda;
 pub(super) mod crates;
 pub mod declarations;
 pub mod groups;
@@ -7,6 +8,7 @@ pub mod ini;
 pub mod known_names;
 pub mod members;
 pub mod own;
+mod pipfile;
 pub mod project;
 pub(super) mod pyproject;
 pub mod requirements_files;

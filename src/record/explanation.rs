@@ -81,13 +81,15 @@ fn of_plain(cause: &Cause) -> (&'static str, &'static str) {
             "Nothing: there is no passing behaviour to reproduce.",
         ),
         Cause::TimesOut => (
-            "A case or the group runs over its limit: always, or at times with the same result otherwise.",
+            "A case or the group runs over its limit: always, or at times with the same result otherwise. Or its cases pass, \
+             and the process of the entry command never ends: a thread or a child process keeps it.",
             "Raise `case_timeout` or `group_timeout` in `[screen]`. A test that waits for something which never comes in the \
              sandbox stays out.",
         ),
         Cause::Crashes => (
             "The interpreter dies: by a signal, by `os._exit`, or because a limit on memory ended it. It was seen three times, \
-             each time while the group ran alone.",
+             each time while the group ran alone. Or its cases pass, and the process of the entry command then leaves with \
+             another exit code than pytest gives for that.",
             "Read the evidence. Where it names a limit, raise `memory` or `processes` in `[limits]`.",
         ),
         Cause::NeedsNetwork => (

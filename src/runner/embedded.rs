@@ -16,6 +16,8 @@ macro_rules! python_files {
 const FILES: &[(&str, &str)] = python_files![
     "__init__.py",
     "__main__.py",
+    "again.py",
+    "apart.py",
     "children.py",
     "collect.py",
     "descriptors.py",

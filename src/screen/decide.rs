@@ -148,6 +148,7 @@ fn unavailable(group: &Group, row: &Unavailable, never_ran: bool) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::outcome::{Exit, TimeScope};
     use crate::screen::attribution::SEEDS;
     use crate::testing::attempts::{Table, group};
 
@@ -233,6 +234,7 @@ mod tests {
         let everything = World::Everything;
         let steady = || Table::new().base(0, "a").base(1, "a");
         let late = "nondeterministic-output";
+        let never = Exit::TimedOut { scope: TimeScope::Group, case: None };
         type Row<'a> = (&'a str, Vec<Attempt>, Option<&'a str>, Option<&'a str>);
         let rows: Vec<Row<'_>> = vec![
             ("nothing was made", Vec::new(), Some("collection-error"), Some("collection-error")),
@@ -256,6 +258,24 @@ mod tests {
                 steady().base(2, "a").base(3, "a").cold_failing().made(),
                 None,
                 Some("nondeterministic-outcome"),
+            ),
+            (
+                "leaves with another exit code when all is over",
+                steady().base(2, "a").base(3, "a").cold_ending(Exit::Exited { code: 3 }).made(),
+                None,
+                Some("crashes"),
+            ),
+            (
+                "is killed when all is over",
+                steady().base(2, "a").base(3, "a").cold_ending(Exit::Signaled { signal: 9 }).made(),
+                None,
+                Some("crashes"),
+            ),
+            (
+                "a thread never ends",
+                steady().base(2, "a").base(3, "a").cold_ending(never).made(),
+                None,
+                Some("times-out"),
             ),
             (
                 "the clock shows, again and again",

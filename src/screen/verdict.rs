@@ -110,11 +110,27 @@ pub(crate) fn no_repository_code(group: &Group, calls_in_tests: u64) -> Verdict 
     dropped(group, Cause::NoRepositoryCode, &summary, &[], String::new())
 }
 
-/// The verdict of a group whose literal entry command shows other outcomes than the fork tree.
+/// The verdict of a group whose literal entry command shows other outcomes than the fork tree, or ends otherwise.
 pub(crate) fn cold_differs(group: &Group, fork: &Attempt, cold: &Attempt) -> Verdict {
-    let summary = "a cold run of the literal entry command shows other outcomes than the fork tree";
+    let is_same = |case: &CaseResult| {
+        matches!(case.outcome, Outcome::Passed | Outcome::XPassed | Outcome::Skipped | Outcome::XFailed)
+    };
+    let passes = if !cold.cases.is_empty() && cold.cases.iter().all(is_same) {
+        "its cases pass, but the process of the literal entry command"
+    } else {
+        "passes in the fork tree, but the process of the literal entry command"
+    };
+    let (cause, summary) = match &cold.exit {
+        Exit::TimedOut { .. } => (Cause::TimesOut, format!("{passes} does not end within its limit")),
+        Exit::Exited { code } => (Cause::Crashes, format!("{passes} leaves with exit code {code}")),
+        Exit::Signaled { signal } => (Cause::Crashes, format!("{passes} is killed by signal {signal}")),
+        Exit::Finished | Exit::NotCollected | Exit::Unusable => (
+            Cause::NondeterministicOutcome,
+            "a cold run of the literal entry command shows other outcomes than the fork tree".to_owned(),
+        ),
+    };
     let excerpt = format!("fork tree: {}\ncold: {}\n{}", describe(fork), describe(cold), cold.raw_output);
-    dropped(group, Cause::NondeterministicOutcome, summary, &[fork, cold], excerpt)
+    dropped(group, cause, &summary, &[fork, cold], excerpt)
 }
 
 /// The verdict of a group that goes over its limit, always or at times, and else shows one and the same: how far it

@@ -1,6 +1,7 @@
-//! Git sources: the tree of one commit, out of an object store and without a checkout: no filters, no line-ending
-//! conversion, exact modes.
+//! Git sources: the tree of one commit, out of an object store and without a checkout: ends of lines and encodings as
+//! `.gitattributes` has them, no filters, exact modes.
 
+mod attributes;
 mod fetch;
 mod memory;
 mod modules;
@@ -14,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use git2::{Commit, ObjectType, Oid, Repository, Tree};
+
+use attributes::Attributes;
 
 use super::location::Location;
 use super::tree::{self, Kind};
@@ -136,11 +139,13 @@ impl Part {
         submodules: bool,
     ) -> Result<Content> {
         let commit = find_commit(&self.repository, &self.location, &self.commit)?;
-        let mut export = Export { context, target, submodules, bounds, notes: Vec::new() };
+        let attributes = Attributes::default();
+        let mut export = Export { context, target, submodules, bounds, attributes, notes: Vec::new() };
         let whole = commit.tree().map_err(|error| self.missing("its tree", &error))?;
         let tree = if self.below.as_os_str().is_empty() {
             whole
         } else {
+            export.enter_above(self, &whole);
             subtree(&self.repository, &whole, &self.below).map_err(|error| self.no_folder(&error))?
         };
         let place = TreeCursor { inside: self.below.clone(), written: PathBuf::new(), depth: 0 };
@@ -194,6 +199,8 @@ struct Export<'a> {
     submodules: bool,
     /// What is left for the tree, submodules included.
     bounds: tree::Bounds,
+    /// Those of the repository that is written, down to the folder that is.
+    attributes: Attributes,
     notes: Vec<String>,
 }
 
@@ -201,6 +208,8 @@ impl Export<'_> {
     fn tree(&mut self, part: &Part, tree: &Tree<'_>, place: &TreeCursor) -> Result<()> {
         interrupt::check()?;
         tree::make_directory(self.target, &place.written)?;
+        let depth = place.inside.components().count();
+        let before = self.attributes.enter(depth, attributes_in(part, tree).as_deref());
         for entry in tree {
             let child = place.child(entry.name_bytes());
             tree::checked(&child.written)?;
@@ -221,7 +230,22 @@ impl Export<'_> {
                 _ => return Err(Error::repository(format!("unknown entry `{}`", child.inside.display()))),
             }
         }
+        self.attributes.leave(before);
         Ok(())
+    }
+
+    /// Takes in the attributes of the folders above the one that is written.
+    fn enter_above(&mut self, part: &Part, whole: &Tree<'_>) {
+        for (depth, folder) in
+            part.below.ancestors().skip(1).collect::<Vec<_>>().into_iter().rev().enumerate()
+        {
+            let text = if folder.as_os_str().is_empty() {
+                attributes_in(part, whole)
+            } else {
+                subtree(&part.repository, whole, folder).ok().and_then(|tree| attributes_in(part, &tree))
+            };
+            self.attributes.enter(depth, text.as_deref());
+        }
     }
 
     fn blob(&mut self, part: &Part, id: Oid, mode: i32, place: &TreeCursor) -> Result<()> {
@@ -236,7 +260,13 @@ impl Export<'_> {
             return tree::write_link(&path, Path::new(OsStr::from_bytes(blob.content())));
         }
         let kind = Kind::of_mode(u32::try_from(mode).unwrap_or(0));
-        tree::write_file(&path, &mut blob.content(), kind)
+        match self.attributes.checked_out(&place.inside, &id.to_string(), blob.content()) {
+            Some(content) => {
+                self.bounds.spend(content.len() as u64).map_err(|error| error.at(&part.location))?;
+                tree::write_file(&path, &mut content.as_slice(), kind)
+            }
+            None => tree::write_file(&path, &mut blob.content(), kind),
+        }
     }
 
     /// Git itself leaves an empty directory where a submodule is not checked out.
@@ -263,7 +293,10 @@ impl Export<'_> {
         let tree = commit.tree().map_err(|error| child.missing("its tree", &error))?;
         let below =
             TreeCursor { inside: PathBuf::new(), written: place.written.clone(), depth: place.depth + 1 };
-        self.tree(&child, &tree, &below)
+        let outer = std::mem::take(&mut self.attributes);
+        self.tree(&child, &tree, &below)?;
+        self.attributes = outer;
+        Ok(())
     }
 
     fn open_submodule(&self, part: &Part, module: &modules::Module, id: Oid, depth: usize) -> Result<Part> {
@@ -281,6 +314,17 @@ impl Export<'_> {
         let repository = open_with(self.context, &location, &commit)?;
         Ok(Part { location, repository, commit, below, is_clone: false })
     }
+}
+
+/// The file of attributes of a folder; git itself follows no link there.
+fn attributes_in(part: &Part, tree: &Tree<'_>) -> Option<Vec<u8>> {
+    let entry = tree.get_name(".gitattributes")?;
+    if entry.kind() != Some(ObjectType::Blob) || entry.filemode_raw() & 0o170_000 != 0o100_000 {
+        return None;
+    }
+    let (size, _) = part.repository.odb().ok()?.read_header(entry.id()).ok()?;
+    let blob = (size as u64 <= attributes::LARGEST).then(|| part.repository.find_blob(entry.id()).ok())??;
+    Some(blob.content().to_vec())
 }
 
 /// A repository that has the commit: the local one itself, or the cache's, fetched when needed.

@@ -88,6 +88,11 @@ impl Table {
         self.and(attempt(&World::Base, Method::Cold, 0, Outcome::Failed, ""))
     }
 
+    /// A cold run whose case passes, and whose process ends in this way.
+    pub fn cold_ending(self, exit: Exit) -> Self {
+        self.and(Attempt { exit, ..attempt(&World::Base, Method::Cold, 0, Outcome::Passed, "") })
+    }
+
     /// All of them.
     pub fn made(self) -> Vec<Attempt> {
         self.0

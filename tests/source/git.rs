@@ -91,6 +91,35 @@ fn a_folder_of_a_repository_can_be_the_tree() {
 }
 
 #[test]
+fn ends_of_lines_and_encodings_are_those_of_a_checkout_and_no_filter_runs() {
+    let desk = Desk::new();
+    let sample = Sample::bare(&desk.path("mono.git"));
+    let attributes =
+        b"*.csv text eol=crlf\n*.bin filter=evil\n*.vtt working-tree-encoding=UTF-16LE export-subst\n";
+    let commit = sample.commit(&[
+        (FILE, b".gitattributes", attributes),
+        (FILE, b"packages/a/.gitattributes", b"plain.csv -text\n"),
+        (FILE, b"packages/a/data.csv", b"a,b\n1,2\n"),
+        (FILE, b"packages/a/plain.csv", b"a\n"),
+        (FILE, b"packages/a/x.bin", b"$Format:%H$\n"),
+        (FILE, b"packages/a/x.vtt", b"ab"),
+    ]);
+    let whole = git_spec(&sample.url(), &commit);
+    let SourceSpec::Git { url, commit, submodules, anonymous, .. } = whole.clone() else { panic!("is git") };
+    let folder = Some("packages/a".to_owned());
+    let part = SourceSpec::Git { url, commit, submodules, subdirectory: folder, anonymous };
+    for (spec, inside) in [(whole, "packages/a"), (part, "")] {
+        let pinned = desk.pin(spec).unwrap();
+        let read = |name: &str| std::fs::read(pinned.tree.join(inside).join(name)).unwrap();
+        assert_eq!(read("data.csv"), b"a,b\r\n1,2\r\n");
+        assert_eq!(read("plain.csv"), b"a\n");
+        assert_eq!(read("x.bin"), b"$Format:%H$\n");
+        assert_eq!(read("x.vtt"), b"a\0b\0");
+        verify(&pinned).unwrap();
+    }
+}
+
+#[test]
 fn submodules_are_followed_by_relative_address_and_into_each_other() {
     let desk = Desk::new();
     let inner = Sample::bare(&desk.path("served/inner.git"));

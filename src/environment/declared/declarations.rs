@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::conda;
 use super::requirements_files::includes;
 use super::survey::{self, DECLARATIONS, Survey};
 use crate::beneath::Folder;
@@ -38,6 +39,8 @@ impl Files {
             "setup.cfg",
             "setup.py",
             "tox.ini",
+            "tox.toml",
+            "Pipfile",
             "pytest.ini",
             "hatch.toml",
             "noxfile.py",
@@ -59,6 +62,12 @@ impl Files {
                     let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
                     files.load(tree, &path)?;
                 }
+            }
+        }
+        for folder in conda::FOLDERS {
+            for name in entries(&tree.join(folder))?.iter().filter(|name| conda::is_environment(name)) {
+                let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
+                files.load(tree, &path)?;
             }
         }
         let queue = files.texts.keys().cloned().collect();
@@ -111,7 +120,7 @@ impl Files {
             Err(error) if error.fault() == Fault::Repository => return Ok(false),
             Err(error) => return Err(error),
         };
-        if let Ok(text) = String::from_utf8(bytes) {
+        if let Some(text) = decoded(path, bytes) {
             self.texts.insert(path.to_owned(), text.trim_start_matches('\u{feff}').to_owned());
             return Ok(true);
         }
@@ -152,6 +161,26 @@ impl Files {
     }
 }
 
+/// The text of a file: UTF-8, UTF-16 where it begins with a mark of that, as shells of Windows write lists, else Latin-1: what
+/// declares something is ASCII in all that older files are written in. TOML is UTF-8 or nothing.
+fn decoded(path: &str, bytes: Vec<u8>) -> Option<String> {
+    let units = |unit: fn([u8; 2]) -> u16| {
+        let units = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+        char::decode_utf16(units).collect::<Result<String, _>>().ok()
+    };
+    match bytes.as_slice() {
+        [0xff, 0xfe, ..] => units(u16::from_le_bytes),
+        [0xfe, 0xff, ..] => units(u16::from_be_bytes),
+        _ => match String::from_utf8(bytes) {
+            Ok(text) => Some(text),
+            Err(error) if path.ends_with(".toml") || path == "Pipfile" || error.as_bytes().contains(&0) => {
+                None
+            }
+            Err(error) => Some(error.as_bytes().iter().map(|byte| char::from(*byte)).collect()),
+        },
+    }
+}
+
 fn entries(folder: &Path) -> Result<Vec<String>> {
     if !folder.is_dir() || folder.is_symlink() {
         return Ok(Vec::new());
@@ -167,6 +196,27 @@ fn entries(folder: &Path) -> Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_in_other_encodings_are_read() {
+        let tree = tempfile::tempdir().unwrap();
+        let list = "pytest\nzict==3.0.0 # f\u{fc}r\n";
+        let utf_16 = |unit: fn(u16) -> [u8; 2]| list.encode_utf16().flat_map(unit).collect::<Vec<u8>>();
+        let latin: Vec<u8> = list.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
+        for (name, bytes) in [
+            ("requirements-a.txt", latin.clone()),
+            ("requirements-b.txt", [vec![0xff, 0xfe], utf_16(u16::to_le_bytes)].concat()),
+            ("requirements-c.txt", [vec![0xfe, 0xff], utf_16(u16::to_be_bytes)].concat()),
+            ("requirements-d.txt", [b"\xef\xbb\xbf".to_vec(), list.as_bytes().to_vec()].concat()),
+            ("tox.toml", latin),
+            ("requirements-e.txt", b"\xff\x00binary".to_vec()),
+        ] {
+            fs_err::write(tree.path().join(name), bytes).unwrap();
+        }
+        let files = Files::read(tree.path()).unwrap();
+        assert_eq!(files.paths().count(), 4);
+        assert!(files.paths().all(|path| files.get(path) == Some(list)), "{files:?}");
+    }
 
     #[test]
     fn files_are_read_beneath_the_tree_alone() {

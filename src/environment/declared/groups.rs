@@ -103,17 +103,17 @@ pub fn poetry_lines(table: &Table) -> Lines {
         if name == "python" || value.get("optional").and_then(Value::as_bool) == Some(true) {
             continue;
         }
-        match poetry_requirement(name, value) {
-            Some(requirement) => lines.push(&requirement),
-            None => {
-                lines.left_out.push(format!("{name}, which poetry takes in several variants"));
+        for variant in value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice) {
+            match poetry_requirement(name, variant) {
+                Some(requirement) => lines.push(&requirement),
+                None => lines.left_out.push(format!("{name}, whose version only poetry knows")),
             }
         }
     }
     lines
 }
 
-/// One entry of such a table; none where it has several variants, or a version that PEP 440 cannot say.
+/// One variant of an entry of such a table; none where it has a version that PEP 440 cannot say.
 pub fn poetry_requirement(name: &str, value: &Value) -> Option<String> {
     if let Some(version) = value.as_str() {
         return Some(format!("{name}{}", poetry_version(version)?));
@@ -131,31 +131,68 @@ pub fn poetry_requirement(name: &str, value: &Value) -> Option<String> {
     } else {
         format!("{name}{extras}{}", poetry_version(&text(table.get("version"))?)?)
     };
-    if let Some(markers) = text(table.get("markers")) {
-        requirement = format!("{requirement} ; {markers}");
+    let python = text(table.get("python")).and_then(|version| python_marker(&version));
+    let platform = text(table.get("platform")).map(|name| match name.strip_prefix("!=") {
+        Some(other) => format!("sys_platform != '{}'", other.trim()),
+        None => format!("sys_platform == '{}'", name.trim_start_matches('=').trim()),
+    });
+    let given = text(table.get("markers"));
+    let markers: Vec<String> = [given, python, platform].into_iter().flatten().collect();
+    match markers.as_slice() {
+        [] => {}
+        [one] => requirement = format!("{requirement} ; {one}"),
+        several => requirement = format!("{requirement} ; ({})", several.join(") and (")),
     }
     Some(requirement)
 }
 
-/// Poetry's version syntax (`^1.2`, `~1.2`, `1.2`, `*`) as PEP 440; none for alternatives (`||`).
+/// The marker that a dependency's key `python` stands for; none where it holds for all.
+fn python_marker(version: &str) -> Option<String> {
+    let either = version.split('|').map(str::trim).filter(|part| !part.is_empty());
+    let alternatives: Vec<String> = either.map(python_versions).collect::<Option<_>>()?;
+    (!alternatives.is_empty()).then(|| alternatives.join(" or "))
+}
+
+fn python_versions(version: &str) -> Option<String> {
+    let standard = poetry_version(version)?;
+    let parts = standard.split(',').filter(|part| !part.is_empty()).map(|part| {
+        let at = part.find(|c: char| c.is_ascii_digit())?;
+        let (operator, number) = part.split_at(at);
+        let number = number.trim_end_matches(".*");
+        let what = if number.matches('.').count() > 1 { "python_full_version" } else { "python_version" };
+        Some(format!("{what} {operator} '{number}'"))
+    });
+    let parts: Vec<String> = parts.collect::<Option<_>>()?;
+    (!parts.is_empty()).then(|| parts.join(" and "))
+}
+
+/// Poetry's version syntax (`^1.2`, `~1.2`, `1.2`, `*`) as PEP 440. Of alternatives (`||`), the last one, which has the newest.
 pub fn poetry_version(version: &str) -> Option<String> {
-    if version.contains('|') {
-        return None;
+    let version = version.rsplit('|').next().unwrap_or(version);
+    let mut parts: Vec<String> = Vec::new();
+    for part in version.split([',', ' ']).filter(|part| !part.is_empty()) {
+        match parts.last_mut() {
+            // `>= 1.2` is one part, `>=1.2 <2` are two.
+            Some(last) if !last.contains(|c: char| c.is_ascii_digit() || c == '*') => last.push_str(part),
+            _ => parts.push(part.to_owned()),
+        }
     }
-    let parts: Option<Vec<String>> = version
-        .split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty() && *part != "*")
-        .map(one_version)
-        .collect();
+    let parts: Option<Vec<String>> =
+        parts.iter().filter(|part| *part != "*").map(|part| one_version(part)).collect();
     Some(parts?.join(","))
 }
 
 fn one_version(version: &str) -> Option<String> {
     let bounded = |rest: &str, caret: bool| {
         let rest = rest.trim();
-        let numbers: Option<Vec<u64>> = rest.split('.').map(|number| number.parse().ok()).collect();
-        let numbers = numbers?;
+        // What comes after the numbers (`1.2b1`, `1.2.*`, `1.2.x`) has no part in the upper bound.
+        let digits = |part: &str| part.chars().take_while(char::is_ascii_digit).collect::<String>();
+        let numbers: Vec<u64> =
+            rest.trim_start_matches('v').split('.').map_while(|number| digits(number).parse().ok()).collect();
+        let rest = rest.trim_start_matches('v').trim_end_matches(".*").trim_end_matches(".x");
+        if numbers.is_empty() {
+            return None;
+        }
         // A caret keeps the first number that is not zero; a tilde keeps the second where there is one.
         let keep = if caret {
             numbers.iter().position(|number| *number != 0).unwrap_or(numbers.len() - 1)
@@ -171,7 +208,9 @@ fn one_version(version: &str) -> Option<String> {
     } else if let Some(rest) = version.strip_prefix('~').filter(|rest| !rest.starts_with('=')) {
         bounded(rest, false)
     } else if version.starts_with(|c: char| c.is_ascii_digit()) {
-        Some(format!("=={version}"))
+        Some(format!("=={}", version.replace(".x", ".*")))
+    } else if let Some(rest) = version.strip_prefix('=').filter(|rest| !rest.starts_with('=')) {
+        Some(format!("=={}", rest.trim()))
     } else {
         Some(version.replace(' ', ""))
     }
@@ -222,9 +261,37 @@ mod tests {
             ("1.0", "==1.0"),
             (">=1, <2", ">=1,<2"),
             ("*", ""),
+            (">= 1.0 < 2", ">=1.0,<2"),
+            ("= 1.4", "==1.4"),
+            ("^1.2b1", ">=1.2b1,<2"),
+            ("^3.x", ">=3,<4"),
+            ("1.x", "==1.*"),
+            ("^1 || ^2", ">=2,<3"),
         ] {
             assert_eq!(poetry_version(poetry).as_deref(), Some(standard), "{poetry}");
         }
-        assert_eq!(poetry_version("^1 || ^2"), None);
+        assert_eq!(poetry_version("^new"), None);
+    }
+
+    #[test]
+    fn platforms_pythons_and_variants_of_poetry_become_markers() {
+        let found = groups(
+            "[tool.poetry.group.test.dependencies]\n\
+             a = {version = '^0.8', python = '<3.7'}\n\
+             b = {version = '>=300', platform = 'win32', markers = \"os_name == 'nt'\"}\n\
+             c = [{version = '1.0', python = '~2.7'}, {version = '^2.0', python = '^3.8'}]\n\
+             d = {version = '*', python = '<3.7 || >=3.9', platform = '!=darwin'}\n",
+        );
+        assert_eq!(
+            found["test"].lines.requirements,
+            [
+                "a>=0.8,<0.9 ; python_version < '3.7'",
+                "b>=300 ; (os_name == 'nt') and (sys_platform == 'win32')",
+                "c==1.0 ; python_version >= '2.7' and python_version < '2.8'",
+                "c>=2.0,<3 ; python_version >= '3.8' and python_version < '4'",
+                "d ; (python_version < '3.7' or python_version >= '3.9') and (sys_platform != 'darwin')",
+            ]
+        );
+        assert_eq!(found["test"].lines.left_out, [""; 0]);
     }
 }

@@ -53,6 +53,7 @@ impl Lines {
 
     /// Adds one requirement, with its place, such as `requirements.txt:3`.
     fn push_from(&mut self, text: &str, place: Option<&str>) {
+        let text = &self.tidied(text);
         match classify(text) {
             Entry::Requirement(requirement, hashes) => {
                 self.hold(&requirement, hashes);
@@ -63,6 +64,25 @@ impl Lines {
             Entry::LeftOut(reason) => self.left_out.push(reason),
             Entry::Alien => self.left_out.push(alien(place)),
             Entry::Nothing => {}
+        }
+    }
+
+    /// A line without commas that separate nothing, which pip reads over; a note says so.
+    fn tidied(&mut self, text: &str) -> String {
+        let (specification, marker) = match text.split_once(';') {
+            Some((specification, marker)) => (specification, format!(";{marker}")),
+            None => (text, String::new()),
+        };
+        let parts: Vec<&str> =
+            specification.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
+        let tidy = format!("{}{marker}", parts.join(","));
+        let name = parse(&tidy).filter(|_| parse(text).is_none()).map(|requirement| requirement.name);
+        match name {
+            Some(name) if specification.contains(',') => {
+                self.left_out.push(format!("a comma too many after `{name}`"));
+                tidy
+            }
+            _ => text.to_owned(),
         }
     }
 
@@ -392,6 +412,21 @@ mod tests {
             ("a==1 --hash=sha256:00", "a==1"),
         ] {
             assert_eq!(listed(line), [expected], "{line}");
+        }
+    }
+
+    #[test]
+    fn commas_that_separate_nothing_are_read_over() {
+        for (line, expected) in [
+            ("zict >=2.0, <4, ", Some("zict >=2.0,<4")),
+            ("zict[a,b]>=2,,<4", Some("zict[a,b]>=2,<4")),
+            ("zict==3,; python_version > '3'", Some("zict==3; python_version > '3'")),
+            ("zict >=2.0, <4", None),
+        ] {
+            let mut lines = Lines::default();
+            lines.push(line);
+            assert_eq!(lines.requirements, [expected.unwrap_or(line)], "{line}");
+            assert_eq!(lines.left_out.len(), usize::from(expected.is_some()), "{line}");
         }
     }
 

@@ -11,6 +11,10 @@ use super::ini::Ini;
 use super::pyproject::{strings, text, tool};
 use super::requirements_files::{Lines, include, pattern, read_file};
 use crate::requirement::{normalize, parse};
+use super::{conda, pipfile};
+
+/// Factors that an environment for tests has.
+const FACTORS: [&str; 7] = ["py", "py3", "test", "tests", "pytest", "unit", "unittest"];
 
 /// What an automation file installs, and the groups of the tree that it names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,7 +24,7 @@ pub struct Automation {
     pub groups: Vec<String>,
 }
 
-/// Everything that `tox.ini`, `[tool.tox]` and `noxfile.py` declare for tests.
+/// Everything that `tox.ini`, `tox.toml`, `[tool.tox]`, `noxfile.py`, `Pipfile` and environments of conda declare for tests.
 pub fn read(files: &Files, pyproject: &Table, setup_cfg: &Ini) -> Vec<Automation> {
     let mut found = Vec::new();
     if let Some(text) = files.get("tox.ini") {
@@ -36,11 +40,16 @@ pub fn read(files: &Files, pyproject: &Table, setup_cfg: &Ini) -> Vec<Automation
                 files,
             ));
         }
-        found.push(toml_environment(tox, files));
+        found.push(toml_environment(tox, "[tool.tox.env_run_base] in pyproject.toml", files));
+    }
+    if let Some(tox) = files.get("tox.toml").and_then(|text| text.parse().ok()) {
+        found.push(toml_environment(&tox, "tox.toml", files));
     }
     if let Some(text) = files.get("noxfile.py") {
         found.push(nox_sessions(text, files));
     }
+    found.extend(pipfile::read(files));
+    found.extend(conda::read(files));
     found.retain(|automation| !automation.lines.is_empty() || !automation.groups.is_empty());
     found
 }
@@ -79,7 +88,7 @@ fn push_ini(
     seen: &mut BTreeSet<(String, String)>,
 ) {
     static REFERENCE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\{\[([^\]]+)\]([\w-]+)\}$"));
-    static FACTOR: LazyLock<Regex> = LazyLock::new(|| pattern(r"^[!\w.,{}-]+:\s+(.*)$"));
+    static FACTOR: LazyLock<Regex> = LazyLock::new(|| pattern(r"^([!\w.,{}-]+):\s+(.*)$"));
     if let Some(reference) = REFERENCE.captures(line) {
         let (section, key) = (&reference[1], reference[2].replace('-', "_"));
         if seen.insert((section.to_owned(), key.clone())) {
@@ -88,11 +97,39 @@ fn push_ini(
             }
         }
     } else if let Some(conditional) = FACTOR.captures(line) {
-        let what = parse(&conditional[1]).map_or("an entry".to_owned(), |one| format!("`{}`", one.name));
+        if holds(&conditional[1], section) {
+            push_ini(ini, section, &conditional[2], files, into, seen);
+            return;
+        }
+        let what = parse(&conditional[2]).map_or("an entry".to_owned(), |one| format!("`{}`", one.name));
         into.left_out.push(format!("{what} in [{section}], which only some factors install"));
     } else {
         push(&line.replace("{toxinidir}/", "").replace("{tox_root}/", ""), files, into);
     }
+}
+
+/// Whether a condition on factors (`a-!b,c`: commas are "or", dashes "and") holds in an environment that runs tests with
+/// Python 3: its own factors do, and all that are excluded.
+fn holds(condition: &str, section: &str) -> bool {
+    let own = section.rsplit(':').next().unwrap_or_default();
+    let is_factor = |factor: &str| FACTORS.contains(&factor) || own.split('-').any(|one| one == factor);
+    let is_met = |factor: &str| match factor.strip_prefix('!') {
+        Some(excluded) => !is_factor(excluded),
+        None => is_factor(factor),
+    };
+    braces(condition).iter().any(|one| one.split('-').all(is_met))
+}
+
+/// The alternatives of a condition, those in braces spread.
+fn braces(condition: &str) -> Vec<String> {
+    let Some((before, rest)) = condition.split_once('{') else {
+        return condition.split(',').map(str::to_owned).collect();
+    };
+    let Some((inner, after)) = rest.split_once('}') else { return Vec::new() };
+    if after.contains('{') || before.contains(',') || after.contains(',') {
+        return Vec::new(); // nobody writes that
+    }
+    inner.split(',').map(|one| format!("{before}{one}{after}")).collect()
 }
 
 /// Adds a requirement, or a requirement file of the tree.
@@ -111,25 +148,34 @@ fn push(line: &str, files: &Files, into: &mut Lines) {
     }
 }
 
-fn toml_environment(tox: &Table, files: &Files) -> Automation {
-    let mut automation =
-        Automation { place: "[tool.tox.env_run_base] in pyproject.toml".to_owned(), ..Automation::default() };
-    if let Some(base) = tox.get("env_run_base").and_then(Value::as_table) {
-        for line in strings(base.get("deps")) {
-            push(&line, files, &mut automation.lines);
+/// The base of all environments, and those whose names speak of tests.
+fn toml_environment(tox: &Table, place: &str, files: &Files) -> Automation {
+    let mut automation = Automation { place: place.to_owned(), ..Automation::default() };
+    let named = tox.get("env").and_then(Value::as_table).into_iter().flatten();
+    let of_tests = named.filter(|(name, _)| name.split('-').any(|factor| FACTORS[2..].contains(&factor)));
+    for table in tox.get("env_run_base").into_iter().chain(of_tests.map(|(_, table)| table)) {
+        for line in strings(table.get("deps")) {
+            push(&line.replace("{tox_root}/", ""), files, &mut automation.lines);
         }
-        automation.lines.own_extras =
-            strings(base.get("extras")).iter().map(|name| normalize(name)).collect();
-        automation.groups =
-            strings(base.get("dependency_groups")).iter().map(|name| normalize(name)).collect();
+        let names = |key: &str| strings(table.get(key)).into_iter().map(|name| normalize(&name));
+        automation.lines.own_extras.extend(names("extras"));
+        automation.groups.extend(names("dependency_groups"));
     }
     automation
 }
 
-/// String literals of `session.install(…)` in the sessions whose names speak of tests.
+/// String literals, and lists of them that have a name in the file, of `session.install(…)` in the sessions that run tests or
+/// whose names speak of them.
 fn nox_sessions(noxfile: &str, files: &Files) -> Automation {
     static SESSION: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^def\s+(\w+)\s*\("));
-    static INSTALL: LazyLock<Regex> = LazyLock::new(|| pattern(r"session\.install\(([^()]*)\)"));
+    static INSTALL: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b\w+\.install\(([^()]*)\)"));
+    static RUNS: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r#"\.run(?:_always)?\(\s*(?:["']python["'],\s*["']-m["'],\s*)?["'](?:pytest|py\.test|unittest)["']"#,
+        )
+    });
+    static NAMED: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r#"name\s*=\s*["'][^"']*(?:test|unit)[^"']*["']"#));
     static LITERAL: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(?:^|[\s,(])["']([^"']+)["']"#));
     let mut automation = Automation { place: "noxfile.py".to_owned(), ..Automation::default() };
     let starts: Vec<(usize, String)> = SESSION
@@ -137,13 +183,17 @@ fn nox_sessions(noxfile: &str, files: &Files) -> Automation {
         .map(|found| (found.get(0).map_or(0, |whole| whole.start()), found[1].to_owned()))
         .collect();
     for (number, (start, name)) in starts.iter().enumerate() {
-        if !(name.contains("test") || name.contains("unit")) {
+        let end = starts.get(number + 1).map_or(noxfile.len(), |(end, _)| *end);
+        let body = &noxfile[*start..end];
+        let before = noxfile[..*start].rsplit("\n\n").next().unwrap_or_default();
+        let is_named = name.contains("test") || name.contains("unit") || NAMED.is_match(before);
+        if !is_named && !RUNS.is_match(body) {
             continue;
         }
-        let end = starts.get(number + 1).map_or(noxfile.len(), |(end, _)| *end);
-        for call in INSTALL.captures_iter(&noxfile[*start..end]) {
+        for call in INSTALL.captures_iter(body) {
             let mut flag = None;
-            for literal in LITERAL.captures_iter(&call[1]) {
+            let arguments = with_constants(&call[1], noxfile);
+            for literal in LITERAL.captures_iter(&arguments) {
                 let literal = &literal[1];
                 match flag.take() {
                     Some("-r" | "--requirement") => {
@@ -160,6 +210,25 @@ fn nox_sessions(noxfile: &str, files: &Files) -> Automation {
         }
     }
     automation
+}
+
+/// Arguments with the values of constants of the file in the place of their names.
+fn with_constants(arguments: &str, file: &str) -> String {
+    static NAME: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?:^|[\s,(*])([A-Za-z_]\w*)\s*(?:,|$)"));
+    let mut whole = arguments.to_owned();
+    for name in NAME.captures_iter(arguments) {
+        let Ok(constant) = Regex::new(&format!(
+            r#"(?m)^{}\s*(?::[^=\n]+)?=\s*(?:[\[(]([^\])]*)[\])]|(["'][^"']*["']))"#,
+            &name[1]
+        )) else {
+            continue;
+        };
+        if let Some(value) = constant.captures(file) {
+            let value = value.get(1).or_else(|| value.get(2)).map_or("", |value| value.as_str());
+            whole = format!("{whole}, {value}");
+        }
+    }
+    whole
 }
 
 /// Flags that take the next literal with them.
@@ -202,6 +271,49 @@ mod tests {
         assert_eq!(found[0].lines.requirements, ["pytest", "mock"]);
         assert_eq!(found[0].lines.own_extras, ["async"]);
         assert_eq!(found[0].groups, ["tests"]);
+    }
+
+    #[test]
+    fn factors_are_read_as_tox_reads_them() {
+        for (condition, section, expected) in [
+            ("!lint", "testenv", true),
+            ("!lint-!docs", "testenv", true),
+            ("lint", "testenv", false),
+            ("py3", "testenv", true),
+            ("py27,py3", "testenv", true),
+            ("!py-extra", "testenv", false),
+            ("{py,pypy}", "testenv", true),
+            ("{lint,docs}", "testenv", false),
+            ("slow", "testenv:test-slow", true),
+            ("!slow", "testenv:test-slow", false),
+        ] {
+            assert_eq!(holds(condition, section), expected, "{condition} in {section}");
+        }
+        let tox = "[testenv]\ndeps =\n  !lint: pytest\n  !lint: -r{toxinidir}/dev.txt\n  lint: ruff\n";
+        let files = Files::from_texts([("tox.ini", tox), ("dev.txt", "mock\n")]);
+        let found = read(&files, &Table::new(), &Ini::default());
+        assert_eq!(found[0].lines.requirements, ["pytest", "mock"]);
+        assert_eq!(found[0].lines.left_out.len(), 1);
+    }
+
+    #[test]
+    fn tables_of_tox_toml_are_read() {
+        let text = "env_list = ['3.12', 'lint']\n[env_run_base]\ndeps = ['a']\n[env.tests-slow]\ndeps = ['b', '-r {tox_root}/dev.txt']\n\
+                    dependency_groups = ['Tests']\n[env.lint]\ndeps = ['ruff']\n";
+        let files = Files::from_texts([("tox.toml", text), ("dev.txt", "mock\n")]);
+        let found = read(&files, &Table::new(), &Ini::default());
+        assert_eq!(found[0].lines.requirements, ["a", "b", "mock"]);
+        assert_eq!(found[0].groups, ["tests"]);
+    }
+
+    #[test]
+    fn sessions_of_nox_by_other_names_and_with_constants_are_read() {
+        let nox = "import nox\n\nDEPS = [\n    'zict',\n    \"mock\",\n]\nRUNNER = 'pytest'\n\n\
+                   @nox.session(name=\"tests-3\")\ndef suite(session):\n    session.install(*DEPS, RUNNER)\n\n\
+                   @nox.session\ndef check(s):\n    s.install('six')\n    s.run('python', '-m', 'pytest')\n\n\
+                   @nox.session\ndef lint(session):\n    session.install('ruff')\n";
+        let found = read(&Files::from_texts([("noxfile.py", nox)]), &Table::new(), &Ini::default());
+        assert_eq!(found[0].lines.requirements, ["zict", "mock", "pytest", "six"]);
     }
 
     #[test]

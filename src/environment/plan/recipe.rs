@@ -8,6 +8,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pep508_rs::VersionOrUrl;
+
 use super::asked;
 use super::failure::Failure;
 use super::lock::Lock;
@@ -54,6 +56,8 @@ struct Parts {
     sources: BTreeSet<usize>,
     optional: BTreeMap<usize, Share>,
     missing: BTreeSet<Guess>,
+    /// Distributions that the sources name and nobody gives.
+    without: BTreeSet<String>,
 }
 
 /// How much of a source that is installed on demand.
@@ -149,6 +153,9 @@ pub struct Fallbacks {
 /// At most so many plans add what tests ask for.
 const ASKED_ROUNDS: usize = 6;
 
+/// So often a source is tried without what could not be had of it.
+const WITHOUT_ROUNDS: usize = 4;
+
 /// At most so many plans add what collection misses: each can only uncover the next missing module.
 const MISSING_ROUNDS: usize = 4;
 
@@ -188,7 +195,8 @@ impl Fallbacks {
             let name = source.name.clone();
             source.lines.left_out.clone().into_iter().map(move |what| format!("{name}: left out {what}"))
         };
-        sources.flat_map(left_out).collect()
+        let without = plan.parts.without.iter().map(|name| format!("left out {name}, which cannot be had"));
+        sources.flat_map(left_out).chain(without).collect()
     }
 
     /// The next plan to try after these; none when one was good or nothing is left.
@@ -203,11 +211,14 @@ impl Fallbacks {
         let mut parts = Parts { optional: installable(tried), ..Parts::default() };
         for number in 0..self.sources.len() {
             if banned.contains(&number) {
-                continue;
+                let Some(names) = self.out_of_reach(number, tried) else { continue };
+                parts.without.extend(names);
             }
             parts.sources.insert(number);
             let plan = self.plan(parts.clone());
-            let covered = tried.iter().any(|(earlier, _)| earlier.parts.sources.contains(&number));
+            let covered = tried.iter().any(|(earlier, _)| {
+                earlier.parts.sources.contains(&number) && earlier.parts.without.is_superset(&parts.without)
+            });
             if fresh(&plan) && !covered {
                 return Some(plan);
             }
@@ -221,6 +232,32 @@ impl Fallbacks {
             return Some(plan);
         }
         self.with_missing(parts, tried).filter(fresh)
+    }
+
+    /// What a source that could not be installed is tried without: what it takes from an address, and what the index does not
+    /// have. None when that was tried, or there is nothing of that kind.
+    fn out_of_reach(&self, number: usize, tried: &[(InstallPlan, Outcome)]) -> Option<BTreeSet<String>> {
+        let failed = tried.iter().filter(|(plan, _)| plan.parts.sources.last() == Some(&number));
+        let failed: Vec<(&InstallPlan, &Failure)> = failed
+            .filter_map(|(plan, outcome)| match outcome {
+                Outcome::Failed(failure) => Some((plan, failure)),
+                Outcome::Collected { .. } => None,
+            })
+            .collect();
+        let unknown: BTreeSet<String> = failed
+            .iter()
+            .flat_map(|(_, failure)| failure.unknown.iter().map(|name| normalize(name)))
+            .collect();
+        let requirements = self.sources[number].lines.requirements.iter().filter_map(|text| parse(text));
+        let names: BTreeSet<String> = requirements
+            .filter_map(|one| {
+                let name = normalize(one.name.as_ref());
+                let is_address = matches!(one.version_or_url, Some(VersionOrUrl::Url(_)));
+                (is_address || unknown.contains(&name)).then_some(name)
+            })
+            .collect();
+        let is_new = failed.iter().all(|(plan, _)| !plan.parts.without.is_superset(&names));
+        (!names.is_empty() && is_new && failed.len() < WITHOUT_ROUNDS).then_some(names)
     }
 
     /// The plans that are tried when none is good and nothing is asked for.
@@ -354,6 +391,9 @@ impl Fallbacks {
         }
         let mut requirements: BTreeSet<String> =
             chosen.iter().flat_map(|source| source.lines.requirements.iter().cloned()).collect();
+        requirements.retain(|text| {
+            parse(text).is_none_or(|one| !parts.without.contains(&normalize(one.name.as_ref())))
+        });
         let already: BTreeSet<String> = requirements.iter().filter_map(|text| distribution(text)).collect();
         let guessed = parts.missing.iter().map(|guess| guess.distribution.clone());
         requirements

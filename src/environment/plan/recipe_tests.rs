@@ -372,3 +372,30 @@ fn a_tree_that_is_no_project_gets_what_it_runs_with() {
     let plans = all_plans(&fallbacks, |_| insufficient(&[]));
     assert_eq!(written(&plans)[..2], [vec![".", "django", "pytest"], vec![".", "django", "mock", "pytest"]]);
 }
+
+#[test]
+fn a_list_of_which_something_cannot_be_had_is_tried_without_that() {
+    let list = "a @ git+https://h.example/a\nb==1\nc==2\npytest\n";
+    let fallbacks = fallbacks(&[("requirements-test.txt", list)]);
+    let plans = all_plans(&fallbacks, |number| match number {
+        0 => failed(&[]),
+        1 => failed(&["C"]),
+        _ => insufficient(&[]),
+    });
+    let lists: Vec<Vec<String>> = written(&plans).into_iter().take(3).collect();
+    assert_eq!(
+        lists,
+        [
+            vec![".", "a @ git+https://h.example/a", "b==1", "c==2", "pytest"],
+            vec![".", "b==1", "c==2", "pytest"],
+            vec![".", "b==1", "pytest"],
+        ]
+    );
+    let left_out = fallbacks.left_out(&plans[2]);
+    assert_eq!(left_out, ["left out a, which cannot be had", "left out c, which cannot be had"]);
+    let never = all_plans(&fallbacks, |_| failed(&[]));
+    assert_eq!(
+        written(&never),
+        [lists[0].clone(), lists[1].clone(), vec![".".to_owned(), "pytest".to_owned()]]
+    );
+}

@@ -20,6 +20,7 @@ use crate::environment::declared::crates::{self, LARGEST_TEXT};
 use crate::environment::declared::project::BuildSystem;
 use crate::environment::plan::failure::{Attempt, Failure, StepError};
 use crate::environment::plan::lock::Lock;
+use crate::environment::plan::missing;
 use crate::environment::plan::recipe::Wanted;
 use crate::error::{Error, Result};
 use crate::record::id::hash_parts;
@@ -31,6 +32,10 @@ pub(in crate::environment) const HOOKS: &str = include_str!("hooks.py");
 const BUILD: &str = "/opt/build";
 /// Where a source distribution is unpacked.
 pub(in crate::environment) const SOURCE: &str = "/opt/source";
+/// The backend that does not have the root of the tree on its path.
+const SETUPTOOLS: &str = "setuptools.build_meta";
+/// What nothing declares is added so often at most.
+const MOST_ASKED: usize = 4;
 const HOOK_LIMIT: Duration = Duration::from_hours(1);
 
 /// What hooks may leave, in bytes.
@@ -130,17 +135,40 @@ impl Build<'_> {
     /// Makes the build environment and the wheel.
     pub(in crate::environment) fn run(&self) -> Attempt<Built> {
         let rust = Rust::prepare(&self.installer.tooling, self.source.locked(self.system)?)?;
-        self.run_with(&rust).map_err(|trouble| rust.explain(trouble))
+        let mut asked = Asked::default();
+        loop {
+            match self.run_with(&rust, &asked) {
+                Err(StepError::Recoverable(failure))
+                    if asked.add(&self.system.backend, |module| self.has(module), &failure.output) => {}
+                Ok(mut built) => {
+                    built.notes.extend(asked.notes());
+                    return Ok(built);
+                }
+                Err(trouble) => return Err(rust.explain(trouble)),
+            }
+        }
     }
 
-    fn run_with(&self, rust: &Rust) -> Attempt<Built> {
+    /// Whether a module of this name is at the root of what is built.
+    fn has(&self, module: &str) -> bool {
+        let (Source::Tree { pinned: root, folder, .. }, false) = (&self.source, module.contains('.')) else {
+            return false;
+        };
+        Folder::open(root).is_ok_and(|root| {
+            root.has_file(&Path::new(folder).join(format!("{module}.py")))
+                || root.has_file(&Path::new(folder).join(module).join("__init__.py"))
+        })
+    }
+
+    fn run_with(&self, rust: &Rust, asked: &Asked) -> Attempt<Built> {
         let place = self.installer.tooling.step()?;
         let venv = place.folder("build")?;
         let mut wanted = Wanted { requirements: self.system.requires.clone(), ..Wanted::default() };
+        wanted.requirements.extend(asked.requirements.iter().map(|one| (*one).to_owned()));
         let mut lock = self.install(&wanted, &venv)?;
         let stage = format!("asking {} for its build requirements", self.source.words());
         let step = self.installer.tooling.step()?;
-        self.hook(&stage, "requires", &venv, (&step, rust))?;
+        self.hook(&stage, ("requires", asked), &venv, (&step, rust))?;
         let required: Required = answer(&step, &stage)?;
         if !required.requires.is_empty() {
             wanted.requirements.extend(required.requires);
@@ -148,7 +176,7 @@ impl Build<'_> {
         }
         let stage = format!("building {}", self.source.words());
         let step = self.installer.tooling.step()?;
-        let left = self.hook(&stage, "build", &venv, (&step, rust))?;
+        let left = self.hook(&stage, ("build", asked), &venv, (&step, rust))?;
         let wheel = take_wheel(&step, &self.installer.tooling.folder.join("wheels"), &stage)?;
         let (notes, rust) = (rust.notes(), rust.version().map(str::to_owned));
         Ok(Built { wheel, lock, notes, rust, left: left.map(|tree| (step, tree)) })
@@ -169,7 +197,7 @@ impl Build<'_> {
     fn hook(
         &self,
         stage: &str,
-        action: &str,
+        (action, asked): (&str, &Asked),
         venv: &Path,
         (step, rust): (&Step, &Rust),
     ) -> Attempt<Option<PathBuf>> {
@@ -208,7 +236,7 @@ impl Build<'_> {
         let script = step.give("hooks.py", HOOKS)?;
         let spec = serde_json::json!({
             "root": project,
-            "backend": self.system.backend,
+            "backend": asked.backend(&self.system.backend),
             "backend_path": self.system.backend_path,
             "source_root": source_root,
             "editable": editable,
@@ -225,6 +253,44 @@ impl Build<'_> {
         job.env.extend(self.variables.clone());
         tooling.run(stage, &job, HOOK_LIMIT)?;
         Ok(left)
+    }
+}
+
+/// What the hooks asked for and nothing declares: who builds by hand has it installed, or builds in the tree's folder.
+#[derive(Default)]
+struct Asked {
+    requirements: Vec<&'static str>,
+    /// Whether a hook imports what is at the root of the tree.
+    own: bool,
+}
+
+impl Asked {
+    /// Takes from the output of hooks what another try should have; says whether that is anything new.
+    fn add(&mut self, backend: &str, is_own: impl Fn(&str) -> bool, output: &str) -> bool {
+        let Some(module) = missing::modules(output).last() else { return false };
+        if is_own(module) {
+            return backend == SETUPTOOLS && !std::mem::replace(&mut self.own, true);
+        }
+        match missing::distribution(module).filter(|one| !self.requirements.contains(one)) {
+            Some(found) if self.requirements.len() < MOST_ASKED => {
+                self.requirements.push(found);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The backend that has the root of the tree on its path, where that is asked for.
+    fn backend(&self, declared: &str) -> String {
+        let legacy = if self.own { ":__legacy__" } else { "" };
+        format!("{declared}{legacy}")
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let note = |one: &&str| format!("{one} was added to the build requirements, which building asks for");
+        let own =
+            self.own.then(|| "the build has the tree's root on its path, which setup.py asks for".to_owned());
+        self.requirements.iter().map(note).chain(own).collect()
     }
 }
 
@@ -328,6 +394,23 @@ fn is_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_hooks_ask_for_is_added_once_where_everybody_knows_it() {
+        let no_module = |name: &str| format!("Traceback\nModuleNotFoundError: No module named '{name}'\n");
+        let mut asked = Asked::default();
+        assert!(asked.add(SETUPTOOLS, |_| false, &no_module("pkg_resources")));
+        assert!(!asked.add(SETUPTOOLS, |_| false, &no_module("pkg_resources")), "it did not help");
+        assert!(asked.add(SETUPTOOLS, |_| false, &no_module("numpy.distutils")));
+        assert!(!asked.add(SETUPTOOLS, |_| false, &no_module("nobody_knows_this")));
+        assert!(!asked.add(SETUPTOOLS, |_| false, "error: subprocess failed"));
+        assert_eq!(asked.requirements, ["setuptools<81", "numpy"]);
+        assert_eq!((asked.backend(SETUPTOOLS).as_str(), asked.notes().len()), (SETUPTOOLS, 2));
+        assert!(asked.add(SETUPTOOLS, |module| module == "basket", &no_module("basket")));
+        assert!(!asked.add(SETUPTOOLS, |_| true, &no_module("basket")));
+        assert_eq!(asked.backend(SETUPTOOLS), "setuptools.build_meta:__legacy__");
+        assert!(!Asked::default().add("flit_core.buildapi", |_| true, &no_module("basket")));
+    }
 
     #[test]
     fn names_that_lead_elsewhere_are_refused() {

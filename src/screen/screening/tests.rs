@@ -224,7 +224,7 @@ fn cold_runs_are_compared_with_the_fork_tree() {
     let expected = [
         "test_steady: kept",
         "test_differs: nondeterministic-outcome",
-        "test_killed: nondeterministic-outcome",
+        "test_killed: crashes",
         "test_crashes: crashes",
     ];
     assert_eq!(causes(&screening, Depth::All), expected);

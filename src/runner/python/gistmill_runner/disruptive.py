@@ -26,10 +26,27 @@ def _random_order(config, used):
     return _blocked("random_order", used, ["--random-order-bucket=none"], "shuffles tests")
 
 
+def _is_strict(config):
+    """Whether a marker that no plugin declares is an error."""
+    options = ("strict_markers", "strict")
+    return any(getattr(config.option, name, False) or config.inicfg.get(name) for name in options)
+
+
+def _tries_again(name):
+    """Leave out a plugin that runs failed tests again. Where its marker or its options must stay known, it stays: what counts
+    is how the first try ended (`again`)."""
+
+    def decide(config, used):
+        known = used or _is_strict(config) or any(key in config.inicfg for key in ("retries", "retry_delay", "retry_outcome"))
+        return _blocked(name, known, [], "runs failed tests again")
+
+    return decide
+
+
 def _rerunfailures(config, used):
     if hasattr(config.option, "force_reruns"):
         return ["--force-reruns=0"], "runs failed tests again, marked ones included"
-    if used or getattr(config.option, "strict_markers", False) or getattr(config.option, "strict", False):
+    if used or _is_strict(config):
         return ["--reruns=0"], "runs failed tests again; tests marked flaky still are, because the marker must stay known"
     return ["-p", "no:rerunfailures"], "runs failed tests again"
 
@@ -68,10 +85,37 @@ def _sugar(config, used):
 
 def _without_addopts(config, used, option):
     """Give ``addopts`` again without an option that nothing can take back."""
-    if not used:
-        return []
-    kept = [argument for argument in config.getini("addopts") if argument != option]
-    return ["-o", "addopts=" + " ".join(map(shlex.quote, kept))]
+    return _addopts([argument for argument in fit_for_one(config) if argument != option]) if used else []
+
+
+def _addopts(arguments):
+    return ["-o", "addopts=" + " ".join(map(shlex.quote, arguments))]
+
+
+def fit_for_one(config):
+    """``addopts`` without the files and folders that it names, which the entry command would run beside its test, and without
+    what switches off the report that cold runs are read from."""
+    parse, kept = config._parser.parse, _with_report(list(config.getini("addopts")))
+    named = list(parse(kept).file_or_dir)
+    for index in reversed(range(len(kept))):
+        if kept[index] in named:
+            try:
+                left = list(parse(kept[:index] + kept[index + 1 :]).file_or_dir)
+            except BaseException:
+                continue  # the value of an option
+            if len(left) < len(named):
+                kept, named = kept[:index] + kept[index + 1 :], left
+    return kept
+
+
+def _with_report(arguments):
+    kept = []
+    for argument in arguments:
+        if argument == "no:junitxml" and kept[-1:] == ["-p"]:
+            kept.pop()
+        elif argument != "-pno:junitxml":
+            kept.append(argument)
+    return kept
 
 
 # (plugin, names under which it registers, beginnings of its options, what to do about it)
@@ -80,6 +124,8 @@ _TABLE = (
     ("randomly", ("randomly",), ("--randomly",), _randomly),
     ("random-order", ("random_order",), ("--random-order",), _random_order),
     ("rerunfailures", ("rerunfailures",), ("--reruns", "--only-rerun", "--rerun-except", "--force-reruns"), _rerunfailures),
+    ("retry", ("pytest-retry", "pytest_retry"), ("--retries", "--retry", "--cumulative-timing"), _tries_again("pytest-retry")),
+    ("flaky", ("flaky",), ("--force-flaky", "--max-runs", "--min-passes", "--no-flaky", "--no-success-flaky"), _tries_again("flaky")),
     ("repeat", ("repeat", "pytest_repeat"), ("--count", "--repeat-scope"), _repeat),
     ("flakefinder", ("flakefinder",), ("--flake",), _flakefinder),
     ("benchmark", ("benchmark",), ("--benchmark",), _benchmark),
@@ -107,6 +153,10 @@ def switched_off(config):
     for plugin, distribution in manager.list_plugin_distinfo():
         versions[plugin] = distribution.version
     found = []
+    alone = fit_for_one(config)
+    if alone != list(config.getini("addopts")):
+        reason = "names files, which every entry command would run, or switches the report off"
+        found.append({"plugin": "addopts", "version": None, "options": _addopts(alone), "reason": reason})
     for plugin, names, prefixes, decide in _TABLE:
         registered = next((manager.get_plugin(name) for name in names if manager.hasplugin(name)), None)
         if registered is None:

@@ -1,12 +1,14 @@
 """Group attempts: forking them, watching them, and writing down inside them what happened."""
 
 import hashlib
+import sys
 import traceback
 from resource import RUSAGE_CHILDREN, getrusage
 from os import _exit, close, fstat, ftruncate, getpid, lseek, pread, setsid
 from time import monotonic_ns, perf_counter_ns
 
 from . import children, network
+from .again import Again, type_of
 from .collect import qualified_name, tail
 from .execution import Execution
 from .failing import Failing
@@ -20,29 +22,35 @@ _sha256 = hashlib.sha256
 _getrusage, _RUSAGE_CHILDREN = getrusage, RUSAGE_CHILDREN
 _format_exc = traceback.format_exc
 _MESSAGE_LIMIT = 4000
+_PACKAGE, _HIDDEN = __name__.partition(".")[0], {}
 _OUTPUT_LIMIT = 1 << 20
 
 
 class GroupRunner:
     """Forks one process per attempt; in that process, pytest's hooks lead back here."""
 
-    def __init__(self, server, config, items, describer, file, probe=None):
+    def __init__(self, server):
         self.server = server
-        self.config = config
-        self.file = file
-        self.items = items
-        self.describer = describer
-        self.probe = probe
         self.report = GroupReport()
         self.output_limit = ((server.hello or {}).get("limits") or {}).get("output_bytes") or _OUTPUT_LIMIT
-        self.captures = _capture_files(config)
+        self.captures = []
         self.phases = Phases(server.raw_output)
-        config.pluginmanager.register(self.phases)
-        self.index_of = {id(item): index for index, item in enumerate(items)}
         self.process = None
         self.tracer = None
         self.failing = None
         self.followed = None
+        self.again = Again()
+
+    def take(self, config, items, describer, file, probe):
+        """What pytest has collected."""
+        self.config = config
+        self.file = file
+        self.probe = probe
+        self.items = items
+        self.describer = describer
+        self.captures = _capture_files(config)
+        config.pluginmanager.register(self.phases)
+        self.index_of = {id(item): index for index, item in enumerate(items)}
 
     # In the file process.
 
@@ -61,9 +69,9 @@ class GroupRunner:
         if pid == 0:
             self.process = getpid()
             self.chosen = sorted(request["items"])
-            self.tracer = None if request.get("untraced") else server.tracer
+            self.is_traced = not request.get("untraced")
             self.failing = request.get("failing")
-            self._guard(self._become_group, random_state)
+            self.guard(self._become_group, random_state)
             return True
 
         case_limit = int(request["case_timeout_ms"]) * 1_000_000 if request.get("case_timeout_ms") else None
@@ -111,7 +119,7 @@ class GroupRunner:
 
     # In the group process.
 
-    def _guard(self, function, *arguments):
+    def guard(self, function, *arguments):
         """Call a function of the runner; what it raises ends the attempt as the runner's own error."""
         try:
             return function(*arguments)
@@ -138,9 +146,10 @@ class GroupRunner:
 
     def enter(self, session, config, items, stages):
         """Put the group in the place of all collected items."""
-        self._guard(self._enter, session, config, items, stages)
+        self.guard(self._enter, session, config, items, stages)
 
     def _enter(self, session, config, items, stages):
+        self.tracer = self.server.tracer if self.is_traced else None
         items[:] = [self.items[index] for index in self.chosen]
         session.testsfailed = 0
         if items:
@@ -152,19 +161,27 @@ class GroupRunner:
     def loop_starts(self):
         """The first case is about to start."""
         if self.tracer is not None:
-            self._guard(self._start_trace)
+            self.guard(self._start_trace)
         elif self.server.tracer is not None:
-            self._guard(self.server.tracer.stop)
+            self.guard(self.server.tracer.stop)
+        self.hide()
         if self.failing is not None:
             started = self.server.tracer.codes() if isinstance(self.server.tracer, Execution) else ()
-            self._guard(Failing(self.file, self.failing).start, self.config, started)
+            self.guard(Failing(self.file, self.failing).start, self.config, started)
+
+    @staticmethod
+    def hide():
+        """What patches the functions of all modules that it finds, as a fake file system does, must not find the runner's."""
+        for name in [name for name in sys.modules if name.partition(".")[0] == _PACKAGE]:
+            _HIDDEN[name] = sys.modules.pop(name)
 
     def loop_ended(self):
         """The last case is over."""
+        sys.modules.update(_HIDDEN)
         if getpid() == self.process:
-            self._guard(self._write_watched)
+            self.guard(self._write_watched)
         if self.tracer is not None and getpid() == self.process:
-            self._guard(self._write_trace)
+            self.guard(self._write_trace)
 
     def _write_watched(self):
         for kind, watcher in (("imports", self.server.watcher), ("opened", self.server.opened)):
@@ -193,12 +210,15 @@ class GroupRunner:
             return
         self.exceptions.clear()
         self.reports.clear()
+        self.again.reset()
         self.started = perf_counter_ns()
         self.report.case_starts(self.index_of.get(id(item), -1), monotonic_ns())
 
     def raised(self, call):
         """A phase of the running case raised."""
-        self.exceptions.append((call.when, call.excinfo.type))
+        kind = type_of(call.excinfo)
+        if kind is not None:
+            self.exceptions.append((call.when, kind))
 
     def reported(self, report):
         """pytest reports a phase of the running case."""
@@ -207,7 +227,7 @@ class GroupRunner:
     def case_ended(self, item):
         """`item` is over: write its result."""
         if getpid() == self.process:
-            self._guard(self._write_case, item)
+            self.guard(self._write_case, item)
 
     def _write_case(self, item):
         duration = (perf_counter_ns() - self.started) / 1e6
@@ -221,7 +241,9 @@ class GroupRunner:
             "duration_ms": round(duration, 3),
             "process_ids": [self.process],
         }
-        if outcome != "passed":
+        if outcome in ("passed", "xpassed") and self.again.is_hidden():
+            case.update(self.again.first(_MESSAGE_LIMIT))
+        elif outcome != "passed":
             case["message"] = message_of(report)
             if outcome != "skipped":
                 for when, kind in self.exceptions:
@@ -256,7 +278,7 @@ class GroupRunner:
         """pytest has returned: write the end, and exit without the interpreter's own clean-up."""
         if getpid() != self.process:
             _exit(code)
-        self._guard(self._write_end, code, failure)
+        self.guard(self._write_end, code, failure)
         _exit(0)
 
     def _write_end(self, code, failure):
@@ -281,6 +303,10 @@ def outcome_of(reports):
         if report.outcome == "failed":
             return ("failed" if report.when == "call" else "error"), report.when, report
     subtests = [report for report in reports if hasattr(report, "context")]
+    for report in subtests:
+        # As in the report of a cold run, where a skip of a part is all that is said of the whole.
+        if report.outcome == "skipped" and not hasattr(report, "wasxfail"):
+            return "skipped", report.when, report
     for report in reports:
         expected = hasattr(report, "wasxfail")
         if report in subtests:

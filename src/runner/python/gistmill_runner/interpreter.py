@@ -16,6 +16,8 @@ from .server import Server
 PROTOCOL = 1
 # Of what version and later the runner knows the insides.
 _OLDEST_PYTEST = 5
+# What pytest does without.
+_OWN_MODULES = ("ctypes", "mmap", "resource")
 
 
 def main(arguments):
@@ -32,14 +34,17 @@ def main(arguments):
     server.here = os.getcwd()
     server.guarded(greet, server, first)
     children.adopt_orphans()
-    from . import discovery, stages
+    from . import apart, discovery, stages
 
     def generator(server, request):
         from .witness import serving
 
         serving.open_generator(server, request)
 
-    work = {"open_directory": stages.directory, "discover": discovery.discover, "open_generator": generator}
+    def directory(server, request):
+        (apart if request.get("apart") else stages).directory(server, request)
+
+    work = {"open_directory": directory, "discover": discovery.discover, "open_generator": generator}
     request = server.serve({})
     work[request["op"]](server, request)
 
@@ -76,6 +81,14 @@ def greet(server, request):
         pytest=pytest.__version__,
         pid=os.getpid(),
     )
+
+
+def forget_own_modules():
+    """Have modules of the standard library that the runner alone has imported be imported anew: the tree may have others of
+    these names, which a cold run finds first."""
+    for name in list(sys.modules):
+        if name.partition(".")[0] in _OWN_MODULES:
+            del sys.modules[name]
 
 
 def pretend_to_be_pytest():

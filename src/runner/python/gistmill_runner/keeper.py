@@ -67,6 +67,10 @@ class Gone(Exception):
         self.fields = fields
 
 
+class Apart(Exception):
+    """A level has threads or child processes, which its forks would not have."""
+
+
 class Keeper:
     """The stack of levels, the lowest first."""
 
@@ -75,6 +79,9 @@ class Keeper:
         self.levels = []
         self.isolation = None
         self.lost = None
+        self.directory = None
+        self.is_apart = False
+        self.apart = set()
         self._wake, wakes = os.pipe()
         for descriptor in (self._wake, wakes):
             os.set_blocking(descriptor, False)
@@ -149,7 +156,7 @@ class Keeper:
         lost, self.lost = self.lost, None
         try:
             if _OPENS.get(operation, (None,))[0] == top.name:
-                self._open(request, content)
+                self._open_suitably(request, content)
             elif _DOES.get(operation) == top.name:
                 self._do(request, content)
             elif lost is not None:
@@ -161,7 +168,49 @@ class Keeper:
         except Gone as gone:
             self._tell(request, gone.kind, **gone.fields)
 
-    def _open(self, request, content):
+    def _open_suitably(self, request, content):
+        """Open a level; apart from all that has run code of the repository (`apart`) where a fork would lack part of that."""
+        operation = request["op"]
+        if operation not in ("open_directory", "open_file"):
+            return self._open(request, content)
+        folder = os.path.dirname(request["file"]) + "/"
+        is_directory = operation == "open_directory"
+        is_apart = folder in self.apart or (not is_directory and request["file"] in self.apart)
+        if is_directory:
+            self.directory = request
+            return self._open_directory(is_apart, folder)
+        if is_apart != self.is_apart:
+            self._reopen(is_apart)
+        try:
+            self._open(request, content)
+        except Apart:
+            self.apart.add(request["file"])
+            self._reopen(True)
+            self._open(request, content)
+
+    def _open_directory(self, is_apart, folder, passes_on=True):
+        self.is_apart = is_apart
+        request = {**self.directory, "apart": is_apart}
+        try:
+            self._open(request, encode(request), passes_on)
+        except Apart:
+            self.apart.add(folder)
+            self._close_directory()
+            self._open_directory(True, folder, passes_on)
+
+    def _reopen(self, is_apart):
+        """Open the directory on top anew; the driver has been told that it is open."""
+        self._close_directory()
+        self._open_directory(is_apart, os.path.dirname(self.directory["file"]) + "/", passes_on=False)
+
+    def _close_directory(self):
+        try:
+            self._end(1, "closed")
+        except Gone as gone:
+            if gone.kind != "closed":
+                raise
+
+    def _open(self, request, content, passes_on=True):
         """Have the level on top fork the next one, which is given the request."""
         depth, (_, name) = len(self.levels), _OPENS[request["op"]]
         if self.isolation is not None:
@@ -177,7 +226,7 @@ class Keeper:
         self._add(name, link)
         link.send(request["op"], content)
         deadline = None if limit is None or name == "discover" else monotonic() + limit / 1000
-        self._conclude(request, deadline)
+        self._conclude(request, deadline, passes_on)
         if name == "file" and self.isolation is not None:
             self._apart(depth, self.isolation.enter_attempts, is_asked=False)
 
@@ -243,8 +292,8 @@ class Keeper:
         self._tell(request, "closed")
         os._exit(0)
 
-    def _conclude(self, request, deadline):
-        """Pass on what the level on top answers. Raises `Gone` when it does not."""
+    def _conclude(self, request, deadline, passes_on=True):
+        """Pass on what the level on top answers. Raises `Gone` when it does not, and `Apart` when it asks for that."""
         answers = _ANSWERS[request["op"]]
         depth = len(self.levels) - 1
         while True:
@@ -259,10 +308,13 @@ class Keeper:
                 os._exit(EXIT_INTERNAL_ERROR)
             elif kind == "broken":
                 self._end(depth, "broken", reason=_traceback(content))
-            elif kind not in answers:
+            elif kind == "apart" and request["op"] in ("open_directory", "open_file") and not self.is_apart:
+                raise Apart
+            elif kind not in answers or (not passes_on and not answers[kind]):
                 self._end(depth, "broken", reason="an answer that does not fit")
             elif answers[kind]:
-                self.driver.send(request["id"], kind, content)
+                if passes_on:
+                    self.driver.send(request["id"], kind, content)
                 return
             else:
                 try:

@@ -12,21 +12,33 @@ import io
 import os
 import pathlib
 import sys
+import time
 
 import pytest
 import _pytest.config as pytest_config
 
-from . import collect, interpreter, old_pytest
+from . import children, collect, interpreter, old_pytest
 from .group_run import GroupRunner
 from .probe import Probe
 from .protocol import printable
 from .watch import FileWatcher, ImportWatcher
 
 _FIRST_WITH_VERSION_VARIABLE = (8, 2)
+# Options that name a place from where pytest is started: what is written there is part of no test.
+_PLACES = ("basetemp", "xmlpath", "htmlpath", "log_file", "report_log", "json_report_file", "allure_report_dir")
+# What a thread has to begin.
+_STARTS_SECONDS = 0.02
+_listdir, _current_frames, _sleep = os.listdir, sys._current_frames, time.sleep
 
 
 def directory(server, request):
     """The directory process: configure pytest for the first file, then serve; file and group processes come of it."""
+    watch_calls(server, request)
+    configure(Stages(server, request), request, request["file"])
+
+
+def watch_calls(server, request):
+    """Begin to count calls, if that is asked for."""
     if request.get("trace", "off") == "lines":
         from .execution import Execution
 
@@ -38,10 +50,13 @@ def directory(server, request):
         server.tracer = server.guarded(Tracer, os.getcwd(), request["trace"])
     else:
         import_codec_of_host_names()
-    interpreter.set_arguments([request["file"]])
-    plugin = Stages(server, request)
+
+
+def configure(plugin, request, file):
+    """Have pytest configure itself for a file, and go on as `plugin` says; does not return."""
+    interpreter.set_arguments([file])
     # Absolute, because the working directory may be another by the time that pytest looks for conftest files.
-    file = os.path.abspath(request["file"]) if plugin.elsewhere else request["file"]
+    file = os.path.abspath(file) if plugin.elsewhere else file
     code, failure = run_pytest(list(request.get("options", ())) + [file], plugin)
     plugin.ended(code, failure)
 
@@ -77,6 +92,7 @@ def forget_hypothesis(manager):
 
 def run_pytest(arguments, plugin):
     """What ``pytest.main`` does. Returns the exit code and, when configuration failed, why."""
+    interpreter.forget_own_modules()
     if old_pytest.VERSION >= _FIRST_WITH_VERSION_VARIABLE:
         os.environ["PYTEST_VERSION"] = pytest.__version__
     try:
@@ -180,6 +196,17 @@ class Collecting:
         self.server.finish()
 
 
+def has_company():
+    """Whether this process has threads of Python, or child processes. Threads of libraries alone mind forks themselves."""
+    if not children.none_left():
+        return True
+    if len(_listdir("/proc/self/task")) == 1:
+        return False
+    if len(_current_frames()) == 1:
+        _sleep(_STARTS_SECONDS)  # a thread that has just been started has no frame yet
+    return len(_current_frames()) > 1
+
+
 def preload(name):
     """Import a module that files of the directory are going to import; what it raises is for them to meet."""
     try:
@@ -220,6 +247,13 @@ class Stages(Collecting):
             self.server.opened = FileWatcher(self.root)
 
     @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self, config):
+        for name in _PLACES if self.elsewhere else ():
+            place = getattr(config.option, name, None)
+            if place and isinstance(place, str):
+                setattr(config.option, name, os.path.join(self.root, place))
+
+    @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session):
         super().pytest_sessionstart(session)
         if self.probe is not None or self.elsewhere:
@@ -255,10 +289,7 @@ class Stages(Collecting):
         self.stage = "collect"
         for name in self.preloaded:
             preload(name)
-        self.server.ready()
-        self.server.channel.send("directory_ready")
-        gc.collect()
-        request = self.server.serve({})
+        request = self.next_file()
         self.file = request["file"]
         self.server.guarded(self.prepare_file, request.get("text"))
         self.address(session.config, self.file)
@@ -266,6 +297,20 @@ class Stages(Collecting):
         self.way = {target, *target.parents}
         if self.probe is not None:
             self.server.guarded(self.probe.stand_in_for, session.config, self.file)
+
+    def next_file(self):
+        """The file that this process is to collect."""
+        self.refuse_company()
+        self.server.ready()
+        self.server.channel.send("directory_ready")
+        gc.collect()
+        return self.server.serve({})
+
+    def refuse_company(self):
+        """Ask the keeper for `apart`, and wait to be ended, where the forks of this process would lack part of it."""
+        if has_company():
+            self.server.channel.send("apart")
+            self.server.finish()
 
     def prepare_file(self, text):
         """Put the text that the driver gave in the place of the file."""
@@ -291,30 +336,39 @@ class Stages(Collecting):
     def serve_file(self, session, config, items):
         """Answer `run` requests; returns in the fork that is to run a group."""
         server = self.server
-        if self.probe is not None:
-            self.probe.check()
-        imported = server.tracer.import_summary() if server.tracer else None
+        self.refuse_company()
         server.ready()
-        server.channel.send(
-            "file_ready",
-            items=[self.describer.item(index, item) for index, item in enumerate(items)],
-            errors=self.errors,
-            **({"import": imported} if imported is not None else {}),
-            **({"import_attempts": server.watcher.taken()} if server.watcher else {}),
-            **({"opened": server.opened.taken()} if server.opened else {}),
-        )
+        server.channel.send("file_ready", **self.collected_file(items))
         # Into the oldest generation with all that the import made, without a walk over it: a young collection in a
         # group should not touch it.
         gc.freeze()
         gc.unfreeze()
-        file = os.path.join(self.root, self.file if self.probe is None else self.probe.name)
-        runner = GroupRunner(server, config, list(items), self.describer, file, self.probe)
+        runner = GroupRunner(server)
+        self.give_to(runner, config, items)
         # What a group lets go of, it writes to, and copies the memory that it lies in. So the list is emptied here, and
         # what pytest forgets after the collection stays known.
         items.clear()
         self.collected = vars(session).get("_collection_cache")
         server.serve({"run": runner.run})
         return runner
+
+    def give_to(self, runner, config, items):
+        """Have a runner know what was collected."""
+        file = os.path.join(self.root, self.file if self.probe is None else self.probe.name)
+        runner.take(config, list(items), self.describer, file, self.probe)
+
+    def collected_file(self, items):
+        """What the driver is told about the file."""
+        server = self.server
+        if self.probe is not None:
+            self.probe.check()
+        return {
+            **({"import": server.tracer.import_summary()} if server.tracer else {}),
+            "items": [self.describer.item(index, item) for index, item in enumerate(items)],
+            "errors": self.errors,
+            **({"import_attempts": server.watcher.taken()} if server.watcher else {}),
+            **({"opened": server.opened.taken()} if server.opened else {}),
+        }
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session):
@@ -333,7 +387,14 @@ class Stages(Collecting):
     def pytest_runtest_makereport(self, item, call):
         if call.excinfo is not None:
             self.group.raised(call)
-        yield
+        outcome = yield
+        if outcome.excinfo is None and outcome.get_result().outcome == "failed":
+            self.group.again.failed(outcome.get_result(), call)
+
+    @pytest.hookimpl(hookwrapper=True, trylast=True)
+    def pytest_pyfunc_call(self):
+        outcome = yield
+        self.group.again.called(outcome.excinfo)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report):
