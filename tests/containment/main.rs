@@ -85,6 +85,7 @@ pub const TESTS: &[Test] = tests! {
         a_dependency_changes_nothing_that_another_repository_installs
         a_dependency_leaves_nothing_in_the_cache
         a_wheel_of_another_project_is_refused
+        a_requirement_gets_the_file_whose_hash_it_names_or_none
         wheels_that_are_no_files_are_refused;
     gate, &Caller::ALL, nothing:
         a_conftest_adds_no_test

@@ -43,7 +43,7 @@ pub struct InstallPlan {
     pub extras: BTreeSet<String>,
     pub requirements: BTreeSet<String>,
     pub constraints: BTreeSet<String>,
-    /// What both of them must be.
+    /// What distributions must be, whichever source says it.
     pub hashes: Hashes,
     parts: Parts,
 }
@@ -361,8 +361,10 @@ impl Fallbacks {
             requirements.insert("pytest".to_owned());
             names.push("pytest".to_owned());
         }
+        // Also of what is left out: another way to the same distribution is no way around its hash.
+        let every = self.sources.iter().chain(self.optional.iter().map(|one| &one.source));
         let mut hashes = Hashes::new();
-        for (text, named) in chosen.iter().flat_map(|source| &source.lines.hashes) {
+        for (text, named) in every.flat_map(|source| &source.lines.hashes) {
             hashes.entry(text.clone()).or_default().extend(named.iter().cloned());
         }
         InstallPlan {
