@@ -4,6 +4,7 @@ pub(super) mod building;
 pub(super) mod byte_code;
 pub(super) mod direct;
 pub mod install;
+pub(super) mod own_wheel;
 pub mod precedence;
 pub(super) mod rust;
 pub(super) mod source_distributions;

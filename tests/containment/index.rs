@@ -173,12 +173,15 @@ fn held(caller: Caller) -> Arc<Built> {
     once(&ALL, caller, || {
         let place = Place::new(caller);
         let server = own_server(&place);
-        let wheel = std::fs::read(place.path().join("index/demo_wheel-1.0-py3-none-any.whl")).expect("is there");
+        let wheel =
+            std::fs::read(place.path().join("index/demo_wheel-1.0-py3-none-any.whl")).expect("is there");
         let (right, wrong) = (gistmill::record::id::sha256_hex(&wheel), "0".repeat(64));
         let mut repositories = Vec::new();
-        for (name, requirement, hash) in
-            [("right", "demo-wheel==1.0", &right), ("wrong", "demo-wheel==1.0", &wrong), ("guessed", "six==1.17.0", &wrong)]
-        {
+        for (name, requirement, hash) in [
+            ("right", "demo-wheel==1.0", &right),
+            ("wrong", "demo-wheel==1.0", &wrong),
+            ("guessed", "six==1.17.0", &wrong),
+        ] {
             let tree = place.tree("asks", name, &[("@WHAT@", "wheel")]);
             if name == "guessed" {
                 write_dated(&tree.join("demo_wheel.py"), "import six\nSEEN = six.__version__\n");

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::install::{Installer, Target};
+use super::own_wheel;
 use super::rust::Rust;
 use super::step::{OUT, Step};
 use super::wheel::Wheel;
@@ -39,15 +40,18 @@ const LARGEST_WHEEL: u64 = 4 << 30;
 /// What hooks may write to the build environment, and to a tree that nobody reads afterwards.
 const LAYER: u64 = 1 << 30;
 
+/// What compiles Python: a module that it made is what the project has in place of the source beside it.
+const COMPILERS: [&str; 4] = ["cython", "mypy", "nuitka", "pythran"];
+
 /// What is built.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::environment) enum Source<'a> {
-    /// The pinned tree, or a project in a folder of it, editable; `source_root` is where its packages lie, as seen inside.
+    /// The pinned tree, or a project in a folder of it, editable.
     Tree {
         pinned: &'a Path,
         /// Empty for the project at the root.
         folder: &'a str,
-        source_root: &'a Path,
+        files: own_wheel::Pinned<'a>,
     },
     /// A folder of source that stays where it is.
     Folder(&'a Path),
@@ -96,6 +100,8 @@ pub(in crate::environment) struct Built {
     pub notes: Vec<String>,
     /// The compiler of its Rust code.
     pub rust: Option<String>,
+    /// Whether Python is compiled.
+    pub compiles: bool,
     /// The tree as the hooks left it: hostile. It goes with the step.
     pub left: Option<(Step, PathBuf)>,
 }
@@ -150,8 +156,16 @@ impl Build<'_> {
         let step = self.installer.tooling.step()?;
         let left = self.hook(&stage, "build", &venv, (&step, rust))?;
         let wheel = take_wheel(&step, &self.installer.tooling.folder.join("wheels"), &stage)?;
-        let (notes, rust) = (rust.notes(), rust.version().map(str::to_owned));
-        Ok(Built { wheel, lock, notes, rust, left: left.map(|tree| (step, tree)) })
+        let (mut notes, rust) = (rust.notes(), rust.version().map(str::to_owned));
+        let compiles = COMPILERS.iter().any(|name| lock.has(name));
+        let (wheel, note) = match self.source {
+            Source::Tree { files, .. } => {
+                own_wheel::look_over(self.installer, wheel, &venv, files, compiles)?
+            }
+            _ => (wheel, None),
+        };
+        notes.extend(note);
+        Ok(Built { wheel, lock, notes, rust, compiles, left: left.map(|tree| (step, tree)) })
     }
 
     fn install(&self, wanted: &Wanted, venv: &Path) -> Attempt<Lock> {
@@ -181,8 +195,8 @@ impl Build<'_> {
         let mut mounts = vec![Mount::Overlay { host: venv.to_owned(), inside: BUILD.into(), bytes: LAYER }];
         let (mut archive, mut left, mut source_root) = (None, None, PathBuf::new());
         match self.source {
-            Source::Tree { pinned, folder, source_root: packages } => {
-                packages.clone_into(&mut source_root);
+            Source::Tree { pinned, folder, files } => {
+                files.source_root.clone_into(&mut source_root);
                 project.push(folder);
                 if action == "build" {
                     let host = step.folder("tree")?;
@@ -249,7 +263,7 @@ pub(in crate::environment) fn refused(stage: &str, output: &str) -> StepError {
 }
 
 /// Copies the wheel that a build left into a folder of the driver's, and checks what is said about it.
-fn take_wheel(step: &Step, folder: &Path, stage: &str) -> Attempt<Wheel> {
+pub(super) fn take_wheel(step: &Step, folder: &Path, stage: &str) -> Attempt<Wheel> {
     let said: Described = answer(step, stage)?;
     let wrong = |what: &str| refused(stage, &format!("{what} is not one that a wheel can have"));
     if !is_wheel_name(&said.wheel) {
