@@ -171,16 +171,14 @@ fn trials() -> Vec<Trial> {
 fn main() {
     let arguments = Arguments::from_args();
     let mut trials = trials();
-    let of_the_text: [(&str, fn()); 3] = [
-        (
-            "security_md::every_test_that_security_md_names_is_there",
-            security_md::every_test_that_security_md_names_is_there,
-        ),
-        ("security_md::every_attack_stands_in_security_md", security_md::every_attack_stands_in_security_md),
-        ("security_md::every_attack_is_run", security_md::every_attack_is_run),
+    let of_the_text: [(&str, fn()); 4] = [
+        ("every_promise_names_a_test_that_is_run", security_md::every_promise_names_a_test_that_is_run),
+        ("a_promise_without_a_test_is_found", security_md::a_promise_without_a_test_is_found),
+        ("every_attack_stands_in_security_md", security_md::every_attack_stands_in_security_md),
+        ("every_attack_is_run", security_md::every_attack_is_run),
     ];
     trials.extend(of_the_text.into_iter().map(|(name, test)| {
-        Trial::test(name, move || {
+        Trial::test(format!("security_md::{name}"), move || {
             test();
             Ok(())
         })
