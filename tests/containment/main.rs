@@ -101,6 +101,7 @@ pub const TESTS: &[Test] = tests! {
         sockets_that_leave_the_network_namespace_are_refused
         no_new_namespace_is_made
         no_ring_of_system_calls_is_made
+        no_file_is_leased
         tests_have_no_capabilities
         a_conftest_reaches_no_other_process
         a_test_reaches_no_other_process
