@@ -9,6 +9,7 @@ pub mod precedence;
 pub(super) mod rust;
 pub(super) mod source_distributions;
 pub(super) mod step;
+pub(super) mod taken;
 pub(super) mod toolchain;
 pub(super) mod tooling;
 pub mod tools;

@@ -11,10 +11,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::building::refused;
 use super::direct::{Direct, Site};
 use super::own_wheel;
 use super::step::{OUT, Step};
+use super::taken::refused;
 use super::tooling::Tooling;
 use super::uv::{self, Compile};
 use super::wheel::{Builder, Wheel};

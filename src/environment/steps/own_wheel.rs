@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::building::{answer, take_wheel};
-use super::install::Installer;
 use super::precedence::{Importable, Listing};
 use super::step::OUT;
+use super::taken::{answer, take_wheel};
+use super::tooling::Tooling;
 use super::wheel::Wheel;
 use crate::backend::Mount;
 use crate::beneath::Folder;
@@ -38,13 +38,12 @@ struct Looked {
 /// has something that an import finds before what is pinned. A build that `compiles` Python may bring compiled modules of
 /// the names of pinned ones.
 pub(in crate::environment) fn look_over(
-    installer: &Installer,
+    tooling: &Tooling,
     wheel: Wheel,
     venv: &Path,
     pinned: Pinned<'_>,
     compiles: bool,
 ) -> Attempt<(Wheel, Option<String>)> {
-    let tooling = &installer.tooling;
     let step = tooling.step()?;
     let script = step.give("own_wheel.py", SCRIPT)?;
     let mut places: Vec<&Path> =
