@@ -160,7 +160,7 @@ impl Index {
     }
 
     /// Whether git may be sent to an address that a repository or a dataset names, which it is without any login of the
-    /// user's. Asks there, as git would; gives where the redirects end.
+    /// user's. Asks there, as git would; gives where the redirects end, without encryption by the number that was looked up.
     ///
     /// # Errors
     /// It is not an `https://` address, it leads into the user's own network, or it has nothing public.
@@ -186,7 +186,7 @@ impl Index {
                 problem => problem.to_string(),
             })
         })?;
-        Ok(found.into())
+        Ok(self.upstream.check(&found).map_err(failed)?.into())
     }
 
     /// The metadata of a wheel that was downloaded.

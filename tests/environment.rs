@@ -142,6 +142,11 @@ fn a_tree_runs_from_where_it_lies_with_what_collection_missed_and_nothing_newer_
     assert_eq!(bench.ask(&built, "a.__file__"), "/testbed/a.py");
     assert_eq!(bench.ask(&built, "importlib.metadata.version('a')"), "4.5");
     assert_eq!(bench.ask(&built, "a.__cached__ and sys.prefix"), "/opt/venv");
+    let recipe = fs_err::read_to_string(built.recipe_dir.join("recipe.json")).unwrap();
+    assert!(
+        recipe.contains(r#""tree_installed": "editable""#),
+        "the finder of setuptools is taken: {recipe}"
+    );
     assert!(byte_code(&built.tree).iter().any(|path| path.to_string_lossy().contains("__pycache__/a.")));
     assert!(byte_code(&built.venv).len() > 100);
     let lock = fs_err::read_to_string(built.recipe_dir.join("requirements.lock")).unwrap();

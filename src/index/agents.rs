@@ -91,22 +91,35 @@ impl Agents {
         Ok(made.entry(way).or_insert_with_key(|way| self.make(way)).clone())
     }
 
-    /// Whether a program that makes its own connections may speak to an address that a repository names. That program
-    /// looks the name up again, and a name server that answers something else then is not caught.
+    /// Where a program that makes its own connections may speak to an address that a repository names. It looks the name
+    /// up again, and the name server may answer something else then: with encryption that machine has no certificate of
+    /// the name; without, the program is given the number that was looked up here.
     ///
     /// # Errors
     /// The address is one that is not spoken to.
-    pub(super) fn check(&self, url: &Url) -> Result<(), String> {
+    pub(super) fn check(&self, url: &Url) -> Result<Url, String> {
+        let found = numbers(url);
+        self.check_numbers(url, &found)
+    }
+
+    /// The same of an address that leads to these machines.
+    fn check_numbers(&self, url: &Url, found: &[IpAddr]) -> Result<Url, String> {
         self.places.check(url, NamedBy::Repository)?;
         let host = host(url).unwrap_or_default();
-        // A name that only a proxy knows is none of this network.
         let is_index = self.places.origins.contains(&url.origin());
-        for number in numbers(url) {
-            if let Some(reason) = self.places.refuse(number, &host, is_index, NamedBy::Repository) {
+        for number in found {
+            if let Some(reason) = self.places.refuse(*number, &host, is_index, NamedBy::Repository) {
                 return Err(reason.to_owned());
             }
         }
-        Ok(())
+        let mut url = url.clone();
+        // A name that only a proxy knows is none of this network.
+        if let (Some(number), "http", false) = (found.first(), url.scheme(), is_index)
+            && url.set_ip_host(*number).is_err()
+        {
+            return Err("the address has no host".to_owned());
+        }
+        Ok(url)
     }
 
     fn way(&self, url: &Url, by: NamedBy) -> Way {
@@ -395,11 +408,29 @@ mod tests {
         assert_eq!(refused("http://169.254.169.254/").as_deref(), Some(REFUSED));
         assert_eq!(agents.check(&url("ssh://localhost/x")).err().as_deref(), Some(PRIVATE), "a name");
         for address in ["http://127.0.0.1:8080/files/x", "https://1.1.1.1/x"] {
-            assert_eq!((refused(address), agents.check(&url(address))), (None, Ok(())), "{address}");
+            let same = Ok(url(address));
+            assert_eq!((refused(address), agents.check(&url(address))), (None, same), "{address}");
         }
         let allowed = agents_of(&[("GISTMILL_ALLOW_PRIVATE_ADDRESSES", "1")]);
         assert!(allowed.of(&url("http://10.0.0.1/"), NamedBy::Repository).is_ok());
         assert!(allowed.of(&url("http://169.254.169.254/"), NamedBy::Repository).is_err());
+    }
+
+    #[test]
+    fn without_encryption_git_is_sent_to_the_number_that_was_looked_up() {
+        let agents = agents_of(&[
+            ("GISTMILL_ALLOW_PRIVATE_ADDRESSES", "1"),
+            ("UV_INDEX", "http://index.example:8080/simple"),
+        ]);
+        let (private, link): (IpAddr, IpAddr) =
+            ("10.1.2.3".parse().expect("a number"), "169.254.169.254".parse().expect("a number"));
+        let sent = |address: &str, found: &[IpAddr]| agents.check_numbers(&url(address), found);
+        assert_eq!(sent("http://git.example:81/a", &[private]), Ok(url("http://10.1.2.3:81/a")));
+        assert_eq!(sent("http://git.example/a", &[private, link]), Err(REFUSED.to_owned()));
+        // A certificate is of a name, and the user knows what the index is called.
+        for same in ["https://git.example/a", "http://index.example:8080/a"] {
+            assert_eq!(sent(same, &[private]), Ok(url(same)));
+        }
     }
 
     #[test]

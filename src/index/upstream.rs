@@ -86,8 +86,8 @@ impl Upstream {
         })
     }
 
-    /// Whether a program that makes its own connections may ask an address that a repository names.
-    pub(super) fn check(&self, url: &Url) -> Result<(), String> {
+    /// Where a program that makes its own connections may ask an address that a repository names: see [`Agents::check`].
+    pub(super) fn check(&self, url: &Url) -> Result<Url, String> {
         self.agents.check(url)
     }
 

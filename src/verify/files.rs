@@ -74,7 +74,7 @@ pub(crate) fn check(
     Ok(problems)
 }
 
-/// What was changed inside of the trees that are not as the manifest says, as far as their lists are.
+/// What is in the trees and not in their lists, or otherwise, as far as the lists are as the manifest says.
 ///
 /// # Errors
 /// The folder cannot be opened, and an interruption.
@@ -85,7 +85,7 @@ pub(crate) fn inside_trees(
 ) -> Result<Vec<FileProblem>> {
     let differs = |file: &str| problems.iter().any(|problem| problem.file == file);
     let mut found = Vec::new();
-    for (slug, archive) in trees.iter().filter(|(_, archive)| differs(archive)) {
+    for (slug, archive) in trees {
         let list = trees::list_place(slug);
         if differs(&list) {
             continue;
@@ -184,6 +184,23 @@ mod tests {
             hashes.insert(name.to_owned(), hash(name));
         }
         assert_eq!(check(&opened, &hashes, "manifest.json").unwrap(), []);
+    }
+
+    #[test]
+    fn a_list_that_names_what_its_tree_does_not_have_is_found() {
+        let scratch = tempfile::tempdir().unwrap();
+        let slug = RepoSlug::new("a/b").unwrap();
+        let (archive, list) =
+            (scratch.path().join(trees::place(&slug)), scratch.path().join(trees::list_place(&slug)));
+        fs_err::create_dir_all(archive.parent().unwrap()).unwrap();
+        let empty = tar::Builder::new(zstd::Encoder::new(Vec::new(), 1).unwrap());
+        fs_err::write(&archive, empty.into_inner().unwrap().finish().unwrap()).unwrap();
+        let trees = BTreeMap::from([(slug.clone(), trees::place(&slug))]);
+        let folder = Folder::open(scratch.path()).unwrap();
+        for (text, found) in [(Vec::new(), 0), (trees::line(Path::new("../evil"), &sha256_hex(b"")), 1)] {
+            fs_err::write(&list, text).unwrap();
+            assert_eq!(inside_trees(&folder, &trees, &[]).unwrap().len(), found);
+        }
     }
 
     #[test]

@@ -204,9 +204,10 @@ fn not_looked_at(found: &mut Compared) {
         "traces.parquet: functions, lines and callers, but for what they come to",
         "instances: data_files, test_defined_in, and what the witness columns say beside the file of a witness",
         "instances and groups: flags, trace_length_total, child_calls, import_calls, import_files",
-        "environments/: Dockerfiles and other files beside the locks",
+        "environments/: Dockerfiles, what was built with, and other files beside requirements.lock",
+        "report.html: the page, which `gistmill report` makes anew",
         "manifest.json: sources, but for the hashes of the trees (that a tree is that of its commit, when it was pinned, its \
-         license); environments, but for the locks",
+         license); environments, but for requirements.lock",
         "manifest.json: parity, rules, failed, isolation, machine, worlds, normalized, spent, varies, notes",
     ] {
         found.is_not_verified(what.to_owned());

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::caller::{Caller, Place, finish};
+use crate::caller::{Caller, Place, finish, write_dated};
 use crate::evidence::{Built, files_with};
 
 const USER: &str = "me";
@@ -166,6 +166,34 @@ fn attacked(caller: Caller) -> Arc<Built> {
     })
 }
 
+/// Repositories that name hashes of what they require: the right one, a wrong one, and a wrong one of what a guess finds
+/// without their list.
+fn held(caller: Caller) -> Arc<Built> {
+    static ALL: Once = LazyLock::new(Mutex::default);
+    once(&ALL, caller, || {
+        let place = Place::new(caller);
+        let server = own_server(&place);
+        let wheel =
+            std::fs::read(place.path().join("index/demo_wheel-1.0-py3-none-any.whl")).expect("is there");
+        let (right, wrong) = (gistmill::record::id::sha256_hex(&wheel), "0".repeat(64));
+        let mut repositories = Vec::new();
+        for (name, requirement, hash) in [
+            ("right", "demo-wheel==1.0", &right),
+            ("wrong", "demo-wheel==1.0", &wrong),
+            ("guessed", "six==1.17.0", &wrong),
+        ] {
+            let tree = place.tree("asks", name, &[("@WHAT@", "wheel")]);
+            if name == "guessed" {
+                write_dated(&tree.join("demo_wheel.py"), "import six\nSEEN = six.__version__\n");
+            }
+            write_dated(&tree.join("requirements.txt"), &format!("{requirement} --hash=sha256:{hash}\n"));
+            repositories.push((name, format!("path = \"trees/{name}\"\nexclude_newer = \"2026-06-01\"")));
+        }
+        place.configure(SETTINGS, &repositories);
+        build(place, &server, Duration::from_mins(6))
+    })
+}
+
 /// Distributions that only look, from a real index.
 fn served(caller: Caller) -> Arc<Built> {
     static ALL: Once = LazyLock::new(Mutex::default);
@@ -256,6 +284,17 @@ pub fn a_wheel_of_another_project_is_refused(caller: Caller) {
     built.assert_failed("liar");
     let said = built.stdout("second", "tests/test_second.py::test_installed_is_what_the_index_has");
     assert_eq!(said.trim(), "clean clean []");
+}
+
+pub fn a_requirement_gets_the_file_whose_hash_it_names_or_none(caller: Caller) {
+    let built = held(caller);
+    built.assert_code(1);
+    assert_eq!(seen(&built, "right").trim(), "nothing");
+    for (name, what) in [("wrong", "demo-wheel==1.0"), ("guessed", "six==1.17.0")] {
+        built.assert_failed(name);
+        let failure = built.failure(name).expect("failed");
+        assert!(failure.contains(&format!("no file of {what}")), "{name}: {failure}");
+    }
 }
 
 pub fn wheels_that_are_no_files_are_refused(caller: Caller) {

@@ -85,6 +85,7 @@ pub const TESTS: &[Test] = tests! {
         a_dependency_changes_nothing_that_another_repository_installs
         a_dependency_leaves_nothing_in_the_cache
         a_wheel_of_another_project_is_refused
+        a_requirement_gets_the_file_whose_hash_it_names_or_none
         wheels_that_are_no_files_are_refused;
     gate, &Caller::ALL, nothing:
         a_conftest_adds_no_test
@@ -100,6 +101,7 @@ pub const TESTS: &[Test] = tests! {
         sockets_that_leave_the_network_namespace_are_refused
         no_new_namespace_is_made
         no_ring_of_system_calls_is_made
+        no_file_is_leased
         tests_have_no_capabilities
         a_conftest_reaches_no_other_process
         a_test_reaches_no_other_process
@@ -170,16 +172,14 @@ fn trials() -> Vec<Trial> {
 fn main() {
     let arguments = Arguments::from_args();
     let mut trials = trials();
-    let of_the_text: [(&str, fn()); 3] = [
-        (
-            "security_md::every_test_that_security_md_names_is_there",
-            security_md::every_test_that_security_md_names_is_there,
-        ),
-        ("security_md::every_attack_stands_in_security_md", security_md::every_attack_stands_in_security_md),
-        ("security_md::every_attack_is_run", security_md::every_attack_is_run),
+    let of_the_text: [(&str, fn()); 4] = [
+        ("every_promise_names_a_test_that_is_run", security_md::every_promise_names_a_test_that_is_run),
+        ("a_promise_without_a_test_is_found", security_md::a_promise_without_a_test_is_found),
+        ("every_attack_stands_in_security_md", security_md::every_attack_stands_in_security_md),
+        ("every_attack_is_run", security_md::every_attack_is_run),
     ];
     trials.extend(of_the_text.into_iter().map(|(name, test)| {
-        Trial::test(name, move || {
+        Trial::test(format!("security_md::{name}"), move || {
             test();
             Ok(())
         })

@@ -52,6 +52,11 @@ pub fn no_ring_of_system_calls_is_made(caller: Caller) {
     assert_eq!(found, "");
 }
 
+pub fn no_file_is_leased(caller: Caller) {
+    let found = said(&runs(caller), "test_leases");
+    assert_eq!(found, "");
+}
+
 pub fn tests_have_no_capabilities(caller: Caller) {
     let found = said(&runs(caller), "test_capabilities");
     assert_eq!(found, "");

@@ -7,8 +7,8 @@
 use nix::errno::Errno;
 use nix::libc::{
     AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, BPF_ABS, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_JSET, BPF_K, BPF_LD,
-    BPF_RET, BPF_W, EACCES, EAFNOSUPPORT, ENOSYS, EPERM, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, sock_filter,
-    sock_fprog,
+    BPF_RET, BPF_W, EACCES, EAFNOSUPPORT, EINVAL, ENOSYS, EPERM, F_SETLEASE, SECCOMP_RET_ALLOW,
+    SECCOMP_RET_ERRNO, sock_filter, sock_fprog,
 };
 
 /// A processor that a filter can be made for.
@@ -120,11 +120,16 @@ const MAKES_NAMESPACES: [Call; 2] = [("clone", [56, 220]), ("unshare", [272, 97]
 /// capability back; the runner makes mount namespaces.
 const NAMESPACES: u32 = 0x7e00_0000;
 
+/// Its second argument says what is done. Who has a lease on a file makes whoever opens it wait, on the host and in other
+/// jobs: files are shared, and read-only mounts do not forbid it. Some file systems have none.
+const CHANGES_DESCRIPTORS: [Call; 1] = [("fcntl", [72, 25])];
+
 // Offsets in `struct seccomp_data`.
 const NUMBER: u32 = 0;
 const MARK: u32 = 4;
 /// Its lower half, which is all that the kernel reads of these: both architectures are little-endian.
 const FIRST_ARGUMENT: u32 = 16;
+const SECOND_ARGUMENT: u32 = 24;
 /// Numbers from here on are those of the x32 interface, another way into the same calls.
 const X32: u32 = 0x4000_0000;
 
@@ -170,8 +175,12 @@ fn program(architecture: Architecture, sockets: Sockets) -> Vec<sock_filter> {
     }
     by_family.push(refuse(sockets.refusal()));
     let by_flags = vec![load(FIRST_ARGUMENT), unless_skip(BPF_JSET, NAMESPACES, 1), refuse(EPERM), allow()];
-    for (calls, body) in [(MAKES_SOCKETS, by_family), (MAKES_NAMESPACES, by_flags)] {
-        for call in &calls {
+    let by_wish =
+        vec![load(SECOND_ARGUMENT), unless_skip(BPF_JEQ, F_SETLEASE as u32, 1), refuse(EINVAL), allow()];
+    let bodies: [(&[Call], Vec<sock_filter>); 3] =
+        [(&MAKES_SOCKETS, by_family), (&MAKES_NAMESPACES, by_flags), (&CHANGES_DESCRIPTORS, by_wish)];
+    for (calls, body) in bodies {
+        for call in calls {
             lines.push(unless_skip(BPF_JEQ, number(call), body.len() as u8));
             lines.extend_from_slice(&body);
         }
@@ -230,7 +239,7 @@ mod tests {
                     value = match line.k {
                         NUMBER => number,
                         MARK => mark,
-                        FIRST_ARGUMENT => argument,
+                        FIRST_ARGUMENT | SECOND_ARGUMENT => argument,
                         other => panic!("offset {other}"),
                     }
                 }
@@ -298,6 +307,19 @@ mod tests {
                 for flags in [CLONE_NEWUSER, CLONE_NEWUSER | CLONE_NEWNS, nix::libc::CLONE_NEWNET | SIGCHLD] {
                     assert_eq!(ask(architecture, Sockets::Covered, call, flags as u32), EPERM, "{flags:x}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn descriptors_are_changed_and_no_file_is_leased() {
+        use nix::libc::{F_DUPFD_CLOEXEC, F_SETFL, F_SETLK};
+        for architecture in Architecture::ALL {
+            for call in &CHANGES_DESCRIPTORS {
+                for wish in [F_DUPFD_CLOEXEC, F_SETFL, F_SETLK] {
+                    assert_eq!(ask(architecture, Sockets::Covered, call, wish as u32), 0, "{wish}");
+                }
+                assert_eq!(ask(architecture, Sockets::Covered, call, F_SETLEASE as u32), EINVAL);
             }
         }
     }

@@ -1,8 +1,9 @@
 //! Environments of conda that a tree declares, as requirements that an index of Python may have. Pure.
 
 use super::declarations::Files;
-use super::requirements_files::{Lines, parse};
+use super::requirements_files::Lines;
 use super::tox::Automation;
+use crate::requirement::parse;
 
 /// Where such files are.
 pub(super) const FOLDERS: [&str; 5] = ["", "ci", "conda", "requirements", "tests"];

@@ -10,8 +10,8 @@ use super::declarations::Files;
 use super::ini::Ini;
 use super::pyproject::{strings, text, tool};
 use super::requirements_files::{Lines, include, pattern, read_file};
-use crate::requirement::{normalize, parse};
 use super::{conda, pipfile};
+use crate::requirement::{normalize, parse};
 
 /// Factors that an environment for tests has.
 const FACTORS: [&str; 7] = ["py", "py3", "test", "tests", "pytest", "unit", "unittest"];

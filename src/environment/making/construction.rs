@@ -88,7 +88,8 @@ pub(in crate::environment) fn construct(
     if let Some(failure) = unbuilt {
         notes.push(do_without(failure, chosen.report)?);
     }
-    let undeclared = undeclared(chosen.report, &inputs.files, &mut notes)?;
+    let undeclared =
+        undeclared(chosen.report, &inputs.files, &mut notes).map_err(|error| trials.explain(error))?;
     trials.install(&site, &chosen)?;
 
     notes.extend(fallbacks.left_out(chosen.plan));

@@ -11,6 +11,7 @@ use crate::environment::plan::failure::{Attempt, Failure, StepError};
 use crate::environment::plan::lock::Lock;
 use crate::environment::steps::building::{Build, Source};
 use crate::environment::steps::install::Installer;
+use crate::environment::steps::own_wheel::Pinned as PinnedFiles;
 use crate::environment::steps::precedence::{Importable, Listing, is_installed};
 use crate::environment::steps::tree;
 use crate::environment::steps::wheel::Wheel;
@@ -19,8 +20,6 @@ use crate::record::source::Pinned;
 
 /// So many paths stand in a note.
 const NAMED: usize = 20;
-/// What compiles Python: a module that it made is what the project has in place of the source beside it.
-const COMPILERS: [&str; 4] = ["cython", "mypy", "nuitka", "pythran"];
 
 /// A run tree, and what came of building it.
 pub(in crate::environment) struct RunTree {
@@ -185,13 +184,14 @@ impl Builds<'_> {
         notes: &mut Vec<String>,
     ) -> Attempt<(Wheel, Lock)> {
         let source_root = inputs::source_root(self.inputs, folder);
-        let source = Source::Tree { pinned: &self.inputs.pinned.tree, folder, source_root: &source_root };
+        let files =
+            PinnedFiles { listing: self.before, importable: self.importable, source_root: &source_root };
+        let source = Source::Tree { pinned: &self.inputs.pinned.tree, folder, files };
         let Builds { installer, variables, .. } = *self;
         let built = Build { installer, source, system, own, variables }.run()?;
         if let Some((_step, left)) = &built.left {
-            let compiles = COMPILERS.iter().any(|name| built.lock.has(name));
             let folder = Folder::open(left)?;
-            let left = tree::left(&folder, self.before, self.importable, compiles)?;
+            let left = tree::left(&folder, self.before, self.importable, built.compiles)?;
             self.take_over(&folder, left, notes)?;
         }
         notes.extend(built.notes);

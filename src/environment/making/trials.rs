@@ -245,6 +245,15 @@ impl Trials {
         })
     }
 
+    /// An error of the chosen plan, with the first failure of those that are not: what they would have installed may be what
+    /// it lacks.
+    pub(in crate::environment) fn explain(&self, error: Error) -> Error {
+        match &self.first_failure {
+            Some(failure) => error.with_detail(format!("{} failed: {}", failure.stage, failure.output)),
+            None => error,
+        }
+    }
+
     /// Installs the chosen plan, where something else was installed after it, with byte code.
     ///
     /// # Errors

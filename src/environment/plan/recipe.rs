@@ -46,7 +46,7 @@ pub struct InstallPlan {
     pub extras: BTreeSet<String>,
     pub requirements: BTreeSet<String>,
     pub constraints: BTreeSet<String>,
-    /// What both of them must be.
+    /// What distributions must be, whichever source says it.
     pub hashes: Hashes,
     parts: Parts,
 }
@@ -402,8 +402,10 @@ impl Fallbacks {
             requirements.insert("pytest".to_owned());
             names.push("pytest".to_owned());
         }
+        // Also of what is left out: another way to the same distribution is no way around its hash.
+        let every = self.sources.iter().chain(self.optional.iter().map(|one| &one.source));
         let mut hashes = Hashes::new();
-        for (text, named) in chosen.iter().flat_map(|source| &source.lines.hashes) {
+        for (text, named) in every.flat_map(|source| &source.lines.hashes) {
             hashes.entry(text.clone()).or_default().extend(named.iter().cloned());
         }
         InstallPlan {

@@ -108,6 +108,16 @@ fn sources_that_fail_are_left_out_of_later_plans() {
 }
 
 #[test]
+fn a_source_that_is_left_out_still_says_what_its_distributions_must_be() {
+    let fallbacks = fallbacks(&[("requirements.txt", "six==1.17.0 --hash=sha256:aa\n")]);
+    let answer = |number| if number == 0 { failed(&[]) } else { insufficient(&["six"]) };
+    let plans = all_plans(&fallbacks, answer);
+    let guessed: Vec<_> = plans.iter().filter(|plan| plan.requirements.contains("six")).collect();
+    assert!(!guessed.is_empty(), "{:?}", written(&plans));
+    assert!(guessed.iter().all(|plan| plan.hashes.contains_key("six==1.17.0")), "{guessed:?}");
+}
+
+#[test]
 fn guesses_that_the_index_does_not_have_are_dropped() {
     let plans = all_plans(&fallbacks(&[]), |number| match number {
         0 => insufficient(&["nope_x", "six"]),

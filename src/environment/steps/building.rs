@@ -2,29 +2,26 @@
 //! foreign code: each runs offline, in folders of its own, and what it leaves is checked before it is used.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Duration;
 
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 
+use super::asked::Asked;
 use super::install::{Installer, Target};
+use super::own_wheel;
 use super::rust::Rust;
 use super::step::{OUT, Step};
+use super::taken::{answer, take_wheel};
 use super::wheel::Wheel;
 use crate::backend::Mount;
 use crate::beneath::Folder;
 use crate::environment::declared::crates::{self, LARGEST_TEXT};
 use crate::environment::declared::project::BuildSystem;
-use crate::environment::plan::failure::{Attempt, Failure, StepError};
+use crate::environment::plan::failure::{Attempt, StepError};
 use crate::environment::plan::lock::Lock;
-use crate::environment::plan::missing;
 use crate::environment::plan::recipe::Wanted;
-use crate::error::{Error, Result};
-use crate::record::id::hash_parts;
-use crate::requirement::normalize;
+use crate::error::Result;
 
 /// The script that calls build hooks.
 pub(in crate::environment) const HOOKS: &str = include_str!("hooks.py");
@@ -32,27 +29,23 @@ pub(in crate::environment) const HOOKS: &str = include_str!("hooks.py");
 const BUILD: &str = "/opt/build";
 /// Where a source distribution is unpacked.
 pub(in crate::environment) const SOURCE: &str = "/opt/source";
-/// The backend that does not have the root of the tree on its path.
-const SETUPTOOLS: &str = "setuptools.build_meta";
-/// What nothing declares is added so often at most.
-const MOST_ASKED: usize = 4;
 const HOOK_LIMIT: Duration = Duration::from_hours(1);
 
-/// What hooks may leave, in bytes.
-const LARGEST_ANSWER: u64 = 16 << 20;
-const LARGEST_WHEEL: u64 = 4 << 30;
 /// What hooks may write to the build environment, and to a tree that nobody reads afterwards.
 const LAYER: u64 = 1 << 30;
+
+/// What compiles Python: a module that it made is what the project has in place of the source beside it.
+const COMPILERS: [&str; 4] = ["cython", "mypy", "nuitka", "pythran"];
 
 /// What is built.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::environment) enum Source<'a> {
-    /// The pinned tree, or a project in a folder of it, editable; `source_root` is where its packages lie, as seen inside.
+    /// The pinned tree, or a project in a folder of it, editable.
     Tree {
         pinned: &'a Path,
         /// Empty for the project at the root.
         folder: &'a str,
-        source_root: &'a Path,
+        files: own_wheel::Pinned<'a>,
     },
     /// A folder of source that stays where it is.
     Folder(&'a Path),
@@ -101,6 +94,8 @@ pub(in crate::environment) struct Built {
     pub notes: Vec<String>,
     /// The compiler of its Rust code.
     pub rust: Option<String>,
+    /// Whether Python is compiled.
+    pub compiles: bool,
     /// The tree as the hooks left it: hostile. It goes with the step.
     pub left: Option<(Step, PathBuf)>,
 }
@@ -108,16 +103,6 @@ pub(in crate::environment) struct Built {
 #[derive(Debug, Deserialize)]
 struct Required {
     requires: Vec<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Described {
-    method: String,
-    wheel: String,
-    name: String,
-    version: String,
-    extras: Vec<String>,
-    metadata: String,
 }
 
 /// One build: the installer that its requirements come from, and where its wheel is kept.
@@ -178,8 +163,16 @@ impl Build<'_> {
         let step = self.installer.tooling.step()?;
         let left = self.hook(&stage, ("build", asked), &venv, (&step, rust))?;
         let wheel = take_wheel(&step, &self.installer.tooling.folder.join("wheels"), &stage)?;
-        let (notes, rust) = (rust.notes(), rust.version().map(str::to_owned));
-        Ok(Built { wheel, lock, notes, rust, left: left.map(|tree| (step, tree)) })
+        let (mut notes, rust) = (rust.notes(), rust.version().map(str::to_owned));
+        let compiles = COMPILERS.iter().any(|name| lock.has(name));
+        let (wheel, note) = match self.source {
+            Source::Tree { files, .. } => {
+                own_wheel::look_over(&self.installer.tooling, wheel, &venv, files, compiles)?
+            }
+            _ => (wheel, None),
+        };
+        notes.extend(note);
+        Ok(Built { wheel, lock, notes, rust, compiles, left: left.map(|tree| (step, tree)) })
     }
 
     fn install(&self, wanted: &Wanted, venv: &Path) -> Attempt<Lock> {
@@ -209,8 +202,8 @@ impl Build<'_> {
         let mut mounts = vec![Mount::Overlay { host: venv.to_owned(), inside: BUILD.into(), bytes: LAYER }];
         let (mut archive, mut left, mut source_root) = (None, None, PathBuf::new());
         match self.source {
-            Source::Tree { pinned, folder, source_root: packages } => {
-                packages.clone_into(&mut source_root);
+            Source::Tree { pinned, folder, files } => {
+                files.source_root.clone_into(&mut source_root);
                 project.push(folder);
                 if action == "build" {
                     let host = step.folder("tree")?;
@@ -253,182 +246,5 @@ impl Build<'_> {
         job.env.extend(self.variables.clone());
         tooling.run(stage, &job, HOOK_LIMIT)?;
         Ok(left)
-    }
-}
-
-/// What the hooks asked for and nothing declares: who builds by hand has it installed, or builds in the tree's folder.
-#[derive(Default)]
-struct Asked {
-    requirements: Vec<&'static str>,
-    /// Whether a hook imports what is at the root of the tree.
-    own: bool,
-}
-
-impl Asked {
-    /// Takes from the output of hooks what another try should have; says whether that is anything new.
-    fn add(&mut self, backend: &str, is_own: impl Fn(&str) -> bool, output: &str) -> bool {
-        let Some(module) = missing::modules(output).last() else { return false };
-        if is_own(module) {
-            return backend == SETUPTOOLS && !std::mem::replace(&mut self.own, true);
-        }
-        match missing::distribution(module).filter(|one| !self.requirements.contains(one)) {
-            Some(found) if self.requirements.len() < MOST_ASKED => {
-                self.requirements.push(found);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// The backend that has the root of the tree on its path, where that is asked for.
-    fn backend(&self, declared: &str) -> String {
-        let legacy = if self.own { ":__legacy__" } else { "" };
-        format!("{declared}{legacy}")
-    }
-
-    fn notes(&self) -> Vec<String> {
-        let note = |one: &&str| format!("{one} was added to the build requirements, which building asks for");
-        let own =
-            self.own.then(|| "the build has the tree's root on its path, which setup.py asks for".to_owned());
-        self.requirements.iter().map(note).chain(own).collect()
-    }
-}
-
-/// What a job answered: JSON that foreign code may have written.
-pub(in crate::environment) fn answer<T: serde::de::DeserializeOwned>(step: &Step, stage: &str) -> Attempt<T> {
-    let text = step.out()?.read(Path::new("answer.json"), LARGEST_ANSWER);
-    let text = text.map_err(|error| refused(stage, &error.to_string()))?;
-    serde_json::from_slice(&text)
-        .map_err(|error| refused(stage, &format!("the answer cannot be read: {error}")))
-}
-
-/// The build's own trouble.
-pub(in crate::environment) fn refused(stage: &str, output: &str) -> StepError {
-    let hint = "the build left something that a build does not leave; see its output";
-    StepError::Recoverable(Failure {
-        stage: stage.to_owned(),
-        output: output.to_owned(),
-        hint,
-        unknown: Vec::new(),
-        is_refused: true,
-    })
-}
-
-/// Copies the wheel that a build left into a folder of the driver's, and checks what is said about it.
-fn take_wheel(step: &Step, folder: &Path, stage: &str) -> Attempt<Wheel> {
-    let said: Described = answer(step, stage)?;
-    let wrong = |what: &str| refused(stage, &format!("{what} is not one that a wheel can have"));
-    if !is_wheel_name(&said.wheel) {
-        return Err(wrong(&format!("the file name {:?}", said.wheel)));
-    }
-    if !is_name(&said.name) {
-        return Err(wrong(&format!("the name {:?}", said.name)));
-    }
-    let Ok(version) = pep440_rs::Version::from_str(&said.version) else {
-        return Err(wrong(&format!("the version {:?}", said.version)));
-    };
-    if !["editable", "path", "wheel"].contains(&said.method.as_str()) {
-        return Err(wrong(&format!("the method {:?}", said.method)));
-    }
-    let out = step.out()?;
-    let folder = folder.join(hash_parts(&[&said.wheel, &said.metadata]));
-    fs_err::create_dir_all(&folder)?;
-    let file = folder.join(&said.wheel);
-    let sha256 =
-        take(&out, &said.wheel, &file).map_err(|error| refused(stage, &format!("the wheel: {error}")))?;
-    Ok(Wheel {
-        method: said.method,
-        filename: said.wheel,
-        file,
-        sha256,
-        name: normalize(&said.name),
-        version: version.to_string(),
-        extras: said.extras.into_iter().filter(|extra| is_name(extra)).collect(),
-        metadata: said.metadata,
-    })
-}
-
-/// Copies one regular file out of a hostile folder; gives its hash.
-fn take(from: &Folder, name: &str, to: &Path) -> Result<String> {
-    let source = from.open_file(Path::new(name))?;
-    let too_large = || Error::repository(format!("{name} is larger than {} GiB", LARGEST_WHEEL >> 30));
-    if source.metadata()?.len() > LARGEST_WHEEL {
-        return Err(too_large());
-    }
-    let mut source = source.take(LARGEST_WHEEL + 1);
-    let mut target = fs_err::File::create(to)?;
-    let (mut hasher, mut buffer, mut total) = (Sha256::new(), vec![0; 1 << 16], 0_u64);
-    loop {
-        crate::interrupt::check()?;
-        let length = source.read(&mut buffer)?;
-        if length == 0 {
-            break;
-        }
-        total += length as u64;
-        if total > LARGEST_WHEEL {
-            return Err(too_large());
-        }
-        hasher.update(&buffer[..length]);
-        std::io::Write::write_all(&mut target, &buffer[..length])?;
-    }
-    Ok(hex::encode(hasher.finalize()))
-}
-
-fn is_wheel_name(text: &str) -> bool {
-    text.len() <= 200
-        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.ends_with(".whl")
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '!'))
-        && matches!(text.split('-').count(), 5 | 6)
-}
-
-/// A distribution or extra name (PEP 508).
-fn is_name(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric();
-    text.len() <= 200
-        && text.starts_with(plain)
-        && text.ends_with(plain)
-        && text.chars().all(|c| plain(c) || matches!(c, '.' | '_' | '-'))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_hooks_ask_for_is_added_once_where_everybody_knows_it() {
-        let no_module = |name: &str| format!("Traceback\nModuleNotFoundError: No module named '{name}'\n");
-        let mut asked = Asked::default();
-        assert!(asked.add(SETUPTOOLS, |_| false, &no_module("pkg_resources")));
-        assert!(!asked.add(SETUPTOOLS, |_| false, &no_module("pkg_resources")), "it did not help");
-        assert!(asked.add(SETUPTOOLS, |_| false, &no_module("numpy.distutils")));
-        assert!(!asked.add(SETUPTOOLS, |_| false, &no_module("nobody_knows_this")));
-        assert!(!asked.add(SETUPTOOLS, |_| false, "error: subprocess failed"));
-        assert_eq!(asked.requirements, ["setuptools<81", "numpy"]);
-        assert_eq!((asked.backend(SETUPTOOLS).as_str(), asked.notes().len()), (SETUPTOOLS, 2));
-        assert!(asked.add(SETUPTOOLS, |module| module == "basket", &no_module("basket")));
-        assert!(!asked.add(SETUPTOOLS, |_| true, &no_module("basket")));
-        assert_eq!(asked.backend(SETUPTOOLS), "setuptools.build_meta:__legacy__");
-        assert!(!Asked::default().add("flit_core.buildapi", |_| true, &no_module("basket")));
-    }
-
-    #[test]
-    fn names_that_lead_elsewhere_are_refused() {
-        for name in ["a-1-py3-none-any.whl", "a_b-1.0+x-1-cp312-cp312-linux_x86_64.whl"] {
-            assert!(is_wheel_name(name), "{name}");
-        }
-        for name in [
-            "../a-1-py3-none-any.whl",
-            "/a-1-py3-none-any.whl",
-            "a.whl",
-            "-1-py3-none-any.whl",
-            "a-1-py3-none-any.whl\n",
-        ] {
-            assert!(!is_wheel_name(name), "{name}");
-        }
-        for name in ["", "a b", "a\n", "../x", "-a", "a[b"] {
-            assert!(!is_name(name), "{name}");
-        }
-        assert!(is_name("zope.interface") && is_name("a"));
     }
 }

@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::direct::{Direct, Site};
+use super::own_wheel;
 use super::step::{OUT, Step};
+use super::taken::refused;
 use super::tooling::Tooling;
 use super::uv::{self, Compile};
 use super::wheel::{Builder, Wheel};
@@ -163,7 +165,14 @@ impl Installer {
         let list = step.give("sync.lock", &list)?;
         let venv = Mount::Writable { host: target.host.to_owned(), inside: target.inside.to_owned() };
         let arguments = uv::sync_arguments(target.inside, &list);
-        self.uv(stage, &step, arguments, vec![venv], INSTALL_LIMIT).map(drop)
+        self.uv(stage, &step, arguments, vec![venv], INSTALL_LIMIT)?;
+        match own_wheel::shadowing(target.host, own) {
+            None => Ok(()),
+            Some(name) => {
+                let words = "is in the wheel of the tree, and in a distribution that it depends on";
+                Err(refused(stage, &format!("{} {words}", name.display())))
+            }
+        }
     }
 
     /// The lock as uv installs it: with the hashes of wheels that were built here, and from the door what lies at no index.

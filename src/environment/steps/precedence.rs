@@ -110,6 +110,11 @@ impl Importable {
         found
     }
 
+    /// Names by which something of the tree can be imported.
+    pub fn all_names(&self) -> impl Iterator<Item = &Path> {
+        self.names.iter().chain(&self.links).map(PathBuf::as_path)
+    }
+
     fn is_package(&self, folder: &Path) -> bool {
         self.modules.contains(&folder.join(INIT))
     }

@@ -249,7 +249,7 @@ mod tests {
     use flate2::Compression;
     use flate2::write::GzEncoder;
 
-    use super::super::building::refused;
+    use super::super::taken::refused;
     use super::*;
     use crate::environment::plan::failure::Failure;
 

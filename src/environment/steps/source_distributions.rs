@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::building::{Build, HOOKS, SOURCE, Source, answer};
+use super::building::{Build, HOOKS, SOURCE, Source};
 use super::install::Installer;
 use super::step::{OUT, Step};
+use super::taken::answer;
 use super::tooling::Tooling;
 use super::wheel::{Builder, Wheel};
 use crate::backend::Mount;

@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use git2::{Repository, RepositoryInitOptions, Signature, Time};
+use git2::{ErrorClass, Repository, RepositoryInitOptions, Signature, Time};
 use sha2::{Digest, Sha256};
 use walkdir::WalkDir;
 
@@ -257,7 +257,14 @@ pub fn commit(tree: &Path, files: &Listing, seconds: i64, excluded: &[String]) -
     fs_err::write(info.join("exclude"), excluded.join("\n") + "\n")?;
     let mut index = repository.index().map_err(trouble)?;
     for path in files.keys() {
-        index.add_path(path).map_err(trouble)?;
+        // The tree decides its names; git has none for some of them, such as `.gitmodules` as a link.
+        index.add_path(path).map_err(|error| match error.class() {
+            ErrorClass::Index => {
+                Error::repository(format!("git takes no file of the name {}", path.display()))
+                    .with_source(error)
+            }
+            _ => trouble(error),
+        })?;
     }
     index.write().map_err(trouble)?;
     let written = index.write_tree().and_then(|id| repository.find_tree(id)).map_err(trouble)?;
@@ -357,6 +364,16 @@ mod tests {
         let repository = Repository::open(scratch.path()).unwrap();
         let statuses = repository.statuses(None).unwrap();
         assert!(statuses.iter().all(|entry| entry.status().is_ignored()), "all names match their line");
+    }
+
+    #[test]
+    fn a_name_that_git_has_no_place_for_is_the_repositorys_fault() {
+        let scratch = tempfile::tempdir().unwrap();
+        symlink("elsewhere", scratch.path().join(".gitmodules")).unwrap();
+        let files = list(scratch.path()).unwrap();
+        let error = commit(scratch.path(), &files, 0, &[]).unwrap_err();
+        assert_eq!(error.fault(), crate::error::Fault::Repository);
+        assert!(error.to_string().contains(".gitmodules"), "{error}");
     }
 
     #[test]

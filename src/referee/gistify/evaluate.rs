@@ -405,7 +405,7 @@ impl Referee<'_> {
     /// A submission with each variant of its test in it.
     fn variant_texts(&self, tree: &Folder, original: &Original<'_>, submitted: &[u8]) -> Result<Vec<String>> {
         let (path, defined) = original.definition();
-        let source = tree.read(Path::new(path), LARGEST_TEST)?;
+        let source = tree.read_through_links(Path::new(path), LARGEST_TEST)?;
         let source = String::from_utf8_lossy(&source);
         let modules = &self.ground.code.modules;
         let text = |variant: &Variant| {
@@ -449,7 +449,7 @@ impl Referee<'_> {
         submission: &Submission,
     ) -> Result<Case<'a>> {
         let (path, defined) = original.definition();
-        let source = tree.read(Path::new(path), LARGEST_TEST)?;
+        let source = tree.read_through_links(Path::new(path), LARGEST_TEST)?;
         let source = String::from_utf8_lossy(&source);
         let file = File { path, text: &source };
         let mut judged = Judged::empty(submission.text.as_deref());

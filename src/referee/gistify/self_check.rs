@@ -276,7 +276,7 @@ impl SelfCheck<'_> {
     /// The original's file as a submission, and the modules that its test needs. Nothing is run of a file that cannot be
     /// read.
     fn evaluated(&self, tree: &Folder, original: &Original<'_>) -> Result<(Option<Evaluated>, Vec<Reach>)> {
-        let bytes = tree.read(Path::new(original.file), LARGEST_TEST)?;
+        let bytes = tree.read_through_links(Path::new(original.file), LARGEST_TEST)?;
         let Ok(text) = text_of(&bytes) else { return Ok((None, Vec::new())) };
         let file = File { path: original.file, text };
         let evaluated = inject(text, file, &original.test, &self.code.modules).ok();

@@ -180,7 +180,7 @@ impl Calibration<'_> {
         let tree = Folder::open(&self.lab.built.tree)?;
         let (mut texts, mut candidates) = (Vec::new(), Vec::new());
         for (at, original) in originals.iter().enumerate() {
-            let bytes = tree.read(Path::new(original.file), LARGEST_TEST)?;
+            let bytes = tree.read_through_links(Path::new(original.file), LARGEST_TEST)?;
             let text = text_of(&bytes).ok();
             let seed = format!("{} {}", self.seed, original.id);
             let proposals =

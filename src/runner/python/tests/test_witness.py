@@ -427,3 +427,12 @@ def test_lines_that_run_by_chance_stay(start):
     ran["varying"] = {"lines": [3, 4], "started": []}
     made = search(start, files, execution, expected, "test_it.py", "test_it")
     assert "    if value:\n        return 1\n    return 2\n" in made.text
+
+
+def test_what_a_star_brings_keeps_its_name(start):
+    files = {
+        "a.py": "from math import *\ndef root(x):\n    return sqrt(x), floor(x)\n",
+        "test_it.py": "import a\ndef test_it():\n    assert a.root(4.0) == (2.0, 4)\n",
+    }
+    text = witness(start, files)
+    assert "from math import *\n" in text and "return sqrt(x), floor(x)\n" in text, text

@@ -133,7 +133,8 @@ def own_name(meaning):
     if meaning[0] == "symbol":
         return meaning[2]
     if meaning[0] == "external":
-        return meaning[4] if meaning[1] == "from" else meaning[3]
+        name = meaning[4] if meaning[1] == "from" else meaning[3]
+        return name if name != "*" else None
     return meaning[1] if meaning[0] == "alias" else None
 
 

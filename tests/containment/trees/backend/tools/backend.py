@@ -234,6 +234,15 @@ def plant_modules():
     return "planted"
 
 
+# Each would run at each start, or be found before what is pinned.
+IN_THE_WHEEL = {
+    "started.pth": "import evilwheel\n",
+    "evilwheel.py": "import builtins\nbuiltins.poison = 'POISON OF THE BUILD'\n",
+    "plain.py": "def value():\n    return 'POISON OF THE BUILD'\n",
+    "attacks-1.dist-info/entry_points.txt": "[pytest11]\nevil = evilwheel\n",
+}
+
+
 def generate_sources():
     with open("/testbed/pkg_version.py", "w") as file:
         file.write("version = 'made by the build'\n")
@@ -276,6 +285,8 @@ def build_editable(folder, settings=None, metadata=None):
         info + "WHEEL": "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         info + "METADATA": "Metadata-Version: 2.1\nName: attacks\nVersion: 1\n",
     }
+    if MODE == "change":
+        files.update(IN_THE_WHEEL)
     files[info + "RECORD"] = "".join(name + ",,\n" for name in files) + info + "RECORD,,\n"
     name = "attacks-1-py3-none-any.whl"
     with zipfile.ZipFile(os.path.join(folder, name), "w") as wheel:

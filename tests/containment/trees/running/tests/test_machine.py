@@ -1,6 +1,7 @@
 """What a test can reach beside its own process. Each prints what it found; nothing here needs to succeed."""
 
 import ctypes
+import fcntl
 import glob
 import os
 import socket
@@ -8,6 +9,7 @@ import stat
 import sys
 
 import plain
+import pytest
 
 libc = ctypes.CDLL(None, use_errno=True)
 ADD_KEY, KEYCTL = 248, 250
@@ -116,6 +118,20 @@ def test_io_uring():
     parameters = ctypes.create_string_buffer(120)
     if syscall(425, 4, parameters) >= 0:
         print("MADE A RING")
+    assert plain.value()
+
+
+def test_leases():
+    # Whoever opens a file waits for who has a lease on it; those of the environment are files of the host.
+    for path in ("/opt/venv/pyvenv.cfg", pytest.__file__, plain.__file__, "/etc/passwd"):
+        for kind in (fcntl.F_RDLCK, fcntl.F_WRLCK):
+            try:
+                with open(path) as file:
+                    fcntl.fcntl(file, fcntl.F_SETLEASE, kind)
+                    fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+                print("LEASED", path)
+            except OSError:
+                pass
     assert plain.value()
 
 
