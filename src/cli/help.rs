@@ -73,7 +73,7 @@ pub(super) const SCORE: &str = "\
 Examples:
   gistmill score output/mine/2026.11 runs/agent-a preds.json
   gistmill score output/mine/2026.11 runs/agent-a --subset top --attempts 3
-  gistmill score output/mine/2026.11 runs/agent-a runs/agent-b --choices people.jsonl
+  gistmill score output/mine/2026.11 runs/agent-a runs/agent-b
   gistmill score output/mine/2026.11 --self-check";
 pub(super) const VERIFY: &str = "\
 Examples:

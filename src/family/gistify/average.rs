@@ -161,6 +161,7 @@ pub fn weighted_baseline<K: Ord>(subset: &BTreeMap<K, u32>, whole: &BTreeMap<K, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::score::mean_of_means;
 
     fn row(submitted: Submitted, fidelity: Option<bool>, class: Option<ErrorClass>) -> Row {
         Row {

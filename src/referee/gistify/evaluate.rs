@@ -706,7 +706,7 @@ pub(crate) fn module_of(file: &str, modules: &Modules) -> String {
 }
 
 impl Judged {
-    pub(super) fn empty(bytes: Option<&[u8]>) -> Self {
+    pub(in crate::referee) fn empty(bytes: Option<&[u8]>) -> Self {
         let submitted = if bytes.is_some() { Submitted::Readable } else { Submitted::Nothing };
         Judged {
             verdict: judge(&Facts::Lost, &BTreeSet::new()),
