@@ -8,3 +8,4 @@ pub mod missing;
 pub(super) mod preview;
 pub mod python;
 pub mod recipe;
+pub mod removed;

@@ -126,7 +126,7 @@ impl<'a> Preparation<'a> {
             Wish::Collect | Wish::CollectAndRun => match self.candidate(host, known, candidate)? {
                 Ok(number) => number,
                 Err(failure) => {
-                    let removed = environment::plan::python::removed(&failure);
+                    let removed = environment::plan::removed::removed(&failure);
                     return Ok(environment::GateReport {
                         failure: Some(failure),
                         removed,
@@ -317,7 +317,7 @@ fn report(found: &Discovered) -> environment::GateReport {
             .iter()
             .flat_map(|error| environment::plan::missing::implied(&error.text))
             .collect(),
-        removed: errors.iter().find_map(|error| environment::plan::python::removed(&error.text)),
+        removed: errors.iter().find_map(|error| environment::plan::removed::removed(&error.text)),
         files: files.into_iter().collect(),
         complaints: skips.into_iter().map(skip).collect(),
         switched_off: found.switched_off.clone(),

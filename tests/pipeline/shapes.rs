@@ -56,6 +56,21 @@ const SHAPES: &[Shape] = &[
         &["tests/test_pkg.py::test_double"],
         &[("tests/test_more.py", "collection-error")],
     ),
+    // A list with an address that nobody has, a folder in addopts and no report, names that others have too, and a thread
+    // that a conftest starts; a test that is run again, and one after which the process ends badly.
+    (
+        "many_kinds",
+        &[
+            "tests/a/tests/test_a.py::test_a",
+            "tests/b/tests/test_b.py::test_b",
+            "tests/loop/test_loop.py::test_in_the_loop",
+            "tests/names/test_names.py::test_own_module",
+        ],
+        &[
+            ("tests/again/test_again.py::test_the_second_time", "fails"),
+            ("tests/ends/test_ends.py::test_ends_badly", "crashes"),
+        ],
+    ),
     // An extension in C whose editable installation would be compiled again at each import.
     ("meson_extension", &["tests/test_spam.py::test_answer"], &[]),
     // Plugins that distribute, shuffle, trace and report, and kinds of tests that are not functions of pytest's own.

@@ -1,20 +1,12 @@
 //! Environments of conda that a tree declares, as requirements that an index of Python may have. Pure.
 
-use super::declarations::Files;
+use super::declarations::{Files, is_environment};
 use super::requirements_files::Lines;
 use super::tox::Automation;
 use crate::requirement::parse;
 
-/// Where such files are.
-pub(super) const FOLDERS: [&str; 5] = ["", "ci", "conda", "requirements", "tests"];
 /// What conda installs and no index of Python has.
 const ALIEN: [&str; 4] = ["python", "pip", "nodejs", "compilers"];
-
-/// Whether a file of this name declares an environment.
-pub(super) fn is_environment(name: &str) -> bool {
-    let stem = name.strip_suffix(".yml").or_else(|| name.strip_suffix(".yaml"));
-    stem.is_some_and(|stem| stem.contains("environment") || stem == "env" || stem.starts_with("env-"))
-}
 
 /// What the environments declare: those named for tests first, none that are named for documentation.
 pub(super) fn read(files: &Files) -> Vec<Automation> {

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::conda;
 use super::requirements_files::includes;
 use super::survey::{self, DECLARATIONS, Survey};
 use crate::beneath::Folder;
@@ -17,6 +16,8 @@ const LARGEST_FILE: u64 = 1 << 20;
 const MOST_PROJECTS: usize = 2_000;
 const MOST_BYTES: usize = 64 << 20;
 
+/// Where environments of conda are.
+const ENVIRONMENTS: [&str; 5] = ["", "ci", "conda", "requirements", "tests"];
 /// The texts that may declare something, by path relative to the tree.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
@@ -64,8 +65,8 @@ impl Files {
                 }
             }
         }
-        for folder in conda::FOLDERS {
-            for name in entries(&tree.join(folder))?.iter().filter(|name| conda::is_environment(name)) {
+        for folder in ENVIRONMENTS {
+            for name in entries(&tree.join(folder))?.iter().filter(|name| is_environment(name)) {
                 let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
                 files.load(tree, &path)?;
             }
@@ -159,6 +160,12 @@ impl Files {
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.texts.keys().map(String::as_str)
     }
+}
+
+/// Whether a file of this name declares an environment of conda.
+pub(super) fn is_environment(name: &str) -> bool {
+    let stem = name.strip_suffix(".yml").or_else(|| name.strip_suffix(".yaml"));
+    stem.is_some_and(|stem| stem.contains("environment") || stem == "env" || stem.starts_with("env-"))
 }
 
 /// The text of a file: UTF-8, UTF-16 where it begins with a mark of that, as shells of Windows write lists, else Latin-1: what

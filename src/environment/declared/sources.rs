@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::conda;
 use super::declarations::Files;
 use super::members::{Member, named};
+use super::pipfile;
 use super::project::Project;
 use super::requirements_files::{Lines, read_file};
 use super::tox;
@@ -128,8 +130,9 @@ pub(in crate::environment) fn declared(files: &Files, project: &Project, members
     }
     let mut merged: Vec<Source> = runtime_list(files, project).into_iter().chain(merge(sources)).collect();
     merged.extend(requirement_files(files));
-    let automations = tox::read(files, &project.pyproject, &project.setup_cfg);
-    merged.extend(automations.into_iter().map(|automation| automation_source(automation, project)));
+    let automations = tox::read(files, &project.pyproject, &project.setup_cfg).into_iter();
+    let automations = automations.chain(pipfile::read(files)).chain(conda::read(files));
+    merged.extend(automations.map(|automation| automation_source(automation, project)));
     merged.retain(|source| !source.lines.is_empty() || !source.extras.is_empty());
     merged
 }

@@ -10,7 +10,6 @@ use super::declarations::Files;
 use super::ini::Ini;
 use super::pyproject::{strings, text, tool};
 use super::requirements_files::{Lines, include, pattern, read_file};
-use super::{conda, pipfile};
 use crate::requirement::{normalize, parse};
 
 /// Factors that an environment for tests has.
@@ -24,7 +23,7 @@ pub struct Automation {
     pub groups: Vec<String>,
 }
 
-/// Everything that `tox.ini`, `tox.toml`, `[tool.tox]`, `noxfile.py`, `Pipfile` and environments of conda declare for tests.
+/// Everything that `tox.ini`, `tox.toml`, `[tool.tox]` and `noxfile.py` declare for tests.
 pub fn read(files: &Files, pyproject: &Table, setup_cfg: &Ini) -> Vec<Automation> {
     let mut found = Vec::new();
     if let Some(text) = files.get("tox.ini") {
@@ -48,8 +47,6 @@ pub fn read(files: &Files, pyproject: &Table, setup_cfg: &Ini) -> Vec<Automation
     if let Some(text) = files.get("noxfile.py") {
         found.push(nox_sessions(text, files));
     }
-    found.extend(pipfile::read(files));
-    found.extend(conda::read(files));
     found.retain(|automation| !automation.lines.is_empty() || !automation.groups.is_empty());
     found
 }

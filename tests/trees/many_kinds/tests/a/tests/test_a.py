@@ -1,0 +1,5 @@
+from basket import count
+
+
+def test_a():
+    assert count(["a", "a "]) == {"a": 2}

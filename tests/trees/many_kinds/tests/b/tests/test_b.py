@@ -1,0 +1,5 @@
+from basket import count
+
+
+def test_b():
+    assert count(["b", "b "]) == {"b": 2}
