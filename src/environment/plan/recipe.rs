@@ -402,7 +402,7 @@ impl Fallbacks {
             requirements.insert("pytest".to_owned());
             names.push("pytest".to_owned());
         }
-        // Also of what is left out: another way to the same distribution is no way around its hash.
+        // Also of what is left out: another way to the same distribution does not lead around its hash.
         let every = self.sources.iter().chain(self.optional.iter().map(|one| &one.source));
         let mut hashes = Hashes::new();
         for (text, named) in every.flat_map(|source| &source.lines.hashes) {

@@ -7,7 +7,7 @@ use std::path::Path;
 /// Larger files, and more lines, are not read: nobody wrote them.
 pub(super) const LARGEST: u64 = 1 << 20;
 const MOST_LINES: usize = 2_000;
-/// What git looks at to tell whether a file is text: none of it is NUL.
+/// What git looks at to know whether a file is text: it has no NUL there.
 const BINARY: &str = "binary";
 
 /// The state of one attribute.
@@ -163,7 +163,7 @@ fn with_id(text: &[u8], id: &str) -> Vec<u8> {
     whole
 }
 
-/// A text of UTF-8 in another encoding; none where it is none, or the encoding is not known here, or cannot say it.
+/// A text of UTF-8 in another encoding; None where its bytes are not UTF-8, or the encoding is not known here or lacks a letter.
 fn encoded(text: &[u8], encoding: &str) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(text).ok()?;
     let units = |unit: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(unit).collect::<Vec<u8>>();
@@ -260,7 +260,7 @@ fn matches_part(pattern: &[char], name: &[char]) -> bool {
     pattern[at..].iter().all(|c| *c == '*')
 }
 
-/// How much of a pattern stands for one character, if it does for this one.
+/// How much of a pattern matches one character, if it does match this one.
 fn one(pattern: &[char], c: char) -> Option<usize> {
     match pattern {
         ['*', ..] | [] => None,
