@@ -103,7 +103,19 @@ fn faked_modules_and_patched_tools_are_found() {
             "from _pytest.python import Function\nsetattr(Function, 'runtest', x)",
         ],
     );
+    one(
+        FindingKind::PatchesTestTools,
+        "pytest.raises",
+        &[
+            "import pytest\nwith f() as pytest.raises: pass",
+            "import pytest\n[0 for pytest.raises in x]",
+            "import pytest\nfor a, [pytest.raises, *b] in x: pass",
+            "import pytest\npytest.raises: object = x",
+            "import pytest\ndel pytest.raises",
+        ],
+    );
     nothing(&["import sys\nsys.modules['other'] = x", "import sys\nx = sys.modules['tiny']"]);
+    nothing(&["import pytest\npytest.raises: object", "import pytest\nx = pytest.raises"]);
 }
 
 #[test]

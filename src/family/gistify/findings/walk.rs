@@ -8,6 +8,7 @@ use super::{Finding, FindingKind, Scenery};
 use crate::python_source::names::{Names, Scope};
 use crate::score::modules::{Bindings, joined};
 use crate::score::text::Parsed;
+use crate::score::tree;
 
 /// Characters of a line that are kept.
 pub(super) const EVIDENCE: usize = 200;
@@ -167,9 +168,6 @@ impl<'a> Walk<'_, 'a> {
                     self.add(FindingKind::PathTrick, target.start(), name);
                 }
             }
-            Expr::Tuple(all) => all.elts.iter().for_each(|one| self.store(one)),
-            Expr::List(all) => all.elts.iter().for_each(|one| self.store(one)),
-            Expr::Starred(one) => self.store(&one.value),
             _ => {}
         }
     }
@@ -281,20 +279,19 @@ impl<'a> Visitor<'a> for Walk<'_, 'a> {
                 return;
             }
             Stmt::If(branch) => return self.branches(branch),
-            Stmt::Assign(assign) => assign.targets.iter().for_each(|target| self.store(target)),
-            Stmt::AugAssign(assign) => {
-                let name = self.names.resolve(&assign.target);
-                self.attribute_store(&assign.target, &name);
+            // Declares and stores nothing.
+            Stmt::AnnAssign(assign) if assign.value.is_none() => {
+                return self.visit_annotation(&assign.annotation);
             }
-            Stmt::AnnAssign(assign) if assign.value.is_some() => self.store(&assign.target),
-            Stmt::Delete(delete) => delete.targets.iter().for_each(|target| self.store(target)),
-            Stmt::For(each) => self.store(&each.target),
             _ => {}
         }
         visitor::walk_stmt(self, statement);
     }
 
     fn visit_expr(&mut self, expression: &'a Expr) {
+        if tree::is_target(expression) {
+            self.store(expression);
+        }
         match expression {
             Expr::Call(call) => self.call(call, expression),
             Expr::StringLiteral(text) => self.constant_text(expression, text.value.to_str()),
