@@ -204,7 +204,10 @@ fn copy(from: &Path, to: &Path) {
         std::fs::read_dir(from).unwrap_or_else(|error| panic!("{}: {error}", from.display())).flatten()
     {
         let target = to.join(entry.file_name());
-        if entry.path().is_dir() {
+        if entry.path().is_symlink() {
+            let leads = std::fs::read_link(entry.path()).expect("a link can be read");
+            std::os::unix::fs::symlink(leads, &target).expect("a link can be made");
+        } else if entry.path().is_dir() {
             if entry.file_name() != "__pycache__" {
                 copy(&entry.path(), &target);
             }

@@ -57,12 +57,14 @@ const SHAPES: &[Shape] = &[
         &[("tests/test_more.py", "collection-error")],
     ),
     // A list with an address that nobody has, a folder in addopts and no report, names that others have too, and a thread
-    // that a conftest starts; a test that is run again, and one after which the process ends badly.
+    // that a conftest starts, tests behind a link; a test that is run again, and one after which the process ends badly.
     (
         "many_kinds",
         &[
+            "behind/test_behind.py::test_behind",
             "tests/a/tests/test_a.py::test_a",
             "tests/b/tests/test_b.py::test_b",
+            "tests/linked/test_behind.py::test_behind",
             "tests/loop/test_loop.py::test_in_the_loop",
             "tests/names/test_names.py::test_own_module",
         ],
