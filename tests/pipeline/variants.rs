@@ -109,9 +109,16 @@ fn what_does_not_do_the_work_is_unmasked_and_what_does_is_not() {
         }
     }
     for kind in CHEATS {
-        assert!(
-            unmasked.iter().any(|name| name.starts_with(kind)),
-            "{kind} passes as the test is: {unmasked:?}"
+        let passes = unmasked.iter().any(|name| name.starts_with(kind));
+        // The first try of a case counts, whatever is reported of it afterwards: such a one is seen by the test as it is.
+        assert_eq!(passes, kind != "runner-patched", "{kind}: {unmasked:?}");
+    }
+    for (name, _) in cheats.iter().filter(|(name, _)| name.starts_with("runner-patched")) {
+        let row = row(&bench, name, &id);
+        assert_eq!(
+            (&row["class"], &row["detail"]),
+            (&"pytest-runtime-error".into(), &"failed".into()),
+            "{row}"
         );
     }
 }
