@@ -27,6 +27,7 @@ class Describer:
         from _pytest.unittest import TestCaseFunction
 
         self._function, self._unittest = pytest.Function, TestCaseFunction
+        self._folder, self._file = pytest.Package, pytest.File
         self._here = here or os.getcwd()
         self._probe = probe
         self._files = {}
@@ -42,8 +43,12 @@ class Describer:
 
     def group(self, item):
         """(file, class names, function name): the identity of the item's group."""
-        # Whatever kinds of collectors a plugin puts between the file and the test, the node ID names them all.
-        classes = [name for name in item.parent.nodeid.split("::")[1:] if name != "()"]
+        # Whatever kinds of collectors a plugin puts between the file and the test; the node ID would name them, too, but for
+        # a file outside of pytest's root.
+        chain = item.listchain()[:-1]
+        while chain and (isinstance(chain[0], self._folder) or not isinstance(chain[0], self._file)):
+            del chain[0]
+        classes = [node.name for node in chain[1:] if node.name != "()"]
         return self.file(item), classes, getattr(item, "originalname", None) or item.name
 
     def node_id(self, item):
