@@ -1,8 +1,11 @@
 //! Small questions to a syntax tree that several rooms ask. Statements nest at most as deep as [`super::text`] lets
 //! through.
 
-use ruff_python_ast::{ExceptHandler, Expr, ExprContext, Stmt};
+use ruff_python_ast::{ExceptHandler, Expr, ExprContext, Operator, Stmt};
 use ruff_text_size::{Ranged, TextSize};
+
+/// Deepest sum of texts that is put together.
+const DEEPEST_SUM: u8 = 16;
 
 /// The bodies within a statement, in the order of the text.
 pub(crate) fn bodies(statement: &Stmt) -> Vec<&[Stmt]> {
@@ -125,4 +128,19 @@ pub(crate) fn chain(expression: &Expr) -> Option<(&str, Vec<&str>)> {
     let Expr::Name(name) = at else { return None };
     attributes.reverse();
     Some((&name.id, attributes))
+}
+
+/// A text that is written out, in one piece or as a sum of few.
+pub(crate) fn constant_text(expression: &Expr) -> Option<String> {
+    fn within(expression: &Expr, depth: u8) -> Option<String> {
+        match expression {
+            Expr::StringLiteral(text) => Some(text.value.to_str().to_owned()),
+            Expr::BinOp(sum) if sum.op == Operator::Add => {
+                let depth = depth.checked_sub(1)?;
+                Some(within(&sum.left, depth)? + &within(&sum.right, depth)?)
+            }
+            _ => None,
+        }
+    }
+    within(expression, DEEPEST_SUM)
 }

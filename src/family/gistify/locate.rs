@@ -15,6 +15,18 @@ use crate::python_source::names::Scope;
 use crate::score::modules::Bindings;
 use crate::score::tree;
 
+/// Methods that pytest and unittest call around a test.
+pub(super) const AROUND: [&str; 8] = [
+    "setUp",
+    "tearDown",
+    "setUpClass",
+    "tearDownClass",
+    "setup_method",
+    "teardown_method",
+    "setup_class",
+    "teardown_class",
+];
+
 /// The part of a node ID after the file, without a parameter: classes, the outermost first, and the function.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TestName {

@@ -9,7 +9,7 @@ use ruff_text_size::Ranged;
 use serde::{Deserialize, Serialize};
 
 use super::keys;
-use super::locate::{self, Found, TestName};
+use super::locate::{self, AROUND, Found, TestName};
 use crate::score::modules::{Bindings, Modules};
 use crate::score::text::{self, Lines, Parsed, Unreadable};
 use crate::score::{File, tree};
@@ -50,26 +50,14 @@ const LOOK_UPS: [&str; 12] = [
     "import_string",
     "locate",
 ];
-/// Methods that pytest and unittest call around a test.
-const AROUND: [&str; 9] = [
-    "setUp",
-    "tearDown",
-    "setUpClass",
-    "tearDownClass",
-    "setup_method",
-    "teardown_method",
-    "setup_class",
-    "teardown_class",
-    "setup_module",
-];
-
 /// Where a test and what it uses of `files` need a module: its own file first, then the conftests that it sees, the
 /// nearest first.
 ///
 /// # Errors
 /// The test's own file cannot be read. Conftests that cannot are left out.
 pub fn reaches(files: &[File<'_>], test: &TestName, modules: &Modules) -> Result<Vec<Reach>, Unreadable> {
-    let mut names: BTreeSet<String> = AROUND.map(str::to_owned).into();
+    let mut names: BTreeSet<String> =
+        AROUND.iter().chain(&["setup_module"]).map(|name| (*name).to_owned()).collect();
     let mut found = BTreeSet::new();
     for (at, file) in files.iter().enumerate() {
         let test = (at == 0).then_some(test);

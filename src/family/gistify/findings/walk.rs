@@ -1,7 +1,7 @@
 //! The walk over a submission's syntax tree.
 
 use ruff_python_ast::visitor::{self, Visitor};
-use ruff_python_ast::{Expr, ExprCall, Operator, Stmt, StmtFunctionDef, StmtIf};
+use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef, StmtIf};
 use ruff_text_size::{Ranged, TextSize};
 
 use super::{Finding, FindingKind, Scenery};
@@ -14,8 +14,6 @@ use crate::score::tree;
 pub(super) const EVIDENCE: usize = 200;
 /// Findings of one kind that are kept.
 pub(super) const KEPT: usize = 100;
-/// How many parts of a sum of texts are put together.
-const SUMMANDS: u8 = 16;
 /// Folders in which packages keep copies of others.
 const VENDORED: [&str; 4] = ["_vendor", "vendor", "_vendored", "vendored"];
 const TEST_TOOLS: [&str; 5] = ["pytest", "_pytest", "pluggy", "unittest", "builtins"];
@@ -163,7 +161,7 @@ impl<'a> Walk<'_, 'a> {
             Expr::Subscript(subscript) => {
                 let name = self.names.resolve(&subscript.value);
                 if name == "sys.modules" {
-                    self.registered(target, constant(&subscript.slice, SUMMANDS));
+                    self.registered(target, tree::constant_text(&subscript.slice));
                 } else if IMPORT_PATHS.contains(&&*name) {
                     self.add(FindingKind::PathTrick, target.start(), name);
                 }
@@ -211,7 +209,7 @@ impl<'a> Walk<'_, 'a> {
             self.add(FindingKind::Spawns, at.start(), name.clone());
         }
         if let ("setattr" | "delattr", [target, attribute, ..]) = (&*name, &**arguments) {
-            let attribute = constant(attribute, SUMMANDS).unwrap_or_else(|| "…".to_owned());
+            let attribute = tree::constant_text(attribute).unwrap_or_else(|| "…".to_owned());
             let stored = format!("{}.{attribute}", self.names.resolve(target));
             self.attribute_store(at, &stored);
         }
@@ -223,15 +221,15 @@ impl<'a> Walk<'_, 'a> {
         let arguments = &call.arguments.args;
         let is_modules = |walk: &Self, expression: &'a Expr| {
             walk.names.resolve(expression) == "sys.modules"
-                || constant(expression, SUMMANDS).is_some_and(|text| text == "sys.modules")
+                || tree::constant_text(expression).is_some_and(|text| text == "sys.modules")
         };
         match (name, last, &**arguments) {
             ("sys.modules.setdefault" | "sys.modules.__setitem__", _, [key, ..]) => {
-                self.registered(at, constant(key, SUMMANDS));
+                self.registered(at, tree::constant_text(key));
             }
             ("sys.modules.update", _, [Expr::Dict(dict), ..]) => self.registered_keys(at, dict),
             (_, "setitem", [target, key, ..]) if is_modules(self, target) => {
-                self.registered(at, constant(key, SUMMANDS));
+                self.registered(at, tree::constant_text(key));
             }
             (_, "dict", [target, Expr::Dict(dict), ..]) if is_modules(self, target) => {
                 self.registered_keys(at, dict);
@@ -242,12 +240,12 @@ impl<'a> Walk<'_, 'a> {
 
     fn registered_keys(&mut self, at: &Expr, dict: &ruff_python_ast::ExprDict) {
         for key in dict.items.iter().filter_map(|item| item.key.as_ref()) {
-            self.registered(at, constant(key, SUMMANDS));
+            self.registered(at, tree::constant_text(key));
         }
     }
 
     fn own_module(&self, expression: &Expr) -> Option<String> {
-        constant(expression, SUMMANDS).filter(|text| self.scenery.modules.owns(text.trim_start_matches('.')))
+        tree::constant_text(expression).filter(|text| self.scenery.modules.owns(text.trim_start_matches('.')))
     }
 
     fn constant_text(&mut self, expression: &Expr, text: &str) {
@@ -301,25 +299,13 @@ impl<'a> Visitor<'a> for Walk<'_, 'a> {
     }
 }
 
-/// A text that is written out, in one piece or as a sum.
-fn constant(expression: &Expr, left: u8) -> Option<String> {
-    match expression {
-        Expr::StringLiteral(text) => Some(text.value.to_str().to_owned()),
-        Expr::BinOp(sum) if sum.op == Operator::Add => {
-            let left = left.checked_sub(1)?;
-            Some(constant(&sum.left, left)? + &constant(&sum.right, left)?)
-        }
-        _ => None,
-    }
-}
-
 fn is_main_guard(test: &Expr) -> bool {
     let Expr::Compare(compare) = test else { return false };
     let mut sides = std::iter::once(&*compare.left).chain(&compare.comparators);
     sides.any(|side| matches!(side, Expr::Name(name) if name.id.as_str() == "__name__"))
         && std::iter::once(&*compare.left)
             .chain(&compare.comparators)
-            .any(|side| constant(side, SUMMANDS).is_some_and(|text| text == "__main__"))
+            .any(|side| tree::constant_text(side).is_some_and(|text| text == "__main__"))
 }
 
 /// Only the name itself: what is computed from it may hold at run time.

@@ -12,7 +12,7 @@ use ruff_text_size::{Ranged, TextRange};
 use super::Candidates;
 use crate::family::gistify::existence::Corpus;
 use crate::family::gistify::findings::FindingKind;
-use crate::family::gistify::locate::{self, Found, TestName};
+use crate::family::gistify::locate::{self, AROUND, Found, TestName};
 use crate::score::modules::{Bindings, Modules, joined};
 use crate::score::text::Parsed;
 use crate::score::tree;
@@ -34,18 +34,6 @@ const BUILTINS: &str = "abs aiter all anext any ascii bin bool breakpoint bytear
 const FIXTURES: &str = "cache capfd capfdbinary caplog capsys capsysbinary capteesys doctest_namespace monkeypatch \
     pytestconfig pytester record_property record_testsuite_property record_xml_attribute recwarn request subtests testdir \
     tmp_path tmp_path_factory tmpdir tmpdir_factory";
-/// Methods that pytest and unittest call around a test.
-const AROUND: [&str; 8] = [
-    "setUp",
-    "tearDown",
-    "setUpClass",
-    "tearDownClass",
-    "setup_method",
-    "teardown_method",
-    "setup_class",
-    "teardown_class",
-];
-
 fn is_builtin(name: &str) -> bool {
     BUILTINS.split_whitespace().any(|one| one == name)
 }

@@ -5,7 +5,7 @@ mod tables;
 use std::collections::BTreeSet;
 
 use ruff_python_ast::visitor::{self, Visitor};
-use ruff_python_ast::{Decorator, Expr, ExprCall, ExprContext, Operator, Stmt, StmtFunctionDef};
+use ruff_python_ast::{Decorator, Expr, ExprCall, ExprContext, Stmt, StmtFunctionDef};
 use ruff_text_size::{Ranged, TextRange};
 
 use super::Candidates;
@@ -19,9 +19,6 @@ use tables::{
     Danger, HARMLESS_OF_NODE, LOOKS_UP_ATTRIBUTES, MODULES, MODULES_OF_NODE, PASSED_ON, STORES, danger_of,
     danger_of_attribute, is_code_builtin, is_harmless_process_file, is_hook, is_test_tool,
 };
-
-/// How many parts of a sum of texts are put together.
-const SUMMANDS: u8 = 16;
 
 pub(super) fn look<'a>(found: &mut Candidates<'a>, test: &'a TestName, replaced: Option<TextRange>) {
     let body = found.parsed.body;
@@ -227,7 +224,7 @@ impl<'a> Tools<'_, '_, 'a> {
             }
         }
         if matches!(last, "import_module" | "__import__") {
-            match arguments.first().map(|one| constant(one, SUMMANDS)) {
+            match arguments.first().map(tree::constant_text) {
                 Some(Some(module)) => self.note(at, &module),
                 Some(None) => self.found.add(FindingKind::ReachesTestTools, at.start(), format!("{last}(…)")),
                 None => {}
@@ -245,7 +242,7 @@ impl<'a> Tools<'_, '_, 'a> {
             self.attribute(call, at, (target, attribute), STORES.contains(&last));
         }
         if let (true, Some(text)) = (STORES.contains(&last), arguments.first())
-            && let Some(dotted) = constant(text, SUMMANDS)
+            && let Some(dotted) = tree::constant_text(text)
             && (is_test_tool(&dotted) || danger_of(&dotted).is_some())
         {
             self.found.add(FindingKind::ReachesTestTools, at.start(), dotted);
@@ -267,7 +264,7 @@ impl<'a> Tools<'_, '_, 'a> {
             || dotted.ends_with("import_module")
             || is_test_tool(&dotted)
             || self.is_modules(target);
-        match constant(name, SUMMANDS) {
+        match tree::constant_text(name) {
             Some(text) => {
                 let stored = format!("{dotted}.{text}");
                 if self.is_foreign(target) {
@@ -477,7 +474,7 @@ impl<'a> Visitor<'a> for Tools<'_, '_, 'a> {
             }
             Expr::StringLiteral(text) => self.text(expression, text.value.to_str()),
             Expr::BinOp(_) => {
-                if let Some(text) = constant(expression, SUMMANDS) {
+                if let Some(text) = tree::constant_text(expression) {
                     self.text(expression, &text);
                 }
             }
@@ -492,18 +489,6 @@ impl<'a> Visitor<'a> for Tools<'_, '_, 'a> {
     }
 }
 
-/// A text that is written out, in one piece or as a sum.
-fn constant(expression: &Expr, left: u8) -> Option<String> {
-    match expression {
-        Expr::StringLiteral(text) => Some(text.value.to_str().to_owned()),
-        Expr::BinOp(sum) if sum.op == Operator::Add => {
-            let left = left.checked_sub(1)?;
-            Some(constant(&sum.left, left)? + &constant(&sum.right, left)?)
-        }
-        _ => None,
-    }
-}
-
 /// Whether a key of `sys.modules` names one that may be named.
 fn names_one(key: &Expr) -> bool {
     if let Expr::Dict(dict) = key {
@@ -512,5 +497,5 @@ fn names_one(key: &Expr) -> bool {
     if let Expr::Name(name) = key {
         return name.id.as_str() == "__name__";
     }
-    constant(key, SUMMANDS).is_some_and(|text| !is_test_tool(&text) && danger_of(&text).is_none())
+    tree::constant_text(key).is_some_and(|text| !is_test_tool(&text) && danger_of(&text).is_none())
 }
