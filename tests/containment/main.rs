@@ -102,6 +102,7 @@ pub const TESTS: &[Test] = tests! {
         no_new_namespace_is_made
         no_ring_of_system_calls_is_made
         no_file_is_leased
+        no_limit_of_another_process_is_set
         tests_have_no_capabilities
         a_conftest_reaches_no_other_process
         a_test_reaches_no_other_process

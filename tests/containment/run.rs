@@ -57,6 +57,11 @@ pub fn no_file_is_leased(caller: Caller) {
     assert_eq!(found, "");
 }
 
+pub fn no_limit_of_another_process_is_set(caller: Caller) {
+    let found = said(&runs(caller), "test_limits_of_others");
+    assert_eq!(found, "");
+}
+
 pub fn tests_have_no_capabilities(caller: Caller) {
     let found = said(&runs(caller), "test_capabilities");
     assert_eq!(found, "");

@@ -124,12 +124,19 @@ const NAMESPACES: u32 = 0x7e00_0000;
 /// jobs: files are shared, and read-only mounts do not forbid it. Some file systems have none.
 const CHANGES_DESCRIPTORS: [Call; 1] = [("fcntl", [72, 25])];
 
+/// Its first argument is a process (0: its own), its third one points to new limits. Limits pass on to what a process
+/// forks, and the kernel asks for the same user alone: those of any may be read, and only its own be set.
+const SETS_LIMITS: [Call; 1] = [("prlimit64", [302, 261])];
+
 // Offsets in `struct seccomp_data`.
 const NUMBER: u32 = 0;
 const MARK: u32 = 4;
 /// Its lower half, which is all that the kernel reads of these: both architectures are little-endian.
 const FIRST_ARGUMENT: u32 = 16;
 const SECOND_ARGUMENT: u32 = 24;
+const THIRD_ARGUMENT: u32 = 32;
+/// A pointer has an upper half, too.
+const THIRD_ARGUMENT_ABOVE: u32 = 36;
 /// Numbers from here on are those of the x32 interface, another way into the same calls.
 const X32: u32 = 0x4000_0000;
 
@@ -177,8 +184,23 @@ fn program(architecture: Architecture, sockets: Sockets) -> Vec<sock_filter> {
     let by_flags = vec![load(FIRST_ARGUMENT), unless_skip(BPF_JSET, NAMESPACES, 1), refuse(EPERM), allow()];
     let by_wish =
         vec![load(SECOND_ARGUMENT), unless_skip(BPF_JEQ, F_SETLEASE as u32, 1), refuse(EINVAL), allow()];
-    let bodies: [(&[Call], Vec<sock_filter>); 3] =
-        [(&MAKES_SOCKETS, by_family), (&MAKES_NAMESPACES, by_flags), (&CHANGES_DESCRIPTORS, by_wish)];
+    let by_process = vec![
+        load(FIRST_ARGUMENT),
+        unless_skip(BPF_JEQ, 0, 1),
+        allow(),
+        load(THIRD_ARGUMENT),
+        unless_skip(BPF_JEQ, 0, 3),
+        load(THIRD_ARGUMENT_ABOVE),
+        unless_skip(BPF_JEQ, 0, 1),
+        allow(),
+        refuse(EPERM),
+    ];
+    let bodies: [(&[Call], Vec<sock_filter>); 4] = [
+        (&MAKES_SOCKETS, by_family),
+        (&MAKES_NAMESPACES, by_flags),
+        (&CHANGES_DESCRIPTORS, by_wish),
+        (&SETS_LIMITS, by_process),
+    ];
     for (calls, body) in bodies {
         for call in calls {
             lines.push(unless_skip(BPF_JEQ, number(call), body.len() as u8));
@@ -227,8 +249,13 @@ pub(super) fn install(sockets: Sockets) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
-    /// What the filter answers: 0 to let through, else the error.
+    /// What the filter answers to a call whose arguments are all the same: 0 to let through, else the error.
     fn answer(lines: &[sock_filter], mark: u32, number: u32, argument: u32) -> i32 {
+        answer_to(lines, (mark, number), [argument, argument, argument, 0])
+    }
+
+    /// What it answers to a call with these: the lower halves of the first three arguments, the upper one of the third.
+    fn answer_to(lines: &[sock_filter], (mark, number): (u32, u32), arguments: [u32; 4]) -> i32 {
         let (mut place, mut value) = (0, 0_u32);
         loop {
             let line = lines[place];
@@ -239,7 +266,10 @@ mod tests {
                     value = match line.k {
                         NUMBER => number,
                         MARK => mark,
-                        FIRST_ARGUMENT | SECOND_ARGUMENT => argument,
+                        FIRST_ARGUMENT => arguments[0],
+                        SECOND_ARGUMENT => arguments[1],
+                        THIRD_ARGUMENT => arguments[2],
+                        THIRD_ARGUMENT_ABOVE => arguments[3],
                         other => panic!("offset {other}"),
                     }
                 }
@@ -262,8 +292,13 @@ mod tests {
     #[test]
     fn what_is_on_the_lists_is_refused_and_everything_else_let_through() {
         for architecture in Architecture::ALL {
-            let listed: Vec<u32> =
-                UNKNOWN.iter().chain(&REFUSED).map(|call| call.1[architecture as usize]).collect();
+            // With the argument below, which is no process of its own, limits are set.
+            let listed: Vec<u32> = UNKNOWN
+                .iter()
+                .chain(&REFUSED)
+                .chain(&SETS_LIMITS)
+                .map(|call| call.1[architecture as usize])
+                .collect();
             let lines = program(architecture, Sockets::Covered);
             let refused = |number: &u32| answer(&lines, architecture.mark(), *number, AF_UNIX as u32) != 0;
             let mut found: Vec<u32> = (0..1000).filter(refused).collect();
@@ -325,6 +360,24 @@ mod tests {
     }
 
     #[test]
+    fn limits_are_read_of_all_processes_and_set_of_its_own() {
+        for architecture in Architecture::ALL {
+            let lines = program(architecture, Sockets::Covered);
+            let call = (architecture.mark(), SETS_LIMITS[0].1[architecture as usize]);
+            for (arguments, expected) in [
+                ([0, 7, 1, 0], 0),
+                ([0, 7, 0, 1], 0),
+                ([12, 7, 0, 0], 0),
+                ([12, 7, 1, 0], EPERM),
+                ([12, 7, 0, 1], EPERM),
+                ([1, 7, u32::MAX, u32::MAX], EPERM),
+            ] {
+                assert_eq!(answer_to(&lines, call, arguments), expected, "{arguments:?}");
+            }
+        }
+    }
+
+    #[test]
     fn other_ways_into_the_kernel_are_closed() {
         let lines = program(Architecture::X86_64, Sockets::Covered);
         let (i386, x32_write) = (0x4000_0003, X32 + 1);
@@ -335,7 +388,7 @@ mod tests {
     #[test]
     fn numbers_are_those_of_the_c_library() {
         use nix::libc as c;
-        let known: [(&str, c::c_long); 33] = [
+        let known: [(&str, c::c_long); 35] = [
             ("add_key", c::SYS_add_key),
             ("request_key", c::SYS_request_key),
             ("keyctl", c::SYS_keyctl),
@@ -369,9 +422,12 @@ mod tests {
             ("socketpair", c::SYS_socketpair),
             ("clone", c::SYS_clone),
             ("unshare", c::SYS_unshare),
+            ("fcntl", c::SYS_fcntl),
+            ("prlimit64", c::SYS_prlimit64),
         ];
         let own = Architecture::own().expect("tests run on a known architecture") as usize;
         let calls = UNKNOWN.iter().chain(&REFUSED).chain(&MAKES_SOCKETS).chain(&MAKES_NAMESPACES);
+        let calls = calls.chain(&CHANGES_DESCRIPTORS).chain(&SETS_LIMITS);
         for (name, numbers) in calls.filter(|call| call.0 != "open_tree_attr") {
             let found = known.iter().find(|one| one.0 == *name).map(|one| one.1);
             assert_eq!(found, Some(c::c_long::from(numbers[own])), "{name}");
