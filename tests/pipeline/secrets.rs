@@ -266,12 +266,8 @@ fn no_secret_is_in_a_message_about_what_did_not_work() {
     let ended =
         build(&bench, &login, &format!("{DATASET}{}{index}", tables.concat()), false, &forms).with_code(1);
     assert_left_no_secret(&bench, &ended, &forms);
-    assert_eq!(
-        bench.dataset().manifest()["failed"].as_array().map(Vec::len),
-        Some(repos.len() + 1),
-        "{}",
-        ended.stdout
-    );
+    let failed = ended.stdout.lines().filter(|line| line.starts_with("failed bad/")).count();
+    assert_eq!(failed, repos.len() + 1, "{}", ended.stdout);
     let branch = format!(
         "{DATASET}[[repo]]\nslug = \"bad/branch\"\ngit = \"https://{USER}:{PASSWORD}@localhost:{port}/git/demo.git\"\n\
          commit = \"main\"\nenv = {{ A = 1, TOKEN = \"{MARK}\" }}\n"
