@@ -28,7 +28,7 @@ use super::{
     Backend, Isolation, Job, JobLimits, Mount, Places, Process, logged, retry, sandbox, service, shown,
 };
 use crate::error::{Error, ErrorKind, Fault, Result};
-pub use engine::{ContainerLimits, Engine};
+pub use engine::{ContainerLimits, Engine, Purpose};
 use memory::Memory;
 use plan::{Plan, Shown};
 use process::ContainerProcess;
@@ -187,7 +187,7 @@ impl DockerBackend {
             read_only: !self.builds,
             tmpfs: Vec::new(),
             limits: self.memory.bound(self.limits, job.limits),
-            purpose: if self.builds { "build" } else { "test" },
+            purpose: if self.builds { Purpose::Build } else { Purpose::Test },
         };
         ContainerProcess::start(&self.engine, &spec, self.plan(job), job)
     }
@@ -254,7 +254,8 @@ pub enum Cleaning {
     Tell,
 }
 
-/// Removes every container, image and volume that carries gistmill's label, and nothing else.
+/// Removes every container, image and volume of gistmill's, and nothing else. What somebody made of its images has its
+/// label, too, and is theirs.
 ///
 /// # Errors
 /// The engine's.
@@ -266,8 +267,11 @@ pub fn clean(engine: &Engine, cleaning: Cleaning) -> Result<Cleaned> {
     let filters = std::collections::HashMap::from([("label".to_owned(), vec![engine::LABEL.to_owned()])]);
     let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
     let mut cleaned = Cleaned::default();
+    let is_own = |labels: Option<std::collections::HashMap<String, String>>| {
+        labels.is_some_and(|all| all.get(engine::LABEL).is_some_and(|label| Purpose::is_known(label)))
+    };
     for container in engine.ask("listing containers", engine.client().list_containers(Some(options)))? {
-        if let Some(id) = container.id {
+        if let Some(id) = container.id.filter(|_| is_own(container.labels)) {
             if removes {
                 engine.remove_container(&id);
             }
@@ -303,14 +307,20 @@ pub fn sweep(engine: &Engine) -> Result<()> {
     let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
     // Podman knows no containers that are dead.
     let ended: &[&str] = if engine.is_podman { &["exited"] } else { &["exited", "dead"] };
-    for purpose in ["test", "build"] {
+    // One that only looks has no driver that stays with it: that of another run may be about to be read.
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+    let before = now.saturating_sub(2 * image::LOOK_LIMIT).as_secs().cast_signed();
+    let is_over = |purpose, created: Option<i64>| {
+        purpose != Purpose::Look || created.is_some_and(|created| created < before)
+    };
+    for purpose in [Purpose::Test, Purpose::Build, Purpose::Look] {
         let filters = std::collections::HashMap::from([
-            ("label".to_owned(), vec![format!("{}={purpose}", engine::LABEL)]),
+            ("label".to_owned(), vec![format!("{}={}", engine::LABEL, purpose.as_str())]),
             ("status".to_owned(), words(ended)),
         ]);
         let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
         for container in engine.ask("listing containers", engine.client().list_containers(Some(options)))? {
-            if let Some(id) = container.id {
+            if let Some(id) = container.id.filter(|_| is_over(purpose, container.created)) {
                 engine.remove_container(&id);
             }
         }

@@ -3,8 +3,13 @@
 use std::fmt::Write as _;
 
 /// Below `/proc`: what is about the machine and the kernel's memory, and reads as empty.
-pub(super) const MASKED: [&str; 16] = [
+pub(super) const MASKED: [&str; 24] = [
     "cmdline",
+    "config.gz",
+    "consoles",
+    "devices",
+    "diskstats",
+    "interrupts",
     "iomem",
     "ioports",
     "kallsyms",
@@ -15,10 +20,13 @@ pub(super) const MASKED: [&str; 16] = [
     "kpagecgroup",
     "kpagecount",
     "kpageflags",
+    "latency_stats",
     "modules",
+    "partitions",
     "sched_debug",
     "slabinfo",
     "timer_list",
+    "timer_stats",
     "vmallocinfo",
 ];
 /// Folders below `/sys`: the number and kind of processors, and how memory is laid out.

@@ -75,12 +75,47 @@ pub(crate) fn each(
         let member = Member { path: &at, kind: &kind, mode, size: entry.size() };
         visit(&member, &mut entry)?;
     }
-    Ok(())
+    only_padding(archive.into_inner())
+        .map_err(damaged)?
+        .then_some(())
+        .ok_or_else(|| refused("goes on behind its end"))
+}
+
+/// Whether nothing but zeros is left.
+fn only_padding(mut rest: impl Read) -> std::io::Result<bool> {
+    let mut part = vec![0; 1 << 16];
+    loop {
+        match rest.read(&mut part)? {
+            0 => return Ok(true),
+            length if part[..length].iter().all(|byte| *byte == 0) => {}
+            _ => return Ok(false),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_archive_ends_where_it_says_so() {
+        let mut packed = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_size(2);
+        header.set_mode(0o644);
+        packed.append_data(&mut header, "a.py", &b"ab"[..]).unwrap();
+        let plain = packed.into_inner().unwrap();
+        let read = |bytes: &[u8]| {
+            let packed = zstd::encode_all(bytes, 1).unwrap();
+            each(&packed[..], "a", |_, _| Ok(())).map_err(|error| error.to_string())
+        };
+        assert_eq!(read(&plain), Ok(()));
+        assert_eq!(read(&[plain.as_slice(), &[0; 10_240]].concat()), Ok(()));
+        for rest in [b"x".as_slice(), &plain, &[[0; 9_000].as_slice(), b"x"].concat()] {
+            let words = read(&[&plain, rest].concat()).unwrap_err();
+            assert!(words.contains("behind its end"), "{words}");
+        }
+    }
 
     #[test]
     fn long_names_are_read_and_endless_ones_are_not() {

@@ -9,7 +9,7 @@ use crate::TESTS;
 
 /// `file::name` as SECURITY.md writes it.
 fn named(text: &str) -> Vec<(String, String)> {
-    let pattern = Regex::new(r"`((?:tests|src)/[\w/.]+\.rs)::(\w+)`").expect("is a pattern");
+    let pattern = Regex::new(r"`((?:tests|src)/[\w/.]+\.(?:rs|py))::(\w+)`").expect("is a pattern");
     pattern.captures_iter(text).map(|found| (found[1].to_owned(), found[2].to_owned())).collect()
 }
 
@@ -42,7 +42,12 @@ fn wrong(root: &Path, text: &str) -> Vec<String> {
         let source = std::fs::read_to_string(root.join(&file)).unwrap_or_default();
         let path = Path::new(&file);
         let module = path.file_stem().expect("has a name").to_string_lossy().into_owned();
-        let is_run = if file.starts_with("tests/containment/") {
+        let is_run = if file.ends_with(".py") {
+            // pytest finds them by their names.
+            module.starts_with("test_")
+                && source.contains(&format!("\ndef {name}("))
+                && name.starts_with("test_")
+        } else if file.starts_with("tests/containment/") {
             TESTS.iter().any(|test| test.module == module && test.name == name)
         } else {
             // Where tests depend on the machine, a list of their own starts them.
@@ -94,7 +99,12 @@ pub fn a_promise_without_a_test_is_found() {
         assert_eq!(unshown(&row(tests)), ["c"], "{tests}");
     }
     assert_eq!(unshown(&row("`tests/kernel.rs::x`, `src/a/b.rs::y`")), [""; 0]);
-    for name in ["tests/containment/build.rs::x", "tests/source/git.rs::x", "tests/source/none.rs::x"] {
+    for name in [
+        "tests/containment/build.rs::x",
+        "tests/source/git.rs::x",
+        "tests/source/none.rs::x",
+        "src/runner/python/tests/test_hostile.py::test_x",
+    ] {
         assert_eq!(wrong(root, &format!("`{name}`")).len(), 1, "{name}");
     }
     // A function beside tests, and one that is commented out.

@@ -42,8 +42,15 @@ fn contract(bench: &Bench) {
     // Trees with the same files share an image.
     let second = format!("gistmill/also-{}", tag.trim_start_matches("gistmill/"));
     docker(&["tag", &tag, &second]);
+    // The label is on whatever somebody makes of an image, too.
+    let theirs = format!("somebody/{}", tag.trim_start_matches("gistmill/"));
+    docker(&["tag", &tag, &theirs]);
     let told = bench.run(&["clean", "--dry-run"]).with_code(0);
-    docker(&["rmi", &second]);
+    let listed = bench.run(&["image", "list"]).with_code(0);
+    docker(&["rmi", &second, &theirs]);
+    for text in [&told.stdout, &listed.stdout] {
+        assert!(text.contains(&tag) && !text.contains("somebody"), "{text}");
+    }
     for name in [&tag, &second] {
         assert!(told.stdout.contains(&format!("would remove {name}\n")), "{}", told.stdout);
     }

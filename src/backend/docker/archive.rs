@@ -203,33 +203,70 @@ fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> Error {
 }
 
 /// The archive's `manifest.json`.
-fn manifest(mut file: impl Read) -> std::io::Result<Value> {
-    read_entry(&mut file, "manifest.json")
-        .and_then(|bytes| serde_json::from_slice(&bytes).map_err(std::io::Error::other))
+fn manifest(file: impl Read) -> std::io::Result<Value> {
+    let mut lists = lists(file)?;
+    lists.remove(LISTS[0]).ok_or_else(|| refused(format!("the archive has no {}", LISTS[0])))
 }
 
-fn read_entry(file: impl Read, wanted: &str) -> std::io::Result<Vec<u8>> {
-    let mut archive = tar::Archive::new(file);
-    for entry in archive.entries()? {
+/// What an archive may name its images in: as all engines write it, as old ones did, and as OCI does.
+const LISTS: [&str; 3] = ["manifest.json", "repositories", "index.json"];
+/// Bytes that one of these may have.
+const MOST_OF_A_LIST: u64 = 16 << 20;
+
+fn refused(words: String) -> std::io::Error {
+    std::io::Error::new(std::io::ErrorKind::InvalidData, words)
+}
+
+/// The lists of an archive by name. Engines unpack an archive before they read it: what could be unpacked over one of
+/// them, or stand in for it, is refused.
+fn lists(file: impl Read) -> std::io::Result<BTreeMap<&'static str, Value>> {
+    let named =
+        |path: &Path| LISTS.into_iter().find(|name| path.file_name().is_some_and(|last| last == *name));
+    let mut found = BTreeMap::new();
+    for entry in tar::Archive::new(file).entries()? {
         let mut entry = entry?;
-        if entry.path()?.as_ref() == Path::new(wanted) {
-            let mut bytes = Vec::new();
-            entry.read_to_end(&mut bytes)?;
-            return Ok(bytes);
+        let path = entry.path()?.into_owned();
+        if entry.link_name()?.is_some_and(|target| named(&target).is_some()) {
+            return Err(refused(format!("{} leads to a list of images", path.display())));
+        }
+        let Some(name) = named(&path) else { continue };
+        let is_plain = entry.header().entry_type().is_file() && entry.size() <= MOST_OF_A_LIST;
+        if !is_plain || path.strip_prefix(".").unwrap_or(&path) != Path::new(name) {
+            return Err(refused(format!("{} is no plain list of images", path.display())));
+        }
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes)?;
+        if found.insert(name, serde_json::from_slice(&bytes).map_err(std::io::Error::other)?).is_some() {
+            return Err(refused(format!("the archive has {name} twice")));
         }
     }
-    Err(std::io::Error::new(std::io::ErrorKind::NotFound, format!("the archive has no {wanted}")))
+    Ok(found)
 }
 
 /// Tags that an archive holds.
 ///
 /// # Errors
-/// It is no archive of images.
+/// It is no archive of images, or names one that is not gistmill's: loading it would move that tag.
 pub fn tags(file: impl Read) -> std::io::Result<Vec<String>> {
-    let manifest = manifest(file)?;
-    let images = manifest.as_array().map(Vec::as_slice).unwrap_or_default();
-    let tags = images.iter().flat_map(|image| image["RepoTags"].as_array().into_iter().flatten());
-    Ok(tags.filter_map(|tag| tag.as_str().map(str::to_owned)).collect())
+    let lists = lists(file)?;
+    let manifest = lists.get(LISTS[0]).ok_or_else(|| refused(format!("the archive has no {}", LISTS[0])))?;
+    let images = manifest.as_array().into_iter().flatten();
+    let tags = images.flat_map(|image| image["RepoTags"].as_array().into_iter().flatten());
+    let tags: Vec<String> = tags.filter_map(|tag| tag.as_str().map(str::to_owned)).collect();
+    let old = lists.get(LISTS[1]).and_then(Value::as_object).into_iter().flatten();
+    let index = lists.get(LISTS[2]).and_then(|index| index["manifests"].as_array()).into_iter().flatten();
+    let oci = index.filter_map(|one| one["annotations"]["io.containerd.image.name"].as_str());
+    let named = tags.iter().map(String::as_str).chain(old.map(|(name, _)| name.as_str())).chain(oci);
+    match named.into_iter().find(|name| !is_own(name)) {
+        Some(other) => Err(refused(format!("it names {other}, which is no image of gistmill's"))),
+        None => Ok(tags),
+    }
+}
+
+/// Whether a tag is one of gistmill's, as engines spell it.
+pub(super) fn is_own(tag: &str) -> bool {
+    let tag = ["localhost/", "docker.io/"].iter().find_map(|host| tag.strip_prefix(host)).unwrap_or(tag);
+    tag.starts_with("gistmill/")
 }
 
 /// Puts layers on top of a base, of which an inspection tells what it consists of. Gives the archive, and the SHA-256
@@ -345,6 +382,19 @@ fn configuration(base: &Value, layers: &Layers, created: &str, labels: &BTreeMap
 mod tests {
     use super::*;
 
+    fn read_entry(file: impl Read, wanted: &str) -> std::io::Result<Vec<u8>> {
+        let mut archive = tar::Archive::new(file);
+        for entry in archive.entries()? {
+            let mut entry = entry?;
+            if entry.path()?.as_ref() == Path::new(wanted) {
+                let mut bytes = Vec::new();
+                entry.read_to_end(&mut bytes)?;
+                return Ok(bytes);
+            }
+        }
+        Err(std::io::Error::new(std::io::ErrorKind::NotFound, format!("the archive has no {wanted}")))
+    }
+
     /// What an engine says about a base.
     fn inspected() -> Value {
         json!({
@@ -391,7 +441,7 @@ mod tests {
         let id = |archive: Option<&std::fs::File>| {
             let layers = Layers::new(&folder.path().join("venv"), &folder.path().join("tree"), 7).unwrap();
             let labels = BTreeMap::from([("a".to_owned(), "1".to_owned()), ("b".to_owned(), "2".to_owned())]);
-            assemble(&inspected(), archive, &layers, "x/y:1", "2026-01-01T00:00:00Z", &labels).unwrap()
+            assemble(&inspected(), archive, &layers, "gistmill/y:1", "2026-01-01T00:00:00Z", &labels).unwrap()
         };
         let ((mut file, one), (mut thin, other)) = (id(Some(&base())), id(None));
         assert_eq!(one, other, "with and without the base's layers");
@@ -400,7 +450,7 @@ mod tests {
         assert!(read_entry(&file, "1/layer.tar").is_ok());
         file.seek(SeekFrom::Start(0)).unwrap();
         let manifest = manifest(&file).unwrap();
-        assert_eq!(manifest[0]["RepoTags"], json!(["x/y:1"]));
+        assert_eq!(manifest[0]["RepoTags"], json!(["gistmill/y:1"]));
         assert_eq!(manifest[0]["Layers"].as_array().unwrap().len(), 4);
         file.seek(SeekFrom::Start(0)).unwrap();
         let config: Value =
@@ -409,7 +459,7 @@ mod tests {
         assert_eq!(config["config"]["Entrypoint"], Value::Null);
         assert_eq!(config["rootfs"]["diff_ids"].as_array().unwrap().len(), 4);
         file.seek(SeekFrom::Start(0)).unwrap();
-        assert_eq!(tags(&file).unwrap(), ["x/y:1"]);
+        assert_eq!(tags(&file).unwrap(), ["gistmill/y:1"]);
     }
 
     /// A tree and its byte code, made at some time.
@@ -457,5 +507,48 @@ mod tests {
     #[test]
     fn what_is_no_archive_is_told() {
         assert!(tags(b"nothing".as_slice()).is_err());
+    }
+
+    /// What [`tags`] says of an archive with these files, in order; one whose text begins with `->` is a link.
+    fn said(files: &[(&str, &str)]) -> std::result::Result<Vec<String>, String> {
+        let mut out = tar::Builder::new(Vec::new());
+        for (name, text) in files {
+            let mut header = header(0o644, 0, 0);
+            if let Some(target) = text.strip_prefix("->") {
+                header.set_entry_type(tar::EntryType::Symlink);
+                out.append_link(&mut header, name, target).unwrap();
+            } else {
+                header.set_size(text.len() as u64);
+                out.append_data(&mut header, name, text.as_bytes()).unwrap();
+            }
+        }
+        tags(out.into_inner().unwrap().as_slice()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_archive_moves_no_tag_but_those_of_gistmill() {
+        const OTHER: &str = r#"[{"RepoTags": ["gistmill/a__b:1", "python:3.12"]}]"#;
+        let own = ("manifest.json", r#"[{"RepoTags": ["gistmill/a__b:1"]}]"#);
+        let index =
+            r#"{"manifests": [{"annotations": {"io.containerd.image.name": "docker.io/library/python:3"}}]}"#;
+        assert_eq!(said(&[own]).unwrap(), ["gistmill/a__b:1"]);
+        let old = ("repositories", r#"{"gistmill/a__b": {"1": "id"}}"#);
+        assert_eq!(said(&[own, old]).unwrap(), ["gistmill/a__b:1"]);
+        let long = " ".repeat(usize::try_from(MOST_OF_A_LIST).unwrap() + 1);
+        let cases: [(&[(&str, &str)], &str); 9] = [
+            (&[("manifest.json", OTHER)], "python:3.12"),
+            (&[own, ("manifest.json", OTHER)], "twice"),
+            (&[own, ("./manifest.json", OTHER)], "twice"),
+            (&[own, ("here/manifest.json", OTHER)], "no plain list"),
+            (&[("x", OTHER), ("manifest.json", "->x")], "no plain list"),
+            (&[own, ("x", "->manifest.json")], "leads to"),
+            (&[own, ("repositories", r#"{"python": {"3.12": "id"}}"#)], "python"),
+            (&[own, ("index.json", index)], "docker.io/library/python:3"),
+            (&[("manifest.json", &long)], "no plain list"),
+        ];
+        for (files, why) in cases {
+            let words = said(files).unwrap_err();
+            assert!(words.contains(why), "{words}");
+        }
     }
 }

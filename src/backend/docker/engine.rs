@@ -59,7 +59,7 @@ pub struct Spec<'a> {
     pub tmpfs: Vec<String>,
     pub limits: ContainerLimits,
     /// Value of the label.
-    pub purpose: &'a str,
+    pub purpose: Purpose,
 }
 
 /// An engine that answers.
@@ -211,7 +211,7 @@ impl Engine {
     /// See [`Engine::explain`]; nothing is left behind.
     pub(super) fn start(&self, spec: &Spec<'_>) -> Result<(String, AttachContainerResults)> {
         let body = self.body(spec);
-        let doing = format!("starting a container ({})", spec.purpose);
+        let doing = format!("starting a container ({})", spec.purpose.as_str());
         let made = self.ask(&doing, self.client.create_container(None::<CreateContainerOptions>, body))?;
         let options = AttachContainerOptionsBuilder::default()
             .stdin(true)
@@ -287,7 +287,7 @@ impl Engine {
             attach_stderr: Some(true),
             open_stdin: Some(true),
             stdin_once: Some(true),
-            labels: Some(labels(spec.purpose)),
+            labels: Some(labels(spec.purpose.as_str())),
             host_config: Some(host_config),
             ..ContainerCreateBody::default()
         }
@@ -344,6 +344,33 @@ impl Drop for Engine {
         let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
         for id in left {
             self.remove_container(&id);
+        }
+    }
+}
+
+/// What a container is for: the value of its label. Images have other ones, which containers of them inherit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Test,
+    Build,
+    Look,
+    Packages,
+}
+
+impl Purpose {
+    /// Whether a container's label says that gistmill started it.
+    pub(super) fn is_known(label: &str) -> bool {
+        [Purpose::Test, Purpose::Build, Purpose::Look, Purpose::Packages]
+            .iter()
+            .any(|one| one.as_str() == label)
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Purpose::Test => "test",
+            Purpose::Build => "build",
+            Purpose::Look => "look",
+            Purpose::Packages => "packages",
         }
     }
 }

@@ -20,7 +20,7 @@ use futures_util::StreamExt;
 use serde_json::json;
 
 use super::archive::{self, Layers};
-use super::engine::{ContainerLimits, Engine, LABEL, Spec, labels};
+use super::engine::{ContainerLimits, Engine, LABEL, Purpose, Spec, labels};
 use super::one_shot;
 use crate::error::{Error, Fault, Result};
 use crate::record::id::hash_parts;
@@ -35,7 +35,7 @@ const KEY: &str = "gistmill.key";
 const BYTES: &str = "gistmill.bytes";
 const INSTALL: &str = include_str!("packages.py");
 const INSTALL_LIMIT: Duration = Duration::from_mins(30);
-const LOOK_LIMIT: Duration = Duration::from_mins(2);
+pub(super) const LOOK_LIMIT: Duration = Duration::from_mins(2);
 /// What installing packages of the distribution needs.
 const INSTALLER: [&str; 7] = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID", "SETFCAP"];
 
@@ -170,7 +170,7 @@ fn missing(engine: &Engine, name: &str, id: &str) -> Result<Vec<String>> {
         read_only: true,
         tmpfs: Vec::new(),
         limits: ContainerLimits::default(),
-        purpose: "look",
+        purpose: Purpose::Look,
     };
     let done = one_shot::run(engine, &spec, b"", LOOK_LIMIT)?;
     if done.code != Some(0) {
@@ -205,7 +205,7 @@ fn install(
         read_only: false,
         tmpfs: vec!["/run/certificates".to_owned()],
         limits: ContainerLimits::default(),
-        purpose: "packages",
+        purpose: Purpose::Packages,
     };
     let certificates = downloads.certificates.as_deref().map(String::from_utf8_lossy);
     let told = json!({
@@ -401,7 +401,7 @@ pub struct Listed {
     pub created: i64,
 }
 
-/// All tags of the images that gistmill made.
+/// All tags of the images that gistmill made. An image that somebody made on top of one has its label, too: the tag decides.
 ///
 /// # Errors
 /// The engine's.
@@ -420,8 +420,7 @@ pub fn list(engine: &Engine) -> Result<Vec<Listed>> {
                 created: one.created,
                 id: one.id.clone(),
             };
-            let tags = if one.repo_tags.is_empty() { std::slice::from_ref(&one.id) } else { &one.repo_tags };
-            tags.iter().map(listed).collect::<Vec<Listed>>()
+            one.repo_tags.iter().filter(|tag| archive::is_own(tag)).map(listed).collect::<Vec<Listed>>()
         })
         .collect();
     images.sort_by(|a, b| a.tag.cmp(&b.tag));

@@ -40,7 +40,14 @@ CHANNEL_IN, CHANNEL_OUT = 3, 4
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 0x1, 0x2, 0x4, 0x8
 MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 0x20, 0x1000, 0x4000, 1 << 18
 MNT_DETACH = 2
-NEW_NS, NEW_UTS, NEW_IPC, NEW_USER, NEW_PID = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000
+NEW_NS, NEW_CGROUP, NEW_UTS, NEW_IPC, NEW_USER, NEW_PID = (
+    0x20000,
+    0x2000000,
+    0x4000000,
+    0x8000000,
+    0x10000000,
+    0x20000000,
+)
 PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 4, 24, 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, PR_SET_PDEATHSIG = 47, 2, 1
 AT_FDCWD, AT_RECURSIVE = -100, 0x8000
@@ -404,7 +411,7 @@ def start_process_ids_high():
 
 def enter_namespaces(own_processes):
     user, group = os.geteuid(), os.getegid()
-    flags = NEW_USER | NEW_NS | NEW_IPC | NEW_UTS | (NEW_PID if own_processes else 0)
+    flags = NEW_USER | NEW_NS | NEW_CGROUP | NEW_IPC | NEW_UTS | (NEW_PID if own_processes else 0)
     check("entering new namespaces", libc.unshare(flags))
     write("/proc/self/setgroups", "deny")
     write("/proc/self/uid_map", "%d %d 1" % (USER_ID, user))

@@ -59,10 +59,12 @@ pub(super) fn run_and_keep(
         None => Err(Error::interrupted()),
         Some(Err(_)) => Err(Error::harness(format!(
             "a container ({}) takes longer than {} s",
-            spec.purpose,
+            spec.purpose.as_str(),
             limit.as_secs()
         ))),
-        Some(Ok(Err(error))) => Err(engine.explain(&format!("a container ({})", spec.purpose), error)),
+        Some(Ok(Err(error))) => {
+            Err(engine.explain(&format!("a container ({})", spec.purpose.as_str()), error))
+        }
         Some(Ok(Ok(()))) => engine.exit_code(&id),
     };
     match result {

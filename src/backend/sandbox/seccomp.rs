@@ -128,6 +128,10 @@ const CHANGES_DESCRIPTORS: [Call; 1] = [("fcntl", [72, 25])];
 /// forks, and the kernel asks for the same user alone: those of any may be read, and only its own be set.
 const SETS_LIMITS: [Call; 1] = [("prlimit64", [302, 261])];
 
+/// Its second argument is whose order at the disk is set (0: its own). How processors are shared the keeper watches
+/// (`keeper.py`): that can be asked for cheaply, and programs set it of themselves by their number.
+const ORDERS_DISKS: [Call; 1] = [("ioprio_set", [251, 30])];
+
 // Offsets in `struct seccomp_data`.
 const NUMBER: u32 = 0;
 const MARK: u32 = 4;
@@ -195,11 +199,13 @@ fn program(architecture: Architecture, sockets: Sockets) -> Vec<sock_filter> {
         allow(),
         refuse(EPERM),
     ];
-    let bodies: [(&[Call], Vec<sock_filter>); 4] = [
+    let by_owner = vec![load(SECOND_ARGUMENT), unless_skip(BPF_JEQ, 0, 1), allow(), refuse(EPERM)];
+    let bodies: [(&[Call], Vec<sock_filter>); 5] = [
         (&MAKES_SOCKETS, by_family),
         (&MAKES_NAMESPACES, by_flags),
         (&CHANGES_DESCRIPTORS, by_wish),
         (&SETS_LIMITS, by_process),
+        (&ORDERS_DISKS, by_owner),
     ];
     for (calls, body) in bodies {
         for call in calls {
@@ -292,11 +298,12 @@ mod tests {
     #[test]
     fn what_is_on_the_lists_is_refused_and_everything_else_let_through() {
         for architecture in Architecture::ALL {
-            // With the argument below, which is no process of its own, limits are set.
+            // With the argument below, which names another process, limits and orders are set.
             let listed: Vec<u32> = UNKNOWN
                 .iter()
                 .chain(&REFUSED)
                 .chain(&SETS_LIMITS)
+                .chain(&ORDERS_DISKS)
                 .map(|call| call.1[architecture as usize])
                 .collect();
             let lines = program(architecture, Sockets::Covered);
@@ -388,7 +395,7 @@ mod tests {
     #[test]
     fn numbers_are_those_of_the_c_library() {
         use nix::libc as c;
-        let known: [(&str, c::c_long); 35] = [
+        let known: [(&str, c::c_long); 36] = [
             ("add_key", c::SYS_add_key),
             ("request_key", c::SYS_request_key),
             ("keyctl", c::SYS_keyctl),
@@ -424,10 +431,11 @@ mod tests {
             ("unshare", c::SYS_unshare),
             ("fcntl", c::SYS_fcntl),
             ("prlimit64", c::SYS_prlimit64),
+            ("ioprio_set", c::SYS_ioprio_set),
         ];
         let own = Architecture::own().expect("tests run on a known architecture") as usize;
         let calls = UNKNOWN.iter().chain(&REFUSED).chain(&MAKES_SOCKETS).chain(&MAKES_NAMESPACES);
-        let calls = calls.chain(&CHANGES_DESCRIPTORS).chain(&SETS_LIMITS);
+        let calls = calls.chain(&CHANGES_DESCRIPTORS).chain(&SETS_LIMITS).chain(&ORDERS_DISKS);
         for (name, numbers) in calls.filter(|call| call.0 != "open_tree_attr") {
             let found = known.iter().find(|one| one.0 == *name).map(|one| one.1);
             assert_eq!(found, Some(c::c_long::from(numbers[own])), "{name}");

@@ -56,6 +56,8 @@ class Level:
         self.name = name
         self.link = link
         self.process = process
+        # How the kernel schedules it, once it is open: what is forked from it begins with the same.
+        self.scheduling = None
 
 
 class Gone(Exception):
@@ -134,6 +136,7 @@ class Keeper:
         except Gone as gone:
             self._tell(request, "internal_error", traceback="the interpreter: %s" % gone.fields)
             os._exit(EXIT_INTERNAL_ERROR)
+        self.levels[0].scheduling = _scheduling(process)
 
     def _interpreter_ended(self):
         """Whether the lowest level is gone; nothing can go on without it."""
@@ -227,6 +230,8 @@ class Keeper:
         link.send(request["op"], content)
         deadline = None if limit is None or name == "discover" else monotonic() + limit / 1000
         self._conclude(request, deadline, passes_on)
+        if depth < len(self.levels):
+            self.levels[depth].scheduling = _scheduling(self.levels[depth].process)
         if name == "file" and self.isolation is not None:
             self._apart(depth, self.isolation.enter_attempts, is_asked=False)
 
@@ -257,6 +262,7 @@ class Keeper:
         limit = request.get("group_timeout_ms")
         while left:
             left -= 1
+            self._scheduled_as_before()
             deadline = None if limit is None else monotonic() + limit / 1000 + _LATER
             self.levels[depth].link.send(request["op"], content)
             self._conclude(request, deadline)
@@ -333,6 +339,16 @@ class Keeper:
             level.link.pull()
         self._interpreter_ended()
         self._ended()
+        self._scheduled_as_before()
+
+    def _scheduled_as_before(self):
+        """Any process of a user may change how another one is scheduled, and what is forked from that inherits it. Ends
+        what was changed, as if it had been killed. Raises `Gone`."""
+        for depth, level in enumerate(self.levels):
+            if level.scheduling is not None and _scheduling(level.process) not in (level.scheduling, None):
+                if depth == 0:
+                    os._exit(128 + signal.SIGKILL)
+                self._end(depth, "broken", reason="a process above it changed how it is scheduled")
 
     def _ended(self):
         """Raise `Gone` when a process that waits for the one above it says that this has ended."""
@@ -437,6 +453,14 @@ def _traceback(content):
         return str(said["traceback"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return "the process failed, and cannot say how"
+
+
+def _scheduling(process):
+    """How the kernel schedules a process: its processors, priority and policy. None where it is gone."""
+    try:
+        return os.sched_getaffinity(process), os.getpriority(os.PRIO_PROCESS, process), os.sched_getscheduler(process)
+    except OSError:
+        return None
 
 
 def _environment():

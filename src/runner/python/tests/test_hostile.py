@@ -56,6 +56,12 @@ def test_stops_its_grandparent():
     with open("/proc/%d/stat" % os.getppid()) as file:
         os.kill(int(file.read().rpartition(")")[2].split()[1]), signal.SIGSTOP)
     time.sleep(3600)
+def test_slows_its_parent(): os.setpriority(os.PRIO_PROCESS, os.getppid(), 15)
+def test_pins_its_parent(): os.sched_setaffinity(os.getppid(), {min(os.sched_getaffinity(0))})
+def test_idles_its_parent(): os.sched_setscheduler(os.getppid(), os.SCHED_BATCH, os.sched_param(0))
+def test_slows_itself():
+    os.nice(15)
+    os.sched_setaffinity(os.getpid(), {min(os.sched_getaffinity(0))})
 def report():
     import gc
     return next(one for one in gc.get_objects() if type(one).__name__ == "GroupReport")
@@ -201,6 +207,23 @@ def test_a_level_that_is_stopped_is_ended_at_once(hostile, function, level, sign
     assert time.monotonic() - begin < 8  # less than the limit of a case
     ready = hostile.reopen() if level == "file" else hostile.open()
     assert ready["type"] == "file_ready"
+
+
+@pytest.mark.parametrize("function", ["test_slows_its_parent", "test_pins_its_parent", "test_idles_its_parent"])
+def test_a_level_whose_scheduling_a_test_changed_is_ended(hostile, function):
+    if function == "test_pins_its_parent" and os.cpu_count() == 1:
+        pytest.skip("one processor")
+    assert outcomes(hostile(function)) == ["passed"]
+    broken = hostile("test_clean")
+    assert (broken["type"], broken["level"]) == ("broken", "file")
+    assert "how it is scheduled" in broken["traceback"]
+    assert hostile.reopen()["type"] == "file_ready"
+    assert outcomes(hostile("test_clean")) == ["passed"]
+
+
+def test_a_test_may_change_how_it_is_scheduled_itself(hostile):
+    for function in ("test_slows_itself", "test_clean"):
+        assert outcomes(hostile(function)) == ["passed"]
 
 
 def test_a_report_that_is_no_text_does_not_leave(hostile):
