@@ -21,6 +21,7 @@
 mod discard;
 pub mod journal;
 mod lock;
+pub mod memo;
 pub mod prune;
 mod sealed;
 mod trust;

@@ -22,7 +22,7 @@ use crate::referee::page::{self, Scores};
 use crate::referee::scored::Scored;
 use crate::referee::submissions::{self, RunOf, Submission};
 use crate::referee::write::{self, Report, Rules};
-use crate::store::journal::Journal;
+use crate::store::memo::Memo;
 use crate::store::{read_json, write_json};
 use crate::terminal;
 use crate::text::count;
@@ -69,13 +69,6 @@ fn parse_violation(text: &str) -> std::result::Result<Violation, String> {
         let known = known.iter().filter_map(Value::as_str).collect::<Vec<_>>();
         format!("give one of {}", known.join(", "))
     })
-}
-
-/// One journal row: a judgement by its key.
-#[derive(serde::Serialize, serde::Deserialize)]
-struct Kept {
-    key: String,
-    judged: Judged,
 }
 
 /// The file that says what the tables of a run were made of.
@@ -245,27 +238,22 @@ fn judge_repository(
         attempts: score.attempts,
     };
     let referee = Referee { lab: &prepared.lab, ground, policy: &policy };
-    let (mut journal, rows) = Journal::open::<Kept>(&prepared.lab.folder.join("scores"))?;
-    let known: BTreeMap<String, Judged> = rows.into_iter().map(|row| (row.key, row.judged)).collect();
+    let mut known = Memo::<Judged>::open(&prepared.lab.folder.join("scores"))?;
     let keys: Vec<String> = wanted
         .iter()
         .map(|(original, submission, _)| referee.key(original, submission.text.as_deref()))
         .collect();
-    let missing: Vec<usize> = (0..wanted.len()).filter(|at| !known.contains_key(&keys[*at])).collect();
+    let missing: Vec<usize> = (0..wanted.len()).filter(|at| known.get(&keys[*at]).is_none()).collect();
     let stage = job.progress.stage(&format!("{} score", prepared.pinned.slug), missing.len() as u64);
     // In portions, so that an interruption costs one of them.
     for part in missing.chunks(PORTION) {
         let pairs: Vec<(&Original<'_>, &Submission)> =
             part.iter().map(|at| (wanted[*at].0, wanted[*at].1)).collect();
         let made = referee.judge(&pairs, &mut || stage.step())?;
-        for (at, one) in part.iter().zip(made) {
-            // What was lost is tried again the next time.
-            if one.lost.is_none() {
-                journal.append(&Kept { key: keys[*at].clone(), judged: one.clone() })?;
-            }
-            judged.insert(wanted[*at].2.clone(), one);
-        }
-        journal.sync()?;
+        // What was lost is tried again the next time.
+        let (lost, whole): (Vec<_>, Vec<_>) = part.iter().zip(made).partition(|(_, one)| one.lost.is_some());
+        judged.extend(lost.into_iter().map(|(at, one)| (wanted[*at].2.clone(), one)));
+        known.extend(whole.into_iter().map(|(at, one)| (keys[*at].clone(), one)))?;
     }
     for (at, (_, _, place)) in wanted.iter().enumerate() {
         if let Some(one) = known.get(&keys[at]) {

@@ -28,7 +28,7 @@ use crate::record::task::pytest_settings;
 use crate::referee::run::{Import, Lost, PLAIN, Place, Seen, failing};
 use crate::runner::protocol::{ImportAttempt, Manner, TraceMode};
 use crate::score::{Comparison, File, Masks, compare, text_of};
-use crate::store::journal::Journal;
+use crate::store::memo::Memo;
 
 /// Flags of instances that cannot be solved without breaking a rule.
 pub(crate) const UNSOLVABLE: [&str; 3] =
@@ -97,8 +97,7 @@ impl Checked {
 
 /// What was found out about the originals of one repository, kept in a journal.
 pub(crate) struct SelfChecks {
-    journal: Journal,
-    known: BTreeMap<String, Checked>,
+    known: Memo<Checked>,
     /// How much had to agree decides too, and is no part of the folder's name.
     compare: Compare,
     /// Whether installed libraries import the repository in a way that no test can do without.
@@ -118,13 +117,6 @@ fn is_of_set_up<'a>(known: impl ExactSizeIterator<Item = &'a Checked>) -> bool {
     imports.reduce(|all, one| &all & &one).is_some_and(|all| !all.is_empty())
 }
 
-/// A journal row.
-#[derive(Serialize, Deserialize)]
-struct Kept {
-    key: String,
-    checked: Checked,
-}
-
 /// Raised when the same original may be judged otherwise.
 const VERSION: &str = "self-check-3";
 
@@ -134,10 +126,9 @@ impl SelfChecks {
     /// # Errors
     /// IO errors.
     pub(crate) fn open(path: &Path, compare: Compare) -> Result<Self> {
-        let (journal, rows) = Journal::open::<Kept>(path)?;
-        let known: BTreeMap<_, _> = rows.into_iter().map(|row| (row.key, row.checked)).collect();
+        let known = Memo::open(path)?;
         let is_set_up = is_of_set_up(known.values());
-        Ok(SelfChecks { journal, known, compare, is_set_up })
+        Ok(SelfChecks { known, compare, is_set_up })
     }
 
     fn get(&self, id: &InstanceId) -> Option<&Checked> {
@@ -179,13 +170,10 @@ impl SelfChecks {
         }
         let code = Code::of(lab)?;
         let found = SelfCheck { lab, code: &code, file }.check(originals, progress)?;
-        for (original, checked) in originals.iter().zip(found) {
-            let key = self.key(original.id);
-            self.journal.append(&Kept { key: key.clone(), checked: checked.clone() })?;
-            self.known.insert(key, checked);
-        }
+        let keys: Vec<String> = originals.iter().map(|original| self.key(original.id)).collect();
+        self.known.extend(keys.into_iter().zip(found))?;
         self.is_set_up = is_of_set_up(self.known.values());
-        self.journal.sync()
+        Ok(())
     }
 
     /// What the folder of attempts does not say.

@@ -8,8 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::evaluate::{LARGEST_TEST, Original};
 use super::ground::Code;
 use crate::attempt::lab::Lab;
@@ -24,7 +22,7 @@ use crate::record::variant::{RULES, Variant, VariantCase, VariantKind};
 use crate::referee::run::{Import, PLAIN, Place, Seen, WATCHED};
 use crate::runner::protocol::TraceMode;
 use crate::score::{File, Modules, text_of};
-use crate::store::journal::Journal;
+use crate::store::memo::Memo;
 
 /// Variants of an instance.
 const MOST: usize = 8;
@@ -42,16 +40,8 @@ const NOTICED: [&str; 2] = ["AssertionError", "Failed"];
 
 /// What is known about the variants of one repository's originals, kept in a journal.
 pub(crate) struct Variants {
-    journal: Journal,
-    known: BTreeMap<String, Vec<Variant>>,
+    known: Memo<Vec<Variant>>,
     seed: u64,
-}
-
-/// A journal row.
-#[derive(Serialize, Deserialize)]
-struct Kept {
-    key: String,
-    variants: Vec<Variant>,
 }
 
 impl Variants {
@@ -60,9 +50,7 @@ impl Variants {
     /// # Errors
     /// IO errors.
     pub(crate) fn open(path: &Path, seed: u64) -> Result<Self> {
-        let (journal, rows) = Journal::open::<Kept>(path)?;
-        let known = rows.into_iter().map(|row| (row.key, row.variants)).collect();
-        Ok(Variants { journal, known, seed })
+        Ok(Variants { known: Memo::open(path)?, seed })
     }
 
     /// Those of an original; none where they were not looked for.
@@ -87,13 +75,11 @@ impl Variants {
         let modules = Code::of(lab)?.modules;
         for part in originals.chunks(PORTION) {
             let found = Calibration { lab, modules: &modules, file, seed: self.seed }.make(part)?;
-            for (original, variants) in part.iter().zip(found) {
-                let key = self.key(original.id);
-                self.journal.append(&Kept { key: key.clone(), variants: variants.clone() })?;
-                self.known.insert(key, variants);
+            let keys: Vec<String> = part.iter().map(|original| self.key(original.id)).collect();
+            self.known.extend(keys.into_iter().zip(found))?;
+            for _ in part {
                 progress();
             }
-            self.journal.sync()?;
         }
         Ok(())
     }

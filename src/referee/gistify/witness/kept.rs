@@ -1,9 +1,6 @@
 //! Witnesses of a repository, kept beside its attempts: what was made once under a key is not made again.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-
-use serde::{Deserialize, Serialize};
 
 use super::{Maker, Witnessed};
 use crate::attempt::lab::Lab;
@@ -14,7 +11,7 @@ use crate::record::witness::{MADE, Witness, WitnessColumns};
 use crate::referee::gistify::evaluate::{Original, Policy, Referee};
 use crate::referee::gistify::ground::{Files, Ground};
 use crate::store::Cache;
-use crate::store::journal::Journal;
+use crate::store::memo::Memo;
 
 /// Instances whose witnesses are made and judged together, so that an interruption costs one portion.
 const PORTION: usize = 25;
@@ -28,13 +25,6 @@ pub(crate) struct Demand {
     pub(crate) file: &'static str,
     /// Variants that it does not pass are dropped from the instance, which is not published yet.
     pub(crate) drops_variants: bool,
-}
-
-/// A row of the journal.
-#[derive(Serialize, Deserialize)]
-struct Kept {
-    key: String,
-    witnessed: Witnessed,
 }
 
 /// Gives every instance its witness, or the cause why it has none. `begin` is told how many have to be made, and gives
@@ -54,28 +44,17 @@ pub(crate) fn of_repository<S: Fn() + Sync>(
     let policy = Policy { file, allowed, attempts: 1 };
     let referee = Referee { lab, ground: &ground, policy: &policy };
     let maker = Maker { lab, ground: &ground, referee: &referee };
-    let (mut journal, known) = open(&lab.folder.join(FILE))?;
+    let mut known = Memo::<Witnessed>::open(&lab.folder.join(FILE))?;
     let keyed: Vec<(String, &Original<'_>)> = originals.iter().map(|one| (maker.key(one), one)).collect();
-    let (there, missing): (Vec<_>, Vec<_>) = keyed.iter().partition(|(key, _)| known.contains_key(key));
-    let mut made: BTreeMap<InstanceId, Witness> = BTreeMap::new();
-    for (key, original) in there {
-        made.insert(original.id.clone(), published(&known[key]));
-    }
+    let missing: Vec<_> = keyed.iter().filter(|(key, _)| known.get(key).is_none()).collect();
     let step = begin(missing.len() as u64);
     for part in missing.chunks(PORTION) {
         let of_part: Vec<&Original<'_>> = part.iter().map(|(_, original)| *original).collect();
-        for ((key, original), witnessed) in part.iter().zip(maker.make(&of_part, &step)?) {
-            made.insert(original.id.clone(), published(&witnessed));
-            journal.append(&Kept { key: key.clone(), witnessed })?;
-        }
-        journal.sync()?;
+        known.extend(part.iter().map(|(key, _)| key.clone()).zip(maker.make(&of_part, &step)?))?;
     }
-    Ok(made)
-}
-
-fn open(path: &Path) -> Result<(Journal, BTreeMap<String, Witnessed>)> {
-    let (journal, rows) = Journal::open::<Kept>(path)?;
-    Ok((journal, rows.into_iter().map(|row| (row.key, row.witnessed)).collect()))
+    let made =
+        keyed.iter().filter_map(|(key, original)| Some((original.id.clone(), published(known.get(key)?))));
+    Ok(made.collect())
 }
 
 /// What a dataset says of it.
