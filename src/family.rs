@@ -12,6 +12,7 @@
 //! | how is it judged? | [`Family::judging`], [`crate::score`] | code hidden, the test of the submission run |
 
 pub mod gistify;
+pub mod recube;
 pub mod sample;
 pub mod tier;
 
