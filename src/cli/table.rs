@@ -213,7 +213,7 @@ fn row(contribution: &Contribution, groups: &Groups) -> [String; 6] {
         contribution.evidence.collected.cases.to_string(),
         groups.counts.groups.to_string(),
         groups.counts.kept.to_string(),
-        contribution.published.len().to_string(),
+        contribution.size().to_string(),
         groups.main_causes(),
     ]
 }

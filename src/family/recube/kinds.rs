@@ -3,85 +3,41 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
-
+use crate::record::recube::{Reason, Way};
 use crate::record::trace::{FunctionCalls, is_test_path};
-
-/// Whether a test sees the target as other files do, or knows what is inside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    External,
-    Internal,
-}
-
-/// Why a group is of its kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reason {
-    /// A test calls a function with a private name.
-    TestCallsPrivate,
-    /// A file that is neither the target nor a test calls into it.
-    OtherFileCalls,
-    /// Tests call what other files use as well.
-    TestCallsShared,
-    /// Tests call what no other file uses.
-    TestCallsUnshared,
-    /// Nothing in the tree calls: pytest, a library or the body of a module does.
-    NoCaller,
-}
-
-impl Reason {
-    /// The kind that follows.
-    pub fn kind(self) -> Kind {
-        match self {
-            Reason::OtherFileCalls | Reason::TestCallsShared => Kind::External,
-            Reason::TestCallsPrivate | Reason::TestCallsUnshared | Reason::NoCaller => Kind::Internal,
-        }
-    }
-}
-
-/// Who calls into the target: tests, other files, both, or nobody in the tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Way {
-    Direct,
-    Through,
-    Both,
-    None,
-}
 
 /// Functions of the target that are called from outside it, each with the files that call it; none for a caller that is not in
 /// the tree.
-pub type Entries<'a> = BTreeMap<&'a str, BTreeSet<Option<&'a str>>>;
+pub type Entries = BTreeMap<String, BTreeSet<Option<String>>>;
 
 /// How a group comes into a target. None where it calls nothing there.
-pub fn entries<'a>(functions: &'a [FunctionCalls], target: &str) -> Option<Entries<'a>> {
+pub fn entries(functions: &[FunctionCalls], target: &str) -> Option<Entries> {
     let mut found = None;
     for one in functions.iter().filter(|one| one.file == target && one.is_called()) {
-        let entries: &mut Entries<'a> = found.get_or_insert_default();
+        let entries: &mut Entries = found.get_or_insert_default();
         let callers = one.callers.iter().flatten();
         let files = callers.filter_map(|at| functions.get(*at as usize)).map(|caller| Some(&*caller.file));
         let mut files: BTreeSet<Option<&str>> = files.collect();
         if files.is_empty() {
             files.insert(None);
         }
-        files.retain(|file| *file != Some(target));
-        if !files.is_empty() {
-            entries.entry(&one.function).or_default().extend(files);
+        let mut outside = files.into_iter().filter(|file| *file != Some(target)).peekable();
+        if outside.peek().is_some() {
+            let known = entries.entry(one.function.clone()).or_default();
+            known.extend(outside.map(|file| file.map(str::to_owned)));
         }
     }
     found
 }
 
 /// Names of an [`Entries`] that files call for which a condition holds.
-fn called_by<'a>(entries: &Entries<'a>, holds: impl Fn(&str) -> bool) -> BTreeSet<&'a str> {
+fn called_by(entries: &Entries, holds: impl Fn(&str) -> bool) -> BTreeSet<&str> {
     let fits = entries.iter().filter(|(_, files)| files.iter().flatten().any(|file| holds(file)));
-    fits.map(|(name, _)| *name).collect()
+    fits.map(|(name, _)| name.as_str()).collect()
 }
 
 /// Functions of the target that files which are not tests call.
-pub fn called_by_code<'a>(entries: &Entries<'a>, test_roots: &[String]) -> BTreeSet<&'a str> {
+pub fn called_by_code<'a>(entries: &'a Entries, test_roots: &[String]) -> BTreeSet<&'a str> {
     called_by(entries, |file| !is_test_path(file, test_roots))
 }
 
@@ -90,7 +46,7 @@ pub fn called_by_code<'a>(entries: &Entries<'a>, test_roots: &[String]) -> BTree
 /// `used`: functions that other files call in some group ([`called_by_code`]); `shared`: top-level names that other files
 /// import.
 pub fn classify(
-    entries: &Entries<'_>,
+    entries: &Entries,
     test_roots: &[String],
     used: &BTreeSet<&str>,
     shared: &BTreeSet<String>,
@@ -111,7 +67,7 @@ pub fn classify(
 }
 
 /// Who calls into the target.
-pub fn way(entries: &Entries<'_>, test_roots: &[String]) -> Way {
+pub fn way(entries: &Entries, test_roots: &[String]) -> Way {
     let files = || entries.values().flatten().flatten();
     let (tests, others) = (
         files().any(|file| is_test_path(file, test_roots)),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::kinds::{Kind, Way};
 use crate::record::outcome::Outcome;
+use crate::record::recube::{Kind, Way};
 
 /// How a submission ended. Each has exactly one class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -7,11 +7,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::choose::{Exercise, choose};
-use super::kinds::{self, Entries, Kind, Way};
+use super::kinds::{self, Entries};
 use super::mask::{self, Cut, Function, NotMaskable};
 use super::score::{self, Class, Scored, ScoredCase};
 use super::surface::{FileNames, surface};
 use super::{answer, docstring, pack, similar, viewed};
+use crate::record::recube::{Kind, Way};
 use crate::record::trace::FunctionCalls;
 use crate::score::spearman;
 
@@ -139,10 +140,10 @@ fn classified(example: &Value) -> Value {
         .into_iter()
         .map(|(id, calls)| (id, calls.into_iter().enumerate().map(call).collect()))
         .collect();
-    let entries: BTreeMap<&String, Option<Entries<'_>>> =
+    let entries: BTreeMap<&String, Option<Entries>> =
         groups.iter().map(|(id, calls)| (id, kinds::entries(calls, target))).collect();
     let used = entries.values().flatten().flat_map(|one| kinds::called_by_code(one, &roots)).collect();
-    let of_group = |(id, entries): (&&String, &Option<Entries<'_>>)| {
+    let of_group = |(id, entries): (&&String, &Option<Entries>)| {
         let Some(entries) = entries else { return ((*id).clone(), json!([null, "does-not-reach"])) };
         let reason = kinds::classify(entries, &roots, &used, &shared);
         ((*id).clone(), json!([reason.kind(), reason]))
