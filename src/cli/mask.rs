@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use super::{Arguments, Format};
 use crate::error::{Error, Result};
-use crate::family::recube::mask::{Cut, Function, Masked, NotMaskable, mask, published_leak, text_of_target};
-use crate::score::LONGEST;
+use crate::family::recube::mask::{
+    Cut, Function, LONGEST, Masked, NotMaskable, mask, published_leak, text_of_target,
+};
 use crate::terminal;
 
 #[derive(Debug, clap::Args)]

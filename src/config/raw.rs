@@ -462,6 +462,13 @@ mod tests {
         let plain = format!("[dataset]\nname = 'd'\nversion = '1'\n{repo}");
         assert_eq!(parse(&format!("{written}{repo}")), parse(&plain));
         assert!(written.matches(" = ").count() > 20, "{written}");
+        // They go with a family that is not the default.
+        let recube = "[dataset]\nfamily = 'recube'\nname = 'd'\nversion = '1'\n";
+        let mut written = format!("{recube}[recube]\n");
+        for (key, property) in properties("recube").as_object().unwrap() {
+            let _ = writeln!(written, "{key} = {}", property["default"]);
+        }
+        assert_eq!(parse(&format!("{written}{repo}")), parse(&format!("{recube}{repo}")));
     }
 
     #[test]

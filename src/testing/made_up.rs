@@ -271,6 +271,8 @@ pub fn repo(slug: RepoSlug) -> Repo {
         exclude_newer: None,
         base: None,
         system_packages: Vec::new(),
+        domain: None,
+        targets: Vec::new(),
         locked: None,
     }
 }

@@ -14,6 +14,9 @@ use super::docstring::{DocstringKind, docstring_kind};
 use crate::score::text::{Parsed, Unreadable, declared_encoding, parse, text_of};
 use crate::score::tree;
 
+/// Larger files are not read: no person wrote them.
+pub use crate::score::LONGEST;
+
 /// What takes the place of a body.
 const RAISE: &str = "raise NotImplementedError()";
 const BYTE_ORDER_MARK: char = '\u{feff}';

@@ -362,3 +362,30 @@ fn deep_texts_are_refused_and_do_not_overflow_the_stack() {
         assert!(mask::left_masked(&text, &[]).is_empty());
     }
 }
+
+#[test]
+#[ignore = "needs in GISTMILL_TEST_PYTHON a Python, whose standard library is masked: minutes"]
+fn the_standard_library_is_masked_soundly() {
+    let python = std::env::var_os("GISTMILL_TEST_PYTHON").expect("GISTMILL_TEST_PYTHON names a Python");
+    let code = "import sysconfig; print(sysconfig.get_path('stdlib'))";
+    let output = std::process::Command::new(python).args(["-c", code]).output().unwrap();
+    let folder = String::from_utf8(output.stdout).unwrap();
+    let (mut masked, mut refused) = (0, Vec::new());
+    for entry in walkdir::WalkDir::new(folder.trim()).sort_by_file_name() {
+        let entry = entry.unwrap();
+        let is_python = entry.path().extension().is_some_and(|ending| ending == "py");
+        if !is_python || entry.path().components().any(|part| part.as_os_str() == "site-packages") {
+            continue;
+        }
+        let bytes = fs_err::read(entry.path()).unwrap();
+        // `mask` proves of each that it parses, has no import, has the tree that it must have and masks to itself.
+        for cut in [Cut::All, Cut::Bodies] {
+            match mask::text_of_target(&bytes).and_then(|text| mask::mask(text, cut)) {
+                Ok(made) => masked += usize::from(!made.text.is_empty() || bytes.is_empty()),
+                Err(why) => refused.push((entry.path().to_owned(), why)),
+            }
+        }
+    }
+    let unsound: Vec<_> = refused.iter().filter(|(_, why)| why.reason() == "unsound").collect();
+    assert!(masked > 1000 && refused.len() < 60 && unsound.is_empty(), "{masked} {refused:?}");
+}

@@ -7,7 +7,7 @@ use super::{Repository, Work};
 use crate::beneath::{Folder, Kind};
 use crate::error::{Error, Result};
 use crate::family::recube::candidates::{GroupCalls, Reached, Target, candidates};
-use crate::family::recube::mask::text_of_target;
+use crate::family::recube::mask::{LONGEST, text_of_target};
 use crate::family::sample::Choice;
 use crate::pipeline::Stage;
 use crate::record::collected::Group;
@@ -18,7 +18,6 @@ use crate::record::recube::{PublishedTarget, RecubeRecord, TargetCause, TargetRo
 use crate::record::trace::{Traced, is_test_path, test_roots};
 use crate::referee::recube::gates::{Candidate, Gated, Refused};
 use crate::referee::recube::{Place, Runs, byte_code_of};
-use crate::score::LONGEST;
 use crate::screen::considered::Depth;
 
 /// Targets that the gates refused, by path.
