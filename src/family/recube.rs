@@ -41,7 +41,7 @@ pub fn prompt(repository: &str, target: &str, workdir: &str) -> String {
     format!(
         "The directory `{workdir}` has the repository {repository}. In its file `{target}` all imports are gone, and the body of \
          every function is `raise NotImplementedError()`, after its docstring where it has one.\n\nWrite the file again: every import, and \
-         every body. What is there says how: signatures and docstrings of the file, the README, and the other files, which import \
+         every body. What remains says how: signatures and docstrings of the file, the README, and the other files, which import \
          from it and call into it. Change no other file, and keep names, signatures and everything else that the file has. The file \
          is judged by tests that reach it; they are not in the directory, and neither is a network.\n"
     )

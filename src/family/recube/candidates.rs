@@ -1,4 +1,4 @@
-//! Files of a repository that could be targets: what reaches them, what is masked in them, why they are none.
+//! Files of a repository that could be targets: what reaches them, what is masked in them, why they cannot be any.
 
 use std::collections::{BTreeMap, BTreeSet};
 

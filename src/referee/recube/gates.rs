@@ -1,4 +1,4 @@
-//! What an instance has to stand before it is published: with the original its cases pass, with the mask they do not, and
+//! What an instance has to pass before it is published: with the original its cases pass, with the mask they do not, and
 //! they notice most bodies.
 
 use std::collections::BTreeMap;
