@@ -19,6 +19,7 @@ mod init;
 mod inputs;
 mod list;
 mod manual;
+mod mask;
 mod merge;
 mod newest;
 mod parity;
@@ -134,6 +135,9 @@ enum Command {
     /// Write a dataset as the files of a harness: Harbor, SWE-bench, mini-swe-agent, SWE-agent, Inspect, verifiers
     #[command(after_help = help::EXPORT)]
     Export(export::ExportArguments),
+    /// Print a Python file without its imports and the bodies of its functions, as the family `recube` masks it
+    #[command(after_help = help::MASK)]
+    Mask(mask::MaskArguments),
     /// Compare two versions of a dataset, or two of its subsets
     #[command(after_help = help::DIFF)]
     Diff(diff::DiffArguments),
@@ -294,6 +298,7 @@ fn run(arguments: &Arguments) -> Result<u8> {
         Command::Verify(asked) => verify::run(arguments, asked),
         Command::Witness(asked) => witness::run(arguments, asked),
         Command::Export(asked) => export::run(arguments, asked),
+        Command::Mask(asked) => mask::run(arguments, asked),
         Command::Diff(asked) => diff::run(arguments, asked),
         Command::Refresh(asked) => refresh::run(arguments, asked),
         Command::Subset(asked) => subset::run(arguments, asked),

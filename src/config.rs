@@ -24,6 +24,7 @@ pub use crate::record::limits::{BackendKind, Limits, TierBounds};
 use crate::record::moment::Cutoff;
 use crate::record::outcome::Compare;
 use crate::record::prompt::PromptSettings;
+use crate::record::recube::Bounds;
 use crate::record::source::Pinned;
 use crate::subset::{FORMER_TOP, Subset, TOP};
 pub use check::is_host_and_port;
@@ -45,6 +46,8 @@ pub struct Config {
     pub dataset: Dataset,
     pub screen: Screen,
     pub witness: Witness,
+    /// What is asked of targets, in the family of that name.
+    pub recube: Bounds,
     pub tier: TierBounds,
     pub prompt: PromptSettings,
     pub limits: Limits,
@@ -146,6 +149,10 @@ pub struct Repo {
     pub base: Option<String>,
     /// Packages of the distribution that the base gets.
     pub system_packages: Vec<String>,
+    /// What it is about, for a table by domain.
+    pub domain: Option<String>,
+    /// The only targets, by path, where there are any.
+    pub targets: Vec<String>,
     /// The lock to install, where nothing is to be resolved: that of a dataset.
     #[serde(skip)]
     pub locked: Option<String>,

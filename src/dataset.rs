@@ -30,6 +30,7 @@ pub mod manifest;
 mod opened;
 pub mod private;
 pub mod query;
+pub mod recube;
 pub mod rows;
 pub mod schema;
 pub mod subsets;
@@ -51,6 +52,7 @@ use crate::attempt::capabilities::Capabilities;
 use crate::backend::Isolation;
 use crate::config::Config;
 use crate::error::Result;
+use crate::record::family::Family;
 use crate::record::id::{RepoSlug, sha256_hex};
 use crate::record::instance::{Contribution, FailedRepository, Instance};
 use crate::record::rule::RuleUse;
@@ -117,7 +119,7 @@ pub struct Staged {
 /// # Errors
 /// When the records contradict the contract (a published group without a trace, one group twice), or on IO errors.
 pub fn stage(directory: &Path, dataset: &DatasetInput<'_>) -> Result<Staged> {
-    let assembled = Assembled::new(dataset)?;
+    let mut assembled = Assembled::new(dataset)?;
     let staging = swap::Staging::beside(directory)?;
     let folder = staging.path().to_owned();
     write::tables(&folder, &assembled)?;
@@ -126,6 +128,14 @@ pub fn stage(directory: &Path, dataset: &DatasetInput<'_>) -> Result<Staged> {
     write::environments(&folder, &assembled)?;
     if dataset.passes_code_on {
         trees::write(&folder, &assembled)?;
+    }
+    if dataset.config.dataset.family == Family::Recube {
+        let rows = recube::write(&folder, dataset, &mut assembled)?;
+        let mut manifest = describe::manifest(dataset, &assembled)?;
+        recube::describe(&mut manifest, dataset, &rows);
+        recube::card(&folder, &manifest, &rows)?;
+        let summary = summary(directory, dataset, &assembled);
+        return Ok(Staged { staging, summary, dataset: Dataset { directory: folder, manifest } });
     }
     let whole = |at| assembled.whole(at);
     subsets::write(&folder.join(subsets::FOLDER), dataset.subsets, (&assembled.instances, &whole))?;

@@ -12,6 +12,7 @@
 //! | how is it judged? | [`Family::judging`], [`crate::score`] | code hidden, the test of the submission run |
 
 pub mod gistify;
+pub mod recube;
 pub mod sample;
 pub mod tier;
 
@@ -38,13 +39,15 @@ impl Family {
     pub fn submission(self) -> &'static str {
         match self {
             Family::Gistify => gistify::SUBMISSION,
+            Family::Recube => recube::SUBMISSION,
         }
     }
 
     /// How hard an instance of a group is.
     pub fn difficulty(self, traced: &Traced) -> Difficulty {
         match self {
-            Family::Gistify => gistify::difficulty(traced),
+            // Its targets have a difficulty, not its groups.
+            Family::Gistify | Family::Recube => gistify::difficulty(traced),
         }
     }
 
@@ -52,6 +55,8 @@ impl Family {
     pub fn candidate(self, slug: &RepoSlug, instance_id: &InstanceId, traced: &Traced) -> Option<Candidate> {
         match self {
             Family::Gistify => gistify::candidate(slug, instance_id, traced),
+            // A file is one, not a group: see [`recube::candidates`].
+            Family::Recube => None,
         }
     }
 
@@ -59,6 +64,7 @@ impl Family {
     pub fn submitted_case(self, instance: &Instance, case_id: &str) -> String {
         match self {
             Family::Gistify => gistify::submitted_case(instance, case_id),
+            Family::Recube => case_id.to_owned(),
         }
     }
 
@@ -75,6 +81,7 @@ impl Family {
     ) -> Result<String> {
         match self {
             Family::Gistify => gistify::prompt(template, *settings, tools, instance),
+            Family::Recube => Err(no_tasks()),
         }
     }
 
@@ -114,7 +121,7 @@ impl Family {
     /// What of the tree the agent does not see.
     pub fn mask(self) -> Patch {
         match self {
-            Family::Gistify => Patch::default(),
+            Family::Gistify | Family::Recube => Patch::default(),
         }
     }
 
@@ -125,8 +132,15 @@ impl Family {
     pub fn judging(self, instance: &Instance, running: Running) -> Result<Judging> {
         match self {
             Family::Gistify => gistify::judging(instance, running),
+            Family::Recube => Err(no_tasks()),
         }
     }
+}
+
+/// What an instance of Gistify's columns cannot say of a masked file.
+fn no_tasks() -> Error {
+    Error::usage("instances of the family recube are not made into tasks of harnesses yet")
+        .with_hint("the columns `prompt`, `masked` and `hidden_files` say what an agent is given; `gistmill score` judges")
 }
 
 /// What is known about running an instance, beside the instance.

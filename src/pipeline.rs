@@ -27,6 +27,7 @@ use crate::environment::Tools;
 use crate::error::{Error, Fault, Result};
 use crate::machine::Machine;
 use crate::progress::Progress;
+use crate::record::family::Family;
 use crate::record::id::RepoSlug;
 use crate::record::instance::{Contribution, FailedRepository};
 use crate::report;
@@ -299,7 +300,8 @@ impl Pipeline<'_> {
             isolation: &isolation,
             capabilities: &capabilities,
             tool_version: env!("CARGO_PKG_VERSION"),
-            subsets: &self.request.subsets,
+            // They are of Gistify's columns.
+            subsets: if self.config.dataset.family == Family::Recube { &[] } else { &self.request.subsets },
             rules: self.rules.unused(),
             passes_code_on: self.request.passes_code_on,
             with_hidden: self.request.with_hidden,
@@ -338,6 +340,9 @@ impl Pipeline<'_> {
 /// Those of [`dataset::stage`]; the directory is then as it was.
 pub fn publish(directory: &Path, input: &DatasetInput<'_>) -> Result<Summary> {
     let staged = dataset::stage(directory, input)?;
-    report::write(&staged.dataset)?;
+    // The page is about Gistify's tables.
+    if staged.dataset.manifest.family == Family::Gistify {
+        report::write(&staged.dataset)?;
+    }
     staged.finish()
 }

@@ -21,6 +21,7 @@ pub mod moment;
 pub mod outcome;
 pub mod patch;
 pub mod prompt;
+pub mod recube;
 pub mod rule;
 pub mod shard;
 pub mod source;

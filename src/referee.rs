@@ -6,6 +6,7 @@
 
 pub(crate) mod gistify;
 pub(crate) mod page;
+pub(crate) mod recube;
 mod run;
 pub(crate) mod scored;
 pub(crate) mod submissions;

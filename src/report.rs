@@ -276,7 +276,8 @@ mod tests {
     fn with_witnesses(directory: &Path) -> Vec<String> {
         use crate::record::witness::{MADE, Witness, WitnessColumns};
         let dataset = Dataset::open(directory).unwrap();
-        let ids: Vec<_> = dataset.instances().unwrap().into_iter().map(|one| one.instance_id).collect();
+        let ids: Vec<_> =
+            dataset.instances().unwrap().into_iter().map(|one| one.instance_id.clone()).collect();
         let columns = |witness: &str, lines| WitnessColumns {
             witness: Some(witness.into()),
             witness_lines: lines,

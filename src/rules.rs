@@ -188,6 +188,13 @@ impl RuleSet {
         Ok(joined)
     }
 
+    /// These rules but one.
+    #[must_use]
+    pub(crate) fn without(mut self, id: &str) -> Self {
+        self.rules.retain(|rule| rule.id != id);
+        self
+    }
+
     /// Checks rule files, given as name and text.
     ///
     /// # Errors

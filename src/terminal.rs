@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
-use std::io::{ErrorKind, Write as _};
+use std::io::{ErrorKind, IsTerminal, Write as _};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use clap::ColorChoice;
@@ -124,6 +124,11 @@ impl Text {
 /// A line on stdout, for people.
 pub(crate) fn say(text: &str) {
     print(&format!("{}\n", printable(text)));
+}
+
+/// A text that others wrote, byte for byte, where no terminal would obey it; on a terminal as one that can be shown.
+pub(crate) fn exactly(text: &str) {
+    if std::io::stdout().is_terminal() { print(&printable(text)) } else { print(text) }
 }
 
 /// A line on stderr, for people who did not ask for quiet.

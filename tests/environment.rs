@@ -68,6 +68,8 @@ impl Bench {
             exclude_newer: None,
             base: None,
             system_packages: Vec::new(),
+            domain: None,
+            targets: Vec::new(),
             locked: None,
         };
         let gate = |candidate: &Candidate<'_>| {

@@ -14,7 +14,7 @@ const EXIT_CODES: &str = "Exit codes: 0 done; 1 done, but a repository failed; 2
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Build a dataset", &["try", "init", "check", "build", "merge", "slurm", "refresh"]),
     ("Look into it", &["show", "list", "explain", "replay", "report", "diff", "subset"]),
-    ("Use it", &["export", "score", "verify", "witness"]),
+    ("Use it", &["export", "score", "verify", "witness", "mask"]),
     ("Machine and shell", &["cache", "image", "clean", "parity", "completions", "man", "schema"]),
 ];
 
@@ -87,6 +87,11 @@ pub(super) const EXPORT: &str = "\
 Examples:
   gistmill export output/mine/2026.11 --to harbor --output run
   gistmill export --to swe-bench --to mini-swe-agent --output run";
+pub(super) const MASK: &str = "\
+Examples:
+  gistmill mask src/project/core.py
+  gistmill mask src/project/core.py --keep-imports
+  gistmill --format json mask src/project/core.py   with the functions, and what was removed";
 pub(super) const DIFF: &str = "\
 Examples:
   gistmill diff                                   the newest dataset and the version before it

@@ -9,6 +9,7 @@ use super::{Arguments, IsolationArguments};
 use crate::config::Repo;
 use crate::dataset::Dataset;
 use crate::dataset::hidden::Variants;
+use crate::dataset::recube::RecubeInstance;
 use crate::error::{Error, Result};
 use crate::family::gistify::TracedFunction;
 use crate::pipeline::prepare::{Preparation, Prepared};
@@ -90,13 +91,43 @@ impl RestoreArguments {
         if let Some(slug) = self.only.iter().find(|slug| !slugs.contains(*slug)) {
             return Err(Error::usage(format!("the dataset has no instance of {slug} there")));
         }
+        let job = self.session(arguments, &dataset, &slugs)?;
+        let (golden, traced) = (dataset.golden()?, dataset.traced()?);
+        Ok(Restored { dataset, instances, job, golden, traced, variants: Variants::new() })
+    }
+
+    /// Opens a dataset of `ReCUBE`.
+    ///
+    /// # Errors
+    /// Usage errors: not a dataset; no instance of a repository that was named.
+    pub(crate) fn open_recube(&self, arguments: &Arguments) -> Result<(Restored, Vec<RecubeInstance>)> {
+        let dataset = Dataset::open_any(&self.dataset)?;
+        if self.subset.is_some() {
+            return Err(Error::usage("a dataset of the family recube has no subsets"));
+        }
+        let mut rows = dataset.recube_instances()?;
+        rows.retain(|one| self.only.is_empty() || self.only.contains(&one.head.slug));
+        let slugs: BTreeSet<RepoSlug> = rows.iter().map(|one| one.head.slug.clone()).collect();
+        if let Some(slug) = self.only.iter().find(|slug| !slugs.contains(*slug)) {
+            return Err(Error::usage(format!("the dataset has no instance of {slug} there")));
+        }
+        let job = self.session(arguments, &dataset, &slugs)?;
+        let (instances, golden, traced) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        Ok((Restored { dataset, instances, job, golden, traced, variants: Variants::new() }, rows))
+    }
+
+    fn session(
+        &self,
+        arguments: &Arguments,
+        dataset: &Dataset,
+        slugs: &BTreeSet<RepoSlug>,
+    ) -> Result<Session> {
         let places: BTreeMap<RepoSlug, String> = self.source.iter().cloned().collect();
         let trust = Trust { variables: &self.variable, containers: self.containers };
         let mut job =
-            session::of_dataset(arguments, &dataset, (&places, &slugs), &trust, self.isolation.isolation)?;
+            session::of_dataset(arguments, dataset, (&places, slugs), &trust, self.isolation.isolation)?;
         job.request.jobs = self.jobs.map_or_else(cores, usize::from);
-        let (golden, traced) = (dataset.golden()?, dataset.traced()?);
-        Ok(Restored { dataset, instances, job, golden, traced, variants: Variants::new() })
+        Ok(job)
     }
 }
 

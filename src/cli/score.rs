@@ -1,5 +1,7 @@
 //! `gistmill score`: submissions against a dataset.
 
+mod recube;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,9 +12,11 @@ use super::restored::{RestoreArguments, Restored};
 use super::session::Session;
 use super::{Arguments, Format};
 use crate::config;
+use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::family::gistify::Violation;
 use crate::pipeline::prepare::Prepared;
+use crate::record::family::Family;
 use crate::record::instance::Instance;
 use crate::referee::gistify::evaluate::{Judged, Original, Policy, Referee};
 use crate::referee::gistify::ground::{Code, Files, Ground};
@@ -113,23 +117,14 @@ impl Made {
 /// on where it was.
 pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
     // What was handed in is read before anything is made.
-    let dataset = crate::dataset::Dataset::open(&score.restore.dataset)?;
-    let file = dataset.manifest.family.submission();
+    let dataset = Dataset::open_any(&score.restore.dataset)?;
+    let file = match dataset.manifest.family {
+        Family::Gistify => Family::Gistify.submission(),
+        Family::Recube => return recube::run(arguments, score, &dataset),
+    };
     let known = dataset.instances()?;
     let known: BTreeSet<String> = known.iter().map(|one| one.instance_id.to_string()).collect();
-    let mut runs = Vec::new();
-    if !score.name.is_empty() && score.name.len() != score.submissions.len() {
-        return Err(Error::usage("--name is given once for each of the submissions, or not at all"));
-    }
-    for (at, path) in score.submissions.iter().enumerate() {
-        runs.push(submissions::read(path, score.name.get(at).map(String::as_str), file, &known)?);
-    }
-    refuse_twins(&runs)?;
-    let manifest = &dataset.manifest;
-    let place = score.output.join(&manifest.name).join(&manifest.version);
-    if !score.replace {
-        runs.iter().try_for_each(|run| Made::of(run, score).check(&place.join(&run.name)))?;
-    }
+    let (place, runs) = read_runs(score, &dataset, &known)?;
     warn_of_troubles(&runs);
     let mut restored = score.restore.open(arguments)?;
     if score.self_check {
@@ -162,6 +157,32 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
     }
     let about = About { config, place: &place, instances: &restored.instances, rules };
     report(arguments, &about, &runs, judged)
+}
+
+/// What was handed in, and where its scores go.
+///
+/// # Errors
+/// Usage errors: what is not a list of submissions of the dataset, two runs of one name, a run that was scored otherwise.
+fn read_runs(
+    score: &ScoreArguments,
+    dataset: &Dataset,
+    known: &BTreeSet<String>,
+) -> Result<(PathBuf, Vec<RunOf>)> {
+    let file = dataset.manifest.family.submission();
+    let mut runs = Vec::new();
+    if !score.name.is_empty() && score.name.len() != score.submissions.len() {
+        return Err(Error::usage("--name is given once for each of the submissions, or not at all"));
+    }
+    for (at, path) in score.submissions.iter().enumerate() {
+        runs.push(submissions::read(path, score.name.get(at).map(String::as_str), file, known)?);
+    }
+    refuse_twins(&runs)?;
+    let manifest = &dataset.manifest;
+    let place = score.output.join(&manifest.name).join(&manifest.version);
+    if !score.replace {
+        runs.iter().try_for_each(|run| Made::of(run, score).check(&place.join(&run.name)))?;
+    }
+    Ok((place, runs))
 }
 
 /// Judges the originals. Exit code 1 when one cannot be solved and the dataset does not say so.

@@ -16,6 +16,7 @@ use crate::machine::Machine;
 use crate::pipeline::Request;
 pub(super) use crate::pipeline::session::Session;
 use crate::progress::Progress;
+use crate::record::family::Family;
 use crate::record::id::RepoSlug;
 use crate::rules::RuleSet;
 use crate::terminal::{self, Text};
@@ -62,7 +63,11 @@ pub(super) fn with(
     terminal::note(&format!("rules: {}", inputs.describe_rules()));
     let mut config = inputs.config(&selected.only, &selected.output)?;
     change(&mut config);
-    let rules = inputs.rules()?;
+    let rules = match config.dataset.family {
+        Family::Gistify => inputs.rules()?,
+        // A short trace says nothing about a file that many tests reach.
+        Family::Recube => inputs.rules()?.without("trivial-trace"),
+    };
     let public = public_config(&config, &rules);
     let mut session =
         assemble(arguments, (config, public, rules), &selected.only, selected.isolation.isolation)?;

@@ -200,7 +200,14 @@ fn place(summary: &Summary, text: &mut Text) {
     }
     let directory = summary.directory.display();
     let _ = writeln!(text, "dataset: {directory}");
-    let _ = writeln!(text, "page: {}", summary.directory.join(report::FILE).display());
+    let page = summary.directory.join(report::FILE);
+    if !page.exists() {
+        // Of a family without one.
+        let place = shell_quote(&directory.to_string());
+        let _ = writeln!(text, "next: gistmill score {place} <folder of solutions>");
+        return;
+    }
+    let _ = writeln!(text, "page: {}", page.display());
     let named = newest::is_default(&summary.directory);
     let option =
         if named { String::new() } else { format!(" --dataset {}", shell_quote(&directory.to_string())) };
@@ -213,7 +220,7 @@ fn row(contribution: &Contribution, groups: &Groups) -> [String; 6] {
         contribution.evidence.collected.cases.to_string(),
         groups.counts.groups.to_string(),
         groups.counts.kept.to_string(),
-        contribution.published.len().to_string(),
+        contribution.size().to_string(),
         groups.main_causes(),
     ]
 }

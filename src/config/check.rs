@@ -6,6 +6,7 @@ mod docker;
 mod pin;
 mod prompt;
 mod recipe;
+mod recube;
 mod repo;
 mod subset;
 mod url;
@@ -50,9 +51,12 @@ pub(super) fn config(
     }
     let repos = repo::all(&raw.repos, &mut checker::Checker { base, resolve, problems });
     let subsets = subset::all(&raw.subsets, &repos, problems);
+    let dataset = dataset(&raw.dataset, problems);
+    recube::fits(raw, dataset.family, problems);
     Config {
-        dataset: dataset(&raw.dataset, problems),
-        screen: screen(&raw.screen, problems),
+        screen: screen(&raw.screen, dataset.family, problems),
+        dataset,
+        recube: recube::bounds(&raw.recube, problems),
         witness: witness(&raw.witness, problems),
         tier: tier(&raw.tier, problems),
         prompt: prompt::check(&raw.prompt, problems),
@@ -65,12 +69,17 @@ pub(super) fn config(
 }
 
 fn dataset(raw: &RawDataset<'_>, problems: &mut Problems<'_>) -> Dataset {
+    let family = family(&raw.family, problems);
+    let per_repo = match family {
+        Family::Gistify => 25,
+        Family::Recube => 10,
+    };
     Dataset {
-        family: family(&raw.family, problems),
+        family,
         name: segment("name", "gistify", raw.at, &raw.name, problems),
         version: segment("version", "2026.11", raw.at, &raw.version, problems),
         seed: whole("seed", &raw.seed, 0, 0..=u64::MAX, problems),
-        per_repo: whole32("per_repo", &raw.per_repo, 25, 0, problems),
+        per_repo: whole32("per_repo", &raw.per_repo, per_repo, 0, problems),
         hard_per_axis: whole32("hard_per_axis", &raw.hard_per_axis, 30, 1, problems),
         sample_unsolvable: flag(&raw.sample_unsolvable, false),
     }
@@ -119,7 +128,7 @@ fn segment(
     }
 }
 
-fn screen(raw: &RawScreen<'_>, problems: &mut Problems<'_>) -> Screen {
+fn screen(raw: &RawScreen<'_>, family: Family, problems: &mut Problems<'_>) -> Screen {
     let case_timeout = duration("case_timeout", &raw.case_timeout, MINUTE, problems);
     let group_timeout = duration("group_timeout", &raw.group_timeout, 5 * MINUTE, problems);
     if let (Some(case), Some(group)) = (case_timeout, group_timeout) {
@@ -132,7 +141,7 @@ fn screen(raw: &RawScreen<'_>, problems: &mut Problems<'_>) -> Screen {
         case_timeout: case_timeout.unwrap_or(MINUTE),
         group_timeout: group_timeout.unwrap_or(5 * MINUTE),
         partial_groups: flag(&raw.partial_groups, false),
-        compare: compare(&raw.compare, problems),
+        compare: compare(&raw.compare, family, problems),
     }
 }
 
@@ -145,8 +154,12 @@ fn witness(raw: &RawWitness, problems: &mut Problems<'_>) -> Witness {
     Witness { make, required }
 }
 
-fn compare(field: &Field<&str>, problems: &mut Problems<'_>) -> Compare {
-    let Field::Given(text) = field else { return Compare::default() };
+fn compare(field: &Field<&str>, family: Family, problems: &mut Problems<'_>) -> Compare {
+    let default = match family {
+        Family::Gistify => Compare::default(),
+        Family::Recube => Compare::Outcome,
+    };
+    let Field::Given(text) = field else { return default };
     let known = Compare::ALL.into_iter().find(|compare| compare.as_str() == text.value);
     known.unwrap_or_else(|| {
         let message = format!("nothing is compared by {}", quote(text.value));

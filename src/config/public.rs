@@ -7,11 +7,12 @@ use serde_json::{Map, Value, json};
 
 use super::{Config, Repo, SourceSpec};
 use crate::document::units;
+use crate::record::family::Family;
 use crate::redact::{REDACTED, is_secret_name, publish, publish_git_url};
 
 /// Everything that decides a build and may be seen by anyone. Keys are those of the file; sizes are in bytes.
 pub fn to_public_json(config: &Config) -> Value {
-    json!({
+    let mut public = json!({
         "dataset": config.dataset,
         "screen": {
             "attempts": config.screen.attempts,
@@ -33,7 +34,11 @@ pub fn to_public_json(config: &Config) -> Value {
         },
         "subsets": config.subsets,
         "repos": config.repos.iter().map(repo).collect::<Vec<Value>>(),
-    })
+    });
+    if config.dataset.family == Family::Recube {
+        public["recube"] = json!(config.recube);
+    }
+    public
 }
 
 fn repo(repo: &Repo) -> Value {
@@ -50,6 +55,13 @@ fn repo(repo: &Repo) -> Value {
     keys.insert("exclude_newer".to_owned(), json!(repo.exclude_newer));
     keys.insert("base".to_owned(), json!(repo.base.as_deref().map(publish)));
     keys.insert("system_packages".to_owned(), json!(repo.system_packages));
+    if let Some(domain) = &repo.domain {
+        keys.insert("domain".to_owned(), json!(domain));
+    }
+    if !repo.targets.is_empty() {
+        let targets = repo.targets.iter().map(|file| json!({ "file": file }));
+        keys.insert("target".to_owned(), targets.collect());
+    }
     Value::Object(keys)
 }
 

@@ -12,11 +12,12 @@ const DATASET: [&str; 7] =
 const SCREEN: [&str; 7] =
     ["attempts", "cold_runs", "parity_groups", "case_timeout", "group_timeout", "partial_groups", "compare"];
 const WITNESS: [&str; 2] = ["make", "required"];
+const RECUBE: [&str; 5] = ["min_groups", "max_groups", "min_functions", "min_exercised", "require_noticed"];
 const TIER: [&str; 2] = ["medium", "hard"];
 const PROMPT: [&str; 3] = ["execution", "strategy", "test_in_prompt"];
 const LIMITS: [&str; 4] = ["memory", "processes", "file_size", "output"];
 const DOCKER: [&str; 4] = ["base", "memory", "cpus", "disk_budget"];
-const REPO: [&str; 20] = [
+const REPO: [&str; 22] = [
     "slug",
     "git",
     "path",
@@ -37,14 +38,17 @@ const REPO: [&str; 20] = [
     "exclude_newer",
     "base",
     "system_packages",
+    "domain",
+    "target",
 ];
 /// Keys of a subset; further ones are the measurements, each with `min` and `max`.
 const SUBSET: [&str; 7] = ["repos", "tiers", "top", "hard", "per_repo", "size", "seed"];
 /// Sections, as written in the file, with their keys.
-const SECTIONS: [(&str, &str, &[&str]); 9] = [
+const SECTIONS: [(&str, &str, &[&str]); 10] = [
     ("dataset", "[dataset]", &DATASET),
     ("screen", "[screen]", &SCREEN),
     ("witness", "[witness]", &WITNESS),
+    ("recube", "[recube]", &RECUBE),
     ("tier", "[tier]", &TIER),
     ("prompt", "[prompt]", &PROMPT),
     ("limits", "[limits]", &LIMITS),
@@ -62,6 +66,7 @@ pub(super) struct Raw<'a> {
     pub dataset: RawDataset<'a>,
     pub screen: RawScreen<'a>,
     pub witness: RawWitness,
+    pub recube: RawRecube,
     pub tier: RawTier,
     pub prompt: RawPrompt<'a>,
     pub limits: RawLimits<'a>,
@@ -102,6 +107,17 @@ pub(super) struct RawScreen<'a> {
 pub(super) struct RawWitness {
     pub make: Field<bool>,
     pub required: Field<bool>,
+}
+
+/// `[recube]`
+pub(super) struct RawRecube {
+    /// Where the section starts; none when it is missing.
+    pub at: Option<usize>,
+    pub min_groups: Field<i128>,
+    pub max_groups: Field<i128>,
+    pub min_functions: Field<i128>,
+    pub min_exercised: Field<f64>,
+    pub require_noticed: Field<bool>,
 }
 
 /// `[tier]`
@@ -157,6 +173,9 @@ pub(super) struct RawRepo<'a> {
     pub exclude_newer: Field<String>,
     pub base: Text<'a>,
     pub system_packages: Texts<'a>,
+    pub domain: Text<'a>,
+    /// Where each `[[repo.target]]` starts, and its file.
+    pub targets: Vec<(usize, Text<'a>)>,
 }
 
 /// One `[subset.<name>]`.
@@ -191,6 +210,7 @@ pub(super) fn read<'a>(table: &'a DeTable<'a>, problems: &mut Problems<'_>) -> R
         dataset: dataset(section("dataset", problems).as_ref(), problems),
         screen: screen(section("screen", problems).as_ref(), problems),
         witness: witness(section("witness", problems).as_ref(), problems),
+        recube: recube(section("recube", problems).as_ref(), problems),
         tier: tier(section("tier", problems).as_ref(), problems),
         prompt: prompt(section("prompt", problems).as_ref(), problems),
         limits: limits(section("limits", problems).as_ref(), problems),
@@ -262,6 +282,17 @@ fn witness(section: Option<&Section<'_>>, problems: &mut Problems<'_>) -> RawWit
     }
 }
 
+fn recube(section: Option<&Section<'_>>, problems: &mut Problems<'_>) -> RawRecube {
+    RawRecube {
+        at: section.map(|section| section.at),
+        min_groups: field(section, |section| section.integer("min_groups", problems)),
+        max_groups: field(section, |section| section.integer("max_groups", problems)),
+        min_functions: field(section, |section| section.integer("min_functions", problems)),
+        min_exercised: field(section, |section| section.number("min_exercised", problems)),
+        require_noticed: field(section, |section| section.flag("require_noticed", problems)),
+    }
+}
+
 fn tier(section: Option<&Section<'_>>, problems: &mut Problems<'_>) -> RawTier {
     RawTier {
         medium: field(section, |section| section.number("medium", problems)),
@@ -319,7 +350,18 @@ fn repo<'a>(section: &Section<'a>, problems: &mut Problems<'_>) -> RawRepo<'a> {
         exclude_newer: section.date("exclude_newer", problems),
         base: section.text("base", problems),
         system_packages: section.texts("system_packages", problems),
+        domain: section.text("domain", problems),
+        targets: section
+            .sections("target", problems)
+            .iter()
+            .map(|target| one_target(target, problems))
+            .collect(),
     }
+}
+
+fn one_target<'a>(section: &Section<'a>, problems: &mut Problems<'_>) -> (usize, Text<'a>) {
+    section.refuse_unknown(&["file"], |_| None, problems);
+    (section.at, section.text("file", problems))
 }
 
 fn subset<'a>(name: Located<&'a str>, section: &Section<'a>, problems: &mut Problems<'_>) -> RawSubset<'a> {
@@ -403,7 +445,9 @@ mod tests {
                 .unwrap_or_else(|problems| panic!("{problems:?}\n{text}"))
         };
         let mut written = String::new();
-        for (name, ..) in SECTIONS.into_iter().filter(|(name, ..)| !matches!(*name, "repo" | "subset")) {
+        for (name, ..) in
+            SECTIONS.into_iter().filter(|(name, ..)| !matches!(*name, "repo" | "subset" | "recube"))
+        {
             let _ = writeln!(written, "[{name}]");
             if name == "dataset" {
                 written.push_str("name = 'd'\nversion = '1'\n");
@@ -418,6 +462,13 @@ mod tests {
         let plain = format!("[dataset]\nname = 'd'\nversion = '1'\n{repo}");
         assert_eq!(parse(&format!("{written}{repo}")), parse(&plain));
         assert!(written.matches(" = ").count() > 20, "{written}");
+        // They go with a family that is not the default.
+        let recube = "[dataset]\nfamily = 'recube'\nname = 'd'\nversion = '1'\n";
+        let mut written = format!("{recube}[recube]\n");
+        for (key, property) in properties("recube").as_object().unwrap() {
+            let _ = writeln!(written, "{key} = {}", property["default"]);
+        }
+        assert_eq!(parse(&format!("{written}{repo}")), parse(&format!("{recube}{repo}")));
     }
 
     #[test]

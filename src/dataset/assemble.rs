@@ -15,7 +15,7 @@ use crate::record::collected::Case;
 use crate::record::evidence::{AttemptFacts, GroupEvidence, RepositoryEvidence};
 use crate::record::flag::NO_VARIANTS;
 use crate::record::id::{CommitSha, InstanceId, RepoSlug};
-use crate::record::instance::{Contribution, Expected, Instance, TestSource, Tier};
+use crate::record::instance::{Contribution, Expected, Head, Instance, TestSource, Tier};
 use crate::record::limits::TierBounds;
 use crate::record::outcome::Outcome;
 use crate::record::prompt::PromptSettings;
@@ -31,7 +31,7 @@ const VERSION_DIGITS: usize = 12;
 /// One repository, and what its groups, those that could not be collected included, come to.
 #[derive(Debug)]
 pub struct Repository<'a> {
-    family: Family,
+    pub(super) family: Family,
     pub record: &'a RepositoryEvidence,
     tests: &'a BTreeMap<InstanceId, TestSource>,
     published: &'a BTreeSet<InstanceId>,
@@ -64,6 +64,8 @@ pub struct Assembled<'a> {
     template: Template,
     settings: &'a PromptSettings,
     passes_code_on: bool,
+    /// The kind of its tasks.
+    pub(super) family: Family,
 }
 
 impl<'a> Assembled<'a> {
@@ -88,7 +90,7 @@ impl<'a> Assembled<'a> {
                 let group = group?;
                 check_order(before.as_deref(), &group)?;
                 repository.sums.add(&group);
-                if repository.published.contains(&group.instance_id) {
+                if repository.publishes(&group.instance_id) {
                     instances.push(outline(repository.instance(&group)?));
                     places.push((number, at));
                     let functions = group.traced.iter().flat_map(|traced| &traced.functions);
@@ -109,6 +111,7 @@ impl<'a> Assembled<'a> {
             template: Template::built_in()?,
             settings: &dataset.config.prompt,
             passes_code_on: dataset.passes_code_on,
+            family: dataset.config.dataset.family,
         })
     }
 
@@ -156,6 +159,19 @@ impl Sums {
 }
 
 impl Repository<'_> {
+    /// Whether a group is an instance.
+    fn publishes(&self, id: &InstanceId) -> bool {
+        match self.family {
+            Family::Gistify => self.published.contains(id),
+            Family::Recube => false,
+        }
+    }
+
+    /// Whether a group is an instance, or judges one.
+    pub(super) fn uses(&self, id: &InstanceId) -> bool {
+        self.published.contains(id)
+    }
+
     /// The instance of a published group.
     fn instance(&self, group: &GroupEvidence) -> Result<Instance> {
         let witness = self.witnesses.get(&group.instance_id).map(|witness| witness.columns.clone());
@@ -239,17 +255,7 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
     let test = repository.tests.get(&group.instance_id);
     let variants = Some(count(repository.variants.get(&group.instance_id).map_or(0, Vec::len)));
     let mut instance = Instance {
-        instance_id: group.instance_id.clone(),
-        family: repository.family,
-        slug: pinned.slug.clone(),
-        repo: pinned.slug.to_string(),
-        commit: pinned.commit.clone(),
-        base_commit: CommitSha::new(&pinned.commit).ok().map(|commit| commit.to_string()),
-        version: version(&pinned.origin, &pinned.commit),
-        created_at: pinned.pinned_at.clone(),
-        source: pinned.origin.describe(),
-        license: pinned.license.clone(),
-        python: record.built.python.clone(),
+        head: head(repository.family, record, group.instance_id.clone()),
         group_id: group.group.group_id.clone(),
         test_file: group.group.file.clone(),
         test_class: test_class(group),
@@ -296,6 +302,24 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
     instance.fail_to_pass =
         passed.map(|case| instance.family.submitted_case(&instance, &case.case_id)).collect();
     Ok(instance)
+}
+
+/// Which instance of which repository.
+pub(super) fn head(family: Family, record: &RepositoryEvidence, instance_id: InstanceId) -> Head {
+    let pinned = &record.pinned;
+    Head {
+        instance_id,
+        family,
+        slug: pinned.slug.clone(),
+        repo: pinned.slug.to_string(),
+        commit: pinned.commit.clone(),
+        base_commit: CommitSha::new(&pinned.commit).ok().map(|commit| commit.to_string()),
+        version: version(&pinned.origin, &pinned.commit),
+        created_at: pinned.pinned_at.clone(),
+        source: pinned.origin.describe(),
+        license: pinned.license.clone(),
+        python: record.built.python.clone(),
+    }
 }
 
 /// What is special about a group that has so many variants.

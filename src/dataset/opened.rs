@@ -13,6 +13,7 @@ use super::{FORMAT_VERSION, trees};
 use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
 use crate::interrupt;
+use crate::record::family::Family;
 use crate::record::id::{Name, RepoSlug};
 use crate::record::instance::Instance;
 use crate::record::outcome::{CaseResult, Outcome};
@@ -37,11 +38,27 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Opens a directory `output/<name>/<version>`.
+    /// Opens a directory `output/<name>/<version>` with Gistify's tables.
+    ///
+    /// # Errors
+    /// Usage errors: it is not a dataset, is damaged, has another format, or is of another family.
+    pub fn open(directory: &Path) -> Result<Self> {
+        let dataset = Self::open_any(directory)?;
+        match dataset.manifest.family {
+            Family::Gistify => Ok(dataset),
+            Family::Recube => Err(Error::usage(format!(
+                "{} is a dataset of the family recube, which this command does not read yet",
+                directory.display()
+            ))
+            .with_hint("`gistmill score` judges what agents make of it; its tables are plain Parquet")),
+        }
+    }
+
+    /// Opens a directory `output/<name>/<version>`, of whatever family.
     ///
     /// # Errors
     /// Usage errors: it is not a dataset, is damaged, or has another format.
-    pub fn open(directory: &Path) -> Result<Self> {
+    pub fn open_any(directory: &Path) -> Result<Self> {
         if directory.exists() && !directory.is_dir() {
             return Err(not_a_dataset(directory, "it is not a directory"));
         }
@@ -151,7 +168,7 @@ impl Dataset {
         self.lines(&format!("{}/{subset}", super::subsets::FOLDER))
     }
 
-    fn lines<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>> {
+    pub(super) fn lines<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>> {
         read_lines(&self.folder()?, Path::new(&format!("{name}.jsonl")), self.rows_of(name))
     }
 

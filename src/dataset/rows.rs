@@ -18,6 +18,8 @@ use crate::record::world::World;
 pub struct GroupRow<'a> {
     pub record: Rc<GroupEvidence>,
     pub instance: Option<&'a Instance>,
+    /// Whether it is an instance, or judges one.
+    pub is_used: bool,
     pub cause: Option<String>,
     pub flags: Vec<String>,
     /// JSON text; none when kept.
@@ -32,10 +34,15 @@ pub struct GroupRow<'a> {
 
 impl<'a> GroupRow<'a> {
     /// The row of a group; what its evidence says of `private` places is hidden.
-    pub fn new(record: &Rc<GroupEvidence>, instance: Option<&'a Instance>, private: &Private) -> Self {
+    pub fn new(
+        record: &Rc<GroupEvidence>,
+        (instance, is_used): (Option<&'a Instance>, bool),
+        private: &Private,
+    ) -> Self {
         GroupRow {
             record: Rc::clone(record),
             instance,
+            is_used,
             cause: record.verdict.cause().map(ToString::to_string),
             flags: super::assemble::flags(record, instance.and_then(|one| one.variants)),
             evidence: evidence(&record.verdict, private),

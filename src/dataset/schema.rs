@@ -123,11 +123,11 @@ pub(crate) fn texts<R>(name: &'static str, cell: fn(&R) -> Option<Vec<&str>>) ->
     ColumnOf { name, cells: Cells::Texts(cell) }
 }
 
-fn numbers<R>(name: &'static str, cell: fn(&R) -> Option<&[u32]>) -> ColumnOf<R> {
+pub(crate) fn numbers<R>(name: &'static str, cell: fn(&R) -> Option<&[u32]>) -> ColumnOf<R> {
     ColumnOf { name, cells: Cells::Numbers(cell) }
 }
 
-fn borrowed(texts: &[String]) -> Vec<&str> {
+pub(crate) fn borrowed(texts: &[String]) -> Vec<&str> {
     texts.iter().map(String::as_str).collect()
 }
 
@@ -207,7 +207,7 @@ pub fn groups<'a>() -> Vec<ColumnOf<GroupRow<'a>>> {
         text("group_id", |row| Some(&row.record.group.group_id)),
         text("instance_id", |row| Some(row.record.instance_id.as_str())),
         flag("kept", |row| Some(row.record.verdict.is_kept())),
-        flag("published", |row| Some(row.instance.is_some())),
+        flag("published", |row| Some(row.is_used)),
         text("cause", |row| row.cause.as_deref()),
         texts("flags", |row| Some(borrowed(&row.flags))),
         text("evidence", |row| row.evidence.as_deref()),

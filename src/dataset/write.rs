@@ -16,6 +16,7 @@ use super::rows::{self, GroupRow};
 use super::schema::{self, ColumnOf};
 use crate::beneath::Folder;
 use crate::error::{Error, Result};
+use crate::record::family::Family;
 use crate::record::instance::Instance;
 
 /// Rows of a row group: fixed, so that the bytes depend on the rows alone.
@@ -27,11 +28,17 @@ const ROW_GROUP: usize = 4_096;
 /// IO errors with the path; what contradicts itself.
 pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
     let place = Folder::open(folder)?;
-    let mut instances = InstanceFiles::create(&place, "instances")?;
     let mut groups = TableFile::create(&place, "groups", schema::groups())?;
     let mut cases = TableFile::create(&place, "cases", schema::cases())?;
     let mut attempts = TableFile::create(&place, "attempts", schema::attempts())?;
-    let mut traces = TableFile::create(&place, "traces", schema::traces())?;
+    // Another family writes these itself.
+    let mut of_gistify = match assembled.family {
+        Family::Gistify => Some((
+            InstanceFiles::create(&place, "instances")?,
+            TableFile::create(&place, "traces", schema::traces())?,
+        )),
+        Family::Recube => None,
+    };
     // They are in the order of the groups.
     let mut written = 0;
     for repository in &assembled.repositories {
@@ -43,24 +50,29 @@ pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
             let group = Rc::new(group);
             let next = assembled.instances.get(written);
             let instance = next.filter(|next| next.instance_id == group.instance_id);
-            if instance.is_some() {
+            if let (Some((instances, _)), Some(_)) = (&mut of_gistify, instance) {
                 instances.push(assembled.whole_of(written, &group)?)?;
                 written += 1;
             }
-            groups.push(GroupRow::new(&group, instance, &private))?;
+            let used = (instance, repository.uses(&group.instance_id));
+            groups.push(GroupRow::new(&group, used, &private))?;
             rows::cases(&group, instance).try_for_each(|row| cases.push(row))?;
             rows::attempts(&group).try_for_each(|row| attempts.push(row))?;
-            rows::traces(functions.unwrap_or_default(), instance).try_for_each(|row| traces.push(row))?;
+            if let Some((_, traces)) = &mut of_gistify {
+                rows::traces(functions.unwrap_or_default(), instance).try_for_each(|row| traces.push(row))?;
+            }
         }
     }
     if written < assembled.instances.len() {
         return Err(Error::internal("an instance has no group in its place"));
     }
-    instances.finish()?;
+    if let Some((instances, traces)) = of_gistify {
+        instances.finish()?;
+        traces.finish()?;
+    }
     groups.finish()?;
     cases.finish()?;
-    attempts.finish()?;
-    traces.finish()
+    attempts.finish()
 }
 
 /// A Parquet table that is written a row group at a time.

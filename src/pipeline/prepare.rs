@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::attempt::capabilities::Capabilities;
 use crate::attempt::lab::Lab;
 use crate::attempt::pool::Admission;
 use crate::attempt::world::{self, WorldSetting};
@@ -17,9 +18,11 @@ use crate::environment::{self, Wish};
 use crate::error::{Error, Fault, Result};
 use crate::record::collected::Collected;
 use crate::record::environment::{Built, ImageName};
+use crate::record::family::Family;
 use crate::record::id::hash_parts;
 use crate::record::outcome::Attempt;
 use crate::record::source::Pinned;
+use crate::record::verdict::Dimension;
 use crate::runner::protocol::{AtFault, CollectError, CollectErrorKind, Discovered};
 use crate::runner::{self, Setting};
 use crate::source;
@@ -68,6 +71,15 @@ struct Candidate {
 }
 
 impl<'a> Preparation<'a> {
+    /// What is varied: tests stay in their place where a submission is not one of them.
+    fn capabilities(&self, host: &Host) -> Capabilities {
+        let mut capabilities = host.capabilities.clone();
+        if self.pipeline.config.dataset.family == Family::Recube {
+            capabilities.covered.remove(&Dimension::TestFileLocation);
+        }
+        capabilities
+    }
+
     /// A repository at the start of its way.
     pub fn new(pipeline: &'a Pipeline<'a>, repo: &'a Repo) -> Self {
         let admission = Arc::new(Admission::shared(pipeline.request.jobs));
@@ -219,7 +231,7 @@ impl<'a> Preparation<'a> {
             SCREEN_VERSION,
             &built.key,
             &runner::version_hash(),
-            &host.capabilities.key(),
+            &self.capabilities(host).key(),
             &isolation,
             &format!("{:?} {:?}", config.screen.case_timeout, config.screen.group_timeout),
             &limits,
@@ -284,7 +296,7 @@ impl<'a> Preparation<'a> {
             options: built.quiet_options(),
             built,
             setting,
-            capabilities: host.capabilities.clone(),
+            capabilities: self.capabilities(&host),
             folder,
             timeouts: screen.timeouts(),
             admission: Arc::clone(&self.admission),

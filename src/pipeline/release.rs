@@ -77,7 +77,7 @@ pub(super) fn kept(
     repositories: &[Contribution],
     failed: &[FailedRepository],
 ) -> Option<String> {
-    let published: usize = repositories.iter().map(|one| one.published.len()).sum();
+    let published: usize = repositories.iter().map(Contribution::size).sum();
     let names = |failed: &[&FailedRepository]| {
         failed.iter().map(|one| one.slug.to_string()).collect::<Vec<_>>().join(", ")
     };

@@ -1,5 +1,7 @@
 //! One repository's way through the stages.
 
+mod recube;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -161,6 +163,9 @@ impl<'a> Repository<'a> {
         self.screen(&mut work, &all)?;
         if until == Stage::Screen {
             return Ok(None);
+        }
+        if self.family() == Family::Recube {
+            return self.stages_of_targets(&mut work, &all);
         }
         let mut lacking = BTreeMap::new();
         let contribution = loop {
@@ -460,6 +465,11 @@ impl<'a> Repository<'a> {
     /// Those of these groups whose originals the referee has not judged, or has not edited, each with what its first attempt
     /// showed.
     fn untried(&self, work: &Work<'_>, among: &[usize]) -> Vec<(usize, Vec<CaseResult>)> {
+        match self.family() {
+            Family::Gistify => {}
+            // Its gates try files, not tests.
+            Family::Recube => return Vec::new(),
+        }
         let ids = self.instance_ids(work);
         let first = |at: &usize| {
             let first = work.screening.history().of(*at).iter().find(|attempt| attempt.is_reference())?;
@@ -578,7 +588,8 @@ impl<'a> Repository<'a> {
         let edited = |id: &InstanceId| Some((id.clone(), work.variants.of(id)?.to_vec()));
         let variants = published.iter().filter_map(edited).collect();
         let witnesses = BTreeMap::new();
-        Ok(Contribution { family: self.family(), evidence, published, tests, witnesses, variants })
+        let family = self.family();
+        Ok(Contribution { family, evidence, published, tests, witnesses, variants, recube: None })
     }
 }
 

@@ -9,16 +9,19 @@ pub enum Family {
     /// One self-contained file that reproduces what a test does.
     #[default]
     Gistify,
+    /// One file of the tree that is masked, and written again.
+    Recube,
 }
 
 impl Family {
     /// Every family.
-    pub const ALL: [Family; 1] = [Family::Gistify];
+    pub const ALL: [Family; 2] = [Family::Gistify, Family::Recube];
 
     /// The one spelling of this family.
     pub fn as_str(self) -> &'static str {
         match self {
             Family::Gistify => "gistify",
+            Family::Recube => "recube",
         }
     }
 }

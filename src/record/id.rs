@@ -199,6 +199,19 @@ impl InstanceId {
         })
     }
 
+    /// Derives the id of a masked file, which is named by its path in the tree, in a scope.
+    pub fn of_target(slug: &RepoSlug, commit: &str, scope: &str, target: &str) -> Self {
+        let hash = hash_parts(&["recube", slug.as_str(), commit, scope, target]);
+        let plain = |c: char| match c {
+            '/' | '.' => '.',
+            c if c.is_ascii_alphanumeric() => c,
+            _ => '_',
+        };
+        let name: Vec<char> = target.strip_suffix(".py").unwrap_or(target).chars().map(plain).collect();
+        let end: String = name[name.len().saturating_sub(LONGEST_TEST)..].iter().collect();
+        InstanceId(format!("{}.{end}-{}", slug.file_name(), &hash[..DIGITS]))
+    }
+
     /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0

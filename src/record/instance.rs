@@ -1,6 +1,7 @@
 //! A published instance and the rows of the dataset.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +9,7 @@ use super::evidence::RepositoryEvidence;
 use super::family::Family;
 use super::id::{InstanceId, RepoSlug};
 use super::outcome::Outcome;
+use super::recube::RecubeRecord;
 use super::variant::Variant;
 use super::witness::{Witness, WitnessColumns};
 
@@ -49,9 +51,9 @@ impl Axis {
     }
 }
 
-/// A row of `instances`, in the order of the columns. Units: durations in milliseconds, counts plain.
+/// The first columns of `instances`, in every family: which instance of which repository.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Instance {
+pub struct Head {
     pub instance_id: InstanceId,
     /// The kind of task; a dataset has one.
     #[serde(default)]
@@ -74,6 +76,13 @@ pub struct Instance {
     pub source: String,
     pub license: Option<String>,
     pub python: String,
+}
+
+/// A row of `instances` of Gistify, in the order of the columns. Units: durations in milliseconds, counts plain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Instance {
+    #[serde(flatten)]
+    pub head: Head,
     pub group_id: String,
     pub test_file: String,
     /// Class chain joined with `::`; none for a plain function.
@@ -151,6 +160,20 @@ pub struct Instance {
     pub witness: WitnessColumns,
 }
 
+impl Deref for Instance {
+    type Target = Head;
+
+    fn deref(&self) -> &Head {
+        &self.head
+    }
+}
+
+impl DerefMut for Instance {
+    fn deref_mut(&mut self) -> &mut Head {
+        &mut self.head
+    }
+}
+
 /// What a case showed in every attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expected {
@@ -187,9 +210,16 @@ pub struct Contribution {
     pub variants: BTreeMap<InstanceId, Vec<Variant>>,
     /// The sources of their tests, where they were found.
     pub tests: BTreeMap<InstanceId, TestSource>,
+    /// What `ReCUBE` makes of it; `published` then has the groups that judge.
+    pub recube: Option<RecubeRecord>,
 }
 
 impl Contribution {
+    /// How many instances it has.
+    pub fn size(&self) -> usize {
+        self.recube.as_ref().map_or(self.published.len(), |recube| recube.published.len())
+    }
+
     /// The contribution without the variants that the witnesses do not pass.
     #[must_use]
     pub fn without_dropped_variants(mut self) -> Self {

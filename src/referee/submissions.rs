@@ -7,6 +7,8 @@ use serde_json::Value;
 
 use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
+use crate::family::recube::SUBMISSION as RECUBE;
+use crate::family::recube::answer::code_of_answer;
 use crate::record::id::{Name, hash_parts, sha256_hex};
 
 /// Files beside the folders of the runs: no run is called so.
@@ -43,8 +45,12 @@ pub(crate) struct Submission {
     pub(crate) text: Option<Vec<u8>>,
     /// What its author says about it; never scored.
     pub(crate) meta: Value,
+    /// A patch that does not add the file: it may change one that exists.
+    pub(crate) patch: Option<String>,
     /// Files of a patch beside the submission: not looked at.
     pub(crate) other_files: usize,
+    /// Whether it is an answer that has another form than the one that was asked for.
+    pub(crate) is_wrong_form: bool,
     /// Why there is no text, or nothing that its author says, although there is something in its place: whoever hands it in
     /// has made that, and no other submission waits for it.
     pub(crate) troubles: Vec<String>,
@@ -54,7 +60,13 @@ impl RunOf {
     /// SHA-256 over what was handed in for each instance.
     pub(crate) fn sha256(&self) -> String {
         let of_one = |(id, one): (&String, &Submission)| {
-            [id.clone(), one.text.as_deref().map_or_else(|| "nothing".to_owned(), sha256_hex)]
+            [
+                id.clone(),
+                one.text
+                    .as_deref()
+                    .or(one.patch.as_deref().map(str::as_bytes))
+                    .map_or_else(|| "nothing".to_owned(), sha256_hex),
+            ]
         };
         hash_parts(&self.submissions.iter().flat_map(of_one).collect::<Vec<_>>())
     }
@@ -62,9 +74,10 @@ impl RunOf {
 
 /// What can be handed in, for a message.
 fn shapes(file: &str) -> String {
+    let key = key(file);
     format!(
         "give a folder with <instance id>/{file} for each instance, or a .json or .jsonl file with rows \
-         {{\"instance_id\": \"…\", \"concise\": \"<text of {file}>\"}} or {{\"instance_id\": \"…\", \"model_patch\": \"<diff that \
+         {{\"instance_id\": \"…\", \"{key}\": \"<text of {file}>\"}} or {{\"instance_id\": \"…\", \"model_patch\": \"<diff that \
          adds {file}>\"}}, or a dictionary of such rows by instance id"
     )
 }
@@ -233,13 +246,13 @@ fn of_list(path: &Path, file: &str, problems: &mut Vec<String>) -> Result<Found>
     } else {
         match serde_json::from_str(&text).map_err(|error| bad(error.line(), error))? {
             Value::Array(rows) => rows,
-            Value::Object(rows) => rows.into_iter().map(|(id, row)| with_id(id, row)).collect(),
+            Value::Object(rows) => rows.into_iter().map(|(id, row)| with_id(id, row, key(file))).collect(),
             _ => return Err(Error::usage(format!("{} is not a list of submissions", path.display()))),
         }
     };
     let mut found = Vec::new();
     for (at, row) in rows.into_iter().enumerate() {
-        match (row["instance_id"].as_str().map(str::to_owned), unknown_shape(&row)) {
+        match (row["instance_id"].as_str().map(str::to_owned), unknown_shape(&row, key(file))) {
             (Some(id), None) => found.push((id, of_row(row, file))),
             (Some(id), Some(why)) => problems.push(format!("{id}: {why}")),
             (None, Some(why)) if !row.is_object() => problems.push(format!("row {}: {why}", at + 1)),
@@ -249,30 +262,37 @@ fn of_list(path: &Path, file: &str, problems: &mut Vec<String>) -> Result<Found>
     Ok(found)
 }
 
-fn with_id(id: String, row: Value) -> Value {
+/// The key of the text of a file in a row.
+fn key(file: &str) -> &str {
+    file.strip_suffix(".py").unwrap_or(file)
+}
+
+fn with_id(id: String, row: Value, key: &str) -> Value {
     let mut row = match row {
         Value::Object(fields) => fields,
-        other => serde_json::Map::from_iter([("concise".to_owned(), other)]),
+        other => serde_json::Map::from_iter([(key.to_owned(), other)]),
     };
     row.insert("instance_id".to_owned(), Value::String(id));
     Value::Object(row)
 }
 
 /// Why a row is not one of a submission: what it holds is of another kind, or under another name.
-fn unknown_shape(row: &Value) -> Option<String> {
+fn unknown_shape(row: &Value, own: &str) -> Option<String> {
     let Some(fields) = row.as_object() else {
         return Some(format!("{} {NOT_ACCEPTED}", kind(row)));
     };
-    for key in ["concise", "model_patch"] {
+    // An answer of a model holds its file between fences, and goes with whole files alone.
+    let keys = [own, "model_patch", if own == key(RECUBE) { "answer" } else { own }];
+    for key in keys {
         if let Some(value) = fields.get(key).filter(|value| !value.is_string() && !value.is_null()) {
             return Some(format!("{} under `{key}` {NOT_ACCEPTED}", kind(value)));
         }
     }
-    let has_one = fields.contains_key("concise") || fields.contains_key("model_patch");
+    let has_one = keys.iter().any(|key| fields.contains_key(*key));
     let others: Vec<&str> =
         fields.keys().map(String::as_str).filter(|key| *key != "instance_id").take(5).collect();
     (!has_one && !others.is_empty()).then(|| {
-        format!("a row with {} and without `concise` or `model_patch` {NOT_ACCEPTED}", others.join(", "))
+        format!("a row with {} and without `{own}` or `model_patch` {NOT_ACCEPTED}", others.join(", "))
     })
 }
 
@@ -302,8 +322,15 @@ fn without_file(patch: &str, file: &str) -> Option<String> {
 fn of_row(mut row: Value, file: &str) -> Submission {
     let taken = |row: &mut Value, key: &str| row.as_object_mut().and_then(|row| row.remove(key));
     let whole =
-        taken(&mut row, "concise").and_then(|text| text.as_str().map(|text| text.as_bytes().to_vec()));
+        taken(&mut row, key(file)).and_then(|text| text.as_str().map(|text| text.as_bytes().to_vec()));
     let patch = taken(&mut row, "model_patch").and_then(|text| text.as_str().map(str::to_owned));
+    if file == RECUBE {
+        let answer = taken(&mut row, "answer").and_then(|text| text.as_str().map(code_of_answer));
+        let is_wrong_form = whole.is_none() && answer.as_ref().is_some_and(|(_, is_right)| !is_right);
+        let text = whole.or_else(|| answer.map(|(code, _)| code.into_bytes()));
+        let text = text.filter(|text| text.len() as u64 <= LARGEST);
+        return Submission { text, patch, meta: row, is_wrong_form, ..Submission::default() };
+    }
     let (of_patch, other_files) = patch.as_deref().map_or((None, 0), |patch| added_file(patch, file));
     let text = whole.or(of_patch);
     let is_large = text.as_ref().is_some_and(|text| text.len() as u64 > LARGEST);
@@ -311,7 +338,7 @@ fn of_row(mut row: Value, file: &str) -> Submission {
     let lacks = patch.filter(|_| text.is_none()).and_then(|patch| without_file(&patch, file));
     let troubles: Vec<String> = too_large.into_iter().chain(lacks).collect();
     let text = text.filter(|_| troubles.is_empty());
-    Submission { text, meta: row, other_files, troubles }
+    Submission { text, meta: row, other_files, troubles, ..Submission::default() }
 }
 
 /// The text of a file that a unified diff adds, and how many other files it names.

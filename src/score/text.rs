@@ -4,7 +4,10 @@
 //! nesting than its parser, its compiler or its indentation stack take. The depth is known before the parser runs,
 //! because a tree that is too deep cannot even be dropped.
 
-use ruff_python_ast::{ModModule, Stmt};
+use std::borrow::Cow;
+
+use ruff_python_ast::Stmt;
+use ruff_python_ast::token::Token;
 use ruff_text_size::{Ranged, TextSize};
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +52,14 @@ pub fn text_of(bytes: &[u8]) -> Result<&str, Unreadable> {
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
+/// A text with `\n` as its only line end.
+pub(crate) fn with_plain_line_ends(text: &str) -> Cow<'_, str> {
+    if !text.contains('\r') {
+        return text.into();
+    }
+    text.replace("\r\n", "\n").replace('\r', "\n").into()
+}
+
 /// Where lines start; `\n`, `\r\n` and `\r` end one, as for Python.
 #[derive(Debug, Clone)]
 pub(crate) struct Lines(Vec<u32>);
@@ -90,6 +101,7 @@ pub(crate) struct Parsed<'a> {
     /// Without a byte order mark; offsets count from here.
     pub text: &'a str,
     pub body: &'a [Stmt],
+    pub tokens: &'a [Token],
     pub lines: &'a Lines,
 }
 
@@ -99,13 +111,11 @@ pub(crate) fn parse<T>(text: &str, read: impl FnOnce(Parsed<'_>) -> T) -> Result
     let lines = Lines::of(text);
     check(text, &lines)?;
     stacker::grow(STACK, || {
-        let module: ModModule = ruff_python_parser::parse_module(text)
-            .map_err(|error| Unreadable::Syntax {
-                line: lines.line(error.location.start()),
-                message: error.error.to_string(),
-            })?
-            .into_syntax();
-        Ok(read(Parsed { text, body: &module.body, lines: &lines }))
+        let module = ruff_python_parser::parse_module(text).map_err(|error| Unreadable::Syntax {
+            line: lines.line(error.location.start()),
+            message: error.error.to_string(),
+        })?;
+        Ok(read(Parsed { text, body: module.suite(), tokens: module.tokens(), lines: &lines }))
     })
 }
 
@@ -124,7 +134,7 @@ fn check(text: &str, lines: &Lines) -> Result<(), Unreadable> {
 }
 
 /// The encoding that a comment in one of the first two lines declares, as PEP 263 finds it.
-fn declared_encoding(text: &str) -> Option<String> {
+pub(crate) fn declared_encoding(text: &str) -> Option<String> {
     for line in text.split(['\n', '\r']).filter(|line| !line.is_empty()).take(2) {
         let line = line.trim_start_matches([' ', '\t', '\u{c}']);
         let Some(comment) = line.strip_prefix('#') else {

@@ -113,6 +113,7 @@ pub fn config() -> Config {
             compare: Compare::Output,
         },
         witness: config::Witness::default(),
+        recube: crate::record::recube::Bounds::default(),
         tier: TierBounds { medium: 50.0, hard: 80.0 },
         prompt: PromptSettings::default(),
         limits: Limits { memory: 0, processes: 0, file_size: 0, output: 0 },
@@ -214,7 +215,7 @@ fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng
     };
     let family = crate::record::family::Family::Gistify;
     let variants = published.iter().map(|id| (id.clone(), vec![variant()])).collect();
-    Contribution { family, evidence, published, tests, witnesses: BTreeMap::new(), variants }
+    Contribution { family, evidence, published, tests, witnesses: BTreeMap::new(), variants, recube: None }
 }
 
 /// Groups of a repository, as they are before they are packed.
@@ -270,6 +271,8 @@ pub fn repo(slug: RepoSlug) -> Repo {
         exclude_newer: None,
         base: None,
         system_packages: Vec::new(),
+        domain: None,
+        targets: Vec::new(),
         locked: None,
     }
 }

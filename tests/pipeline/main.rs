@@ -15,6 +15,7 @@ mod interruption;
 mod isolation;
 mod kills;
 mod neighbours;
+mod recube;
 mod rules;
 mod rust;
 mod score;

@@ -212,6 +212,8 @@ pub fn repo(source: SourceSpec) -> Repo {
         exclude_newer: None,
         base: None,
         system_packages: Vec::new(),
+        domain: None,
+        targets: Vec::new(),
         locked: None,
     }
 }

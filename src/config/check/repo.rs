@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::checker::Checker;
-use super::{docker, pin, recipe};
+use super::{docker, pin, recipe, recube};
 use crate::config::raw::RawRepo;
 use crate::config::{BackendKind, Repo};
 use crate::document::section::{Field, Located};
@@ -37,6 +37,8 @@ fn one(raw: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> Option<Repo> {
         exclude_newer: recipe::exclude_newer(&raw.exclude_newer, problems),
         base: docker::base(&raw.base, problems),
         system_packages: docker::packages(&raw.system_packages, problems),
+        domain: raw.domain.clone().given().map(|text| text.value.to_owned()),
+        targets: recube::targets(raw, problems),
         locked: None,
     };
     docker::fits(raw, &repo, problems);

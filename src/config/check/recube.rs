@@ -1,0 +1,92 @@
+//! `[recube]`, and what of other sections goes with that family alone.
+
+use super::{Field, Located, Problems, flag, whole32};
+use crate::config::raw::{Raw, RawRecube, RawRepo};
+use crate::record::family::Family;
+use crate::record::recube::Bounds;
+
+/// What is asked of targets.
+pub(super) fn bounds(raw: &RawRecube, problems: &mut Problems<'_>) -> Bounds {
+    let default = Bounds::default();
+    let bounds = Bounds {
+        min_groups: whole32("min_groups", &raw.min_groups, default.min_groups, 1, problems),
+        max_groups: whole32("max_groups", &raw.max_groups, default.max_groups, 0, problems),
+        min_functions: whole32("min_functions", &raw.min_functions, default.min_functions, 1, problems),
+        min_exercised: share(&raw.min_exercised, default.min_exercised, problems),
+        require_noticed: flag(&raw.require_noticed, default.require_noticed),
+    };
+    let place = raw.max_groups.clone().given().or(raw.min_groups.clone().given());
+    if let Some(Located { at, .. }) = place.filter(|_| (1..bounds.min_groups).contains(&bounds.max_groups)) {
+        let message =
+            format!("max_groups ({}) is below min_groups ({})", bounds.max_groups, bounds.min_groups);
+        problems.add(at, message, Some("0 sets no limit".to_owned()));
+    }
+    bounds
+}
+
+fn share(field: &Field<f64>, default: f64, problems: &mut Problems<'_>) -> f64 {
+    match *field {
+        Field::Given(Located { value, .. }) if (0.0..=1.0).contains(&value) => value,
+        Field::Given(Located { value, at }) => {
+            problems.add(at, format!("`min_exercised` must be a share from 0 to 1, not {value}"), None);
+            default
+        }
+        Field::Missing | Field::Refused => default,
+    }
+}
+
+/// Refuses what another family does not have, and `[witness]` in this one.
+pub(super) fn fits(raw: &Raw<'_>, family: Family, problems: &mut Problems<'_>) {
+    match family {
+        Family::Gistify => {
+            let hint = "set family = \"recube\" in [dataset], or leave it out".to_owned();
+            let targets =
+                raw.repos.iter().flat_map(|repo| &repo.targets).map(|(at, _)| (*at, "[[repo.target]]"));
+            for (at, section) in raw.recube.at.map(|at| (at, "[recube]")).into_iter().chain(targets) {
+                problems.add(at, format!("{section} goes with the family recube alone"), Some(hint.clone()));
+            }
+        }
+        Family::Recube => {
+            for subset in &raw.subsets {
+                let message = "subsets are not made in the family recube yet".to_owned();
+                problems.add(subset.name.at, message, Some("leave [subset] out".to_owned()));
+            }
+            if let Field::Given(make) = &raw.witness.make
+                && make.value
+            {
+                let message =
+                    "the family recube has no witnesses: the original file is the solution".to_owned();
+                problems.add(make.at, message, Some("leave [witness] out".to_owned()));
+            }
+        }
+    }
+}
+
+/// The files of `[[repo.target]]`.
+pub(super) fn targets(raw: &RawRepo<'_>, problems: &mut Problems<'_>) -> Vec<String> {
+    let mut files: Vec<String> = Vec::new();
+    for (at, file) in &raw.targets {
+        let Field::Given(text) = file else {
+            if matches!(file, Field::Missing) {
+                let message = "missing key `file` in [[repo.target]]".to_owned();
+                problems.add(*at, message, Some("add file = \"src/package/module.py\"".to_owned()));
+            }
+            continue;
+        };
+        let is_inside = crate::record::trace::check_path(text.value).is_ok() && text.value.ends_with(".py");
+        if !is_inside {
+            let message =
+                format!("{} is not the path of a Python file in the tree", crate::redact::quote(text.value));
+            problems.add(text.at, message, Some("write it from the root of the tree, with `/`".to_owned()));
+        } else if files.iter().any(|known| known == text.value) {
+            problems.add(
+                text.at,
+                format!("target {} is named twice", crate::redact::quote(text.value)),
+                None,
+            );
+        } else {
+            files.push(text.value.to_owned());
+        }
+    }
+    files
+}

@@ -1,0 +1,283 @@
+//! `ReCUBE`: from the traces of kept groups to masked files that are proved.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::{Repository, Work};
+use crate::beneath::{Folder, Kind};
+use crate::error::{Error, Result};
+use crate::family::recube::candidates::{GroupCalls, Reached, Target, candidates};
+use crate::family::recube::mask::{LONGEST, text_of_target};
+use crate::family::sample::Choice;
+use crate::pipeline::Stage;
+use crate::record::collected::Group;
+use crate::record::id::{InstanceId, sha256_hex};
+use crate::record::instance::Contribution;
+use crate::record::outcome::{Attempt, Outcome};
+use crate::record::recube::{PublishedTarget, RecubeRecord, TargetCause, TargetRow, WHOLE_TREE};
+use crate::record::trace::{Traced, is_test_path, test_roots};
+use crate::referee::recube::gates::{Candidate, Gated, Refused};
+use crate::referee::recube::{Place, Runs, byte_code_of};
+use crate::screen::considered::Depth;
+
+/// Targets that the gates refused, by path.
+type RefusedTargets = BTreeMap<String, Refused>;
+
+/// The files of a tree.
+struct Tree {
+    /// All, by path; links too.
+    paths: Vec<String>,
+    /// Python files that are not tests.
+    texts: BTreeMap<String, Vec<u8>>,
+    test_roots: Vec<String>,
+}
+
+impl Tree {
+    fn read(work: &Work<'_>) -> Result<Self> {
+        let collected = &work.prepared.collected;
+        let test_roots = test_roots(collected.groups.iter().map(|group| group.file.as_str()));
+        let folder = Folder::open(&work.prepared.lab.built.tree)?;
+        let (mut paths, mut texts) = (Vec::new(), BTreeMap::new());
+        for entry in folder.walk()? {
+            let Some(path) = entry.path.to_str().filter(|path| !path.starts_with(".git/")) else { continue };
+            if !matches!(entry.kind, Kind::File | Kind::Link(_)) {
+                continue;
+            }
+            if path.ends_with(".py") && !is_test_path(path, &test_roots) {
+                // One that is too large is not read, and cannot be masked.
+                let bytes = folder.read_through_links(Path::new(path), LONGEST as u64 + 1);
+                texts.extend(bytes.ok().map(|bytes| (path.to_owned(), bytes)));
+            }
+            paths.push(path.to_owned());
+        }
+        Ok(Tree { paths, texts, test_roots })
+    }
+
+    /// Byte code of a file.
+    fn byte_code(&self, target: &str) -> Vec<String> {
+        byte_code_of(target, self.paths.iter().map(String::as_str))
+    }
+
+    /// What an agent does not see beside the original.
+    fn hidden(&self, target: &str) -> Vec<String> {
+        let tests = self.paths.iter().filter(|path| is_test_path(path, &self.test_roots)).cloned();
+        let all: BTreeSet<String> = tests.chain(self.byte_code(target)).collect();
+        all.into_iter().collect()
+    }
+}
+
+/// The targets to be published, as far as is known now.
+struct Selection {
+    rows: Vec<TargetRow>,
+    targets: Vec<(String, Target)>,
+    /// The groups that judge them.
+    choice: Choice,
+    /// These groups by ID, with those of their cases that passed.
+    groups: BTreeMap<String, (Group, Vec<String>)>,
+}
+
+impl Repository<'_> {
+    /// The stages after screening.
+    pub(super) fn stages_of_targets(
+        &mut self,
+        work: &mut Work<'_>,
+        all: &[usize],
+    ) -> Result<Option<Contribution>> {
+        let until = self.pipeline.request.until;
+        let tree = Tree::read(work)?;
+        let mut refused = RefusedTargets::new();
+        loop {
+            self.enter(Stage::Trace);
+            self.trace_passing(work, all)?;
+            if until == Stage::Trace {
+                return Ok(None);
+            }
+            self.enter(Stage::Select);
+            let Some(selection) = self.select(work, &tree, &refused)? else { continue };
+            if until == Stage::Select {
+                return Ok(None);
+            }
+            self.enter(Stage::Confirm);
+            if !self.confirm(work, &selection.choice)? {
+                continue;
+            }
+            work.screening.cold(&self.parity_groups(work), 1)?;
+            let gated = self.gate(work, &tree, &selection)?;
+            if gated.iter().any(|(_, gated)| gated.is_err()) {
+                refused.extend(gated.into_iter().filter_map(|(file, gated)| Some((file, gated.err()?))));
+                continue;
+            }
+            let published = gated.into_iter().filter_map(|(_, gated)| gated.ok()).collect();
+            return Ok((until != Stage::Confirm).then_some(self.of_targets(work, selection, published)?));
+        }
+    }
+
+    /// Candidates, and the groups that judge those that are to be published. None where traces were damaged.
+    fn select(
+        &self,
+        work: &mut Work<'_>,
+        tree: &Tree,
+        refused: &RefusedTargets,
+    ) -> Result<Option<Selection>> {
+        let config = self.pipeline.config;
+        let groups = &work.prepared.collected.groups;
+        let kept = self.kept(work);
+        if work.traces.forget_damaged(kept.iter().map(|at| groups[*at].group_id.as_str()))? {
+            return Ok(None);
+        }
+        let (mut reached, mut cases) = (Reached::default(), BTreeMap::new());
+        for at in kept {
+            let group = &groups[at];
+            let Some(traced) = work.traces.whole(&group.group_id)?.filter(Traced::is_whole) else { continue };
+            let passed = passed(work.screening.history().of(at));
+            let unstable: Vec<String> = traced.unstable_functions().map(str::to_owned).collect();
+            let calls = GroupCalls {
+                group_id: &group.group_id,
+                cases: passed.len() as u32,
+                functions: &traced.functions,
+                starts_threads: traced.starts_threads(),
+                unstable: &unstable,
+            };
+            reached.add(calls, &tree.test_roots);
+            cases.insert(group.group_id.clone(), (group.clone(), passed));
+        }
+        let texts = tree.texts.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice())).collect();
+        let named = &self.repo.targets;
+        let (mut rows, mut targets) = candidates(&reached, &texts, (&config.recube, &tree.test_roots), named);
+        self.check_named(tree, &rows)?;
+        for row in &mut rows {
+            if let Some((cause, evidence)) = refused.get(&row.file) {
+                (row.cause, row.evidence) = (Some(*cause), Some(evidence.clone()));
+            }
+        }
+        targets.retain(|(file, _)| !refused.contains_key(file));
+        if config.dataset.per_repo > 0 && named.is_empty() {
+            targets.truncate(config.dataset.per_repo as usize);
+        }
+        for row in &mut rows {
+            row.published = targets.iter().any(|(file, _)| *file == row.file);
+        }
+        let judging: BTreeSet<&str> = targets
+            .iter()
+            .flat_map(|(_, target)| target.groups.iter().map(|one| one.group_id.as_str()))
+            .collect();
+        let chosen: BTreeSet<InstanceId> = judging.iter().map(|group| self.id(work, group)).collect();
+        let groups = cases.into_iter().filter(|(id, _)| judging.contains(id.as_str())).collect();
+        let choice = Choice { reached: chosen.clone(), chosen };
+        Ok(Some(Selection { rows, targets, choice, groups }))
+    }
+
+    /// Groups that are kept as far as is known: by all their attempts where they have those of what is published.
+    fn kept(&self, work: &Work<'_>) -> Vec<usize> {
+        let first = self.ruled(work, work.screening.verdicts(Depth::First));
+        let all = self.ruled(work, work.screening.verdicts(Depth::All));
+        let is_kept = |at: &usize| {
+            first[*at].verdict.is_kept() && (!work.screening.is_deepened(*at) || all[*at].verdict.is_kept())
+        };
+        (0..first.len()).filter(is_kept).collect()
+    }
+
+    /// Refuses targets of the configuration that cannot be any.
+    fn check_named(&self, tree: &Tree, rows: &[TargetRow]) -> Result<()> {
+        for file in &self.repo.targets {
+            let row = rows.iter().find(|row| row.file == *file);
+            let why = match row {
+                Some(TargetRow { cause: Some(TargetCause::NotMaskable), evidence, .. }) => {
+                    format!("cannot be masked: {}", evidence.as_deref().unwrap_or_default())
+                }
+                Some(_) => continue,
+                None if is_test_path(file, &tree.test_roots) => "is a test".to_owned(),
+                None if !tree.texts.contains_key(file) => "is not a file of the tree".to_owned(),
+                None => "is reached by no kept group".to_owned(),
+            };
+            return Err(Error::repository(format!("{}: the target {file} {why}", self.repo.slug))
+                .with_hint("change its [[repo.target]], or leave it out"));
+        }
+        Ok(())
+    }
+
+    /// Puts the selected targets to their gates.
+    fn gate(
+        &self,
+        work: &Work<'_>,
+        tree: &Tree,
+        selection: &Selection,
+    ) -> Result<Vec<(String, std::result::Result<PublishedTarget, Refused>)>> {
+        let prepared = work.prepared;
+        let mut runs = Runs::open(&prepared.journals.join("recube"))?;
+        let title = format!("{} gates", self.repo.slug);
+        let stage = self.pipeline.progress.stage(&title, selection.targets.len() as u64);
+        let mut gated = Vec::new();
+        for (file, target) in &selection.targets {
+            let byte_code = tree.byte_code(file);
+            let bytes = tree.texts.get(file).map(Vec::as_slice).unwrap_or_default();
+            let original = text_of_target(bytes).unwrap_or_default();
+            let place =
+                Place { lab: &prepared.lab, cache: self.pipeline.cache, target: file, byte_code: &byte_code };
+            let bounds = &self.pipeline.config.recube;
+            let candidate = Candidate { place, original, target, groups: &selection.groups, bounds };
+            let one = candidate.gate(&mut runs)?;
+            let row = selection.rows.iter().find(|row| row.file == *file);
+            let published = |gated: Gated| PublishedTarget {
+                instance_id: InstanceId::of_target(
+                    &self.repo.slug,
+                    &prepared.pinned.commit,
+                    WHOLE_TREE,
+                    file,
+                ),
+                file: file.clone(),
+                measured: row.map(|row| row.measured.clone()).unwrap_or_default(),
+                noticed_functions: gated.noticed_functions,
+                masked: target.masked.text.clone(),
+                masked_sha256: sha256_hex(target.masked.text.as_bytes()),
+                original_sha256: sha256_hex(bytes),
+                flags: gated.flags,
+                cases: gated.cases,
+                attempts: 0,
+                hidden_files: tree.hidden(file),
+                traces: Vec::new(),
+            };
+            gated.push((file.clone(), one.map(published)));
+            stage.step();
+        }
+        Ok(gated)
+    }
+
+    /// What the repository contributes.
+    fn of_targets(
+        &self,
+        work: &Work<'_>,
+        selection: Selection,
+        mut published: Vec<PublishedTarget>,
+    ) -> Result<Contribution> {
+        let contribution = self.contribution(work, selection.choice)?;
+        let mut agreeing: BTreeMap<String, u32> = BTreeMap::new();
+        for group in contribution.evidence.groups.iter() {
+            let group = group?;
+            if contribution.published.contains(&group.instance_id) {
+                agreeing.insert(group.group.group_id, group.agreeing);
+            }
+        }
+        for target in &mut published {
+            let mut groups: Vec<&str> = target.cases.iter().map(|case| case.group_id.as_str()).collect();
+            groups.dedup();
+            target.attempts =
+                groups.iter().filter_map(|group| agreeing.get(*group)).min().copied().unwrap_or(0);
+            for group in groups {
+                let functions = work.traces.whole(group)?.map(|traced| traced.functions).unwrap_or_default();
+                let inside = functions.into_iter().filter(|one| one.file == target.file && one.is_called());
+                target.traces.extend(inside.map(|function| (group.to_owned(), function)));
+            }
+        }
+        published.sort_by(|one, other| one.file.cmp(&other.file));
+        let recube = RecubeRecord { targets: selection.rows, published, domain: self.repo.domain.clone() };
+        Ok(Contribution { recube: Some(recube), ..contribution })
+    }
+}
+
+/// The cases that pass in the first attempt in the base world, which all others of a kept group agree with.
+fn passed(attempts: &[Attempt]) -> Vec<String> {
+    let first = attempts.iter().find(|attempt| attempt.is_reference());
+    let cases = first.into_iter().flat_map(|attempt| &attempt.cases);
+    cases.filter(|case| case.outcome == Outcome::Passed).map(|case| case.case_id.clone()).collect()
+}

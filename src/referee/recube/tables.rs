@@ -1,0 +1,193 @@
+//! What a run of submissions leaves: a row for each submission, a row for each case, and rates.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::judge::Judged;
+use crate::dataset::recube::RecubeInstance;
+use crate::dataset::schema::{ColumnOf, borrowed, number, real, text, texts};
+use crate::dataset::write::{table, text as write_text};
+use crate::error::{Error, Result};
+use crate::family::recube::score::{Rates, Scored, ScoredCase, Summary, score};
+use crate::record::outcome::Outcome;
+use crate::record::recube::Kind;
+use crate::referee::scored::spelled;
+use crate::score::{Ratio, wilson};
+use crate::store::write_json;
+
+/// A judged submission with what it is of.
+pub(crate) struct Row<'a> {
+    pub(crate) instance: &'a RecubeInstance,
+    /// What its author says about it.
+    pub(crate) meta: &'a Value,
+    pub(crate) has_folder: bool,
+    pub(crate) judged: Judged,
+}
+
+impl Row<'_> {
+    fn scored(&self) -> Scored {
+        let Judged { class, cases, .. } = &self.judged;
+        Scored { class: *class, has_folder: self.has_folder, cases: cases.clone() }
+    }
+}
+
+/// A row of `scores`.
+#[derive(Debug, Clone, Serialize)]
+struct ScoreRow {
+    instance_id: String,
+    slug: String,
+    target: String,
+    tier: &'static str,
+    class: String,
+    detail: Option<String>,
+    flags: Vec<String>,
+    left_masked: Vec<String>,
+    passed: u64,
+    total: u64,
+    passed_external: u64,
+    total_external: u64,
+    passed_internal: u64,
+    total_internal: u64,
+    cost: Option<f64>,
+    turns: Option<u64>,
+}
+
+impl ScoreRow {
+    fn of(row: &Row<'_>) -> Self {
+        let scored = row.scored();
+        let passed = |counts: &dyn Fn(&ScoredCase) -> bool| {
+            let (passed, total) = scored.passed(counts);
+            (u64::from(passed), u64::from(total))
+        };
+        let ((passed_all, total), (passed_external, total_external)) =
+            (passed(&|_| true), passed(&|case| case.kind == Kind::External));
+        ScoreRow {
+            instance_id: row.instance.head.instance_id.to_string(),
+            slug: row.instance.head.slug.to_string(),
+            target: row.instance.target.clone(),
+            tier: row.instance.tier.as_str(),
+            class: spelled(&row.judged.class).unwrap_or_default(),
+            detail: row.judged.detail.clone(),
+            flags: row.judged.flags.clone(),
+            left_masked: row.judged.left_masked.clone(),
+            passed: passed_all,
+            total,
+            passed_external,
+            total_external,
+            passed_internal: passed_all - passed_external,
+            total_internal: total - total_external,
+            cost: row.meta["cost"].as_f64(),
+            turns: row.meta["turns"].as_u64(),
+        }
+    }
+}
+
+fn scores() -> Vec<ColumnOf<ScoreRow>> {
+    vec![
+        text("instance_id", |row| Some(&row.instance_id)),
+        text("slug", |row| Some(&row.slug)),
+        text("target", |row| Some(&row.target)),
+        text("tier", |row| Some(row.tier)),
+        text("class", |row| Some(&row.class)),
+        text("detail", |row| row.detail.as_deref()),
+        texts("flags", |row| Some(borrowed(&row.flags))),
+        texts("left_masked", |row| Some(borrowed(&row.left_masked))),
+        number("passed", |row| Some(row.passed)),
+        number("total", |row| Some(row.total)),
+        number("passed_external", |row| Some(row.passed_external)),
+        number("total_external", |row| Some(row.total_external)),
+        number("passed_internal", |row| Some(row.passed_internal)),
+        number("total_internal", |row| Some(row.total_internal)),
+        real("cost", |row| row.cost),
+        number("turns", |row| row.turns),
+    ]
+}
+
+struct CaseRow<'a> {
+    instance: &'a RecubeInstance,
+    case: &'a ScoredCase,
+}
+
+fn cases<'a>() -> Vec<ColumnOf<CaseRow<'a>>> {
+    vec![
+        text("instance_id", |row| Some(row.instance.head.instance_id.as_str())),
+        text("case_id", |row| Some(&row.case.id)),
+        text("kind", |row| Some(row.case.kind.as_str())),
+        text("entry", |row| Some(row.case.way.as_str())),
+        text("outcome", |row| row.case.outcome.map(Outcome::as_str)),
+    ]
+}
+
+/// What a run comes to.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Report {
+    pub(crate) run: String,
+    /// What the run says of itself.
+    pub(crate) meta: Value,
+    #[serde(flatten)]
+    pub(crate) rates: Summary,
+    /// Wilson's 95 % interval of the share of instances all of whose cases passed, in percent.
+    pub(crate) spr_interval: Option<(f64, f64)>,
+    /// Submissions by class.
+    pub(crate) classes: BTreeMap<String, u32>,
+    pub(crate) flags: BTreeMap<String, u32>,
+    /// Rates over all cases, by domain; by repository where a repository has none.
+    pub(crate) by_domain: BTreeMap<String, Rates>,
+    pub(crate) by_tier: BTreeMap<String, Rates>,
+}
+
+impl Report {
+    pub(crate) fn new(run: &str, meta: &Value, rows: &[Row<'_>]) -> Self {
+        let scored: Vec<Scored> = rows.iter().map(Row::scored).collect();
+        let rates = score(&scored);
+        let solved = rates.all.spr.map(|spr| (spr * f64::from(rates.all.n) / 100.0).round() as u32);
+        let interval = solved.and_then(|part| wilson(Ratio { part, whole: rates.all.n }));
+        let (mut classes, mut flags) = (BTreeMap::new(), BTreeMap::new());
+        for row in rows {
+            *classes.entry(spelled(&row.judged.class).unwrap_or_default()).or_default() += 1;
+            for flag in &row.judged.flags {
+                *flags.entry(flag.clone()).or_default() += 1;
+            }
+        }
+        let by = |key: &dyn Fn(&RecubeInstance) -> String| {
+            let mut parts: BTreeMap<String, Vec<Scored>> = BTreeMap::new();
+            for (row, scored) in rows.iter().zip(&scored) {
+                parts.entry(key(row.instance)).or_default().push(scored.clone());
+            }
+            parts.into_iter().map(|(key, part)| (key, score(&part).all)).collect()
+        };
+        Report {
+            run: run.to_owned(),
+            meta: meta.clone(),
+            spr_interval: interval.map(|(low, high)| (100.0 * low, 100.0 * high)),
+            rates,
+            classes,
+            flags,
+            by_domain: by(&|one| one.domain.clone().unwrap_or_else(|| one.head.slug.to_string())),
+            by_tier: by(&|one| one.tier.as_str().to_owned()),
+        }
+    }
+}
+
+/// Writes the tables of a run.
+///
+/// # Errors
+/// IO errors with the path; rows that cannot be encoded, which is a bug.
+pub(crate) fn write(folder: &Path, report: &Report, rows: &[Row<'_>]) -> Result<()> {
+    fs_err::create_dir_all(folder)?;
+    let all: Vec<ScoreRow> = rows.iter().map(ScoreRow::of).collect();
+    let lines: std::result::Result<Vec<String>, _> = all.iter().map(serde_json::to_string).collect();
+    let lines = lines.map_err(|error| Error::internal("cannot encode a score").with_source(error))?;
+    let lines: String = lines.into_iter().map(|line| line + "\n").collect();
+    write_text(&folder.join("scores.jsonl"), &lines)?;
+    table(folder, "scores", scores(), all)?;
+    let each = rows.iter().flat_map(|row| {
+        let instance = row.instance;
+        row.judged.cases.iter().map(move |case| CaseRow { instance, case })
+    });
+    table(folder, "cases", cases(), each)?;
+    write_json(&folder.join("summary.json"), report)
+}
