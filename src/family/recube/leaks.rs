@@ -46,7 +46,7 @@ impl Bodies {
             |common: usize, all: usize| common > 0 && 5 * common >= all && (common >= 2 || common == all);
         let defined = defined(other);
         let names = self.names.iter().filter(|name| defined.contains(name.as_str())).count();
-        // Most files are told apart without a look at their trees.
+        // For most files the names are enough, without a look at their trees.
         enough(names, self.names.len())
             && enough(self.hashes.intersection(&Bodies::of(other).hashes).count(), self.hashes.len())
     }
