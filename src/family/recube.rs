@@ -5,6 +5,7 @@ pub mod candidates;
 pub mod choose;
 pub mod docstring;
 pub mod kinds;
+pub mod leaks;
 pub mod mask;
 pub mod pack;
 pub mod score;

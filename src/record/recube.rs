@@ -207,8 +207,10 @@ pub struct PublishedTarget {
     pub cases: Vec<InstanceCase>,
     /// Agreeing attempts: the fewest that one of its groups has.
     pub attempts: u32,
-    /// Files of the tree that an agent does not see beside the original: tests, and byte code of the target.
+    /// Files of the tree that an agent does not see beside the original: tests, byte code and copies of the target.
     pub hidden_files: Vec<String>,
+    /// Files in which the original can be read: of the tree by path, of the environment as `venv/…`.
+    pub leaks: Vec<String>,
     /// Calls of each chosen group into the target.
     pub traces: Vec<(String, FunctionCalls)>,
 }

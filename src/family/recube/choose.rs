@@ -35,23 +35,37 @@ pub fn choose<'a>(groups: &BTreeMap<&'a str, Exercise>, most: usize) -> Vec<&'a 
         let steadiness = one.is_unsteady.cmp(&other.is_unsteady);
         steadiness.then(one.by_focus(other)).then(one.cases.cmp(&other.cases)).then(id.cmp(other_id))
     });
+    // What a group adds never grows: what it added before says whether it has to be counted again.
+    let mut left: Vec<(&'a str, &Exercise, usize)> =
+        left.into_iter().map(|(id, one)| (id, one, one.lines.len())).collect();
     let (mut covered, mut chosen) = (BTreeSet::new(), Vec::new());
-    while let Some(best) = best(&left, &covered) {
-        let (id, exercise) = left.remove(best);
+    while let Some(best) = best(&mut left, &covered) {
+        let (id, exercise, _) = left.remove(best);
         covered.extend(exercise.lines.iter().copied());
         chosen.push(id);
     }
     let room = if most == 0 { left.len() } else { most.saturating_sub(chosen.len()) };
-    chosen.extend(left.into_iter().take(room).map(|(id, _)| id));
+    chosen.extend(left.into_iter().take(room).map(|(id, ..)| id));
     chosen
 }
 
-/// The place of the group that adds most lines, a steady one first; none where no group adds any.
-fn best(left: &[(&str, &Exercise)], covered: &BTreeSet<u32>) -> Option<usize> {
-    let added = |one: &Exercise| one.lines.iter().filter(|line| !covered.contains(line)).count();
-    let adds = left.iter().enumerate().map(|(at, (_, one))| (at, one.is_unsteady, added(one)));
-    // Of equal ones the first in the order of focus.
-    adds.filter(|(_, _, added)| *added > 0)
-        .min_by_key(|(at, is_unsteady, added)| (*is_unsteady, usize::MAX - added, *at))
-        .map(|(at, ..)| at)
+/// The place of the group that adds most lines, the first of equal ones; none where no group adds any. Groups that are not
+/// steady are asked where no steady one adds a line. The numbers are the most that each can add.
+fn best(left: &mut [(&str, &Exercise, usize)], covered: &BTreeSet<u32>) -> Option<usize> {
+    let steady = left.partition_point(|(_, one, _)| !one.is_unsteady);
+    let (steady_ones, others) = left.split_at_mut(steady);
+    most(steady_ones, covered).or_else(|| most(others, covered).map(|at| steady + at))
+}
+
+fn most(groups: &mut [(&str, &Exercise, usize)], covered: &BTreeSet<u32>) -> Option<usize> {
+    let (mut best, mut highest) = (None, 0);
+    for (at, (_, one, adds)) in groups.iter_mut().enumerate() {
+        if *adds > highest {
+            *adds = one.lines.difference(covered).count();
+            if *adds > highest {
+                (best, highest) = (Some(at), *adds);
+            }
+        }
+    }
+    best
 }

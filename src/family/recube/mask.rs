@@ -218,7 +218,7 @@ fn docstring(body: &[Stmt]) -> Option<&str> {
     first.value.as_string_literal_expr().map(|text| text.value.to_str())
 }
 
-fn without_docstring(body: &[Stmt]) -> &[Stmt] {
+pub(super) fn without_docstring(body: &[Stmt]) -> &[Stmt] {
     &body[usize::from(docstring(body).is_some())..]
 }
 

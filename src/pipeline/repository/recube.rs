@@ -7,6 +7,7 @@ use super::{Repository, Work};
 use crate::beneath::{Folder, Kind};
 use crate::error::{Error, Result};
 use crate::family::recube::candidates::{GroupCalls, Reached, Target, candidates};
+use crate::family::recube::leaks::Bodies;
 use crate::family::recube::mask::{LONGEST, text_of_target};
 use crate::family::sample::Choice;
 use crate::pipeline::Stage;
@@ -58,10 +59,21 @@ impl Tree {
         byte_code_of(target, self.paths.iter().map(String::as_str))
     }
 
+    /// Files of the tree and of the environment in which the original can be read.
+    fn leaks(&self, target: &str, original: &str, venv: &BTreeMap<String, String>) -> Vec<String> {
+        let bodies = Bodies::of(original);
+        let others = self.texts.iter().filter(|(path, _)| *path != target);
+        let others = others.filter_map(|(path, bytes)| Some((path, std::str::from_utf8(bytes).ok()?)));
+        let installed = venv.iter().map(|(path, text)| (path, text.as_str()));
+        let leaks = others.chain(installed).filter(|(_, text)| bodies.are_in(text));
+        leaks.map(|(path, _)| path.clone()).collect()
+    }
+
     /// What an agent does not see beside the original.
-    fn hidden(&self, target: &str) -> Vec<String> {
+    fn hidden(&self, target: &str, leaks: &[String]) -> Vec<String> {
         let tests = self.paths.iter().filter(|path| is_test_path(path, &self.test_roots)).cloned();
-        let all: BTreeSet<String> = tests.chain(self.byte_code(target)).collect();
+        let copies = leaks.iter().filter(|path| self.texts.contains_key(*path)).cloned();
+        let all: BTreeSet<String> = tests.chain(self.byte_code(target)).chain(copies).collect();
         all.into_iter().collect()
     }
 }
@@ -207,7 +219,7 @@ impl Repository<'_> {
         let mut runs = Runs::open(&prepared.journals.join("recube"))?;
         let title = format!("{} gates", self.repo.slug);
         let stage = self.pipeline.progress.stage(&title, selection.targets.len() as u64);
-        let mut gated = Vec::new();
+        let (mut gated, venv) = (Vec::new(), installed(&prepared.lab.built.venv)?);
         for (file, target) in &selection.targets {
             let byte_code = tree.byte_code(file);
             let bytes = tree.texts.get(file).map(Vec::as_slice).unwrap_or_default();
@@ -218,6 +230,7 @@ impl Repository<'_> {
             let candidate = Candidate { place, original, target, groups: &selection.groups, bounds };
             let one = candidate.gate(&mut runs)?;
             let row = selection.rows.iter().find(|row| row.file == *file);
+            let leaks = if one.is_ok() { tree.leaks(file, original, &venv) } else { Vec::new() };
             let published = |gated: Gated| PublishedTarget {
                 instance_id: InstanceId::of_target(
                     &self.repo.slug,
@@ -234,7 +247,8 @@ impl Repository<'_> {
                 flags: gated.flags,
                 cases: gated.cases,
                 attempts: 0,
-                hidden_files: tree.hidden(file),
+                hidden_files: tree.hidden(file, &leaks),
+                leaks: leaks.clone(),
                 traces: Vec::new(),
             };
             gated.push((file.clone(), one.map(published)));
@@ -273,6 +287,22 @@ impl Repository<'_> {
         let recube = RecubeRecord { targets: selection.rows, published, domain: self.repo.domain.clone() };
         Ok(Contribution { recube: Some(recube), ..contribution })
     }
+}
+
+/// Largest installed file that is looked at, in bytes.
+const LARGEST_INSTALLED: u64 = 1 << 20;
+
+/// The Python files of an environment, as `venv/…`.
+fn installed(venv: &Path) -> Result<BTreeMap<String, String>> {
+    let folder = Folder::open(venv)?;
+    let mut texts = BTreeMap::new();
+    for entry in folder.walk()?.into_iter().filter(|entry| entry.kind == Kind::File) {
+        let Some(path) = entry.path.to_str().filter(|path| path.ends_with(".py")) else { continue };
+        let text = folder.read(&entry.path, LARGEST_INSTALLED).ok();
+        let text = text.and_then(|bytes| String::from_utf8(bytes).ok());
+        texts.extend(text.map(|text| (format!("venv/{path}"), text)));
+    }
+    Ok(texts)
 }
 
 /// The cases that pass in the first attempt in the base world, which all others of a kept group agree with.
