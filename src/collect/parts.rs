@@ -128,7 +128,7 @@ fn glob(pattern: &str) -> Option<Regex> {
     Regex::new(&format!("^{pattern}$")).ok()
 }
 
-/// Whether a path is a Python file of such a name, and not of something else that is there as well.
+/// Whether a path is a Python file of such a name, and not in a folder that holds something else.
 fn is_named(path: &str, pattern: &Regex) -> bool {
     let (folder, name) = split(path);
     let is_aside = |part: &str| part.starts_with('.') || matches!(part, "node_modules" | "site-packages");
