@@ -28,8 +28,8 @@ pub struct Task {
     pub is_new: bool,
     /// Runners that must not make it, by number.
     pub apart_from: Vec<u64>,
-    /// After so many attempts that were over their limit the others are not made, and end as if they were, too. Without
-    /// bound where it is none.
+    /// After so many attempts that were over their limit the others are not made, and end as if they were, too; no
+    /// number: without bound.
     pub patience: Option<u32>,
     /// Attempts that were over their limit.
     pub(super) late: u32,
