@@ -31,6 +31,7 @@ mod report;
 mod restored;
 mod schema;
 mod score;
+mod selection;
 mod session;
 mod show;
 mod slurm;

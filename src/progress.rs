@@ -3,10 +3,11 @@
 
 mod position;
 
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::ledger::Ledger;
 use crate::record::spent::Spent;
@@ -15,6 +16,11 @@ use position::Position;
 
 /// Time between two plain lines of one stage.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
+/// Where nothing was written for so long, a line says what is under way.
+const SILENCE: Duration = Duration::from_secs(8);
+/// Before so long, and a tenth of the steps, nothing is known of the pace.
+const PACE_AFTER: Duration = Duration::from_secs(10);
+const PACE_OF: u64 = 10;
 
 /// Where progress goes.
 #[derive(Debug)]
@@ -23,7 +29,11 @@ pub struct Progress {
     /// Where in a long build it is, with the bar that says so.
     position: Mutex<Option<(Position, Option<ProgressBar>)>>,
     ledger: Arc<Ledger>,
+    heard: Heard,
 }
+
+/// When the last plain line was written.
+type Heard = Arc<Mutex<Instant>>;
 
 impl Progress {
     /// Bars when stderr is a terminal that can show them, and nothing else is written there.
@@ -41,7 +51,8 @@ impl Progress {
     }
 
     fn with(bars: Option<MultiProgress>) -> Self {
-        Progress { bars, position: Mutex::new(None), ledger: Arc::default() }
+        let heard = Arc::new(Mutex::new(Instant::now()));
+        Progress { bars, position: Mutex::new(None), ledger: Arc::default(), heard }
     }
 
     /// Where time goes: what is not a stage, but takes time as well, is entered here.
@@ -61,7 +72,7 @@ impl Progress {
             Some(bars) => {
                 let _ = bars.println(one_line(text));
             }
-            None => plain(text),
+            None => plain(&self.heard, text),
         }
     }
 
@@ -75,7 +86,7 @@ impl Progress {
         position.begin(number, Instant::now());
         show(position, bar.as_ref());
         if let (None, Some(left)) = (bar, position.left(Instant::now())) {
-            plain(&format!("repository {number} of {of}, {left}"));
+            plain(&self.heard, &format!("repository {number} of {of}, {left}"));
         }
     }
 
@@ -95,7 +106,7 @@ impl Progress {
     }
 
     fn position(&self) -> MutexGuard<'_, Option<(Position, Option<ProgressBar>)>> {
-        self.position.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.position)
     }
 
     /// A bar for a stage, above the one of the whole build.
@@ -113,12 +124,16 @@ impl Progress {
             let bar = if total > 0 { ProgressBar::new(total) } else { ProgressBar::new_spinner() };
             let bar = self.add(bars, bar);
             let template = if total > 0 {
-                "{prefix:.bold} {wide_bar} {pos}/{len} {elapsed_precise} left {eta_precise} {msg}"
+                "{prefix:.bold} {wide_bar} {pos}/{len} {elapsed_precise}{left} {msg}"
             } else {
                 "{prefix:.bold} {spinner} {elapsed_precise} {wide_msg}"
             };
             if let Ok(style) = ProgressStyle::with_template(template) {
-                bar.set_style(style);
+                let left = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+                    let left = time_left(state.elapsed(), state.pos(), state.len().unwrap_or_default());
+                    let _ = out.write_str(&left);
+                };
+                bar.set_style(style.with_key("left", left));
             }
             bar.set_prefix(one_line(name).into_owned());
             bar.enable_steady_tick(Duration::from_millis(200));
@@ -128,15 +143,25 @@ impl Progress {
             let steps = if total > 0 { format!(" ({total})") } else { String::new() };
             let place =
                 self.position().as_ref().map(|(position, _)| format!(", {position}")).unwrap_or_default();
-            plain(&format!("{name}{steps}{place}"));
+            plain(&self.heard, &format!("{name}{steps}{place}"));
         }
         let now = Instant::now();
+        let state = Plain { done: 0, total, started: now, last: now, doing: String::new() };
+        let state = Arc::new(Mutex::new(state));
+        let beat = bar.is_none().then(|| {
+            let (ends, ended) = channel();
+            let (name, state, heard) = (name.to_owned(), Arc::clone(&state), Arc::clone(&self.heard));
+            std::thread::spawn(move || break_silence(&name, &state, &heard, &ended));
+            ends
+        });
         Stage {
             name: name.to_owned(),
             bar,
             ledger: Arc::clone(&self.ledger),
             ticket: self.ledger.open(name),
-            plain: Mutex::new(Plain { done: 0, total, started: now, last: now }),
+            plain: state,
+            heard: Arc::clone(&self.heard),
+            _beat: beat,
         }
     }
 }
@@ -159,8 +184,28 @@ fn show(position: &Position, bar: Option<&ProgressBar>) {
     }
 }
 
+/// Writes a line for a stage where nothing was written for a while, until the stage ends.
+fn break_silence(name: &str, state: &Mutex<Plain>, heard: &Heard, ended: &Receiver<()>) {
+    loop {
+        let silent = lock(heard).elapsed();
+        match ended.recv_timeout(SILENCE.saturating_sub(silent).max(Duration::from_millis(100))) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
+        }
+        if lock(heard).elapsed() >= SILENCE {
+            let text = lock(state).still();
+            plain(heard, &format!("{name}: {text}"));
+        }
+    }
+}
+
+fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A plain line with the time, which a log that is read later would lack. The log has all of them but the pace.
-fn plain(text: &str) {
+fn plain(heard: &Heard, text: &str) {
+    *lock(heard) = Instant::now();
     if terminal::volume() == Volume::Normal {
         let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
         note(&format!("{now} {text}"));
@@ -174,7 +219,10 @@ pub struct Stage {
     bar: Option<ProgressBar>,
     ledger: Arc<Ledger>,
     ticket: u64,
-    plain: Mutex<Plain>,
+    plain: Arc<Mutex<Plain>>,
+    heard: Heard,
+    /// Ends the thread that breaks the silence.
+    _beat: Option<Sender<()>>,
 }
 
 #[derive(Debug)]
@@ -183,6 +231,21 @@ struct Plain {
     total: u64,
     started: Instant,
     last: Instant,
+    /// What was said last to be done.
+    doing: String,
+}
+
+impl Plain {
+    /// How far it is, where there is nothing new to say.
+    fn still(&self) -> String {
+        let seconds = self.started.elapsed().as_secs();
+        let so_far = format!("{}:{:02} so far", seconds / 60, seconds % 60);
+        match (&*self.doing, self.total) {
+            ("", 0) => so_far,
+            (doing, 0) => format!("{doing}, {so_far}"),
+            (_, total) => format!("{}/{total}, {so_far}", self.done),
+        }
+    }
 }
 
 impl Stage {
@@ -193,18 +256,18 @@ impl Stage {
             bar.inc(1);
             return;
         }
-        let mut state = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.plain);
         state.done += 1;
         if state.last.elapsed() >= PLAIN_INTERVAL {
             state.last = Instant::now();
             let left = time_left(state.started.elapsed(), state.done, state.total);
-            plain(&format!("{}: {}/{}{left}", self.name, state.done, state.total));
+            plain(&self.heard, &format!("{}: {}/{}{left}", self.name, state.done, state.total));
         }
     }
 
     /// So many steps more turn out to be needed.
     pub fn more(&self, steps: u64) {
-        self.plain.lock().unwrap_or_else(PoisonError::into_inner).total += steps;
+        lock(&self.plain).total += steps;
         if let Some(bar) = &self.bar {
             bar.inc_length(steps);
         }
@@ -213,16 +276,18 @@ impl Stage {
     /// What is being done right now.
     pub fn message(&self, text: &str) {
         tracing::info!("stage {}: {text}", self.name);
-        match &self.bar {
-            Some(bar) => bar.set_message(one_line(text).into_owned()),
-            None => plain(&format!("{}: {text}", self.name)),
+        if let Some(bar) = &self.bar {
+            bar.set_message(one_line(text).into_owned());
+        } else {
+            text.clone_into(&mut lock(&self.plain).doing);
+            plain(&self.heard, &format!("{}: {text}", self.name));
         }
     }
 }
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        let started = self.plain.get_mut().unwrap_or_else(PoisonError::into_inner).started;
+        let started = lock(&self.plain).started;
         let spent = self.ledger.close(self.ticket).unwrap_or_default();
         let seconds = started.elapsed().as_secs_f64();
         tracing::info!(
@@ -238,9 +303,9 @@ impl Drop for Stage {
     }
 }
 
-/// `, 0:42 left`, from what was done so far.
+/// `, 0:42 left` at the mean pace so far; nothing as long as that is not known.
 fn time_left(elapsed: Duration, done: u64, total: u64) -> String {
-    if done == 0 || total < done {
+    if done == 0 || total < done || elapsed < PACE_AFTER || done * PACE_OF < total {
         return String::new();
     }
     let seconds = (elapsed.as_secs_f64() / done as f64 * (total - done) as f64).ceil() as u64;
@@ -254,6 +319,20 @@ mod tests {
     #[test]
     fn time_left_follows_from_the_pace_so_far() {
         assert_eq!(time_left(Duration::from_secs(30), 10, 30), ", 1:00 left");
-        assert_eq!(time_left(Duration::from_secs(30), 0, 30), "");
+        for (seconds, done, total) in [(30, 0, 30), (9, 10, 30), (30, 3, 31)] {
+            assert_eq!(time_left(Duration::from_secs(seconds), done, total), "", "{seconds} {done}");
+        }
+        assert_eq!(time_left(Duration::from_secs(10), 3, 30), ", 1:30 left");
+    }
+
+    #[test]
+    fn what_is_silent_says_how_far_it_is() {
+        let started = Instant::now().checked_sub(Duration::from_secs(75)).unwrap();
+        let plain = |total: u64, doing: &str| {
+            Plain { done: 3, total, started, last: started, doing: doing.to_owned() }.still()
+        };
+        assert_eq!(plain(40, ""), "3/40, 1:15 so far");
+        assert_eq!(plain(0, "compiling byte code"), "compiling byte code, 1:15 so far");
+        assert_eq!(plain(0, ""), "1:15 so far");
     }
 }

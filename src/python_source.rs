@@ -22,6 +22,7 @@ mod closure;
 mod clues;
 pub mod definitions;
 pub(crate) mod depth;
+pub(crate) mod encoding;
 mod facts;
 pub(crate) mod names;
 mod nodes;
@@ -31,6 +32,7 @@ mod units;
 use std::collections::BTreeSet;
 
 pub use clues::{Clue, Place};
+pub use encoding::decoded;
 pub use nodes::{KINDS, is_kind};
 
 use crate::record::collected::Group;

@@ -47,6 +47,8 @@ pub struct Wanted<'a> {
     pub groups: &'a [(usize, u32)],
     /// Known milliseconds per attempt, by group.
     pub durations: &'a BTreeMap<usize, f64>,
+    /// [`Task::patience`] of each file.
+    pub patience: Option<u32>,
 }
 
 /// What came of a wanted attempt.
@@ -148,7 +150,11 @@ impl Lab {
         }
         pool.passes = wanted.iter().map(|one| self.pass(one.world)).collect();
         let of_pass = |(pass, one): (usize, &Wanted<'_>)| {
-            tasks(groups, one.groups, one.durations, pass, TraceMode::Off, pool.expected())
+            let mut tasks = tasks(groups, one.groups, one.durations, pass, TraceMode::Off, pool.expected());
+            for task in &mut tasks {
+                task.patience = one.patience;
+            }
+            tasks
         };
         let tasks = wanted.iter().enumerate().flat_map(of_pass).collect();
         let further = |group: usize, made: Option<&Vec<u64>>, (pass, attempts): (usize, u32)| {

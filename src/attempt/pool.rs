@@ -30,6 +30,9 @@ use admission::{CONTENDING_FOR_EACH, Member};
 use queue::Work;
 use worker::Worker;
 
+/// What is said of a group that was given up ([`Task::patience`]).
+pub const NOT_RUN: &str = "not run: other tests of its file were over their limit";
+
 /// Attempts to make for each runner, where it is not known how long they take.
 const ATTEMPTS_OF_A_RUNNER: usize = 4;
 /// What starting one more runner and opening a file takes, in milliseconds of a processor.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::newest::DatasetArguments;
+use super::selection::Selection;
 use super::{Arguments, Format};
 use crate::dataset::Dataset;
 use crate::document;
@@ -13,7 +14,6 @@ use crate::error::Result;
 use crate::export::read::{self, OtherPrompt};
 use crate::export::{Harness, write};
 use crate::family::gistify::prompt::Template;
-use crate::record::id::RepoSlug;
 use crate::record::prompt::{ExecutionSetting, Strategy, Tool};
 use crate::terminal;
 use crate::text::count;
@@ -28,9 +28,8 @@ pub(super) struct ExportArguments {
     /// Where to write; may hold an export of the same instances
     #[arg(long, value_name = "DIR")]
     output: PathBuf,
-    /// Only instances of this repository; may be given several times
-    #[arg(long, value_name = "SLUG", value_parser = super::parse_slug)]
-    only: Vec<RepoSlug>,
+    #[command(flatten)]
+    selection: Selection,
     /// Another prompt than the dataset's: what the agent may run
     #[arg(long, value_enum)]
     execution: Option<ExecutionSetting>,
@@ -51,7 +50,7 @@ pub(super) struct ExportArguments {
 pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> {
     let dataset = Dataset::open(&asked.dataset.directory()?)?;
     let prompt = other_prompt(asked, &dataset)?;
-    let collection = read::collection(&dataset, &asked.only, prompt.as_ref())?;
+    let collection = read::collection(&dataset, asked.selection.of(&dataset)?, prompt.as_ref())?;
     let harnesses: BTreeSet<Harness> = asked.to.iter().copied().collect();
     let served = write::write(&asked.output, &dataset.directory, &collection, &harnesses)?;
     let solved = collection.tasks.iter().filter(|task| task.gold.is_some()).count();

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::selection::Selection;
 use super::session::{self, Session, Trust, cores};
 use super::{Arguments, IsolationArguments};
 use crate::config::Repo;
@@ -30,12 +31,8 @@ pub(crate) struct RestoreArguments {
     /// Give the tests the value of this variable, which the dataset names and does not publish
     #[arg(long, value_name = "NAME")]
     variable: Vec<String>,
-    /// Only instances of this repository; may be given several times
-    #[arg(long, value_name = "SLUG", value_parser = super::parse_slug)]
-    only: Vec<RepoSlug>,
-    /// Only instances of this subset
-    #[arg(long, value_name = "NAME")]
-    subset: Option<String>,
+    #[command(flatten)]
+    selection: Selection,
     /// What runs at the same time; all cores by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
@@ -66,13 +63,12 @@ pub(crate) struct Restored {
 impl RestoreArguments {
     /// Which part of the dataset was asked for, in words.
     pub(crate) fn part(&self) -> String {
-        let slugs: Vec<&str> = self.only.iter().map(RepoSlug::as_str).collect();
-        format!("{} {}", self.subset.as_deref().unwrap_or_default(), slugs.join(" ")).trim().to_owned()
+        self.selection.part()
     }
 
     /// Whether instances were left out.
     pub(crate) fn is_part(&self) -> bool {
-        !self.only.is_empty() || self.subset.is_some()
+        self.selection.is_part()
     }
 
     /// Opens the dataset.
@@ -81,16 +77,8 @@ impl RestoreArguments {
     /// Usage errors: not a dataset, no such subset.
     pub(crate) fn open(&self, arguments: &Arguments) -> Result<Restored> {
         let dataset = Dataset::open(&self.dataset)?;
-        let mut instances = dataset.instances()?;
-        if let Some(name) = &self.subset {
-            let members = dataset.members(name)?;
-            instances.retain(|one| members.contains(one.instance_id.as_str()));
-        }
-        instances.retain(|one| self.only.is_empty() || self.only.contains(&one.slug));
+        let instances = self.selection.of(&dataset)?;
         let slugs: BTreeSet<RepoSlug> = instances.iter().map(|one| one.slug.clone()).collect();
-        if let Some(slug) = self.only.iter().find(|slug| !slugs.contains(*slug)) {
-            return Err(Error::usage(format!("the dataset has no instance of {slug} there")));
-        }
         let job = self.session(arguments, &dataset, &slugs)?;
         let (golden, traced) = (dataset.golden()?, dataset.traced()?);
         Ok(Restored { dataset, instances, job, golden, traced, variants: Variants::new() })
@@ -102,15 +90,9 @@ impl RestoreArguments {
     /// Usage errors: not a dataset; no instance of a repository that was named.
     pub(crate) fn open_recube(&self, arguments: &Arguments) -> Result<(Restored, Vec<RecubeInstance>)> {
         let dataset = Dataset::open_any(&self.dataset)?;
-        if self.subset.is_some() {
-            return Err(Error::usage("a dataset of the family recube has no subsets"));
-        }
         let mut rows = dataset.recube_instances()?;
-        rows.retain(|one| self.only.is_empty() || self.only.contains(&one.head.slug));
+        self.selection.of_recube(&mut rows)?;
         let slugs: BTreeSet<RepoSlug> = rows.iter().map(|one| one.head.slug.clone()).collect();
-        if let Some(slug) = self.only.iter().find(|slug| !slugs.contains(*slug)) {
-            return Err(Error::usage(format!("the dataset has no instance of {slug} there")));
-        }
         let job = self.session(arguments, &dataset, &slugs)?;
         let (instances, golden, traced) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         Ok((Restored { dataset, instances, job, golden, traced, variants: Variants::new() }, rows))

@@ -89,7 +89,7 @@ fn not_run(unverified: &mut Vec<String>, asked: &VerifyArguments, (run, all): (u
         unverified.push(format!("what {} of {all} instances show: --sample left them out", all - run));
     }
     if asked.restore.is_part() {
-        unverified.push("what instances show that --only or --subset left out".to_owned());
+        unverified.push("what instances show that were not asked for".to_owned());
     }
     if asked.cold_runs == 0 {
         unverified.push("cold runs of the entry commands: --cold-runs 0".to_owned());

@@ -6,6 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use crate::beneath::{Folder, Kind};
 use crate::error::Result;
@@ -78,21 +81,58 @@ fn is_of_others(tree: &Folder, error: &CollectError) -> bool {
     false
 }
 
-/// Files of tests by the names that unittest and Django look for, `test*.py`: where they are called `tests.py`, pytest looks
-/// for none of them by itself, but takes each that it is given.
+/// Files in which projects say how their tests are run.
+const SCRIPTS: [&str; 8] = [
+    "pyproject.toml",
+    "hatch.toml",
+    "tox.ini",
+    "tox.toml",
+    "setup.cfg",
+    "Makefile",
+    "noxfile.py",
+    ".travis.yml",
+];
+
+/// Files of tests by the names that unittest and Django look for: those of a pattern that the tree gives `unittest discover`,
+/// else `test*.py`. Where they are called `tests.py`, say, pytest looks for none of them by itself, but takes each that it is
+/// given.
 ///
 /// # Errors
 /// A tree that cannot be read.
 pub(super) fn named_for_unittest(tree: &Folder) -> Result<Vec<String>> {
     let files = tree.walk()?.into_iter().filter(|entry| entry.kind == Kind::File);
-    let paths = files.filter_map(|entry| entry.path.to_str().map(str::to_owned));
-    Ok(paths.filter(|path| is_named_for_unittest(path)).take(MOST).collect())
+    let paths: Vec<String> = files.filter_map(|entry| entry.path.to_str().map(str::to_owned)).collect();
+    let texts = SCRIPTS.iter().filter_map(|name| tree.read_through_links(Path::new(name), LARGEST_FILE).ok());
+    let texts: Vec<String> = texts.map(|text| String::from_utf8_lossy(&text).into_owned()).collect();
+    let patterns: BTreeSet<String> = texts.iter().flat_map(|text| patterns(text)).collect();
+    let of = |pattern: &str| -> Vec<String> {
+        let Some(pattern) = glob(pattern) else { return Vec::new() };
+        paths.iter().filter(|path| is_named(path, &pattern)).take(MOST).cloned().collect()
+    };
+    let declared: BTreeSet<String> = patterns.iter().flat_map(|pattern| of(pattern)).collect();
+    Ok(if declared.is_empty() { of("test*.py") } else { declared.into_iter().take(MOST).collect() })
 }
 
-fn is_named_for_unittest(path: &str) -> bool {
+/// What commands in a text give `unittest discover` as the pattern of its files.
+fn patterns(text: &str) -> Vec<String> {
+    #[expect(clippy::expect_used, reason = "a literal, which a test compiles")]
+    static GIVEN: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r#"\bunittest\b[^\n]*?\s(?:-p|--pattern)[ =]*["'\\]*([\w*?.\-]+)"#).expect("a pattern")
+    });
+    GIVEN.captures_iter(text).map(|found| found[1].to_owned()).collect()
+}
+
+/// A pattern of `*` and `?`.
+fn glob(pattern: &str) -> Option<Regex> {
+    let pattern = regex::escape(pattern).replace(r"\*", ".*").replace(r"\?", ".");
+    Regex::new(&format!("^{pattern}$")).ok()
+}
+
+/// Whether a path is a Python file of such a name, and not in a folder that holds something else.
+fn is_named(path: &str, pattern: &Regex) -> bool {
     let (folder, name) = split(path);
     let is_aside = |part: &str| part.starts_with('.') || matches!(part, "node_modules" | "site-packages");
-    name.starts_with("test") && name.ends_with(".py") && !folder.split('/').any(is_aside)
+    name.ends_with(".py") && pattern.is_match(name) && !folder.split('/').any(is_aside)
 }
 
 /// Puts what collecting these files by themselves showed in the place of what was found before.
@@ -310,5 +350,29 @@ mod tests {
         let items: Vec<&str> = whole.items.iter().map(|item| item.file.as_str()).collect();
         let errors: Vec<&str> = whole.errors.iter().map(|error| error.file.as_str()).collect();
         assert_eq!((items, errors), (vec!["test_0.py", "a/test_b.py"], vec!["test_1.py", "a/test_a.py"]));
+    }
+
+    #[test]
+    fn files_of_unittest_bear_the_names_that_its_command_gives() {
+        let hatch = "test = 'python -m unittest discover -p \"*tests.py\" docs -t .'";
+        let escaped = r#"test = "unittest discover -s lib --pattern=\"check_?.py\"""#;
+        assert_eq!(patterns(hatch), ["*tests.py"]);
+        assert_eq!(patterns(escaped), ["check_?.py"]);
+        assert_eq!(patterns("pytest -p no:cacheprovider\nunittest\n -p x"), [] as [&str; 0]);
+        let scratch = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = scratch.path().join(path);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, text).unwrap();
+        };
+        for path in ["docs/base_tests.py", "docs/tests.txt", ".tox/a_tests.py", "tests.py", "test_x.py"] {
+            put(path, "");
+        }
+        let found = || named_for_unittest(&Folder::open(scratch.path()).unwrap()).unwrap();
+        assert_eq!(found(), ["test_x.py", "tests.py"]);
+        put("pyproject.toml", hatch);
+        assert_eq!(found(), ["docs/base_tests.py", "tests.py"]);
+        put("pyproject.toml", escaped);
+        assert_eq!(found(), ["test_x.py", "tests.py"], "a pattern that no file has");
     }
 }

@@ -15,6 +15,7 @@ use super::assemble::Assembled;
 use crate::beneath::archive::each;
 use crate::beneath::{Entry, Folder, Kind};
 use crate::error::{Error, Result};
+use crate::python_source::decoded;
 use crate::record::id::RepoSlug;
 use crate::record::moment::Moment;
 use crate::record::source::Pinned;
@@ -154,7 +155,7 @@ fn unpacked(archive: impl Read, name: &str) -> Result<Vec<(String, String)>> {
             left -= member.size;
             let mut bytes = Vec::new();
             content.take(LARGEST_SOURCE).read_to_end(&mut bytes)?;
-            files.push((path.to_owned(), String::from_utf8_lossy(&bytes).into_owned()));
+            files.push((path.to_owned(), decoded(&bytes)));
         }
         Ok(())
     })?;

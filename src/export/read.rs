@@ -37,21 +37,16 @@ pub(crate) struct OtherPrompt {
     pub(crate) tools: BTreeSet<Tool>,
 }
 
-/// The instances of these repositories (of all when none is named) as tasks.
+/// Instances of a dataset as tasks.
 ///
 /// # Errors
-/// Usage errors: the dataset has another format, is damaged, or has no such repository.
+/// Usage errors: the dataset has another format, is damaged, or has no instance.
 pub(crate) fn collection(
     dataset: &Dataset,
-    only: &[RepoSlug],
+    mut instances: Vec<Instance>,
     prompt: Option<&OtherPrompt>,
 ) -> Result<Collection> {
     let manifest = &dataset.manifest;
-    let mut instances = dataset.instances()?;
-    if let Some(slug) = only.iter().find(|slug| !instances.iter().any(|one| one.slug == **slug)) {
-        return Err(Error::usage(format!("the dataset has no instance of {slug}")));
-    }
-    instances.retain(|one| only.is_empty() || only.contains(&one.slug));
     if instances.is_empty() {
         return Err(Error::usage(format!("{} has no instance", dataset.directory.display())));
     }

@@ -6,8 +6,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::prepare::{Preparation, Prepared};
+use super::trial::PATIENCE;
 use super::{Pipeline, RepositoryFacts};
 use crate::attempt::lab::{Made, Wanted};
+use crate::attempt::pool::NOT_RUN;
 use crate::config::Repo;
 use crate::error::Result;
 use crate::record::outcome::{Attempt, Compare, Exit};
@@ -74,7 +76,7 @@ fn spread(all: usize, most: usize) -> impl Iterator<Item = usize> {
 
 /// Files that cannot be collected are known without running anything.
 fn attempts(pipeline: &Pipeline<'_>, prepared: &Prepared, most: usize) -> Result<Vec<Came>> {
-    let Prepared { collected, lab, pinned, .. } = prepared;
+    let Prepared { collected, lab, pinned, tried, late, .. } = prepared;
     let (groups, uncollected) = (&collected.groups, &collected.uncollected);
     let (to_run, known): (Vec<usize>, Vec<usize>) =
         spread(groups.len() + uncollected.len(), most).partition(|at| *at < groups.len());
@@ -82,14 +84,22 @@ fn attempts(pipeline: &Pipeline<'_>, prepared: &Prepared, most: usize) -> Result
     let mut came: Vec<Came> = known
         .map(|row| (row.group.group_id.clone(), Some((row.cause.clone(), error_line(&row.text)))))
         .collect();
+    let judged = |at: usize, attempt: &Attempt| {
+        let verdict = verdict::judge(&groups[at], &[attempt], false, Compare::Outcome);
+        (groups[at].group_id.clone(), why(verdict, attempt))
+    };
+    // What the environment was tried with need not be run again.
+    let known = |at: &usize| Some((*at, tried.get(at).or_else(|| late.get(at))?));
+    came.extend(to_run.iter().filter_map(known).map(|(at, attempt)| judged(at, attempt)));
+    let to_run: Vec<usize> = to_run.into_iter().filter(|at| known(at).is_none()).collect();
     let stage = pipeline.progress.stage(&format!("{} groups once", pinned.slug), to_run.len() as u64);
     let wanted: Vec<(usize, u32)> = to_run.into_iter().map(|at| (at, 1)).collect();
     let (world, durations) = (lab.base(), BTreeMap::new());
-    let wanted = Wanted { world: &world, round: 0, groups: &wanted, durations: &durations };
+    let wanted =
+        Wanted { world: &world, round: 0, groups: &wanted, durations: &durations, patience: Some(PATIENCE) };
     lab.make(groups, &[wanted], |_, at, made| {
         let (Made::Attempt(attempt) | Made::Unavailable { attempt, .. }) = made;
-        let verdict = verdict::judge(&groups[at], &[&attempt], false, Compare::Outcome);
-        came.push((groups[at].group_id.clone(), why(verdict, &attempt)));
+        came.push(judged(at, &attempt));
         stage.step();
         Ok(())
     })?;
@@ -102,6 +112,7 @@ fn why(verdict: Verdict, attempt: &Attempt) -> Option<(Cause, String)> {
     let Verdict::Dropped { cause, evidence } = verdict else { return None };
     let worst = attempt.cases.iter().max_by_key(|case| case.outcome);
     let line = match (&cause, worst) {
+        (Cause::TimesOut, _) if attempt.raw_output == NOT_RUN => NOT_RUN.to_owned(),
         (Cause::TimesOut, _) => format!("over {} s", LIMIT.as_secs()),
         (Cause::Fails | Cause::Errors | Cause::Skipped | Cause::XFails, Some(case)) => {
             error_line(&case.message)

@@ -28,7 +28,7 @@ use crate::runner::{self, Setting};
 use crate::source;
 use crate::store::{Lock, mark_used, read_sealed, write_sealed_once};
 
-use super::trial::{self, Trial};
+use super::trial::{self, Trial, Tried};
 use super::{Pipeline, shards};
 use crate::machine::Host;
 
@@ -47,6 +47,8 @@ pub struct Prepared {
     pub journals: PathBuf,
     /// Attempts of the first round that were made when the environment was tried, by index of the group.
     pub tried: BTreeMap<usize, Attempt>,
+    /// Groups that were over the limits of that, or were not run because others of their file were.
+    pub late: BTreeMap<usize, Attempt>,
     /// No other build that shares the cache appends to the journals.
     _lock: Lock,
 }
@@ -120,7 +122,7 @@ impl<'a> Preparation<'a> {
         let Pipeline { cache, tools, machine, .. } = *self.pipeline;
         let host = machine.host(self.repo, tools, &progress)?;
         let known = RefCell::new(Vec::new());
-        let gate = |candidate: &environment::Candidate<'_>| self.gate(&host, &known, candidate);
+        let gate = |candidate: &environment::Candidate<'_>| self.gate(&host, &known, candidate, &progress);
         let tools = host.tools.as_ref().unwrap_or(tools);
         environment::build(pinned, self.repo, cache, &host.backend, tools, &gate, &progress)
     }
@@ -132,6 +134,7 @@ impl<'a> Preparation<'a> {
         host: &Host,
         known: &RefCell<Vec<AtFault>>,
         candidate: &environment::Candidate<'_>,
+        say: &dyn Fn(&str),
     ) -> Result<environment::GateReport> {
         let number = match candidate.wish {
             Wish::Run(number) => number,
@@ -155,7 +158,8 @@ impl<'a> Preparation<'a> {
             let timeouts = self.pipeline.config.screen.timeouts();
             let Candidate { setting, found, .. } = &*collected;
             let limits = (timeouts, &*self.admission);
-            collected.trial = Some(trial::run(&host.backend, setting.clone(), found, limits, &mut report)?);
+            collected.trial =
+                Some(trial::run(&host.backend, setting.clone(), found, limits, &mut report, say)?);
             report.trial = Some(number);
         }
         Ok(report)
@@ -302,11 +306,11 @@ impl<'a> Preparation<'a> {
             admission: Arc::clone(&self.admission),
             compare: screen.compare,
         };
-        let tried = candidate
+        let Tried { in_time: tried, late } = candidate
             .and_then(|one| one.trial)
             .map(|trial| trial.in_the_base_world(&lab, &collected.groups))
             .unwrap_or_default();
-        Ok(Prepared { pinned, collected, lab, image, journals, tried, _lock: lock })
+        Ok(Prepared { pinned, collected, lab, image, journals, tried, late, _lock: lock })
     }
 }
 

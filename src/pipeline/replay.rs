@@ -68,7 +68,8 @@ impl Replay {
         let index = index.ok_or_else(|| Error::internal(format!("{} is not collected", group.group_id)))?;
         let setting = lab.world(world)?;
         let durations = BTreeMap::new();
-        let wanted = Wanted { world: &setting, round: 0, groups: &[(index, times)], durations: &durations };
+        let groups = &[(index, times)];
+        let wanted = Wanted { world: &setting, round: 0, groups, durations: &durations, patience: None };
         let mut made = Vec::new();
         lab.make(&collected.groups, &[wanted], |_, _, one| {
             let (Made::Attempt(attempt) | Made::Unavailable { attempt, .. }) = one;

@@ -115,7 +115,7 @@ impl Bench {
             tests: &built.tests,
             wish: Wish::CollectAndRun,
         };
-        let report = preparation.gate(&host, &RefCell::default(), &candidate).unwrap();
+        let report = preparation.gate(&host, &RefCell::default(), &candidate, &|_| {}).unwrap();
         environment::Built { trial: report.trial, ..built.clone() }
     }
 

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::attempt::lab::Lab;
-use crate::attempt::pool::{Admission, Crowd, Event, Pass, Pool};
+use crate::attempt::pool::{Admission, Crowd, Event, NOT_RUN, Pass, Pool};
 use crate::attempt::world::WorldSetting;
 use crate::attempt::{attempt_of, node_id, tasks};
 use crate::backend::Backend;
@@ -17,10 +17,10 @@ use crate::python_source::sources::Sources;
 use crate::record::collected::{Case, Group};
 use crate::record::id::hash_parts;
 use crate::record::limits::Timeouts;
-use crate::record::outcome::{Attempt, Outcome};
+use crate::record::outcome::{Attempt, Exit, Outcome};
 use crate::record::world::World;
 use crate::runner::Setting;
-use crate::runner::protocol::{Discovered, ProcessExit, TraceMode};
+use crate::runner::protocol::{Discovered, TraceMode};
 use crate::screen::FIRST_ROUNDS;
 
 /// Of more groups, so many are run: what is missing is missed by many.
@@ -33,14 +33,18 @@ const WAITING: [&str; 2] = ["sleep", "timeout"];
 const LONG_MS: f64 = 1000.0;
 const SHORT_MS: f64 = 20.0;
 /// Longest that a group may take here.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(20);
+/// Of a file whose groups are so often over their limit the others are not run where the answer is wanted soon.
+pub(super) const PATIENCE: u32 = 2;
+/// Time between two counts of what was run.
+const BETWEEN_COUNTS: Duration = Duration::from_secs(5);
 
 /// What was made, and where.
 pub(super) struct Trial {
     backend: Arc<dyn Backend>,
     setting: Setting,
     options: Vec<String>,
-    /// Attempts that ended in time, each with the cases of its group.
+    /// Attempts by group, each with its cases.
     attempts: BTreeMap<String, (Vec<Case>, Attempt)>,
 }
 
@@ -50,20 +54,30 @@ impl Trial {
         Arc::ptr_eq(&self.backend, backend) && self.setting == *setting && self.options == options
     }
 
-    /// The attempts that are what the base world of this lab would make of these groups, by index.
-    pub(super) fn in_the_base_world(mut self, lab: &Lab, groups: &[Group]) -> BTreeMap<usize, Attempt> {
+    /// The attempts that were made in the base world of this lab of these groups, by index: those that are what a build
+    /// would make, and those that were over the limits here, or not made because others of their file were.
+    pub(super) fn in_the_base_world(mut self, lab: &Lab, groups: &[Group]) -> Tried {
         if !self.was_in(&lab.backend, &lab.setting, &lab.options) {
-            return BTreeMap::new();
+            return Tried::default();
         }
         let attempt = |(at, group): (usize, &Group)| {
             let (cases, attempt) = self.attempts.remove(&group.group_id)?;
             (cases == group.cases).then_some((at, attempt))
         };
-        groups.iter().enumerate().filter_map(attempt).collect()
+        let is_late = |(_, attempt): &(usize, Attempt)| matches!(attempt.exit, Exit::TimedOut { .. });
+        let (late, in_time) = groups.iter().enumerate().filter_map(attempt).partition(is_late);
+        Tried { in_time, late }
     }
 }
 
-/// Runs the groups that were found, each once, and adds what they showed.
+/// Attempts of a trial, by index of the group.
+#[derive(Debug, Default)]
+pub(super) struct Tried {
+    pub(super) in_time: BTreeMap<usize, Attempt>,
+    pub(super) late: BTreeMap<usize, Attempt>,
+}
+
+/// Runs the groups that were found, each once, and adds what they showed. What is under way goes to `say`.
 ///
 /// # Errors
 /// The harness's trouble, and an interruption.
@@ -73,6 +87,7 @@ pub(super) fn run(
     found: &Discovered,
     (timeouts, admission): (Timeouts, &Admission<'_>),
     report: &mut GateReport,
+    say: &dyn Fn(&str),
 ) -> Result<Trial> {
     let world = WorldSetting::base(&setting);
     let (groups, _) = group::group(&found.items, &world.normalizer);
@@ -99,19 +114,19 @@ pub(super) fn run(
     let mut tasks = tasks(&groups, &wanted, &guesses, 0, TraceMode::Off, admission.most());
     // These are guesses.
     for task in &mut tasks {
-        task.is_new = true;
+        (task.is_new, task.patience) = (true, Some(PATIENCE));
     }
+    let mut count = Count { of: wanted.len(), done: 0, said: Instant::now(), given_up: BTreeMap::new() };
     pool.run(tasks, |event| {
         match event {
             Event::Attempt { group, done, items, .. } => {
                 let who = &groups[group].group_id;
-                if !matches!(done.exit, ProcessExit::TimedOut { .. }) {
-                    let name = |index: i64| node_id(&items, index);
-                    let place = (&World::Base, FIRST_ROUNDS[0]);
-                    let mut attempt = attempt_of(&groups[group], &done, name, &world.normalizer, place);
-                    attempt.note(jiff::Timestamp::now().as_millisecond());
-                    attempts.insert(who.clone(), (groups[group].cases.clone(), attempt));
-                }
+                count.note(&groups[group], done.raw_output == NOT_RUN, say);
+                let name = |index: i64| node_id(&items, index);
+                let place = (&World::Base, FIRST_ROUNDS[0]);
+                let mut attempt = attempt_of(&groups[group], &done, name, &world.normalizer, place);
+                attempt.note(jiff::Timestamp::now().as_millisecond());
+                attempts.insert(who.clone(), (groups[group].cases.clone(), attempt));
                 let bad = |outcome| matches!(outcome, Outcome::Failed | Outcome::Error);
                 let passes = done.cases.iter().any(|case| case.outcome == Outcome::Passed);
                 if passes && !done.cases.iter().any(|case| bad(case.outcome)) {
@@ -130,9 +145,41 @@ pub(super) fn run(
         }
         Ok(())
     })?;
+    count.say_what_hangs(say);
     report.passing = passing;
     report.complaints.extend(complaints);
     Ok(Trial { backend: Arc::clone(backend), setting, options, attempts })
+}
+
+/// How far a trial is.
+struct Count {
+    of: usize,
+    done: usize,
+    said: Instant,
+    /// Groups that were not run, by file.
+    given_up: BTreeMap<String, usize>,
+}
+
+impl Count {
+    fn note(&mut self, group: &Group, is_given_up: bool, say: &dyn Fn(&str)) {
+        self.done += 1;
+        if is_given_up {
+            *self.given_up.entry(group.file.clone()).or_default() += 1;
+        }
+        if self.said.elapsed() >= BETWEEN_COUNTS {
+            self.said = Instant::now();
+            say(&format!("running the tests once: {} of {}", self.done, self.of));
+        }
+    }
+
+    fn say_what_hangs(&self, say: &dyn Fn(&str)) {
+        for (file, groups) in &self.given_up {
+            let (limit, left) = (LIMIT.as_secs(), crate::text::count(*groups, "other test"));
+            say(&format!(
+                "{file}: {PATIENCE} tests take longer than {limit} s each; {left} of it not run here"
+            ));
+        }
+    }
 }
 
 /// Whether the code of a group has a word for waiting.
@@ -181,12 +228,14 @@ mod tests {
         let mut report = GateReport::default();
         let mut made = || {
             let limits = (Timeouts { case: limit, group: limit }, &*lab.admission);
-            run(&lab.backend, lab.setting.clone(), &found, limits, &mut report).unwrap()
+            run(&lab.backend, lab.setting.clone(), &found, limits, &mut report, &|_| {}).unwrap()
         };
         let mut groups = backend.groups();
         let given = |trial: Trial, lab: &Lab, groups: &[Group]| {
-            let attempts = trial.in_the_base_world(lab, groups);
-            attempts
+            let tried = trial.in_the_base_world(lab, groups);
+            assert!(tried.late.keys().all(|at| *at == 2));
+            tried
+                .in_time
                 .into_iter()
                 .map(|(at, attempt)| (at, attempt.group_id, attempt.round))
                 .collect::<Vec<_>>()
@@ -207,6 +256,30 @@ mod tests {
             assert_eq!(given(made(), other, &groups), []);
         }
         assert_eq!(report.passing, ["test_a.py::test_0", "test_a.py::test_3"].map(str::to_owned).into());
+    }
+
+    #[test]
+    fn a_file_whose_tests_hang_ends_early_and_the_others_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let hang = |at: usize| FakeGroup::new(&format!("test_{at}"), Act::TimesOut);
+        let backend = FakeBackend::new([
+            FakeFile::new("test_a.py", (0..9).map(hang)),
+            FakeFile::new("test_b.py", [FakeGroup::passing("test_b")]),
+        ]);
+        let lab = Lab { options: Vec::new(), ..lab(&backend, folder.path()) };
+        let limit = Duration::from_secs(2);
+        let wanted = collect::Wanted { tests: &[], options: &[], limit };
+        let (found, _) = collect::discover(&backend, &lab.setting, &wanted, &[]).unwrap();
+        let (said, mut report) = (std::cell::RefCell::new(Vec::new()), GateReport::default());
+        let limits = (Timeouts { case: limit, group: limit }, &*lab.admission);
+        let say = |text: &str| said.borrow_mut().push(text.to_owned());
+        let trial = run(&lab.backend, lab.setting.clone(), &found, limits, &mut report, &say).unwrap();
+        let Tried { in_time, late } = trial.in_the_base_world(&lab, &backend.groups());
+        assert_eq!((in_time.len(), late.len()), (1, 9));
+        let not_run = late.values().filter(|attempt| attempt.raw_output == NOT_RUN).count();
+        assert!(not_run >= 5, "{not_run}");
+        assert!(said.borrow().last().unwrap().starts_with("test_a.py: 2 tests take longer than 20 s"));
+        assert_eq!(report.passing, BTreeSet::from(["test_b.py::test_b".to_owned()]));
     }
 
     #[test]

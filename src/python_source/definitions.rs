@@ -13,6 +13,7 @@ use ruff_text_size::Ranged;
 
 use super::STACK;
 use super::depth::is_too_deep;
+use super::encoding::decoded;
 use crate::beneath::Folder;
 use crate::record::id::{hash_parts, sha256_hex};
 use crate::record::trace::{FunctionCalls, check_path};
@@ -62,7 +63,7 @@ impl Definitions {
         }
         let source = files.entry(file.to_owned()).or_insert_with(|| {
             let bytes = read_source(root, file)?;
-            Some(Source::new(String::from_utf8_lossy(&bytes).into_owned()))
+            Some(Source::new(decoded(&bytes)))
         });
         let text = source.as_ref().and_then(|source| source.definition(line)).unwrap_or_default();
         let hash = sha256_hex(text.as_bytes());

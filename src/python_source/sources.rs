@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use crate::python_source::SourceFile;
 use crate::python_source::definitions::read_source;
+use crate::python_source::{SourceFile, decoded};
 
 /// What was read so far.
 #[derive(Debug)]
@@ -21,15 +21,14 @@ impl Sources {
         Sources { tree: tree.to_owned(), files: RefCell::default() }
     }
 
-    /// A file by its path in the tree. None when it cannot be read or is not Python; bytes that are not UTF-8 are
-    /// replaced, since they can only be in texts and comments.
+    /// A file by its path in the tree. None when it cannot be read or is not Python.
     pub fn get(&self, path: &str) -> Option<Rc<SourceFile>> {
         let mut files = self.files.borrow_mut();
         if let Some(known) = files.get(path) {
             return known.clone();
         }
         let bytes = read_source(&self.tree, path);
-        let file = bytes.and_then(|bytes| SourceFile::parse(path, &String::from_utf8_lossy(&bytes)));
+        let file = bytes.and_then(|bytes| SourceFile::parse(path, &decoded(&bytes)));
         let file = file.map(Rc::new);
         files.insert(path.to_owned(), file.clone());
         file

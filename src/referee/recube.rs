@@ -175,7 +175,7 @@ fn run(place: Place<'_>, text: &[u8], groups: &[Group]) -> Result<Shown> {
     let lab = place.lab.with(place.cache, &patch, History::Hidden)?;
     let wanted: Vec<(usize, u32)> = (0..groups.len()).map(|at| (at, 1)).collect();
     let (world, durations) = (lab.base(), BTreeMap::new());
-    let wanted = Wanted { world: &world, round: 0, groups: &wanted, durations: &durations };
+    let wanted = Wanted { world: &world, round: 0, groups: &wanted, durations: &durations, patience: None };
     let mut shown = Shown::default();
     let made = lab.make(groups, &[wanted], |_, _, made| {
         let (Made::Attempt(attempt) | Made::Unavailable { attempt, .. }) = made;

@@ -12,13 +12,12 @@ use ruff_text_size::{Ranged, TextSize};
 use serde::{Deserialize, Serialize};
 
 use crate::python_source::depth::is_too_deep;
+use crate::python_source::encoding::{declared_encoding, is_utf_8, name};
 
 /// Larger files are not read: no person wrote them.
 pub const LONGEST: usize = 8 << 20;
 /// Stack for what recurses over a tree; only what is used is ever touched.
 const STACK: usize = 512 << 20;
-/// Encodings that a file may declare; none of them changes how the parser reads the text.
-const UTF8: [&str; 4] = ["utf-8", "utf8", "utf-8-sig", "u8"];
 /// These read ASCII as it is.
 const LIKE_ASCII: [&str; 9] =
     ["ascii", "us-ascii", "latin-1", "latin1", "l1", "iso-8859-1", "iso-8859-15", "cp1252", "windows-1252"];
@@ -124,36 +123,13 @@ fn check(text: &str, lines: &Lines) -> Result<(), Unreadable> {
     if let Some(at) = text.bytes().position(|byte| byte == 0) {
         return Err(Unreadable::NullByte { line: lines.line(TextSize::new(at as u32)) });
     }
-    if let Some(declared) = declared_encoding(text)
-        && !UTF8.contains(&&*declared)
+    if let Some(declared) = declared_encoding(text.as_bytes()).map(|place| name(text.as_bytes(), &place))
+        && !is_utf_8(&declared)
         && !(LIKE_ASCII.contains(&&*declared) && text.is_ascii())
     {
         return Err(Unreadable::OtherEncoding { declared });
     }
     if is_too_deep(text) { Err(Unreadable::TooDeep) } else { Ok(()) }
-}
-
-/// The encoding that a comment in one of the first two lines declares, as PEP 263 finds it.
-pub(crate) fn declared_encoding(text: &str) -> Option<String> {
-    for line in text.split(['\n', '\r']).filter(|line| !line.is_empty()).take(2) {
-        let line = line.trim_start_matches([' ', '\t', '\u{c}']);
-        let Some(comment) = line.strip_prefix('#') else {
-            if line.is_empty() {
-                continue;
-            }
-            return None;
-        };
-        let named = comment.match_indices("coding").find_map(|(at, word)| {
-            let after = comment[at + word.len()..].strip_prefix([':', '='])?.trim_start_matches([' ', '\t']);
-            let end =
-                after.find(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c)).unwrap_or(after.len());
-            (end > 0).then(|| after[..end].to_ascii_lowercase().replace('_', "-"))
-        });
-        if named.is_some() {
-            return named;
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -285,6 +285,7 @@ impl<'a> Screening<'a> {
             round: *round,
             groups,
             durations: &durations,
+            patience: None,
         };
         let wanted: Vec<Wanted<'_>> = parts.iter().map(of_part).collect();
         let mut left: BTreeMap<usize, u32> = BTreeMap::new();

@@ -134,7 +134,7 @@ fn in_the_fork_tree(
 ) -> Result<BTreeMap<usize, Attempt>> {
     let wanted: Vec<(usize, u32)> = place.keys().map(|group| (*group, attempts)).collect();
     let (world, durations) = (prepared.lab.base(), BTreeMap::new());
-    let wanted = Wanted { world: &world, round: 0, groups: &wanted, durations: &durations };
+    let wanted = Wanted { world: &world, round: 0, groups: &wanted, durations: &durations, patience: None };
     let mut first: BTreeMap<usize, Attempt> = BTreeMap::new();
     let nothing = (Modules::default(), BTreeSet::new());
     // As it was written: nothing has moved.

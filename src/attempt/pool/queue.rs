@@ -28,6 +28,11 @@ pub struct Task {
     pub is_new: bool,
     /// Runners that must not make it, by number.
     pub apart_from: Vec<u64>,
+    /// After so many attempts that were over their limit the others are not made, and end as if they were, too; no
+    /// number: without bound.
+    pub patience: Option<u32>,
+    /// Attempts that were over their limit.
+    pub(super) late: u32,
     pub(super) trouble: Trouble,
 }
 
@@ -68,6 +73,8 @@ impl Task {
             opening_ms: OPENING_MS,
             is_new: false,
             apart_from: Vec::new(),
+            patience: None,
+            late: 0,
             trouble,
         }
     }
@@ -124,6 +131,11 @@ impl Task {
         };
         self.cost_ms /= 2.0;
         Task { runs, trouble: self.trouble.none(), ..self.clone() }
+    }
+
+    /// Whether the others of it are not worth waiting for.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.patience.is_some_and(|most| self.late >= most)
     }
 
     pub(super) fn place(&self) -> DirectoryKey {

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use super::admission::Member;
 use super::file::{OpenFile, Opened};
 use super::queue::{DirectoryKey, Idle, Run, Taken, Task, Work};
-use super::{Event, Pass, Pool};
+use super::{Event, NOT_RUN, Pass, Pool};
 use crate::attempt::retry::{AfterGroup, AfterImport, AfterRunner, Trouble};
 use crate::error::{Error, Fault, Result};
-use crate::record::outcome::Outcome;
+use crate::record::outcome::{Outcome, TimeScope};
 use crate::runner::protocol::{Answer, Manner, ProcessExit, Reached, Request, SIGKILL};
 use crate::runner::report::{CaseReport, GroupDone};
 use crate::runner::{Ran, Runner, milliseconds};
@@ -273,6 +273,9 @@ impl<'a> Worker<'a> {
         task.trouble.opened();
         loop {
             self.share(task, taken, file.opening);
+            if task.is_given_up() {
+                self.give_up(task)?;
+            }
             let Some(run) = task.runs.last().copied() else { break };
             let Some(_permit) = self.member.admission.enter() else { return Err(Stop::Abandoned) };
             if !self.run(&file, task, run)? {
@@ -340,6 +343,15 @@ impl<'a> Worker<'a> {
             let (pass, text, reached) = (task.pass, text.to_owned(), Arc::default());
             let runner = self.runner_number;
             self.tell(Event::Unavailable { group, pass, runner, manner, attempts, text, reached })?;
+        }
+        Ok(())
+    }
+
+    /// Its file hangs: the attempts that are left are not made.
+    fn give_up(&mut self, task: &mut Task) -> Result<(), Stop> {
+        let exit = ProcessExit::TimedOut { scope: TimeScope::Group, index: None };
+        for run in std::mem::take(&mut task.runs) {
+            self.tell_ended(task, run, &exit, NOT_RUN)?;
         }
         Ok(())
     }
@@ -424,7 +436,7 @@ impl<'a> Worker<'a> {
         let (listener, mut abandoned, mut made, mut killed) = ((&self.events, self.shared), false, 0, 0);
         let mut held = self.held.take();
         let mut goes_on = true;
-        let (mut started, mut late) = (Instant::now(), 0);
+        let (mut started, mut late, mut over) = (Instant::now(), 0, 0);
         self.doing = Doing::Running;
         let number = self.runner_number;
         let ran = runner.run_group(&items, (run.repeat, run.manner), timeouts, |done| {
@@ -442,6 +454,7 @@ impl<'a> Worker<'a> {
                 return Ok(());
             }
             made += 1;
+            over += u32::from(matches!(done.exit, ProcessExit::TimedOut { .. }));
             let fails = |case: &CaseReport| matches!(case.outcome, Outcome::Failed | Outcome::Error);
             let decides = task.plain_decides && run.manner == Manner::PLAIN;
             goes_on = done.exit == ProcessExit::Finished && !(decides && done.cases.iter().any(fails));
@@ -454,6 +467,7 @@ impl<'a> Worker<'a> {
         });
         self.held = held;
         task.trouble.made(made);
+        task.late += over;
         if let Some(last) = task.runs.last_mut() {
             last.repeat -= made;
             if last.repeat == 0 {

@@ -28,16 +28,41 @@ pub(in crate::environment) fn find(report: &GateReport) -> Asked {
         }
     };
     for module in &report.missing_modules {
-        add(of_module(module), "");
+        add(of_missing(module), "");
     }
     if let Some(text) = &report.failure {
-        add(missing::modules(text).take(MOST).flat_map(of_module).collect(), "");
+        add(missing::modules(text).take(MOST).flat_map(of_missing).collect(), "");
     }
     for complaint in &report.complaints {
         let names = if complaint.is_skip { words(&complaint.text) } else { told(&complaint.text) };
         add(names, &complaint.who);
+        add(missing::modules(&complaint.text).take(MOST).flat_map(of_missing).collect(), &complaint.who);
     }
     asked
+}
+
+/// Before the name of a module that was not found: distributions may have it whose names have it as a part.
+const PART: char = '~';
+
+fn of_missing(module: &str) -> BTreeSet<String> {
+    let top = normalize(module.split('.').next().unwrap_or(module));
+    let mut names = of_module(module);
+    names.insert(format!("{PART}{top}"));
+    names
+}
+
+/// Those of some distributions, by their normalized names, that are what is asked for: the one of that name, else, for a
+/// module, those that may have it: `railroad-diagrams` has `railroad`, and `python-dateutil` or `pydateutil` `dateutil`.
+pub(super) fn meant<'a>(asked: &str, all: &BTreeSet<&'a String>) -> Vec<&'a String> {
+    let module = asked.trim_start_matches(PART);
+    if let Some(same) = all.get(&module.to_owned()) {
+        return vec![same];
+    }
+    let may_have = |name: &&&String| {
+        let is_before = name.strip_prefix(module).is_some_and(|rest| rest.starts_with('-'));
+        is_before || name.split('-').any(|part| part == module || part.strip_prefix("py") == Some(module))
+    };
+    all.iter().filter(|_| asked.starts_with(PART)).filter(may_have).copied().collect()
 }
 
 /// The names of a module and of what everybody knows to have it.
@@ -90,6 +115,24 @@ mod tests {
         ] {
             assert!(names(text, is_skip).contains(name), "{text}: {:?}", names(text, is_skip));
         }
+    }
+
+    #[test]
+    fn a_missing_module_may_be_in_a_distribution_of_another_name() {
+        let all = ["railroad-diagrams", "python-railroad", "pyrailroad", "railroads", "jinja2", "pyyaml"];
+        let all = all.map(str::to_owned);
+        let all: BTreeSet<&String> = all.iter().collect();
+        let found = |text: &str, is_skip: bool| -> BTreeSet<&String> {
+            names(text, is_skip).iter().flat_map(|name| meant(name, &all)).collect()
+        };
+        let asked = found("E   ModuleNotFoundError: No module named 'railroad.parts'", false);
+        assert_eq!(
+            asked.into_iter().collect::<Vec<_>>(),
+            ["pyrailroad", "python-railroad", "railroad-diagrams"]
+        );
+        assert_eq!(found("railroad diagrams are not wanted", true), BTreeSet::new(), "words are not modules");
+        let same = names("No module named 'yaml'", true);
+        assert!(same.iter().all(|name| meant(name, &all).iter().all(|one| *one == "pyyaml")), "{same:?}");
     }
 
     #[test]

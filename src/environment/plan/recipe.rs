@@ -291,6 +291,13 @@ impl Fallbacks {
         self.with_declared(&plan.parts, asked, tried)
     }
 
+    /// Distributions of what is installed on demand that may be what is asked for: of a name that one has, that one, else
+    /// those that may have a module of that name.
+    fn meant(&self, asked: &BTreeSet<String>) -> BTreeSet<String> {
+        let all: BTreeSet<&String> = self.optional.iter().flat_map(|one| &one.distributions).collect();
+        asked.iter().flat_map(|name| asked::meant(name, &all)).cloned().collect()
+    }
+
     fn with_declared(
         &self,
         parts: &Parts,
@@ -308,7 +315,7 @@ impl Fallbacks {
                 Share::Of(names) => names.contains(name),
             })
         };
-        for name in asked {
+        for name in &self.meant(asked) {
             let declaring =
                 self.optional.iter().enumerate().filter(|(_, one)| one.distributions.contains(name));
             // The smallest says most exactly what it is for.

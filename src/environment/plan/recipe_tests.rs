@@ -362,7 +362,7 @@ fn tests_that_ask_for_something_lead_to_the_smallest_extra_that_has_it() {
     let fallbacks = fallbacks(&[(
         "pyproject.toml",
         "[project]\nname = 'pkg'\n[project.optional-dependencies]\nall = ['scipy', 'x', 'y']\nstats = ['SciPy>1', 'x']\n\
-         own = ['pkg[stats]']\n",
+         own = ['pkg[stats]']\ndiagrams = ['railroad-diagrams', 'z']\n",
     )]);
     let first = fallbacks.next(&[]).unwrap();
     let tried = vec![(first.clone(), collected(true, BTreeSet::new()))];
@@ -371,6 +371,8 @@ fn tests_that_ask_for_something_lead_to_the_smallest_extra_that_has_it() {
     let plan = fallbacks.beyond(&first, &asked("scipy"), &tried).unwrap();
     assert_eq!(plan.written(), [".[stats]", "pytest"]);
     assert!(plan.reason.contains("extra stats of the project, which tests ask for"), "{}", plan.reason);
+    let of_another_name = fallbacks.beyond(&first, &asked("~railroad"), &tried).unwrap();
+    assert_eq!(of_another_name.written(), [".[diagrams]", "pytest"]);
     assert_eq!(fallbacks.beyond(&plan, &asked("x"), &tried), None, "it is there");
     assert_eq!(fallbacks.beyond(&first, &asked("numpy"), &tried), None);
     assert_eq!(fallbacks.beyond(&first, &asked("pkg"), &tried), None, "the tree is installed");

@@ -11,7 +11,8 @@ use ruff_python_ast::{AtomicNodeIndex, ExceptHandler, Stmt, StmtFunctionDef, Stm
 use ruff_text_size::{Ranged, TextRange, TextSize};
 
 use super::docstring::{DocstringKind, docstring_kind};
-use crate::score::text::{Parsed, Unreadable, declared_encoding, parse, text_of};
+use crate::python_source::encoding::{declared_encoding, name};
+use crate::score::text::{Parsed, Unreadable, parse, text_of};
 use crate::score::tree;
 
 /// Larger files are not read: no person wrote them.
@@ -121,18 +122,14 @@ pub fn text_of_target(bytes: &[u8]) -> Result<&str, NotMaskable> {
         let line = String::from_utf8_lossy(&bytes[..at]).matches('\n').count() as u32 + 1;
         return Err(Unreadable::NullByte { line }.into());
     }
-    text_of(bytes).map_err(|why| match (why, declared_encoding(&String::from_utf8_lossy(first(bytes)))) {
+    let declared = declared_encoding(bytes).map(|place| name(bytes, &place));
+    text_of(bytes).map_err(|why| match (why, declared) {
         (Unreadable::NotUtf8, Some(declared)) if !declared.starts_with("utf") => {
             Unreadable::OtherEncoding { declared }
         }
         (why, _) => why,
     })?;
     std::str::from_utf8(bytes).map_err(|_| Unreadable::NotUtf8.into())
-}
-
-/// The part of a file in which an encoding can be declared.
-fn first(bytes: &[u8]) -> &[u8] {
-    &bytes[..bytes.len().min(1 << 12)]
 }
 
 /// Masks a file, and proves of the result that it is sound: it parses, it has the tree that the same cuts make of the

@@ -21,6 +21,7 @@ use crate::family::gistify::{
     TracedFunction, Verdict, Violation, findings, first_line, in_file, inject_inherited, judge,
     line_execution, sabotage, strict_findings, test_overlap, trace_recall,
 };
+use crate::python_source::decoded;
 use crate::record::collected::Group;
 use crate::record::flag::PROBE_INSENSITIVE;
 use crate::record::id::{InstanceId, hash_parts, sha256_hex};
@@ -34,7 +35,7 @@ use crate::score::{ComparedCase, Comparison, File, Masks, Modules, Ratio, Unread
 use crate::text::tail;
 
 /// Raised when the same submission may be judged otherwise.
-const SCORER: &str = "score-6";
+const SCORER: &str = "score-7";
 /// Largest test file that is read, in bytes.
 pub(crate) const LARGEST_TEST: u64 = 8 << 20;
 /// Lines of output that are kept as evidence.
@@ -405,8 +406,7 @@ impl Referee<'_> {
     /// A submission with each variant of its test in it.
     fn variant_texts(&self, tree: &Folder, original: &Original<'_>, submitted: &[u8]) -> Result<Vec<String>> {
         let (path, defined) = original.definition();
-        let source = tree.read_through_links(Path::new(path), LARGEST_TEST)?;
-        let source = String::from_utf8_lossy(&source);
+        let source = decoded(&tree.read_through_links(Path::new(path), LARGEST_TEST)?);
         let modules = &self.ground.code.modules;
         let text = |variant: &Variant| {
             let edited = in_file(&source, defined, &variant.source).ok().flatten()?;
@@ -449,8 +449,7 @@ impl Referee<'_> {
         submission: &Submission,
     ) -> Result<Case<'a>> {
         let (path, defined) = original.definition();
-        let source = tree.read_through_links(Path::new(path), LARGEST_TEST)?;
-        let source = String::from_utf8_lossy(&source);
+        let source = decoded(&tree.read_through_links(Path::new(path), LARGEST_TEST)?);
         let file = File { path, text: &source };
         let mut judged = Judged::empty(submission.text.as_deref());
         let mut evaluated = None;

@@ -8,6 +8,7 @@ use crate::attempt::overlay::History;
 use crate::beneath::{Entry, Folder, Kind};
 use crate::error::{Error, Result};
 use crate::family::gistify::Corpus;
+use crate::python_source::decoded;
 use crate::record::patch::Patch;
 use crate::record::task::{CODE_ENDINGS, pytest_settings};
 use crate::runner::Setting;
@@ -79,7 +80,7 @@ impl Code {
     /// The text of one of its files; none where there is no such file, or it cannot be read.
     pub(crate) fn text(&self, tree: &Folder, path: &str) -> Option<String> {
         let bytes = self.sources.contains(path).then(|| tree.read(Path::new(path), LARGEST_SOURCE))?;
-        Some(String::from_utf8_lossy(&bytes.ok()?).into_owned())
+        Some(decoded(&bytes.ok()?))
     }
 }
 

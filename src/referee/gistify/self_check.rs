@@ -16,6 +16,7 @@ use crate::attempt::world::WorldSetting;
 use crate::beneath::Folder;
 use crate::error::Result;
 use crate::family::gistify::{Evaluated, Reach, Sabotage, first_line, inject, reaches, sabotage};
+use crate::python_source::decoded;
 use crate::record::collected::Group;
 use crate::record::evidence::OnTrial;
 use crate::record::flag::{
@@ -27,7 +28,7 @@ use crate::record::outcome::Compare;
 use crate::record::task::pytest_settings;
 use crate::referee::run::{Import, Lost, PLAIN, Place, Seen, failing};
 use crate::runner::protocol::{ImportAttempt, Manner, TraceMode};
-use crate::score::{Comparison, File, Masks, compare, text_of};
+use crate::score::{Comparison, File, Masks, compare};
 use crate::store::memo::Memo;
 
 /// Flags of instances that cannot be solved without breaking a rule.
@@ -118,7 +119,7 @@ fn is_of_set_up<'a>(known: impl ExactSizeIterator<Item = &'a Checked>) -> bool {
 }
 
 /// Raised when the same original may be judged otherwise.
-const VERSION: &str = "self-check-3";
+const VERSION: &str = "self-check-4";
 
 impl SelfChecks {
     /// Opens the journal.
@@ -265,9 +266,9 @@ impl SelfCheck<'_> {
     /// read.
     fn evaluated(&self, tree: &Folder, original: &Original<'_>) -> Result<(Option<Evaluated>, Vec<Reach>)> {
         let bytes = tree.read_through_links(Path::new(original.file), LARGEST_TEST)?;
-        let Ok(text) = text_of(&bytes) else { return Ok((None, Vec::new())) };
-        let file = File { path: original.file, text };
-        let evaluated = inject(text, file, &original.test, &self.code.modules).ok();
+        let text = decoded(&bytes);
+        let file = File { path: original.file, text: &text };
+        let evaluated = inject(&text, file, &original.test, &self.code.modules).ok();
         let mut conftests = Vec::new();
         for (at, _) in original.file.rmatch_indices('/') {
             let path = format!("{}/conftest.py", &original.file[..at]);

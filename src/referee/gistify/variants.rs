@@ -15,13 +15,14 @@ use crate::attempt::world::WorldSetting;
 use crate::beneath::Folder;
 use crate::error::Result;
 use crate::family::gistify::{Proposal, failing, in_file, inject, variants};
+use crate::python_source::decoded;
 use crate::record::collected::Group;
 use crate::record::id::{InstanceId, hash_parts};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Outcome};
 use crate::record::variant::{RULES, Variant, VariantCase, VariantKind};
 use crate::referee::run::{Import, PLAIN, Place, Seen, WATCHED};
 use crate::runner::protocol::TraceMode;
-use crate::score::{File, Modules, text_of};
+use crate::score::{File, Modules};
 use crate::store::memo::Memo;
 
 /// Variants of an instance.
@@ -96,8 +97,8 @@ const PORTION: usize = 25;
 /// What runs of the tree, by file, the test's own left out.
 type Lines = BTreeMap<String, BTreeSet<u32>>;
 
-/// The text of each original's file; none where it cannot be read.
-type Texts = Vec<Option<Arc<str>>>;
+/// The text of each original's file.
+type Texts = Vec<String>;
 
 /// Runs variants in the original tree.
 struct Calibration<'a> {
@@ -167,16 +168,14 @@ impl Calibration<'_> {
         let (mut texts, mut candidates) = (Vec::new(), Vec::new());
         for (at, original) in originals.iter().enumerate() {
             let bytes = tree.read_through_links(Path::new(original.file), LARGEST_TEST)?;
-            let text = text_of(&bytes).ok();
+            let text = decoded(&bytes);
             let seed = format!("{} {}", self.seed, original.id);
-            let proposals =
-                text.and_then(|text| variants(text, &original.test, &seed).ok()).unwrap_or_default();
-            texts.push(text.map(Arc::from));
+            let proposals = variants(&text, &original.test, &seed).unwrap_or_default();
             let mut tried: BTreeMap<VariantKind, usize> = BTreeMap::new();
             for Proposal { kind, line, source, says } in proposals {
                 let most = SHARES.iter().find(|one| one.0 == kind).map_or(0, |one| one.2);
                 let tried = tried.entry(kind).or_default();
-                let whole = text.and_then(|text| in_file(text, &original.test, &source).ok()?);
+                let whole = in_file(&text, &original.test, &source).ok().flatten();
                 let Some(whole) = whole.filter(|_| *tried < most) else { continue };
                 *tried += 1;
                 candidates.push(Candidate {
@@ -192,6 +191,7 @@ impl Calibration<'_> {
                     fit: None,
                 });
             }
+            texts.push(text);
         }
         Ok((texts, candidates))
     }
@@ -263,7 +263,7 @@ impl Calibration<'_> {
         let has_candidate = |at: usize| candidates.iter().any(|one| one.original == at && one.fit.is_none());
         let mut imports = Vec::new();
         for (at, text) in texts.iter().enumerate().filter(|(at, _)| has_candidate(*at)) {
-            let (Some(text), original) = (text, originals[at]) else { continue };
+            let original = originals[at];
             let placed = |text: &str| Arc::from(self.placed(text, original));
             imports.push(Import::new(at, placed(text), &[WATCHED, WATCHED]));
             for text in failing(text, &original.test).unwrap_or_default() {

@@ -13,6 +13,7 @@ use crate::attempt::lab::Lab;
 use crate::beneath::Folder;
 use crate::error::Result;
 use crate::family::gistify::{Evaluated, TestName, inject};
+use crate::python_source::decoded;
 use crate::record::collected::Group;
 use crate::record::execution::Execution;
 use crate::referee::gistify::evaluate::{LARGEST_TEST, Original, module_of};
@@ -159,7 +160,7 @@ impl<'a> Case<'a> {
             original,
             test: TestName { classes: group.classes.clone(), function: group.function.clone() },
             test_module: module_of(&group.file, &searcher.ground.code.modules),
-            source: String::from_utf8_lossy(&source).into_owned(),
+            source: decoded(&source),
             group: Group { file: searcher.file.to_owned(), ..group },
         })
     }

@@ -1,0 +1,140 @@
+//! Which instances of a dataset a command is for: one set of options for all that read datasets.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use crate::dataset::Dataset;
+use crate::dataset::recube::RecubeInstance;
+use crate::document;
+use crate::error::{Error, Result};
+use crate::record::id::RepoSlug;
+use crate::record::instance::Instance;
+
+/// Instances have to be in all that is given.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Selection {
+    /// Only instances of this repository; may be given several times
+    #[arg(long, value_name = "SLUG", value_parser = super::parse_slug)]
+    only: Vec<RepoSlug>,
+    /// Only instances of this subset
+    #[arg(long, value_name = "NAME")]
+    subset: Option<String>,
+    /// Only instances of this tier
+    #[arg(long, value_parser = ["easy", "medium", "hard"])]
+    tier: Option<String>,
+    /// Only the instance of this ID; may be given several times
+    #[arg(short, long, value_name = "ID")]
+    instance: Vec<String>,
+    /// Only instances whose IDs are in this file, a line each
+    #[arg(long, value_name = "FILE")]
+    ids: Option<PathBuf>,
+}
+
+impl Selection {
+    /// Whether instances may be left out.
+    pub(super) fn is_part(&self) -> bool {
+        !self.part().is_empty()
+    }
+
+    /// Which part of the dataset was asked for, in words; a file of IDs counts by its name.
+    pub(super) fn part(&self) -> String {
+        let slugs = self.only.iter().map(|slug| slug.as_str().to_owned());
+        let file = self.ids.as_ref().map(|path| path.display().to_string());
+        let words = self.subset.iter().cloned().chain(slugs).chain(self.tier.iter().cloned());
+        words.chain(self.instance.iter().cloned()).chain(file).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The instances of a dataset that were asked for, in its order.
+    ///
+    /// # Errors
+    /// Usage errors: no such subset, repository or instance, a file that cannot be read, nothing that is in all of it.
+    pub(super) fn of(&self, dataset: &Dataset) -> Result<Vec<Instance>> {
+        let mut instances = dataset.instances()?;
+        let members = self.subset.as_ref().map(|name| dataset.members(name)).transpose()?;
+        if let Some(members) = members {
+            instances.retain(|one| members.contains(one.instance_id.as_str()));
+        }
+        let head = |one: &Instance| (one.instance_id.to_string(), one.slug.clone(), one.tier.as_str());
+        self.keep(&mut instances, head)?;
+        Ok(instances)
+    }
+
+    /// Leaves those instances of a dataset of `ReCUBE` that were asked for.
+    ///
+    /// # Errors
+    /// Those of [`Selection::of`]; such a dataset has no subsets.
+    pub(super) fn of_recube(&self, instances: &mut Vec<RecubeInstance>) -> Result<()> {
+        if self.subset.is_some() {
+            return Err(Error::usage("a dataset of the family recube has no subsets"));
+        }
+        self.keep(instances, |one| {
+            (one.head.instance_id.to_string(), one.head.slug.clone(), one.tier.as_str())
+        })
+    }
+
+    /// Leaves what was asked for; `head` gives the ID, repository and tier of an instance.
+    fn keep<T>(
+        &self,
+        instances: &mut Vec<T>,
+        head: impl Fn(&T) -> (String, RepoSlug, &'static str),
+    ) -> Result<()> {
+        if let Some(ids) = self.wanted_ids()? {
+            let known: BTreeSet<String> = instances.iter().map(|one| head(one).0).collect();
+            if let Some(id) = ids.iter().find(|id| !known.contains(*id)) {
+                return Err(Error::usage(format!("the dataset has no instance `{id}`"))
+                    .with_hint("gistmill list DATASET --format csv has the IDs"));
+            }
+            instances.retain(|one| ids.contains(&head(one).0));
+        }
+        instances.retain(|one| self.tier.as_deref().is_none_or(|tier| head(one).2 == tier));
+        instances.retain(|one| self.only.is_empty() || self.only.contains(&head(one).1));
+        if let Some(slug) = self.only.iter().find(|slug| !instances.iter().any(|one| head(one).1 == **slug)) {
+            return Err(Error::usage(format!("the dataset has no instance of {slug} there")));
+        }
+        if instances.is_empty() && self.is_part() {
+            return Err(Error::usage(format!("the dataset has no instance that is all of: {}", self.part())));
+        }
+        Ok(())
+    }
+
+    fn wanted_ids(&self) -> Result<Option<BTreeSet<String>>> {
+        let mut ids: BTreeSet<String> = self.instance.iter().cloned().collect();
+        if let Some(path) = &self.ids {
+            let text = document::read_text(path)?;
+            ids.extend(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned));
+        } else if ids.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(ids))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::made_up::MadeUp;
+
+    #[test]
+    fn instances_are_chosen_by_all_that_is_given() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("made-up");
+        crate::testing::write(&directory, &MadeUp::new(&[6]).input()).unwrap();
+        let dataset = Dataset::open(&directory).unwrap();
+        let all = dataset.instances().unwrap();
+        let (first, second) = (all[0].instance_id.to_string(), all[1].instance_id.to_string());
+        let chosen = |selection: &Selection| -> Vec<String> {
+            selection.of(&dataset).unwrap().iter().map(|one| one.instance_id.to_string()).collect()
+        };
+        assert_eq!(chosen(&Selection::default()).len(), all.len());
+        let file = folder.path().join("ids");
+        fs_err::write(&file, format!("{second}\n\n")).unwrap();
+        let two = Selection { instance: vec![first.clone()], ids: Some(file), ..Selection::default() };
+        assert_eq!(chosen(&two), [first.clone(), second]);
+        let tier = all[0].tier.as_str().to_owned();
+        let one = Selection { tier: Some(tier), instance: vec![first.clone()], ..Selection::default() };
+        assert_eq!((chosen(&one), one.is_part()), (vec![first], true));
+        let refused = |selection: Selection| selection.of(&dataset).unwrap_err().to_string();
+        let unknown = Selection { instance: vec!["gone".to_owned()], ..Selection::default() };
+        assert_eq!(refused(unknown), "the dataset has no instance `gone`");
+    }
+}

@@ -1,0 +1,4 @@
+# coding: shift_jis
+def fruit(x):
+    """ŽÀ"""
+    return x + "ŽÀ"
