@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::family::gistify::{Evaluated, TestName, inject};
 use crate::record::collected::Group;
 use crate::record::execution::Execution;
-use crate::referee::gistify::evaluate::{LARGEST_TEST, Original, module_of};
+use crate::referee::gistify::evaluate::{LARGEST_TEST, Original};
 use crate::referee::gistify::ground::Ground;
 use crate::runner::protocol::{Generated, Request, Trial};
 use crate::score::{Comparison, File, Masks, compare};
@@ -158,7 +158,7 @@ impl<'a> Case<'a> {
             searcher,
             original,
             test: TestName { classes: group.classes.clone(), function: group.function.clone() },
-            test_module: module_of(&group.file, &searcher.ground.code.modules),
+            test_module: searcher.ground.code.modules.module_of(&group.file),
             source: String::from_utf8_lossy(&source).into_owned(),
             group: Group { file: searcher.file.to_owned(), ..group },
         })
