@@ -93,6 +93,12 @@ pub(crate) struct Environment {
 }
 
 impl Collection {
+    /// Tasks that are judged without variants of their tests.
+    pub(crate) fn without_variants(&self) -> usize {
+        let has_none = |task: &&Task| task.judging.originals.iter().any(|test| test.variants.is_empty());
+        self.tasks.iter().filter(has_none).count()
+    }
+
     /// The image of a task.
     fn image<'a>(&'a self, task: &'a Task) -> &'a str {
         if let Some(task) = self.tools.as_ref().and_then(|tools| tools.tasks.get(&task.id)) {

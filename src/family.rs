@@ -17,6 +17,7 @@ pub mod sample;
 pub mod tier;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
@@ -27,6 +28,8 @@ use crate::record::patch::Patch;
 use crate::record::prompt::{PromptSettings, Tool};
 use crate::record::task::{Judging, Task};
 use crate::record::trace::Traced;
+use crate::record::variant::Variant;
+use crate::score::Modules;
 use gistify::prompt::Template;
 use sample::Candidate;
 use tier::Difficulty;
@@ -151,6 +154,18 @@ pub struct Running {
     pub limit: Duration,
     /// A solution that is known to be judged right.
     pub gold: Option<Vec<u8>>,
+    /// Edited texts of its test; none where they are not known.
+    pub variants: Vec<Variant>,
+    /// The repository's Python files and settings of pytest; none where they are not known.
+    pub sources: Option<Arc<Sources>>,
+}
+
+/// Files of a repository.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Sources {
+    /// By path.
+    pub files: BTreeMap<String, String>,
+    pub modules: Modules,
 }
 
 #[cfg(test)]

@@ -30,6 +30,9 @@ pub(super) struct ExportArguments {
     output: PathBuf,
     #[command(flatten)]
     selection: Selection,
+    /// The folder `hidden` of the dataset's build, where the dataset was published without it
+    #[arg(long, value_name = "DIR")]
+    hidden: Option<PathBuf>,
     /// Another prompt than the dataset's: what the agent may run
     #[arg(long, value_enum)]
     execution: Option<ExecutionSetting>,
@@ -50,9 +53,17 @@ pub(super) struct ExportArguments {
 pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> {
     let dataset = Dataset::open(&asked.dataset.directory()?)?;
     let prompt = other_prompt(asked, &dataset)?;
-    let collection = read::collection(&dataset, asked.selection.of(&dataset)?, prompt.as_ref())?;
+    let instances = asked.selection.of(&dataset)?;
+    let collection = read::collection(&dataset, instances, prompt.as_ref(), asked.hidden.as_deref())?;
     let harnesses: BTreeSet<Harness> = asked.to.iter().copied().collect();
     let served = write::write(&asked.output, &dataset.directory, &collection, &harnesses)?;
+    let planted = collection.without_variants();
+    if planted > 0 {
+        terminal::warn(&format!(
+            "{planted} of {} judged by three planted failures alone: their variants or their trees are not at hand",
+            count(collection.tasks.len(), "task")
+        ));
+    }
     let solved = collection.tasks.iter().filter(|task| task.gold.is_some()).count();
     match arguments.format {
         Format::Json => terminal::json(&json!({
@@ -60,6 +71,7 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
             "harnesses": served,
             "tasks": collection.tasks.len(),
             "solutions": solved,
+            "without_variants": planted,
             "judged_by": "pytest",
         })),
         Format::Human | Format::Csv => {

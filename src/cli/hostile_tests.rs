@@ -145,7 +145,7 @@ const COMMANDS: [(&str, Read); 9] = [
     }),
     ("export", |dataset, out| {
         let dataset = Dataset::open(dataset)?;
-        let collection = export::read::collection(&dataset, dataset.instances()?, None)?;
+        let collection = export::read::collection(&dataset, dataset.instances()?, None, None)?;
         let harnesses = [Harness::SweBench].into();
         export::write::write(&out.join("export"), &dataset.directory, &collection, &harnesses).map(drop)
     }),

@@ -142,15 +142,27 @@ const MOST_SOURCE: u64 = 256 << 20;
 /// # Errors
 /// Usage errors: the archive is missing, or is not as gistmill writes it.
 pub(crate) fn python_files(dataset: &Dataset, slug: &str) -> Result<Option<Vec<(String, String)>>> {
-    let Some(place) = dataset.manifest.trees.get(slug) else { return Ok(None) };
-    let file = dataset.folder()?.open_file(Path::new(place))?;
-    unpacked(file, &dataset.directory.join(place).display().to_string()).map(Some)
+    texts(dataset, slug, |path| path.ends_with(".py"))
 }
 
-fn unpacked(archive: impl Read, name: &str) -> Result<Vec<(String, String)>> {
+/// The files that are `wanted` of a repository's pinned tree, as for Python files.
+///
+/// # Errors
+/// Those of [`python_files`].
+pub(crate) fn texts(
+    dataset: &Dataset,
+    slug: &str,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Option<Vec<(String, String)>>> {
+    let Some(place) = dataset.manifest.trees.get(slug) else { return Ok(None) };
+    let file = dataset.folder()?.open_file(Path::new(place))?;
+    unpacked(file, &dataset.directory.join(place).display().to_string(), wanted).map(Some)
+}
+
+fn unpacked(archive: impl Read, name: &str, wanted: impl Fn(&str) -> bool) -> Result<Vec<(String, String)>> {
     let (mut files, mut left) = (Vec::new(), MOST_SOURCE);
     each(archive, name, |member, content| {
-        let Some(path) = member.path.to_str().filter(|path| path.ends_with(".py")) else { return Ok(()) };
+        let Some(path) = member.path.to_str().filter(|path| wanted(path)) else { return Ok(()) };
         if *member.kind == Kind::File && member.size <= LARGEST_SOURCE && member.size <= left {
             left -= member.size;
             let mut bytes = Vec::new();
@@ -242,9 +254,13 @@ mod tests {
     fn python_files_are_read_from_an_archive_and_a_damaged_one_is_an_error() {
         let tree = tree(&["a.py", "b.txt", "c/d.py"], 0o644);
         let bytes = zstd::encode_all(packed(tree.path()).as_slice(), LEVEL).unwrap();
-        let paths: Vec<_> = unpacked(bytes.as_slice(), "a").unwrap().into_iter().map(|one| one.0).collect();
+        let paths: Vec<_> = unpacked(bytes.as_slice(), "a", |path| path.ends_with(".py"))
+            .unwrap()
+            .into_iter()
+            .map(|one| one.0)
+            .collect();
         assert_eq!(paths, ["a.py", "c/d.py"]);
-        assert!(unpacked(&bytes[..bytes.len() / 2], "a").is_err());
+        assert!(unpacked(&bytes[..bytes.len() / 2], "a", |_| true).is_err());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use toml::{Table, Value};
 use super::{Collection, File, Files, script, text};
 use crate::error::{Error, Result};
 use crate::record::entry::EntryCommand;
-use crate::record::task::{Judging, Reward, Task};
+use crate::record::task::{Judging, OriginalTest, Reward, Task};
 use crate::text::shell_quote;
 
 pub(super) const JUDGE: &str = include_str!("judge.py");
@@ -63,18 +63,32 @@ fn of_task(collection: &Collection, task: &Task) -> Result<Files> {
 
 fn judging(task: &Task) -> String {
     let file = shell_quote(&format!("{}/{}", task.workdir, task.judging.submission));
-    format!("#!/bin/bash\nexec python /tests/judge.py /tests/task.json {file} /logs/verifier\n")
+    format!(
+        "#!/bin/bash\nexec python -I /tests/judge.py --container /tests/task.json {file} /logs/verifier\n"
+    )
 }
 
-/// How often the judge runs something: as it is, and with exceptions at the start of each test.
+/// How often the judge runs something: as it is, and with variants of each test or exceptions at its start.
 fn runs(task: &Task) -> u64 {
-    (task.judging.run.len() * (1 + 3 * task.judging.originals.len())) as u64
+    let other = |test: &OriginalTest| if test.variants.is_empty() { 3 } else { test.variants.len() };
+    (task.judging.run.len() * (1 + task.judging.originals.iter().map(other).sum::<usize>())) as u64
 }
 
 /// What the judge gets to know.
 pub(super) fn judged(task: &Task) -> Result<String> {
-    let Judging { submission, hidden, before, run, originals, expect, reward, options, variables, limit } =
-        &task.judging;
+    let Judging {
+        submission,
+        hidden,
+        before,
+        run,
+        originals,
+        code,
+        expect,
+        reward,
+        options,
+        variables,
+        limit,
+    } = &task.judging;
     let known = expect.iter().filter(|case| !case.name.contains("<tmp>"));
     let outcomes: serde_json::Map<String, serde_json::Value> =
         known.map(|case| (case.name.clone(), case.outcome.as_str().into())).collect();
@@ -86,7 +100,8 @@ pub(super) fn judged(task: &Task) -> Result<String> {
         "user": 65_534,
         "submission": submission,
         "commands": run.iter().map(EntryCommand::words).collect::<Vec<_>>(),
-        "tests": originals.iter().map(|test| json!({ "name": test.name, "source": test.source })).collect::<Vec<_>>(),
+        "tests": originals.iter().map(told_of).collect::<Vec<_>>(),
+        "code": code,
         "outcomes": outcomes,
         "hidden": hidden,
         "before": before.files().map(|(path, bytes)| (path, bytes.is_some())).collect::<BTreeMap<_, _>>(),
@@ -99,6 +114,18 @@ pub(super) fn judged(task: &Task) -> Result<String> {
         "seconds": limit.as_secs(),
     });
     encoded(&task)
+}
+
+fn told_of(test: &OriginalTest) -> serde_json::Value {
+    let OriginalTest { name, source, defined_as, text, variants, outside } = test;
+    json!({
+        "name": name,
+        "source": source,
+        "defined_as": defined_as,
+        "text": text,
+        "variants": variants,
+        "outside": outside,
+    })
 }
 
 fn configuration(collection: &Collection, task: &Task) -> Result<String> {

@@ -1,18 +1,21 @@
 """Judges one file by what pytest says of its test, in a tree without the repository's Python code.
 
-usage: judge.py TASK.json FILE FOLDER
-       judge.py --log TASK.json FILE FOLDER
+usage: judge.py [--container] [--log] TASK.json FILE FOLDER
 
 TASK.json says which test is run, what it looks like, and how each case must end. FOLDER gets reward.json (one number) and
 reward-details.json; --log prints a line for each case as pytest does, once nothing of the file runs any more. What the file does
 wrong is 0. What the machine does wrong is exit code 3, and no reward.json.
 
-The file runs as a user of its own, where the judge is root. Its test must be the original one, names of modules aside. It is run
-as it is and three times with an exception at the start of the test, in an order that nobody can know: with one it must not pass.
+The file runs as a user of its own, where the judge is root. The original test takes the place of the file's, as it is and edited
+in ways that TASK.json knows, in an order that nobody can know and all in the same manner: each must show what it shows in the
+repository. Where no edits are known, the file's test must be the original one, names of modules aside, and three times it has an
+exception at its start: with one it must not pass. --container says that nothing else runs here: settings that somebody left are
+taken away.
 """
 
 import ast
 import builtins
+import hashlib
 import json
 import os
 import random
@@ -28,7 +31,8 @@ import time
 from pathlib import Path
 
 LARGEST_FILE = 8 << 20
-LARGEST_ANSWER = 1 << 20
+LARGEST_ANSWER = 8 << 20
+LONGEST_TEXT = 20_000
 WORST = {"passed": 0, "xpassed": 1, "xfailed": 2, "skipped": 3, "failed": 4, "error": 5}
 EVERYBODYS = frozenset(dir(builtins))
 RAISED = ["NameError", "AttributeError", "TypeError", "AssertionError", "KeyError", "ImportError"]
@@ -39,15 +43,23 @@ class MachineFault(Exception):
 
 
 class Outcomes:
-    """What pytest reports of each case, over set-up, call and tear-down."""
+    """What pytest reports of each case: the first phase that fails decides. As (outcome, exception, text)."""
 
     def __init__(self):
-        self.seen = {}
+        self.seen, self.raised = {}, {}
+
+    def pytest_runtest_makereport(self, item, call):
+        if call.excinfo is not None:
+            kind = call.excinfo.type
+            self.raised[item.nodeid, call.when] = f"{kind.__module__}.{kind.__qualname__}"
 
     def pytest_runtest_logreport(self, report):
         outcome = self.outcome(report)
-        known = self.seen.get(report.nodeid, "passed")
-        self.seen[report.nodeid] = max(known, outcome, key=WORST.__getitem__)
+        known = self.seen.get(report.nodeid, ["passed", None, ""])
+        if WORST[outcome] > WORST[known[0]] or report.nodeid not in self.seen:
+            raised = None if outcome in ("passed", "skipped") else self.raised.get((report.nodeid, report.when))
+            text = str(report.longrepr or "")[-LONGEST_TEXT:] if outcome in ("failed", "error") else ""
+            self.seen[report.nodeid] = [outcome, raised, text]
 
     @staticmethod
     def outcome(report):
@@ -58,24 +70,96 @@ class Outcomes:
         return "skipped" if report.skipped else "passed"
 
 
-def run(place, tests):
-    """In a process of its own: runs tests as `python -m pytest` would."""
+def run(tests):
+    """In a process of its own: runs tests as `python -m pytest` would. Nothing that the file leaves to the end is run."""
+    nonce, report = sys.stdin.readline().strip(), os.dup(1)
+    os.dup2(2, 1)
     import pytest
 
     sys.path[0] = os.getcwd()
     outcomes = Outcomes()
     code = pytest.main(["-p", "no:cacheprovider", *tests], plugins=[outcomes])
-    Path(place).write_text(json.dumps(outcomes.seen))
-    sys.exit(int(code))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with os.fdopen(report, "w") as opened:
+        opened.write(json.dumps([nonce, int(code), outcomes.seen]))
+    os._exit(0)
+
+
+def bodies(statement):
+    """The statements within control flow; functions and classes have none."""
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return []
+    found = [getattr(statement, field, []) for field in ("body", "orelse", "finalbody")]
+    parts = [*getattr(statement, "handlers", []), *getattr(statement, "cases", [])]
+    return [*found[:1], *(part.body for part in parts), *found[1:]]
+
+
+def last(body, name, kinds):
+    """What defines a name last, control flow around it ignored."""
+    for one in reversed(body):
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            if one.name == name:
+                return one if isinstance(one, kinds) else None
+            continue
+        for inner in reversed(bodies(one)):
+            found = last(inner, name, kinds)
+            if found is not None:
+                return found
+    return None
 
 
 def definition(module, name):
     """The function `Class::function` of a module, defined last; none where there is none."""
     body, parts = module.body, name.split("::")
     for part in parts[:-1]:
-        body = next((one.body for one in reversed(body) if isinstance(one, ast.ClassDef) and one.name == part), [])
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return next((one for one in reversed(body) if isinstance(one, functions) and one.name == parts[-1]), None)
+        found = last(body, part, ast.ClassDef)
+        body = [] if found is None else found.body
+    return last(body, parts[-1], (ast.FunctionDef, ast.AsyncFunctionDef))
+
+
+def bound_names(module):
+    """Names that a file binds in its module."""
+    names, left = set(), list(module.body)
+    while left:
+        one = left.pop()
+        if isinstance(one, (ast.Import, ast.ImportFrom)):
+            is_from = isinstance(one, ast.ImportFrom)
+            names |= {alias.asname or (alias.name if is_from else alias.name.split(".")[0]) for alias in one.names}
+        elif isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(one.name)
+        elif isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
+            names.add(one.id)
+        elif isinstance(one, ast.comprehension):
+            left.append(one.iter)
+        elif not isinstance(one, ast.Lambda):
+            names |= {getattr(one, "name", None)} if isinstance(one, ast.ExceptHandler) else set()
+            left += ast.iter_child_nodes(one)
+    return names - {None, "*"}
+
+
+def chosen(choices, bound):
+    """The first text whose name is bound, or that has none."""
+    return next((text for name, text in choices if name is None or name in bound), None)
+
+
+def with_test(text, name, parts):
+    """The file with another definition in the place of its test. `parts` are as gistmill writes them."""
+    module = ast.parse(text)
+    bound, place = bound_names(module), definition(module, name)
+    first = min([place.lineno, *(one.lineno for one in place.decorator_list)])
+    lines = text.encode().splitlines(keepends=True)
+    head = lines[first - 1]
+    indentation = head[: len(head) - len(head.lstrip())].decode()
+    made = []
+    for part in parts:
+        if part is None:
+            made.append(indentation)
+        elif isinstance(part, dict):
+            made.append("; ".join(filter(None, (chosen(one, bound) for one in part["statements"]))) or "pass")
+        else:
+            made.append(part if isinstance(part, str) else chosen(part, bound) or "")
+    return b"".join([*lines[: first - 1], "".join(made).encode(), b"\n", *lines[place.end_lineno :]]).decode()
 
 
 class Plain(ast.NodeTransformer):
@@ -147,6 +231,172 @@ def with_exception(text, name, exception):
     return b"".join(lines).decode()
 
 
+# What leads to the tools that run a test, or makes code of data: docs/scoring.md of gistmill has the whole rules.
+TOOLS = frozenset(
+    "_pytest pluggy ctypes _ctypes cffi posix bdb marshal zipimport runpy imp codeop code _pickle dill cloudpickle _imp"
+    " _frozen_importlib sys._getframe sys._current_frames sys.settrace sys.setprofile sys.monitoring sys.addaudithook sys.meta_path"
+    " sys.path_hooks sys.modules threading.settrace threading.setprofile inspect.stack inspect.trace inspect.currentframe"
+    " traceback.walk_stack os._exit os.abort os.kill gc.get_objects gc.get_referrers gc.get_referents gc.callbacks unittest.case"
+    " unittest.runner unittest.main pickle.loads pickle.load pickle.Unpickler types.CodeType types.FunctionType builtins.exec"
+    " builtins.eval builtins.compile importlib.abc importlib._bootstrap importlib._bootstrap_external importlib.machinery"
+    " importlib.util.module_from_spec importlib.util.spec_from_loader importlib.util.spec_from_file_location pytest.hookimpl"
+    " pytest.hookspec pytest.main pytest.Function pytest.Item pytest.Session pytest.Config pytest.CallInfo pytest.TestReport"
+    " pytest.Module pytest.Class pytest.Collector pytest.PytestPluginManager atexit signal".split()
+)
+# Types of fixtures, where older versions of pytest have them.
+TYPES = ("_pytest.capture", "_pytest.fixtures.FixtureRequest", "_pytest.logging", "_pytest.monkeypatch", "_pytest.recwarn", "_pytest.tmpdir")
+ATTRIBUTES = frozenset(
+    "__code__ __globals__ __builtins__ __closure__ _getframe _current_frames _pyfuncitem _fixturemanager _fixtureinfo _arg2fixturedefs"
+    " _callTestMethod f_back f_builtins f_code f_globals f_locals f_trace tb_frame gi_frame cr_frame ag_frame co_code co_consts"
+    " get_objects get_referrers get_referents ihook pluginmanager exec_module load_module".split()
+)
+STORED = ("pytest", "_pytest", "pluggy", "unittest", "builtins", "__builtins__", "request.node", "request.function")
+DECIDES = frozenset("__init_subclass__ __getattribute__ __getattr__ __new__ __prepare__ __call__ __set_name__ run debug".split())
+MOST_TEXT, MOST_NUMBERS = 2_048, 400
+BODIES = ("body", "orelse", "finalbody", "handlers", "cases", "type_comment")
+
+
+def chain(node):
+    """The parts of a dotted name; none where it is none."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return [node.id, *reversed(parts)] if isinstance(node, ast.Name) else None
+
+
+def heads(module):
+    """Each statement, what is in it but for its bodies, and the form by which it is compared."""
+    for one in ast.walk(module):
+        if not isinstance(one, ast.stmt):
+            continue
+        fields = [value for name, value in ast.iter_fields(one) if name not in BODIES]
+        parts = [part for value in fields for part in (value if isinstance(value, list) else [value])]
+        nodes = [part for part in parts if isinstance(part, ast.AST)]
+        plain = [part for part in parts if not isinstance(part, ast.AST)]
+        yield one, nodes, (type(one).__name__, repr(plain), *map(ast.dump, nodes))
+
+
+def own_statements(tree, code):
+    """The forms of the statements that the repository has. Files that are not as they were pinned do not count."""
+    known, own = set(), set(code)
+    for folder, _, names in os.walk(tree):
+        for name in names:
+            place = os.path.join(folder, name)
+            if not name.endswith(".py") or os.path.islink(place) or os.path.getsize(place) > LARGEST_FILE:
+                continue
+            data = Path(place).read_bytes()
+            if hashlib.sha256(data).hexdigest() not in own or not any(word in data for word in WORDS):
+                continue
+            try:
+                known.update(form for _, _, form in heads(ast.parse(data)))
+            except (SyntaxError, ValueError, RecursionError):
+                continue
+    return known
+
+
+WORDS = [word.rpartition(".")[2].encode() for word in TOOLS | ATTRIBUTES] + [b"exec", b"eval", b"compile", b"globals"]
+
+
+class Strict:
+    """What a file does outside its test that no file of the repository does in the same words."""
+
+    def __init__(self, module, test, known):
+        self.module, self.test, self.known = module, definition(module, test["defined_as"]), known
+        self.names = {part for part in test["name"].split("::")}
+        self.imports = {}
+        for one in ast.walk(module):
+            if isinstance(one, ast.Import):
+                self.imports.update((alias.asname or alias.name.split(".")[0], alias.name if alias.asname else alias.name.split(".")[0]) for alias in one.names)
+            elif isinstance(one, ast.ImportFrom) and not one.level:
+                self.imports.update((alias.asname or alias.name, f"{one.module}.{alias.name}") for alias in one.names)
+        self.defined = bound_names(module)
+
+    def first(self, outside):
+        """The first that is found; none where there is nothing."""
+        within = {id(one) for one in ast.walk(self.test)} if self.test is not None else set()
+        for statement, nodes, form in heads(self.module):
+            if id(statement) in within or form in self.known:
+                continue
+            found = self.statement(statement) or next(filter(None, map(self.within, nodes)), None)
+            if found:
+                return f"line {statement.lineno}: {found}"
+        return self.shadowed(outside)
+
+    def dotted(self, node):
+        parts = chain(node)
+        return ".".join([self.imports.get(parts[0], parts[0]), *parts[1:]]) if parts else ""
+
+    @staticmethod
+    def leads(dotted):
+        parts = dotted.split(".")
+        is_tool = any(".".join(parts[:size]) in TOOLS for size in range(1, len(parts) + 1))
+        return is_tool and not dotted.startswith(TYPES)
+
+    def statement(self, one):
+        if isinstance(one, ast.Import):
+            return next((f"imports {alias.name}" for alias in one.names if self.leads(alias.name)), None)
+        if isinstance(one, ast.ImportFrom) and not one.level:
+            names = [f"{one.module}.{alias.name}" for alias in one.names]
+            return next((f"imports {name}" for name in names if self.leads(name)), None)
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one.name.startswith("pytest_"):
+            return f"defines the hook {one.name}"
+        targets = getattr(one, "targets", None) or [target for target in [getattr(one, "target", None)] if target is not None]
+        return next(filter(None, map(self.stored, targets)), None)
+
+    def stored(self, target):
+        if isinstance(target, (ast.Tuple, ast.List)):
+            return next(filter(None, map(self.stored, target.elts)), None)
+        if isinstance(target, ast.Subscript):
+            target = target.value
+        elif isinstance(target, ast.Name):
+            is_test = target.id in self.names or target.id.startswith("pytest_")
+            return f"binds {target.id}" if is_test else None
+        dotted = self.dotted(target)
+        is_tool = any(dotted == tool or dotted.startswith(tool + ".") for tool in STORED)
+        is_test = set(dotted.split(".")) & self.names
+        return f"stores into {dotted}" if is_tool or is_test else None
+
+    def within(self, node):
+        size = numbers = 0
+        for one in ast.walk(node):
+            if isinstance(one, ast.Attribute) and (one.attr in ATTRIBUTES or self.leads(self.dotted(one))):
+                return f"reaches {self.dotted(one) or one.attr}"
+            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
+                is_code = one.id in ("exec", "eval", "compile", "__builtins__", "__loader__", "__spec__") and one.id not in self.defined
+                if is_code or self.leads(self.imports.get(one.id, "")):
+                    return f"uses {one.id}"
+                if one.id in self.names and "test" in one.id.lower():
+                    return f"uses {one.id} as a value"
+            if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in ("globals", "__import__") and not one.args[:1]:
+                return f"uses {one.func.id}()"
+            value = getattr(one, "value", None) if isinstance(one, ast.Constant) else None
+            if isinstance(value, (str, bytes)):
+                size += len(value)
+                text = value if isinstance(value, str) else ""
+                is_name = text in ATTRIBUTES or text.startswith(("_pytest.", "pytest_")) or text in ("_pytest", "pluggy")
+                if is_name or text.startswith("/proc/") and text not in ("/proc/self/status", "/proc/cpuinfo", "/proc/meminfo"):
+                    return f"names {text[:80]}"
+            numbers += isinstance(value, (int, float)) and not isinstance(value, bool)
+        if size > MOST_TEXT or numbers > MOST_NUMBERS:
+            return f"{size} bytes of text and {numbers} numbers in a statement"
+        return None
+
+    def shadowed(self, outside):
+        """A name that the test takes from outside the repository means something else here."""
+        for name, meant in outside.items():
+            meant = meant or f"builtins.{name}"
+            here = self.imports.get(name)
+            is_same = here is None or here == meant or here.rpartition(".")[2] == meant.rpartition(".")[2]
+            if name in self.defined and (not is_same or here is None or self.is_defined(name)):
+                return f"{name} is not {meant}"
+        return None
+
+    def is_defined(self, name):
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        return last(self.module.body, name, kinds) is not None
+
+
 def hide(tree, endings):
     """Takes the repository's code out of its tree, and the history that has it."""
     shutil.rmtree(tree / ".git", ignore_errors=True)
@@ -156,15 +406,44 @@ def hide(tree, endings):
                 os.unlink(os.path.join(folder, name))
 
 
+def remove(place):
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    elif place.is_symlink() or place.exists():
+        place.unlink()
+
+
+def clean_container(tree):
+    """Takes away what somebody may have left who worked here: processes of the tree or of its Python, and what Python runs as it
+    starts. Only what a package says that it has stays."""
+    mine, one = set(), os.getpid()
+    while one > 1:
+        mine.add(one)
+        one = int(Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()[1])
+    python = os.path.realpath(sys.executable)
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            cwd, program = os.readlink(f"/proc/{name}/cwd"), os.readlink(f"/proc/{name}/exe")
+            if int(name) > 1 and int(name) not in mine and (cwd.startswith(str(tree)) or program == python):
+                os.kill(int(name), signal.SIGKILL)
+        except OSError:
+            continue
+    prefix = Path(sys.executable).parent.parent
+    for site in prefix.glob("lib/python3*/site-packages"):
+        records = "".join(record.read_text(errors="replace") for record in site.glob("*.dist-info/RECORD"))
+        for place in [*site.glob("*.pth"), site / "sitecustomize.py", site / "usercustomize.py"]:
+            if f"{place.name}," not in records:
+                remove(place)
+
+
 def lay(tree, before, folder):
     """Lays files over the tree: true is a file to put, false one to take away."""
     for path, is_put in before.items():
         target = tree / path
+        remove(target)
         if is_put:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(folder / path, target)
-        elif target.is_file() or target.is_symlink():
-            target.unlink()
 
 
 def handed_in(file):
@@ -180,7 +459,7 @@ def handed_in(file):
         text = opened.read()
     try:
         ast.parse(text)
-        return text.decode(), None
+        return text.decode("utf-8-sig"), None
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return None, f"{file.name} cannot be read: {error}"
 
@@ -191,9 +470,46 @@ class Court:
     def __init__(self, task):
         self.task, self.tree = task, Path(task["workdir"])
         self.user = task["user"] if os.geteuid() == 0 else None
-        self.scratch = Path(tempfile.mkdtemp(dir=task["scratch"]))
-        shutil.copyfile(__file__, self.scratch / "judge.py")
+        self.place = Path(tempfile.mkdtemp(dir=task["scratch"]))
+        self.place.chmod(0o711)
+        shutil.copyfile(__file__, self.place / "judge.py")
+        (self.place / "judge.py").chmod(0o644)
+        self.scratch = self.place / "scratch"
+        self.kept = self.place / "kept"
+        self.kept.mkdir(mode=0o700)
+        shutil.copytree(self.tree, self.kept / "tree", symlinks=True)
+        self.give(self.tree)
+        self.known = self.listing()
+
+    def listing(self):
+        """Whatever is in the tree, with what changes when somebody changes it."""
+        found = {}
+        for folder, folders, names in os.walk(self.tree):
+            for name in [*folders, *names]:
+                place = os.path.join(folder, name)
+                about = os.lstat(place)
+                is_folder = stat.S_ISDIR(about.st_mode)
+                found[place] = (about.st_ino, about.st_mode) if is_folder else (about.st_ino, about.st_mode, about.st_ctime_ns)
+        return found
+
+    def restore(self):
+        """Makes tree and scratch folder what they were before the first run."""
+        now = self.listing()
+        for place in sorted(set(now) - set(self.known), reverse=True):
+            remove(Path(place))
+        if any(now.get(place) != about for place, about in self.known.items()):
+            for one in list(self.tree.iterdir()):
+                remove(one)
+            shutil.copytree(self.kept / "tree", self.tree, symlinks=True, dirs_exist_ok=True)
+            self.give(self.tree)
+            self.known = self.listing()
+        remove(self.scratch)
+        self.scratch.mkdir(mode=0o700)
         self.give(self.scratch)
+        for place in ("/tmp", "/var/tmp", "/dev/shm") if self.user is not None else ():
+            for one in Path(place).iterdir() if os.path.isdir(place) else ():
+                if one.lstat().st_uid == self.user:
+                    remove(one)
 
     def give(self, place):
         if self.user is None:
@@ -237,98 +553,163 @@ class Court:
                 found.append(int(name))
         return found
 
-    def spawn(self, arguments, seconds, output):
+    def spawn(self, arguments, seconds, said, asked=b""):
+        """The exit code, and what came out; none where it took too long."""
         task = self.task
-        environment = {**os.environ, **task["variables"], "PYTEST_ADDOPTS": " ".join(task["options"])}
+        foreign = ("PYTHON", "PYTEST", "COV", "LD_PRELOAD", "LD_AUDIT")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        environment.update(task["variables"], PYTEST_ADDOPTS=" ".join(task["options"]))
         environment.update(HOME=str(self.scratch), TMPDIR=str(self.scratch))
-        process = subprocess.Popen(
-            [sys.executable, *arguments],
-            cwd=self.tree, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, preexec_fn=self.enter,
-        )
-        try:
-            return process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return None
-        finally:
+        with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as question:
+            question.write(asked)
+            question.seek(0)
+            process = subprocess.Popen(
+                [sys.executable, "-s", *arguments],
+                cwd=self.tree, env=environment, stdin=question, stdout=answer, stderr=said, preexec_fn=self.enter,
+            )
             try:
-                os.kill(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            process.wait()
-            self.end(process.pid)
+                code = process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                code = None
+            finally:
+                try:
+                    os.kill(process.pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+                process.wait()
+                self.end(process.pid)
+            answer.seek(0)
+            return code, answer.read(LARGEST_ANSWER)
 
     def outcomes(self, text):
         """What the cases of a text show, and what it printed."""
         target, seen, said = self.tree / self.task["submission"], {}, b""
-        if target.is_dir() and not target.is_symlink():
-            shutil.rmtree(target)
-        elif target.is_symlink() or target.exists():
-            target.unlink()
-        target.write_text(text)
-        self.give(target.parent if self.user is None else self.tree)
         for words in self.task["commands"]:
-            place = self.scratch / "outcomes.json"
-            if place.is_symlink() or place.exists():
-                place.unlink() if not place.is_dir() or place.is_symlink() else shutil.rmtree(place)
+            self.restore()
+            target.write_text(text)
+            os.utime(target, (1_600_000_000, 1_600_000_000))
+            if self.user is not None:
+                os.chown(target, self.user, self.user)
+            nonce = os.urandom(16).hex()
             with tempfile.TemporaryFile() as output:
                 # `python -m pytest …`: what is behind it is run by this script, where its outcomes can be seen.
-                arguments = [str(self.scratch / "judge.py"), "--run", str(place), *words[3:]]
-                if self.spawn(arguments, self.task["seconds"], output) is None:
+                arguments = [str(self.place / "judge.py"), "--run", *words[3:]]
+                code, answer = self.spawn(arguments, self.task["seconds"], output, nonce.encode() + b"\n")
+                if code is None:
                     said += f"not done after {self.task['seconds']} seconds\n".encode()
                 output.seek(max(0, output.seek(0, os.SEEK_END) - 20_000))
                 said += output.read()
-            seen.update(self.answer(place))
+            seen.update(self.answer(nonce, answer) if code == 0 else {})
         return seen, said.decode(errors="replace")
 
-    def answer(self, place):
-        """Outcomes by case; nothing where they are not what the script writes."""
+    @staticmethod
+    def answer(nonce, answer):
+        """Outcome, exception and text by case; nothing where they are not what the script writes."""
         try:
-            handle = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-            with os.fdopen(handle, "rb") as opened:
-                if not stat.S_ISREG(os.fstat(handle).st_mode):
-                    return {}
-                seen = json.loads(opened.read(LARGEST_ANSWER))
-        except (OSError, ValueError, RecursionError):
+            said, code, seen = json.loads(answer)
+        except (ValueError, TypeError, RecursionError):
             return {}
-        is_right = isinstance(seen, dict) and all(isinstance(one, str) and one in WORST for one in seen.values())
-        return seen if is_right else {}
+        is_right = isinstance(seen, dict) and all(
+            isinstance(one, list) and len(one) == 3 and isinstance(one[0], str) and one[0] in WORST and isinstance(one[2], str)
+            for one in seen.values()
+        )
+        if not is_right or said != nonce:
+            return {}
+        fails = any(one[0] in ("failed", "error") for one in seen.values())
+        return seen if code == int(fails) else {}
 
 
-def judge(task, file):
+def difference(cases, seen, place):
+    """The first case that does not show what it shows in the repository; none where all do."""
+    left = {name.partition("::")[2]: one for name, one in seen.items()}
+    for case in cases:
+        name = located(case["case"], place)
+        outcome, raised, text = left.pop(name, ["missing", None, ""])
+        own = raised[len("concise.") :] if raised and raised.startswith("concise.") else raised
+        if outcome != case["outcome"]:
+            return f"{name}: {outcome} and not {case['outcome']}"
+        if own != case.get("exception"):
+            return f"{name}: {own} and not {case.get('exception')}"
+        if case.get("message") and case["message"] not in text:
+            return f"{name}: says something else"
+    return f"{min(left)}: not expected" if left else None
+
+
+def located(name, place):
+    for mark, path in place.items():
+        name = name.replace(mark, path)
+    return name
+
+
+def judge(task, file, container):
     tree = Path(task["workdir"])
     if not tree.is_dir():
         raise MachineFault(f"there is no tree at {tree}")
-    place = {"<root>": str(tree), "<venv>": sys.prefix}
-    expected = {}
-    for name, outcome in task["outcomes"].items():
-        for mark, path in place.items():
-            name = name.replace(mark, path)
-        expected[name] = outcome
+    place = {"<root>": str(tree), "<venv>": str(Path(sys.executable).parent.parent)}
+    expected = {located(name, place): outcome for name, outcome in task["outcomes"].items()}
     report = {"instance_id": task["instance_id"], "expected": expected, "seen": {}, "output": "", "why": None}
     text, why = handed_in(file)
     for test in task["tests"] if why is None else []:
-        why = why or is_original(text, test)
+        why = why or objection(tree, task, text, test)
     if why is not None:
         return {**report, "why": why}
+    if container and os.geteuid() == 0:
+        clean_container(tree)
     hide(tree, set(task["hidden"]))
+    remove(tree / task["submission"])
     lay(tree, task["before"], Path(__file__).parent / "before")
     court = Court(task)
+    court.restore()
     with tempfile.TemporaryFile() as output:
-        if court.spawn(["-c", "import pytest"], 120, output) != 0:
+        if court.spawn(["-c", "import pytest"], 120, output)[0] != 0:
             raise MachineFault("pytest cannot be started here")
-    chance = random.SystemRandom()
-    defined = [test["name"] for test in task["tests"] if definition(ast.parse(text), test["name"])]
-    runs = [(name, raised) for name in defined for raised in chance.sample(RAISED, 3)] + [None]
-    chance.shuffle(runs)
-    forgiven = []
-    for one in runs:
-        if one is None:
-            report["seen"], report["output"] = court.outcomes(text)
+    runs = runs_of(text, task["tests"])
+    # All of one size: what is behind the last line is no part of any.
+    size = max(len(one[0].encode()) for one in runs) + 1
+    random.SystemRandom().shuffle(runs)
+    wrong = []
+    for one, what, cases in runs:
+        if wrong and what is not None:
             continue
-        seen, _ = court.outcomes(with_exception(text, *one))
-        forgiven += [f"{name} passes although its test raises {one[1]}" for name in seen if seen[name] == "passed"]
-    shutil.rmtree(court.scratch, ignore_errors=True)
-    return {**report, "why": "; ".join(forgiven[:3]) or None}
+        seen, said = court.outcomes(one + "\n" * (size - len(one.encode())))
+        if what is None:
+            report["seen"], report["output"] = {name: case[0] for name, case in seen.items()}, said
+        elif cases is None:
+            wrong += [f"{name} passes although its test {what}" for name in seen if seen[name][0] == "passed"]
+        else:
+            differs = difference(cases, seen, place)
+            wrong += [f"its test is not what the original is under a variant ({what}): {differs}"] if differs else []
+    shutil.rmtree(court.place, ignore_errors=True)
+    return {**report, "why": "; ".join(wrong[:3]) or None}
+
+
+def objection(tree, task, text, test):
+    """What is wrong with a file before anything of it runs; none where nothing is."""
+    if not test["variants"]:
+        why = is_original(text, test)
+        if why is not None:
+            return why
+    elif definition(ast.parse(text), test["defined_as"]) is None:
+        return f"it does not define {test['name']}"
+    try:
+        return Strict(ast.parse(text), test, own_statements(tree, task["code"])).first(test["outside"])
+    except RecursionError:
+        return "it is nested too deep"
+
+
+def runs_of(text, tests):
+    """Texts that are run, with what was done to each (none: it is judged as it is), and what it must show where that is known."""
+    plain, runs = text, []
+    for test in tests:
+        if test["variants"]:
+            plain = with_test(plain, test["defined_as"], test["text"])
+    for test in tests:
+        for one in test["variants"]:
+            runs.append((with_test(plain, test["defined_as"], one["text"]), one["kind"], one["cases"]))
+        if not test["variants"] and definition(ast.parse(plain), test["name"]):
+            raised = random.SystemRandom().sample(RAISED, 3)
+            runs += [(with_exception(plain, test["name"], one), f"raises {one}", None) for one in raised]
+    return [*runs, (plain, None, None)]
 
 
 def write(folder, name, value):
@@ -337,17 +718,19 @@ def write(folder, name, value):
     aside.replace(folder / name)
 
 
-def main(task_file, file, folder, log):
+def main(task_file, file, folder, log, container):
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("reward.json", "reward.txt", "reward-details.json"):
         if (folder / name).is_symlink() or (folder / name).exists():
             (folder / name).unlink()
     if os.geteuid() == 0:
-        os.chmod(folder, 0o700)
+        for place in (folder, Path(task_file).parent if container else None):
+            if place is not None:
+                os.chmod(place, 0o700)
         os.chmod(task_file, 0o600)
     task = json.loads(Path(task_file).read_text())
-    report = judge(task, Path(file))
+    report = judge(task, Path(file), container)
     expected, seen, why = report["expected"], report["seen"], report["why"]
     right = 0 if why else sum(seen.get(name) == outcome for name, outcome in expected.items())
     whole = int(right == len(expected) and set(seen) == set(expected))
@@ -362,13 +745,14 @@ def main(task_file, file, folder, log):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 3 and sys.argv[1] == "--run":
-        run(sys.argv[2], sys.argv[3:])
-    logs = sys.argv[1:2] == ["--log"]
-    if len(sys.argv) != 4 + logs:
+    if len(sys.argv) > 2 and sys.argv[1] == "--run":
+        run(sys.argv[2:])
+    given = sys.argv[1:]
+    options = [given.pop(given.index(one)) if one in given[:2] else None for one in ("--container", "--log")]
+    if len(given) != 3:
         sys.exit(__doc__)
     try:
-        main(*sys.argv[1 + logs :], logs)
+        main(*given, log=bool(options[1]), container=bool(options[0]))
     except (MachineFault, OSError, KeyError) as fault:
         print(f"the machine's fault, nothing is judged: {fault!r}", file=sys.stderr)
         sys.exit(3)

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -11,12 +12,14 @@ use crate::beneath::Folder;
 use crate::dataset::{Dataset, trees};
 use crate::document::units;
 use crate::error::{Error, Result};
-use crate::family::Running;
 use crate::family::gistify::prompt::Template;
+use crate::family::{Running, Sources};
 use crate::record::id::{RepoSlug, hash_parts};
 use crate::record::instance::Instance;
 use crate::record::prompt::{PromptSettings, Tool};
+use crate::record::task::pytest_settings;
 use crate::redact::REDACTED;
+use crate::score::Modules;
 
 /// Files of an environment that its image is built from.
 const RECIPE: [&str; 4] =
@@ -45,6 +48,7 @@ pub(crate) fn collection(
     dataset: &Dataset,
     mut instances: Vec<Instance>,
     prompt: Option<&OtherPrompt>,
+    hidden: Option<&Path>,
 ) -> Result<Collection> {
     let manifest = &dataset.manifest;
     if instances.is_empty() {
@@ -52,6 +56,8 @@ pub(crate) fn collection(
     }
     let folder = dataset.folder()?;
     let (mut tasks, mut environments) = (Vec::new(), BTreeMap::new());
+    let mut variants = dataset.variants(hidden)?.unwrap_or_default();
+    let mut sources = BTreeMap::new();
     for instance in &mut instances {
         if let Some(other) = prompt {
             instance.prompt =
@@ -63,6 +69,7 @@ pub(crate) fn collection(
         }
         if !environments.contains_key(&instance.slug) {
             environments.insert(instance.slug.clone(), environment(dataset, &folder, instance)?);
+            sources.insert(instance.slug.clone(), sources_of(dataset, &instance.slug)?);
         }
         let running = Running {
             options: options(dataset, &instance.slug),
@@ -70,6 +77,8 @@ pub(crate) fn collection(
             limit: limit(&manifest.config),
             gold: folder
                 .read_if_there(&Path::new(WITNESSES).join(format!("{}.py", instance.instance_id)), LARGEST)?,
+            variants: variants.remove(&instance.instance_id).unwrap_or_default(),
+            sources: sources[&instance.slug].clone(),
         };
         tasks.push(instance.family.task(instance, running)?);
     }
@@ -84,6 +93,15 @@ pub(crate) fn collection(
         environments,
         tools: tools.transpose()?,
     })
+}
+
+/// The Python files of a repository, and its settings of pytest; none where the dataset has no tree of it.
+fn sources_of(dataset: &Dataset, slug: &RepoSlug) -> Result<Option<Arc<Sources>>> {
+    let wanted = |path: &str| path.ends_with(".py") || pytest_settings().any(|name| name == path);
+    let Some(files) = trees::texts(dataset, slug.as_str(), wanted)? else { return Ok(None) };
+    let files: BTreeMap<String, String> = files.into_iter().collect();
+    let code = files.keys().filter(|path| path.ends_with(".py")).cloned().collect();
+    Ok(Some(Arc::new(Sources { modules: Modules::of_files(&code, |_| false), files })))
 }
 
 fn environment(dataset: &Dataset, folder: &Folder, instance: &Instance) -> Result<Environment> {

@@ -157,9 +157,12 @@ fn eval_script(task: &Task) -> Result<String> {
 set -uxo pipefail
 cd {workdir}
 {{ set +x; }} 2>/dev/null
+umask 077
+chmod 700 \"$0\"
+rm -rf {FOLDER}
 {given}set -x
 : '>>>>> Start Test Output'
-python {FOLDER}/judge.py --log {FOLDER}/task.json {file} {FOLDER}/out
+python -I {FOLDER}/judge.py --container --log {FOLDER}/task.json {file} {FOLDER}/out
 : '>>>>> End Test Output'
 "
     ))

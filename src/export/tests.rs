@@ -42,7 +42,7 @@ impl Bench {
     }
 
     fn export(&self, harnesses: &[Harness]) -> crate::error::Result<BTreeSet<Harness>> {
-        let collection = collection(&self.dataset, self.dataset.instances()?, None)?;
+        let collection = collection(&self.dataset, self.dataset.instances()?, None, None)?;
         let harnesses = harnesses.iter().copied().collect();
         write::write(&self.out(), &self.dataset.directory, &collection, &harnesses)
     }
@@ -84,7 +84,7 @@ fn other_tasks_and_what_is_no_export_are_left_alone() {
         settings: PromptSettings::default(),
         tools: BTreeSet::new(),
     };
-    let other = collection(&bench.dataset, bench.dataset.instances().unwrap(), Some(&other)).unwrap();
+    let other = collection(&bench.dataset, bench.dataset.instances().unwrap(), Some(&other), None).unwrap();
     let write = |directory: &Path| {
         write::write(directory, &bench.dataset.directory, &other, &[Harness::Harbor].into())
     };
@@ -156,7 +156,7 @@ fn what_a_dataset_names_leads_nowhere() {
     fs_err::create_dir_all(&witnesses).unwrap();
     let link = witnesses.join(format!("{id}.py"));
     std::os::unix::fs::symlink(bench.folder.path().join("secret"), &link).unwrap();
-    assert!(collection(&bench.dataset, bench.dataset.instances().unwrap(), None).is_err());
+    assert!(collection(&bench.dataset, bench.dataset.instances().unwrap(), None, None).is_err());
     fs_err::remove_file(&link).unwrap();
     // Ids become folders, and images arguments of commands.
     let path = bench.dataset.directory.join("instances.jsonl");
@@ -164,7 +164,7 @@ fn what_a_dataset_names_leads_nowhere() {
     for (from, to) in [(id.as_str(), "../../up"), ("\"image\":null", "\"image\":\"x; touch y\"")] {
         assert!(lines.contains(from), "{from}");
         fs_err::write(&path, lines.replace(from, to)).unwrap();
-        let made = bench.dataset.instances().and_then(|all| collection(&bench.dataset, all, None));
+        let made = bench.dataset.instances().and_then(|all| collection(&bench.dataset, all, None, None));
         assert!(made.is_err(), "{to}");
     }
 }
@@ -203,7 +203,7 @@ fn a_dataset_without_code_says_that_its_images_cannot_be_built() {
     let input = DatasetInput { passes_code_on: false, ..made_up.input() };
     crate::testing::write(&directory, &input).unwrap();
     let dataset = Dataset::open(&directory).unwrap();
-    let tasks = collection(&dataset, dataset.instances().unwrap(), None).unwrap();
+    let tasks = collection(&dataset, dataset.instances().unwrap(), None, None).unwrap();
     write::write(&folder.path().join("out"), &directory, &tasks, &[Harness::Harbor].into()).unwrap();
     let text = |name: &str| fs_err::read_to_string(folder.path().join("out").join(name)).unwrap();
     assert!(text("README.md").contains("came without the repositories' code"));
@@ -334,7 +334,8 @@ impl Court {
         let task = serde_json::json!({
             "instance_id": "a__b.test-0", "workdir": tree, "scratch": folder.path(), "submission": "concise.py",
             "commands": [["python", "-m", "pytest", "concise.py::test"]], "outcomes": outcomes, "hidden": ["py"],
-            "tests": [{"name": "test", "source": RIGHT.split_once("\n\n").unwrap().1}], "before": {}, "reward": "all",
+            "tests": [{"name": "test", "source": RIGHT.split_once("\n\n").unwrap().1, "defined_as": "test",
+                "text": null, "variants": [], "outside": {}}], "code": [], "before": {}, "reward": "all",
             "options": ["-q"], "variables": {"MODE": "x"}, "seconds": 60, "user": null,
         });
         fs_err::write(folder.path().join("task.json"), task.to_string()).unwrap();

@@ -5,6 +5,7 @@ mod execution;
 mod existence;
 mod findings;
 mod inject;
+mod judged;
 mod keys;
 mod locate;
 pub mod prompt;
@@ -26,9 +27,8 @@ use crate::error::{Error, Result};
 use crate::record::entry::{EntryCommand, GroupKey};
 use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::instance::{Expected, Instance};
-use crate::record::patch::Patch;
 use crate::record::prompt::{PromptSettings, Tool};
-use crate::record::task::{CODE_ENDINGS, JudgedCase, Judging, OriginalTest, Reward};
+use crate::record::task::{CODE_ENDINGS, JudgedCase, Judging, Reward};
 use crate::record::trace::Traced;
 use crate::record::world::PROBE;
 
@@ -107,9 +107,10 @@ pub(super) fn judging(instance: &Instance, running: Running) -> Result<Judging> 
     Ok(Judging {
         submission: SUBMISSION.to_owned(),
         hidden: &CODE_ENDINGS,
-        before: Patch::default(),
+        before: judged::settings(running.sources.as_deref())?,
         run: vec![command(instance)],
-        originals: vec![OriginalTest { name: test_name(instance), source: instance.test_source.clone() }],
+        originals: vec![judged::original(instance, &running)],
+        code: judged::code(running.sources.as_deref()),
         expect: expected(instance)?,
         reward: Reward::All,
         options: running.options,

@@ -1,12 +1,15 @@
 //! What an agent is given and how it is judged, without a word of any harness.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+use serde::Serialize;
 
 use super::entry::EntryCommand;
 use super::id::{InstanceId, RepoSlug};
 use super::outcome::Outcome;
 use super::patch::Patch;
+use super::variant::VariantCase;
 
 /// Endings of files that are code, or that can hold code: what a submission has to do without.
 pub const CODE_ENDINGS: [&str; 22] = [
@@ -66,6 +69,8 @@ pub struct Judging {
     pub run: Vec<EntryCommand>,
     /// The tests that must be in what is handed in as they are in the repository.
     pub originals: Vec<OriginalTest>,
+    /// SHA-256 of the repository's Python files, where they are known: what they say a submission may say as well.
+    pub code: Vec<String>,
     /// The cases that are judged, of all commands.
     pub expect: Vec<JudgedCase>,
     pub reward: Reward,
@@ -91,6 +96,45 @@ pub struct OriginalTest {
     pub name: String,
     /// Its definition with decorators; none where it is not known, or code is not passed on.
     pub source: Option<String>,
+    /// The name under which its file defines it.
+    pub defined_as: String,
+    /// How it is put into what is handed in; none where its file is not known.
+    pub text: Option<Vec<Part>>,
+    /// Edited texts of it; none where they are not known.
+    pub variants: Vec<JudgedVariant>,
+    /// Names that it takes from outside the repository, and what they are: a dotted name, none for a builtin.
+    pub outside: BTreeMap<String, Option<String>>,
+}
+
+/// An edited test, and what it shows in the repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct JudgedVariant {
+    pub kind: &'static str,
+    pub text: Vec<Part>,
+    pub cases: Vec<VariantCase>,
+}
+
+/// A part of a test's text, which is put into a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Part {
+    /// A line begins that is moved to the depth of what it takes the place of.
+    Line,
+    Text(String),
+    OneOf(Choices),
+    /// Statements on one line; `pass` where there is none.
+    Statements {
+        statements: Vec<Choices>,
+    },
+}
+
+/// Texts, each with a name. The first counts whose name the file binds, or that has none.
+pub type Choices = Vec<(Option<String>, Option<String>)>;
+
+/// The text that counts in a file that binds these names.
+pub fn chosen<'a>(choices: &'a Choices, bound: &BTreeSet<String>) -> Option<&'a str> {
+    let counts = |name: &Option<String>| name.as_ref().is_none_or(|name| bound.contains(name));
+    choices.iter().find(|(name, _)| counts(name)).and_then(|(_, text)| text.as_deref())
 }
 
 /// What judging makes of the cases.

@@ -12,8 +12,7 @@ use crate::dataset::{trees, witnesses};
 use crate::error::{Error, Result};
 use crate::family::gistify::{Corpus, Existence};
 use crate::page::Dictionary;
-use crate::referee::gistify::ground;
-use crate::score::File;
+use crate::score::{File, Modules};
 
 /// Largest witness that is read, in bytes.
 const LARGEST: u64 = 1 << 20;
@@ -70,7 +69,7 @@ pub(super) fn corpora(
             None
         });
         let Some(files) = files else { continue };
-        let modules = ground::modules_of(&files.iter().map(|one| one.0.clone()).collect());
+        let modules = Modules::of_files(&files.iter().map(|one| one.0.clone()).collect(), |_| false);
         let files: Vec<File<'_>> = files.iter().map(|(path, text)| File { path, text }).collect();
         corpora.insert(slug.to_owned(), Corpus::of(&files, modules));
     }
@@ -149,7 +148,10 @@ mod tests {
             },
             File { path: "tests/test_a.py", text: "from a import f\n" },
         ];
-        Corpus::of(&files, ground::modules_of(&["src/a.py".to_owned(), "tests/test_a.py".to_owned()].into()))
+        Corpus::of(
+            &files,
+            Modules::of_files(&["src/a.py".to_owned(), "tests/test_a.py".to_owned()].into(), |_| false),
+        )
     }
 
     #[test]

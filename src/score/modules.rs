@@ -44,6 +44,58 @@ impl Modules {
             .map_or_else(String::new, |(package, _)| package.to_owned())
     }
 
+    /// The dotted names by which files can be imported: from the root, from `src`, and from the folder that pytest puts on the
+    /// path for a test file, the first one above it that is no package.
+    pub fn of_files(sources: &BTreeSet<String>, is_installed: impl Fn(&str) -> bool) -> Self {
+        let mut names = BTreeSet::new();
+        let mut known: std::collections::BTreeMap<String, bool> = std::collections::BTreeMap::new();
+        let mut add = |path: &str| {
+            let dotted = path.trim_end_matches(".py").replace('/', ".");
+            let dotted = dotted.strip_suffix(".__init__").unwrap_or(&dotted).to_owned();
+            let is_name = |part: &str| {
+                !part.is_empty()
+                    && !part.starts_with(|first: char| first.is_ascii_digit())
+                    && part.chars().all(|one| one == '_' || one.is_alphanumeric())
+            };
+            if dotted == "__init__" || !dotted.split('.').all(is_name) {
+                return;
+            }
+            let top = dotted.split('.').next().unwrap_or_default().to_owned();
+            let elsewhere = *known.entry(top.clone()).or_insert_with(|| is_installed(&top));
+            if !elsewhere {
+                let ends = dotted.match_indices('.').map(|(at, _)| at).chain([dotted.len()]);
+                names.extend(ends.map(|end| dotted[..end].to_owned()));
+            }
+        };
+        for path in sources {
+            add(path);
+            if let Some(rest) = path.strip_prefix("src/") {
+                add(rest);
+            }
+            let mut base = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            while !base.is_empty() && sources.contains(&format!("{base}/__init__.py")) {
+                base = base.rsplit_once('/').map_or("", |(above, _)| above);
+            }
+            if let Some(rest) = path.strip_prefix(base).and_then(|rest| rest.strip_prefix('/')) {
+                add(rest);
+            }
+        }
+        Modules(names)
+    }
+
+    /// The module as which pytest imports a test file: the shortest name of the file that is known.
+    pub fn module_of(&self, file: &str) -> String {
+        let dotted = file.trim_end_matches(".py").replace('/', ".");
+        let starts = dotted.match_indices('.').map(|(at, _)| at + 1).rev().chain([0]);
+        let mut names = starts.map(|at| &dotted[at..]);
+        names.find(|name| self.contains(name)).unwrap_or(&dotted).to_owned()
+    }
+
+    /// All of them.
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        self.0.iter()
+    }
+
     /// The modules that all others are below.
     pub fn roots(&self) -> impl Iterator<Item = &String> {
         self.0.iter().filter(|name| !name.contains('.'))

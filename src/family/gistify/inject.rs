@@ -7,12 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Alias, BytesLiteral, Expr, FString, Stmt, StmtFunctionDef, StringLiteral, TString};
-use ruff_text_size::{Ranged, TextRange};
+use ruff_text_size::{Ranged, TextRange, TextSize};
 use serde::{Deserialize, Serialize};
 
 use super::keys::{self, Reading};
 use super::locate::{self, Found, TestName};
 use super::test_lines::{Purpose, TestLine, lines_of};
+use crate::record::task::{Choices, Part, chosen};
 use crate::score::modules::{Bindings, Modules};
 use crate::score::text::{self, Parsed, Unreadable};
 use crate::score::{File, tree};
@@ -226,24 +227,92 @@ fn adjusted(
         return Definition { lines: Vec::new(), indentation: String::new() };
     };
     let bindings = Bindings::of_file(modules, path, source.body).without(&locate::local_names(function));
-    let mut adjust = Adjust {
-        bindings: &bindings,
-        renamed: &original.of_module,
-        bound,
-        edits: Vec::new(),
-        texts: Vec::new(),
+    let (edits, texts) = Adjust::of(source, definition, &bindings, &original.of_module);
+    let text = |edit: &Edit| match edit {
+        Edit::OneOf(choices) => chosen(choices, bound).unwrap_or_default().to_owned(),
+        Edit::Statements(all) => {
+            let made: Vec<&str> = all.iter().filter_map(|one| chosen(one, bound)).collect();
+            if made.is_empty() { "pass".to_owned() } else { made.join("; ") }
+        }
     };
-    adjust.visit_stmt(definition);
-    adjust.edits.sort_by_key(|(range, _)| range.start());
-    cut_lines(source, definition, &adjust)
+    let changes = edits.iter().map(|(range, edit)| (*range, text(edit)));
+    let changes: Vec<_> = changes
+        .filter(|(range, new)| source.text[range.start().to_usize()..range.end().to_usize()] != **new)
+        .collect();
+    cut_lines(source, definition, &changes, &texts)
+}
+
+/// The text of a test as it is put into any file, and the name under which it stands. None where its file does not define
+/// it.
+///
+/// # Errors
+/// The file cannot be read.
+pub(super) fn parts(
+    original: File<'_>,
+    test: &TestName,
+    modules: &Modules,
+) -> Result<Option<(TestName, Vec<Part>)>, Unreadable> {
+    text::parse(original.text, |source| {
+        let read = read_original(source, original.path, test, modules)?;
+        let Found::Function { definition, function, .. } = locate::locate(source.body, &read.name) else {
+            return None;
+        };
+        let bindings =
+            Bindings::of_file(modules, original.path, source.body).without(&locate::local_names(function));
+        let (edits, texts) = Adjust::of(source, definition, &bindings, &read.of_module);
+        let parts = cut_parts(source, definition, &edits, &texts);
+        Some((read.name, parts))
+    })
+}
+
+fn cut_parts(
+    source: Parsed<'_>,
+    definition: &Stmt,
+    edits: &[(TextRange, Edit)],
+    texts: &[TextRange],
+) -> Vec<Part> {
+    let (first, last) = source.lines.of_node(definition);
+    let start = source.lines.start(first).unwrap_or_default();
+    let indentation = &source.text[start..definition.start().to_usize()];
+    let mut edits = edits.iter().peekable();
+    let (mut parts, mut at) = (vec![Part::Line], definition.start().to_usize());
+    for line in first..=last {
+        let next = source.lines.start(line + 1).unwrap_or(source.text.len());
+        let end = next.min(definition.end().to_usize());
+        while let Some((range, edit)) = edits.next_if(|(range, _)| range.start().to_usize() < end) {
+            parts.push(Part::Text(source.text[at..range.start().to_usize()].to_owned()));
+            parts.push(match edit {
+                Edit::OneOf(choices) => Part::OneOf(choices.clone()),
+                Edit::Statements(all) => Part::Statements { statements: all.clone() },
+            });
+            at = range.end().to_usize();
+        }
+        if at > end {
+            continue;
+        }
+        parts.push(Part::Text(source.text[at..end].to_owned()));
+        at = end;
+        let is_text = texts.iter().any(|text| text.start().to_usize() < end && end < text.end().to_usize());
+        let rest = source.text[end..].strip_prefix(indentation).filter(|_| line < last && !is_text);
+        if rest.is_some_and(|rest| !rest.split(['\n', '\r']).next().unwrap_or_default().trim().is_empty()) {
+            parts.push(Part::Line);
+            at += indentation.len();
+        }
+    }
+    parts
 }
 
 /// Applies the edits and notes which lines begin within a text.
-fn cut_lines(source: Parsed<'_>, definition: &Stmt, adjust: &Adjust<'_>) -> Definition {
+fn cut_lines(
+    source: Parsed<'_>,
+    definition: &Stmt,
+    edits: &[(TextRange, String)],
+    texts: &[TextRange],
+) -> Definition {
     let (first, last) = source.lines.of_node(definition);
     let start = source.lines.start(first).unwrap_or_default();
     let indentation = source.text[start..definition.start().to_usize()].to_owned();
-    let mut edits = adjust.edits.iter().peekable();
+    let mut edits = edits.iter().peekable();
     let mut lines = Vec::new();
     let mut at = definition.start().to_usize();
     let (mut current, mut moves) = (indentation.clone(), true);
@@ -260,8 +329,7 @@ fn cut_lines(source: Parsed<'_>, definition: &Stmt, adjust: &Adjust<'_>) -> Defi
             current.push_str(&source.text[at..end]);
             at = end;
             lines.push((std::mem::take(&mut current), moves));
-            moves =
-                !adjust.texts.iter().any(|text| text.start().to_usize() < end && end < text.end().to_usize());
+            moves = !texts.iter().any(|text| text.start().to_usize() < end && end < text.end().to_usize());
         }
     }
     Definition { lines, indentation }
@@ -269,32 +337,58 @@ fn cut_lines(source: Parsed<'_>, definition: &Stmt, adjust: &Adjust<'_>) -> Defi
 
 /// Finds what must be changed in the text of a test.
 struct Adjust<'a> {
+    source: &'a str,
     bindings: &'a Bindings<'a>,
     renamed: &'a BTreeMap<String, String>,
-    /// What the submission binds in its module.
-    bound: &'a BTreeSet<String>,
-    edits: Vec<(TextRange, String)>,
+    edits: Vec<(TextRange, Edit)>,
     /// Where strings stand: lines that begin in one are not moved.
     texts: Vec<TextRange>,
 }
 
-impl Adjust<'_> {
+/// What takes a place, by what the submission binds in its module.
+enum Edit {
+    OneOf(Choices),
+    /// Statements on one line; `pass` where there is none.
+    Statements(Vec<Choices>),
+}
+
+fn choice(name: Option<&str>, text: Option<&str>) -> (Option<String>, Option<String>) {
+    (name.map(str::to_owned), text.map(str::to_owned))
+}
+
+impl<'a> Adjust<'a> {
+    /// The edits of a definition in their order, and where it has strings.
+    fn of(
+        source: Parsed<'a>,
+        definition: &'a Stmt,
+        bindings: &'a Bindings<'a>,
+        renamed: &'a BTreeMap<String, String>,
+    ) -> (Vec<(TextRange, Edit)>, Vec<TextRange>) {
+        let mut adjust =
+            Adjust { source: source.text, bindings, renamed, edits: Vec::new(), texts: Vec::new() };
+        adjust.visit_stmt(definition);
+        adjust.edits.sort_by_key(|(range, _)| range.start());
+        (adjust.edits, adjust.texts)
+    }
+
     /// Cuts the modules off a dotted name. False where the name is none that begins with one.
     fn dotted(&mut self, expression: &Expr) -> bool {
         let Some((root, names)) = tree::chain(expression) else { return false };
-        let Some(module) = self.bindings.module(root).filter(|_| !self.bound.contains(root)) else {
-            return false;
-        };
+        let Some(module) = self.bindings.module(root) else { return false };
         let Some(used) = keys::within(module, &names, self.bindings) else { return true };
-        let keep = (0..=used).rev().find(|at| self.bound.contains(names[*at])).unwrap_or(used);
+        let mut starts = Vec::new();
         let mut at = expression;
-        for _ in keep + 1..names.len() {
-            let Expr::Attribute(attribute) = at else { return true };
+        while let Expr::Attribute(attribute) = at {
+            starts.push(attribute.attr.start().to_usize());
             at = &attribute.value;
         }
-        if let Expr::Attribute(attribute) = at {
-            self.edits.push((TextRange::new(expression.start(), attribute.attr.start()), String::new()));
-        }
+        starts.reverse();
+        let (start, Some(end)) = (expression.start(), starts.get(used).copied()) else { return true };
+        let text = |from: usize| Some(&self.source[from..end]);
+        let mut choices = vec![choice(Some(root), text(start.to_usize()))];
+        choices.extend((0..=used).rev().map(|at| choice(Some(names[at]), text(starts[at]))));
+        choices.push(choice(None, text(end)));
+        self.edits.push((TextRange::new(start, TextSize::new(end as u32)), Edit::OneOf(choices)));
         true
     }
 
@@ -311,36 +405,35 @@ impl Adjust<'_> {
         if !names.iter().any(is_own) {
             return;
         }
-        let made = names.iter().filter_map(|alias| {
+        let made = names.iter().map(|alias| {
             let name = alias.name.as_str();
             let local = alias.asname.as_ref().map_or(name, |name| name.as_str());
             match (is_own(alias), &module) {
-                (true, Some(_)) if !self.bound.contains(local) && self.bound.contains(name) => {
-                    Some(format!("{local} = {name}"))
+                (true, Some(_)) => {
+                    vec![choice(Some(local), None), choice(Some(name), Some(&format!("{local} = {name}")))]
                 }
-                (true, _) => None,
+                (true, None) => Vec::new(),
                 (false, module) => {
                     let from = module.as_ref().map_or_else(String::new, |module| format!("from {module} "));
                     let renamed = if local == name { String::new() } else { format!(" as {local}") };
-                    Some(format!("{from}import {name}{renamed}"))
+                    vec![choice(None, Some(&format!("{from}import {name}{renamed}")))]
                 }
             }
         });
-        let made: Vec<String> = made.collect();
-        let text = if made.is_empty() { "pass".to_owned() } else { made.join("; ") };
-        self.edits.push((statement.range(), text));
+        let made = Edit::Statements(made.collect());
+        self.edits.push((statement.range(), made));
     }
 }
 
-impl<'a> Visitor<'a> for Adjust<'_> {
-    fn visit_stmt(&mut self, statement: &'a Stmt) {
+impl<'v> Visitor<'v> for Adjust<'_> {
+    fn visit_stmt(&mut self, statement: &'v Stmt) {
         match statement {
             Stmt::Import(_) | Stmt::ImportFrom(_) => self.import(statement),
             _ => visitor::walk_stmt(self, statement),
         }
     }
 
-    fn visit_expr(&mut self, expression: &'a Expr) {
+    fn visit_expr(&mut self, expression: &'v Expr) {
         if expression.is_attribute_expr() && self.dotted(expression) {
             return;
         }
@@ -350,31 +443,30 @@ impl<'a> Visitor<'a> for Adjust<'_> {
         }
         match at {
             Expr::Name(name) => {
-                let renamed = self.renamed.get(name.id.as_str());
-                if let Some(new) =
-                    renamed.filter(|new| !self.bound.contains(&*name.id) && self.bound.contains(*new))
-                {
-                    self.edits.push((name.range, new.clone()));
+                if let Some(new) = self.renamed.get(name.id.as_str()) {
+                    let old = Some(name.id.as_str());
+                    let choices = vec![choice(old, old), choice(Some(new), Some(new)), choice(None, old)];
+                    self.edits.push((name.range, Edit::OneOf(choices)));
                 }
             }
             _ => visitor::walk_expr(self, at),
         }
     }
 
-    fn visit_string_literal(&mut self, text: &'a StringLiteral) {
+    fn visit_string_literal(&mut self, text: &'v StringLiteral) {
         self.texts.push(text.range);
     }
 
-    fn visit_bytes_literal(&mut self, text: &'a BytesLiteral) {
+    fn visit_bytes_literal(&mut self, text: &'v BytesLiteral) {
         self.texts.push(text.range);
     }
 
-    fn visit_f_string(&mut self, text: &'a FString) {
+    fn visit_f_string(&mut self, text: &'v FString) {
         self.texts.push(text.range);
         visitor::walk_f_string(self, text);
     }
 
-    fn visit_t_string(&mut self, text: &'a TString) {
+    fn visit_t_string(&mut self, text: &'v TString) {
         self.texts.push(text.range);
         visitor::walk_t_string(self, text);
     }

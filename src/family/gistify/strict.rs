@@ -6,7 +6,7 @@ mod outside;
 mod rebinding;
 mod tools;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ruff_text_size::{Ranged, TextRange, TextSize};
 
@@ -15,7 +15,7 @@ use super::findings::{Finding, FindingKind, Scenery};
 use super::keys::Key;
 use super::locate::{self, Found, TestName};
 use crate::score::File;
-use crate::score::modules::Bindings;
+use crate::score::modules::{Bindings, Modules};
 use crate::score::text::{self, Parsed, Unreadable};
 use outside::Outside;
 
@@ -97,6 +97,16 @@ impl Candidates<'_> {
     }
 }
 
+/// Names that a test takes from outside its repository, and what they are: a dotted name, none for a builtin.
+pub(super) fn taken_from_outside(
+    original: File<'_>,
+    test: &TestName,
+    modules: &Modules,
+) -> BTreeMap<String, Option<String>> {
+    let read = |source: Parsed<'_>| Outside::of(source, original.path, test, modules);
+    text::parse(original.text, read).unwrap_or_default().names
+}
+
 /// What the strict rules find in a submission, in the order of its lines.
 ///
 /// # Errors
@@ -137,7 +147,7 @@ pub fn strict_findings(
         candidates.iter().filter(counts).map(|one| finding(submission, one)).collect();
     found.sort_by(|one, other| (one.line, one.kind, &one.name).cmp(&(other.line, other.kind, &other.name)));
     found.dedup();
-    let mut kept = std::collections::BTreeMap::new();
+    let mut kept = BTreeMap::new();
     found.retain(|one| {
         let count = kept.entry(one.kind).or_insert(0);
         *count += 1;

@@ -31,7 +31,7 @@ use crate::record::variant::Variant;
 use crate::referee::run::{Import, Lost, PLAIN, Place, Seen, WATCHED, failing};
 use crate::referee::submissions::Submission;
 use crate::runner::protocol::{ImportAttempt, Manner, TraceMode};
-use crate::score::{ComparedCase, Comparison, File, Masks, Modules, Ratio, Unreadable, compare, text_of};
+use crate::score::{ComparedCase, Comparison, File, Masks, Ratio, Unreadable, compare, text_of};
 use crate::text::tail;
 
 /// Raised when the same submission may be judged otherwise.
@@ -472,7 +472,7 @@ impl Referee<'_> {
         let decided = forbids(&judged.findings, &self.policy.allowed);
         Ok(Case {
             original,
-            test_module: module_of(original.file, &self.ground.code.modules),
+            test_module: self.ground.code.modules.module_of(original.file),
             judged,
             evaluated: evaluated.filter(|_| !decided),
             seen: None,
@@ -694,14 +694,6 @@ fn forbids(found: &[Finding], allowed: &BTreeSet<Violation>) -> bool {
         Effect::Violation => Violation::of(finding.kind).is_some_and(|one| !allowed.contains(&one)),
         Effect::Flag => false,
     })
-}
-
-/// The module as which pytest imports a test file: the shortest name of the file that is known.
-pub(crate) fn module_of(file: &str, modules: &Modules) -> String {
-    let dotted = file.trim_end_matches(".py").replace('/', ".");
-    let starts = dotted.match_indices('.').map(|(at, _)| at + 1).rev().chain([0]);
-    let mut names = starts.map(|at| &dotted[at..]);
-    names.find(|name| modules.contains(name)).unwrap_or(&dotted).to_owned()
 }
 
 impl Judged {

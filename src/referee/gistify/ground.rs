@@ -69,7 +69,7 @@ impl Code {
         let sources: BTreeSet<String> =
             entries.iter().filter(|path| path.ends_with(".py")).cloned().collect();
         let installed = Installed { venv: &lab.built.venv, prefix: &lab.built.python_prefix };
-        Code { modules: module_names(&sources, |top| installed.has(top)).into_iter().collect(), sources }
+        Code { modules: Modules::of_files(&sources, |top| installed.has(top)), sources }
     }
 
     /// The modules that all others are below.
@@ -178,57 +178,13 @@ impl Installed<'_> {
     }
 }
 
-/// The modules of a tree by its Python files alone, where no environment is at hand.
-pub(crate) fn modules_of(sources: &BTreeSet<String>) -> Modules {
-    module_names(sources, |_| false).into_iter().collect()
-}
-
-/// The dotted names by which files can be imported: from the root, from `src`, and from the folder that pytest puts on the
-/// path for a test file, the first one above it that is no package.
-fn module_names(sources: &BTreeSet<String>, is_installed: impl Fn(&str) -> bool) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    let mut known: std::collections::BTreeMap<String, bool> = std::collections::BTreeMap::new();
-    let mut add = |path: &str| {
-        let dotted = path.trim_end_matches(".py").replace('/', ".");
-        let dotted = dotted.strip_suffix(".__init__").unwrap_or(&dotted).to_owned();
-        let is_name = |part: &str| {
-            !part.is_empty()
-                && !part.starts_with(|first: char| first.is_ascii_digit())
-                && part.chars().all(|one| one == '_' || one.is_alphanumeric())
-        };
-        if dotted == "__init__" || !dotted.split('.').all(is_name) {
-            return;
-        }
-        let top = dotted.split('.').next().unwrap_or_default().to_owned();
-        let elsewhere = *known.entry(top.clone()).or_insert_with(|| is_installed(&top));
-        if !elsewhere {
-            let ends = dotted.match_indices('.').map(|(at, _)| at).chain([dotted.len()]);
-            names.extend(ends.map(|end| dotted[..end].to_owned()));
-        }
-    };
-    for path in sources {
-        add(path);
-        if let Some(rest) = path.strip_prefix("src/") {
-            add(rest);
-        }
-        let mut base = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        while !base.is_empty() && sources.contains(&format!("{base}/__init__.py")) {
-            base = base.rsplit_once('/').map_or("", |(above, _)| above);
-        }
-        if let Some(rest) = path.strip_prefix(base).and_then(|rest| rest.strip_prefix('/')) {
-            add(rest);
-        }
-    }
-    names
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn names(paths: &[&str]) -> Vec<String> {
         let sources = paths.iter().map(|path| (*path).to_owned()).collect();
-        module_names(&sources, |top| top == "setup").into_iter().collect()
+        Modules::of_files(&sources, |top| top == "setup").names().cloned().collect()
     }
 
     #[test]

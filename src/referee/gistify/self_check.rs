@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::evaluate::{LARGEST_TEST, Original, messages, module_of, normalized_again, sabotage_of};
+use super::evaluate::{LARGEST_TEST, Original, messages, normalized_again, sabotage_of};
 use super::ground::Code;
 use crate::attempt::lab::Lab;
 use crate::attempt::world::WorldSetting;
@@ -234,7 +234,7 @@ impl SelfCheck<'_> {
         let mut checked = Vec::new();
         for (at, (original, (_, reaches))) in originals.iter().zip(&evaluated).enumerate() {
             let Code { modules, sources } = self.code;
-            let test_module = module_of(original.file, modules);
+            let test_module = modules.module_of(original.file);
             let masks = Masks { modules, files: sources, test_module: &test_module };
             let mut one = Checked {
                 comparison: None,

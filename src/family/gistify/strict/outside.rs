@@ -48,7 +48,7 @@ pub(super) struct Outside {
     /// Whether the file defines the test.
     pub(super) is_defined: bool,
     /// Names and what they are: a dotted name, none for a builtin.
-    names: BTreeMap<String, Option<String>>,
+    pub(super) names: BTreeMap<String, Option<String>>,
     /// Fixtures that the file does not define.
     fixtures: BTreeSet<String>,
 }

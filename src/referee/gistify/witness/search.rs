@@ -16,7 +16,7 @@ use crate::family::gistify::{Evaluated, TestName, inject};
 use crate::python_source::decoded;
 use crate::record::collected::Group;
 use crate::record::execution::Execution;
-use crate::referee::gistify::evaluate::{LARGEST_TEST, Original, module_of};
+use crate::referee::gistify::evaluate::{LARGEST_TEST, Original};
 use crate::referee::gistify::ground::Ground;
 use crate::runner::protocol::{Generated, Request, Trial};
 use crate::score::{Comparison, File, Masks, compare};
@@ -159,7 +159,7 @@ impl<'a> Case<'a> {
             searcher,
             original,
             test: TestName { classes: group.classes.clone(), function: group.function.clone() },
-            test_module: module_of(&group.file, &searcher.ground.code.modules),
+            test_module: searcher.ground.code.modules.module_of(&group.file),
             source: decoded(&source),
             group: Group { file: searcher.file.to_owned(), ..group },
         })
