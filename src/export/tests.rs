@@ -184,7 +184,10 @@ fn swe_bench_reads_its_columns_and_the_trees_lie_beside_their_dockerfile() {
     let names: Vec<String> = serde_json::from_str(&cell("FAIL_TO_PASS")).unwrap();
     assert_eq!(names.len(), instances[0].n_cases as usize);
     let script = cell("eval_script");
-    assert!(script.contains("judge.py --container --log") && script.contains("Start Test Output"), "{script}");
+    assert!(
+        script.contains("judge.py --container --log") && script.contains("Start Test Output"),
+        "{script}"
+    );
     let tree = fs_err::File::open(bench.out().join("images/made__up0/tree.tar.gz")).unwrap();
     let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(tree));
     let paths: Vec<String> = archive
@@ -224,7 +227,7 @@ impl Bench {
             settings: PromptSettings { execution, ..PromptSettings::default() },
             tools: tools.iter().copied().collect(),
         };
-        let collection = collection(&self.dataset, self.dataset.instances().unwrap(), Some(&other))?;
+        let collection = collection(&self.dataset, self.dataset.instances().unwrap(), Some(&other), None)?;
         write::write(out, &self.dataset.directory, &collection, &ALL.into())?;
         Ok(collection)
     }
