@@ -179,7 +179,7 @@ fn run(prepared: &Prepared, most: usize, one: &mut Yield) -> Result<(), AnyError
     let wanted: Vec<(usize, u32)> =
         (0..groups.len()).step_by(groups.len().div_ceil(most).max(1)).map(|at| (at, 1)).collect();
     one.run = wanted.len();
-    let wanted = Wanted { world: &world, round: 0, groups: &wanted, durations: &durations };
+    let wanted = Wanted { world: &world, round: 0, groups: &wanted, durations: &durations, patience: None };
     let mut losses: BTreeMap<String, usize> = BTreeMap::new();
     lab.make(groups, &[wanted], |_, _, made| {
         let (Made::Attempt(attempt) | Made::Unavailable { attempt, .. }) = made;

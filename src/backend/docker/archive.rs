@@ -232,7 +232,7 @@ fn lists(file: impl Read) -> std::io::Result<BTreeMap<&'static str, Value>> {
         let Some(name) = named(&path) else { continue };
         let is_plain = entry.header().entry_type().is_file() && entry.size() <= MOST_OF_A_LIST;
         if !is_plain || path.strip_prefix(".").unwrap_or(&path) != Path::new(name) {
-            return Err(refused(format!("{} is no plain list of images", path.display())));
+            return Err(refused(format!("{} is not a plain list of images", path.display())));
         }
         let mut bytes = Vec::new();
         entry.read_to_end(&mut bytes)?;
@@ -258,7 +258,7 @@ pub fn tags(file: impl Read) -> std::io::Result<Vec<String>> {
     let oci = index.filter_map(|one| one["annotations"]["io.containerd.image.name"].as_str());
     let named = tags.iter().map(String::as_str).chain(old.map(|(name, _)| name.as_str())).chain(oci);
     match named.into_iter().find(|name| !is_own(name)) {
-        Some(other) => Err(refused(format!("it names {other}, which is no image of gistmill's"))),
+        Some(other) => Err(refused(format!("it names {other}, and images of gistmill alone are loaded"))),
         None => Ok(tags),
     }
 }
@@ -539,12 +539,12 @@ mod tests {
             (&[("manifest.json", OTHER)], "python:3.12"),
             (&[own, ("manifest.json", OTHER)], "twice"),
             (&[own, ("./manifest.json", OTHER)], "twice"),
-            (&[own, ("here/manifest.json", OTHER)], "no plain list"),
-            (&[("x", OTHER), ("manifest.json", "->x")], "no plain list"),
+            (&[own, ("here/manifest.json", OTHER)], "not a plain list"),
+            (&[("x", OTHER), ("manifest.json", "->x")], "not a plain list"),
             (&[own, ("x", "->manifest.json")], "leads to"),
             (&[own, ("repositories", r#"{"python": {"3.12": "id"}}"#)], "python"),
             (&[own, ("index.json", index)], "docker.io/library/python:3"),
-            (&[("manifest.json", &long)], "no plain list"),
+            (&[("manifest.json", &long)], "not a plain list"),
         ];
         for (files, why) in cases {
             let words = said(files).unwrap_err();
