@@ -362,7 +362,7 @@ const WORDS_IN_COMMENTS: [(&str, usize); 12] = [
     ("family", 49),
     ("index", 34),
     ("pipeline", 1),
-    ("referee", 14),
+    ("referee", 13),
     ("report", 22),
     ("score", 14),
     ("source", 47),

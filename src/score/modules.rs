@@ -45,7 +45,7 @@ impl Modules {
     }
 
     /// The dotted names by which files can be imported: from the root, from `src`, and from the folder that pytest puts on the
-    /// path for a test file, the first one above it that is no package.
+    /// path for a test file, the first one above it that is not a package.
     pub fn of_files(sources: &BTreeSet<String>, is_installed: impl Fn(&str) -> bool) -> Self {
         let mut names = BTreeSet::new();
         let mut known: std::collections::BTreeMap<String, bool> = std::collections::BTreeMap::new();

@@ -246,7 +246,7 @@ fn lists(file: impl Read) -> std::io::Result<BTreeMap<&'static str, Value>> {
 /// Tags that an archive holds.
 ///
 /// # Errors
-/// It is no archive of images, or names one that is not gistmill's: loading it would move that tag.
+/// It is not an archive of images, or names one that is not gistmill's: loading it would move that tag.
 pub fn tags(file: impl Read) -> std::io::Result<Vec<String>> {
     let lists = lists(file)?;
     let manifest = lists.get(LISTS[0]).ok_or_else(|| refused(format!("the archive has no {}", LISTS[0])))?;

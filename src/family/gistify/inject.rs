@@ -242,7 +242,7 @@ fn adjusted(
     cut_lines(source, definition, &changes, &texts)
 }
 
-/// The text of a test as it is put into any file, and the name under which it stands. None where its file does not define
+/// The text of a test as it is put into any file, and the name that it has there. None where its file does not define
 /// it.
 ///
 /// # Errors

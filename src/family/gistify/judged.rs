@@ -69,7 +69,7 @@ pub(super) fn settings(sources: Option<&Sources>) -> Result<Patch> {
             Some(text) => patch.put(name, text.as_bytes().to_vec()),
             None => patch.hide(name),
         };
-        done.map_err(|_| Error::internal("settings of pytest are no file of a tree"))?;
+        done.map_err(|_| Error::internal("settings of pytest cannot be files of a tree"))?;
     }
     Ok(patch)
 }
