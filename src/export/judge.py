@@ -251,6 +251,10 @@ ATTRIBUTES = frozenset(
     " get_objects get_referrers get_referents ihook pluginmanager exec_module load_module".split()
 )
 STORED = ("pytest", "_pytest", "pluggy", "unittest", "builtins", "__builtins__", "request.node", "request.function")
+# Modules whose contents are no business of a file that asks for them by name.
+NOT_BY_NAME = frozenset(
+    "_pytest _io atexit builtins ctypes gc importlib inspect os pluggy posix pytest signal sys threading types unittest".split()
+)
 DECIDES = frozenset("__init_subclass__ __getattribute__ __getattr__ __new__ __prepare__ __call__ __set_name__ run debug".split())
 MOST_TEXT, MOST_NUMBERS = 2_048, 400
 BODIES = ("body", "orelse", "finalbody", "handlers", "cases", "type_comment")
@@ -357,10 +361,29 @@ class Strict:
         is_test = set(dotted.split(".")) & self.names
         return f"stores into {dotted}" if is_tool or is_test else None
 
+    def of_one_module(self, node):
+        """The parts of what asks `sys.modules` for this file's module, or for one by a name that leads to no tool."""
+        for one in ast.walk(node):
+            if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Load):
+                asked, key = one.value, one.slice
+            elif isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "get" and one.args:
+                asked, key = one.func.value, one.args[0]
+            elif isinstance(one, ast.Compare) and isinstance(one.ops[0], (ast.In, ast.NotIn)):
+                asked, key = one.comparators[0], one.left
+            else:
+                continue
+            key = key.value if type(key).__name__ == "Index" else key  # CPython 3.8
+            is_own = isinstance(key, ast.Name) and key.id == "__name__"
+            is_plain = isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value.split(".")[0] not in NOT_BY_NAME
+            if self.dotted(asked) == "sys.modules" and (is_own or is_plain):
+                yield id(asked)
+                yield id(getattr(one, "func", None))
+
     def within(self, node):
         size = numbers = 0
+        passed = set(self.of_one_module(node))
         for one in ast.walk(node):
-            if isinstance(one, ast.Attribute) and (one.attr in ATTRIBUTES or self.leads(self.dotted(one))):
+            if isinstance(one, ast.Attribute) and id(one) not in passed and (one.attr in ATTRIBUTES or self.leads(self.dotted(one))):
                 return f"reaches {self.dotted(one) or one.attr}"
             if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
                 is_code = one.id in ("exec", "eval", "compile", "__builtins__", "__loader__", "__spec__") and one.id not in self.defined
@@ -374,7 +397,7 @@ class Strict:
             if isinstance(value, (str, bytes)):
                 size += len(value)
                 text = value if isinstance(value, str) else ""
-                is_name = text in ATTRIBUTES or text.startswith(("_pytest.", "pytest_")) or text in ("_pytest", "pluggy")
+                is_name = text in ATTRIBUTES or text in self.names and "test" in text.lower() or text.startswith(("_pytest.", "pytest_")) or text in ("_pytest", "pluggy")
                 if is_name or text.startswith("/proc/") and text not in ("/proc/self/status", "/proc/cpuinfo", "/proc/meminfo"):
                     return f"names {text[:80]}"
             numbers += isinstance(value, (int, float)) and not isinstance(value, bool)
