@@ -7,7 +7,7 @@ use crate::dataset::Dataset;
 use crate::dataset::recube::RecubeInstance;
 use crate::document;
 use crate::error::{Error, Result};
-use crate::record::id::RepoSlug;
+use crate::record::id::{RepoSlug, hash_parts};
 use crate::record::instance::Instance;
 
 /// Instances have to be in all that is given.
@@ -36,10 +36,13 @@ impl Selection {
         !self.part().is_empty()
     }
 
-    /// Which part of the dataset was asked for, in words; a file of IDs counts by its name.
+    /// Which part of the dataset was asked for, in words; a file of IDs counts by what is in it.
     pub(super) fn part(&self) -> String {
         let slugs = self.only.iter().map(|slug| slug.as_str().to_owned());
-        let file = self.ids.as_ref().map(|path| path.display().to_string());
+        let file = self.ids.as_ref().map(|path| {
+            let text = document::read_text(path).unwrap_or_default();
+            format!("{} ({})", path.display(), &hash_parts(&["ids", &text])[..16])
+        });
         let words = self.subset.iter().cloned().chain(slugs).chain(self.tier.iter().cloned());
         words.chain(self.instance.iter().cloned()).chain(file).collect::<Vec<_>>().join(" ")
     }
@@ -128,8 +131,12 @@ mod tests {
         assert_eq!(chosen(&Selection::default()).len(), all.len());
         let file = folder.path().join("ids");
         fs_err::write(&file, format!("{second}\n\n")).unwrap();
-        let two = Selection { instance: vec![first.clone()], ids: Some(file), ..Selection::default() };
+        let two =
+            Selection { instance: vec![first.clone()], ids: Some(file.clone()), ..Selection::default() };
         assert_eq!(chosen(&two), [first.clone(), second]);
+        let part = two.part();
+        fs_err::write(&file, &first).unwrap();
+        assert_ne!(two.part(), part, "the same file with other IDs is another part");
         let tier = all[0].tier.as_str().to_owned();
         let one = Selection { tier: Some(tier), instance: vec![first.clone()], ..Selection::default() };
         assert_eq!((chosen(&one), one.is_part()), (vec![first], true));
