@@ -16,7 +16,7 @@ use crate::record::limits::Timeouts;
 use crate::record::outcome::{Attempt, Compare};
 use crate::record::world::World;
 use crate::runner::Setting;
-use crate::runner::protocol::TraceMode;
+use crate::runner::protocol::{Manner, TraceMode};
 
 /// A built tree and where its tests run.
 pub struct Lab {
@@ -49,6 +49,13 @@ pub struct Wanted<'a> {
     pub durations: &'a BTreeMap<usize, f64>,
     /// [`Task::patience`] of each file.
     pub patience: Option<u32>,
+}
+
+impl Wanted<'_> {
+    /// In every second round of the base world what other threads print comes late: no world promises that it does not.
+    fn manner(&self) -> Manner {
+        Manner { late_writes: self.world.world == World::Base && self.round % 2 == 1, ..Manner::default() }
+    }
 }
 
 /// What came of a wanted attempt.
@@ -153,13 +160,16 @@ impl Lab {
             let mut tasks = tasks(groups, one.groups, one.durations, pass, TraceMode::Off, pool.expected());
             for task in &mut tasks {
                 task.patience = one.patience;
+                for run in &mut task.runs {
+                    run.manner = one.manner();
+                }
             }
             tasks
         };
         let tasks = wanted.iter().enumerate().flat_map(of_pass).collect();
         let further = |group: usize, made: Option<&Vec<u64>>, (pass, attempts): (usize, u32)| {
             let mut task = Task::new(&groups[group].file, pass, TraceMode::Off);
-            task.runs.push(Run::new(group, attempts));
+            task.runs.push(Run { manner: wanted[pass].manner(), ..Run::new(group, attempts) });
             task.cost_ms =
                 wanted[pass].durations.get(&group).copied().unwrap_or_default() * f64::from(attempts);
             task.apart_from = made.cloned().unwrap_or_default();

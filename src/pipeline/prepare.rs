@@ -33,7 +33,7 @@ use super::{Pipeline, shards};
 use crate::machine::Host;
 
 /// Raised when attempts made by an older version must not be reused.
-const SCREEN_VERSION: &str = "screen-10";
+const SCREEN_VERSION: &str = "screen-11";
 
 /// A repository that is ready to be screened.
 pub struct Prepared {

@@ -20,7 +20,7 @@ use crate::runner::protocol::{Manner, Reached, TraceMode};
 /// A run that nobody watches.
 pub(super) const PLAIN: Manner = Manner::PLAIN;
 /// A run whose lines are noted, where its import was watched.
-pub(super) const WATCHED: Manner = Manner { untraced: false, failing: None };
+pub(super) const WATCHED: Manner = Manner { untraced: false, failing: None, late_writes: false };
 
 /// A run whose test fails whenever it is called: its definition begins at this line.
 pub(super) fn failing(line: u32) -> Manner {

@@ -85,11 +85,14 @@ pub struct Manner {
     /// The definition of the file that begins at this line, decorators included, fails whenever it is called. 1-based.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failing: Option<u32>,
+    /// What threads other than the test's own print comes late, so that a race for the end of the test is lost.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub late_writes: bool,
 }
 
 impl Manner {
     /// As it is, and nobody watches.
-    pub const PLAIN: Manner = Manner { untraced: true, failing: None };
+    pub const PLAIN: Manner = Manner { untraced: true, failing: None, late_writes: false };
 }
 
 /// What a candidate for a witness showed.

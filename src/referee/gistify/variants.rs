@@ -21,7 +21,7 @@ use crate::record::id::{InstanceId, hash_parts};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Outcome};
 use crate::record::variant::{RULES, Variant, VariantCase, VariantKind};
 use crate::referee::run::{Import, PLAIN, Place, Seen, WATCHED};
-use crate::runner::protocol::TraceMode;
+use crate::runner::protocol::{Manner, TraceMode};
 use crate::score::{File, Modules};
 use crate::store::memo::Memo;
 
@@ -133,13 +133,6 @@ impl Calibration<'_> {
     fn make(&self, originals: &[&Original<'_>]) -> Result<Vec<Vec<Variant>>> {
         let groups: Vec<Group> = originals.iter().map(|original| original.group()).collect();
         let (texts, mut candidates) = self.candidates(originals, &groups)?;
-        self.run(&mut candidates)?;
-        for one in &mut candidates {
-            let golden = originals[one.original].golden;
-            if !one.cases.as_ref().is_some_and(|cases| is_of_use(one.kind, golden, cases)) {
-                one.fit = Some(false);
-            }
-        }
         let lines = self.lines_of_originals(originals, &groups, &texts, &candidates)?;
         loop {
             let chosen: Vec<usize> = (0..originals.len()).flat_map(|at| choose(at, &candidates)).collect();
@@ -154,7 +147,7 @@ impl Calibration<'_> {
                 }
                 return Ok(found);
             }
-            self.trace(&mut candidates, &open, originals, &lines)?;
+            self.run(&mut candidates, &open, originals, &lines)?;
         }
     }
 
@@ -208,20 +201,8 @@ impl Calibration<'_> {
         WorldSetting::base(&setting)
     }
 
-    /// Runs every candidate twice.
-    fn run(&self, candidates: &mut [Candidate<'_>]) -> Result<()> {
-        let groups: Vec<Group> = candidates.iter().map(|one| one.group.clone()).collect();
-        let imports = candidates.iter().enumerate();
-        let imports = imports.map(|(at, one)| Import::new(at, Arc::clone(&one.text), &[PLAIN, PLAIN]));
-        self.each(&groups, imports.collect(), TraceMode::Off, |at, seen| candidates[at].note(&seen.attempt))?;
-        for one in candidates.iter_mut().filter(|one| one.runs != 2) {
-            one.cases = None;
-        }
-        Ok(())
-    }
-
-    /// Runs these once more in an import of their own, with the lines that run.
-    fn trace(
+    /// Runs these in one import each: once with the lines that run, and twice as they are.
+    fn run(
         &self,
         candidates: &mut [Candidate<'_>],
         open: &[usize],
@@ -229,23 +210,28 @@ impl Calibration<'_> {
         lines: &[Option<Lines>],
     ) -> Result<()> {
         let groups: Vec<Group> = open.iter().map(|at| candidates[*at].group.clone()).collect();
-        let text = |at: &usize| Arc::clone(&candidates[*at].text);
-        let imports = open.iter().enumerate().map(|(to, at)| Import::new(to, text(at), &[WATCHED])).collect();
-        let mut traced: BTreeMap<usize, Seen> = BTreeMap::new();
-        self.each(&groups, imports, TraceMode::Lines, |to, seen| drop(traced.insert(open[to], seen)))?;
+        let manners = [WATCHED, PLAIN, PLAIN];
+        let imports = open.iter().enumerate();
+        let imports = imports.map(|(to, at)| Import::new(to, Arc::clone(&candidates[*at].text), &manners));
+        let mut ran: BTreeMap<usize, Lines> = BTreeMap::new();
+        self.each(&groups, imports.collect(), |to, manner, seen| {
+            let one = &mut candidates[open[to]];
+            one.note(&seen.attempt);
+            if manner == WATCHED {
+                ran.extend(self.lines(seen, originals[one.original].file).map(|lines| (open[to], lines)));
+            }
+        })?;
         for at in open {
             let one = &mut candidates[*at];
-            let test = originals[one.original].file;
-            let is_fit = traced.remove(at).is_some_and(|seen| {
-                one.note(&seen.attempt);
-                let ran = self.lines(seen, test);
-                let is_subset = |(file, ran): (&String, &BTreeSet<u32>), all: &Lines| {
-                    ran.is_empty() || all.get(file).is_some_and(|all| ran.is_subset(all))
-                };
-                let known = ran.zip(lines[one.original].as_ref());
-                one.cases.is_some() && known.is_some_and(|(ran, all)| ran.iter().all(|it| is_subset(it, all)))
-            });
-            one.fit = Some(is_fit);
+            let golden = originals[one.original].golden;
+            let is_of_use = one.runs == manners.len()
+                && one.cases.as_ref().is_some_and(|cases| is_of_use(one.kind, golden, cases));
+            let is_subset = |(file, ran): (&String, &BTreeSet<u32>), all: &Lines| {
+                ran.is_empty() || all.get(file).is_some_and(|all| ran.is_subset(all))
+            };
+            let known = ran.get(at).zip(lines[one.original].as_ref());
+            let does_no_more = known.is_some_and(|(ran, all)| ran.iter().all(|it| is_subset(it, all)));
+            one.fit = Some(is_of_use && does_no_more);
         }
         Ok(())
     }
@@ -270,7 +256,7 @@ impl Calibration<'_> {
                 imports.push(Import::new(at, placed(&text), &[WATCHED]));
             }
         }
-        self.each(groups, imports, TraceMode::Lines, |at, seen| {
+        self.each(groups, imports, |at, _, seen| {
             for (file, ran) in self.lines(seen, originals[at].file).into_iter().flatten() {
                 lines[at].get_or_insert_default().entry(file).or_default().extend(ran);
             }
@@ -287,12 +273,11 @@ impl Calibration<'_> {
         &self,
         groups: &[Group],
         imports: Vec<Import>,
-        trace: TraceMode,
-        mut each: impl FnMut(usize, Seen),
+        each: impl FnMut(usize, Manner, Seen),
     ) -> Result<()> {
         let world = self.world();
         let place = Place { lab: self.lab, world: &world, groups };
-        let lost = place.run(imports, trace, |at, _, seen| each(at, seen))?;
+        let lost = place.run(imports, TraceMode::Lines, each)?;
         // A dataset says nothing about an original that was lost.
         lost.into_values().next().map_or(Ok(()), Err)
     }

@@ -7,12 +7,13 @@ from resource import RUSAGE_CHILDREN, getrusage
 from os import _exit, close, fstat, ftruncate, getpid, lseek, pread, setsid
 from time import monotonic_ns, perf_counter_ns
 
-from . import children, network
+from . import between, children, network
 from .again import Again, type_of
 from .collect import qualified_name, tail
 from .execution import Execution
 from .failing import Failing
 from .isolate import become_expendable, hide_memory
+from .late import LateWrites
 from .phases import Phases
 from .protocol import clean
 from .server import EXIT_INTERNAL_ERROR
@@ -38,6 +39,7 @@ class GroupRunner:
         self.process = None
         self.tracer = None
         self.failing = None
+        self.late_writes = None
         self.followed = None
         self.again = Again()
 
@@ -71,6 +73,7 @@ class GroupRunner:
             self.chosen = sorted(request["items"])
             self.is_traced = not request.get("untraced")
             self.failing = request.get("failing")
+            self.late_writes = LateWrites(self.phases.size) if request.get("late_writes") else None
             self.guard(self._become_group, random_state)
             return True
 
@@ -165,6 +168,9 @@ class GroupRunner:
         elif self.server.tracer is not None:
             self.guard(self.server.tracer.stop)
         self.hide()
+        self.guard(between.route, self.config)
+        if self.late_writes is not None:
+            self.guard(self.late_writes.start)
         if self.failing is not None:
             started = self.server.tracer.codes() if isinstance(self.server.tracer, Execution) else ()
             self.guard(Failing(self.file, self.failing).start, self.config, started)
@@ -254,7 +260,10 @@ class GroupRunner:
         sections = self.reports[-1].sections if self.reports else ()
         lossy = False
         for stream in ("stdout", "stderr"):
-            text, lost = clean("".join([content for name, content in sections if name.startswith("Captured " + stream)]))
+            text = "".join([content for name, content in sections if name.startswith("Captured " + stream)])
+            if stream == "stderr" and self.late_writes is not None:
+                text += self.late_writes.left()
+            text, lost = clean(text)
             lossy = lossy or lost
             size = len(text) if text.isascii() else len(text.encode("utf-8"))
             if size > self.output_limit:

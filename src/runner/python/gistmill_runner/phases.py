@@ -31,6 +31,10 @@ class Phases:
         if descriptor is not None and size > self._kept:
             ftruncate(descriptor, self._kept)
 
+    def size(self):
+        """Bytes of the output past the capture so far."""
+        return self._written()[1]
+
     def _keep(self):
         descriptor, size = self._written()
         if descriptor is None:

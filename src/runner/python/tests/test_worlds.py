@@ -224,3 +224,101 @@ rewrite._rewrite_test = rewrite_test
     assert case["outcome"] == "passed", case
     place = os.path.realpath(str(there / ("concise.py" if "probe" in world else "tests/test_m.py")))
     assert case["stdout"].split() == [place, place, "1" if text else "0"]
+
+
+def test_what_other_threads_print_while_the_test_ends_is_reported_where_nobody_waits_for_it(start):
+    runner = start(
+        {
+            "test_a.py": """
+import logging, sys, threading
+
+def answer(before, answered, after):
+    print(before)
+    answered.set()
+    print(after, file=sys.stderr)
+
+def ask():
+    answered = threading.Event()
+    thread = threading.Thread(target=answer, args=("before", answered, "after"), daemon=True)
+    thread.start()
+    assert answered.wait(10)
+    return thread
+
+def test_races():
+    ask()
+
+def test_races_behind_the_end():
+    threading.Timer(0.02, lambda: print("behind", file=sys.stderr)).start()
+
+def test_leaves_a_thread_that_is_silent():
+    threading.Thread(target=threading.Event().wait, args=(86400,), daemon=True).start()
+
+def test_waits():
+    ask().join()
+
+def test_prints_itself():
+    print("itself")
+
+def test_many():
+    threads = [threading.Thread(target=lambda: print("many")) for _ in range(300)]
+    for thread in threads:
+        thread.start()
+        thread.join()
+"""
+        }
+    )
+    ready = runner.open("test_a.py")
+
+    def shown(name):
+        done = runner.run(ready, name, late_writes=True)
+        assert outcomes(done) == ["passed"]
+        return done["cases"][0]["stdout"], done["cases"][0]["stderr"]
+
+    assert shown("test_races") == ("before\n", "another thread was printing when the test had ended: after\n")
+    assert shown("test_races_behind_the_end")[1].startswith("another thread was printing when the test had ended: ")
+    assert shown("test_leaves_a_thread_that_is_silent") == ("", "")
+    assert shown("test_waits") == ("before\n", "after\n")
+    assert shown("test_prints_itself") == ("itself\n", "")
+    # A pause for each would be longer than a case may take.
+    assert shown("test_many") == ("many\n" * 300, "")
+
+
+SERVER = """
+import sys, threading, time
+import pytest
+
+class Server:
+    def __init__(self):
+        self.asked, self.answered = threading.Event(), threading.Event()
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+
+    def serve(self):
+        self.asked.wait()
+        self.answered.set()
+        time.sleep(%s)
+        print("served", file=sys.stderr)
+
+@pytest.fixture
+def server():
+    server = Server()
+    yield server
+    %s
+    server.thread.join()
+
+def test_asks(server):
+    server.asked.set()
+    assert server.answered.wait(10)
+"""
+
+
+@pytest.mark.parametrize("after", [0, 0.02, 0.2])
+@pytest.mark.parametrize("before_the_end", ["pass", "time.sleep(0.05)"])
+@pytest.mark.parametrize("late", [False, True])
+def test_what_a_server_that_is_stopped_prints_is_the_same_whenever_it_does(start, after, before_the_end, late):
+    """In the call, between call and teardown, or while it is waited for."""
+    conftest = "import time\nimport pytest\n@pytest.hookimpl(trylast=True)\ndef pytest_runtest_logreport(report): time.sleep(0.04)\n"
+    runner = start({"test_a.py": SERVER % (after, before_the_end), "conftest.py": conftest})
+    ready = runner.open("test_a.py")
+    done = runner.run(ready, "test_asks", late_writes=late)
+    assert (outcomes(done), done["cases"][0]["stderr"], done["raw_output"]) == (["passed"], "served\n", "")

@@ -188,3 +188,25 @@ class TestPrints:
 @pytest.mark.parametrize("drawn", [os.urandom(8).hex()])
 def test_has_another_name_each_time(drawn):
     assert count(drawn) == 16
+
+
+# threads that print: what is printed after the answer races with the end of the test
+
+
+def answers_then_prints(answered):
+    answered.set()
+    print(label("served"))
+
+
+def test_a_thread_prints_after_its_answer():
+    answered = threading.Event()
+    threading.Thread(target=answers_then_prints, args=(answered,), daemon=True).start()
+    assert answered.wait(60) and label("salt")
+    time.sleep(0.01)
+
+
+def test_a_thread_that_is_a_server_prints_after_its_answer():
+    answered = threading.Event()
+    threading.Thread(target=lambda: (answered.set(), print(label("late"), file=sys.stderr)), daemon=True).start()
+    assert answered.wait(60) and total([1])
+    time.sleep(0.01)

@@ -70,6 +70,41 @@ def test_prints_its_own_name(request):
     print(request.node.name, request.function.__name__, label("here"))
 
 
+def test_prints_from_a_thread_before_its_answer():
+    answered = threading.Event()
+    threading.Thread(target=lambda: (print(label("served")), answered.set()), daemon=True).start()
+    assert answered.wait(60)
+
+
+@pytest.fixture
+def server():
+    asked, answered = threading.Event(), threading.Event()
+
+    def serve():
+        asked.wait(60)
+        answered.set()
+        print(label("served"), file=sys.stderr)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    yield asked, answered
+    thread.join()
+
+
+def test_is_answered_by_a_server_that_is_stopped(server):
+    asked, answered = server
+    asked.set()
+    assert answered.wait(60)
+
+
+def test_prints_from_threads_in_turn():
+    for name in ["salt", "rice", "soap"]:
+        thread = threading.Thread(target=lambda: print(label(name), file=sys.stderr))
+        thread.start()
+        thread.join()
+        print(name)
+
+
 def test_prints_the_name_of_a_thread():
     thread = threading.Thread(target=lambda: print(threading.current_thread().name, label("salt")), name="porter")
     thread.start()
