@@ -1,5 +1,6 @@
 //! Gistify: one self-contained file that reproduces what a test does.
 
+mod alone;
 mod average;
 mod execution;
 mod existence;
@@ -34,6 +35,7 @@ use crate::record::world::PROBE;
 
 use prompt::Template;
 
+pub use alone::alone;
 pub use average::{Cases, ClassShare, Row, Submitted, Summary, summarize, summarize_by, weighted_baseline};
 pub use execution::{ExecutedLine, Execution, LineExecution, line_execution};
 pub use existence::{Corpus, Existence, Line, LineExistence, Place};

@@ -14,7 +14,7 @@ use crate::attempt::lab::Lab;
 use crate::attempt::world::WorldSetting;
 use crate::beneath::Folder;
 use crate::error::Result;
-use crate::family::gistify::{Proposal, failing, in_file, inject, variants};
+use crate::family::gistify::{Proposal, alone, failing, in_file, inject, variants};
 use crate::python_source::decoded;
 use crate::record::collected::Group;
 use crate::record::id::{InstanceId, hash_parts};
@@ -97,8 +97,24 @@ const PORTION: usize = 25;
 /// What runs of the tree, by file, the test's own left out.
 type Lines = BTreeMap<String, BTreeSet<u32>>;
 
-/// The text of each original's file.
-type Texts = Vec<String>;
+/// The text in which an original is tried, and what it shows there.
+struct Tried {
+    text: String,
+    /// None before it ran.
+    lines: Option<Lines>,
+    shows_the_same: bool,
+}
+
+impl Tried {
+    fn whole(file: &str) -> Self {
+        Tried { text: file.to_owned(), lines: None, shows_the_same: true }
+    }
+
+    fn alone(file: &str, original: &Original<'_>) -> Self {
+        let text = alone(file, &original.test).ok().flatten();
+        Tried::whole(text.as_deref().unwrap_or(file))
+    }
+}
 
 /// Runs variants in the original tree.
 struct Calibration<'a> {
@@ -132,8 +148,19 @@ impl Calibration<'_> {
     /// IO errors, an interruption, and what the machine lost.
     fn make(&self, originals: &[&Original<'_>]) -> Result<Vec<Vec<Variant>>> {
         let groups: Vec<Group> = originals.iter().map(|original| original.group()).collect();
-        let (texts, mut candidates) = self.candidates(originals, &groups)?;
-        let lines = self.lines_of_originals(originals, &groups, &texts, &candidates)?;
+        let files = self.files(originals)?;
+        let mut tried: Vec<Tried> =
+            files.iter().zip(originals).map(|(file, it)| Tried::alone(file, it)).collect();
+        let is_cut = |at: &usize| tried[*at].text != files[*at];
+        let cut: Vec<usize> = (0..originals.len()).filter(is_cut).collect();
+        self.look(&mut tried, originals, &groups, &(0..originals.len()).collect::<Vec<_>>())?;
+        // Where a test needs another one of its file, all of them are there.
+        let differ: Vec<usize> = cut.into_iter().filter(|at| !tried[*at].shows_the_same).collect();
+        for at in &differ {
+            tried[*at] = Tried::whole(&files[*at]);
+        }
+        self.look(&mut tried, originals, &groups, &differ)?;
+        let mut candidates = self.candidates(originals, &groups, &files, &tried);
         loop {
             let chosen: Vec<usize> = (0..originals.len()).flat_map(|at| choose(at, &candidates)).collect();
             let open: Vec<usize> =
@@ -147,30 +174,36 @@ impl Calibration<'_> {
                 }
                 return Ok(found);
             }
-            self.run(&mut candidates, &open, originals, &lines)?;
+            self.run(&mut candidates, &open, originals, &tried)?;
         }
     }
 
-    /// The text of each original's file in the place of a submission, and what is tried.
+    /// The text of each original's file.
+    fn files(&self, originals: &[&Original<'_>]) -> Result<Vec<String>> {
+        let tree = Folder::open(&self.lab.built.tree)?;
+        let read = |original: &&Original<'_>| tree.read_through_links(Path::new(original.file), LARGEST_TEST);
+        originals.iter().map(|original| Ok(decoded(&read(original)?))).collect()
+    }
+
+    /// What is tried, in an order that the seed decides.
     fn candidates<'g>(
         &self,
         originals: &[&Original<'_>],
         groups: &'g [Group],
-    ) -> Result<(Texts, Vec<Candidate<'g>>)> {
-        let tree = Folder::open(&self.lab.built.tree)?;
-        let (mut texts, mut candidates) = (Vec::new(), Vec::new());
+        files: &[String],
+        tried: &[Tried],
+    ) -> Vec<Candidate<'g>> {
+        let mut candidates = Vec::new();
         for (at, original) in originals.iter().enumerate() {
-            let bytes = tree.read_through_links(Path::new(original.file), LARGEST_TEST)?;
-            let text = decoded(&bytes);
             let seed = format!("{} {}", self.seed, original.id);
-            let proposals = variants(&text, &original.test, &seed).unwrap_or_default();
-            let mut tried: BTreeMap<VariantKind, usize> = BTreeMap::new();
+            let proposals = variants(&files[at], &original.test, &seed).unwrap_or_default();
+            let mut counts: BTreeMap<VariantKind, usize> = BTreeMap::new();
             for Proposal { kind, line, source, says } in proposals {
                 let most = SHARES.iter().find(|one| one.0 == kind).map_or(0, |one| one.2);
-                let tried = tried.entry(kind).or_default();
-                let whole = in_file(&text, &original.test, &source).ok().flatten();
-                let Some(whole) = whole.filter(|_| *tried < most) else { continue };
-                *tried += 1;
+                let count = counts.entry(kind).or_default();
+                let whole = in_file(&tried[at].text, &original.test, &source).ok().flatten();
+                let Some(whole) = whole.filter(|_| *count < most) else { continue };
+                *count += 1;
                 candidates.push(Candidate {
                     original: at,
                     kind,
@@ -184,9 +217,8 @@ impl Calibration<'_> {
                     fit: None,
                 });
             }
-            texts.push(text);
         }
-        Ok((texts, candidates))
+        candidates
     }
 
     /// A file of tests as it is run in the place of a submission.
@@ -207,7 +239,7 @@ impl Calibration<'_> {
         candidates: &mut [Candidate<'_>],
         open: &[usize],
         originals: &[&Original<'_>],
-        lines: &[Option<Lines>],
+        tried: &[Tried],
     ) -> Result<()> {
         let groups: Vec<Group> = open.iter().map(|at| candidates[*at].group.clone()).collect();
         let manners = [WATCHED, PLAIN, PLAIN];
@@ -229,39 +261,40 @@ impl Calibration<'_> {
             let is_subset = |(file, ran): (&String, &BTreeSet<u32>), all: &Lines| {
                 ran.is_empty() || all.get(file).is_some_and(|all| ran.is_subset(all))
             };
-            let known = ran.get(at).zip(lines[one.original].as_ref());
+            let known = ran.get(at).zip(tried[one.original].lines.as_ref());
             let does_no_more = known.is_some_and(|(ran, all)| ran.iter().all(|it| is_subset(it, all)));
             one.fit = Some(is_of_use && does_no_more);
         }
         Ok(())
     }
 
-    /// What of the tree runs for each original that has a candidate: in either of two runs, and to explain a failure at its
-    /// beginning or at its end, which no outcome depends on.
-    fn lines_of_originals(
+    /// What of the tree runs for these originals: in either of two runs, and to explain a failure at its beginning or at its
+    /// end, which no outcome depends on.
+    fn look(
         &self,
+        tried: &mut [Tried],
         originals: &[&Original<'_>],
         groups: &[Group],
-        texts: &Texts,
-        candidates: &[Candidate<'_>],
-    ) -> Result<Vec<Option<Lines>>> {
-        let mut lines: Vec<Option<Lines>> = vec![None; originals.len()];
-        let has_candidate = |at: usize| candidates.iter().any(|one| one.original == at && one.fit.is_none());
+        chosen: &[usize],
+    ) -> Result<()> {
         let mut imports = Vec::new();
-        for (at, text) in texts.iter().enumerate().filter(|(at, _)| has_candidate(*at)) {
-            let original = originals[at];
+        for at in chosen {
+            let (original, text) = (originals[*at], &tried[*at].text);
             let placed = |text: &str| Arc::from(self.placed(text, original));
-            imports.push(Import::new(at, placed(text), &[WATCHED, WATCHED]));
+            imports.push(Import::new(*at, placed(text), &[WATCHED, WATCHED, PLAIN]));
             for text in failing(text, &original.test).unwrap_or_default() {
-                imports.push(Import::new(at, placed(&text), &[WATCHED]));
+                imports.push(Import::new(*at, placed(&text), &[WATCHED]));
             }
         }
-        self.each(groups, imports, |at, _, seen| {
-            for (file, ran) in self.lines(seen, originals[at].file).into_iter().flatten() {
-                lines[at].get_or_insert_default().entry(file).or_default().extend(ran);
+        self.each(groups, imports, |at, manner, seen| {
+            let one = &mut tried[at];
+            if manner == PLAIN {
+                one.shows_the_same = is_plain(originals[at].golden, &seen.attempt);
             }
-        })?;
-        Ok(lines)
+            for (file, ran) in self.lines(seen, originals[at].file).into_iter().flatten() {
+                one.lines.get_or_insert_default().entry(file).or_default().extend(ran);
+            }
+        })
     }
 
     fn lines(&self, seen: Seen, test: &str) -> Option<Lines> {
@@ -306,6 +339,16 @@ fn shown(case: &CaseResult, says: Option<&str>) -> VariantCase {
         exception: case.exception.clone(),
         message: says.filter(|says| case.message.contains(says)).map(str::to_owned),
     }
+}
+
+/// Whether an attempt ends as the original does.
+fn is_plain(golden: &[CaseResult], attempt: &Attempt) -> bool {
+    let all = |cases: &[CaseResult]| {
+        let mut all: Vec<VariantCase> = cases.iter().map(|case| shown(case, None)).collect();
+        all.sort_by(|one, other| one.case.cmp(&other.case));
+        all
+    };
+    attempt.exit == Exit::Finished && all(golden) == all(&attempt.cases)
 }
 
 /// Whether it tells anything: what is edited to fail does, and where values are others it is the test that notices.
