@@ -12,6 +12,7 @@ use crate::log;
 use crate::pipeline::shards::Shards;
 use crate::pipeline::{Built, Stage};
 use crate::record::shard::Shard;
+use crate::source;
 use crate::terminal::{self, Volume};
 
 #[derive(Debug, clap::Args)]
@@ -110,7 +111,9 @@ fn as_json(built: &Built) -> serde_json::Value {
         "found": built.finished.iter().map(|finished| (finished.slug.to_string(), json!(finished.found)))
             .collect::<serde_json::Map<_, _>>(),
         "warnings": built.finished.iter().filter_map(|finished| {
-            let warnings = finished.record.as_ref()?.evidence.built.warnings();
+            let evidence = &finished.record.as_ref()?.evidence;
+            let mut warnings = evidence.built.warnings();
+            warnings.extend(source::secrets_warning(&evidence.pinned).ok().flatten());
             (!warnings.is_empty()).then(|| (finished.slug.to_string(), json!(warnings)))
         }).collect::<serde_json::Map<_, _>>(),
         "parity": built.finished.iter().filter_map(|finished| {

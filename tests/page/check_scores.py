@@ -8,7 +8,7 @@ Prints one JSON object with what was measured; exits with an assertion's message
 import json
 from pathlib import Path
 
-from browser import DESK, PHONE, Page, check_axe, check_contrast, check_width, count, run, wait_for_count
+from browser import DESK, PHONE, TABLET, Page, check_axe, check_contrast, check_width, count, run, wait_for_count
 from playwright.sync_api import sync_playwright
 
 
@@ -57,6 +57,17 @@ def check_submission(page, submissions):
     page.until("address.now().open === null")
 
 
+def check_names(page):
+    """The names of tests have room on every screen, so that no row is as high as its name has letters."""
+    for size in (DESK, {"width": 1280, "height": 900}, {"width": 1024, "height": 900}, TABLET, {"width": 710, "height": 900}, PHONE):
+        page.page.set_viewport_size(size)
+        check_width(page, f"{size['width']} px")
+        for cell in page.locator("#submissions tbody td.id").all()[:20]:
+            box = cell.bounding_box()
+            assert box["width"] >= 150 and box["height"] <= 160, f"a name at {size['width']} px: {box}"
+    page.page.set_viewport_size(DESK)
+
+
 def main(report, folder, chromium):
     folder.mkdir(parents=True, exist_ok=True)
     url = report.resolve().as_uri()
@@ -70,6 +81,8 @@ def main(report, folder, chromium):
             measured["submissions"] = len(submissions)
             check_contrast(page, name)
             check_width(page, name)
+            if name == "light":
+                check_names(page)
             page.page.screenshot(path=folder / f"{name}.png")
             check_list(page, submissions)
             check_axe(page, name)
