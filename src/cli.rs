@@ -47,6 +47,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
@@ -63,7 +64,7 @@ struct Arguments {
     #[command(subcommand)]
     command: Command,
     /// Where sources, environments and attempts are kept between builds
-    #[arg(long, global = true, env = "GISTMILL_CACHE_DIR", value_name = "DIR", help_heading = help::EVERYWHERE)]
+    #[arg(long, global = true, env = "GISTMILL_CACHE_DIR", value_name = "DIR", value_parser = place(), help_heading = help::EVERYWHERE)]
     cache_dir: Option<PathBuf>,
     /// What to print on stdout; messages go to stderr. csv goes with `list`
     #[arg(long, global = true, value_enum, default_value = "human", help_heading = help::EVERYWHERE)]
@@ -343,12 +344,18 @@ fn describe(error: &Error, log: Option<&Path>) -> Text {
     text
 }
 
+/// A path, which may be empty.
+fn place() -> impl TypedValueParser<Value = PathBuf> {
+    clap::builder::OsStringValueParser::new().map(PathBuf::from)
+}
+
 impl Arguments {
     /// Where the cache is: as given, else below `$XDG_CACHE_HOME` or `~/.cache`.
     fn cache_place(&self) -> Result<PathBuf> {
         let absolute =
             |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        if let Some(directory) = &self.cache_dir {
+        // A variable that is set to nothing is as one that is not set.
+        if let Some(directory) = self.cache_dir.as_ref().filter(|place| !place.as_os_str().is_empty()) {
             return Ok(directory.clone());
         }
         let folder = absolute("XDG_CACHE_HOME")
@@ -376,6 +383,20 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn a_cache_that_is_named_by_nothing_is_the_usual_one() {
+        let place = |line: &[&str]| read(line.iter().map(Into::into)).unwrap().cache_place();
+        let usual = place(&["gistmill", "cache", "dir"]).map_err(|error| error.to_string());
+        let empty =
+            place(&["gistmill", "--cache-dir", "", "cache", "dir"]).map_err(|error| error.to_string());
+        let named = place(&["gistmill", "--cache-dir", "here", "cache", "dir"]).unwrap();
+        assert_eq!(named, Path::new("here"));
+        if std::env::var_os("GISTMILL_CACHE_DIR").is_none() {
+            assert_eq!(empty, usual);
+        }
+        assert_ne!(empty, Ok(PathBuf::new()));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod license;
 mod location;
 mod path;
 mod pypi;
+mod secrets;
 pub mod time;
 mod tree;
 pub mod version;
@@ -90,6 +91,22 @@ pub fn pin(
         }
         SourceSpec::Archive { file, pinned } => archive::pin(&context, &spec.slug, file, pinned),
     }
+}
+
+/// What a user should know of files in a folder's tree that are named like secrets; none where commits hold the tree.
+///
+/// # Errors
+/// When the tree cannot be listed.
+pub fn secrets_warning(pinned: &Pinned) -> Result<Option<String>> {
+    let files = secrets::of_folder(pinned)?;
+    let words = || {
+        format!(
+            "named like secrets, and part of the tree that a dataset passes on: {}; take them out of the folder, or list them in \
+             .gitignore of a git repository",
+            tree::few(&files)
+        )
+    };
+    Ok((!files.is_empty()).then(words))
 }
 
 /// Whether git would show a path in the clone of a local directory as new: it is in there, and not ignored.

@@ -12,6 +12,7 @@ use crate::log;
 use crate::pipeline::shards::Shards;
 use crate::pipeline::{Built, Stage};
 use crate::record::shard::Shard;
+use crate::source;
 use crate::terminal::{self, Volume};
 
 #[derive(Debug, clap::Args)]
@@ -47,10 +48,20 @@ pub(super) struct Common {
     /// them from --hidden
     #[arg(long)]
     no_hidden: bool,
+    #[command(flatten)]
+    ending: Ending,
+}
+
+/// What happens when a build ends.
+#[derive(Debug, Clone, Copy, clap::Args)]
+struct Ending {
     /// Replace the dataset that exists, also with less (a repository failed, nothing is published) or with what is made of
     /// another commit
     #[arg(long)]
     replace: bool,
+    /// Report when it ends where the time went, step by step; so does --verbose. The manifest has it in any case
+    #[arg(long)]
+    times: bool,
 }
 
 pub(super) fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
@@ -61,20 +72,20 @@ pub(super) fn run(arguments: &Arguments, build: &BuildArguments) -> Result<u8> {
 pub(super) fn with(arguments: &Arguments, build: &BuildArguments, shards: Shards) -> Result<u8> {
     let started = Instant::now();
     let mut job = session::open(arguments, &build.config)?;
-    let Common { jobs, subset, no_trees, no_hidden, replace } = &build.common;
+    let Common { jobs, subset, no_trees, no_hidden, ending } = &build.common;
     job.request.until = build.until;
     job.request.jobs = jobs.map_or_else(cores, usize::from);
     job.request.passes_code_on = !no_trees;
     job.request.with_hidden = !no_hidden;
     job.request.subsets = config::named_subsets(&job.config.subsets, subset)?;
     job.request.shards = shards;
-    job.request.replace = *replace;
+    job.request.replace = ending.replace;
     let built = job.pipeline().run()?;
     tracing::info!("built: {} repositories, {} failed", built.finished.len(), built.failed.len());
     match arguments.format {
         Format::Human | Format::Csv => {
             table::closing(&built)?.print();
-            if terminal::volume() != Volume::Quiet && !built.finished.is_empty() {
+            if (ending.times || terminal::volume() == Volume::Verbose) && !built.finished.is_empty() {
                 spent::summary(&job.progress.spent(), cores()).eprint();
             }
         }
@@ -110,7 +121,9 @@ fn as_json(built: &Built) -> serde_json::Value {
         "found": built.finished.iter().map(|finished| (finished.slug.to_string(), json!(finished.found)))
             .collect::<serde_json::Map<_, _>>(),
         "warnings": built.finished.iter().filter_map(|finished| {
-            let warnings = finished.record.as_ref()?.evidence.built.warnings();
+            let evidence = &finished.record.as_ref()?.evidence;
+            let mut warnings = evidence.built.warnings();
+            warnings.extend(source::secrets_warning(&evidence.pinned).ok().flatten());
             (!warnings.is_empty()).then(|| (finished.slug.to_string(), json!(warnings)))
         }).collect::<serde_json::Map<_, _>>(),
         "parity": built.finished.iter().filter_map(|finished| {

@@ -69,7 +69,7 @@ pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
     ));
     findings.extend(config.iter().flat_map(docker));
     let shown = if check.explain { explained.as_slice() } else { &[] };
-    print(arguments, &findings, shown);
+    print(arguments, &findings, shown, &warnings(&explained));
     let worst = findings
         .iter()
         .filter_map(|finding| finding.result.as_ref().err())
@@ -193,7 +193,16 @@ fn docker(config: &Config) -> Vec<Finding> {
     findings
 }
 
-fn print(arguments: &Arguments, findings: &[Finding], explained: &[Explained]) {
+/// What is not a problem, and may be one for whoever passes the dataset on.
+fn warnings(explained: &[Explained]) -> Vec<String> {
+    let words = |one: &Explained| {
+        let warning = source::secrets_warning(&one.result.as_ref().ok()?.0).ok()??;
+        Some(format!("{}: {warning}", one.slug))
+    };
+    explained.iter().filter_map(words).collect()
+}
+
+fn print(arguments: &Arguments, findings: &[Finding], explained: &[Explained], warnings: &[String]) {
     if arguments.format == Format::Json {
         let rows: Vec<_> = findings
             .iter()
@@ -209,7 +218,7 @@ fn print(arguments: &Arguments, findings: &[Finding], explained: &[Explained]) {
             .iter()
             .filter_map(|one| Some((one.slug.to_string(), json!(one.result.as_ref().ok()?.1))))
             .collect();
-        terminal::json(&json!({ "findings": rows, "explained": ladders }));
+        terminal::json(&json!({ "findings": rows, "explained": ladders, "warnings": warnings }));
         return;
     }
     let mut text = Text::default();
@@ -218,6 +227,9 @@ fn print(arguments: &Arguments, findings: &[Finding], explained: &[Explained]) {
     }
     preview::describe(explained, &mut text);
     text.print();
+    for warning in warnings {
+        terminal::warn(warning);
+    }
 }
 
 fn describe(finding: &Finding, text: &mut Text) {

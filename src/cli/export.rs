@@ -64,6 +64,14 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
             count(collection.tasks.len(), "task")
         ));
     }
+    let unbuilt = collection.without_images();
+    if !unbuilt.is_empty() {
+        terminal::warn(&format!(
+            "no image of {} can be built here: the dataset has no tree or no recipe of it\n  hint: `gistmill verify` says what is \
+             missing; copy the dataset again, or take images that were built elsewhere",
+            unbuilt.join(", ")
+        ));
+    }
     let solved = collection.tasks.iter().filter(|task| task.gold.is_some()).count();
     match arguments.format {
         Format::Json => terminal::json(&json!({

@@ -133,7 +133,7 @@ impl Bench {
 type Read = fn(&Path, &Path) -> Result<()>;
 
 const COMMANDS: [(&str, Read); 9] = [
-    ("list", |dataset, _| query::all(dataset).map(drop)),
+    ("list", |dataset, _| Dataset::open(dataset).and_then(|dataset| query::all(&dataset)).map(drop)),
     ("show", |dataset, _| query::find(dataset, "test_00001").map(drop)),
     ("verify", |dataset, _| {
         let dataset = Dataset::open(dataset)?;

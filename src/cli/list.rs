@@ -4,10 +4,11 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use super::newest::DatasetArguments;
+use super::selection::Selection;
 use super::{Arguments, Format, show};
+use crate::dataset::Dataset;
 use crate::dataset::query::{self, FoundGroup};
 use crate::error::Result;
-use crate::record::id::RepoSlug;
 use crate::terminal;
 
 #[derive(Debug, clap::Args)]
@@ -20,12 +21,8 @@ pub(super) struct ListArguments {
     /// Only groups that were dropped for this cause; may be given several times
     #[arg(long, value_name = "CAUSE")]
     cause: Vec<String>,
-    /// Only groups of this repository; may be given several times
-    #[arg(long, value_name = "SLUG", value_parser = super::parse_slug)]
-    only: Vec<RepoSlug>,
-    /// Only instances of this tier
-    #[arg(long, value_parser = ["easy", "medium", "hard"])]
-    tier: Option<String>,
+    #[command(flatten)]
+    selection: Selection,
     /// Only groups with this flag; may be given several times: with all of them
     #[arg(long, value_name = "FLAG")]
     flag: Vec<String>,
@@ -41,6 +38,8 @@ enum State {
     Published,
     /// It could be one, and is not in the sample
     Kept,
+    /// It is kept, and not published: no submission can solve it by the rules, or none can be judged
+    Unsolvable,
     /// It has a cause
     Dropped,
 }
@@ -50,6 +49,7 @@ impl State {
         match self {
             State::Published => "published",
             State::Kept => "kept",
+            State::Unsolvable => "unsolvable",
             State::Dropped => "dropped",
         }
     }
@@ -70,7 +70,9 @@ const COLUMNS: [&str; 11] = [
 ];
 
 pub(super) fn run(arguments: &Arguments, list: &ListArguments) -> Result<u8> {
-    let mut found = query::all(&list.dataset.directory()?)?;
+    let dataset = Dataset::open(&list.dataset.directory()?)?;
+    let mut found = query::all(&dataset)?;
+    list.selection.keep_groups(&dataset, &mut found)?;
     found.retain(|group| list.wants(group));
     match arguments.format {
         Format::Json => terminal::json(&json!({ "groups": found })),
@@ -100,8 +102,6 @@ impl ListArguments {
         let is_cause = |cause: &str| self.cause.iter().any(|one| one == cause);
         self.state.is_none_or(|state| state.as_str() == group.state())
             && (self.cause.is_empty() || group.cause.as_deref().is_some_and(is_cause))
-            && (self.only.is_empty() || self.only.iter().any(|slug| slug.as_str() == group.slug))
-            && self.tier.as_ref().is_none_or(|tier| group.tier.as_ref() == Some(tier))
             && self.flag.iter().all(|flag| group.flags.contains(flag))
             && self.text.as_deref().is_none_or(has)
     }
@@ -167,9 +167,12 @@ mod tests {
 
     #[test]
     fn every_filter_takes_some_and_leaves_some() {
+        let mut barred = group("t.py::test_barred", None, None);
+        barred.flags.push("no-variants".to_owned());
         let groups = [
             group("t.py::test_One", None, Some("a__b.test_One-1")),
             group("t.py::test_two", None, None),
+            barred.clone(),
             group("t.py::test_three[\"x\",\ny]", Some("fails"), None),
         ];
         let kept = |arguments: &str| -> Vec<usize> {
@@ -178,23 +181,21 @@ mod tests {
             (0..groups.len()).filter(|at| list.wants(&groups[*at])).collect()
         };
         for (arguments, expected) in [
-            ("", &[0, 1, 2][..]),
+            ("", &[0, 1, 2, 3][..]),
             ("--state published", &[0]),
             ("--state kept", &[1]),
-            ("--state dropped", &[2]),
-            ("--cause fails --cause errors", &[2]),
-            ("--only a/c", &[]),
-            ("--only a/c --only a/b", &[0, 1, 2]),
-            ("--tier easy", &[0]),
+            ("--state dropped", &[3]),
+            ("--state unsolvable", &[2]),
+            ("--cause fails --cause errors", &[3]),
             ("--flag starts-threads --flag other", &[]),
-            ("--flag starts-threads", &[0, 1, 2]),
-            ("--text TEST_t", &[1, 2]),
+            ("--flag starts-threads", &[0, 1, 2, 3]),
+            ("--text TEST_t", &[1, 3]),
             ("--text a__B", &[0]),
         ] {
             assert_eq!(kept(arguments), expected, "{arguments}");
         }
         assert_eq!(
-            csv(&groups[2]),
+            csv(&groups[3]),
             "a/b,\"t.py::test_three[\"\"x\"\",\\ny]\",dropped,fails,,starts-threads reads-own-location,2,3,7,,"
         );
     }

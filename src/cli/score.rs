@@ -1,6 +1,7 @@
 //! `gistmill score`: submissions against a dataset.
 
 mod recube;
+mod said;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -53,6 +54,9 @@ pub(crate) struct ScoreArguments {
     /// Note this violation without counting it as a failure
     #[arg(long, value_name = "ID", value_parser = parse_violation)]
     allow: Vec<Violation>,
+    /// Count instances without a submission as failures in what is printed, as the tables and the page do
+    #[arg(long)]
+    all: bool,
     /// Where scores are written: DIR/<dataset>/<version>/<run>/
     #[arg(long, default_value = "scores", value_name = "DIR")]
     output: PathBuf,
@@ -155,7 +159,8 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
         fs_err::create_dir_all(&folder)?;
         write_json(&folder.join(MADE_OF), &Made::of(run, score))?;
     }
-    let about = About { config, place: &place, instances: &restored.instances, rules };
+    let about =
+        About { config, place: &place, instances: &restored.instances, rules, counts_absent: score.all };
     report(arguments, &about, &runs, judged)
 }
 
@@ -320,6 +325,8 @@ struct About<'a> {
     place: &'a Path,
     instances: &'a [Instance],
     rules: Rules,
+    /// Whether instances without a submission count in what is said.
+    counts_absent: bool,
 }
 
 /// By which rules instances are judged; says where it is not by all of them.
@@ -349,7 +356,7 @@ fn rules(restored: &Restored) -> Rules {
 
 fn report(
     arguments: &Arguments,
-    &About { config, place, instances, rules }: &About<'_>,
+    &About { config, place, instances, rules, counts_absent }: &About<'_>,
     runs: &[RunOf],
     mut judged: BTreeMap<(String, usize), Judged>,
 ) -> Result<u8> {
@@ -391,8 +398,12 @@ fn report(
             terminal::json(&json!({ "directory": place, "runs": reports }));
         }
         Format::Human | Format::Csv => {
-            for report in &reports {
-                terminal::say(&line(report));
+            for ((report, run), of_run) in reports.iter().zip(runs).zip(&scores.runs) {
+                let is_absent = |id: &str| !run.submissions.contains_key(id);
+                let folder = place.join(&run.name);
+                for line in said::lines((report, &folder), of_run.scored, &is_absent, counts_absent) {
+                    terminal::say(&line);
+                }
             }
             terminal::say(&format!(
                 "written to {}; the page: {}",
@@ -416,32 +427,4 @@ fn say_what_is_lost(reports: &[Report], runs: &[Run<'_>]) -> bool {
         ));
     }
     lost > 0
-}
-
-fn line(report: &Report) -> String {
-    let percent = |mean: crate::score::Mean| {
-        mean.mean.map_or_else(|| "-".to_owned(), |rate| format!("{:.1} % (n = {})", 100.0 * rate, mean.n))
-    };
-    let all = &report.all;
-    let classes: Vec<String> = all
-        .classes
-        .iter()
-        .filter(|class| class.n > 0)
-        .filter_map(|class| {
-            Some(format!("{} {}", serde_json::to_value(class.class).ok()?.as_str()?, class.n))
-        })
-        .collect();
-    let failures =
-        if classes.is_empty() { String::new() } else { format!("; failures: {}", classes.join(", ")) };
-    let absent = if report.absent > 0 { format!("; absent {}", report.absent) } else { String::new() };
-    let lost = if all.lost > 0 { format!("; lost {}", all.lost) } else { String::new() };
-    terminal::one_line(&format!(
-        "{}: fidelity {}, line execution {}, line existence {}, test F1 {}{failures}{absent}{lost}",
-        report.run,
-        percent(all.fidelity),
-        percent(all.line_execution),
-        percent(all.line_existence),
-        percent(all.test_f1)
-    ))
-    .into_owned()
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::dataset::Dataset;
+use crate::dataset::query::FoundGroup;
 use crate::dataset::recube::RecubeInstance;
 use crate::document;
 use crate::error::{Error, Result};
@@ -75,6 +76,30 @@ impl Selection {
         })
     }
 
+    /// Leaves those groups of a dataset that were asked for. Of a repository all groups are, of the rest those that are
+    /// instances.
+    ///
+    /// # Errors
+    /// Usage errors: no such subset or instance, a file that cannot be read.
+    pub(super) fn keep_groups(&self, dataset: &Dataset, groups: &mut Vec<FoundGroup>) -> Result<()> {
+        groups
+            .retain(|group| self.only.is_empty() || self.only.iter().any(|slug| slug.as_str() == group.slug));
+        groups.retain(|group| self.tier.is_none() || group.tier == self.tier);
+        let mut sets: Vec<BTreeSet<String>> = Vec::new();
+        sets.extend(self.subset.as_ref().map(|name| dataset.members(name)).transpose()?);
+        if let Some(ids) = self.wanted_ids()? {
+            let instances = dataset.table("instances", &["instance_id"])?;
+            let known: BTreeSet<&str> = instances.whole_texts("instance_id")?.into_iter().collect();
+            unknown(&ids, |id| known.contains(id))?;
+            sets.push(ids);
+        }
+        let is_in = |group: &FoundGroup, set: &BTreeSet<String>| {
+            group.instance_id.as_ref().is_some_and(|id| set.contains(id))
+        };
+        groups.retain(|group| sets.iter().all(|set| is_in(group, set)));
+        Ok(())
+    }
+
     /// Leaves what was asked for; `head` gives the ID, repository and tier of an instance.
     fn keep<T>(
         &self,
@@ -83,10 +108,7 @@ impl Selection {
     ) -> Result<()> {
         if let Some(ids) = self.wanted_ids()? {
             let known: BTreeSet<String> = instances.iter().map(|one| head(one).0).collect();
-            if let Some(id) = ids.iter().find(|id| !known.contains(*id)) {
-                return Err(Error::usage(format!("the dataset has no instance `{id}`"))
-                    .with_hint("gistmill list DATASET --format csv has the IDs"));
-            }
+            unknown(&ids, |id| known.contains(id))?;
             instances.retain(|one| ids.contains(&head(one).0));
         }
         instances.retain(|one| self.tier.as_deref().is_none_or(|tier| head(one).2 == tier));
@@ -112,9 +134,19 @@ impl Selection {
     }
 }
 
+/// Refuses IDs that the dataset does not have.
+fn unknown(ids: &BTreeSet<String>, is_known: impl Fn(&str) -> bool) -> Result<()> {
+    match ids.iter().find(|id| !is_known(id)) {
+        None => Ok(()),
+        Some(id) => Err(Error::usage(format!("the dataset has no instance `{id}`"))
+            .with_hint("gistmill list DATASET --format csv has the IDs")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::query;
     use crate::testing::made_up::MadeUp;
 
     #[test]
@@ -139,7 +171,23 @@ mod tests {
         assert_ne!(two.part(), part, "the same file with other IDs is another part");
         let tier = all[0].tier.as_str().to_owned();
         let one = Selection { tier: Some(tier), instance: vec![first.clone()], ..Selection::default() };
-        assert_eq!((chosen(&one), one.is_part()), (vec![first], true));
+        assert_eq!((chosen(&one), one.is_part()), (vec![first.clone()], true));
+        let groups = |selection: &Selection| -> Vec<Option<String>> {
+            let mut groups = query::all(&dataset).unwrap();
+            selection.keep_groups(&dataset, &mut groups).unwrap();
+            groups.into_iter().map(|group| group.instance_id).collect()
+        };
+        let slug = all[0].slug.clone();
+        assert_eq!(groups(&one), [Some(first.clone())]);
+        let whole = Selection { only: vec![slug], ..Selection::default() };
+        assert_eq!(
+            groups(&whole),
+            groups(&Selection::default()),
+            "groups that are no instances belong to it"
+        );
+        assert!(groups(&whole).contains(&None));
+        let top = Selection { subset: Some("top".to_owned()), ..Selection::default() };
+        assert_eq!(groups(&top).len(), dataset.members("top").unwrap().len());
         let refused = |selection: Selection| selection.of(&dataset).unwrap_err().to_string();
         let unknown = Selection { instance: vec!["gone".to_owned()], ..Selection::default() };
         assert_eq!(refused(unknown), "the dataset has no instance `gone`");

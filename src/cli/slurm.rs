@@ -7,6 +7,7 @@ use std::process::Command;
 use super::session::own_program;
 use super::{Arguments, ConfigArguments, Format};
 use crate::error::{Error, Result};
+use crate::record::id::sha256_hex;
 use crate::store;
 use crate::terminal;
 use crate::text::shell_quote;
@@ -76,9 +77,10 @@ pub(super) fn run(arguments: &Arguments, asked: &SlurmArguments) -> Result<u8> {
     }
     let command = command(arguments, &asked.config)?;
     let scripts = scripts(asked, &folder, &command);
+    scripts.iter().try_for_each(|script| refuse_edited(&folder.join(script.name)))?;
     for script in &scripts {
         let path = folder.join(script.name);
-        store::write_atomic(&path, script.text.as_bytes())?;
+        store::write_atomic(&path, sealed(&script.text).as_bytes())?;
         fs_err::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
     }
     let jobs = if asked.submit { submit(&folder)? } else { Vec::new() };
@@ -92,6 +94,31 @@ pub(super) fn run(arguments: &Arguments, asked: &SlurmArguments) -> Result<u8> {
         }
     }
     Ok(0)
+}
+
+/// What the last line of a script begins with: the hash of those before it follows.
+const SEAL: &str = "# as gistmill wrote it: ";
+
+/// A script with a line that shows later whether somebody changed it.
+fn sealed(text: &str) -> String {
+    format!("{text}{SEAL}{}\n", sha256_hex(text.as_bytes()))
+}
+
+/// Refuses to write over a script that is not as gistmill wrote it.
+fn refuse_edited(path: &Path) -> Result<()> {
+    let found = match fs_err::read(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let text = String::from_utf8_lossy(&found);
+    if text.rfind(SEAL).is_some_and(|at| sealed(&text[..at]) == text) {
+        return Ok(());
+    }
+    Err(Error::usage(format!("{} was changed since gistmill wrote it", path.display())).with_hint(format!(
+        "submit the jobs as they are with {}, name another --folder, or remove the script",
+        path.with_file_name(SUBMIT).display()
+    )))
 }
 
 /// The start of every command: this program, the same cache, configuration and output, by absolute paths.
@@ -306,6 +333,22 @@ mod tests {
         let element = [("SLURM_ARRAY_JOB_ID", "7"), ("SLURM_ARRAY_TASK_ID", "3")];
         assert_eq!(ran("-USR1", &element), (130, "requeue 7_3\n".to_owned()), "no other one of the array");
         assert_eq!(ran("-TERM", &[]), (130, String::new()));
+    }
+
+    #[test]
+    fn a_script_that_somebody_changed_is_not_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shard.sh");
+        refuse_edited(&path).unwrap();
+        fs_err::write(&path, sealed("#!/bin/bash\nexit 0\n")).unwrap();
+        refuse_edited(&path).unwrap();
+        let text = fs_err::read_to_string(&path).unwrap().replace("exit 0", "module load python\nexit 0");
+        for changed in [text.as_str(), "#!/bin/bash\nexit 0\n", ""] {
+            fs_err::write(&path, changed).unwrap();
+            let error = refuse_edited(&path).unwrap_err();
+            assert!(error.to_string().ends_with("shard.sh was changed since gistmill wrote it"), "{error}");
+            assert!(error.hint().unwrap().contains("submit.sh"), "{error}");
+        }
     }
 
     #[test]

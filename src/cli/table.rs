@@ -1,6 +1,6 @@
 //! The closing table. Pure: results in, text out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use console::{Alignment, Style, pad_str};
@@ -11,10 +11,12 @@ use crate::dataset::counts::Counts;
 use crate::error::Result;
 use crate::pipeline::{Built, Finished, RepositoryFacts};
 use crate::record::evidence::{GroupEvidence, RepositoryEvidence};
-use crate::record::id::RepoSlug;
+use crate::record::flag;
+use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::instance::Contribution;
 use crate::record::verdict::Verdict;
 use crate::report;
+use crate::source;
 use crate::terminal::Text;
 use crate::text::count;
 use crate::text::shell_quote;
@@ -29,11 +31,12 @@ const NAMED: usize = 5;
 /// One line a repository, then what is wrong, what failed, where the dataset is, and what can be done with it.
 pub(super) fn closing(built: &Built) -> Result<Text> {
     let mut rows: Vec<[String; 6]> = vec![HEADINGS.map(str::to_owned)];
-    let mut warned = Vec::new();
+    let (mut noted, mut warned) = (Vec::new(), Vec::new());
     for record in built.finished.iter().filter_map(|finished| finished.record.as_ref()) {
-        let groups = Groups::of(record.evidence.groups.iter())?;
+        let groups = Groups::of(&record.published, record.evidence.groups.iter())?;
         rows.push(row(record, &groups));
         let slug = &record.evidence.pinned.slug;
+        noted.extend(groups.not_solvable().map(|line| format!("{slug}: {line}")));
         warned.extend(warnings(&record.evidence, &groups).into_iter().map(|line| format!("{slug}: {line}")));
     }
     let mut text = Text::default();
@@ -43,6 +46,9 @@ pub(super) fn closing(built: &Built) -> Result<Text> {
         for finished in &built.finished {
             as_far_as_asked(finished, &mut text);
         }
+    }
+    for line in noted {
+        text.line(&line);
     }
     for line in warned {
         warning(&line, &mut text);
@@ -74,6 +80,7 @@ fn warning(line: &str, text: &mut Text) {
 /// What a user should know about a repository that went through.
 fn warnings(record: &RepositoryEvidence, groups: &Groups) -> Vec<String> {
     let mut lines = record.built.warnings();
+    lines.extend(source::secrets_warning(&record.pinned).ok().flatten());
     lines.extend(groups.nothing_kept());
     lines.extend(groups.not_traced());
     if !record.parity.differing.is_empty() {
@@ -94,13 +101,23 @@ struct Groups {
     first: BTreeMap<String, String>,
     /// Those that are kept and could not be traced to the end, and the first of them.
     lost: (usize, Option<String>),
+    /// Those that are kept and that no sample takes, by the flag that says why.
+    barred: BTreeMap<&'static str, usize>,
 }
 
 impl Groups {
-    fn of(groups: impl Iterator<Item = Result<GroupEvidence>>) -> Result<Self> {
+    fn of(
+        published: &BTreeSet<InstanceId>,
+        groups: impl Iterator<Item = Result<GroupEvidence>>,
+    ) -> Result<Self> {
         let mut said = Groups::default();
         for group in groups {
-            said.add(group?);
+            let group = group?;
+            let is_out = group.verdict.is_kept() && !published.contains(&group.instance_id);
+            if let Some(flag) = flag::barrier(&group.flags()).filter(|_| is_out) {
+                *said.barred.entry(flag).or_default() += 1;
+            }
+            said.add(group);
         }
         Ok(said)
     }
@@ -141,6 +158,21 @@ impl Groups {
             "{} could not be traced to the end, and cannot be published; the first: {first}",
             count(*number, "kept group")
         ))
+    }
+
+    /// How many kept groups no sample takes, and why.
+    fn not_solvable(&self) -> Option<String> {
+        let all: usize = self.barred.values().sum();
+        let flags: Vec<String> =
+            self.barred.iter().map(|(flag, number)| format!("{flag} {number}")).collect();
+        let all = count(all, "kept group");
+        (!flags.is_empty()).then(|| {
+            format!(
+                "{all} not published: no submission can solve it by the rules, or none can be judged ({}); `gistmill list --state \
+                 unsolvable` names each, `sample_unsolvable = true` publishes them",
+                flags.join(", ")
+            )
+        })
     }
 
     /// Causes with their numbers, the most frequent first, and by name.
@@ -272,8 +304,9 @@ mod tests {
     #[test]
     fn a_repository_of_which_nothing_is_kept_says_why() {
         let groups = made_up::groups(40);
-        let why =
-            |groups: &[GroupEvidence]| Groups::of(groups.iter().cloned().map(Ok)).unwrap().nothing_kept();
+        let why = |groups: &[GroupEvidence]| {
+            Groups::of(&BTreeSet::new(), groups.iter().cloned().map(Ok)).unwrap().nothing_kept()
+        };
         assert_eq!(why(&groups), None, "some are kept");
         let dropped: Vec<_> = groups.into_iter().filter(|group| !group.verdict.is_kept()).collect();
         let said = why(&dropped).unwrap();
@@ -283,7 +316,7 @@ mod tests {
         let one = dropped.first().unwrap();
         let other = dropped.iter().find(|group| group.verdict.cause() != one.verdict.cause()).unwrap();
         let as_often = [one.clone(), other.clone()];
-        let main = Groups::of(as_often.iter().cloned().map(Ok)).unwrap().main_causes();
+        let main = Groups::of(&BTreeSet::new(), as_often.iter().cloned().map(Ok)).unwrap().main_causes();
         let main = main.split(' ').next().unwrap();
         let said = why(&as_often).unwrap();
         assert!(said.contains(&format!("the first of the main cause, {main}: ")), "{said}");
@@ -291,11 +324,34 @@ mod tests {
     }
 
     #[test]
+    fn kept_groups_that_no_sample_takes_are_counted_by_what_keeps_them_out() {
+        let mut groups = made_up::groups(10);
+        let kept: Vec<usize> = (0..groups.len()).filter(|at| groups[*at].verdict.is_kept()).collect();
+        for at in &kept[..2] {
+            groups[*at].group.flags.push("names-repository-module".to_owned());
+        }
+        let said = |published: &[InstanceId]| {
+            let published = published.iter().cloned().collect();
+            Groups::of(&published, groups.iter().cloned().map(Ok)).unwrap().not_solvable()
+        };
+        let ids: Vec<InstanceId> = kept.iter().map(|at| groups[*at].instance_id.clone()).collect();
+        let words = said(&[]).unwrap();
+        assert!(
+            words.starts_with("2 kept groups not published: ")
+                && words.contains("(names-repository-module 2)"),
+            "{words}"
+        );
+        assert!(said(&ids[..1]).unwrap().starts_with("1 kept group not published: "));
+        assert_eq!(said(&ids), None, "`sample_unsolvable` publishes them");
+    }
+
+    #[test]
     fn what_is_kept_and_cannot_be_traced_is_a_warning() {
         let record = MadeUp::new(&[10]).repositories.remove(0);
         let mut groups = made_up::groups(10);
         let said = |groups: &[GroupEvidence]| {
-            warnings(&record.evidence, &Groups::of(groups.iter().cloned().map(Ok)).unwrap()).join("\n")
+            warnings(&record.evidence, &Groups::of(&BTreeSet::new(), groups.iter().cloned().map(Ok)).unwrap())
+                .join("\n")
         };
         assert!(!said(&groups).contains("could not be traced"));
         let traced = groups.iter_mut().find(|one| one.verdict.is_kept()).unwrap();

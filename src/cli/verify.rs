@@ -78,7 +78,10 @@ pub(crate) fn run(arguments: &Arguments, asked: &VerifyArguments) -> Result<u8> 
     write_json(&asked.output, &found)?;
     match arguments.format {
         Format::Json => terminal::json(&json!(found)),
-        Format::Human | Format::Csv => print(&found),
+        Format::Human | Format::Csv => {
+            print(&found);
+            terminal::say(&format!("findings: {}", asked.output.display()));
+        }
     }
     Ok(u8::from(!found.agrees()))
 }

@@ -57,6 +57,24 @@ fn what_is_left_out_has_the_defaults_of_the_contract() {
 }
 
 #[test]
+fn a_plural_and_a_list_of_variables_are_put_right_without_their_values() {
+    let problems =
+        read("[dataset]\nname = \"mine\"\nversion = \"1\"\n[[repos]]\nslug = \"a/b\"\n").unwrap_err();
+    let said = format!("{problems:#?}");
+    assert!(
+        said.contains("unknown key `repos` in the file") && said.contains("did you mean `repo`?"),
+        "{said}"
+    );
+    let text = "[dataset]\nname = \"mine\"\nversion = \"1\"\n[[repo]]\nslug = \"a/b\"\npath = \".\"\nenv = [\"A=1\", \"TOKEN=hush\"]\n";
+    let problems = read(text).unwrap_err();
+    let said = format!("{problems:#?}");
+    assert!(
+        said.contains("write env = { A = ") && said.contains("TOKEN = ") && !said.contains("hush"),
+        "{said}"
+    );
+}
+
+#[test]
 fn every_key_arrives() {
     let text = r#"
 [dataset]

@@ -13,7 +13,9 @@ use super::dictionary;
 use super::manifest::Manifest;
 use crate::error::{Error, Result};
 use crate::record::environment;
+use crate::record::flag;
 use crate::record::instance::Instance;
+use crate::record::verdict::Cause;
 use crate::terminal::one_line;
 
 /// The card's file.
@@ -67,6 +69,8 @@ pub fn render(manifest: &Manifest, instances: &[Instance], first: Option<&Instan
         size_category => Value::from_safe_string(size_category(instances.len()).to_owned()),
         subsets => subset_names(manifest).into_iter().map(Value::from_safe_string).collect::<Vec<_>>(),
         warnings => warnings(manifest),
+        causes => causes(manifest),
+        flags => flags(instances),
         example => first.map(example).transpose()?.map(Value::from_safe_string),
         dictionary => dictionary(),
         configs => CONFIGS.into_iter().filter(|table| manifest.counts.rows.get(*table).is_some_and(|rows| *rows > 0)).collect::<Vec<_>>(),
@@ -119,6 +123,28 @@ fn shorten(value: &mut serde_json::Value) {
 fn subset_names(manifest: &Manifest) -> Vec<String> {
     let filled = manifest.subsets.iter().filter(|(_, one)| one.size > 0);
     filled.map(|(name, _)| name.to_string()).collect()
+}
+
+/// Causes with what they mean and how many groups have them.
+fn causes(manifest: &Manifest) -> Vec<(String, String, usize)> {
+    let meaning =
+        |cause: &str| Cause::try_from(cause.to_owned()).map(|cause| cause.meaning()).unwrap_or_default();
+    let all = manifest.counts.total.dropped.iter();
+    all.map(|(cause, count)| (cause.clone(), meaning(cause), *count)).collect()
+}
+
+/// Flags of the instances with what they mean and how many have them.
+fn flags(instances: &[Instance]) -> Vec<(String, String, usize)> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in instances.iter().flat_map(|one| &one.flags) {
+        *counts.entry(name).or_default() += 1;
+    }
+    let meaning = |name: &str| match flag::meaning(name) {
+        "" if name.starts_with(flag::KEPT_BY) => "a rule keeps it against its verdict",
+        "" => "given by a rule",
+        known => known,
+    };
+    counts.into_iter().map(|(name, count)| (name.to_owned(), meaning(name).to_owned(), count)).collect()
 }
 
 /// Slug → what to know about its environment.
@@ -284,6 +310,36 @@ mod tests {
         assert!(sections.iter().all(|title| card.contains(&format!("\n## {title}\n"))), "{card}");
         assert!(card.contains("\n- Not varied between runs: locale (no locale).\n"));
         assert!(!card.contains("\n\n\n"), "{card}");
+    }
+
+    #[test]
+    fn a_card_explains_causes_flags_and_worlds_and_how_to_run_an_instance_without_the_tool() {
+        let made_up = MadeUp::new(&[30, 8]);
+        let input = made_up.input();
+        let assembled = Assembled::new(&input).unwrap();
+        let card = card(&made_up);
+        for (cause, meaning, count) in causes(&super::super::describe::manifest(&input, &assembled).unwrap())
+        {
+            assert!(!meaning.is_empty(), "{cause}");
+            assert!(
+                card.contains(&format!("| ` {cause} ` | {count} | {} |", markdown_text(&meaning))),
+                "{cause}: {card}"
+            );
+        }
+        let mut one = assembled.whole(0).unwrap();
+        one.flags = ["own-rule", "starts-threads"].map(str::to_owned).into();
+        let expected = [("own-rule", "given by a rule"), ("starts-threads", flag::meaning("starts-threads"))];
+        let expected = expected.map(|(name, meaning)| (name.to_owned(), meaning.to_owned(), 1));
+        assert_eq!(flags(&[one]), expected);
+        assert!(card.contains("\n| condition | usual | otherwise |\n| --- | --- | --- |\n| "), "{card}");
+        for words in [
+            "tar -C tree -xf ../../trees/",
+            "docker run --rm --network none",
+            "`table[\"flags\"]`",
+            "written in Rust",
+        ] {
+            assert!(card.contains(words), "{words}");
+        }
     }
 
     #[test]

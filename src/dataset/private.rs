@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 
+use crate::record::environment::Built;
 use crate::record::evidence::RepositoryEvidence;
 
 /// Replacements of host paths by names.
@@ -34,12 +35,22 @@ impl Private {
         records.fold(Private::default(), Private::and).with_home()
     }
 
-    fn and(mut self, record: &RepositoryEvidence) -> Self {
-        self.add(&record.built.recipe_dir, "<recipe>");
-        self.add(&record.built.venv, "<venv>");
-        self.add(&record.built.tree, "<root>");
-        self.add(&record.pinned.tree, "<root>");
-        self.add(&record.built.python_prefix, "<python>");
+    /// The paths of one environment.
+    pub fn of_environment(built: &Built) -> Self {
+        Private::default().and_environment(built).with_home()
+    }
+
+    fn and(self, record: &RepositoryEvidence) -> Self {
+        let mut both = self.and_environment(&record.built);
+        both.add(&record.pinned.tree, "<root>");
+        both
+    }
+
+    fn and_environment(mut self, built: &Built) -> Self {
+        self.add(&built.recipe_dir, "<recipe>");
+        self.add(&built.venv, "<venv>");
+        self.add(&built.tree, "<root>");
+        self.add(&built.python_prefix, "<python>");
         self
     }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::Dataset;
 use crate::error::Result;
+use crate::record::flag;
 use crate::record::verdict::Evidence;
 use crate::terminal::one_line;
 use crate::text::count;
@@ -49,7 +50,7 @@ pub struct Answer {
 /// When the directory is not a dataset.
 pub fn find(directory: &Path, query: &str) -> Result<Answer> {
     let dataset = Dataset::open(directory)?;
-    let all = read(&dataset)?;
+    let all = all(&dataset)?;
     let exact = |group: &FoundGroup| {
         group.group_id == query || group.slug == query || group.instance_id.as_deref() == Some(query)
     };
@@ -70,12 +71,8 @@ pub fn find(directory: &Path, query: &str) -> Result<Answer> {
 /// Every group of a dataset, in its order.
 ///
 /// # Errors
-/// When the directory is not a dataset.
-pub fn all(directory: &Path) -> Result<Vec<FoundGroup>> {
-    read(&Dataset::open(directory)?)
-}
-
-fn read(dataset: &Dataset) -> Result<Vec<FoundGroup>> {
+/// Usage errors: its tables are not as gistmill writes them.
+pub fn all(dataset: &Dataset) -> Result<Vec<FoundGroup>> {
     let instances = dataset.table("instances", &["slug", "group_id", "instance_id"])?;
     let ids = instances.whole_texts("instance_id")?;
     let places = instances.whole_texts("slug")?.into_iter().zip(instances.whole_texts("group_id")?);
@@ -146,7 +143,7 @@ fn nearest(all: &[FoundGroup], query: &str) -> Vec<String> {
 }
 
 impl FoundGroup {
-    /// `published`, `kept`, or the cause.
+    /// The cause, or else the state.
     pub fn verdict(&self) -> &str {
         match &self.cause {
             Some(cause) => cause,
@@ -154,11 +151,12 @@ impl FoundGroup {
         }
     }
 
-    /// `published`, `kept` (and not in the sample) or `dropped`.
+    /// `published`, `kept` (and not in the sample), `unsolvable` (kept, and no sample takes it) or `dropped`.
     pub fn state(&self) -> &'static str {
         match (&self.cause, &self.instance_id) {
             (Some(_), _) => "dropped",
             (None, Some(_)) => "published",
+            (None, None) if flag::barrier(&self.flags).is_some() => "unsolvable",
             (None, None) => "kept",
         }
     }
@@ -179,7 +177,13 @@ impl FoundGroup {
         lines.push(match (&self.cause, &self.instance_id) {
             (Some(cause), _) => format!("  out: {cause}"),
             (None, Some(id)) => format!("  in: published as {id}"),
-            (None, None) => "  kept, but not in the sample".to_owned(),
+            (None, None) => match flag::barrier(&self.flags) {
+                Some(flag) => format!(
+                    "  kept, and not published: {} ({flag}); `sample_unsolvable = true` in [dataset] publishes such tests",
+                    flag::meaning(flag)
+                ),
+                None => "  kept, but not in the sample".to_owned(),
+            },
         });
         let number = |number: i64| usize::try_from(number).unwrap_or_default();
         lines.push(format!(
@@ -226,7 +230,7 @@ mod tests {
     #[test]
     fn a_group_is_found_by_each_of_its_names() {
         let (_folder, directory) = dataset();
-        let all = all(&directory).unwrap();
+        let all = all(&Dataset::open(&directory).unwrap()).unwrap();
         let one = all.iter().find(|group| group.instance_id.is_some()).unwrap();
         let cases = Dataset::open(&directory).unwrap().table("cases", &["case_id", "group_id"]).unwrap();
         let (ids, groups) = (cases.whole_texts("case_id").unwrap(), cases.whole_texts("group_id").unwrap());
@@ -240,9 +244,23 @@ mod tests {
     }
 
     #[test]
+    fn a_kept_group_that_no_sample_takes_says_which_flag_keeps_it_out() {
+        let (_folder, directory) = dataset();
+        let all = all(&Dataset::open(&directory).unwrap()).unwrap();
+        let mut one = all.into_iter().find(|group| group.state() == "kept").unwrap();
+        assert!(one.describe().contains("  kept, but not in the sample\n"));
+        one.flags.push("names-repository-module".to_owned());
+        assert_eq!((one.state(), one.verdict()), ("unsolvable", "unsolvable"));
+        let words = "kept, and not published: the test needs a module of the repository by its name (names-repository-module)";
+        assert!(one.describe().contains(words), "{}", one.describe());
+        one.instance_id = Some("a__b.test-1".to_owned());
+        assert_eq!(one.state(), "published");
+    }
+
+    #[test]
     fn what_is_not_found_brings_the_nearest_names() {
         let (_folder, directory) = dataset();
-        let all = all(&directory).unwrap();
+        let all = all(&Dataset::open(&directory).unwrap()).unwrap();
         let id = &all[0].group_id;
         let function = id.rsplit("::").next().unwrap();
         let slip = format!("{}x{}", &function[..3], &function[3..]);

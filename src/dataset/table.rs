@@ -18,7 +18,7 @@ use crate::error::{Error, Fault, Result};
 use crate::interrupt;
 
 /// The way out when a table is not whole.
-pub const AGAIN: &str = "build the dataset again: what is in the cache is not run again";
+pub const AGAIN: &str = "copy the dataset again, or build it again: what is in the cache is not run again";
 
 /// A table that [`crate::dataset`] wrote.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! One table of a TOML file: typed values with their places, unknown keys refused.
 
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{Problems, suggest};
@@ -78,7 +79,9 @@ impl Wanted {
             (Wanted::Number, DeValue::String(text)) => text.parse::<f64>().ok()?.to_string(),
             (Wanted::Flag, DeValue::String(text)) => text.parse::<bool>().ok()?.to_string(),
             (Wanted::Texts, DeValue::String(text)) => format!("[\"{}\"]", quote(text).trim_matches('`')),
-            (Wanted::Table, DeValue::Array(_)) => return Some(format!("write one `[{key}]`")),
+            (Wanted::Table, DeValue::Array(list)) => {
+                return Some(pairs(key, list).unwrap_or_else(|| format!("write one `[{key}]`")));
+            }
             (Wanted::Tables, DeValue::Table(_)) => {
                 return Some(format!("write `[[{key}]]`, with two brackets"));
             }
@@ -86,6 +89,17 @@ impl Wanted {
         };
         Some(format!("write {} = {written}", redact(key)))
     }
+}
+
+/// How a list of `"NAME=value"` is written as a table; values may be secrets, and are left out.
+fn pairs(key: &str, list: &[Spanned<DeValue<'_>>]) -> Option<String> {
+    let name = |item: &Spanned<DeValue<'_>>| {
+        let (name, _) = item.get_ref().as_str()?.split_once('=')?;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        (!name.is_empty() && name.chars().all(is_plain)).then(|| format!("{name} = \"…\""))
+    };
+    let names: Option<Vec<String>> = list.iter().map(name).collect();
+    Some(format!("write {key} = {{ {} }}", names.filter(|names| !names.is_empty())?.join(", ")))
 }
 
 /// A plain value as it was typed.
@@ -145,7 +159,9 @@ impl<'a> Section<'a> {
                 continue;
             }
             let what = if value.get_ref().is_table() { "section" } else { "key" };
-            let hint = match elsewhere(word) {
+            // The plural of a key that is known here is a slip, whatever else has that name.
+            let is_plural = word.strip_suffix('s').is_some_and(|one| known.contains(&one));
+            let hint = match elsewhere(word).filter(|_| !is_plural) {
                 Some(section) => format!("`{word}` belongs to {section}"),
                 None => suggest::hint(word, known),
             };

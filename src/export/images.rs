@@ -68,6 +68,14 @@ fn build_tools(collection: &Collection, tools: &Tools) -> String {
     text
 }
 
+impl Collection {
+    /// Repositories whose images cannot be built from what the export has.
+    pub(crate) fn without_images(&self) -> Vec<&str> {
+        let lacking = self.environments.iter().filter(|(_, environment)| !can_be_built(environment));
+        lacking.map(|(slug, _)| slug.as_str()).collect()
+    }
+}
+
 fn build(environments: &BTreeMap<RepoSlug, Environment>) -> String {
     let mut text = "\
 #!/bin/sh

@@ -52,6 +52,20 @@ impl Bench {
     }
 }
 
+#[test]
+fn repositories_whose_images_cannot_be_built_are_known() {
+    let bench = Bench::new();
+    let lacking = || {
+        let collection = collection(&bench.dataset, bench.dataset.instances().unwrap(), None, None).unwrap();
+        collection.without_images().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let before = lacking();
+    let slug = bench.dataset.instances().unwrap()[0].slug.clone();
+    let recipe = bench.dataset.directory.join("environments").join(slug.file_name());
+    fs_err::remove_file(recipe.join("Dockerfile")).unwrap();
+    assert!(lacking().contains(&slug.to_string()), "{before:?}");
+}
+
 fn names(folder: &Path) -> BTreeSet<String> {
     let files = walkdir::WalkDir::new(folder).into_iter().map(Result::unwrap);
     files

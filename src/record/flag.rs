@@ -5,6 +5,18 @@ use super::explanation::Explanation;
 /// What a flag of the form `kept-by:<id>` begins with.
 pub const KEPT_BY: &str = "kept-by:";
 
+/// The flag that keeps a kept group from being published, if one does, unless `sample_unsolvable` says otherwise.
+pub fn barrier(flags: &[String]) -> Option<&'static str> {
+    const BARRIERS: [&str; 4] =
+        [NAMES_REPOSITORY_MODULE, DEPENDENCY_IMPORTS_REPOSITORY, REFEREE_DIFFERS, NO_VARIANTS];
+    BARRIERS.into_iter().find(|barrier| flags.iter().any(|flag| flag == barrier))
+}
+
+/// What a flag means; empty for a rule's.
+pub fn meaning(flag: &str) -> &'static str {
+    ALL.iter().find(|row| row[0] == flag).map_or("", |row| row[1])
+}
+
 /// Every flag that is not a rule's: constant, spelling, meaning, what leads to it, what can be done.
 macro_rules! flags {
     ($($name:ident $spelling:literal $meaning:literal $origin:literal $remedy:literal;)+) => {
@@ -85,6 +97,20 @@ pub fn explanations() -> Vec<Explanation> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flag_bars_from_publishing_exactly_where_its_remedy_says_so() {
+        for [name, meaning_of, _, remedy] in ALL {
+            let bars = barrier(&["starts-threads".to_owned(), (*name).to_owned()]).is_some();
+            assert_eq!(
+                bars,
+                remedy.contains("it is not published") || remedy.contains("so it is not"),
+                "{name}"
+            );
+            assert_eq!(meaning(name), *meaning_of);
+        }
+        assert_eq!(meaning("some-rule"), "");
+    }
 
     #[test]
     fn every_flag_says_what_leads_to_it_and_what_can_be_done() {

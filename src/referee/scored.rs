@@ -27,6 +27,6 @@ impl Scored<'_> {
 }
 
 /// The one spelling of an enum's value.
-pub(super) fn spelled(value: &impl Serialize) -> Option<String> {
+pub(crate) fn spelled(value: &impl Serialize) -> Option<String> {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned))
 }

@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 use super::Tables;
 use super::families::Family;
 use crate::dataset::manifest::Manifest;
-use crate::dataset::table::AGAIN;
+use crate::dataset::table::{AGAIN, Table};
 use crate::error::{Error, Result};
 use crate::page::Dictionary;
+use crate::record::flag;
 
 /// Columns of `groups` that more than one part of the page shows, and those of the evidence alone.
 pub(super) const GROUP_COLUMNS: &[&str] = &[
@@ -40,7 +41,7 @@ const PART: usize = 32_768;
 const NUMBERS: usize = 4;
 
 /// The names of a group's states, by number.
-pub(super) const STATES: [&str; 3] = ["published", "kept", "dropped"];
+pub(super) const STATES: [&str; 4] = ["published", "kept", "unsolvable", "dropped"];
 
 /// The columns of both long tables.
 pub(super) fn columns(manifest: &Manifest, tables: &Tables) -> Result<Value> {
@@ -55,11 +56,20 @@ pub(super) fn columns(manifest: &Manifest, tables: &Tables) -> Result<Value> {
     }))
 }
 
+/// The state of each group, as a place in [`STATES`].
+pub(super) fn states(groups: &Table) -> Result<Vec<usize>> {
+    let (kept, published) = (groups.flags("kept")?, groups.flags("published")?);
+    let state = |((kept, published), flags): ((bool, bool), &Vec<String>)| match (kept, published) {
+        (_, true) => 0,
+        (true, false) => 1 + usize::from(flag::barrier(flags).is_some()),
+        (false, false) => 3,
+    };
+    Ok(kept.into_iter().zip(published).zip(groups.lists("flags")?.iter()).map(state).collect())
+}
+
 fn groups<'a>(tables: &'a Tables, slugs: &mut Dictionary<&'a str>) -> Result<Value> {
     let table = &tables.groups;
     let mut causes = Dictionary::default();
-    let (kept, published) = (table.flags("kept")?, table.flags("published")?);
-    let state = |(kept, published): (bool, bool)| if published { 0 } else { 1 + usize::from(!kept) };
     let (slug, id) = (table.whole_texts("slug")?, table.whole_texts("group_id")?);
     let cause = table.texts("cause")?.into_iter().map(|one| one.map(|one| causes.place(one)));
     let cause: Vec<_> = cause.collect();
@@ -72,7 +82,7 @@ fn groups<'a>(tables: &'a Tables, slugs: &mut Dictionary<&'a str>) -> Result<Val
         "families": families,
         "slug": slug.iter().map(|one| slugs.place(one)).collect::<Vec<_>>(),
         "id": id,
-        "state": kept.into_iter().zip(published).map(state).collect::<Vec<_>>(),
+        "state": states(table)?,
         "cause": cause,
         "cases": table.whole_numbers("n_cases")?,
         "attempts": table.whole_numbers("attempts")?,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Tables;
+use super::data;
 use super::families::Family;
 use super::sets::{Histogram, SetRow, histograms, sets};
 use super::words::{address_part, number_text, share};
@@ -30,6 +31,8 @@ pub(super) struct View {
     bars: Vec<Bar>,
     /// Families that occur.
     families: Vec<Legend>,
+    /// Kept groups that no sample takes.
+    unsolvable: usize,
     causes: Vec<CauseRow>,
     histograms: Vec<Histogram>,
     sets: Vec<SetRow>,
@@ -109,11 +112,13 @@ struct Witnesses {
 /// Computes the view.
 pub(super) fn view(manifest: &Manifest, tables: &Tables) -> Result<View> {
     let counts = &manifest.counts;
+    let unsolvable = unsolvable(tables)?;
     let parity = &manifest.parity;
     let newest = manifest.sources.values().map(|source| source.pinned_at.as_str()).max();
     Ok(View {
         date: newest.map(|moment| moment.chars().take(10).collect()),
-        bars: bars(&counts.total, &counts.repositories),
+        bars: bars(&counts.total, &counts.repositories, &unsolvable),
+        unsolvable: unsolvable.values().sum(),
         families: families(&counts.total),
         causes: causes(&counts.repositories),
         histograms: histograms(&tables.instances)?,
@@ -126,11 +131,30 @@ pub(super) fn view(manifest: &Manifest, tables: &Tables) -> Result<View> {
     })
 }
 
-fn bars(total: &Counts, repositories: &BTreeMap<RepoSlug, Counts>) -> Vec<Bar> {
-    let all = (repositories.len() > 1).then(|| bar(None, total));
+/// Kept groups that no sample takes, by repository.
+fn unsolvable(tables: &Tables) -> Result<BTreeMap<String, usize>> {
+    let mut numbers = BTreeMap::new();
+    let states = data::states(&tables.groups)?;
+    for (slug, state) in tables.groups.whole_texts("slug")?.into_iter().zip(states) {
+        if data::STATES[state] == "unsolvable" {
+            *numbers.entry(slug.to_owned()).or_default() += 1;
+        }
+    }
+    Ok(numbers)
+}
+
+fn bars(
+    total: &Counts,
+    repositories: &BTreeMap<RepoSlug, Counts>,
+    unsolvable: &BTreeMap<String, usize>,
+) -> Vec<Bar> {
+    let all = (repositories.len() > 1).then(|| bar(None, total, unsolvable.values().sum()));
+    let of_one = |(slug, counts): (&RepoSlug, &Counts)| {
+        bar(Some(slug.as_str()), counts, unsolvable.get(slug.as_str()).copied().unwrap_or(0))
+    };
     let mut each: Vec<_> = repositories.iter().collect();
     each.sort_by_key(|(slug, _)| numbers_by_size(slug.as_str()));
-    all.into_iter().chain(each.into_iter().map(|(slug, counts)| bar(Some(slug.as_str()), counts))).collect()
+    all.into_iter().chain(each.into_iter().map(of_one)).collect()
 }
 
 /// What a name is sorted by: `pkg2` comes before `pkg10`. Digits and what is between them, digits with their length in front,
@@ -148,14 +172,17 @@ fn numbers_by_size(name: &str) -> Vec<(usize, &str, &str)> {
     parts.map(part).collect()
 }
 
-fn bar(slug: Option<&str>, counts: &Counts) -> Bar {
+fn bar(slug: Option<&str>, counts: &Counts, unsolvable: usize) -> Bar {
     let at = |filter: &str| {
         let own = slug.map_or_else(String::new, |slug| format!("&repository={}", address_part(slug)));
         format!("#groups?{}", format!("{filter}{own}").trim_start_matches('&'))
     };
-    let states = [("published", counts.published), ("kept", counts.kept.saturating_sub(counts.published))];
-    let label = |state: &str| if state == "kept" { "kept, not in the sample" } else { "published" };
-    let kept = states.map(|(state, count)| (state, label(state), count, at(&format!("state={state}"))));
+    let states = [
+        ("published", "published", counts.published),
+        ("kept", "kept, not in the sample", counts.kept.saturating_sub(counts.published + unsolvable)),
+        ("unsolvable", "kept, not published: cannot be solved by the rules", unsolvable),
+    ];
+    let kept = states.map(|(state, label, count)| (state, label, count, at(&format!("state={state}"))));
     let dropped = by_family(counts).into_iter().map(|(family, count)| {
         (family.name(), family.label(), count, at(&format!("family={}", family.name())))
     });
@@ -328,12 +355,19 @@ mod tests {
             dropped: dropped.map(|(cause, number)| (cause.to_owned(), number)).into(),
             ..Counts::default()
         };
-        let bar = bar(Some("a/b"), &counts);
+        let bar = bar(Some("a/b"), &counts, 2);
         let parts: Vec<_> = bar.parts.iter().map(|part| (part.class, part.count)).collect();
-        let expected = [("published", 5), ("kept", 8), ("environment", 4), ("not-runnable", 2), ("rule", 1)];
+        let expected = [
+            ("published", 5),
+            ("kept", 6),
+            ("unsolvable", 2),
+            ("environment", 4),
+            ("not-runnable", 2),
+            ("rule", 1),
+        ];
         assert_eq!(parts, expected);
         assert!((bar.parts.iter().map(|part| part.width).sum::<f64>() - 100.0).abs() < 0.01);
-        assert_eq!(bar.parts[2].href, "#groups?family=environment&repository=a%2Fb");
+        assert_eq!(bar.parts[3].href, "#groups?family=environment&repository=a%2Fb");
         assert_eq!(bar.groups_at, "#groups?repository=a%2Fb");
     }
 }

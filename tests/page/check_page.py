@@ -17,7 +17,7 @@ from browser import (
 from playwright.sync_api import sync_playwright
 
 MARKS = [
-    "--easy", "--medium", "--hard", "--ring", "--published", "--kept", "--environment", "--nondeterministic", "--not-runnable",
+    "--easy", "--medium", "--hard", "--ring", "--published", "--kept", "--unsolvable", "--environment", "--nondeterministic", "--not-runnable",
     "--no-code", "--rule", "--other", "--ran", "--edge",
 ]
 # Neighbours in the ordered hue of the tiers differ this much in contrast.
@@ -309,7 +309,7 @@ def check_groups(page, groups, evidence):
     assert section.locator("tr.detail").count() == 0
     section.get_by_role("button", name="reset", exact=True).click()
     wait_for_count(section, size)
-    part = page.locator(".bars .stack a:not(.published):not(.kept)").first
+    part = page.locator(".bars .stack a:not(.published):not(.kept):not(.unsolvable)").first
     family = part.get_attribute("class")
     part.click()
     wait_for_count(section, sum(cause is not None and groups["families"][cause] == family for cause in groups["cause"]))

@@ -8,7 +8,7 @@ Prints one JSON object with what was measured; exits with an assertion's message
 import json
 from pathlib import Path
 
-from browser import DESK, PHONE, Page, check_axe, check_contrast, check_width, count, run, wait_for_count
+from browser import DESK, PHONE, TABLET, Page, check_axe, check_contrast, check_width, count, run, wait_for_count
 from playwright.sync_api import sync_playwright
 
 
@@ -57,6 +57,38 @@ def check_submission(page, submissions):
     page.until("address.now().open === null")
 
 
+def check_overview(page, submissions):
+    """Three figures a run, and bars that lead to the submissions that they count."""
+    runs = list(dict.fromkeys(one["run"] for one in submissions))
+    figures, bars = page.locator("#overview .figures"), page.locator("#overview .bars")
+    assert figures.count() == bars.count() == len(runs)
+    for at, name in enumerate(runs):
+        judged = [one for one in submissions if one["run"] == name and one["fidelity"] is not None]
+        right = [one for one in judged if one["fidelity"]]
+        said = figures.nth(at).locator("li").all_inner_texts()
+        assert len(said) == 3 and f"{len(right)} of {len(judged)} do" in said[0], said
+        assert bars.nth(at).locator("tbody tr").count() == 1 + len({one["tier"] for one in judged})
+        widths = bars.nth(at).locator("tbody tr").first.locator(".stack a").evaluate_all("all => all.map((one) => parseFloat(one.style.width))")
+        assert abs(sum(widths) - 100) < 0.1, widths
+    part = bars.first.locator(".stack a").first
+    size = int(part.get_attribute("title").split(": ")[1])
+    part.click()
+    wait_for_count(page.locator("#submissions"), size)
+    page.locator("#submissions").get_by_role("button", name="reset", exact=True).click()
+    assert not page.locator("#tables table").first.is_visible(), "the tables are folded"
+
+
+def check_names(page):
+    """The names of tests have room on every screen, so that no row is as high as its name has letters."""
+    for size in (DESK, {"width": 1280, "height": 900}, {"width": 1024, "height": 900}, TABLET, {"width": 710, "height": 900}, PHONE):
+        page.page.set_viewport_size(size)
+        check_width(page, f"{size['width']} px")
+        for cell in page.locator("#submissions tbody td.id").all()[:20]:
+            box = cell.bounding_box()
+            assert box["width"] >= 150 and box["height"] <= 160, f"a name at {size['width']} px: {box}"
+    page.page.set_viewport_size(DESK)
+
+
 def main(report, folder, chromium):
     folder.mkdir(parents=True, exist_ok=True)
     url = report.resolve().as_uri()
@@ -70,6 +102,9 @@ def main(report, folder, chromium):
             measured["submissions"] = len(submissions)
             check_contrast(page, name)
             check_width(page, name)
+            if name == "light":
+                check_overview(page, submissions)
+                check_names(page)
             page.page.screenshot(path=folder / f"{name}.png")
             check_list(page, submissions)
             check_axe(page, name)

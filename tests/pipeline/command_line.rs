@@ -79,7 +79,10 @@ fn check_knows_what_a_local_tree_declares_and_explains_its_environment() {
     }
     std::fs::remove_dir_all(bench.path().join("trees/workspace/.git")).expect("was made");
     bench.write_config(&config);
+    std::fs::write(bench.path().join("trees/workspace/.env"), "TOKEN=x\n").expect("can be written");
     let ended = bench.run(&["check", "repos.toml", "--explain"]).with_code(0);
+    assert!(ended.stderr.contains("trees/workspace: named like secrets"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("`.env`") && !ended.stderr.contains("TOKEN"), "{}", ended.stderr);
     for line in [
         "packages/beta is installed, too: a member of the workspace",
         "1. . + requirements.txt + pytest",

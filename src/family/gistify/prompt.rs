@@ -159,6 +159,15 @@ mod tests {
     }
 
     #[test]
+    fn the_prompt_forbids_the_code_of_the_tree_and_not_its_data_files() {
+        let text = prompt(PromptSettings::default()).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("No code of the tree is imported or read"), "{text}");
+        assert!(text.contains(
+            "files that are not code (templates, tables, settings) stay where they are, and may be opened"
+        ));
+    }
+
+    #[test]
     fn every_setting_is_another_prompt() {
         let mut texts = BTreeSet::new();
         for execution in ExecutionSetting::ALL {

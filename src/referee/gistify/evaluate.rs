@@ -697,7 +697,7 @@ fn forbids(found: &[Finding], allowed: &BTreeSet<Violation>) -> bool {
 }
 
 impl Judged {
-    pub(in crate::referee) fn empty(bytes: Option<&[u8]>) -> Self {
+    pub(crate) fn empty(bytes: Option<&[u8]>) -> Self {
         let submitted = if bytes.is_some() { Submitted::Readable } else { Submitted::Nothing };
         Judged {
             verdict: judge(&Facts::Lost, &BTreeSet::new()),

@@ -20,12 +20,48 @@ function table(one) {
   return [make("h2", { id: one.id }, one.title), frame];
 }
 const absent = submissions.filter((one) => one.class === "file-creation-failure").length;
+const outcome = (one) => (one.fidelity === null ? "lost" : one.fidelity ? "right" : one.class);
 byId("what").textContent = plural(runs.length, "run") + ", " + plural(submissions.length, "submission")
   + (absent ? ", " + number(absent) + " of them without a file" : "") + ". In brackets: how many a number is of.";
 byId("tables").append(...tables.flatMap(table));
 
+// --- three figures a run, and a bar by tier
+const CLASSES = [...new Set(submissions.filter((one) => one.class).map((one) => one.class))].sort();
+const shade = (name) => (name === "right" ? "right" : "failure-" + (CLASSES.indexOf(name) % 6));
+function mean(list, key) {
+  const values = list.map((one) => one[key]).filter((value) => value !== null);
+  return values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : null;
+}
+function figure(value, words) {
+  return make("li", {}, make("b", {}, percent(value)), words);
+}
+const listed = (wanted) => "#submissions?" + Object.entries(wanted).map(([key, value]) => key + "=" + encodeURIComponent(value)).join("&");
+function bar(run, tier, list) {
+  const parts = ["right", ...CLASSES].map((name) => [name, list.filter((one) => outcome(one) === name).length]).filter(([, size]) => size);
+  const part = ([name, size]) => make("a", {
+    className: shade(name), href: listed({ run, ...(tier ? { tier } : {}), outcome: name }), title: name + ": " + number(size), style: "width:" + (100 * size) / list.length + "%",
+  }, make("span", { className: "quiet" }, name + ": " + number(size)));
+  const right = list.filter((one) => one.fidelity).length;
+  return make("tr", {}, make("th", { scope: "row" }, tier || "all"), make("td", {}, make("div", { className: "stack" }, ...parts.map(part))),
+    make("td", { className: "n" }, number(right) + " of " + number(list.length)));
+}
+function overview(name) {
+  const all = submissions.filter((one) => one.run === name && one.fidelity !== null), right = all.filter((one) => one.fidelity);
+  if (!all.length) return [make("h2", {}, breakable(name)), make("p", {}, "All submissions were lost: this machine could not run them.")];
+  const tiers = ["easy", "medium", "hard"].map((tier) => [tier, all.filter((one) => one.tier === tier)]).filter(([, list]) => list.length);
+  const head = make("thead", { className: "quiet" }, make("tr", {}, ...["tier", "outcomes", "right"].map((name) => make("th", { scope: "col" }, name))));
+  return [make("h2", {}, breakable(name)),
+    make("ul", { className: "figures" }, figure(right.length / all.length, number(right.length) + " of " + number(all.length) + " do what the test does (fidelity)"),
+      figure(mean(right, "execution"), "of the lines of those that do are executed"), figure(mean(all, "existence"), "of the lines of all files are the repository’s")),
+    make("table", { className: "bars" }, make("caption", { className: "quiet" }, "Outcomes of the run " + name + " by tier"),
+      make("colgroup", {}, make("col", { className: "who" }), make("col"), make("col", { className: "numbers" })), head,
+      make("tbody", {}, bar(name, null, all), ...tiers.map(([tier, list]) => bar(name, tier, list))))];
+}
+const legend = ["right", ...CLASSES].map((name) => make("li", {}, make("i", { className: "dot " + shade(name) }),
+  make("a", { href: listed({ outcome: name }) }, name), " " + number(submissions.filter((one) => outcome(one) === name).length)));
+byId("overview").append(make("ul", { className: "legend", ariaLabel: "Colours" }, ...legend), ...runs.flatMap((run) => overview(run.name)));
+
 // --- the list
-const outcome = (one) => (one.fidelity === null ? "lost" : one.fidelity ? "right" : one.class);
 const TIERS = { easy: 0, medium: 1, hard: 2 };
 const idOf = (at) => submissions[at].run + "/" + submissions[at].instance;
 const places = new Map(submissions.map((_, at) => [idOf(at), at]));

@@ -108,7 +108,7 @@ function evidence(at) {
     ["evidence", found.summary], ["seen in", (found.seen || []).join(", ")], ["excerpt", found.excerpt && excerpt(found.excerpt)],
     ["see it again", found.command && command(found.command)], ["flags", groups.flags[at].join(", ")], ["attempts", strip(at) && stripped(at)],
     ["instance", place !== null && instanceLink(place, instances.id[place])],
-    ["state", stateOf(at) === "kept" && "kept, but not in the sample"],
+    ["state", { kept: "kept, but not in the sample", unsolvable: "kept, and not published: no submission can solve it by the rules, or none can be judged; its flags say why" }[stateOf(at)]],
     ["files", filesOf(at).length > 0 && make("details", {}, make("summary", {}, plural(filesOf(at).length, "file")), filesOf(at).join(", "))],
   ].filter(([, value]) => value);
   return make("tr", { className: "detail" }, make("td", { colSpan: named.get("groups").width() }, facts(pairs)));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Maker, Witnessed};
 use crate::attempt::lab::Lab;
+use crate::dataset::private::Private;
 use crate::error::Result;
 use crate::family::gistify::Violation;
 use crate::record::id::{InstanceId, sha256_hex};
@@ -52,13 +53,15 @@ pub(crate) fn of_repository<S: Fn() + Sync>(
         let of_part: Vec<&Original<'_>> = part.iter().map(|(_, original)| *original).collect();
         known.extend(part.iter().map(|(key, _)| key.clone()).zip(maker.make(&of_part, &step)?))?;
     }
-    let made =
-        keyed.iter().filter_map(|(key, original)| Some((original.id.clone(), published(known.get(key)?))));
+    let private = Private::of_environment(&lab.built);
+    let made = keyed
+        .iter()
+        .filter_map(|(key, original)| Some((original.id.clone(), published(known.get(key)?, &private))));
     Ok(made.collect())
 }
 
-/// What a dataset says of it.
-fn published(witnessed: &Witnessed) -> Witness {
+/// What a dataset says of it: nothing of this machine's folders.
+fn published(witnessed: &Witnessed, private: &Private) -> Witness {
     match &witnessed.result {
         Ok(made) => Witness {
             columns: WitnessColumns {
@@ -80,8 +83,30 @@ fn published(witnessed: &Witnessed) -> Witness {
                 ..WitnessColumns::default()
             },
             text: None,
-            evidence: Some(missing.evidence.clone()),
+            evidence: Some(private.hide(&missing.evidence)),
             dropped_variants: Vec::new(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::record::id::RepoSlug;
+    use crate::referee::gistify::witness::cause::{Cause, NotMade};
+    use crate::testing::made_up;
+
+    #[test]
+    fn evidence_that_is_published_names_no_folder_of_the_machine() {
+        let mut built = made_up::built(&RepoSlug::new("a/b").unwrap(), Path::new("/cache"));
+        built.python_prefix = "/home/someone/python/3.12".into();
+        let evidence =
+            "asks for tiny (from /home/someone/python/3.12/lib/python3.12/importlib/resources/_common.py)";
+        let result = Err(NotMade::new(Cause::ImportsRepository, evidence));
+        let witnessed = Witnessed { result, trials: 1, dropped_variants: Vec::new() };
+        let said = published(&witnessed, &Private::of_environment(&built)).evidence.unwrap();
+        assert_eq!(said, "asks for tiny (from <python>/lib/python3.12/importlib/resources/_common.py)");
     }
 }
