@@ -133,7 +133,8 @@ enum Command {
     /// Make a solution for each instance of a dataset, as far as a program can
     #[command(after_help = help::WITNESS)]
     Witness(witness::WitnessArguments),
-    /// Write a dataset as the files of a harness: Harbor, SWE-bench, mini-swe-agent, SWE-agent, Inspect, verifiers
+    /// Write a dataset as the files of a harness: Harbor, SWE-bench, mini-swe-agent, SWE-agent, Inspect, verifiers, or as
+    /// prompts
     #[command(after_help = help::EXPORT)]
     Export(export::ExportArguments),
     /// Print a Python file without its imports and the bodies of its functions, as the family `recube` masks it
@@ -154,7 +155,7 @@ enum Command {
     /// Say where the cache is and how large, or remove what of it nobody needs
     #[command(after_help = help::CACHE)]
     Cache(cache::CacheArguments),
-    /// List, save and load the images of environments
+    /// List, save, load, push and check the images of environments
     #[command(after_help = help::IMAGE)]
     Image(image::ImageArguments),
     /// Remove the containers, images and volumes that gistmill made in the Docker engine, and nothing else

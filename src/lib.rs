@@ -34,6 +34,7 @@ pub mod record;
 pub mod redact;
 mod referee;
 pub mod refresh;
+mod registry;
 pub mod report;
 pub mod requirement;
 pub mod rules;

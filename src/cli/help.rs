@@ -86,7 +86,9 @@ Examples:
 pub(super) const EXPORT: &str = "\
 Examples:
   gistmill export output/mine/2026.11 --to harbor --output run
-  gistmill export --to swe-bench --to mini-swe-agent --output run";
+  gistmill export --to swe-bench --to mini-swe-agent --output run
+  gistmill export --to harbor --output run --org my-lab --without-solutions --canary
+  gistmill export --to prompts --output batch";
 pub(super) const MASK: &str = "\
 Examples:
   gistmill mask src/project/core.py
@@ -117,7 +119,9 @@ pub(super) const IMAGE: &str = "\
 Examples:
   gistmill image list
   gistmill image save gistmill/me__project:0123456789ab -o project.tar.gz
-  gistmill image load project.tar.gz";
+  gistmill image load project.tar.gz
+  gistmill image push output/mine/2026.11 --registry ghcr.io/me/datasets
+  gistmill image check output/mine/2026.11";
 pub(super) const CLEAN: &str = "\
 Examples:
   gistmill clean --dry-run
