@@ -86,7 +86,7 @@ impl Images {
                 return Err(format!("an image of {slug} has no digest"));
             }
             if !is_word(&image.tag) || !is_word(&image.architecture) {
-                return Err(format!("an image of {slug} has a tag or an architecture that is none"));
+                return Err(format!("an image of {slug} has a tag or an architecture that is not one"));
             }
             Place::parse(&image.place).map_err(|error| format!("an image of {slug}: {error}"))?;
         }

@@ -10,7 +10,8 @@ use super::engine::Engine;
 use super::image::{inspect, remove};
 use super::login::Login;
 use crate::error::{Error, Result};
-use crate::{interrupt, redact};
+use crate::interrupt;
+use crate::redact;
 
 /// How soon an interruption is noticed.
 const PULSE: Duration = Duration::from_millis(300);

@@ -37,11 +37,7 @@ impl FileArguments {
     pub(super) fn settings(&self) -> Result<Settings> {
         let folder = |text: &String| match text.strip_prefix("sif:") {
             Some(folder) if folder.starts_with('/') => Ok(folder.to_owned()),
-            _ => Err(Error::usage(format!(
-                "--images {} names no folder of images",
-                crate::redact::quote(text)
-            ))
-            .with_hint(
+            _ => Err(Error::usage(format!("--images {text:?} names no folder of images")).with_hint(
                 "write `sif:` and an absolute path where the tasks run, as in `sif:/scratch/me/images`",
             )),
         };
@@ -49,7 +45,7 @@ impl FileArguments {
             !user.is_empty() && user.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
         };
         if let Some(user) = self.agent_user.as_ref().filter(|user| !is_user(user)) {
-            return Err(Error::usage(format!("--agent-user {} is not a user", crate::redact::quote(user)))
+            return Err(Error::usage(format!("--agent-user {user:?} is not a user"))
                 .with_hint("write a name or a number, as in `--agent-user 1000`"));
         }
         Ok(Settings {

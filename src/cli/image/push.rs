@@ -96,6 +96,12 @@ fn wanted(dataset: &Dataset, engine: &Engine, prefix: &Place, only: &[RepoSlug])
     for instance in dataset.instances()? {
         if (only.is_empty() || only.contains(&instance.slug)) && !of.contains_key(&instance.slug) {
             let name = read::image_of(dataset, &instance)?;
+            if !is_own(&name) {
+                return Err(Error::usage(format!(
+                    "the dataset names the image {name}, which is not one of gistmill's"
+                ))
+                .with_hint("nothing else of your engine is pushed because a dataset says so"));
+            }
             of.insert(instance.slug.clone(), (name, instance.image_id.clone()));
         }
     }
@@ -134,6 +140,11 @@ fn wanted(dataset: &Dataset, engine: &Engine, prefix: &Place, only: &[RepoSlug])
             "`gistmill export {place} --to harbor --output run` and `sh run/images/build.sh` make images of an export; \
              those of a dataset that was built in containers come from `gistmill build` or `gistmill image load`"
         )))
+}
+
+/// Whether an image has a name that gistmill gives: a dataset could name any other one of the engine.
+fn is_own(name: &str) -> bool {
+    ["gistmill/", "gistmill-export/"].iter().any(|own| name.starts_with(own))
 }
 
 fn sent(engine: &Engine, wanted: &Wanted, login: Option<&Login>, stage: &Stage) -> Result<String> {
@@ -208,4 +219,17 @@ fn print(arguments: &Arguments, dataset: &Dataset, done: &[Done]) {
     }
     let place = shell_quote(&dataset.directory.to_string_lossy());
     terminal::say(&format!("next: gistmill image check {place}; exports name these images from now on"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_images_of_gistmill_are_pushed() {
+        assert!(is_own("gistmill/a__b:1") && is_own("gistmill-export/a-b:1"));
+        for name in ["secret:1", "company/gistmill/x:1", "gistmill:1", "h.io/gistmill/x:1"] {
+            assert!(!is_own(name), "{name}");
+        }
+    }
 }
