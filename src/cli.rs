@@ -25,6 +25,7 @@ mod newest;
 mod parity;
 mod place;
 mod preview;
+mod publish;
 mod refresh;
 mod replay;
 mod report;
@@ -137,6 +138,9 @@ enum Command {
     /// prompts
     #[command(after_help = help::EXPORT)]
     Export(export::ExportArguments),
+    /// Write a dataset as a folder for a hub: card, Croissant, provenance. Uploading is yours
+    #[command(after_help = help::PUBLISH)]
+    Publish(publish::PublishArguments),
     /// Print a Python file without its imports and the bodies of its functions, as the family `recube` masks it
     #[command(after_help = help::MASK)]
     Mask(mask::MaskArguments),
@@ -300,6 +304,7 @@ fn run(arguments: &Arguments) -> Result<u8> {
         Command::Verify(asked) => verify::run(arguments, asked),
         Command::Witness(asked) => witness::run(arguments, asked),
         Command::Export(asked) => export::run(arguments, asked),
+        Command::Publish(asked) => publish::run(arguments, asked),
         Command::Mask(asked) => mask::run(arguments, asked),
         Command::Diff(asked) => diff::run(arguments, asked),
         Command::Refresh(asked) => refresh::run(arguments, asked),

@@ -29,6 +29,7 @@ mod page;
 mod parity;
 pub mod pipeline;
 pub mod progress;
+mod publish;
 pub mod python_source;
 pub mod record;
 pub mod redact;
