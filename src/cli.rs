@@ -25,6 +25,7 @@ mod newest;
 mod parity;
 mod place;
 mod preview;
+mod publish;
 mod refresh;
 mod replay;
 mod report;
@@ -134,9 +135,13 @@ enum Command {
     /// Make a solution for each instance of a dataset, as far as a program can
     #[command(after_help = help::WITNESS)]
     Witness(witness::WitnessArguments),
-    /// Write a dataset as the files of a harness: Harbor, SWE-bench, mini-swe-agent, SWE-agent, Inspect, verifiers
+    /// Write a dataset as the files of a harness: Harbor, SWE-bench, mini-swe-agent, SWE-agent, Inspect, verifiers, or as
+    /// prompts
     #[command(after_help = help::EXPORT)]
     Export(export::ExportArguments),
+    /// Write a dataset as a folder for a hub: card, Croissant, provenance. Uploading is yours
+    #[command(after_help = help::PUBLISH)]
+    Publish(publish::PublishArguments),
     /// Print a Python file without its imports and the bodies of its functions, as the family `recube` masks it
     #[command(after_help = help::MASK)]
     Mask(mask::MaskArguments),
@@ -155,7 +160,7 @@ enum Command {
     /// Say where the cache is and how large, or remove what of it nobody needs
     #[command(after_help = help::CACHE)]
     Cache(cache::CacheArguments),
-    /// List, save and load the images of environments
+    /// List, save, load, push and check the images of environments
     #[command(after_help = help::IMAGE)]
     Image(image::ImageArguments),
     /// Remove the containers, images and volumes that gistmill made in the Docker engine, and nothing else
@@ -300,6 +305,7 @@ fn run(arguments: &Arguments) -> Result<u8> {
         Command::Verify(asked) => verify::run(arguments, asked),
         Command::Witness(asked) => witness::run(arguments, asked),
         Command::Export(asked) => export::run(arguments, asked),
+        Command::Publish(asked) => publish::run(arguments, asked),
         Command::Mask(asked) => mask::run(arguments, asked),
         Command::Diff(asked) => diff::run(arguments, asked),
         Command::Refresh(asked) => refresh::run(arguments, asked),

@@ -14,6 +14,7 @@
 //!   witnesses/<instance>.py                machine-made solutions, where they were asked for
 //!   hidden/variants.jsonl                  edited tests that show what is not the original, unless they are left out
 //!   README.md report.html manifest.json
+//!   images.json                            where images were pushed to: written later, and no part of the dataset
 //! ```
 //!
 //! [`stage`] makes the whole directory beside its place and swaps it in with one rename, so a reader finds the old
@@ -26,6 +27,7 @@ pub mod counts;
 pub(crate) mod describe;
 pub mod dictionary;
 pub(crate) mod hidden;
+pub(crate) mod images;
 pub mod manifest;
 mod opened;
 pub mod private;

@@ -10,17 +10,20 @@
 //!   images/<owner>__<name>/              Dockerfile, locks, tree.tar.gz
 //!   images/tools/ images/tasks/          with tools: commands for agents, and what they know of each task
 //!   tasks/<instance_id>/                 a Harbor task; Inspect and verifiers run these as well
-//!   registry.json                        the tasks as a Harbor dataset
+//!   registry.json dataset.toml           the tasks as a Harbor dataset, the second with their hashes
 //!   data/test-00000-of-00001.parquet     the columns that SWE-bench's evaluation and mini-swe-agent read
 //!   mini-swe-agent.yaml                  what mini-swe-agent says to its model
 //!   swe-agent.jsonl                      SWE-agent's instances
+//!   prompts.jsonl                        requests for models that answer in one go
 //! ```
 
 mod harbor;
 mod images;
 mod mini_swe_agent;
+mod prompts;
 pub(crate) mod read;
 mod readme;
+pub(crate) mod settings;
 mod swe_agent;
 mod swe_bench;
 mod tools;
@@ -30,12 +33,15 @@ pub(crate) mod write;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
+use crate::family::Sources;
 use crate::record::id::RepoSlug;
 use crate::record::task::Task;
+use settings::Settings;
 use tools::Tools;
 
 /// A harness to export to.
@@ -53,6 +59,8 @@ pub(crate) enum Harness {
     MiniSweAgent,
     #[value(name = "swe-agent")]
     SweAgent,
+    /// Prompts with the code in them, for models without a machine.
+    Prompts,
 }
 
 /// A file of an export.
@@ -77,13 +85,18 @@ pub(crate) struct Collection {
     pub(crate) environments: BTreeMap<RepoSlug, Environment>,
     /// The images with tools, where they were asked for.
     pub(crate) tools: Option<Tools>,
+    /// Python files of the repositories, by slug; those of which the dataset has the tree.
+    pub(crate) sources: BTreeMap<RepoSlug, Arc<Sources>>,
+    pub(crate) settings: Settings,
 }
 
 /// What the tasks of one repository run in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Environment {
-    /// Tag of its image.
+    /// Tag of its image, or name and digest where that is in a registry.
     pub(crate) image: String,
+    /// Whether it is in a registry, so that nothing is built.
+    pub(crate) is_pulled: bool,
     /// Dockerfile and locks, by name; empty where the dataset has none.
     pub(crate) recipe: BTreeMap<String, Vec<u8>>,
     /// Whether the dataset has the tree.
@@ -106,6 +119,15 @@ impl Collection {
         }
         self.environments.get(&task.slug).map_or("", |environment| &environment.image)
     }
+
+    /// The image of a task as Harbor names it: a file, where they are files.
+    fn harbor_image(&self, task: &Task) -> String {
+        let image = self.image(task);
+        match &self.settings.sif {
+            Some(folder) => images::sif(folder, image),
+            None => image.to_owned(),
+        }
+    }
 }
 
 /// The files for these harnesses.
@@ -125,6 +147,7 @@ pub(crate) fn files(collection: &Collection, harnesses: &BTreeSet<Harness>) -> R
                 files.extend(mini_swe_agent::files(collection));
             }
             Harness::SweAgent => files.extend(swe_agent::files(collection)?),
+            Harness::Prompts => files.extend(prompts::files(collection)?),
         }
     }
     files.extend(images::files(collection));

@@ -26,7 +26,7 @@ use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::instance::Instance;
 use crate::record::patch::Patch;
 use crate::record::prompt::{PromptSettings, Tool};
-use crate::record::task::{Judging, Task};
+use crate::record::task::{Judging, Measured, Task};
 use crate::record::trace::Traced;
 use crate::record::variant::Variant;
 use crate::score::Modules;
@@ -117,6 +117,13 @@ impl Family {
             mask: self.mask(),
             gold,
             command: instance.entry_command.clone(),
+            files: files_of(instance),
+            measured: Measured {
+                slowest: running.slowest,
+                attempts: instance.attempts,
+                flake_bound: instance.flake_bound,
+                worlds: instance.worlds.clone(),
+            },
             judging: self.judging(instance, running)?,
         })
     }
@@ -146,12 +153,21 @@ fn no_tasks() -> Error {
         .with_hint("the columns `prompt`, `masked` and `hidden_files` say what an agent is given; `gistmill score` judges")
 }
 
+/// Files of the tree that run, the test's own first.
+fn files_of(instance: &Instance) -> Vec<String> {
+    let others: BTreeSet<&String> = instance.files.iter().chain(&instance.import_files).collect();
+    let others = others.into_iter().filter(|file| **file != instance.test_file).cloned();
+    [instance.test_file.clone()].into_iter().chain(others).collect()
+}
+
 /// What is known about running an instance, beside the instance.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Running {
     pub options: Vec<String>,
     pub variables: BTreeMap<String, String>,
     pub limit: Duration,
+    /// The longest that one of its attempts took; none where that is not known.
+    pub slowest: Option<Duration>,
     /// A solution that is known to be judged right.
     pub gold: Option<Vec<u8>>,
     /// Edited texts of its test; none where they are not known.

@@ -32,6 +32,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod upstream;
+mod web;
 mod wheels;
 
 use std::collections::BTreeMap;
@@ -46,6 +47,7 @@ pub(crate) use door::Door;
 pub(crate) use pace::{Pace, Paced};
 pub(crate) use settings::Settings;
 pub(crate) use upstream::basic;
+pub(crate) use web::Web;
 pub(crate) use wheels::{Sdist, WheelFile, Wheels};
 
 use crate::error::{Error, Result};

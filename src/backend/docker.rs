@@ -12,10 +12,12 @@
 pub mod archive;
 pub mod engine;
 pub mod image;
+pub mod login;
 mod memory;
 mod one_shot;
 mod plan;
 mod process;
+pub mod push;
 mod relay;
 mod unpack;
 

@@ -67,6 +67,7 @@ pub(super) fn run(arguments: &Arguments, check: &CheckArguments) -> u8 {
             })
             .map_err(copy),
     ));
+    findings.push(finding("containers", Ok(containers(config.as_ref().ok()))));
     findings.extend(config.iter().flat_map(docker));
     let shown = if check.explain { explained.as_slice() } else { &[] };
     print(arguments, &findings, shown, &warnings(&explained));
@@ -165,6 +166,25 @@ fn repositories(config: &Config, versions: &[&str]) -> Vec<Finding> {
     findings
 }
 
+/// What of programs for containers is here, and whether one is needed: clusters often have none.
+fn containers(config: Option<&Config>) -> String {
+    let found = programs(&std::env::var_os("PATH").unwrap_or_default());
+    let needed =
+        config.is_some_and(|config| config.repos.iter().any(|repo| repo.backend == BackendKind::Docker));
+    let need = if needed { "an engine is needed" } else { "none is needed: the sandbox does without" };
+    if found.is_empty() {
+        format!("no program for containers; {need}")
+    } else {
+        format!("{}; {need}", found.join(", "))
+    }
+}
+
+/// Programs for containers in these folders.
+fn programs(folders: &std::ffi::OsStr) -> Vec<&'static str> {
+    let is_here = |name: &&str| std::env::split_paths(folders).any(|folder| folder.join(name).is_file());
+    ["docker", "podman", "apptainer", "singularity", "enroot"].into_iter().filter(is_here).collect()
+}
+
 /// The engine, where a repository needs one, and whether it has the bases.
 fn docker(config: &Config) -> Vec<Finding> {
     let mut bases: Vec<&str> = config
@@ -247,5 +267,21 @@ fn describe(finding: &Finding, text: &mut Text) {
     }
     if let Some(hint) = error.hint() {
         let _ = writeln!(text, "          hint: {hint}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_for_containers_are_named_and_nothing_else_is() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["apptainer", "python"] {
+            fs_err::write(folder.path().join(name), "").unwrap();
+        }
+        fs_err::create_dir(folder.path().join("docker")).unwrap();
+        assert_eq!(programs(folder.path().as_os_str()), ["apptainer"]);
+        assert!(programs("".as_ref()).is_empty());
     }
 }

@@ -1,5 +1,7 @@
 //! `gistmill export`: a dataset as the files of the harnesses that people have.
 
+mod files;
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -11,10 +13,11 @@ use super::{Arguments, Format};
 use crate::dataset::Dataset;
 use crate::document;
 use crate::error::Result;
-use crate::export::read::{self, OtherPrompt};
+use crate::export::read::{self, OtherPrompt, Wanted};
 use crate::export::{Harness, write};
 use crate::family::gistify::prompt::Template;
 use crate::record::prompt::{ExecutionSetting, Strategy, Tool};
+use crate::registry::Place;
 use crate::terminal;
 use crate::text::count;
 
@@ -33,6 +36,14 @@ pub(super) struct ExportArguments {
     /// The folder `hidden` of the dataset's build, where the dataset was published without it
     #[arg(long, value_name = "DIR")]
     hidden: Option<PathBuf>,
+    /// Where the images that `gistmill image push` pushed are mirrored, if not where it pushed them
+    #[arg(long, value_name = "PREFIX")]
+    registry: Option<String>,
+    /// Which images, where `gistmill image push` pushed those of several architectures: amd64, arm64
+    #[arg(long, value_name = "ARCHITECTURE")]
+    architecture: Option<String>,
+    #[command(flatten)]
+    files: files::FileArguments,
     /// Another prompt than the dataset's: what the agent may run
     #[arg(long, value_enum)]
     execution: Option<ExecutionSetting>,
@@ -54,7 +65,15 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
     let dataset = Dataset::open(&asked.dataset.directory()?)?;
     let prompt = other_prompt(asked, &dataset)?;
     let instances = asked.selection.of(&dataset)?;
-    let collection = read::collection(&dataset, instances, prompt.as_ref(), asked.hidden.as_deref())?;
+    let registry = asked.registry.as_deref().map(Place::parse).transpose()?;
+    let wanted = Wanted {
+        prompt: prompt.as_ref(),
+        hidden: asked.hidden.as_deref(),
+        registry: registry.as_ref(),
+        architecture: asked.architecture.as_deref(),
+        settings: asked.files.settings()?,
+    };
+    let collection = read::collection(&dataset, instances, &wanted)?;
     let harnesses: BTreeSet<Harness> = asked.to.iter().copied().collect();
     let served = write::write(&asked.output, &dataset.directory, &collection, &harnesses)?;
     let planted = collection.without_variants();

@@ -14,7 +14,7 @@ const EXIT_CODES: &str = "Exit codes: 0 done; 1 done, but a repository failed; 2
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Build a dataset", &["try", "init", "check", "build", "merge", "slurm", "refresh"]),
     ("Look into it", &["show", "list", "explain", "replay", "report", "diff", "subset"]),
-    ("Use it", &["export", "score", "verify", "witness", "mask"]),
+    ("Use it", &["export", "publish", "score", "verify", "witness", "mask"]),
     ("Machine and shell", &["cache", "image", "clean", "parity", "completions", "man", "schema"]),
 ];
 
@@ -86,7 +86,12 @@ Examples:
 pub(super) const EXPORT: &str = "\
 Examples:
   gistmill export output/mine/2026.11 --to harbor --output run
-  gistmill export --to swe-bench --to mini-swe-agent --output run";
+  gistmill export --to swe-bench --to mini-swe-agent --output run
+  gistmill export --to harbor --output run --org my-lab --without-solutions --canary
+  gistmill export --to prompts --output batch";
+pub(super) const PUBLISH: &str = "\
+Examples:
+  gistmill publish output/mine/2026.11 --to hub --repo me/mine --author 'Ann Example'";
 pub(super) const MASK: &str = "\
 Examples:
   gistmill mask src/project/core.py
@@ -117,7 +122,9 @@ pub(super) const IMAGE: &str = "\
 Examples:
   gistmill image list
   gistmill image save gistmill/me__project:0123456789ab -o project.tar.gz
-  gistmill image load project.tar.gz";
+  gistmill image load project.tar.gz
+  gistmill image push output/mine/2026.11 --registry ghcr.io/me/datasets
+  gistmill image check output/mine/2026.11";
 pub(super) const CLEAN: &str = "\
 Examples:
   gistmill clean --dry-run

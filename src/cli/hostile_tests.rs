@@ -137,7 +137,7 @@ const COMMANDS: [(&str, Read); 9] = [
     ("show", |dataset, _| query::find(dataset, "test_00001").map(drop)),
     ("verify", |dataset, _| {
         let dataset = Dataset::open(dataset)?;
-        let problems = files::check(&dataset.folder()?, &dataset.hashes()?, "manifest.json")?;
+        let problems = files::check(&dataset.folder()?, &dataset.hashes()?, &["manifest.json"])?;
         files::inside_trees(&dataset.folder()?, &dataset.manifest.trees, &problems)?;
         let found = tables::compare(&dataset)?;
         let wrong = problems.len() + found.differences.len();
@@ -145,7 +145,8 @@ const COMMANDS: [(&str, Read); 9] = [
     }),
     ("export", |dataset, out| {
         let dataset = Dataset::open(dataset)?;
-        let collection = export::read::collection(&dataset, dataset.instances()?, None, None)?;
+        let collection =
+            export::read::collection(&dataset, dataset.instances()?, &export::read::Wanted::default())?;
         let harnesses = [Harness::SweBench].into();
         export::write::write(&out.join("export"), &dataset.directory, &collection, &harnesses).map(drop)
     }),

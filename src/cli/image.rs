@@ -1,5 +1,8 @@
 //! `gistmill image` and `gistmill clean`: what gistmill keeps in a Docker engine.
 
+mod check;
+mod push;
+
 use std::path::PathBuf;
 
 use clap::Subcommand;
@@ -36,11 +39,21 @@ enum ImageCommand {
         #[arg(value_name = "FILE.tar.gz")]
         archive: PathBuf,
     },
+    /// Push the images of a dataset to a registry, and write their digests into its `images.json`
+    Push(push::PushArguments),
+    /// Ask, without a login, whether the pushed images of a dataset can be pulled
+    Check(check::CheckArguments),
 }
 
 pub(super) fn run(arguments: &Arguments, asked: &ImageArguments) -> Result<u8> {
+    if let ImageCommand::Check(asked) = &asked.command {
+        return check::run(arguments, asked);
+    }
     let engine = Engine::connect()?;
     match &asked.command {
+        ImageCommand::Push(asked) => push::run(arguments, asked, &engine)?,
+        // Above: it needs no engine.
+        ImageCommand::Check(_) => {}
         ImageCommand::List => list(arguments, &engine)?,
         ImageCommand::Save { tag, output } => {
             let saved = image::save(&engine, tag, output)?;

@@ -25,6 +25,18 @@ pub(super) struct PlaceArguments {
     /// The folder of a git repository that is the project
     #[arg(long, value_name = "FOLDER")]
     subdirectory: Option<String>,
+    /// Leave the submodules of a git repository out
+    #[arg(long)]
+    no_submodules: bool,
+    /// The interpreter, as `python` of a `[[repo]]`: 3.12 or 3.12.4
+    #[arg(long, value_name = "VERSION")]
+    python: Option<String>,
+    /// An extra of the project to install, in place of what the tree declares; may be given several times
+    #[arg(long, value_name = "NAME")]
+    extra: Vec<String>,
+    /// A dependency group to install, in place of what the tree declares; may be given several times
+    #[arg(long, value_name = "NAME")]
+    group: Vec<String>,
 }
 
 /// Keys of a `[[repo]]`.
@@ -41,7 +53,14 @@ impl PlaceArguments {
                 return Err(Error::usage("--branch and --subdirectory go with the URL of a git repository")
                     .with_hint("name the folder itself"));
             }
-            return Ok(vec![("path", path(&self.place)?.into())]);
+            if self.no_submodules {
+                return Err(Error::usage("--no-submodules goes with the URL of a git repository").with_hint(
+                    "a directory is taken as it is: a submodule that is not checked out is an empty folder",
+                ));
+            }
+            let mut keys: Keys = vec![("path", path(&self.place)?.into())];
+            keys.extend(self.recipe());
+            return Ok(keys);
         }
         if !self.place.contains("://") && !self.place.contains('@') {
             return Err(Error::usage(format!(
@@ -56,15 +75,34 @@ impl PlaceArguments {
         let mut keys: Keys = vec![("git", self.place.clone().into()), ("commit", commit.into())];
         keys.extend(self.branch.iter().map(|branch| ("branch", branch.clone().into())));
         keys.extend(self.subdirectory.iter().map(|folder| ("subdirectory", folder.clone().into())));
+        keys.extend(self.no_submodules.then(|| ("submodules", false.into())));
+        keys.extend(self.recipe());
         Ok(keys)
+    }
+
+    /// The keys that say what its environment is made of.
+    fn recipe(&self) -> Keys {
+        let python = self.python.iter().map(|version| ("python", version.clone().into()));
+        let lists = [("extras", &self.extra), ("groups", &self.group)];
+        let lists = lists.into_iter().filter(|(_, names)| !names.is_empty());
+        python.chain(lists.map(|(key, names)| (key, names.clone().into()))).collect()
     }
 
     /// The place as words of a command line.
     pub(super) fn words(&self) -> String {
-        let options = [("--branch", &self.branch), ("--subdirectory", &self.subdirectory)];
         let mut words = shell_quote(&self.place);
-        for (name, value) in options.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
-            let _ = write!(words, " {name} {}", shell_quote(value));
+        let mut add = |name: &str, values: &[String]| {
+            for value in values {
+                let _ = write!(words, " {name} {}", shell_quote(value));
+            }
+        };
+        add("--branch", self.branch.as_slice());
+        add("--subdirectory", self.subdirectory.as_slice());
+        add("--python", self.python.as_slice());
+        add("--extra", &self.extra);
+        add("--group", &self.group);
+        if self.no_submodules {
+            words.push_str(" --no-submodules");
         }
         words
     }
@@ -150,8 +188,17 @@ pub(super) fn parse(text: &str, folder: &Path) -> Result<Config> {
 mod tests {
     use super::*;
 
+    fn asked(words: &[&str]) -> PlaceArguments {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            place: PlaceArguments,
+        }
+        <Line as clap::Parser>::parse_from([&["x"], words].concat()).place
+    }
+
     fn slug(place: &str) -> String {
-        PlaceArguments { place: place.to_owned(), branch: None, subdirectory: None }.slug()
+        asked(&[place]).slug()
     }
 
     #[test]
@@ -209,11 +256,26 @@ mod tests {
 
     #[test]
     fn the_words_are_those_that_were_given() {
-        let asked = PlaceArguments {
-            place: "https://h/a b".to_owned(),
-            branch: Some("it's".to_owned()),
-            subdirectory: None,
-        };
-        assert_eq!(asked.words(), "'https://h/a b' --branch 'it'\\''s'");
+        let line = ["https://h/a b", "--branch", "it's", "--extra", "a", "--extra", "b c", "--no-submodules"];
+        let words = "'https://h/a b' --branch 'it'\\''s' --extra a --extra 'b c' --no-submodules";
+        assert_eq!(asked(&line).words(), words);
+    }
+
+    #[test]
+    fn options_are_keys_of_a_repository_and_are_checked_as_those() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().to_str().unwrap();
+        let keys = |words: &[&str]| asked(&[&[folder], words].concat()).keys(|path| Ok(path.to_owned()));
+        let found = keys(&["--python", "3.12", "--extra", "a", "--extra", "b", "--group", "test"]).unwrap();
+        let config = parse(&document("a/b", &found), Path::new(".")).unwrap();
+        let repo = &config.repos[0];
+        assert_eq!(repo.python.as_deref(), Some("3.12"));
+        assert_eq!(repo.extras.as_deref(), Some(["a".to_owned(), "b".to_owned()].as_slice()));
+        assert_eq!(repo.groups.as_deref(), Some(["test".to_owned()].as_slice()));
+        assert_eq!(keys(&[]).unwrap().len(), 1, "what was not asked for is inferred");
+        let bad = parse(&document("a/b", &keys(&["--python", "new"]).unwrap()), Path::new(".")).unwrap_err();
+        assert!(bad.detail().is_some_and(|text| text.contains("python")), "{bad:?}");
+        let error = keys(&["--no-submodules"]).unwrap_err();
+        assert!(error.to_string().contains("--no-submodules"), "{error}");
     }
 }

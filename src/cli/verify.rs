@@ -9,9 +9,11 @@ use super::restored::{RestoreArguments, Restored};
 use super::{Arguments, Format};
 use crate::config::Repo;
 use crate::dataset::Dataset;
+use crate::dataset::images;
 use crate::dataset::manifest::FILE;
 use crate::error::{Error, Result};
 use crate::machine;
+use crate::publish;
 use crate::record::id::RepoSlug;
 use crate::store::write_json;
 use crate::terminal;
@@ -50,7 +52,11 @@ pub(crate) fn run(arguments: &Arguments, asked: &VerifyArguments) -> Result<u8> 
     let mut found = Verification {
         dataset: manifest.name.to_string(),
         version: manifest.version.to_string(),
-        files: files::check(&dataset.folder()?, &dataset.hashes()?, FILE)?,
+        files: files::check(
+            &dataset.folder()?,
+            &dataset.hashes()?,
+            &[&[FILE, images::FILE][..], &publish::WRITTEN].concat(),
+        )?,
         tables: tables::compare(&dataset)?,
         ..Verification::default()
     };

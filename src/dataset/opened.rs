@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -217,6 +218,24 @@ impl Dataset {
             traced.entry(instances[at].to_owned()).or_default().push(function);
         }
         Ok(traced)
+    }
+
+    /// What the slowest attempt of each group took, by slug and group id.
+    ///
+    /// # Errors
+    /// The table is missing, or is not as gistmill writes it.
+    pub(crate) fn slowest(&self) -> Result<BTreeMap<(String, String), Duration>> {
+        let table = self.table("attempts", &["slug", "group_id", "duration_ms"])?;
+        let (slugs, groups) = (table.whole_texts("slug")?, table.whole_texts("group_id")?);
+        let mut slowest: BTreeMap<(String, String), Duration> = BTreeMap::new();
+        for (at, took) in table.reals("duration_ms")?.into_iter().enumerate() {
+            // A number that is not a time says nothing.
+            let took = took.and_then(|took| Duration::try_from_secs_f64(took / 1000.0).ok());
+            let one = slowest.entry((slugs[at].to_owned(), groups[at].to_owned())).or_default();
+            *one = took.map_or(*one, |took| took.max(*one));
+        }
+        slowest.retain(|_, took| !took.is_zero());
+        Ok(slowest)
     }
 
     /// Ids of the instances of a subset.

@@ -9,9 +9,11 @@ use std::fmt::Write as _;
 use serde_json::json;
 use toml::{Table, Value};
 
+use super::settings::{Author, Network, canary};
 use super::{Collection, File, Files, script, text};
 use crate::error::{Error, Result};
 use crate::record::entry::EntryCommand;
+use crate::record::id::sha256_hex;
 use crate::record::task::{Judging, OriginalTest, Reward, Task};
 use crate::text::shell_quote;
 
@@ -25,20 +27,27 @@ const VERIFIER_SLACK: u64 = 60;
 
 pub(super) fn files(collection: &Collection) -> Result<Files> {
     let mut files = Files::new();
+    let mut digests = Vec::new();
     for task in &collection.tasks {
-        for (name, file) in of_task(collection, task)? {
+        let of_task = of_task(collection, task)?;
+        digests.push((name(collection, task), format!("sha256:{}", content(&of_task))));
+        for (name, file) in of_task {
             files.insert(format!("tasks/{}/{name}", task.id), file);
         }
     }
     files.insert("registry.json".to_owned(), text(registry(collection)?));
+    files.insert("dataset.toml".to_owned(), text(dataset(collection, &digests)?));
     Ok(files)
 }
 
 fn of_task(collection: &Collection, task: &Task) -> Result<Files> {
     let image = collection.image(task);
+    let mut instruction = task.instruction.clone();
+    if collection.settings.has_canary {
+        instruction.insert_str(0, &canary(&collection.name, &collection.version));
+    }
     let mut files = Files::from([
-        ("task.toml".to_owned(), text(configuration(collection, task)?)),
-        ("instruction.md".to_owned(), text(task.instruction.clone())),
+        ("instruction.md".to_owned(), text(instruction)),
         ("environment/Dockerfile".to_owned(), text(format!("FROM {image}\nWORKDIR {}\n", task.workdir))),
         ("tests/test.sh".to_owned(), script(judging(task))),
         ("tests/judge.py".to_owned(), text(JUDGE.to_owned())),
@@ -58,7 +67,27 @@ fn of_task(collection: &Collection, task: &Task) -> Result<Files> {
         }
         files.insert("solution/solve.sh".to_owned(), script(solve));
     }
+    let configuration = configuration(collection, task, &content(&files))?;
+    files.insert("task.toml".to_owned(), text(configuration));
     Ok(files)
+}
+
+/// The hash of a task's files, as Harbor computes it: over path and hash of each, in the order of paths.
+fn content(files: &Files) -> String {
+    let mut lines = String::new();
+    for (path, file) in files {
+        let _ = writeln!(lines, "{path}\0{}", sha256_hex(&file.bytes));
+    }
+    sha256_hex(lines.as_bytes())
+}
+
+/// Whose task it is, and its id.
+fn name(collection: &Collection, task: &Task) -> String {
+    format!("{}/{}", org(collection), task.id)
+}
+
+fn org(collection: &Collection) -> &str {
+    collection.settings.org.as_deref().unwrap_or(&collection.name)
 }
 
 fn judging(task: &Task) -> String {
@@ -128,52 +157,109 @@ fn told_of(test: &OriginalTest) -> serde_json::Value {
     })
 }
 
-fn configuration(collection: &Collection, task: &Task) -> Result<String> {
-    let section = |entries: Vec<(&str, Value)>| -> Value {
-        Value::Table(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
-    };
-    let words = |text: &str| Value::String(text.to_owned());
-    let list = |texts: &[&str]| Value::Array(texts.iter().map(|text| words(text)).collect());
+fn configuration(collection: &Collection, task: &Task, content: &str) -> Result<String> {
     let seconds = (task.judging.limit.as_secs() * runs(task) + VERIFIER_SLACK) as f64;
-    let place = |extra: Vec<(&'static str, Value)>| {
-        let common = [
-            ("docker_image", words(collection.image(task))),
-            ("workdir", words(&task.workdir)),
-            ("cpus", Value::Integer(1)),
-            ("memory_mb", Value::Integer(4096)),
-        ];
-        section(common.into_iter().chain(extra).collect())
-    };
+    let settings = &collection.settings;
     let mut table = Table::new();
     table.insert("schema_version".to_owned(), words(SCHEMA));
     table.insert("artifacts".to_owned(), list(&[&format!("{}/{}", task.workdir, task.judging.submission)]));
-    let name = format!("{}/{}", collection.name, task.id);
-    table.insert(
-        "task".to_owned(),
-        section(vec![
-            ("name", words(&name)),
-            ("description", words(&task.title)),
-            ("keywords", list(&[task.family, "python", "pytest", task.tier])),
-        ]),
-    );
-    let metadata = [
-        ("dataset", format!("{} {}", collection.name, collection.version)),
-        ("instance_id", task.id.to_string()),
-        ("repo", task.slug.to_string()),
-        ("commit", task.commit.clone()),
-        ("entry_command", task.command.clone()),
-        ("license", task.license.clone().unwrap_or_else(|| "unknown".to_owned())),
-        ("judged_by", "pytest".to_owned()),
+    table.insert("task".to_owned(), section(package(collection, task)));
+    table.insert("metadata".to_owned(), section(metadata(collection, task, content)));
+    let mut agent = vec![("timeout_sec", Value::Float(AGENT_SECONDS))];
+    agent.extend(settings.agent_user.iter().map(|user| ("user", words(user))));
+    agent.extend(settings.agent_network.iter().flat_map(Network::entries));
+    table.insert("agent".to_owned(), section(agent));
+    let mut verifier = vec![("environment_mode", words("separate")), ("timeout_sec", Value::Float(seconds))];
+    verifier.extend(settings.verifier_network.iter().flat_map(Network::entries));
+    table.insert("verifier".to_owned(), section(verifier));
+    let environment = vec![
+        ("docker_image", words(&collection.harbor_image(task))),
+        ("workdir", words(&task.workdir)),
+        ("cpus", Value::Integer(1)),
+        ("memory_mb", Value::Integer(4096)),
+        ("network_mode", words("public")),
     ];
-    let metadata = metadata.iter().map(|(key, value)| (*key, words(value))).collect();
-    table.insert("metadata".to_owned(), section(metadata));
-    table.insert("agent".to_owned(), section(vec![("timeout_sec", Value::Float(AGENT_SECONDS))]));
-    table.insert(
-        "verifier".to_owned(),
-        section(vec![("environment_mode", words("separate")), ("timeout_sec", Value::Float(seconds))]),
-    );
-    table.insert("environment".to_owned(), place(vec![("network_mode", words("public"))]));
+    table.insert("environment".to_owned(), section(environment));
     toml::to_string(&table).map_err(|error| Error::internal("cannot encode a task").with_source(error))
+}
+
+fn section(entries: Vec<(&str, Value)>) -> Value {
+    Value::Table(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+}
+
+fn words(text: &str) -> Value {
+    Value::String(text.to_owned())
+}
+
+fn list(texts: &[&str]) -> Value {
+    Value::Array(texts.iter().map(|text| words(text)).collect())
+}
+
+/// What names a task, for those who keep many.
+fn package(collection: &Collection, task: &Task) -> Vec<(&'static str, Value)> {
+    let mut entries = vec![
+        ("name", words(&name(collection, task))),
+        ("version", words(&collection.version)),
+        ("description", words(&task.title)),
+        ("keywords", list(&[task.family, "python", "pytest", task.tier])),
+    ];
+    let authors: Vec<Value> = collection.settings.authors.iter().map(Author::value).collect();
+    if !authors.is_empty() {
+        entries.push(("authors", Value::Array(authors)));
+    }
+    entries
+}
+
+/// Where it comes from, and what was measured.
+fn metadata(collection: &Collection, task: &Task, content: &str) -> Vec<(&'static str, Value)> {
+    let measured = &task.measured;
+    let worlds: Vec<&str> = measured.worlds.iter().map(String::as_str).collect();
+    let mut entries = vec![
+        ("dataset", words(&format!("{} {}", collection.name, collection.version))),
+        ("instance_id", words(task.id.as_str())),
+        ("repo", words(task.slug.as_str())),
+        ("commit", words(&task.commit)),
+        ("entry_command", words(&task.command)),
+        ("license", words(task.license.as_deref().unwrap_or("unknown"))),
+        ("judged_by", words("pytest")),
+        ("difficulty", words(task.tier)),
+        ("attempts", Value::Integer(i64::from(measured.attempts))),
+        ("flake_bound", Value::Float(measured.flake_bound)),
+        ("worlds", list(&worlds)),
+        ("run_limit_sec", Value::Integer(i64::try_from(task.judging.limit.as_secs()).unwrap_or(i64::MAX))),
+        // Of all files but this one, computed as those of `dataset.toml` are.
+        ("content_sha256", words(content)),
+    ];
+    entries.extend(measured.slowest.map(|took| ("slowest_attempt_sec", Value::Float(took.as_secs_f64()))));
+    entries
+}
+
+/// The tasks with their hashes, for `harbor publish` and those who read what it reads.
+fn dataset(collection: &Collection, digests: &[(String, String)]) -> Result<String> {
+    let mut about = vec![
+        ("name", words(&format!("{}/{}", org(collection), collection.name))),
+        ("version", words(&collection.version)),
+        ("description", words(&described(collection))),
+        ("keywords", list(&["python", "pytest"])),
+    ];
+    let authors: Vec<Value> = collection.settings.authors.iter().map(Author::value).collect();
+    if !authors.is_empty() {
+        about.push(("authors", Value::Array(authors)));
+    }
+    let tasks = digests
+        .iter()
+        .map(|(name, digest)| section(vec![("name", words(name)), ("digest", words(digest))]))
+        .collect();
+    let table = Table::from_iter([
+        ("schema_version".to_owned(), words("1.0")),
+        ("dataset".to_owned(), section(about)),
+        ("tasks".to_owned(), Value::Array(tasks)),
+    ]);
+    toml::to_string(&table).map_err(|error| Error::internal("cannot encode a dataset").with_source(error))
+}
+
+fn described(collection: &Collection) -> String {
+    format!("{} tasks of {} {}", collection.tasks.len(), collection.name, collection.version)
 }
 
 fn registry(collection: &Collection) -> Result<String> {
@@ -185,7 +271,7 @@ fn registry(collection: &Collection) -> Result<String> {
     encoded(&json!([{
         "name": collection.name,
         "version": collection.version,
-        "description": format!("{} tasks of {} {}", tasks.len(), collection.name, collection.version),
+        "description": described(collection),
         "tasks": tasks,
     }]))
 }

@@ -26,7 +26,46 @@ pub(super) fn files(collection: &Collection) -> Files {
     let mut build = build(&collection.environments);
     build.extend(collection.tools.iter().map(|tools| build_tools(collection, tools)));
     files.insert("images/build.sh".to_owned(), script(build));
+    if let Some(folder) = &collection.settings.sif {
+        files.insert("images/sif.sh".to_owned(), script(make_sif(collection, folder)));
+    }
     files
+}
+
+/// The file of an image in a folder of images for clusters without an engine.
+pub(super) fn sif(folder: &str, image: &str) -> String {
+    let name = image.split('@').next().unwrap_or(image).replace(['/', ':'], "_");
+    let hash = image.split_once("@sha256:").map(|(_, hash)| format!("-{}", hash.get(..16).unwrap_or(hash)));
+    format!("{}/{name}{}.sif", folder.trim_end_matches('/'), hash.unwrap_or_default())
+}
+
+/// Makes the files that [`sif`] names: out of a registry, or out of an engine of this machine.
+fn make_sif(collection: &Collection, folder: &str) -> String {
+    let mut text = "\
+#!/bin/sh
+# Makes the images for Apptainer that do not exist yet, where APPTAINER (apptainer, singularity) runs.
+set -e
+apptainer=${APPTAINER:-apptainer}
+"
+    .to_owned();
+    let _ = writeln!(text, "mkdir -p {}", shell_quote(folder));
+    let images: BTreeMap<&str, bool> = collection
+        .tasks
+        .iter()
+        .map(|task| {
+            let is_own = collection.tools.is_none();
+            let is_pulled = collection.environments.get(&task.slug).is_some_and(|one| one.is_pulled);
+            (collection.image(task), is_own && is_pulled)
+        })
+        .collect();
+    for (image, is_pulled) in images {
+        let file = shell_quote(&sif(folder, image));
+        let from = if is_pulled { "docker" } else { "docker-daemon" };
+        let source =
+            shell_quote(&if is_pulled { format!("{from}://{image}") } else { format!("{from}:{image}") });
+        let _ = writeln!(text, "[ -e {file} ] || \"$apptainer\" build {file} {source}");
+    }
+    text
 }
 
 /// The folder of an image's files.
@@ -55,7 +94,7 @@ fn build_tools(collection: &Collection, tools: &Tools) -> String {
         let (base, image) = (shell_quote(base), shell_quote(image));
         let _ = writeln!(
             text,
-            "docker image inspect {image} >/dev/null 2>&1 || docker build \"$@\" --build-arg BASE={base} -t {image} {rest}"
+            "\"$engine\" image inspect {image} >/dev/null 2>&1 || \"$engine\" build \"$@\" --build-arg BASE={base} -t {image} {rest}"
         );
     };
     for (slug, image) in &tools.images {
@@ -79,26 +118,24 @@ impl Collection {
 fn build(environments: &BTreeMap<RepoSlug, Environment>) -> String {
     let mut text = "\
 #!/bin/sh
-# Builds the images that are not there yet. Arguments go to `docker build`: --build-arg BASE=… takes another base image.
+# Gets the images that do not exist yet. Arguments go to `docker build`: --build-arg BASE=… takes another base image.
+# ENGINE=podman takes another engine.
 set -e
+engine=${ENGINE:-docker}
 cd \"$(dirname \"$0\")\"
 "
     .to_owned();
     for (slug, environment) in environments {
         let image = shell_quote(&environment.image);
-        if can_be_built(environment) {
+        let _ = write!(text, "\"$engine\" image inspect {image} >/dev/null 2>&1 || ");
+        let _ = if environment.is_pulled {
+            writeln!(text, "\"$engine\" pull {image}")
+        } else if can_be_built(environment) {
             let folder = shell_quote(&slug.file_name());
-            let _ = writeln!(
-                text,
-                "docker image inspect {image} >/dev/null 2>&1 || docker build \"$@\" -t {image} {folder}"
-            );
+            writeln!(text, "\"$engine\" build \"$@\" -t {image} {folder}")
         } else {
-            let _ = writeln!(
-                text,
-                "docker image inspect {image} >/dev/null 2>&1 || {{ echo {image}: the dataset has not all that it is built \
-                 from >&2; exit 1; }}"
-            );
-        }
+            writeln!(text, "{{ echo {image}: the dataset has not all that it is built from >&2; exit 1; }}")
+        };
     }
     text
 }

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::settings::{self, Settings};
 use super::{Collection, Environment, Tools};
 use crate::beneath::Folder;
+use crate::dataset::images::Images;
 use crate::dataset::{Dataset, trees};
 use crate::document::units;
 use crate::error::{Error, Result};
@@ -19,7 +21,9 @@ use crate::record::instance::Instance;
 use crate::record::prompt::{PromptSettings, Tool};
 use crate::record::task::pytest_settings;
 use crate::redact::REDACTED;
+use crate::registry::Place;
 use crate::score::Modules;
+use crate::text::shell_quote;
 
 /// Files of an environment that its image is built from.
 const RECIPE: [&str; 4] =
@@ -40,6 +44,19 @@ pub(crate) struct OtherPrompt {
     pub(crate) tools: BTreeSet<Tool>,
 }
 
+/// What is wanted of an export beside its instances.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted<'w> {
+    pub(crate) prompt: Option<&'w OtherPrompt>,
+    /// Where variants of tests are, if not in the dataset.
+    pub(crate) hidden: Option<&'w Path>,
+    /// Where pushed images are mirrored, if not where they were pushed to.
+    pub(crate) registry: Option<&'w Place>,
+    /// Which images, where several architectures were pushed.
+    pub(crate) architecture: Option<&'w str>,
+    pub(crate) settings: Settings,
+}
+
 /// Instances of a dataset as tasks.
 ///
 /// # Errors
@@ -47,17 +64,18 @@ pub(crate) struct OtherPrompt {
 pub(crate) fn collection(
     dataset: &Dataset,
     mut instances: Vec<Instance>,
-    prompt: Option<&OtherPrompt>,
-    hidden: Option<&Path>,
+    wanted: &Wanted<'_>,
 ) -> Result<Collection> {
+    let prompt = wanted.prompt;
     let manifest = &dataset.manifest;
     if instances.is_empty() {
         return Err(Error::usage(format!("{} has no instance", dataset.directory.display())));
     }
     let folder = dataset.folder()?;
     let (mut tasks, mut environments) = (Vec::new(), BTreeMap::new());
-    let mut variants = dataset.variants(hidden)?.unwrap_or_default();
-    let mut sources = BTreeMap::new();
+    let mut variants = dataset.variants(wanted.hidden)?.unwrap_or_default();
+    let (mut sources, images) = (BTreeMap::new(), dataset.images()?);
+    let slowest = dataset.slowest()?;
     for instance in &mut instances {
         if let Some(other) = prompt {
             instance.prompt =
@@ -68,15 +86,19 @@ pub(crate) fn collection(
                 .with_hint("build it again: what is in the cache is not run again"));
         }
         if !environments.contains_key(&instance.slug) {
-            environments.insert(instance.slug.clone(), environment(dataset, &folder, instance)?);
+            environments
+                .insert(instance.slug.clone(), environment(dataset, &folder, instance, (&images, wanted))?);
             sources.insert(instance.slug.clone(), sources_of(dataset, &instance.slug)?);
         }
+        let slowest = slowest.get(&(instance.slug.to_string(), instance.group_id.clone())).copied();
+        let has_gold = !wanted.settings.without_solutions;
+        let witness = Path::new(WITNESSES).join(format!("{}.py", instance.instance_id));
         let running = Running {
             options: options(dataset, &instance.slug),
             variables: environments[&instance.slug].variables.clone(),
-            limit: limit(&manifest.config),
-            gold: folder
-                .read_if_there(&Path::new(WITNESSES).join(format!("{}.py", instance.instance_id)), LARGEST)?,
+            limit: settings::limit(limit(&manifest.config), slowest),
+            slowest,
+            gold: if has_gold { folder.read_if_there(&witness, LARGEST)? } else { None },
             variants: variants.remove(&instance.instance_id).unwrap_or_default(),
             sources: sources[&instance.slug].clone(),
         };
@@ -92,6 +114,8 @@ pub(crate) fn collection(
         tasks,
         environments,
         tools: tools.transpose()?,
+        sources: sources.into_iter().filter_map(|(slug, sources)| Some((slug, sources?))).collect(),
+        settings: wanted.settings.clone(),
     })
 }
 
@@ -104,8 +128,35 @@ fn sources_of(dataset: &Dataset, slug: &RepoSlug) -> Result<Option<Arc<Sources>>
     Ok(Some(Arc::new(Sources { modules: Modules::of_files(&code, |_| false), files })))
 }
 
-fn environment(dataset: &Dataset, folder: &Folder, instance: &Instance) -> Result<Environment> {
+fn environment(
+    dataset: &Dataset,
+    folder: &Folder,
+    instance: &Instance,
+    (images, wanted): (&Images, &Wanted<'_>),
+) -> Result<Environment> {
     let slug = &instance.slug;
+    let variables = variables(&dataset.manifest.config, slug);
+    if let Some(pushed) = dataset.pushed(images, slug, wanted.architecture)? {
+        let place = pushed.place()?;
+        let place = wanted.registry.map_or_else(|| place.clone(), |registry| registry.below(place.name()));
+        let image = checked_image(&format!("{place}@{}", pushed.digest))?;
+        return Ok(Environment {
+            image,
+            is_pulled: true,
+            recipe: BTreeMap::new(),
+            has_tree: false,
+            variables,
+        });
+    }
+    if wanted.registry.is_some() || wanted.architecture.is_some() {
+        return Err(Error::usage(format!(
+            "no image of {slug} was pushed, so an export can name none in a registry"
+        ))
+        .with_hint(format!(
+            "`gistmill image push {} --registry PREFIX` pushes them",
+            shell_quote(&dataset.directory.to_string_lossy())
+        )));
+    }
     let mut recipe = BTreeMap::new();
     for name in RECIPE {
         let place = Path::new("environments").join(slug.file_name()).join(name);
@@ -113,16 +164,26 @@ fn environment(dataset: &Dataset, folder: &Folder, instance: &Instance) -> Resul
             recipe.insert(name.to_owned(), bytes);
         }
     }
-    let image = match &instance.image {
-        Some(image) => checked_image(image)?,
-        None => image(slug, &[dataset.environment(slug)?.key.as_str(), &instance.commit]),
-    };
     Ok(Environment {
-        image,
+        image: image_of(dataset, instance)?,
+        is_pulled: false,
         recipe,
         has_tree: folder.has_file(Path::new(&trees::place(slug))),
-        variables: variables(&dataset.manifest.config, slug),
+        variables,
     })
+}
+
+/// What the image of an instance is called in an engine: as the dataset names it, else as an export's script does.
+///
+/// # Errors
+/// Usage errors: what the dataset says is not a name.
+pub(crate) fn image_of(dataset: &Dataset, instance: &Instance) -> Result<String> {
+    match &instance.image {
+        Some(image) => checked_image(image),
+        None => {
+            Ok(image(&instance.slug, &[dataset.environment(&instance.slug)?.key.as_str(), &instance.commit]))
+        }
+    }
 }
 
 /// An image's name that is one argument and one line.

@@ -16,7 +16,7 @@ pub(super) fn render(collection: &Collection, harnesses: &BTreeSet<Harness>) -> 
     let environments = &collection.environments;
     let unbuildable: Vec<String> = environments
         .iter()
-        .filter(|(_, environment)| !images::can_be_built(environment))
+        .filter(|(_, environment)| !environment.is_pulled && !images::can_be_built(environment))
         .map(|(slug, _)| slug.to_string())
         .collect();
     let context = context! {
@@ -29,11 +29,14 @@ pub(super) fn render(collection: &Collection, harnesses: &BTreeSet<Harness>) -> 
         submission => collection.tasks.first().map(|task| task.judging.submission.clone()),
         images => environments.values().map(|one| one.image.clone()).collect::<Vec<_>>(),
         unbuildable => unbuildable,
+        all_pulled => environments.values().all(|one| one.is_pulled),
         tools => collection.tools.as_ref().map(|tools| tools.names().collect::<Vec<_>>()),
         harbor => has(&[Harness::Harbor, Harness::Inspect, Harness::Verifiers]),
         swe_bench => has(&[Harness::SweBench, Harness::MiniSweAgent]),
         mini => has(&[Harness::MiniSweAgent]),
         swe_agent => has(&[Harness::SweAgent]),
+        prompts => has(&[Harness::Prompts]),
+        sif => &collection.settings.sif,
     };
     environment
         .render_str(TEMPLATE, context)

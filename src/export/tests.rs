@@ -7,20 +7,25 @@ use std::process::Command;
 use polars::prelude::*;
 use serde_json::Value;
 
-use super::read::{OtherPrompt, collection};
+use super::read::{OtherPrompt, Wanted, collection};
+use super::settings::Settings;
 use super::{Collection, Harness, write};
+use crate::dataset::images::PushedImage;
 use crate::dataset::{Dataset, DatasetInput};
 use crate::family::gistify::prompt::Template;
+use crate::record::id::sha256_hex;
 use crate::record::prompt::{ExecutionSetting, PromptSettings, Tool};
+use crate::registry::Place;
 use crate::testing::made_up::MadeUp;
 
-const ALL: [Harness; 6] = [
+const ALL: [Harness; 7] = [
     Harness::Harbor,
     Harness::Inspect,
     Harness::Verifiers,
     Harness::SweBench,
     Harness::MiniSweAgent,
     Harness::SweAgent,
+    Harness::Prompts,
 ];
 
 struct Bench {
@@ -42,7 +47,7 @@ impl Bench {
     }
 
     fn export(&self, harnesses: &[Harness]) -> crate::error::Result<BTreeSet<Harness>> {
-        let collection = collection(&self.dataset, self.dataset.instances()?, None, None)?;
+        let collection = collection(&self.dataset, self.dataset.instances()?, &Wanted::default())?;
         let harnesses = harnesses.iter().copied().collect();
         write::write(&self.out(), &self.dataset.directory, &collection, &harnesses)
     }
@@ -98,7 +103,12 @@ fn other_tasks_and_what_is_no_export_are_left_alone() {
         settings: PromptSettings::default(),
         tools: BTreeSet::new(),
     };
-    let other = collection(&bench.dataset, bench.dataset.instances().unwrap(), Some(&other), None).unwrap();
+    let other = collection(
+        &bench.dataset,
+        bench.dataset.instances().unwrap(),
+        &Wanted { prompt: Some(&other), ..Wanted::default() },
+    )
+    .unwrap();
     let write = |directory: &Path| {
         write::write(directory, &bench.dataset.directory, &other, &[Harness::Harbor].into())
     };
@@ -170,7 +180,7 @@ fn what_a_dataset_names_leads_nowhere() {
     fs_err::create_dir_all(&witnesses).unwrap();
     let link = witnesses.join(format!("{id}.py"));
     std::os::unix::fs::symlink(bench.folder.path().join("secret"), &link).unwrap();
-    assert!(collection(&bench.dataset, bench.dataset.instances().unwrap(), None, None).is_err());
+    assert!(collection(&bench.dataset, bench.dataset.instances().unwrap(), &Wanted::default()).is_err());
     fs_err::remove_file(&link).unwrap();
     // Ids become folders, and images arguments of commands.
     let path = bench.dataset.directory.join("instances.jsonl");
@@ -178,7 +188,8 @@ fn what_a_dataset_names_leads_nowhere() {
     for (from, to) in [(id.as_str(), "../../up"), ("\"image\":null", "\"image\":\"x; touch y\"")] {
         assert!(lines.contains(from), "{from}");
         fs_err::write(&path, lines.replace(from, to)).unwrap();
-        let made = bench.dataset.instances().and_then(|all| collection(&bench.dataset, all, None, None));
+        let made =
+            bench.dataset.instances().and_then(|all| collection(&bench.dataset, all, &Wanted::default()));
         assert!(made.is_err(), "{to}");
     }
 }
@@ -220,11 +231,11 @@ fn a_dataset_without_code_says_that_its_images_cannot_be_built() {
     let input = DatasetInput { passes_code_on: false, ..made_up.input() };
     crate::testing::write(&directory, &input).unwrap();
     let dataset = Dataset::open(&directory).unwrap();
-    let tasks = collection(&dataset, dataset.instances().unwrap(), None, None).unwrap();
+    let tasks = collection(&dataset, dataset.instances().unwrap(), &Wanted::default()).unwrap();
     write::write(&folder.path().join("out"), &directory, &tasks, &[Harness::Harbor].into()).unwrap();
     let text = |name: &str| fs_err::read_to_string(folder.path().join("out").join(name)).unwrap();
     assert!(text("README.md").contains("came without the repositories' code"));
-    assert!(!text("images/build.sh").contains("docker build \"$@\""));
+    assert!(!text("images/build.sh").contains("\"$engine\" build"));
     assert!(!folder.path().join("out/images/made__up0/tree.tar.gz").exists());
 }
 
@@ -241,7 +252,11 @@ impl Bench {
             settings: PromptSettings { execution, ..PromptSettings::default() },
             tools: tools.iter().copied().collect(),
         };
-        let collection = collection(&self.dataset, self.dataset.instances().unwrap(), Some(&other), None)?;
+        let collection = collection(
+            &self.dataset,
+            self.dataset.instances().unwrap(),
+            &Wanted { prompt: Some(&other), ..Wanted::default() },
+        )?;
         write::write(out, &self.dataset.directory, &collection, &ALL.into())?;
         Ok(collection)
     }
@@ -429,4 +444,113 @@ fn the_judge_takes_code_away_and_wants_every_case_to_end_as_it_must() {
     }
     let (reward, report) = Court::judge(None);
     assert_eq!((reward, &report["why"]), (Value::from(0), &Value::from("there is no handed_in.py")));
+}
+
+#[test]
+fn pushed_images_are_named_by_digest_and_nothing_is_built() {
+    let bench = Bench::new();
+    let digest = format!("sha256:{}", "b".repeat(64));
+    let mut images = bench.dataset.images().unwrap();
+    for instance in bench.dataset.instances().unwrap() {
+        let image = PushedImage {
+            architecture: "amd64".to_owned(),
+            place: "h.io/me/one".to_owned(),
+            tag: "1-amd64".to_owned(),
+            digest: digest.clone(),
+            image_id: String::new(),
+            of: bench.dataset.link(&instance.slug).unwrap(),
+        };
+        images.add(&instance.slug, image);
+    }
+    images.save(&bench.dataset.directory).unwrap();
+    bench.export(&ALL).unwrap();
+    let name = format!("h.io/me/one@{digest}");
+    assert!(bench.text("images/build.sh").contains(&format!("\"$engine\" pull {name}\n")));
+    assert!(!bench.text("images/build.sh").contains("build \"$@\""));
+    for line in bench.text("swe-agent.jsonl").lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(row["image_name"], name);
+    }
+    assert!(names(&bench.out()).iter().all(|name| !name.contains("tree.tar") && !name.ends_with(".lock")));
+    let instances = || bench.dataset.instances().unwrap();
+    let mirror = Place::parse("mirror.io/x").unwrap();
+    let wanted = Wanted { registry: Some(&mirror), ..Wanted::default() };
+    let mirrored = collection(&bench.dataset, instances(), &wanted).unwrap();
+    let all = mirrored.environments.values();
+    assert!(all.clone().all(|one| one.image == format!("mirror.io/x/one@{digest}")), "{all:?}");
+    fs_err::remove_file(bench.dataset.directory.join("images.json")).unwrap();
+    let error = collection(&bench.dataset, instances(), &wanted).unwrap_err();
+    assert!(error.hint().is_some_and(|hint| hint.contains("image push")), "{error}");
+}
+
+#[test]
+fn what_the_user_wants_is_in_the_files_and_solutions_only_where_wanted() {
+    let bench = Bench::new();
+    let settings = Settings {
+        org: Some("my-lab".to_owned()),
+        authors: vec!["Ann <ann@example.org>".parse().unwrap()],
+        agent_network: Some("allowlist:a.org".parse().unwrap()),
+        verifier_network: Some("no-network".parse().unwrap()),
+        agent_user: Some("1000".to_owned()),
+        has_canary: true,
+        without_solutions: true,
+        sif: Some("/scratch/images".to_owned()),
+    };
+    let wanted = Wanted { settings, ..Wanted::default() };
+    let tasks = collection(&bench.dataset, bench.dataset.instances().unwrap(), &wanted).unwrap();
+    write::write(&bench.out(), &bench.dataset.directory, &tasks, &ALL.into()).unwrap();
+    let id = tasks.tasks[0].id.as_str();
+    let task: toml::Table = bench.text(&format!("tasks/{id}/task.toml")).parse().unwrap();
+    assert_eq!(task["task"]["name"].as_str(), Some(format!("my-lab/{id}").as_str()));
+    assert_eq!(task["task"]["authors"][0]["email"].as_str(), Some("ann@example.org"));
+    assert_eq!(task["agent"]["allowed_hosts"][0].as_str(), Some("a.org"));
+    assert_eq!(task["agent"]["user"].as_str(), Some("1000"));
+    assert_eq!(task["verifier"]["network_mode"].as_str(), Some("no-network"));
+    let image = task["environment"]["docker_image"].as_str().unwrap();
+    assert!(image.starts_with("/scratch/images/") && image.ends_with(".sif"), "{image}");
+    assert!(
+        bench
+            .text("images/sif.sh")
+            .contains(&format!("[ -e {image} ] || \"$apptainer\" build {image} docker-daemon:"))
+    );
+    assert!(task["metadata"]["flake_bound"].is_float() && task["metadata"]["worlds"].is_array());
+    assert!(task["metadata"]["slowest_attempt_sec"].as_float().is_some_and(|took| took > 0.0));
+    assert!(bench.text(&format!("tasks/{id}/instruction.md")).starts_with("<!-- canary "));
+    assert!(names(&bench.out()).iter().all(|name| !name.contains("/solution/")));
+    assert!(!bench.text("swe-agent.jsonl").contains(".sif"), "others pull");
+}
+
+#[test]
+fn a_dataset_names_its_tasks_by_the_hashes_of_their_files() {
+    let bench = Bench::new();
+    bench.export(&[Harness::Harbor]).unwrap();
+    let dataset: toml::Table = bench.text("dataset.toml").parse().unwrap();
+    for task in dataset["tasks"].as_array().unwrap() {
+        let id = task["name"].as_str().unwrap().split_once('/').unwrap().1;
+        let folder = bench.out().join("tasks").join(id);
+        let mut lines = String::new();
+        for name in names(&folder) {
+            let hash = sha256_hex(&fs_err::read(folder.join(&name)).unwrap());
+            lines.extend([name.as_str(), "\0", hash.as_str(), "\n"]);
+        }
+        assert_eq!(
+            task["digest"].as_str(),
+            Some(format!("sha256:{}", sha256_hex(lines.as_bytes())).as_str())
+        );
+    }
+}
+
+#[test]
+fn prompts_hold_the_code_that_runs() {
+    let bench = Bench::new();
+    bench.export(&[Harness::Prompts]).unwrap();
+    let (lines, instances) = (bench.text("prompts.jsonl"), bench.dataset.instances().unwrap());
+    assert_eq!(lines.lines().count(), instances.len());
+    for (line, instance) in lines.lines().zip(&instances) {
+        let row: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(row["custom_id"], instance.instance_id.as_str());
+        let prompt = row["body"]["messages"][0]["content"].as_str().unwrap();
+        assert!(prompt.starts_with(&instance.prompt) && prompt.contains("## Without a machine"));
+        assert!(prompt.contains(&format!("### `{}`", instance.test_file)), "{prompt}");
+    }
 }

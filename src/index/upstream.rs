@@ -244,6 +244,13 @@ fn answered(status: u16) -> Problem {
     Problem::Trouble(format!("the server answers with status {status}"))
 }
 
+/// The same as [`sorted`], in words alone.
+pub(super) fn words_of(error: &ureq::Error) -> String {
+    match sorted(error) {
+        Failed::ForGood(problem) | Failed::ForNow(problem) => problem.to_string(),
+    }
+}
+
 /// Errors of the library name hosts and addresses; their kind is enough.
 fn sorted(error: &ureq::Error) -> Failed {
     use ureq::Error as E;
@@ -262,7 +269,7 @@ fn sorted(error: &ureq::Error) -> Failed {
     }
 }
 
-fn transport(error: &std::io::Error) -> Problem {
+pub(super) fn transport(error: &std::io::Error) -> Problem {
     use std::io::ErrorKind as K;
     let text = error.to_string();
     // Certificates that are not trusted come out of the stream in these words.

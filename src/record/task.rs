@@ -53,7 +53,23 @@ pub struct Task {
     pub gold: Option<Patch>,
     /// The command whose behaviour counts.
     pub command: String,
+    /// Files of the tree that run, the test's own first.
+    pub files: Vec<String>,
+    pub measured: Measured,
     pub judging: Judging,
+}
+
+/// What was measured when its test was proved.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Measured {
+    /// The longest that one of its attempts took.
+    pub slowest: Option<Duration>,
+    /// Attempts that agree.
+    pub attempts: u32,
+    /// Upper bound of the failure rate, with 95 % confidence.
+    pub flake_bound: f64,
+    /// Conditions under which it showed the same.
+    pub worlds: Vec<String>,
 }
 
 /// How what an agent hands in is judged, whatever harness runs it.

@@ -252,6 +252,7 @@ fn of_list(path: &Path, file: &str, problems: &mut Vec<String>) -> Result<Found>
     };
     let mut found = Vec::new();
     for (at, row) in rows.into_iter().enumerate() {
+        let row = of_batch(row, key(file));
         match (row["instance_id"].as_str().map(str::to_owned), unknown_shape(&row, key(file))) {
             (Some(id), None) => found.push((id, of_row(row, file))),
             (Some(id), Some(why)) => problems.push(format!("{id}: {why}")),
@@ -260,6 +261,31 @@ fn of_list(path: &Path, file: &str, problems: &mut Vec<String>) -> Result<Found>
         }
     }
     Ok(found)
+}
+
+/// A row of what a batch interface answers, as a row of a submission: `custom_id`, and the text of a model's message, whose file
+/// is between fences. Any other row is as it is.
+fn of_batch(mut row: Value, key: &str) -> Value {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let Some(id) = text(&row["custom_id"]).filter(|_| row.get("instance_id").is_none()) else { return row };
+    let parts = |content: &Value| -> Option<String> {
+        let parts = content.as_array()?.iter().filter_map(|part| part["text"].as_str());
+        Some(parts.collect::<Vec<_>>().join(""))
+    };
+    let contents =
+        [row.pointer("/response/body/choices/0/message/content"), row.pointer("/result/message/content")];
+    let answer = contents.into_iter().flatten().find_map(|content| text(content).or_else(|| parts(content)));
+    let Some(fields) = row.as_object_mut() else { return row };
+    for name in ["custom_id", "response", "result"] {
+        fields.remove(name);
+    }
+    fields.insert("instance_id".to_owned(), Value::String(id));
+    // A request that failed is an instance without a submission.
+    fields.insert(
+        key.to_owned(),
+        answer.map_or(Value::Null, |answer| Value::String(code_of_answer(&answer).0)),
+    );
+    row
 }
 
 /// The key of the text of a file in a row.
@@ -381,6 +407,29 @@ mod tests {
 
     fn text(run: &RunOf, id: &str) -> Option<String> {
         run.submissions[id].text.as_ref().map(|bytes| String::from_utf8(bytes.clone()).unwrap())
+    }
+
+    #[test]
+    fn what_batch_interfaces_answer_is_a_submission() {
+        let answer = "Here it is:\n```python\nx = 1\n```\n";
+        let rows = [
+            serde_json::json!({"custom_id": "a__b-1", "error": null,
+                "response": {"body": {"choices": [{"message": {"content": answer}}]}}}),
+            serde_json::json!({"custom_id": "a__b-1",
+                "result": {"message": {"content": [{"type": "text", "text": answer}]}}}),
+            serde_json::json!({"instance_id": "a__b-1", "concise": "x = 1\n"}),
+        ];
+        for row in rows {
+            let row = of_batch(row, "concise");
+            assert_eq!(
+                (&row["instance_id"], &row["concise"]),
+                (&"a__b-1".into(), &"x = 1\n".into()),
+                "{row}"
+            );
+            assert_eq!(unknown_shape(&row, "concise"), None);
+        }
+        let failed = of_batch(serde_json::json!({"custom_id": "a__b-1", "error": {"code": "x"}}), "concise");
+        assert!(failed["concise"].is_null() && unknown_shape(&failed, "concise").is_none(), "{failed}");
     }
 
     #[test]

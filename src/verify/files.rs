@@ -45,7 +45,7 @@ pub(crate) struct FileProblem {
     pub(crate) trouble: Trouble,
 }
 
-/// Compares what is in the folder of a dataset with `hashes`; `own` is the manifest's own file. Names that lead out of
+/// Compares what is in the folder of a dataset with `hashes`; `own` are files that no hash is of: the manifest itself, and what is written later. Names that lead out of
 /// the folder are missing.
 ///
 /// # Errors
@@ -53,7 +53,7 @@ pub(crate) struct FileProblem {
 pub(crate) fn check(
     folder: &Folder,
     hashes: &BTreeMap<String, String>,
-    own: &str,
+    own: &[&str],
 ) -> Result<Vec<FileProblem>> {
     let mut problems = Vec::new();
     for (file, expected) in hashes {
@@ -67,7 +67,7 @@ pub(crate) fn check(
     }
     let there = folder.walk()?.into_iter().filter(|entry| entry.kind != Kind::Folder);
     let names = there.map(|entry| entry.path.to_string_lossy().into_owned());
-    for file in names.filter(|file| file != own && !hashes.contains_key(file)) {
+    for file in names.filter(|file| !own.contains(&file.as_str()) && !hashes.contains_key(file)) {
         problems.push(FileProblem { file, trouble: Trouble::Unlisted });
     }
     problems.sort_by(|a, b| a.file.cmp(&b.file));
@@ -168,7 +168,7 @@ mod tests {
             [("a.parquet", "a.parquet"), ("b/lock.txt", "other"), ("gone", ""), ("../a", "")]
                 .map(|(name, text)| (name.to_owned(), hash(text)))
                 .into();
-        let found = check(&opened, &hashes, "manifest.json").unwrap();
+        let found = check(&opened, &hashes, &["manifest.json"]).unwrap();
         let told: Vec<(&str, Trouble)> = found.iter().map(|one| (one.file.as_str(), one.trouble)).collect();
         assert_eq!(
             told,
@@ -183,7 +183,7 @@ mod tests {
         for name in ["b/lock.txt", "new.txt"] {
             hashes.insert(name.to_owned(), hash(name));
         }
-        assert_eq!(check(&opened, &hashes, "manifest.json").unwrap(), []);
+        assert_eq!(check(&opened, &hashes, &["manifest.json"]).unwrap(), []);
     }
 
     #[test]

@@ -11,7 +11,7 @@ const SETTINGS: &str = "[screen]\nattempts = 2";
 /// A dataset and its image, which the tests of images share: they run one after the other.
 static BUILT: Mutex<Option<Bench>> = Mutex::new(None);
 
-fn with_built(test: impl FnOnce(&Bench)) {
+pub fn with_built(test: impl FnOnce(&Bench)) {
     let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
     let bench = built.get_or_insert_with(|| {
         let bench = Bench::new();

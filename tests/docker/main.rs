@@ -10,6 +10,7 @@ mod faults;
 #[path = "../common/hostile.rs"]
 mod hostile;
 mod images;
+mod registry;
 mod service;
 mod verdicts;
 
@@ -66,6 +67,11 @@ fn with_engine() -> Vec<Test> {
             "hostile_tests_get_their_verdicts_and_touch_nothing_else",
             verdicts::hostile_tests_are_contained,
             long.clone(),
+        ),
+        (
+            "pushed_images_are_checked",
+            registry::pushed_images_are_checked,
+            registry::no_registry().or_else(|| long.clone()),
         ),
         ("an_image_has_nothing_of_the_host", images::an_image_has_nothing_of_the_host, long.clone()),
         (

@@ -1,0 +1,192 @@
+//! Images of the engine to a registry. The engine sends them; what of an image the registry has already is not sent again.
+
+use std::time::Duration;
+
+use bollard::auth::DockerCredentials;
+use bollard::query_parameters::{PushImageOptionsBuilder, TagImageOptionsBuilder};
+use futures_util::StreamExt;
+
+use super::engine::Engine;
+use super::image::{inspect, remove};
+use super::login::Login;
+use crate::error::{Error, Result};
+use crate::interrupt;
+use crate::redact;
+
+/// How soon an interruption is noticed.
+const PULSE: Duration = Duration::from_millis(300);
+
+/// An image of the engine that is to be pushed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Local {
+    pub name: String,
+    pub id: String,
+    /// As images have it: `amd64`, `arm64`.
+    pub architecture: String,
+}
+
+/// An image by its name; none where the engine has none.
+///
+/// # Errors
+/// The engine's.
+pub fn local(engine: &Engine, name: &str) -> Result<Option<Local>> {
+    let Some(found) = inspect(engine, name)? else { return Ok(None) };
+    Ok(Some(Local {
+        name: name.to_owned(),
+        id: found.id.unwrap_or_default(),
+        architecture: found.architecture.unwrap_or_default(),
+    }))
+}
+
+/// Pushes an image to `repository`, which names `host`, under a tag; gives the digest of its manifest. What is done goes to
+/// `say`.
+///
+/// # Errors
+/// The machine's, in words that say what to do: the registry refuses, or cannot be reached. An interruption.
+pub fn push(
+    engine: &Engine,
+    image: &Local,
+    (host, repository, tag): (&str, &str, &str),
+    login: Option<&Login>,
+    say: &dyn Fn(&str),
+) -> Result<String> {
+    let target = format!("{repository}:{tag}");
+    let was_there = inspect(engine, &target)?.and_then(|found| found.id);
+    if was_there.as_ref().is_some_and(|id| *id != image.id) {
+        return Err(Error::usage(format!("the engine has another image that is called {target}"))
+            .with_hint(format!("`docker rmi {target}` takes that name from it")));
+    }
+    let options = TagImageOptionsBuilder::default().repo(repository).tag(tag).build();
+    engine.ask(&format!("naming {target}"), engine.client().tag_image(&image.name, Some(options)))?;
+    let pushed = sent(engine, (host, repository, tag), login, say);
+    if was_there.is_none() {
+        // The name is for the push alone.
+        remove(engine, &target)?;
+    }
+    pushed
+}
+
+fn sent(
+    engine: &Engine,
+    (host, repository, tag): (&str, &str, &str),
+    login: Option<&Login>,
+    say: &dyn Fn(&str),
+) -> Result<String> {
+    let options = PushImageOptionsBuilder::default().tag(tag).build();
+    let mut digest = None;
+    engine.wait(async {
+        let mut steps =
+            Box::pin(engine.client().push_image(repository, Some(options), Some(credentials(host, login))));
+        loop {
+            interrupt::check()?;
+            let Ok(step) = tokio::time::timeout(PULSE, steps.next()).await else { continue };
+            let Some(step) = step else { return Ok::<(), Error>(()) };
+            let step = step.map_err(|error| match error {
+                bollard::errors::Error::DockerStreamError { error } => {
+                    refused(host, repository, login, &error)
+                }
+                bollard::errors::Error::DockerResponseServerError { message, .. } => {
+                    refused(host, repository, login, &message)
+                }
+                other => engine.explain(&format!("pushing {repository}"), other),
+            })?;
+            if let Some(found) = step.status.as_deref().and_then(digest_in) {
+                digest = Some(found);
+            } else if let Some(status) = step.status.filter(|status| status.starts_with("Push")) {
+                say(&status);
+            }
+        }
+    })?;
+    digest.ok_or_else(|| {
+        Error::harness(format!("the engine pushed {repository}:{tag} and does not say its digest"))
+    })
+}
+
+fn credentials(host: &str, login: Option<&Login>) -> DockerCredentials {
+    let mut credentials =
+        DockerCredentials { serveraddress: Some(host.to_owned()), ..DockerCredentials::default() };
+    match login {
+        Some(Login::Password { user, password }) => {
+            credentials.username = Some(user.clone());
+            credentials.password = Some(password.clone());
+        }
+        Some(Login::Token(token)) => credentials.identitytoken = Some(token.clone()),
+        None => {}
+    }
+    credentials
+}
+
+/// The digest in the last line of a push: `<tag>: digest: sha256:… size: 1234`.
+fn digest_in(status: &str) -> Option<String> {
+    let digest = status.split_once("digest: ")?.1.split(' ').next()?;
+    let hash = digest.strip_prefix("sha256:")?;
+    let is_hash = hash.len() == 64 && hash.chars().all(|c| c.is_ascii_hexdigit());
+    is_hash.then(|| digest.to_owned())
+}
+
+/// What the engine says of a push that failed, with the way out.
+fn refused(host: &str, repository: &str, login: Option<&Login>, message: &str) -> Error {
+    let words = message.to_lowercase();
+    let says = |some: &[&str]| some.iter().any(|word| words.contains(word));
+    let error = if says(&["unauthorized", "authentication required", "denied", "no basic auth", "forbidden"])
+    {
+        let why = if login.is_some() { "with the login" } else { "as there is no login for it" };
+        Error::machine(format!("the registry {host} refuses {repository} {why} in Docker's configuration"))
+            .with_hint(format!(
+                "`docker login {host}` with an account that may write there, then the same command"
+            ))
+    } else if says(&["http response to https"]) {
+        Error::machine(format!("the registry {host} does not encrypt")).with_hint(
+            "name it in `insecure-registries` of the engine's configuration, if you trust the way to it",
+        )
+    } else if says(&[
+        "refused",
+        "no such host",
+        "timeout",
+        "timed out",
+        "unreachable",
+        "eof",
+        "reset",
+        "dial",
+    ]) {
+        Error::machine(format!("the engine cannot reach the registry {host}"))
+            .with_hint("check the name and the network; the same command goes on where it stopped")
+    } else {
+        Error::machine(format!("the engine cannot push {repository}"))
+            .with_hint("the same command goes on where it stopped")
+    };
+    error.with_detail(redact::publish(message.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_is_in_the_last_line() {
+        let hash = "a".repeat(64);
+        assert_eq!(digest_in(&format!("t: digest: sha256:{hash} size: 7")), Some(format!("sha256:{hash}")));
+        for line in ["Pushed", "t: digest: sha256:abc size: 7", "digest: md5:x"] {
+            assert_eq!(digest_in(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_failed_push_says_what_to_do() {
+        let login = Login::Token("t".to_owned());
+        let hint = |message: &str, login| {
+            let error = refused("h.io", "h.io/a", login, message);
+            format!("{error} | {}", error.hint().unwrap_or_default())
+        };
+        for (message, login, words) in [
+            ("unauthorized: authentication required", None, ["no login", "docker login h.io"]),
+            ("denied: requested access", Some(&login), ["with the login", "docker login h.io"]),
+            ("dial tcp 1.2.3.4:5000: connect: connection refused", None, ["cannot reach", "goes on"]),
+            ("server gave HTTP response to HTTPS client", None, ["does not encrypt", "insecure-registries"]),
+            ("something new", None, ["cannot push h.io/a", "goes on"]),
+        ] {
+            let text = hint(message, login);
+            assert!(words.iter().all(|word| text.contains(word)), "{message}: {text}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! `gistmill image check`: whether others can pull the images of a dataset. Hosts are asked that the dataset names, without a
+//! login; in the user's own network only what the user types.
+
+use serde_json::json;
+
+use super::super::newest::DatasetArguments;
+use super::super::{Arguments, Format};
+use crate::dataset::Dataset;
+use crate::dataset::images::PushedImage;
+use crate::error::{Error, Result};
+use crate::registry::{Found, Place, Registries};
+use crate::terminal;
+use crate::text::count;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct CheckArguments {
+    #[command(flatten)]
+    dataset: DatasetArguments,
+    /// Ask here in place of where the images were pushed to: for a mirror, and for a registry in your own network
+    #[arg(long, value_name = "PREFIX")]
+    registry: Option<String>,
+}
+
+/// What is wrong with an image; none: it can be pulled.
+struct Problem {
+    kind: &'static str,
+    text: String,
+}
+
+pub(super) fn run(arguments: &Arguments, asked: &CheckArguments) -> Result<u8> {
+    let prefix = asked.registry.as_deref().map(Place::parse).transpose()?;
+    let dataset = Dataset::open(&asked.dataset.directory()?)?;
+    let images = dataset.images()?;
+    let registries = Registries::new(&std::env::vars().collect(), prefix.as_ref())?;
+    let mut rows = Vec::new();
+    for (slug, image) in images.of.iter().flat_map(|(slug, all)| all.iter().map(move |one| (slug, one))) {
+        crate::interrupt::check()?;
+        let place = image.place()?;
+        let place = prefix.as_ref().map_or(place.clone(), |prefix| prefix.below(place.name()));
+        let mut problem = look(&registries, &place, image);
+        if image.of != dataset.link(slug)? {
+            let text = "it is of another environment than the dataset's; push again".to_owned();
+            problem = Some(Problem { kind: "outdated", text });
+        }
+        rows.push((slug, image, place, problem));
+    }
+    if rows.is_empty() {
+        return Err(Error::usage(format!("no image of {} was pushed", dataset.directory.display()))
+            .with_hint("`gistmill image push DATASET --registry PREFIX` pushes them"));
+    }
+    let bad = rows.iter().filter(|(.., problem)| problem.is_some()).count();
+    if arguments.format == Format::Json {
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|(slug, image, place, problem)| {
+                json!({
+                    "slug": slug, "image": place.to_string(), "tag": image.tag, "digest": image.digest,
+                    "architecture": image.architecture,
+                    "state": problem.as_ref().map_or("available", |problem| problem.kind),
+                    "text": problem.as_ref().map(|problem| &problem.text),
+                })
+            })
+            .collect();
+        terminal::json(&json!({ "images": rows }));
+    } else {
+        for (slug, image, place, problem) in &rows {
+            let words = problem.as_ref().map_or_else(
+                || "can be pulled by anybody".to_owned(),
+                |problem| format!("{}: {}", problem.kind, problem.text),
+            );
+            let name = format!("{slug} ({}): {place}@{}", image.architecture, image.digest);
+            terminal::say(&terminal::one_line(&format!("{name}: {words}")));
+        }
+        terminal::say(&format!(
+            "{bad} of {} cannot be pulled as they were pushed",
+            count(rows.len(), "image")
+        ));
+    }
+    Ok(u8::from(bad > 0))
+}
+
+/// By its digest, which exports name, and by its tag, which people do.
+fn look(registries: &Registries, place: &Place, image: &PushedImage) -> Option<Problem> {
+    let problem = |kind, text: &str| Some(Problem { kind, text: text.to_owned() });
+    let by_digest = registries.manifest(place, &image.digest);
+    match by_digest {
+        Found::Manifest(_) => {}
+        Found::Private => return problem("private", "the registry wants a login"),
+        Found::Trouble(why) => return problem("unknown", &why),
+        Found::Missing => {
+            return match registries.manifest(place, &image.tag) {
+                Found::Manifest(other) => problem("missing", &format!("its tag {} is of {other}", image.tag)),
+                _ => problem("missing", "the registry does not have it"),
+            };
+        }
+    }
+    match registries.manifest(place, &image.tag) {
+        Found::Manifest(digest) if digest == image.digest => None,
+        Found::Manifest(other) => problem("retagged", &format!("its tag {} is of {other}", image.tag)),
+        _ => problem("untagged", &format!("it has lost its tag {}, and may be removed as unused", image.tag)),
+    }
+}

@@ -1,0 +1,235 @@
+//! `gistmill image push`: the images of a dataset's environments to a registry.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::json;
+
+use super::super::newest::DatasetArguments;
+use super::super::{Arguments, Format, parse_slug};
+use crate::backend::docker::Engine;
+use crate::backend::docker::login::Login;
+use crate::backend::docker::push::{self, Local};
+use crate::dataset::Dataset;
+use crate::dataset::images::{Images, PushedImage};
+use crate::error::{Error, Result};
+use crate::export::read;
+use crate::progress::{Progress, Stage};
+use crate::record::id::RepoSlug;
+use crate::registry::{Found, Place, Registries};
+use crate::terminal;
+use crate::text::{count, shell_quote};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct PushArguments {
+    #[command(flatten)]
+    dataset: DatasetArguments,
+    /// Where images go: the registry's host and a path, such as ghcr.io/me/datasets
+    #[arg(long, value_name = "PREFIX")]
+    registry: String,
+    /// Only the image of this repository; may be given several times
+    #[arg(long, value_name = "SLUG", value_parser = parse_slug)]
+    only: Vec<RepoSlug>,
+    /// How many are pushed at the same time
+    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u8).range(1..=16))]
+    jobs: u8,
+}
+
+/// One image to push.
+struct Wanted {
+    slug: RepoSlug,
+    image: Local,
+    place: Place,
+    tag: String,
+}
+
+/// What came of one.
+struct Done {
+    wanted: Wanted,
+    digest: String,
+    /// Whether the registry had it already.
+    was_there: bool,
+}
+
+pub(super) fn run(arguments: &Arguments, asked: &PushArguments, engine: &Engine) -> Result<()> {
+    let prefix = Place::parse(&asked.registry)?;
+    let dataset = Dataset::open(&asked.dataset.directory()?)?;
+    let wanted = wanted(&dataset, engine, &prefix, &asked.only)?;
+    let login = Login::at(prefix.host())?;
+    let registries = Registries::new(&std::env::vars().collect(), Some(&prefix))?;
+    let images = Mutex::new(dataset.images()?);
+    let stage = Progress::for_terminal().stage("push", wanted.len() as u64);
+    let one = |wanted: Wanted| -> Result<Done> {
+        let known = { lock(&images).of.get(&wanted.slug).cloned().unwrap_or_default() };
+        let known = known.into_iter().find(|one| {
+            one.place == wanted.place.to_string() && one.tag == wanted.tag && one.image_id == wanted.image.id
+        });
+        if let Some(known) = known
+            && [known.digest.as_str(), known.tag.as_str()]
+                .iter()
+                .all(|name| registries.manifest(&wanted.place, name) == Found::Manifest(known.digest.clone()))
+        {
+            stage.step();
+            return Ok(Done { wanted, digest: known.digest, was_there: true });
+        }
+        let digest = sent(engine, &wanted, login.as_ref(), &stage)?;
+        let mut images = lock(&images);
+        images.add(&wanted.slug, pushed(&dataset, &wanted, &digest)?);
+        // After each, so that an interrupted push goes on behind it.
+        images.save(&dataset.directory)?;
+        stage.step();
+        Ok(Done { wanted, digest, was_there: false })
+    };
+    let done = several(wanted, usize::from(asked.jobs), &one)?;
+    drop(stage);
+    print(arguments, &dataset, &done);
+    Ok(())
+}
+
+fn lock(images: &Mutex<Images>) -> std::sync::MutexGuard<'_, Images> {
+    images.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The images of the dataset, which the engine must have.
+fn wanted(dataset: &Dataset, engine: &Engine, prefix: &Place, only: &[RepoSlug]) -> Result<Vec<Wanted>> {
+    let mut of: BTreeMap<RepoSlug, (String, Option<String>)> = BTreeMap::new();
+    for instance in dataset.instances()? {
+        if (only.is_empty() || only.contains(&instance.slug)) && !of.contains_key(&instance.slug) {
+            let name = read::image_of(dataset, &instance)?;
+            if !is_own(&name) {
+                return Err(Error::usage(format!(
+                    "the dataset names the image {name}, which is not one of gistmill's"
+                ))
+                .with_hint("nothing else of your engine is pushed because a dataset says so"));
+            }
+            of.insert(instance.slug.clone(), (name, instance.image_id.clone()));
+        }
+    }
+    if let Some(unknown) = only.iter().find(|slug| !of.contains_key(*slug)) {
+        return Err(Error::usage(format!("the dataset has no instance of {unknown}")));
+    }
+    let (mut wanted, mut missing) = (Vec::new(), Vec::new());
+    for (slug, (name, id)) in of {
+        match push::local(engine, &name)? {
+            Some(image) if id.as_ref().is_some_and(|id| *id != image.id) => {
+                return Err(Error::usage(format!(
+                    "{name} in the engine is not the image of {slug} that the dataset names"
+                ))
+                .with_detail(format!("{} in the engine, {} in the dataset", image.id, id.unwrap_or_default()))
+                .with_hint(
+                    "remove it and build the dataset again, or load the image with `gistmill image load`",
+                ));
+            }
+            Some(image) => {
+                let (repository, key) = name.rsplit_once(':').unwrap_or((&name, "latest"));
+                let place = prefix.below(repository.rsplit('/').next().unwrap_or(repository));
+                // A tag is of one architecture; several have several.
+                let tag = format!("{key}-{}", image.architecture);
+                wanted.push(Wanted { slug, place: Place::parse(&place.to_string())?, tag, image });
+            }
+            None => missing.push(name),
+        }
+    }
+    if missing.is_empty() {
+        return Ok(wanted);
+    }
+    let place = shell_quote(&dataset.directory.to_string_lossy());
+    Err(Error::usage(format!("the engine does not have {} of the dataset", count(missing.len(), "image")))
+        .with_detail(missing.join("\n"))
+        .with_hint(format!(
+            "`gistmill export {place} --to harbor --output run` and `sh run/images/build.sh` make images of an export; \
+             those of a dataset that was built in containers come from `gistmill build` or `gistmill image load`"
+        )))
+}
+
+/// Whether an image has a name that gistmill gives: a dataset could name any other one of the engine.
+fn is_own(name: &str) -> bool {
+    ["gistmill/", "gistmill-export/"].iter().any(|own| name.starts_with(own))
+}
+
+fn sent(engine: &Engine, wanted: &Wanted, login: Option<&Login>, stage: &Stage) -> Result<String> {
+    let place = wanted.place.to_string();
+    stage.message(&format!("{}: {place}:{}", wanted.slug, wanted.tag));
+    push::push(engine, &wanted.image, (wanted.place.host(), &place, &wanted.tag), login, &|_| {})
+        .map_err(|error| error.at(&wanted.slug))
+}
+
+fn pushed(dataset: &Dataset, wanted: &Wanted, digest: &str) -> Result<PushedImage> {
+    Ok(PushedImage {
+        architecture: wanted.image.architecture.clone(),
+        place: wanted.place.to_string(),
+        tag: wanted.tag.clone(),
+        digest: digest.to_owned(),
+        image_id: wanted.image.id.clone(),
+        of: dataset.link(&wanted.slug)?,
+    })
+}
+
+/// Does several at the same time; begins none after one has failed, and gives its error when the others have ended.
+fn several(
+    wanted: Vec<Wanted>,
+    jobs: usize,
+    one: &(dyn Fn(Wanted) -> Result<Done> + Sync),
+) -> Result<Vec<Done>> {
+    let (queue, failed) = (Mutex::new(wanted.into_iter()), Mutex::new(None));
+    let next = || {
+        let is_over = failed.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        if is_over { None } else { queue.lock().unwrap_or_else(PoisonError::into_inner).next() }
+    };
+    let work = || {
+        let mut done = Vec::new();
+        while let Some(wanted) = next() {
+            match one(wanted) {
+                Ok(image) => done.push(image),
+                Err(error) => {
+                    failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                }
+            }
+        }
+        done
+    };
+    let mut done: Vec<Done> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
+    });
+    done.sort_by(|a, b| a.wanted.slug.cmp(&b.wanted.slug));
+    match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error),
+        None => Ok(done),
+    }
+}
+
+fn print(arguments: &Arguments, dataset: &Dataset, done: &[Done]) {
+    if arguments.format == Format::Json {
+        let rows: Vec<_> = done
+            .iter()
+            .map(|one| {
+                json!({
+                    "slug": one.wanted.slug, "image": one.wanted.place.to_string(), "tag": one.wanted.tag,
+                    "digest": one.digest, "architecture": one.wanted.image.architecture, "was_there": one.was_there,
+                })
+            })
+            .collect();
+        terminal::json(&json!({ "images": rows }));
+        return;
+    }
+    for one in done {
+        let did = if one.was_there { "already there" } else { "pushed" };
+        terminal::say(&format!("{}: {}@{} {did}", one.wanted.slug, one.wanted.place, one.digest));
+    }
+    let place = shell_quote(&dataset.directory.to_string_lossy());
+    terminal::say(&format!("next: gistmill image check {place}; exports name these images from now on"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_images_of_gistmill_are_pushed() {
+        assert!(is_own("gistmill/a__b:1") && is_own("gistmill-export/a-b:1"));
+        for name in ["secret:1", "company/gistmill/x:1", "gistmill:1", "h.io/gistmill/x:1"] {
+            assert!(!is_own(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What the user wants of an export's files, beside its tasks.
+
+use toml::{Table, Value};
+
+use crate::error::{Error, Result};
+use crate::record::id::hash_parts;
+
+/// How often a run may take what the slowest attempt took, and what every run may take, in seconds.
+const MARGIN: u32 = 20;
+const LEAST: u64 = 30;
+
+/// The settings.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Settings {
+    /// Whose tasks they are; else the dataset's name.
+    pub(crate) org: Option<String>,
+    pub(crate) authors: Vec<Author>,
+    /// What the agent and the judge reach; else what the harness does by itself.
+    pub(crate) agent_network: Option<Network>,
+    pub(crate) verifier_network: Option<Network>,
+    /// Who the agent is; else the image's user, which is root.
+    pub(crate) agent_user: Option<String>,
+    /// Whether instructions begin with a line that says that they are not for training.
+    pub(crate) has_canary: bool,
+    pub(crate) without_solutions: bool,
+    /// The folder of images for clusters without an engine.
+    pub(crate) sif: Option<String>,
+}
+
+/// Somebody who made the tasks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Author {
+    name: String,
+    email: Option<String>,
+}
+
+impl std::str::FromStr for Author {
+    type Err = String;
+
+    /// `Ann` or `Ann <ann@example.org>`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, email) = match text.split_once('<') {
+            Some((name, rest)) => (name, Some(rest.strip_suffix('>').ok_or("the address ends in `>`")?)),
+            None => (text, None),
+        };
+        if name.trim().is_empty() || email.is_some_and(|email| !email.contains('@')) {
+            return Err("write `Ann` or `Ann <ann@example.org>`".to_owned());
+        }
+        Ok(Author { name: name.trim().to_owned(), email: email.map(str::to_owned) })
+    }
+}
+
+impl Author {
+    pub(super) fn value(&self) -> Value {
+        let mut table = Table::from_iter([("name".to_owned(), Value::String(self.name.clone()))]);
+        table.extend(self.email.iter().map(|email| ("email".to_owned(), Value::String(email.clone()))));
+        Value::Table(table)
+    }
+}
+
+/// What a container reaches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Network {
+    Public,
+    Nothing,
+    Hosts(Vec<String>),
+}
+
+impl std::str::FromStr for Network {
+    type Err = String;
+
+    /// `public`, `no-network` or `allowlist:HOST,HOST`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_host = |host: &&str| {
+            !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || "*.-:/".contains(c))
+        };
+        match (text, text.strip_prefix("allowlist:")) {
+            ("public", _) => Ok(Network::Public),
+            ("no-network", _) => Ok(Network::Nothing),
+            (_, Some(hosts)) if hosts.split(',').all(|host| is_host(&host)) => {
+                Ok(Network::Hosts(hosts.split(',').map(str::to_owned).collect()))
+            }
+            _ => Err("write `public`, `no-network` or `allowlist:HOST,HOST`".to_owned()),
+        }
+    }
+}
+
+impl Network {
+    /// Keys of `task.toml`.
+    pub(super) fn entries(&self) -> Vec<(&'static str, Value)> {
+        let mode = |text: &str| ("network_mode", Value::String(text.to_owned()));
+        match self {
+            Network::Public => vec![mode("public")],
+            Network::Nothing => vec![mode("no-network")],
+            Network::Hosts(hosts) => {
+                let hosts = hosts.iter().map(|host| Value::String(host.clone())).collect();
+                vec![mode("allowlist"), ("allowed_hosts", Value::Array(hosts))]
+            }
+        }
+    }
+}
+
+/// The line that marks texts of a dataset: the same in all of its exports, so that it can be searched for. Readers of tasks take it
+/// away before an agent sees it.
+pub(super) fn canary(name: &str, version: &str) -> String {
+    let hash = hash_parts(&["canary", name, version]);
+    let parts = [&hash[..8], &hash[8..12], &hash[12..16], &hash[16..20], &hash[20..32]];
+    format!(
+        "<!-- canary {}: a task of {name} {version}, which does not belong into training data -->\n",
+        parts.join("-")
+    )
+}
+
+/// What a run may take: several times what the slowest attempt took, and never more than what screening gave it.
+pub(super) fn limit(most: std::time::Duration, slowest: Option<std::time::Duration>) -> std::time::Duration {
+    let Some(slowest) = slowest else { return most };
+    let measured = std::time::Duration::from_secs((slowest * MARGIN).as_secs() + 1);
+    measured.max(std::time::Duration::from_secs(LEAST)).min(most)
+}
+
+/// Whose tasks they are.
+///
+/// # Errors
+/// A usage error that says the form.
+pub(crate) fn checked_org(org: &str) -> Result<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let is_one = org.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && org.chars().all(is_plain)
+        && !org.contains("..");
+    if !is_one {
+        return Err(Error::usage(format!(
+            "{} is not the name of an organization",
+            crate::redact::quote(org)
+        ))
+        .with_hint("it has letters, digits, `.`, `_` and `-`, as in `--org my-lab`"));
+    }
+    Ok(org.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn options_are_read_or_refused_with_their_form() {
+        let author = |text: &str| text.parse::<Author>();
+        let ann = Author { name: "Ann".to_owned(), email: Some("a@b.org".to_owned()) };
+        assert_eq!(author("Ann <a@b.org>"), Ok(ann));
+        assert!(author("Ann").is_ok_and(|author| author.email.is_none()));
+        assert!(author("<a@b.org>").is_err() && author("Ann <a>").is_err() && author("Ann <a@b").is_err());
+        let hosts = |text: &str| text.parse::<Network>();
+        assert_eq!(hosts("no-network"), Ok(Network::Nothing));
+        let two = Network::Hosts(vec!["a.org".to_owned(), "*.b.org".to_owned()]);
+        assert_eq!(hosts("allowlist:a.org,*.b.org"), Ok(two));
+        assert!(hosts("allowlist:").is_err() && hosts("none").is_err() && hosts("allowlist:a b").is_err());
+        assert!(checked_org("my-lab").is_ok());
+        for bad in ["", "a/b", ".a", "a..b"] {
+            assert!(checked_org(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_limit_follows_the_slowest_attempt_within_bounds() {
+        let of = |slowest: Option<u64>| {
+            limit(Duration::from_mins(5), slowest.map(Duration::from_millis)).as_secs()
+        };
+        assert_eq!([of(None), of(Some(2)), of(Some(4_000)), of(Some(60_000))], [300, 30, 81, 300]);
+        assert_eq!(limit(Duration::from_secs(10), Some(Duration::from_secs(9))).as_secs(), 10);
+    }
+
+    #[test]
+    fn a_canary_is_one_line_that_readers_of_tasks_know() {
+        let line = canary("mine", "1");
+        assert!(line.starts_with("<!-- canary ") && line.ends_with(" -->\n") && line.lines().count() == 1);
+        assert_eq!(line, canary("mine", "1"));
+        assert_ne!(line, canary("mine", "2"));
+    }
+}
