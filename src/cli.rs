@@ -8,6 +8,7 @@ mod book;
 mod build;
 mod cache;
 mod check;
+mod commits;
 mod diff;
 mod explain;
 mod export;
@@ -139,6 +140,9 @@ enum Command {
     /// Print a Python file without its imports and the bodies of its functions, as the family `recube` masks it
     #[command(after_help = help::MASK)]
     Mask(mask::MaskArguments),
+    /// List the commits of clones that read like refactorings, for the family `codetaste`
+    #[command(after_help = help::COMMITS)]
+    Commits(commits::CommitsArguments),
     /// Compare two versions of a dataset, or two of its subsets
     #[command(after_help = help::DIFF)]
     Diff(diff::DiffArguments),
@@ -300,6 +304,7 @@ fn run(arguments: &Arguments) -> Result<u8> {
         Command::Witness(asked) => witness::run(arguments, asked),
         Command::Export(asked) => export::run(arguments, asked),
         Command::Mask(asked) => mask::run(arguments, asked),
+        Command::Commits(asked) => commits::run(arguments, asked),
         Command::Diff(asked) => diff::run(arguments, asked),
         Command::Refresh(asked) => refresh::run(arguments, asked),
         Command::Subset(asked) => subset::run(arguments, asked),

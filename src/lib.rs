@@ -19,6 +19,7 @@ pub mod environment;
 pub mod error;
 mod export;
 pub mod family;
+mod history;
 pub mod index;
 mod interrupt;
 mod ledger;
