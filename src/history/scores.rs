@@ -28,7 +28,7 @@ impl Scores {
     /// Reads a file of JSON lines.
     ///
     /// # Errors
-    /// A usage error with the line: not JSON, a number that is missing or not from 0 to 1, a commit that is there twice.
+    /// A usage error with the line: not JSON, a number that is missing or not from 0 to 1, a commit that is in it twice.
     pub(crate) fn read(file: &Path) -> Result<Self> {
         Self::parse(file.display().to_string(), &document::read_text(file)?)
     }

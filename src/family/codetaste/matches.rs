@@ -35,7 +35,7 @@ pub fn covered<'a>(matches: impl IntoIterator<Item = &'a Match>) -> Lines {
     lines
 }
 
-/// The matches of a SARIF document. Places without a path or a first line are none.
+/// The matches of a SARIF document. Places without a path or a first line do not count.
 pub fn of_sarif(document: &Value) -> Vec<Match> {
     let list = |of: &Value, key: &str| of[key].as_array().cloned().unwrap_or_default();
     let mut found = Vec::new();

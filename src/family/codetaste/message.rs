@@ -104,7 +104,7 @@ fn plain(message: &str) -> String {
         [
             r"(?im)^(signed-off-by|co-authored-by|reviewed-by|acked-by|tested-by|change-id|cc):.*$",
             r"(?m)^\s*\* .*$",
-            r"(?i)\b(fix(es|ed)?|clos(e|es|ed)|resolv(e|es|ed))\s*:?\s+(issue\s+)?(https?://\S+|[\w./-]*#\d+)",
+            r"(?i)\b(fix(es|ed)?|close[sd]?|resolve[sd]?)\s*:?\s+(issue\s+)?(https?://\S+|[\w./-]*#\d+)",
         ]
         .map(|pattern| Regex::new(pattern).expect("patterns of messages are patterns"))
     });

@@ -1,6 +1,6 @@
 //! Paths and names of the authors' layout of submissions.
 
-/// What an agent was told.
+/// Which description an agent was given.
 pub const TRACKS: [&str; 2] = ["instructed", "open"];
 /// How it came to its patch.
 pub const MODES: [&str; 3] = ["direct", "plan", "multiplan"];
