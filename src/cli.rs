@@ -24,6 +24,7 @@ mod mask;
 mod merge;
 mod newest;
 mod parity;
+mod pattern;
 mod place;
 mod preview;
 mod refresh;
@@ -143,6 +144,9 @@ enum Command {
     /// List the commits of clones that read like refactorings, for the family `codetaste`
     #[command(after_help = help::COMMITS)]
     Commits(commits::CommitsArguments),
+    /// Check patterns of code on a pair of commits, or find some by a program
+    #[command(after_help = help::PATTERN)]
+    Pattern(pattern::PatternArguments),
     /// Compare two versions of a dataset, or two of its subsets
     #[command(after_help = help::DIFF)]
     Diff(diff::DiffArguments),
@@ -305,6 +309,7 @@ fn run(arguments: &Arguments) -> Result<u8> {
         Command::Export(asked) => export::run(arguments, asked),
         Command::Mask(asked) => mask::run(arguments, asked),
         Command::Commits(asked) => commits::run(arguments, asked),
+        Command::Pattern(asked) => pattern::run(arguments, asked),
         Command::Diff(asked) => diff::run(arguments, asked),
         Command::Refresh(asked) => refresh::run(arguments, asked),
         Command::Subset(asked) => subset::run(arguments, asked),

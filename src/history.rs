@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use git2::{Commit, Oid, Repository, Sort};
 
 use crate::error::{Error, Result};
+use crate::family::codetaste::diff::Changed;
 use crate::family::codetaste::funnel::{self, Cause, Changes, Limits, Measured, Shape};
 use crate::family::codetaste::message::Lists;
 use crate::interrupt;
@@ -200,6 +201,16 @@ fn unreadable(error: git2::Error) -> Error {
     Error::repository("a commit cannot be read")
         .with_detail(error.message().to_owned())
         .with_hint("`git fsck` in the clone says what is missing or damaged")
+}
+
+/// The lines that one commit changes against another, as a diff that follows files which moved shows them.
+///
+/// # Errors
+/// What cannot be read.
+pub(crate) fn changed(repository: &Repository, base: &str, golden: &str) -> Result<Changed> {
+    let commit = |hash: &str| repository.find_commit(Oid::from_str(hash)?);
+    let read = || Difference::of(repository, &commit(base)?, &commit(golden)?)?.changed();
+    read().map_err(unreadable)
 }
 
 #[cfg(test)]

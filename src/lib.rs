@@ -28,6 +28,7 @@ pub mod machine;
 mod packed;
 mod page;
 mod parity;
+mod pattern;
 pub mod pipeline;
 pub mod progress;
 pub mod python_source;

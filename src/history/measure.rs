@@ -8,6 +8,7 @@ use flate2::write::GzEncoder;
 use git2::{Commit, Delta, Diff, DiffFile, DiffOptions, Patch, Repository};
 
 use super::renames::{File, renames};
+use crate::family::codetaste::diff::{Changed, is_ignored};
 use crate::family::codetaste::funnel::{self, Changes, Shape};
 
 /// Larger files have no lines.
@@ -71,6 +72,35 @@ impl<'r> Difference<'r> {
             shape.python_files += u32::from(funnel::is_python(&path));
             shape.test_files += u32::from(funnel::is_test(&path));
         }
+    }
+
+    /// The lines that change, without those of files that are built or installed.
+    pub(super) fn changed(&self) -> Result<Changed, git2::Error> {
+        let mut changed = Changed::default();
+        for at in self.places() {
+            let from = self.moved.get(&at).copied();
+            let (Some(before), Some(after)) =
+                (self.diff.get_delta(from.unwrap_or(at)), self.diff.get_delta(at))
+            else {
+                continue;
+            };
+            let path = |file: &DiffFile<'_>| String::from_utf8_lossy(&name(file)).into_owned();
+            let (old, new) = (path(&before.old_file()), path(&after.new_file()));
+            if is_ignored(&old) || is_ignored(&new) {
+                continue;
+            }
+            self.with_patch(at, |patch| {
+                patch.print(&mut |_, _, line| {
+                    match (line.origin(), line.old_lineno(), line.new_lineno()) {
+                        ('-', Some(number), _) => changed.removed.insert(&old, number.into(), number.into()),
+                        ('+', _, Some(number)) => changed.added.insert(&new, number.into(), number.into()),
+                        _ => {}
+                    }
+                    true
+                })
+            })?;
+        }
+        Ok(changed)
     }
 
     /// Counts lines. The diff is compressed as it is written, so that a large one takes no memory.
