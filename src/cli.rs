@@ -8,6 +8,7 @@ mod book;
 mod build;
 mod cache;
 mod check;
+mod commits;
 mod diff;
 mod explain;
 mod export;
@@ -23,6 +24,7 @@ mod mask;
 mod merge;
 mod newest;
 mod parity;
+mod pattern;
 mod place;
 mod preview;
 mod publish;
@@ -145,6 +147,12 @@ enum Command {
     /// Print a Python file without its imports and the bodies of its functions, as the family `recube` masks it
     #[command(after_help = help::MASK)]
     Mask(mask::MaskArguments),
+    /// List the commits of clones that read like refactorings, for the family `codetaste`
+    #[command(after_help = help::COMMITS)]
+    Commits(commits::CommitsArguments),
+    /// Check patterns of code on a pair of commits, or find some by a program
+    #[command(after_help = help::PATTERN)]
+    Pattern(pattern::PatternArguments),
     /// Compare two versions of a dataset, or two of its subsets
     #[command(after_help = help::DIFF)]
     Diff(diff::DiffArguments),
@@ -307,6 +315,8 @@ fn run(arguments: &Arguments) -> Result<u8> {
         Command::Export(asked) => export::run(arguments, asked),
         Command::Publish(asked) => publish::run(arguments, asked),
         Command::Mask(asked) => mask::run(arguments, asked),
+        Command::Commits(asked) => commits::run(arguments, asked),
+        Command::Pattern(asked) => pattern::run(arguments, asked),
         Command::Diff(asked) => diff::run(arguments, asked),
         Command::Refresh(asked) => refresh::run(arguments, asked),
         Command::Subset(asked) => subset::run(arguments, asked),

@@ -11,6 +11,7 @@
 //! | what is an agent given? | [`Family::task`] | tree, entry command, one file to write |
 //! | how is it judged? | [`Family::judging`], [`crate::score`] | code hidden, the test of the submission run |
 
+pub mod codetaste;
 pub mod gistify;
 pub mod recube;
 pub mod sample;

@@ -48,6 +48,9 @@ const SHIPPED: [(&str, &str); 5] = [
     ("time.toml", include_str!("../filters/time.toml")),
 ];
 
+/// A file of the same folder that has no rules: words for the search for commits.
+const WORDS: &str = "commits.toml";
+
 /// What happens to a group that a rule matches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -273,7 +276,9 @@ pub fn rule_files(folder: &Path) -> Result<Vec<PathBuf>> {
         )
     })?;
     let mut paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    paths.retain(|path| {
+        path.extension().is_some_and(|extension| extension == "toml") && !path.ends_with(WORDS)
+    });
     paths.sort();
     match paths.iter().find(|path| !path.is_file()) {
         Some(odd) => Err(Error::usage(format!("{} is not a file with rules", odd.display()))
@@ -420,6 +425,7 @@ def test(subprocess):
         let text = DROP.replace("'out'", "'many-cases'");
         fs_err::write(own.join("b.toml"), &text).unwrap();
         fs_err::write(own.join("a.toml"), DROP).unwrap();
+        fs_err::write(own.join(WORDS), "plus_weak = []").unwrap();
         fs_err::write(own.join("notes.txt"), "no rule").unwrap();
         let joined = RuleSet::shipped().with_folder(&own).unwrap();
         assert_eq!(joined.rules().len(), RuleSet::shipped().rules().len() + 1);

@@ -109,6 +109,14 @@ pub fn secrets_warning(pinned: &Pinned) -> Result<Option<String>> {
     Ok((!files.is_empty()).then(words))
 }
 
+/// Opens the clone at exactly this path, bare or not. Nothing of it leads out of its folder.
+///
+/// # Errors
+/// The repository's: the path has no clone, or one that cannot be opened or leads out of its folder.
+pub(crate) fn open_clone(path: &Path) -> Result<git2::Repository> {
+    git::open_local(path)
+}
+
 /// Whether git would show a path in the clone of a local directory as new: it is in there, and not ignored.
 pub fn is_shown_by_git(directory: &Path, path: &Path) -> bool {
     path::shows(directory, path)

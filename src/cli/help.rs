@@ -12,7 +12,10 @@ const EXIT_CODES: &str = "Exit codes: 0 done; 1 done, but a repository failed; 2
 
 /// Commands in the order in which people meet them.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Build a dataset", &["try", "init", "check", "build", "merge", "slurm", "refresh"]),
+    (
+        "Build a dataset",
+        &["try", "init", "check", "commits", "pattern", "build", "merge", "slurm", "refresh"],
+    ),
     ("Look into it", &["show", "list", "explain", "replay", "report", "diff", "subset"]),
     ("Use it", &["export", "publish", "score", "verify", "witness", "mask"]),
     ("Machine and shell", &["cache", "image", "clean", "parity", "completions", "man", "schema"]),
@@ -97,6 +100,15 @@ Examples:
   gistmill mask src/project/core.py
   gistmill mask src/project/core.py --keep-imports
   gistmill --format json mask src/project/core.py   with the functions, and what was removed";
+pub(super) const COMMITS: &str = "\
+Examples:
+  gistmill commits ../project
+  gistmill commits ../project --min-files 10 --min-code-files 8 --dropped
+  gistmill commits me/project=../clone ../other --write pairs.toml";
+pub(super) const PATTERN: &str = "\
+Examples:
+  gistmill pattern mine ../project@25bae89f65de61bdce09df2c1273576b19a2cdf1 --output patterns
+  gistmill pattern check ../project@25bae89f65de61bdce09df2c1273576b19a2cdf1 patterns/*.yml";
 pub(super) const DIFF: &str = "\
 Examples:
   gistmill diff                                   the newest dataset and the version before it

@@ -43,6 +43,11 @@ pub(super) struct PlaceArguments {
 pub(super) type Keys = Vec<(&'static str, Value)>;
 
 impl PlaceArguments {
+    /// A place alone.
+    pub(super) fn of(place: &str) -> Self {
+        PlaceArguments { place: place.to_owned(), branch: None, subdirectory: None }
+    }
+
     /// The keys that say where the repository is; `path` says how a directory is spelled.
     ///
     /// # Errors

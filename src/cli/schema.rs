@@ -78,8 +78,7 @@ mod tests {
         let mut files = written(folder.path(), &[all]);
         files.extend(["repos.toml", "examples/gistify.toml"].map(|name| root.join(name)));
         assert_eq!(judged(config::SCHEMA, &files), vec![None; 3]);
-        let filters = fs_err::read_dir(root.join("filters")).unwrap();
-        let filters: Vec<PathBuf> = filters.map(|entry| entry.unwrap().path()).collect();
+        let filters = rules::rule_files(&root.join("filters")).unwrap();
         assert_eq!(judged(rules::SCHEMA, &filters), vec![None; filters.len()]);
     }
 

@@ -336,7 +336,7 @@ fn open_with(context: &Context<'_>, location: &Location, commit: &str) -> Result
 }
 
 /// Opens a local repository, bare or not, at exactly this path.
-fn open_local(path: &Path) -> Result<Repository> {
+pub(super) fn open_local(path: &Path) -> Result<Repository> {
     let mut with_suffix = path.as_os_str().to_owned();
     with_suffix.push(".git");
     for folder in [path, Path::new(&with_suffix)] {

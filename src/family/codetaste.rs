@@ -1,0 +1,17 @@
+//! `CodeTaste`: a refactoring of a repository's own history is described, and done again by an agent.
+//!
+//! What it is scored by, as pure functions: texts and counts in, numbers out (docs/codetaste.md).
+
+pub mod diff;
+pub mod funnel;
+pub mod leaks;
+pub mod lines;
+pub mod matches;
+pub mod message;
+pub mod registered;
+pub mod score;
+pub mod submission;
+pub mod suite;
+
+#[cfg(test)]
+mod tests;

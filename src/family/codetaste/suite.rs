@@ -1,0 +1,127 @@
+//! Whole runs of a suite: their counts, the bounds that they set, and what passes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How the tests of a whole run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    pub passed: i64,
+    pub failed: i64,
+    pub skipped: i64,
+    /// All, skipped ones included, and what has no name here.
+    pub total: i64,
+}
+
+/// Lines of stdout in which counts are looked for, from its end.
+const LOOK_BACK: usize = 10;
+
+/// The counts of the last line that has them; none where no line does.
+pub fn counts_of(stdout: &str) -> Option<Counts> {
+    stdout.trim().rsplit('\n').take(LOOK_BACK).find_map(|line| {
+        let said: Value = serde_json::from_str(line.trim()).ok()?;
+        let said = said.as_object()?;
+        let number = |key: &str| said.get(key)?.as_i64();
+        let skipped = if said.contains_key("skipped") { number("skipped")? } else { 0 };
+        Some(Counts {
+            passed: number("passed")?,
+            failed: number("failed")?,
+            skipped,
+            total: number("total")?,
+        })
+    })
+}
+
+/// Why counts cannot be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nonsense {
+    Negative,
+    MoreThanTotal,
+}
+
+impl Nonsense {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Nonsense::Negative => "negative",
+            Nonsense::MoreThanTotal => "more-than-total",
+        }
+    }
+}
+
+impl Counts {
+    /// Why these counts cannot be; none where they can.
+    pub fn nonsense(self) -> Option<Nonsense> {
+        if [self.passed, self.failed, self.skipped, self.total].iter().any(|count| *count < 0) {
+            Some(Nonsense::Negative)
+        } else if i128::from(self.passed) + i128::from(self.failed) > i128::from(self.total) {
+            Some(Nonsense::MoreThanTotal)
+        } else {
+            None
+        }
+    }
+}
+
+/// Why the suite of a tree is not enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotEnough {
+    SuiteCrashes,
+    FewTests,
+    FewPassing,
+}
+
+impl NotEnough {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            NotEnough::SuiteCrashes => "suite-crashes",
+            NotEnough::FewTests => "few-tests",
+            NotEnough::FewPassing => "few-passing",
+        }
+    }
+}
+
+const MIN_TESTS: i64 = 10;
+/// Passing tests among all.
+const MIN_PASS_RATE: (i128, i128) = (3, 10);
+
+/// Why a run of a tree's suite is not enough; none where it is.
+pub fn gate(counts: Option<Counts>) -> Option<NotEnough> {
+    let Some(counts) = counts else { return Some(NotEnough::SuiteCrashes) };
+    if counts.total < MIN_TESTS {
+        return Some(NotEnough::FewTests);
+    }
+    let (part, whole) = MIN_PASS_RATE;
+    (i128::from(counts.passed) * whole < part * i128::from(counts.total)).then_some(NotEnough::FewPassing)
+}
+
+/// What a run may not go below and above.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// The fewest tests that passed in any run of either tree.
+    pub passed: i64,
+    /// The most that failed.
+    pub failed: i64,
+}
+
+impl Bounds {
+    /// Those of the runs that gave counts; none where none did. A lost run is not a run of no tests.
+    pub fn of(runs: impl IntoIterator<Item = Option<Counts>>) -> Option<Self> {
+        runs.into_iter().flatten().map(|run| Bounds { passed: run.passed, failed: run.failed }).reduce(
+            |one, other| Bounds {
+                passed: one.passed.min(other.passed),
+                failed: one.failed.max(other.failed),
+            },
+        )
+    }
+
+    /// PASS: whether a run is within the bounds. One without counts is not.
+    pub fn pass(self, counts: Option<Counts>) -> bool {
+        counts.is_some_and(|run| run.passed >= self.passed && run.failed <= self.failed)
+    }
+}
+
+/// PASS by names: whether each case that must pass did.
+pub fn set_passes(outcomes: &BTreeMap<String, String>, must_pass: &BTreeSet<String>) -> bool {
+    must_pass.iter().all(|case| outcomes.get(case).is_some_and(|outcome| outcome == "passed"))
+}

@@ -1,0 +1,101 @@
+//! Patterns of code: what appears and what vanishes with a refactoring. Patterns are ast-grep's, whose engine is built in.
+
+mod choose;
+mod engine;
+mod features;
+mod form;
+mod pair;
+
+use crate::error::Result;
+use crate::family::codetaste::diff::Changed;
+use crate::family::codetaste::lines::Lines;
+use crate::family::codetaste::registered::{Candidate, Decision, Registered};
+use crate::family::codetaste::score::{Precision, Side};
+
+pub(crate) use engine::{Found, Patterns};
+pub(crate) use form::documents;
+pub(crate) use pair::{Pair, Tree};
+
+/// A pattern and what became of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Checked {
+    pub id: String,
+    /// The side that it is for: as its `metadata.side` says, else the one where it has more matches.
+    pub side: Side,
+    pub base: Found,
+    pub golden: Found,
+    pub decision: Decision,
+}
+
+/// What a set of patterns is worth on a pair.
+#[derive(Debug, Clone)]
+pub(crate) struct Report {
+    pub patterns: Vec<Checked>,
+    /// Of the golden patch, by the patterns that are taken.
+    pub precision: Precision,
+}
+
+impl Checked {
+    /// The matches on the tree that it is for.
+    pub(crate) fn right(&self) -> &Found {
+        match self.side {
+            Side::Additive => &self.golden,
+            Side::Reductive => &self.base,
+        }
+    }
+
+    /// The matches on the other tree.
+    pub(crate) fn wrong(&self) -> &Found {
+        match self.side {
+            Side::Additive => &self.base,
+            Side::Reductive => &self.golden,
+        }
+    }
+}
+
+/// Runs patterns on both trees, and takes them one after the other.
+///
+/// # Errors
+/// A file that cannot be parsed at all, and an interrupt.
+pub(crate) fn check(patterns: &Patterns, base: &Tree, golden: &Tree, changed: &Changed) -> Result<Report> {
+    let (mut on_base, mut on_golden) = (patterns.scan(base)?, patterns.scan(golden)?);
+    let (mut additive, mut reductive) = (Registered::default(), Registered::default());
+    let (mut covered_base, mut covered_golden) = (Lines::default(), Lines::default());
+    let mut checked = Vec::new();
+    for (id, side) in patterns.ids() {
+        let base = on_base.remove(id).unwrap_or_default();
+        let golden = on_golden.remove(id).unwrap_or_default();
+        let more = if golden.matches > base.matches { Side::Additive } else { Side::Reductive };
+        let side = side.unwrap_or(more);
+        let (registered, covered, lines) = match side {
+            Side::Additive => (&mut additive, &mut covered_golden, &golden.lines),
+            Side::Reductive => (&mut reductive, &mut covered_base, &base.lines),
+        };
+        let candidate =
+            Candidate { id: id.to_owned(), base: base.matches, golden: golden.matches, lines: lines.clone() };
+        let decision = registered.decide(side, candidate);
+        if decision.refusal.is_none() {
+            covered.extend(lines);
+        }
+        checked.push(Checked { id: id.to_owned(), side, base, golden, decision });
+    }
+    let precision = Precision::of(changed, &covered_base, &covered_golden);
+    Ok(Report { patterns: checked, precision })
+}
+
+/// Patterns that a program finds: of names and shapes that are on one side alone, few that cover many changed lines. They are
+/// ast-grep's documents, to be [checked](check) like any others.
+///
+/// # Errors
+/// A file that cannot be parsed at all, and an interrupt.
+pub(crate) fn mine(base: &Tree, golden: &Tree, changed: &Changed) -> Result<Vec<choose::Mined>> {
+    let mut paths = features::Paths::default();
+    let before = features::Features::of(base, &mut paths)?;
+    let after = features::Features::of(golden, &mut paths)?;
+    let mut mined = choose::mine(Side::Additive, &after, &before, &paths, &changed.added);
+    mined.extend(choose::mine(Side::Reductive, &before, &after, &paths, &changed.removed));
+    Ok(mined)
+}
+
+#[cfg(test)]
+mod tests;

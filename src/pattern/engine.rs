@@ -1,0 +1,241 @@
+//! The engine: ast-grep's library with the grammar of Python. Comments that suppress matches are not obeyed.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+
+use ast_grep_config::{GlobalRules, RuleCollection, RuleConfig, SerializableRuleConfig, Severity};
+use ast_grep_core::language::Language;
+use ast_grep_core::matcher::{Matcher, MatcherExt, PatternBuilder};
+use ast_grep_core::tree_sitter::{LanguageExt, StrDoc, TSLanguage};
+use ast_grep_core::{AstGrep, Node, Pattern, PatternError};
+use serde::{Deserialize, Deserializer};
+
+use super::pair::Tree;
+use crate::error::{Error, Result};
+use crate::family::codetaste::lines::Lines;
+use crate::family::codetaste::matches::rows;
+use crate::family::codetaste::score::Side;
+use crate::interrupt;
+use crate::redact::quote;
+
+/// The first characters of what an engine says of a pattern.
+const LONGEST_ERROR: usize = 500;
+
+pub(super) type Document = StrDoc<Python>;
+
+/// The language of what is looked through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Python;
+
+/// In patterns it takes the place of `$`, which begins no name in Python.
+const STAND_IN: char = 'µ';
+
+impl Language for Python {
+    fn pre_process_pattern<'q>(&self, query: &'q str) -> Cow<'q, str> {
+        let mut text = String::with_capacity(query.len());
+        let mut rest = query;
+        while let Some(at) = rest.find('$') {
+            text.push_str(&rest[..at]);
+            let after = rest[at..].trim_start_matches('$');
+            let signs = rest.len() - at - after.len();
+            let is_variable = signs == 3 || after.starts_with(|c: char| c.is_ascii_uppercase() || c == '_');
+            text.extend(std::iter::repeat_n(if is_variable { STAND_IN } else { '$' }, signs));
+            rest = after;
+        }
+        text.push_str(rest);
+        text.into()
+    }
+
+    fn expando_char(&self) -> char {
+        STAND_IN
+    }
+
+    fn from_path<P: AsRef<Path>>(path: P) -> Option<Self> {
+        let ending = path.as_ref().extension()?;
+        (ending == "py" || ending == "pyi").then_some(Python)
+    }
+
+    fn kind_to_id(&self, kind: &str) -> u16 {
+        self.get_ts_language().id_for_node_kind(kind, true)
+    }
+
+    fn field_to_id(&self, field: &str) -> Option<u16> {
+        self.get_ts_language().field_id_for_name(field).map(std::num::NonZero::get)
+    }
+
+    fn build_pattern(&self, builder: &PatternBuilder) -> Result<Pattern, PatternError> {
+        builder.build(|text| StrDoc::try_new(text, *self))
+    }
+}
+
+impl LanguageExt for Python {
+    fn get_ts_language(&self) -> TSLanguage {
+        tree_sitter_python::LANGUAGE.into()
+    }
+}
+
+impl<'de> Deserialize<'de> for Python {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        match name.to_ascii_lowercase().as_str() {
+            "python" | "py" => Ok(Python),
+            _ => Err(serde::de::Error::custom(format!(
+                "the language {} is not built in; patterns are of `python`",
+                quote(&name)
+            ))),
+        }
+    }
+}
+
+/// A file as syntax.
+pub(super) fn parsed(path: &str, text: &str) -> Result<AstGrep<Document>> {
+    let document = StrDoc::try_new(text, Python);
+    let document =
+        document.map_err(|error| Error::repository(format!("{path} cannot be parsed")).with_detail(error))?;
+    Ok(AstGrep::doc(document))
+}
+
+/// Patterns that can be run.
+pub(crate) struct Patterns {
+    rules: RuleCollection<Python>,
+    /// In the order of their files, with the side that they say they are for.
+    ids: Vec<(String, Option<Side>)>,
+}
+
+/// What a pattern matches on a tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub matches: u64,
+    pub lines: Lines,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    metadata: Option<SideOnly>,
+}
+
+#[derive(Deserialize)]
+struct SideOnly {
+    side: Option<Side>,
+}
+
+/// A pattern as it is written, and the side that it says it is for.
+type Sided = (SerializableRuleConfig<Python>, Option<Side>);
+
+impl Patterns {
+    /// Reads documents of ast-grep's YAML: texts of files with their names.
+    ///
+    /// # Errors
+    /// A usage error with the problems of all files.
+    pub(crate) fn parse(files: &[(String, String)]) -> Result<Self> {
+        let (mut problems, mut rules, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+        let mut known = BTreeSet::new();
+        for (name, text) in files {
+            let of_file = match read(text) {
+                Ok(of_file) => of_file,
+                Err(problem) => {
+                    problems.push(format!("{name}: {problem}"));
+                    continue;
+                }
+            };
+            for (rule, side) in of_file {
+                let id = rule.id.clone();
+                if id.is_empty() {
+                    problems.push(format!("{name}: a pattern has no `id`"));
+                } else if !known.insert(id.clone()) {
+                    problems.push(format!("{name}: the id {} is given twice", quote(&id)));
+                }
+                match RuleConfig::try_from(rule, &GlobalRules::default()) {
+                    Ok(rule) => rules.push(rule),
+                    Err(error) => problems.push(format!("{name}: {}: {}", quote(&id), chain(&error))),
+                }
+                ids.push((id, side));
+            }
+        }
+        let rules = RuleCollection::try_new(rules).map_err(|error| {
+            problems.push(chain(&error));
+        });
+        match rules {
+            Ok(rules) if problems.is_empty() => Ok(Patterns { rules, ids }),
+            _ => Err(Error::usage(problems.join("\n"))
+                .with_hint("patterns are ast-grep's YAML documents; docs/codetaste.md has an example")),
+        }
+    }
+
+    /// IDs in the order of their files, with the sides that patterns say they are for.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = (&str, Option<Side>)> {
+        self.ids.iter().map(|(id, side)| (id.as_str(), *side))
+    }
+
+    /// What each pattern matches on a tree; what matches nothing is missing.
+    ///
+    /// # Errors
+    /// A file that cannot be parsed at all, and an interrupt.
+    pub(crate) fn scan(&self, tree: &Tree) -> Result<BTreeMap<String, Found>> {
+        let mut found: BTreeMap<String, Found> = BTreeMap::new();
+        for (path, text) in &tree.files {
+            interrupt::check()?;
+            let rules = self.rules.for_path(path);
+            if rules.is_empty() {
+                continue;
+            }
+            let mut by_kind: HashMap<usize, Vec<&RuleConfig<Python>>> = HashMap::new();
+            for rule in rules {
+                for kind in rule.matcher.potential_kinds().iter().flatten() {
+                    by_kind.entry(kind).or_default().push(rule);
+                }
+            }
+            let file = parsed(path, text)?;
+            for node in file.root().dfs() {
+                for rule in by_kind.get(&usize::from(node.kind_id())).into_iter().flatten() {
+                    if rule.matcher.match_node(node.clone()).is_some() {
+                        let (first, last) = lines_of(&node);
+                        let one = found.entry(rule.id.clone()).or_default();
+                        one.matches += 1;
+                        one.lines.insert(path, first, last);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// First and last line of a node.
+pub(super) fn lines_of(node: &Node<'_, Document>) -> (u64, u64) {
+    let place = |(row, column): (usize, usize)| (row as u64, column as u64);
+    rows(place(node.start_pos().byte_point()), place(node.end_pos().byte_point()))
+}
+
+/// The patterns of a file.
+fn read(text: &str) -> Result<Vec<Sided>, String> {
+    let short = |error: String| error.chars().take(LONGEST_ERROR).collect::<String>();
+    let keys: Result<Vec<BTreeMap<String, serde_json::Value>>, _> = ast_grep_config::from_multiple(text);
+    let keys = keys.map_err(|error| short(error.to_string()))?;
+    if keys.iter().any(|document| document.contains_key("rules")) {
+        return Err("these are patterns of OpenGrep; only ast-grep's are read yet".to_owned());
+    }
+    let rules: Vec<SerializableRuleConfig<Python>> =
+        ast_grep_config::from_multiple(text).map_err(|error| short(error.to_string()))?;
+    let sides: Vec<Metadata> =
+        ast_grep_config::from_multiple(text).map_err(|error| short(error.to_string()))?;
+    let each = rules.into_iter().zip(sides).map(|(mut rule, metadata)| {
+        // A pattern is run whatever severity it has.
+        rule.severity = Severity::Info;
+        (rule, metadata.metadata.and_then(|metadata| metadata.side))
+    });
+    Ok(each.collect())
+}
+
+/// An error with what led to it.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text.chars().take(LONGEST_ERROR).collect()
+}

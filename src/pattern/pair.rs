@@ -1,0 +1,131 @@
+//! A pair of trees of one clone.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use git2::{ObjectType, Repository, TreeWalkMode, TreeWalkResult};
+
+use crate::error::{Error, Result};
+use crate::family::codetaste::diff::{Changed, is_ignored};
+use crate::family::codetaste::funnel::is_python;
+use crate::history;
+use crate::redact::quote;
+use crate::source;
+
+/// Larger files are refused, not passed over: what is not looked through would hide work.
+const LARGEST: usize = 64 << 20;
+
+/// Two commits of a clone.
+pub(crate) struct Pair {
+    repository: Repository,
+    pub base: String,
+    pub golden: String,
+}
+
+/// The Python files of a tree that are looked through: regular ones that are not below a folder of what is built or installed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tree {
+    pub files: BTreeMap<String, String>,
+}
+
+impl Pair {
+    /// `CLONE@GOLDEN` or `CLONE@BASE..GOLDEN` with full hashes; the base is the first parent where none is named.
+    ///
+    /// # Errors
+    /// Usage errors: no such form, a short hash or the name of a branch, a commit that the clone does not have.
+    pub(crate) fn open(text: &str) -> Result<Self> {
+        let (clone, commits) = text.rsplit_once('@').ok_or_else(|| {
+            Error::usage(format!("{text} is not a pair"))
+                .with_hint("CLONE@GOLDEN or CLONE@BASE..GOLDEN, with full hashes")
+        })?;
+        let repository = source::open_clone(Path::new(clone))?;
+        let (base, golden) = match commits.split_once("..") {
+            Some((base, golden)) => {
+                (Some(full(&repository, clone, base)?), full(&repository, clone, golden)?)
+            }
+            None => (None, full(&repository, clone, commits)?),
+        };
+        let parent = || {
+            let parent = repository.find_commit(golden).and_then(|commit| commit.parent_id(0));
+            parent.map_err(|_| {
+                Error::usage(format!("{golden} has no parent")).with_hint("name the base: CLONE@BASE..GOLDEN")
+            })
+        };
+        let base = base.map_or_else(parent, Ok)?;
+        if base == golden {
+            return Err(Error::usage(format!("base and golden are both {golden}"))
+                .with_hint("a pair is two commits, CLONE@BASE..GOLDEN"));
+        }
+        Ok(Pair { base: base.to_string(), golden: golden.to_string(), repository })
+    }
+
+    /// Base and golden tree.
+    ///
+    /// # Errors
+    /// What cannot be read, and a file that is too large.
+    pub(crate) fn trees(&self) -> Result<(Tree, Tree)> {
+        Ok((self.tree(&self.base)?, self.tree(&self.golden)?))
+    }
+
+    /// The lines that the golden patch changes.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub(crate) fn changed(&self) -> Result<Changed> {
+        history::changed(&self.repository, &self.base, &self.golden)
+    }
+
+    fn tree(&self, commit: &str) -> Result<Tree> {
+        let unreadable = |error: git2::Error| {
+            Error::repository(format!("the tree of {commit} cannot be read"))
+                .with_detail(error.message().to_owned())
+        };
+        let id = git2::Oid::from_str(commit).map_err(unreadable)?;
+        let tree = self.repository.find_commit(id).and_then(|commit| commit.tree()).map_err(unreadable)?;
+        let mut entries = Vec::new();
+        tree.walk(TreeWalkMode::PreOrder, |folder, entry| {
+            let path = format!("{folder}{}", String::from_utf8_lossy(entry.name_bytes()));
+            let is_regular =
+                entry.kind() == Some(ObjectType::Blob) && entry.filemode() & 0o170_000 == 0o100_000;
+            if is_regular && is_python(&path) && !is_ignored(&path) {
+                entries.push((path, entry.id()));
+            }
+            TreeWalkResult::Ok
+        })
+        .map_err(unreadable)?;
+        let mut files = BTreeMap::new();
+        for (path, id) in entries {
+            let blob = self.repository.find_blob(id).map_err(unreadable)?;
+            if blob.size() > LARGEST {
+                return Err(Error::repository(format!("{path} of {commit} is larger than 64 MiB"))
+                    .with_hint("name another pair"));
+            }
+            files.insert(path, text_of(blob.content()));
+        }
+        Ok(Tree { files })
+    }
+}
+
+/// Text of any bytes, line for line.
+fn text_of(bytes: &[u8]) -> String {
+    std::str::from_utf8(bytes)
+        .map_or_else(|_| bytes.iter().map(|byte| char::from(*byte)).collect(), str::to_owned)
+}
+
+fn full(repository: &Repository, clone: &str, hash: &str) -> Result<git2::Oid> {
+    let is_full = hash.len() == 40 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let id = git2::Oid::from_str(hash).ok().filter(|_| is_full);
+    match id {
+        Some(id) if repository.find_commit(id).is_ok() => Ok(id),
+        Some(_) => Err(Error::usage(format!("{clone} has no commit {hash}"))
+            .with_hint("`git fetch --unshallow` in it fetches what a shallow clone lacks")),
+        None => {
+            let meant = repository.revparse_single(hash).and_then(|object| object.peel_to_commit());
+            let refused = Error::usage(format!("{} is not a full hash", quote(hash)));
+            Err(match meant {
+                Ok(commit) => refused.with_hint(format!("it means {} now", commit.id())),
+                Err(_) => refused.with_hint("a full hash has 40 digits"),
+            })
+        }
+    }
+}
