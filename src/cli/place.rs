@@ -45,7 +45,15 @@ pub(super) type Keys = Vec<(&'static str, Value)>;
 impl PlaceArguments {
     /// A place alone.
     pub(super) fn of(place: &str) -> Self {
-        PlaceArguments { place: place.to_owned(), branch: None, subdirectory: None }
+        PlaceArguments {
+            place: place.to_owned(),
+            branch: None,
+            subdirectory: None,
+            no_submodules: false,
+            python: None,
+            extra: Vec::new(),
+            group: Vec::new(),
+        }
     }
 
     /// The keys that say where the repository is; `path` says how a directory is spelled.

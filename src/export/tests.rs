@@ -61,7 +61,8 @@ impl Bench {
 fn repositories_whose_images_cannot_be_built_are_known() {
     let bench = Bench::new();
     let lacking = || {
-        let collection = collection(&bench.dataset, bench.dataset.instances().unwrap(), None, None).unwrap();
+        let collection =
+            collection(&bench.dataset, bench.dataset.instances().unwrap(), &Wanted::default()).unwrap();
         collection.without_images().into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
     let before = lacking();
