@@ -12,7 +12,7 @@ use crate::score::text::{self, Unreadable};
 /// define that one. Whether it shows the same there has to be tried.
 ///
 /// # Errors
-/// The file is no Python.
+/// The file is not Python.
 pub fn alone(file: &str, test: &TestName) -> Result<Option<String>, Unreadable> {
     text::parse(file, |parsed| {
         let Found::Function { definition, .. } = locate::locate(parsed.body, test) else { return None };
