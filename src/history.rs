@@ -77,8 +77,7 @@ pub(crate) fn search(
     for clone in clones {
         let repository = open(&clone.path)?;
         let history = History { repository: &repository, clone, asked, lists };
-        history
-            .rows(&mut rows)
+        source::bounded(|| history.rows(&mut rows))
             .map_err(|trouble| trouble.at(format!("the history of {}", clone.path.display())))?;
     }
     let pool: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].cause.is_none()).collect();
@@ -210,7 +209,7 @@ fn unreadable(error: git2::Error) -> Error {
 pub(crate) fn changed(repository: &Repository, base: &str, golden: &str) -> Result<Changed> {
     let commit = |hash: &str| repository.find_commit(Oid::from_str(hash)?);
     let read = || Difference::of(repository, &commit(base)?, &commit(golden)?)?.changed();
-    read().map_err(unreadable)
+    source::bounded(|| read().map_err(unreadable))
 }
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ pub(crate) fn write(dataset: &Dataset, to: &Path, about: &About) -> Result<usize
     }
     for (name, hash) in &hashes {
         crate::interrupt::check()?;
+        check_name(name)?;
         let content = from.open_file(Path::new(name))?;
         copy(content, &to.join(name), hash).map_err(|error| error.at(name))?;
     }
@@ -62,11 +63,13 @@ pub(crate) fn write(dataset: &Dataset, to: &Path, about: &About) -> Result<usize
     let [croissant, eval, provenance] = WRITTEN;
     texts.insert(croissant.to_owned(), pretty(&croissant::describe(dataset, about)?)?);
     texts.insert(eval.to_owned(), eval_yaml(dataset).into_bytes());
+    let described = [croissant, eval].map(|name| (name.to_owned(), sha256_hex(&texts[name])));
+    hashes.extend(described);
     texts.insert(provenance.to_owned(), pretty(&provenance::statement(dataset, &hashes))?);
     for (name, text) in &texts {
         fs_err::write(to.join(name), text)?;
     }
-    Ok(hashes.len() + WRITTEN.len())
+    Ok(hashes.len() + 1)
 }
 
 fn pretty(value: &Value) -> Result<Vec<u8>> {
@@ -90,6 +93,18 @@ fn check_empty(folder: &Path) -> Result<()> {
             ))
             .with_hint("name a folder that is empty or does not exist; in a clone, `git rm -r .` makes room for a new version"));
         }
+    }
+    Ok(())
+}
+
+/// A dataset has no file that git reads as its settings, and none of those that are written beside it.
+fn check_name(name: &str) -> Result<()> {
+    if name.split('/').any(|part| part.starts_with('.')) || WRITTEN.contains(&name) {
+        return Err(Error::usage(format!(
+            "the manifest names {}, which is not a file of a dataset",
+            crate::redact::quote(name)
+        ))
+        .with_hint("get the dataset anew from who made it"));
     }
     Ok(())
 }
@@ -182,7 +197,11 @@ mod tests {
             let statement = json(out, "provenance.json");
             assert_eq!(statement["_type"], "https://in-toto.io/Statement/v1");
             let subjects = statement["subject"].as_array().unwrap();
-            assert_eq!(subjects.len(), dataset.manifest.files.len() + 1);
+            assert_eq!(
+                subjects.len(),
+                dataset.manifest.files.len() + 3,
+                "manifest, croissant.json, eval.yaml"
+            );
             for subject in subjects {
                 let bytes = fs_err::read(out.join(subject["name"].as_str().unwrap())).unwrap();
                 assert_eq!(subject["digest"]["sha256"], sha256_hex(&bytes));
@@ -213,6 +232,18 @@ mod tests {
             assert_eq!(described["conformsTo"][0], "http://mlcommons.org/croissant/1.1");
             assert!(described["rai:dataLimitations"].is_array() && described["version"].is_string());
         });
+    }
+
+    #[test]
+    fn nothing_is_written_where_git_reads_its_settings() {
+        for name in
+            [".git/config", ".gitattributes", "trees/.git/config", "croissant.json", "provenance.json"]
+        {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+        for name in ["instances.parquet", "trees/a__b.tar.zst", "hidden/a.json"] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
     }
 
     #[test]

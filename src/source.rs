@@ -117,6 +117,14 @@ pub(crate) fn open_clone(path: &Path) -> Result<git2::Repository> {
     git::open_local(path)
 }
 
+/// Does something with a clone that somebody else made, on this thread; git's library has 4 GiB for it.
+///
+/// # Errors
+/// What it says, and the repository's where it needs more.
+pub(crate) fn bounded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    git::bounded(work)
+}
+
 /// Whether git would show a path in the clone of a local directory as new: it is in there, and not ignored.
 pub fn is_shown_by_git(directory: &Path, path: &Path) -> bool {
     path::shows(directory, path)

@@ -23,7 +23,7 @@ const SCHEMA: &str = "1.4";
 /// What an agent may take, in seconds.
 const AGENT_SECONDS: f64 = 3600.0;
 /// What starting and judging takes beside the run itself, in seconds.
-const VERIFIER_SLACK: u64 = 60;
+const VERIFIER_SLACK: u64 = 300;
 
 pub(super) fn files(collection: &Collection) -> Result<Files> {
     let mut files = Files::new();
@@ -158,7 +158,8 @@ fn told_of(test: &OriginalTest) -> serde_json::Value {
 }
 
 fn configuration(collection: &Collection, task: &Task, content: &str) -> Result<String> {
-    let seconds = (task.judging.limit.as_secs() * runs(task) + VERIFIER_SLACK) as f64;
+    let seconds =
+        task.judging.limit.as_secs().saturating_mul(runs(task)).saturating_add(VERIFIER_SLACK) as f64;
     let settings = &collection.settings;
     let mut table = Table::new();
     table.insert("schema_version".to_owned(), words(SCHEMA));

@@ -110,7 +110,7 @@ fn build_tools(collection: &Collection, tools: &Tools) -> String {
 impl Collection {
     /// Repositories whose images cannot be built from what the export has.
     pub(crate) fn without_images(&self) -> Vec<&str> {
-        let lacking = self.environments.iter().filter(|(_, environment)| !can_be_built(environment));
+        let lacking = self.environments.iter().filter(|(_, it)| !it.is_pulled && !can_be_built(it));
         lacking.map(|(slug, _)| slug.as_str()).collect()
     }
 }

@@ -701,6 +701,7 @@ def judge(task, file, container):
             wrong += [f"{name} passes although its test {what}" for name in seen if seen[name][0] == "passed"]
         else:
             differs = difference(cases, seen, place)
+            differs = differs and (f"{differs} (not done in time)" if "not done after" in said else differs)
             wrong += [f"its test is not what the original is under a variant ({what}): {differs}"] if differs else []
     shutil.rmtree(court.place, ignore_errors=True)
     return {**report, "why": "; ".join(wrong[:3]) or None}

@@ -1,5 +1,8 @@
 //! What the user wants of an export's files, beside its tasks.
 
+use std::net::IpAddr;
+use std::time::Duration;
+
 use toml::{Table, Value};
 
 use crate::error::{Error, Result};
@@ -7,7 +10,9 @@ use crate::record::id::hash_parts;
 
 /// How often a run may take what the slowest attempt took, and what every run may take, in seconds.
 const MARGIN: u32 = 20;
-const LEAST: u64 = 30;
+const LEAST: u64 = 120;
+/// What a cold start may take beside what a group may, in seconds, as in screening.
+const START_UP: u64 = 60;
 
 /// The settings.
 #[derive(Debug, Clone, Default)]
@@ -71,18 +76,27 @@ impl std::str::FromStr for Network {
 
     /// `public`, `no-network` or `allowlist:HOST,HOST`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let is_host = |host: &&str| {
-            !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || "*.-:/".contains(c))
-        };
         match (text, text.strip_prefix("allowlist:")) {
             ("public", _) => Ok(Network::Public),
             ("no-network", _) => Ok(Network::Nothing),
-            (_, Some(hosts)) if hosts.split(',').all(|host| is_host(&host)) => {
+            (_, Some(hosts)) if hosts.split(',').all(is_host) => {
                 Ok(Network::Hosts(hosts.split(',').map(str::to_owned).collect()))
             }
-            _ => Err("write `public`, `no-network` or `allowlist:HOST,HOST`".to_owned()),
+            _ => Err("write `public`, `no-network` or `allowlist:HOST,HOST`; a host is a name, `*.` and a name, an \
+                      address or a network, without a port"
+                .to_owned()),
         }
     }
+}
+
+/// Whether Harbor takes it: a name, the names below one, an address, a network.
+fn is_host(host: &str) -> bool {
+    let (address, bits) = host.split_once('/').unwrap_or((host, "0"));
+    if let Ok(address) = address.parse::<IpAddr>() {
+        return bits.parse::<u8>().is_ok_and(|bits| bits <= if address.is_ipv4() { 32 } else { 128 });
+    }
+    let name = host.strip_prefix("*.").unwrap_or(host);
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'))
 }
 
 impl Network {
@@ -111,11 +125,13 @@ pub(super) fn canary(name: &str, version: &str) -> String {
     )
 }
 
-/// What a run may take: several times what the slowest attempt took, and never more than what screening gave it.
-pub(super) fn limit(most: std::time::Duration, slowest: Option<std::time::Duration>) -> std::time::Duration {
+/// What a run may take: several times what the slowest attempt took, and no more than what screening gave a cold run, unless that
+/// is less than three times as long.
+pub(super) fn limit(most: Duration, slowest: Option<Duration>) -> Duration {
     let Some(slowest) = slowest else { return most };
-    let measured = std::time::Duration::from_secs((slowest * MARGIN).as_secs() + 1);
-    measured.max(std::time::Duration::from_secs(LEAST)).min(most)
+    let times = |factor: u32| Duration::from_secs(slowest.saturating_mul(factor).as_secs().saturating_add(1));
+    let most = most.saturating_add(Duration::from_secs(START_UP));
+    times(MARGIN).max(Duration::from_secs(LEAST)).min(most).max(times(3).min(most.saturating_mul(3)))
 }
 
 /// Whose tasks they are.
@@ -166,8 +182,10 @@ mod tests {
         let of = |slowest: Option<u64>| {
             limit(Duration::from_mins(5), slowest.map(Duration::from_millis)).as_secs()
         };
-        assert_eq!([of(None), of(Some(2)), of(Some(4_000)), of(Some(60_000))], [300, 30, 81, 300]);
-        assert_eq!(limit(Duration::from_secs(10), Some(Duration::from_secs(9))).as_secs(), 10);
+        assert_eq!([of(None), of(Some(2)), of(Some(8_000)), of(Some(60_000))], [300, 120, 161, 360]);
+        assert_eq!(of(Some(250_000)), 751, "three times what was seen to be needed");
+        assert_eq!(limit(Duration::from_secs(30), Some(Duration::from_secs(9))).as_secs(), 90);
+        assert!(limit(Duration::MAX, Some(Duration::MAX)) > Duration::from_secs(30));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::settings::Settings;
 use super::{Collection, Harness, images};
 use crate::beneath::Folder;
 use crate::dataset::trees;
@@ -83,6 +84,11 @@ fn header(collection: &Collection, harnesses: &BTreeSet<Harness>) -> Header {
         collection.tasks.iter().flat_map(|task| [task.id.as_str(), &task.instruction]).collect();
     if collection.tools.is_some() {
         parts.extend(collection.tasks.iter().map(|task| collection.image(task)));
+    }
+    // What is asked for beside instances holds for all harnesses of a directory.
+    let settings = format!("{:?}", collection.settings);
+    if settings != format!("{:?}", Settings::default()) {
+        parts.push(&settings);
     }
     Header {
         dataset: collection.name.clone(),

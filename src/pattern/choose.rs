@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
-use std::fmt::Write as _;
 
 use super::features::{Feature, Features, Found, Kind, Occurrence, Paths};
 use crate::family::codetaste::lines::Lines;
@@ -21,6 +20,8 @@ const EXEMPT_FILES: usize = 2;
 const EXEMPT_RATIO: usize = 10;
 /// A name that is in one file alone, and no definition, attribute or keyword there, needs this many lines.
 const LINES_OF_INNER: usize = 10;
+/// Longer names, in bytes, have no pattern: its expression would be too large.
+const LONGEST_NAME: usize = 200;
 /// Everyday names.
 const DULL: [&str; 48] = [
     "self",
@@ -131,12 +132,13 @@ pub(super) fn mine(
     let mut patterns = search.candidates();
     patterns.extend(search.moved());
     let mut chosen = choose(patterns, &changed, limit(side));
-    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut given: HashSet<String> = HashSet::new();
     for one in &mut chosen {
-        let times = seen.entry(one.id.clone()).or_default();
-        *times += 1;
-        if *times > 1 {
-            let _ = write!(one.id, "-{times}");
+        let plain = one.id.clone();
+        let mut times = 1;
+        while !given.insert(one.id.clone()) {
+            times += 1;
+            one.id = format!("{plain}-{times}");
         }
     }
     chosen
@@ -178,7 +180,11 @@ impl Search<'_> {
 
     fn candidate(&self, feature: &Feature, occurrences: &[Occurrence]) -> Option<Mined> {
         let (kind, _) = feature;
-        if is_dull(feature) || is_private(occurrences) || is_inner(feature, occurrences, &self.here.found) {
+        if feature.1.len() > LONGEST_NAME
+            || is_dull(feature)
+            || is_private(occurrences)
+            || is_inner(feature, occurrences, &self.here.found)
+        {
             return None;
         }
         let (mut place, mut files, mut matches) = (Where::Everywhere, BTreeSet::new(), occurrences.to_vec());
@@ -352,7 +358,7 @@ pub(super) fn each_of(features: &Features, paths: &Paths) -> Vec<Mined> {
     let each = features.found.iter().enumerate().map(|(number, (feature, occurrences))| {
         let mut one =
             search.pattern(feature, Where::Everywhere, &BTreeSet::new(), occurrences, occurrences.len());
-        let _ = write!(one.id, "-{number}");
+        one.id = format!("{}-{number}", one.id);
         one
     });
     each.collect()

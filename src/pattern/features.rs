@@ -148,6 +148,8 @@ struct Reader<'a> {
     imported: BTreeSet<String>,
 }
 
+/// Parts of a module's name that are looked at.
+const DEEPEST_MODULE: usize = 20;
 static TEXT: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^[\w.:/-]{3,60}$").expect("the pattern of texts is a pattern"));
 
@@ -337,7 +339,8 @@ impl Reader<'_> {
 
     fn module(&mut self, name: &Syntax<'_>, around: Around) {
         let text = name.text();
-        for (at, _) in text.match_indices('.').chain([(text.len(), "")]) {
+        // Each part is stored with all before it.
+        for (at, _) in text.match_indices('.').chain([(text.len(), "")]).take(DEEPEST_MODULE) {
             self.add(Kind::Module, &text[..at], name, around.function);
         }
     }

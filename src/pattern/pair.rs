@@ -3,17 +3,22 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use git2::{ObjectType, Repository, TreeWalkMode, TreeWalkResult};
+use git2::{ObjectType, Repository};
 
 use crate::error::{Error, Result};
 use crate::family::codetaste::diff::{Changed, is_ignored};
 use crate::family::codetaste::funnel::is_python;
 use crate::history;
+use crate::interrupt;
 use crate::redact::quote;
 use crate::source;
 
 /// Larger files are refused, not passed over: what is not looked through would hide work.
 const LARGEST: usize = 64 << 20;
+/// What a tree may come to: Python in bytes, files and folders, folders within each other.
+const MOST_BYTES: usize = 2 << 30;
+const MOST_ENTRIES: usize = 1_000_000;
+const DEEPEST: usize = 128;
 
 /// Two commits of a clone.
 pub(crate) struct Pair {
@@ -64,7 +69,7 @@ impl Pair {
     /// # Errors
     /// What cannot be read, and a file that is too large.
     pub(crate) fn trees(&self) -> Result<(Tree, Tree)> {
-        Ok((self.tree(&self.base)?, self.tree(&self.golden)?))
+        source::bounded(|| Ok((self.tree(&self.base)?, self.tree(&self.golden)?)))
     }
 
     /// The lines that the golden patch changes.
@@ -81,24 +86,46 @@ impl Pair {
                 .with_detail(error.message().to_owned())
         };
         let id = git2::Oid::from_str(commit).map_err(unreadable)?;
-        let tree = self.repository.find_commit(id).and_then(|commit| commit.tree()).map_err(unreadable)?;
-        let mut entries = Vec::new();
-        tree.walk(TreeWalkMode::PreOrder, |folder, entry| {
-            let path = format!("{folder}{}", String::from_utf8_lossy(entry.name_bytes()));
-            let is_regular =
-                entry.kind() == Some(ObjectType::Blob) && entry.filemode() & 0o170_000 == 0o100_000;
-            if is_regular && is_python(&path) && !is_ignored(&path) {
-                entries.push((path, entry.id()));
+        let root = self.repository.find_commit(id).and_then(|commit| commit.tree()).map_err(unreadable)?;
+        let too_much = |what: &str| {
+            Error::repository(format!("the tree of {commit} has more than {what}"))
+                .with_hint("name another pair")
+        };
+        let (mut entries, mut left) = (Vec::new(), vec![(String::new(), root)]);
+        let mut looked_at = 0;
+        while let Some((folder, tree)) = left.pop() {
+            interrupt::check()?;
+            for entry in &tree {
+                looked_at += 1;
+                if looked_at > MOST_ENTRIES {
+                    return Err(too_much("a million files and folders"));
+                }
+                let path = format!("{folder}{}", String::from_utf8_lossy(entry.name_bytes()));
+                if entry.kind() == Some(ObjectType::Tree) {
+                    if folder.matches('/').count() >= DEEPEST {
+                        return Err(too_much("128 folders within each other"));
+                    }
+                    let inner = self.repository.find_tree(entry.id()).map_err(unreadable)?;
+                    left.push((path + "/", inner));
+                    continue;
+                }
+                let is_regular =
+                    entry.kind() == Some(ObjectType::Blob) && entry.filemode() & 0o170_000 == 0o100_000;
+                if is_regular && is_python(&path) && !is_ignored(&path) {
+                    entries.push((path, entry.id()));
+                }
             }
-            TreeWalkResult::Ok
-        })
-        .map_err(unreadable)?;
-        let mut files = BTreeMap::new();
+        }
+        let (mut files, mut bytes) = (BTreeMap::new(), 0);
         for (path, id) in entries {
             let blob = self.repository.find_blob(id).map_err(unreadable)?;
             if blob.size() > LARGEST {
                 return Err(Error::repository(format!("{path} of {commit} is larger than 64 MiB"))
                     .with_hint("name another pair"));
+            }
+            bytes += blob.size();
+            if bytes > MOST_BYTES {
+                return Err(too_much("2 GiB of Python"));
             }
             files.insert(path, text_of(blob.content()));
         }

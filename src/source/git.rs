@@ -335,6 +335,17 @@ fn open_with(context: &Context<'_>, location: &Location, commit: &str) -> Result
     }
 }
 
+/// Does something with git's library, which gets no more than a bound of memory for it.
+pub(super) fn bounded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    fetch::prepare();
+    let (done, was_refused) = memory::lend(Arc::default(), work);
+    if was_refused && done.as_ref().err().is_none_or(|error| error.fault() != Fault::Interrupted) {
+        return Err(Error::repository("reading the clone takes more than 4 GiB of memory")
+            .with_hint("it is larger than what commits are looked for in"));
+    }
+    done
+}
+
 /// Opens a local repository, bare or not, at exactly this path.
 pub(super) fn open_local(path: &Path) -> Result<Repository> {
     let mut with_suffix = path.as_os_str().to_owned();

@@ -66,7 +66,12 @@ pub(crate) fn check(
         problems.push(FileProblem { file: file.clone(), trouble });
     }
     let there = folder.walk()?.into_iter().filter(|entry| entry.kind != Kind::Folder);
+    // What git and clients of hubs keep beside a dataset.
+    let is_apart = |name: &str| {
+        name.starts_with(".git") || name.starts_with(".cache/") || name.ends_with(".sigstore.json")
+    };
     let names = there.map(|entry| entry.path.to_string_lossy().into_owned());
+    let names = names.filter(|name| !is_apart(name));
     for file in names.filter(|file| !own.contains(&file.as_str()) && !hashes.contains_key(file)) {
         problems.push(FileProblem { file, trouble: Trouble::Unlisted });
     }

@@ -97,6 +97,10 @@ fn look(registries: &Registries, place: &Place, image: &PushedImage) -> Option<P
     match registries.manifest(place, &image.tag) {
         Found::Manifest(digest) if digest == image.digest => None,
         Found::Manifest(other) => problem("retagged", &format!("its tag {} is of {other}", image.tag)),
-        _ => problem("untagged", &format!("it has lost its tag {}, and may be removed as unused", image.tag)),
+        Found::Private => problem("private", "the registry wants a login for its tag"),
+        Found::Trouble(why) => problem("unknown", &why),
+        Found::Missing => {
+            problem("untagged", &format!("it has lost its tag {}, and may be removed as unused", image.tag))
+        }
     }
 }

@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &Arguments, asked: &PushArguments, engine: &Engine)
     };
     let done = several(wanted, usize::from(asked.jobs), &one)?;
     drop(stage);
-    print(arguments, &dataset, &done);
+    print(arguments, &dataset, &asked.registry, &done);
     Ok(())
 }
 
@@ -96,9 +96,10 @@ fn wanted(dataset: &Dataset, engine: &Engine, prefix: &Place, only: &[RepoSlug])
     for instance in dataset.instances()? {
         if (only.is_empty() || only.contains(&instance.slug)) && !of.contains_key(&instance.slug) {
             let name = read::image_of(dataset, &instance)?;
-            if !is_own(&name) {
+            if !is_own(&name, &instance.slug) {
                 return Err(Error::usage(format!(
-                    "the dataset names the image {name}, which is not one of gistmill's"
+                    "the dataset names the image {name}, which is not the one that gistmill made of {}",
+                    instance.slug
                 ))
                 .with_hint("nothing else of your engine is pushed because a dataset says so"));
             }
@@ -142,9 +143,12 @@ fn wanted(dataset: &Dataset, engine: &Engine, prefix: &Place, only: &[RepoSlug])
         )))
 }
 
-/// Whether an image has a name that gistmill gives: a dataset could name any other one of the engine.
-fn is_own(name: &str) -> bool {
-    ["gistmill/", "gistmill-export/"].iter().any(|own| name.starts_with(own))
+/// Whether an image has a name that gistmill gives that of a repository: a dataset could name any other one of the engine.
+fn is_own(name: &str, slug: &RepoSlug) -> bool {
+    let letters =
+        |text: &str| text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+    let rest = ["gistmill/", "gistmill-export/"].iter().find_map(|own| name.strip_prefix(own));
+    rest.is_some_and(|rest| letters(rest.split(':').next().unwrap_or(rest)) == letters(slug.as_str()))
 }
 
 fn sent(engine: &Engine, wanted: &Wanted, login: Option<&Login>, stage: &Stage) -> Result<String> {
@@ -199,7 +203,7 @@ fn several(
     }
 }
 
-fn print(arguments: &Arguments, dataset: &Dataset, done: &[Done]) {
+fn print(arguments: &Arguments, dataset: &Dataset, registry: &str, done: &[Done]) {
     if arguments.format == Format::Json {
         let rows: Vec<_> = done
             .iter()
@@ -218,7 +222,10 @@ fn print(arguments: &Arguments, dataset: &Dataset, done: &[Done]) {
         terminal::say(&format!("{}: {}@{} {did}", one.wanted.slug, one.wanted.place, one.digest));
     }
     let place = shell_quote(&dataset.directory.to_string_lossy());
-    terminal::say(&format!("next: gistmill image check {place}; exports name these images from now on"));
+    terminal::say(&format!(
+        "next: gistmill image check {place} --registry {}; exports name these images from now on",
+        shell_quote(registry)
+    ));
 }
 
 #[cfg(test)]
@@ -227,9 +234,12 @@ mod tests {
 
     #[test]
     fn only_images_of_gistmill_are_pushed() {
-        assert!(is_own("gistmill/a__b:1") && is_own("gistmill-export/a-b:1"));
-        for name in ["secret:1", "company/gistmill/x:1", "gistmill:1", "h.io/gistmill/x:1"] {
-            assert!(!is_own(name), "{name}");
+        let slug = RepoSlug::new("a/B").expect("is one");
+        assert!(is_own("gistmill/a__b:1", &slug) && is_own("gistmill-export/a-b:1", &slug));
+        for name in
+            ["secret:1", "company/gistmill/a__b:1", "gistmill:1", "h.io/gistmill/a__b:1", "gistmill/a__c:1"]
+        {
+            assert!(!is_own(name, &slug), "{name}");
         }
     }
 }

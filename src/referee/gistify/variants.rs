@@ -107,7 +107,7 @@ struct Tried {
 
 impl Tried {
     fn whole(file: &str) -> Self {
-        Tried { text: file.to_owned(), lines: None, shows_the_same: true }
+        Tried { text: file.to_owned(), lines: None, shows_the_same: false }
     }
 
     fn alone(file: &str, original: &Original<'_>) -> Self {
@@ -291,8 +291,11 @@ impl Calibration<'_> {
             if manner == PLAIN {
                 one.shows_the_same = is_plain(originals[at].golden, &seen.attempt);
             }
-            for (file, ran) in self.lines(seen, originals[at].file).into_iter().flatten() {
-                one.lines.get_or_insert_default().entry(file).or_default().extend(ran);
+            if let Some(seen) = self.lines(seen, originals[at].file) {
+                let lines = one.lines.get_or_insert_default();
+                for (file, ran) in seen {
+                    lines.entry(file).or_default().extend(ran);
+                }
             }
         })
     }

@@ -4,25 +4,31 @@ A server that is stopped at the end of a test prints its last line where the tes
 two. Where it is seen would be a matter of luck.
 """
 
-import io
 from _thread import get_ident
 
 
-class Outside(io.TextIOWrapper):
-    """The stream that is in place between phases."""
+class Outside:
+    """The stream that is in place between phases: what else is asked of it, it asks the one that had the place."""
 
     def __init__(self, stream, captured):
-        """`stream` has the place now, and `captured` is where a phase writes."""
-        stream.flush()
-        super().__init__(stream.buffer, stream.encoding, stream.errors, write_through=True)
-        self.stream = stream  # it would close the buffer
+        """`captured` is where a phase writes."""
+        self.stream = stream
         self.captured = captured
         self.own = get_ident()
 
     def write(self, text):
-        if get_ident() != self.own:
-            return self.captured.write(text)
-        return super().write(text)
+        return (self.stream if get_ident() == self.own else self.captured).write(text)
+
+    def writelines(self, lines):
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name):
+        return getattr(self.stream, name)
+
+    @property
+    def __class__(self):
+        return type(self.stream)
 
 
 def route(config):
@@ -32,5 +38,5 @@ def route(config):
     for stream in (getattr(capture, "out", None), getattr(capture, "err", None)):
         switched = getattr(stream, "syscapture", stream)
         old, captured = getattr(switched, "_old", None), getattr(stream, "tmpfile", None)
-        if captured is not None and hasattr(old, "buffer"):
+        if captured is not None and hasattr(old, "write"):
             switched._old = Outside(old, captured)

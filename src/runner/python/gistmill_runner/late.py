@@ -8,8 +8,9 @@ import sys
 from _thread import _count, get_ident
 from time import sleep
 
-_PAUSE, _MOST = 0.1, 1.0
-"""Seconds before each write, and in all of an attempt; as much again at the ends of cases."""
+_PAUSE, _MOST = 0.1, 5
+"""Seconds before a write, and how many such pauses an attempt has; as many again at the ends of cases."""
+_STARTS = ("_start_new_thread", "_start_joinable_thread")
 _MOST_TEXT = 400
 _SAYS = "another thread was printing when the test had ended: "
 
@@ -23,9 +24,33 @@ class LateWrites:
         self.own = get_ident()
         self.before_writes = self.at_ends = _MOST
         self.pending = {}
+        self.starts, self.is_installed = {}, False
 
     def start(self):
-        """From now on, in this process and its forks."""
+        """From now on, in this process and its forks. Nothing is patched before there is another thread."""
+        threading = sys.modules.get("threading")
+        self.starts = {name: getattr(threading, name) for name in _STARTS if hasattr(threading, name)}
+        if _count() > 0 or not self.starts:
+            self._install(threading)
+            return
+
+        def starting(original):
+            def start(*arguments, **named):
+                self._install(threading)
+                return original(*arguments, **named)
+
+            return start
+
+        for name, original in self.starts.items():
+            setattr(threading, name, starting(original))
+
+    def _install(self, threading):
+        for name, original in self.starts.items():
+            setattr(threading, name, original)
+        self.starts = {}
+        if self.is_installed:
+            return
+        self.is_installed = True
         capture = sys.modules.get("_pytest.capture")
         for kind in filter(None, (getattr(capture, name, None) for name in ("EncodedFile", "CaptureIO"))):
             self._wrap(kind)
@@ -41,7 +66,7 @@ class LateWrites:
             pending[thread] = text
             try:
                 if self.before_writes > 0:
-                    self.before_writes -= _PAUSE
+                    self.before_writes -= 1
                     sleep(_PAUSE)
                 return original(stream, text)
             finally:
@@ -53,7 +78,7 @@ class LateWrites:
         """A case has ended: what is still being printed, in words; empty where nothing is."""
         if _count() == 0 or self.at_ends <= 0:
             return ""
-        self.at_ends -= _PAUSE
+        self.at_ends -= 1
         found, before = list(self.pending.values()), self.written()
         if not found:
             sleep(_PAUSE)

@@ -259,6 +259,13 @@ def test_waits():
 def test_prints_itself():
     print("itself")
 
+def test_traces():
+    calls = []
+    sys.settrace(lambda frame, event, argument: calls.append(frame.f_code.co_name))
+    print(end="")
+    sys.settrace(None)
+    print("calls:", calls)
+
 def test_many():
     threads = [threading.Thread(target=lambda: print("many")) for _ in range(300)]
     for thread in threads:
@@ -279,6 +286,8 @@ def test_many():
     assert shown("test_leaves_a_thread_that_is_silent") == ("", "")
     assert shown("test_waits") == ("before\n", "after\n")
     assert shown("test_prints_itself") == ("itself\n", "")
+    plain = runner.run(ready, "test_traces")["cases"][0]["stdout"]
+    assert shown("test_traces")[0] == plain, "nothing is patched where there is no other thread"
     # A pause for each would be longer than a case may take.
     assert shown("test_many") == ("many\n" * 300, "")
 
@@ -322,3 +331,22 @@ def test_what_a_server_that_is_stopped_prints_is_the_same_whenever_it_does(start
     ready = runner.open("test_a.py")
     done = runner.run(ready, "test_asks", late_writes=late)
     assert (outcomes(done), done["cases"][0]["stderr"], done["raw_output"]) == (["passed"], "served\n", "")
+
+
+def test_a_stream_that_was_closed_at_import_is_nobodys_trouble(start):
+    text = """
+import io, sys
+sys.stderr = io.TextIOWrapper(sys.__stderr__.buffer, encoding="utf-8")
+
+def test_a():
+    print("a")
+
+def test_outside():
+    print("outside", file=sys.__stdout__)
+"""
+    runner = start({"test_a.py": text})
+    ready = runner.open("test_a.py")
+    for late in (False, True):
+        done = runner.run(ready, "test_a", late_writes=late)
+        assert (outcomes(done), done["exit"]["kind"], done["cases"][0]["stdout"]) == (["passed"], "finished", "a\n")
+        assert runner.run(ready, "test_outside", late_writes=late)["raw_output"] == "outside\n"
