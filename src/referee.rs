@@ -1,7 +1,7 @@
 //! The referee: submissions are run in the dataset's own environments and judged by the rules of [`crate::score`].
 //!
 //! A submission is hostile code and gets what a hostile test gets: the sandbox, the limits and the fork tree of a build.
-//! It runs in a tree without the repository's code ([`ground`]); imports of the repository are noted, whether or not they
+//! It runs in a tree without the repository's code (`gistify::ground`); imports of the repository are noted, whether or not they
 //! are caught.
 
 pub(crate) mod gistify;

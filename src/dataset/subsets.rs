@@ -28,7 +28,7 @@ pub fn write(
     Ok(())
 }
 
-/// Removes what an earlier [`write`] of these subsets left in a folder.
+/// Removes what an earlier [`write()`] of these subsets left in a folder.
 ///
 /// # Errors
 /// IO errors with the path.
