@@ -31,11 +31,16 @@ class Outside:
         return type(self.stream)
 
 
-def route(config):
-    """From now on, in this process: the calling thread is the one that runs tests."""
+def captures(config):
+    """What pytest captures standard output and standard error with; None for what it does not capture."""
     manager = config.pluginmanager.getplugin("capturemanager")
     capture = getattr(manager, "_global_capturing", None)
-    for stream in (getattr(capture, "out", None), getattr(capture, "err", None)):
+    return getattr(capture, "out", None), getattr(capture, "err", None)
+
+
+def route(config):
+    """From now on, in this process: the calling thread is the one that runs tests."""
+    for stream in captures(config):
         switched = getattr(stream, "syscapture", stream)
         old, captured = getattr(switched, "_old", None), getattr(stream, "tmpfile", None)
         if captured is not None and hasattr(old, "write"):

@@ -343,10 +343,8 @@ def message_of(report):
 
 def _capture_files(config):
     """Descriptors of the files into which pytest captures, which all forks share."""
-    manager = config.pluginmanager.getplugin("capturemanager")
-    capture = getattr(manager, "_global_capturing", None)
     found = []
-    for stream in (getattr(capture, "out", None), getattr(capture, "err", None)):
+    for stream in between.captures(config):
         try:
             found.append(stream.tmpfile.fileno())
         except (AttributeError, OSError, ValueError):
