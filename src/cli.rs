@@ -66,8 +66,8 @@ use crate::terminal::{self, Text, Volume};
 struct Arguments {
     #[command(subcommand)]
     command: Command,
-    /// Where sources, environments and attempts are kept between builds
-    #[arg(long, global = true, env = "GISTMILL_CACHE_DIR", value_name = "DIR", value_parser = place(), help_heading = help::EVERYWHERE)]
+    /// Where sources, environments and attempts are kept between builds; else `GISTMILL_CACHE_DIR` says it
+    #[arg(long, global = true, value_name = "DIR", value_parser = place(), help_heading = help::EVERYWHERE)]
     cache_dir: Option<PathBuf>,
     /// What to print on stdout; messages go to stderr. csv goes with `list`
     #[arg(long, global = true, value_enum, default_value = "human", help_heading = help::EVERYWHERE)]
@@ -269,8 +269,15 @@ fn color(words: &[OsString]) -> ColorChoice {
 fn read(words: impl IntoIterator<Item = OsString>) -> clap::error::Result<Arguments> {
     let words: Vec<OsString> = words.into_iter().collect();
     let mut command = command().color(color(&words));
-    let arguments = Arguments::from_arg_matches(&command.try_get_matches_from_mut(words)?)
-        .map_err(|error| error.format(&mut command))?;
+    let no_text = words.iter().skip(1).find(|word| word.to_str().is_none()).cloned();
+    let matches = command.try_get_matches_from_mut(words).map_err(|error| match no_text {
+        Some(word) if error.kind() == ErrorKind::InvalidUtf8 => {
+            let shown = word.as_encoded_bytes().escape_ascii();
+            command.error(ErrorKind::InvalidUtf8, format!("`{shown}` is not UTF-8, which is needed here"))
+        }
+        _ => error,
+    })?;
+    let arguments = Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
     if arguments.format == Format::Csv && !matches!(arguments.command, Command::List(_)) {
         return Err(
             command.error(ErrorKind::ArgumentConflict, "--format csv goes with `gistmill list` alone")
@@ -293,7 +300,10 @@ fn start(arguments: &Arguments) -> Result<()> {
         (_, true) => Volume::Verbose,
         _ => Volume::Normal,
     });
-    arguments.log.as_deref().map_or(Ok(()), log::start_at)
+    let Some(file) = &arguments.log else { return Ok(()) };
+    log::start_at(file).map_err(|error| {
+        Error::usage(format!("the log cannot be written: {error}")).with_hint("name another file with --log")
+    })
 }
 
 fn run(arguments: &Arguments) -> Result<u8> {
@@ -370,9 +380,12 @@ impl Arguments {
     fn cache_place(&self) -> Result<PathBuf> {
         let absolute =
             |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        // Not clap's business: its usage lines would show the option as soon as the variable is set.
+        let variable = || std::env::var_os("GISTMILL_CACHE_DIR").map(PathBuf::from);
         // A variable that is set to nothing is as one that is not set.
-        if let Some(directory) = self.cache_dir.as_ref().filter(|place| !place.as_os_str().is_empty()) {
-            return Ok(directory.clone());
+        let named = self.cache_dir.clone().or_else(variable).filter(|place| !place.as_os_str().is_empty());
+        if let Some(directory) = named {
+            return Ok(directory);
         }
         let folder = absolute("XDG_CACHE_HOME")
             .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
@@ -413,6 +426,16 @@ mod tests {
             assert_eq!(empty, usual);
         }
         assert_ne!(empty, Ok(PathBuf::new()));
+    }
+
+    #[test]
+    fn an_argument_that_is_no_text_is_named() {
+        use std::os::unix::ffi::OsStringExt;
+        let word = OsString::from_vec(b"a\xffb".to_vec());
+        let line = ["gistmill", "show"].map(OsString::from).into_iter().chain([word]);
+        let error = read(line).unwrap_err();
+        assert!(error.to_string().contains(r"`a\xffb` is not UTF-8"), "{error}");
+        assert!(error.use_stderr());
     }
 
     #[test]

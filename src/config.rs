@@ -153,9 +153,18 @@ pub struct Repo {
     pub domain: Option<String>,
     /// The only targets, by path, where there are any.
     pub targets: Vec<String>,
-    /// The lock to install, where nothing is to be resolved: that of a dataset.
+    /// What to install, where nothing is to be resolved: that of a dataset.
     #[serde(skip)]
-    pub locked: Option<String>,
+    pub locked: Option<Locked>,
+}
+
+/// The environment of a dataset, which is made once more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Locked {
+    /// Its lock file.
+    pub text: String,
+    /// What the configuration of its build says of the interpreter. `python` beside it names the one that was taken.
+    pub asked_python: Option<String>,
 }
 
 /// Where a repository comes from, as configured (`url` may hold credentials: never print it, see

@@ -32,7 +32,7 @@ use crate::backend::Backend;
 use crate::config;
 use crate::error::{Error, Fault, Result};
 use crate::record::environment::{Built, Guess, SwitchedOff};
-use crate::record::id::hash_parts;
+use crate::record::id::{hash_parts, sha256_hex};
 use crate::record::moment::{Cutoff, Moment};
 use crate::record::source::{NearestTag, Pinned};
 use crate::store::{self, Cache, Lock, Sealed};
@@ -183,15 +183,24 @@ fn build_on(
     // What an image compiles with is part of the image.
     let compiles_rust = files.survey.has_cargo_lock && tools.base_image.is_none();
     let rust = compiles_rust.then(|| tools.toolchains.key());
-    let key = input_key(pinned, (tag, rust), repo, &choice.interpreter, tools);
+    // What the configuration sets wins.
+    let env: BTreeMap<String, String> = variables.values.into_iter().chain(repo.env.clone()).collect();
     let environments = cache.dir("environments")?;
+    let key_of = |repo: &config::Repo| input_key(pinned, (tag, rust), repo, &choice.interpreter, tools);
+    if let Some(locked) = &repo.locked {
+        let resolved = config::Repo { python: locked.asked_python.clone(), locked: None, ..repo.clone() };
+        let folder = environments.join(&key_of(&resolved)[..32]);
+        if let Some(built) = of_the_build(&folder, locked, &choice.interpreter.version, &env)? {
+            tracing::info!("{}: the environment of its build is reused", repo.slug);
+            return Ok(built);
+        }
+    }
+    let key = key_of(repo);
     let folder = environments.join(&key[..32]);
     // Two runs of gistmill never build one environment at the same time.
     let _lock = Lock::wait(&environments.join(format!("{}.lock", &key[..32])), || {
         progress("another build makes the same environment; waiting for it");
     })?;
-    // What the configuration sets wins.
-    let env: BTreeMap<String, String> = variables.values.into_iter().chain(repo.env.clone()).collect();
     if let Some(built) = finished(&folder, &env)? {
         store::mark_used(&folder);
         tracing::info!("{}: environment {} is reused", repo.slug, &key[..32]);
@@ -248,13 +257,32 @@ fn input_key(
         None => key,
     };
     let key = match &repo.locked {
-        Some(lock) => hash_parts(&[&key, "locked", lock]),
+        Some(locked) => hash_parts(&[&key, "locked", &locked.text]),
         None => key,
     };
     match &tools.base_image {
         Some(base_image) => hash_parts(&[&key, &base_image.id]),
         None => key,
     }
+}
+
+/// The environment that the build of a dataset left here, where it is the one that the dataset locks.
+fn of_the_build(
+    folder: &Path,
+    locked: &config::Locked,
+    python: &str,
+    env: &BTreeMap<String, String>,
+) -> Result<Option<Built>> {
+    if !folder.is_dir() {
+        return Ok(None);
+    }
+    let _lock = Lock::wait(&folder.with_extension("lock"), || {})?;
+    let built = finished(folder, env)?
+        .filter(|built| built.lock_sha256 == sha256_hex(locked.text.as_bytes()) && built.python == python);
+    if built.is_some() {
+        store::mark_used(folder);
+    }
+    Ok(built)
 }
 
 /// The environment that an earlier run finished here, file for file; a damaged one is set aside. Its paths are those of

@@ -213,4 +213,6 @@ pub(crate) fn changed(repository: &Repository, base: &str, golden: &str) -> Resu
 }
 
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod tests;

@@ -270,6 +270,7 @@ impl Pipeline<'_> {
     /// Where shards are asked for, nothing is begun before all of them are there.
     fn require_shards(&self) -> Result<()> {
         let Shards::Require(of) = self.request.shards else { return Ok(()) };
+        shards::require_any(self.cache)?;
         for repo in self.config.repos.iter().filter(|repo| self.selected(&repo.slug)) {
             match (prepare::Preparation::new(self, repo)).run() {
                 Ok(prepared) => {

@@ -83,6 +83,7 @@ impl Cache {
         if fs_err::read_dir(&root)?.next().is_none() {
             fs_err::write(root.join(TAG), TAG_TEXT)?;
         }
+        refuse_another_use(&root)?;
         let in_use = Lock::wait_shared(&root.join(IN_USE), || {
             crate::terminal::note("another gistmill prunes the cache; waiting for it");
         })?;
@@ -155,6 +156,20 @@ impl Cache {
         self.uses(path.clone())?;
         Ok(path)
     }
+}
+
+/// Refuses a folder that holds something else than a cache. Older versions did not mark theirs.
+fn refuse_another_use(root: &Path) -> Result<()> {
+    // The latter where a part of a cache was brought from elsewhere.
+    if [TAG, IN_USE, "environments", "screens"].iter().any(|name| root.join(name).exists()) {
+        return Ok(());
+    }
+    // What a new file system has in its root is nobody's.
+    if fs_err::read_dir(root)?.flatten().all(|entry| entry.file_name() == "lost+found") {
+        return Ok(());
+    }
+    Err(Error::usage(format!("{} holds something else than gistmill's cache", root.display()))
+        .with_hint("name an empty folder, or one that does not exist, with --cache-dir"))
 }
 
 /// Makes a folder that others cannot look into; one that exists stays as it is.

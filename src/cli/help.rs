@@ -68,7 +68,8 @@ Examples:
 pub(super) const REPLAY: &str = "\
 Examples:
   gistmill replay tests/test_a.py::test_order --world hash-seed
-  gistmill replay tests/test_a.py::test_race --world base --times 20";
+  gistmill replay tests/test_a.py::test_race --world base --times 20
+  gistmill replay me__project.test_order-0123456789abcdef --dataset received/mine/2026.11";
 pub(super) const PARITY: &str = "\
 Examples:
   gistmill parity me/project repos.toml";

@@ -11,10 +11,12 @@ use polars::prelude::*;
 use serde_json::{Value, json};
 
 use crate::config;
+use crate::dataset::images::{self, PushedImage};
 use crate::dataset::{Dataset, DatasetInput, hidden, query, subsets, witnesses};
 use crate::diff;
 use crate::error::Result;
 use crate::export::{self, Harness};
+use crate::publish::{self, About};
 use crate::record::id::RepoSlug;
 use crate::referee::submissions;
 use crate::report;
@@ -46,6 +48,7 @@ impl Bench {
             DatasetInput { tool_version: env!("CARGO_PKG_VERSION"), public_config, ..made_up.input() };
         let bench = Bench { folder, whole: BTreeMap::new() };
         crate::testing::write(&bench.dataset(), &input).unwrap();
+        bench.push_an_image();
         fs_err::write(bench.path("victim"), "mine").unwrap();
         fs_err::create_dir_all(bench.path("d/2")).unwrap();
         fs_err::write(bench.path("d/2/instances.jsonl"), "another dataset").unwrap();
@@ -56,6 +59,23 @@ impl Bench {
             (name, fs_err::read(&path).unwrap())
         });
         Bench { whole: whole.collect(), ..bench }
+    }
+
+    /// As `image push` leaves it.
+    fn push_an_image(&self) {
+        let dataset = Dataset::open(&self.dataset()).unwrap();
+        let slug = dataset.instances().unwrap().remove(0).slug.clone();
+        let image = PushedImage {
+            architecture: "amd64".to_owned(),
+            place: "registry.example.org/me/made".to_owned(),
+            tag: "1-amd64".to_owned(),
+            digest: format!("sha256:{}", "a".repeat(64)),
+            image_id: "sha256:1".to_owned(),
+            of: dataset.link(&slug).unwrap(),
+        };
+        let mut images = dataset.images().unwrap();
+        images.add(&slug, image);
+        images.save(&dataset.directory).unwrap();
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -87,6 +107,8 @@ impl Bench {
             let path = self.dataset().join(name);
             // It may be left out, which `verify` counts among what it did not verify.
             (name == Path::new(hidden::FILE) && path.symlink_metadata().is_err())
+                // A registry alone can tell whether a place or a digest is another one.
+                || (name == Path::new(images::FILE) && (is_file(&path) || path.symlink_metadata().is_err()))
                 || is_file(&path) && fs_err::read(path).is_ok_and(|read| read == *bytes)
         };
         self.whole.iter().all(same)
@@ -132,12 +154,13 @@ impl Bench {
 /// The dataset, and where the command writes.
 type Read = fn(&Path, &Path) -> Result<()>;
 
-const COMMANDS: [(&str, Read); 9] = [
+const COMMANDS: [(&str, Read); 11] = [
     ("list", |dataset, _| Dataset::open(dataset).and_then(|dataset| query::all(&dataset)).map(drop)),
     ("show", |dataset, _| query::find(dataset, "test_00001").map(drop)),
     ("verify", |dataset, _| {
         let dataset = Dataset::open(dataset)?;
-        let problems = files::check(&dataset.folder()?, &dataset.hashes()?, &["manifest.json"])?;
+        let problems =
+            files::check(&dataset.folder()?, &dataset.hashes()?, &["manifest.json", images::FILE])?;
         files::inside_trees(&dataset.folder()?, &dataset.manifest.trees, &problems)?;
         let found = tables::compare(&dataset)?;
         let wrong = problems.len() + found.differences.len();
@@ -147,7 +170,7 @@ const COMMANDS: [(&str, Read); 9] = [
         let dataset = Dataset::open(dataset)?;
         let collection =
             export::read::collection(&dataset, dataset.instances()?, &export::read::Wanted::default())?;
-        let harnesses = [Harness::SweBench].into();
+        let harnesses = [Harness::SweBench, Harness::Harbor, Harness::Prompts].into();
         export::write::write(&out.join("export"), &dataset.directory, &collection, &harnesses).map(drop)
     }),
     ("subset", |dataset, out| {
@@ -182,6 +205,19 @@ const COMMANDS: [(&str, Read); 9] = [
     ("diff", |dataset, _| diff::places(dataset, &dataset.join("subsets/top.parquet")).map(drop)),
     ("witness", |dataset, _| witnesses::add(&Dataset::open(dataset)?, &BTreeMap::new())),
     ("report", |dataset, _| report::render(dataset)),
+    ("publish", |dataset, out| {
+        let about = About { with_hidden: true, ..About::default() };
+        publish::write(&Dataset::open(dataset)?, &out.join("published"), &about).map(drop)
+    }),
+    // What they read before they ask a registry.
+    ("image push and check", |dataset, _| {
+        let dataset = Dataset::open(dataset)?;
+        let images = dataset.images()?;
+        for one in images.of.values().flatten() {
+            one.place()?;
+        }
+        images.of.keys().try_for_each(|slug| dataset.pushed(&images, slug, Some("amd64")).map(drop))
+    }),
 ];
 
 type Change<'a> = Box<dyn Fn(&Bench) + 'a>;
@@ -319,6 +355,26 @@ fn manifests() -> Vec<(String, Change<'static>)> {
 /// Rows that lead elsewhere, and tables that unpack to more than there is.
 fn rows() -> Vec<(String, Change<'static>)> {
     let mut all: Vec<(String, Change<'static>)> = Vec::new();
+    for (key, value) in [
+        ("place", json!("https://user:word@registry.example.org/x")),
+        ("place", json!("../../victim")),
+        ("tag", json!("1 --privileged")),
+        ("digest", json!("latest")),
+        ("architecture", json!("$(touch y)")),
+        ("tree_sha256", json!("of another tree")),
+    ] {
+        all.push((
+            format!("images.json: {key} {value}"),
+            Box::new(move |bench: &Bench| {
+                let mut images: Value =
+                    serde_json::from_slice(&bench.whole[Path::new(images::FILE)]).unwrap();
+                for image in images["images"].as_object_mut().unwrap().values_mut() {
+                    image[0][key] = value.clone();
+                }
+                fs_err::write(bench.dataset().join(images::FILE), images.to_string()).unwrap();
+            }),
+        ));
+    }
     for (key, value) in [
         ("instance_id", json!("../../2/instances")),
         ("slug", json!("../up")),

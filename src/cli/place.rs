@@ -11,6 +11,8 @@ use crate::record::id::RepoSlug;
 use crate::source;
 use crate::text::shell_quote;
 
+/// Longest path that Linux takes, in bytes.
+const LONGEST: usize = 4095;
 /// The owner of what has none.
 const LOCAL: &str = "local";
 
@@ -74,6 +76,13 @@ impl PlaceArguments {
             let mut keys: Keys = vec![("path", path(&self.place)?.into())];
             keys.extend(self.recipe());
             return Ok(keys);
+        }
+        if self.place.len() > LONGEST {
+            let start: String = self.place.chars().take(60).collect();
+            return Err(Error::usage(format!(
+                "the name that begins with {start} is longer than {LONGEST} bytes"
+            ))
+            .with_hint("go into a folder above it, and name it from there"));
         }
         if !self.place.contains("://") && !self.place.contains('@') {
             return Err(Error::usage(format!(

@@ -1,12 +1,17 @@
 //! `gistmill replay`: one group once more in a world, and what it shows there against the base world.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 
+use super::restored::{self, GivenArguments};
 use super::session;
 use super::{Arguments, ConfigArguments, ConfigPlace, Format, IsolationArguments, newest, parse_slug};
 use crate::config::{Config, Repo};
-use crate::dataset::query;
+use crate::dataset::Dataset;
+use crate::dataset::query::{self, FoundGroup};
 use crate::error::{Error, Result};
 use crate::pipeline::replay::Replay;
 use crate::record::collected::Group;
@@ -29,6 +34,11 @@ pub(super) struct ReplayArguments {
     times: u32,
     #[command(flatten)]
     pub(super) config: ConfigPlace,
+    /// In the environment of this dataset, without a configuration: the directory `<name>/<version>`
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["place", "config"])]
+    dataset: Option<PathBuf>,
+    #[command(flatten)]
+    given: GivenArguments,
     /// The repository of the group, where the configuration has several
     #[arg(long, value_name = "SLUG", value_parser = parse_slug)]
     only: Option<RepoSlug>,
@@ -37,6 +47,13 @@ pub(super) struct ReplayArguments {
 }
 
 pub(super) fn run(arguments: &Arguments, replay: &ReplayArguments) -> Result<u8> {
+    if let Some(directory) = &replay.dataset {
+        return in_dataset(arguments, replay, directory);
+    }
+    if replay.given.are_given() {
+        return Err(Error::usage("--source, --variable and --containers go with --dataset")
+            .with_hint("name the dataset, or set these things in the configuration"));
+    }
     let config = ConfigArguments {
         config: replay.config.clone(),
         isolation: replay.isolation,
@@ -71,11 +88,48 @@ pub(super) fn run(arguments: &Arguments, replay: &ReplayArguments) -> Result<u8>
         several => {
             let names: Vec<&str> =
                 several.iter().take(10).map(|(_, group)| group.group_id.as_str()).collect();
-            Err(Error::usage(format!("`{}` could be one of {} groups", replay.group, several.len()))
-                .with_detail(names.join("\n"))
-                .with_hint("give the whole id, and the repository with --only"))
+            Err(ambiguous(&replay.group, several.len(), &names))
         }
     }
+}
+
+/// Replays a group of a dataset, where nothing but the dataset is needed.
+fn in_dataset(arguments: &Arguments, replay: &ReplayArguments, directory: &Path) -> Result<u8> {
+    let answer = query::find(directory, &replay.group)?;
+    let of_repo = |found: &&FoundGroup| replay.only.as_ref().is_none_or(|slug| found.slug == slug.as_str());
+    let found: Vec<&FoundGroup> = answer.found.iter().filter(of_repo).collect();
+    let [one] = found.as_slice() else {
+        let names: Vec<&str> = found.iter().take(10).map(|one| one.group_id.as_str()).collect();
+        if names.is_empty() {
+            let hint = match answer.nearest.as_slice() {
+                [] => "`gistmill list` shows what the dataset has".to_owned(),
+                near => format!("did you mean {}?", near.join(", ")),
+            };
+            return Err(Error::usage(format!("the dataset has no group `{}`", replay.group)).with_hint(hint));
+        }
+        return Err(ambiguous(&replay.group, found.len(), &names));
+    };
+    let slug = RepoSlug::new(&one.slug).map_err(|error| Error::usage(error.to_string()))?;
+    let dataset = Dataset::open_any(directory)?;
+    let slugs = BTreeSet::from([slug]);
+    let job = replay.given.session(arguments, &dataset, &slugs, replay.isolation.isolation)?;
+    let repo = job.config.repos.first().ok_or_else(|| {
+        Error::usage(format!("manifest.json has no configuration of {}: nothing of it can be run", one.slug))
+    })?;
+    let pipeline = job.pipeline();
+    let prepared = Replay::prepare(&pipeline, repo)?;
+    restored::check(&dataset, prepared.prepared())?;
+    let group = prepared.exact(&one.group_id).ok_or_else(|| {
+        Error::machine(format!("{} is not collected here, as it was for the dataset", one.group_id))
+            .with_hint("`gistmill verify` says what differs")
+    })?;
+    show(arguments, replay, &prepared, group)
+}
+
+fn ambiguous(name: &str, number: usize, names: &[&str]) -> Error {
+    Error::usage(format!("`{name}` could be one of {number} groups"))
+        .with_detail(names.join("\n"))
+        .with_hint("give the whole id, and the repository with --only")
 }
 
 /// Repository and group that a dataset of this configuration knows under that name, where it is the only one: other

@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::selection::Selection;
 use super::session::{self, Session, Trust, cores};
 use super::{Arguments, IsolationArguments};
-use crate::config::Repo;
+use crate::backend::local::Strictness;
+use crate::config::{Config, Repo};
 use crate::dataset::Dataset;
 use crate::dataset::hidden::Variants;
 use crate::dataset::recube::RecubeInstance;
@@ -25,22 +26,58 @@ use crate::referee::gistify::evaluate::Original;
 pub(crate) struct RestoreArguments {
     /// The dataset directory, `output/<name>/<version>`
     pub(crate) dataset: PathBuf,
+    #[command(flatten)]
+    given: GivenArguments,
+    #[command(flatten)]
+    selection: Selection,
+    /// What runs at the same time; all cores by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    #[command(flatten)]
+    isolation: IsolationArguments,
+}
+
+/// What a dataset does not say of its environments, or may not decide.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct GivenArguments {
     /// Where a repository is, when the dataset does not say: SLUG=<path or URL of git>
     #[arg(long, value_name = "SLUG=PLACE", value_parser = parse_place)]
     source: Vec<(RepoSlug, String)>,
     /// Give the tests the value of this variable, which the dataset names and does not publish
     #[arg(long, value_name = "NAME")]
     variable: Vec<String>,
-    #[command(flatten)]
-    selection: Selection,
-    /// What runs at the same time; all cores by default
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: Option<u16>,
     /// Use containers as the dataset says: it chooses the base image, and packages that are installed there with the network on
     #[arg(long)]
     containers: bool,
-    #[command(flatten)]
-    isolation: IsolationArguments,
+}
+
+impl GivenArguments {
+    /// Whether any of them was given.
+    pub(crate) fn are_given(&self) -> bool {
+        !self.source.is_empty() || !self.variable.is_empty() || self.containers
+    }
+
+    /// A session in the environments of these repositories of a dataset.
+    ///
+    /// # Errors
+    /// See [`session::of_dataset`].
+    pub(crate) fn session(
+        &self,
+        arguments: &Arguments,
+        dataset: &Dataset,
+        slugs: &BTreeSet<RepoSlug>,
+        isolation: Strictness,
+    ) -> Result<Session> {
+        let places: BTreeMap<RepoSlug, String> = self.source.iter().cloned().collect();
+        let trust = Trust { variables: &self.variable, containers: self.containers };
+        session::of_dataset(arguments, dataset, (&places, slugs), &trust, isolation)
+    }
+
+    fn config(&self, dataset: &Dataset, slugs: &BTreeSet<RepoSlug>) -> Result<Config> {
+        let places: BTreeMap<RepoSlug, String> = self.source.iter().cloned().collect();
+        let trust = Trust { variables: &self.variable, containers: self.containers };
+        session::config_of_dataset(dataset, (&places, slugs), &trust)
+    }
 }
 
 fn parse_place(text: &str) -> std::result::Result<(RepoSlug, String), String> {
@@ -79,7 +116,43 @@ impl RestoreArguments {
         let dataset = Dataset::open(&self.dataset)?;
         let instances = self.selection.of(&dataset)?;
         let slugs: BTreeSet<RepoSlug> = instances.iter().map(|one| one.slug.clone()).collect();
-        let job = self.session(arguments, &dataset, &slugs)?;
+        self.of(arguments, dataset, instances, &slugs)
+    }
+
+    /// Opens the dataset with those repositories of which all is known that running them takes, and says of the others
+    /// what is not.
+    ///
+    /// # Errors
+    /// Usage errors: not a dataset, no such subset; nothing of it can be run.
+    pub(crate) fn open_what_can_be_run(
+        &self,
+        arguments: &Arguments,
+    ) -> Result<(Restored, Vec<(RepoSlug, Error)>)> {
+        let dataset = Dataset::open(&self.dataset)?;
+        let instances = self.selection.of(&dataset)?;
+        let (mut slugs, mut others) = (BTreeSet::new(), Vec::new());
+        for slug in instances.iter().map(|one| one.slug.clone()).collect::<BTreeSet<_>>() {
+            match self.given.config(&dataset, &BTreeSet::from([slug.clone()])) {
+                Ok(_) => drop(slugs.insert(slug)),
+                Err(error) => others.push((slug, error)),
+            }
+        }
+        if slugs.is_empty()
+            && let Some((_, error)) = others.pop()
+        {
+            return Err(error);
+        }
+        Ok((self.of(arguments, dataset, instances, &slugs)?, others))
+    }
+
+    fn of(
+        &self,
+        arguments: &Arguments,
+        dataset: Dataset,
+        instances: Vec<Instance>,
+        slugs: &BTreeSet<RepoSlug>,
+    ) -> Result<Restored> {
+        let job = self.session(arguments, &dataset, slugs)?;
         let (golden, traced) = (dataset.golden()?, dataset.traced()?);
         Ok(Restored { dataset, instances, job, golden, traced, variants: Variants::new() })
     }
@@ -104,10 +177,7 @@ impl RestoreArguments {
         dataset: &Dataset,
         slugs: &BTreeSet<RepoSlug>,
     ) -> Result<Session> {
-        let places: BTreeMap<RepoSlug, String> = self.source.iter().cloned().collect();
-        let trust = Trust { variables: &self.variable, containers: self.containers };
-        let mut job =
-            session::of_dataset(arguments, dataset, (&places, slugs), &trust, self.isolation.isolation)?;
+        let mut job = self.given.session(arguments, dataset, slugs, self.isolation.isolation)?;
         job.request.jobs = self.jobs.map_or_else(cores, usize::from);
         Ok(job)
     }
@@ -147,33 +217,8 @@ impl Restored {
         if let Some(limit) = limit {
             prepared.lab.timeouts = prepared.lab.timeouts.at_most(limit);
         }
-        self.check(&prepared)?;
+        check(&self.dataset, &prepared)?;
         Ok(prepared)
-    }
-
-    /// Tree and environment must be those that the dataset was built from.
-    fn check(&self, prepared: &Prepared) -> Result<()> {
-        let (slug, built) = (&prepared.pinned.slug, &prepared.lab.built);
-        let environment = self.dataset.environment(slug)?;
-        let sources = &self.dataset.manifest.sources;
-        let tree = sources.get(slug.as_str()).map(|source| source.tree_sha256.as_str());
-        if tree != Some(prepared.pinned.tree_sha256.as_str()) {
-            return Err(Error::repository(format!(
-                "the files of {slug} are not those that the dataset was built from"
-            ))
-            .with_hint("name the place of the same commit with --source, without uncommitted changes"));
-        }
-        if environment.lock_sha256 == built.lock_sha256 && environment.python == built.python {
-            return Ok(());
-        }
-        Err(Error::machine(format!("the environment of {slug} is not the one that the dataset was built in"))
-            .with_detail(format!(
-                "Python {} and lock {}, here Python {} and lock {}",
-                environment.python, environment.lock_sha256, built.python, built.lock_sha256
-            ))
-            .with_hint(
-                "the same version of Python, and a package index that still has what was locked, make it",
-            ))
     }
 
     /// Keeps so many of the instances, drawn by the seed of the dataset.
@@ -219,4 +264,30 @@ impl Restored {
             })
             .collect())
     }
+}
+
+/// Tree and environment must be those that the dataset was built from.
+///
+/// # Errors
+/// The repository's or the machine's, where they are others.
+pub(crate) fn check(dataset: &Dataset, prepared: &Prepared) -> Result<()> {
+    let (slug, built) = (&prepared.pinned.slug, &prepared.lab.built);
+    let environment = dataset.environment(slug)?;
+    let sources = &dataset.manifest.sources;
+    let tree = sources.get(slug.as_str()).map(|source| source.tree_sha256.as_str());
+    if tree != Some(prepared.pinned.tree_sha256.as_str()) {
+        return Err(Error::repository(format!(
+            "the files of {slug} are not those that the dataset was built from"
+        ))
+        .with_hint("name the place of the same commit with --source, without uncommitted changes"));
+    }
+    if environment.lock_sha256 == built.lock_sha256 && environment.python == built.python {
+        return Ok(());
+    }
+    Err(Error::machine(format!("the environment of {slug} is not the one that the dataset was built in"))
+        .with_detail(format!(
+            "Python {} and lock {}, here Python {} and lock {}",
+            environment.python, environment.lock_sha256, built.python, built.lock_sha256
+        ))
+        .with_hint("the same version of Python, and a package index that still has what was locked, make it"))
 }

@@ -7,7 +7,7 @@ use super::inputs::Inputs;
 use super::{Arguments, ConfigArguments};
 use crate::backend::Isolation;
 use crate::backend::local::Strictness;
-use crate::config::{self, Config, SourceSpec};
+use crate::config::{self, Config, Locked, SourceSpec};
 use crate::dataset::Dataset;
 use crate::environment::Tools;
 use crate::error::{Error, Result};
@@ -103,10 +103,24 @@ pub(super) struct Trust<'a> {
 pub(super) fn of_dataset(
     arguments: &Arguments,
     dataset: &Dataset,
-    (places, slugs): (&BTreeMap<RepoSlug, String>, &BTreeSet<RepoSlug>),
+    asked: (&BTreeMap<RepoSlug, String>, &BTreeSet<RepoSlug>),
     trust: &Trust<'_>,
     isolation: Strictness,
 ) -> Result<Session> {
+    let config = config_of_dataset(dataset, asked, trust)?;
+    let public = dataset.manifest.config.clone();
+    assemble(arguments, (config, public, RuleSet::default()), &[], isolation)
+}
+
+/// The configuration of these repositories of a dataset, with what it locks.
+///
+/// # Errors
+/// A configuration that is not published whole.
+pub(super) fn config_of_dataset(
+    dataset: &Dataset,
+    (places, slugs): (&BTreeMap<RepoSlug, String>, &BTreeSet<RepoSlug>),
+    trust: &Trust<'_>,
+) -> Result<Config> {
     let known = |name: &str| {
         trust.variables.iter().any(|one| one == name).then(|| std::env::var(name).ok()).flatten()
     };
@@ -124,11 +138,11 @@ pub(super) fn of_dataset(
         if let Some((file, pinned)) = archives.remove(&repo.slug) {
             repo.source = SourceSpec::Archive { file, pinned: Box::new(pinned) };
         }
-        repo.python = Some(dataset.environment(&repo.slug)?.python.clone());
-        repo.locked = Some(dataset.lock(&repo.slug)?);
+        let python = dataset.environment(&repo.slug)?.python.clone();
+        let asked_python = repo.python.replace(python);
+        repo.locked = Some(Locked { text: dataset.lock(&repo.slug)?, asked_python });
     }
-    let public = dataset.manifest.config.clone();
-    assemble(arguments, (config, public, RuleSet::default()), &[], isolation)
+    Ok(config)
 }
 
 /// Looks at the machine.

@@ -62,14 +62,14 @@ pub(crate) fn run(arguments: &Arguments, asked: &VerifyArguments) -> Result<u8> 
     };
     let inside = files::inside_trees(&dataset.folder()?, &manifest.trees, &found.files)?;
     found.files.extend(inside);
-    match asked.restore.open(arguments) {
-        Ok(mut restored) => {
+    match asked.restore.open_what_can_be_run(arguments) {
+        Ok((mut restored, others)) => {
             let all = restored.instances.len();
             if let Some(size) = asked.sample {
                 restored.sample(size as usize);
             }
             not_run(&mut found.tables.unverified, asked, (restored.instances.len(), all));
-            found.repositories.extend(without_configuration(&restored));
+            found.repositories.extend(not_restored(&restored, &others));
             for repo in restored.repositories() {
                 found.repositories.push(repository(&restored, repo, asked, &mut found.machine)?);
             }
@@ -105,14 +105,22 @@ fn not_run(unverified: &mut Vec<String>, asked: &VerifyArguments, (run, all): (u
     }
 }
 
-/// Repositories that have instances, and are not in the configuration that the dataset publishes: nothing can be run.
-fn without_configuration(restored: &Restored) -> Vec<Repository> {
+/// Repositories that have instances of which nothing can be run: the dataset does not say all that it takes, or has no
+/// configuration of them.
+fn not_restored(restored: &Restored, others: &[(RepoSlug, Error)]) -> Vec<Repository> {
     let slugs: BTreeSet<&RepoSlug> = restored.instances.iter().map(|one| &one.slug).collect();
     let known = |slug: &RepoSlug| restored.repositories().iter().any(|repo| repo.slug == *slug);
     let missing = slugs.into_iter().filter(|slug| !known(slug));
+    let why = |slug: &RepoSlug| match others.iter().find(|(other, _)| other == slug) {
+        Some((_, error)) => {
+            let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+            format!("{}{hint}", told(error))
+        }
+        None => format!("manifest.json has no configuration of {slug}: nothing of it was run"),
+    };
     let repository = |slug: &RepoSlug| Repository {
         slug: slug.to_string(),
-        environment: Some(format!("manifest.json has no configuration of {slug}: nothing of it was run")),
+        environment: Some(why(slug)),
         instances: Vec::new(),
     };
     missing.map(repository).collect()

@@ -118,6 +118,9 @@ fn other_tasks_and_what_is_no_export_are_left_alone() {
     fs_err::create_dir_all(&mine).unwrap();
     fs_err::write(mine.join("notes"), "mine").unwrap();
     assert!(write(&mine).unwrap_err().to_string().contains("is not an export"));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let error = write(file.path()).unwrap_err();
+    assert!(error.to_string().ends_with("is a file"), "{error}");
     assert_eq!(names(&mine), ["notes".to_owned()].into());
 }
 

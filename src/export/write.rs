@@ -43,6 +43,10 @@ pub(crate) fn write(
     collection: &Collection,
     harnesses: &BTreeSet<Harness>,
 ) -> Result<BTreeSet<Harness>> {
+    if directory.exists() && !directory.is_dir() {
+        return Err(Error::usage(format!("{} is a file", directory.display()))
+            .with_hint("name a directory that is empty or does not exist"));
+    }
     let mut header = header(collection, harnesses);
     let place = directory.join(HEADER);
     if let Some(there) = read_json::<Header>(&place)? {

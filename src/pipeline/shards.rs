@@ -18,7 +18,7 @@ use crate::record::collected::Collected;
 use crate::record::id::{RepoSlug, sha256_hex};
 use crate::record::shard::Shard;
 use crate::screen::Screening;
-use crate::store::{self, read_sealed, write_sealed};
+use crate::store::{self, Cache, read_sealed, write_sealed};
 use crate::trace::Traces;
 
 const FOLDER: &str = "shards";
@@ -75,6 +75,21 @@ pub(super) fn groups(shard: Shard, slug: &RepoSlug, collected: &Collected) -> Ve
 pub(super) fn finish(screen: &Path, shard: Shard, collected: &Collected, groups: usize) -> Result<()> {
     let done = Done { collected_sha256: hash(collected)?, groups };
     write_sealed(&folder(screen, shard).join(DONE), &done)
+}
+
+/// Looks for any shard at all, before environments are made for those of a repository.
+///
+/// # Errors
+/// A usage error where the cache has none; IO errors.
+pub(super) fn require_any(cache: &Cache) -> Result<()> {
+    for screen in fs_err::read_dir(cache.dir("screens")?)? {
+        if screen?.path().join(FOLDER).is_dir() {
+            return Ok(());
+        }
+    }
+    Err(Error::usage(format!("the cache {} has no shard of any repository", cache.root().display())).with_hint(
+        "make them with `gistmill build --shard K/N` over the same cache, or name the cache that has them with --cache-dir",
+    ))
 }
 
 /// The finished shards of a repository.

@@ -244,10 +244,14 @@ fn reproducible(dataset: &Dataset) -> BTreeMap<String, String> {
 fn shards_make_the_same_dataset_and_a_missing_one_has_a_name() {
     let (whole, shards) = (Bench::new(files()), Bench::new(files()));
     assert!(shards.missing(None).unwrap().contains("no shard of it is finished"));
+    let cache = &shards.session.cache;
+    let none = shards::require_any(cache).unwrap_err().to_string();
+    assert!(none.contains("has no shard of any repository"), "{none}");
     let all = ["3/3", "1/3"];
     for shard in all {
         shards.shard(shard);
     }
+    shards::require_any(cache).unwrap();
     assert_eq!(shards.missing(None).unwrap(), "made/up: shard 2/3 missing");
     assert_eq!(shards.missing(Some(2)).unwrap(), "made/up: shards 1/2, 2/2 missing");
     shards.shard("2/3");

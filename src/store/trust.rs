@@ -112,6 +112,20 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_with_something_else_is_no_cache() {
+        let folder = tempfile::tempdir().unwrap();
+        fs_err::create_dir(folder.path().join("lost+found")).unwrap();
+        drop(Cache::open(folder.path()).unwrap());
+        drop(Cache::open(folder.path()).expect("it is one now"));
+        let repository = tempfile::tempdir().unwrap();
+        fs_err::write(repository.path().join("setup.py"), "").unwrap();
+        let error = Cache::open(repository.path()).unwrap_err();
+        assert_eq!(error.fault(), Fault::Usage);
+        assert!(error.to_string().contains("something else than gistmill's cache"), "{error}");
+        assert_eq!(fs_err::read_dir(repository.path()).unwrap().count(), 1, "nothing is written");
+    }
+
+    #[test]
     fn a_cache_that_others_may_write_to_is_refused() {
         for mode in [0o777, 0o770, 0o702, 0o1777, 0o2775] {
             let folder = tempfile::tempdir().unwrap();

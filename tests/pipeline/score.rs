@@ -86,7 +86,13 @@ fn submissions_get_their_class_and_the_same_again() {
     let source = format!("trees/small_and_good={}", tree.display());
     let mut arguments = vec!["score", "output/trees/1", "--source", &source, "--timeout", "10"];
     arguments.extend(runs.iter().map(String::as_str));
-    bench.run(&arguments).with_code(0);
+    let first = bench.run(&arguments).with_code(0);
+    // The cache has the environment of the build: none is made for the lock of the dataset.
+    assert!(!first.stderr.contains("building the tree"), "{}", first.stderr);
+    let replayed = ["replay", &id, "--dataset", "output/trees/1", "--source", &source, "--world", "base"];
+    let replayed = bench.run(&replayed).with_code(0);
+    assert!(replayed.stdout.contains("as in the base world"), "{}", replayed.stdout);
+    assert!(!replayed.stderr.contains("building the tree"), "{}", replayed.stderr);
     let scores = |kind: &str| {
         std::fs::read(bench.path().join("scores/trees/1").join(kind).join("scores.jsonl"))
             .expect("is written")

@@ -199,7 +199,7 @@ impl Trials {
         let constraints = plan.constraints.iter().cloned().collect();
         let wanted = Wanted { requirements, constraints, hashes: plan.hashes.clone(), extras };
         match &site.inputs.repo.locked {
-            Some(lock) => Ok(Lock::parse(lock)),
+            Some(locked) => Ok(Lock::parse(&locked.text)),
             None => site.installer.resolve(&format!("resolving {}", plan.name), &wanted, site.own),
         }
     }
