@@ -183,7 +183,7 @@ fn isolation(without: &[Part], bounded: bool) -> Isolation {
         missing.push(MEMORY.to_owned());
     }
     if nix::unistd::geteuid().is_root() {
-        missing.push("a user outside without privileges: gistmill runs as root".to_owned());
+        missing.push("an ordinary user as the one who starts it: gistmill was started by root".to_owned());
     }
     let names: Vec<&str> = without.iter().map(|part| part.as_str()).collect();
     let kind = if names.is_empty() {

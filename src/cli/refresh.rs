@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &Arguments, asked: &RefreshArguments) -> Result<u8>
     match arguments.format {
         Format::Json => terminal::json(&json!({ "file": target, "changes": refreshed.changes })),
         Format::Human | Format::Csv => {
-            refreshed.changes.iter().for_each(|change| terminal::say(&line(change)));
+            refreshed.changes.iter().for_each(|change| terminal::say(&line(change, asked.dry_run)));
         }
     }
     let moved = refreshed.changes.iter().any(|change| matches!(change.result, Outcome::Moved { .. }));
@@ -95,10 +95,11 @@ fn check_result(text: &str, target: &std::path::Path) -> Result<()> {
         .map_err(|problems| Error::usage(crate::document::render(&target.display().to_string(), &problems)))
 }
 
-fn line(change: &Change) -> String {
+fn line(change: &Change, dry_run: bool) -> String {
     let slug = &change.slug;
+    let moved = if dry_run { "would move" } else { "moved" };
     let text = match &change.result {
-        Outcome::Moved { from, to } => format!("{slug}: moved from {from} to {to}"),
+        Outcome::Moved { from, to } => format!("{slug}: {moved} from {from} to {to}"),
         Outcome::Current { pin } => format!("{slug}: {pin} is the newest"),
         Outcome::Left { reason } => format!("{slug}: left, {reason}"),
         Outcome::Unreachable { reason } => format!("{slug}: left, could not be looked up: {reason}"),

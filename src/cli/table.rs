@@ -194,7 +194,7 @@ impl Groups {
 
 /// What the stages found that were asked for.
 fn as_far_as_asked(finished: &Finished, text: &mut Text) {
-    text.line(&format!("{}: done as far as was asked for", finished.slug));
+    text.line(&format!("{}: done up to the stage that was asked for", finished.slug));
     found(&finished.slug, &finished.found, text);
 }
 
@@ -385,7 +385,7 @@ mod tests {
         assert_eq!(
             lines[..5],
             [
-                "a/b: done as far as was asked for",
+                "a/b: done up to the stage that was asked for",
                 "  Python 3.12.1: requires-python",
                 "  installed: . + group dev (pyproject.toml)",
                 "  collected: 1 case in 7 groups",

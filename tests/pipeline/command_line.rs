@@ -233,7 +233,7 @@ fn stages_are_run_up_to_the_one_that_is_asked_for_and_the_next_build_goes_on() {
         let ended = until(stage);
         seen.extend(marks.iter().filter(|mark| ended.stderr.contains(**mark)).copied());
         assert!(
-            ended.stdout.contains("trees/small_and_good: done as far as was asked for"),
+            ended.stdout.contains("trees/small_and_good: done up to the stage that was asked for"),
             "{}",
             ended.stdout
         );

@@ -131,7 +131,7 @@ impl Trials {
             let Some(seen) = seen else { continue };
             let gained = seen.passing.difference(&report.passing).count();
             let lost = report.passing.difference(&seen.passing).count();
-            let words = format!("{gained} more groups pass, {lost} no longer do");
+            let words = format!("of the groups that pass {gained} are new, and {lost} of before do not");
             let latest = self.tried.len() - 1;
             self.tried[latest].0.tell(&words);
             if gained <= lost {

@@ -131,7 +131,7 @@ impl Tools {
         }
         let uv = match uv::find(&self.folder) {
             Some(uv) => uv,
-            None => uv::install(&self.folder, &self.interpreters)?,
+            None => uv::install(&self.folder, &self.interpreters, &self.variables)?,
         };
         Ok(known.insert(uv).clone())
     }

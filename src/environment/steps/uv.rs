@@ -65,14 +65,21 @@ fn parse_version(text: &str) -> Option<String> {
 ///
 /// # Errors
 /// No interpreter has `venv` and `pip`, or the download fails.
-pub fn install(tools: &Path, machine: &[Interpreter]) -> Result<Uv> {
-    let hint = "install uv (https://docs.astral.sh/uv) so that it is on PATH, or check the network and proxy settings";
+pub fn install(
+    tools: &Path,
+    machine: &[Interpreter],
+    variables: &BTreeMap<String, String>,
+) -> Result<Uv> {
+    let hint = "install uv (https://docs.astral.sh/uv) so that it is on PATH, or check the network and proxy settings, and the \
+                index in UV_DEFAULT_INDEX or PIP_INDEX_URL";
     let python = machine.first().ok_or_else(|| {
         Error::machine("uv is not on this machine, and no Python to install it with").with_hint(hint)
     })?;
     let folder = tools.join("uv");
     let run = |program: &Path, arguments: &[&str]| -> Result<()> {
-        let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+        let has_own = std::env::var_os("PIP_INDEX_URL").is_some();
+        let index = index_for_pip(variables).filter(|_| !has_own).map(|address| ("PIP_INDEX_URL", address));
+        let output = Command::new(program).args(arguments).envs(index).stdin(Stdio::null()).output();
         let output =
             output.map_err(|error| Error::from(error).at(format!("cannot start {}", program.display())))?;
         if output.status.success() {
@@ -83,6 +90,7 @@ pub fn install(tools: &Path, machine: &[Interpreter]) -> Result<Uv> {
             .with_detail(detail)
             .with_hint(hint))
     };
+    crate::terminal::note("uv is not on this machine: installing it below the cache");
     let place = folder.to_string_lossy().into_owned();
     run(&python.executable, &["-I", "-m", "venv", "--clear", &place])?;
     run(
@@ -91,6 +99,17 @@ pub fn install(tools: &Path, machine: &[Interpreter]) -> Result<Uv> {
     )?;
     working(&folder.join("bin/uv"))
         .ok_or_else(|| Error::machine("the installed uv does not start").with_hint(hint))
+}
+
+/// The index that uv would ask, for pip, which knows none of uv's variables. It may have a login: no command line shows it.
+fn index_for_pip(variables: &BTreeMap<String, String>) -> Option<String> {
+    let asked = ["UV_DEFAULT_INDEX", "UV_INDEX_URL"].iter().find_map(|name| variables.get(*name))?;
+    // `name=address`, where the name has none of an address's signs.
+    let address = match asked.split_once('=') {
+        Some((name, address)) if !name.contains([':', '/']) => address,
+        _ => asked,
+    };
+    (!address.trim().is_empty()).then(|| address.to_owned())
 }
 
 /// The variables of this process. What is not UTF-8 is none that uv could use: such names are left out, and such values
@@ -224,6 +243,17 @@ mod tests {
         assert_eq!(parse_version("uv 0.9.13 (x86_64-unknown-linux-gnu)\n").as_deref(), Some("0.9.13"));
         assert_eq!(parse_version("uv 0.2.1"), None);
         assert_eq!(parse_version("pyenv: uv: command not found"), None);
+    }
+
+    #[test]
+    fn pip_asks_the_index_that_uv_would_ask() {
+        let told = |name: &str, value: &str| index_for_pip(&[(name.to_owned(), value.to_owned())].into());
+        let address = "https://u:p@mirror.example/simple?a=b";
+        assert_eq!(told("UV_DEFAULT_INDEX", address).as_deref(), Some(address));
+        assert_eq!(told("UV_DEFAULT_INDEX", &format!("mine={address}")).as_deref(), Some(address));
+        assert_eq!(told("UV_INDEX_URL", address).as_deref(), Some(address));
+        assert_eq!(told("UV_DEFAULT_INDEX", ""), None);
+        assert_eq!(told("UV_INDEX", address), None, "it is asked beside the default one");
     }
 
     #[test]

@@ -289,6 +289,69 @@ def test_registration_by_a_call_at_module_level_stays_where_what_it_fills_is_nee
     assert "_fill()\n" in text and "OTHER" not in text
 
 
+REGISTERS = {
+    "method of an object": (
+        "class Group:\n    def __init__(self):\n        self.commands = {}\n"
+        "    def command(self, name):\n        def add(function):\n            self.commands[name] = function\n"
+        "            return function\n        return add\n"
+        "    def invoke(self, name):\n        return self.commands[name]()\n"
+        "main = Group()\n"
+        "@main.command('label')\ndef label():\n    return wording('x')\n"
+        "@main.command('other')\ndef other():\n    return 'other'\n"
+        "def wording(text):\n    return text * 2\n",
+        "import a\ndef test_it():\n    assert a.main.invoke('label') == 'xx'\n",
+    ),
+    "function with a table": (
+        "READERS = {}\n"
+        "def reads(*endings):\n    def add(function):\n        for one in endings:\n            READERS[one] = function\n"
+        "        return function\n    return add\n"
+        "@reads('csv', 'tsv')\ndef label(text):\n    return text.split(',')\n"
+        "@reads('ini')\ndef other(text):\n    return text.splitlines()\n"
+        "def read(ending, text):\n    return READERS[ending](text)\n",
+        "from a import read\ndef test_it():\n    assert read('csv', '1,2') == ['1', '2']\n",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", REGISTERS)
+def test_what_a_decorator_hands_to_something_needed_stays_where_it_was_called(start, kind):
+    code, test = REGISTERS[kind]
+    text = witness(start, {"a.py": code, "test_it.py": test})
+    assert "def label(" in text and "other" not in text
+
+
+def test_a_decorator_that_hands_over_nothing_brings_nothing(start):
+    files = {
+        "a.py": (
+            "def twice(function):\n    return lambda: function() * 2\n"
+            "@twice\ndef asked():\n    return 1\n@twice\ndef called_at_import():\n    return 2\n"
+            "VALUE = called_at_import()\n"
+        ),
+        "test_it.py": "import a\ndef test_it():\n    assert a.asked() == 2\n",
+    }
+    assert "called_at_import" not in witness(start, files)
+
+
+LOOKS_INTO = {
+    "files": "from importlib import resources\ndef names():\n    return (resources.files('pkg') / 'data' / 'n.txt').read_text()\n",
+    "own": "import importlib.resources\ndef names():\n    return importlib.resources.files(__package__).joinpath('data/n.txt').read_text()\n",
+    "get_data": "import pkgutil\ndef names():\n    return pkgutil.get_data('pkg', 'data/n.txt').decode()\n",
+}
+
+
+@pytest.mark.parametrize("kind", LOOKS_INTO)
+def test_data_of_a_package_is_found_where_the_package_was(start, kind):
+    files = {
+        "src/pkg/__init__.py": "",
+        "src/pkg/core.py": LOOKS_INTO[kind],
+        "src/pkg/data/n.txt": "one two",
+        "conftest.py": "import sys, os\nsys.path.insert(0, os.path.join(os.path.dirname(__file__), 'src'))\n",
+        "test_it.py": "from pkg.core import names\ndef test_it():\n    assert names() == 'one two'\n",
+    }
+    made = make(start, files, "test_it.py", "test_it", data={"src/pkg/data/n.txt": "one two"})
+    assert 'pathlib.Path(__file__).resolve().parent.joinpath("src", "pkg"' in made.text, made.said
+
+
 def test_lines_in_texts_keep_their_place_and_comments_go(start):
     files = {
         "a.py": 'class A:\n    def text(self):\n        if True:  # always\n            return """one\n  two # no comment\n"""\n',

@@ -70,7 +70,7 @@ class Closure:
         self.planner.wanted = self.needed
         for _ in range(_ROUNDS):
             tops = self.planner.all()
-            needed, named, references = set(self.needed), set(), []
+            needed, named, references = self.needed | self.planner.registered, set(), []
             for _, lines in tops:
                 for line in every(lines):
                     for node in line.nodes:

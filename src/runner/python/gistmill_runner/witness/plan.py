@@ -36,6 +36,7 @@ class Planner:
         self.units = {}
         self.named_by_class = set()
         self.forced = set()
+        self.registered = set()
         self.plans = {
             ast.ClassDef: self._class,
             ast.If: self._if,
@@ -54,6 +55,7 @@ class Planner:
         self.units = {}
         self.named_by_class = set()
         self.forced = set()
+        self.registered = set()
         found = []
         for module in self.program.modules:
             for statement in module.source.tree.body:
@@ -151,20 +153,42 @@ class Planner:
         """Whether a statement that binds nothing touches something of the tree that is wanted, looking one call deep."""
         if self.options.most:
             return True
-        touched = lambda node: any(  # noqa: E731
-            not reference.weak and reference.meaning[0] == "symbol" and reference.meaning in self.wanted
-            for reference in self.references.of(module, node)
-        )
         if not isinstance(statement, ast.Expr):
-            return touched(statement.targets[0] if isinstance(statement, ast.Assign) else statement.target)
-        if touched(statement.value):
-            return True
-        for reference in self.references.of(module, statement.value):
+            target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+            return self._touches(module, target)
+        return self._touches(module, statement.value) or self._reaches(module, statement.value)
+
+    def _touches(self, module, node):
+        """Whether a node names something of the tree that is wanted."""
+        return any(self._is_needed(reference) for reference in self.references.of(module, node))
+
+    def _is_needed(self, reference):
+        return not reference.weak and reference.meaning[0] == "symbol" and reference.meaning in self.wanted
+
+    def _reaches(self, module, node, values=False):
+        """Whether a function of the tree that a node names touches something that is wanted; with `values` no definition."""
+        for reference in self.references.of(module, node):
             for function in self.program.defines_function(reference.meaning):
                 owner = self.program.by_name[reference.meaning[1]]
                 for inner in (one for node in function.body for one in self.references.of(owner, node)):
-                    if not inner.weak and inner.meaning[0] == "symbol" and inner.meaning in self.wanted:
+                    if self._is_needed(inner) and not (values and self.program.is_defined(inner.meaning)):
                         return True
+        return False
+
+    def _registers(self, module, function):
+        """Whether a function that was called hands itself to something that is wanted: `@main.command()`, `@register("x")`."""
+        if not function.decorator_list or not module.did_start(function):
+            return False
+        for decorator in function.decorator_list:
+            made = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if isinstance(made, ast.Attribute):
+                hands = self._touches(module, made.value)
+            else:
+                hands = self._reaches(module, made, values=True)
+            if hands:
+                self._unit(module, function, "effect")
+                self.registered.add(("symbol", module.name, function.name))
+                return True
         return False
 
     def _import(self, module, statement, place):
@@ -202,7 +226,9 @@ class Planner:
         return [Line(module, "decorator", statement, span, prefix="@", nodes=[node]) for node, span in spans]
 
     def _function(self, module, statement, place):
-        if not module.ran(statement) or (place == MODULE and not self._is_wanted(module, statement.name)):
+        if not module.ran(statement):
+            return []
+        if place == MODULE and not self._is_wanted(module, statement.name) and not self._registers(module, statement):
             return []
         if any(getattr(one, "attr", getattr(one, "id", "")) == "overload" for one in statement.decorator_list):
             return []

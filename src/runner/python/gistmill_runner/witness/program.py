@@ -174,6 +174,11 @@ class Program:
             return ("module", self.by_name[below].name)
         return meaning
 
+    def is_defined(self, meaning):
+        """Whether a symbol is bound by nothing but definitions."""
+        bindings = self.bindings.get(meaning[1], {}).get(meaning[2], ())
+        return all(binding.kind == "definition" for binding in bindings)
+
     def defines_function(self, meaning):
         """Functions of the tree that a symbol stands for."""
         if meaning[0] != "symbol":

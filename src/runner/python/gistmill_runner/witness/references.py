@@ -11,6 +11,9 @@ _BY_NAME = frozenset(("setattr", "delattr", "patch", "object", "getattr", "hasat
 _MARKERS = frozenset(("ClassVar", "InitVar", "KW_ONLY"))
 # What a place is made with.
 PATHS = ("external", "import", "os", "os")
+# What the folder of a package is made with, and calls that look into it: how many arguments each takes, and what reads the file.
+FOLDERS = ("external", "import", "pathlib", "pathlib")
+_RESOURCES = {"files": (1, ""), "read_text": (2, ".read_text(\"utf-8\")"), "read_binary": (2, ".read_bytes()"), "get_data": (2, ".read_bytes()")}
 # The witness itself, where a text names the module that it imports from.
 WITNESS = ("witness",)
 # A text that is code which imports from a module, or a part of such code.
@@ -29,7 +32,8 @@ class Everything:
 class Reference:
     """One reference.
 
-    `kind` is "place" (`__file__`), "name" (a name), "chain" (`package.module.name`, of which `span` covers all), "module" (a module as a value),
+    `kind` is "place" (`__file__`), "resource" (a call that looks into the folder of a package; `parts` has the way there and what reads
+    it), "name" (a name), "chain" (`package.module.name`, of which `span` covers all), "module" (a module as a value),
     "dotted" (a text with a dotted path; `parts` has the text and what follows the name in it), "attribute" (a text that
     names an attribute of a module), "origin" (a text that imports from modules), or "listed" (a name that such a text may import).
     `hidden` are the names that scopes around it hide. A `weak` one is not evaluated: it stands in this `annotation`.
@@ -118,6 +122,8 @@ class References:
             before = len(found)
             if isinstance(node, ast.Attribute) and self._chain(module, node, found):
                 pass
+            elif self.places and isinstance(node, ast.Call) and self._resource(module, node, found):
+                pass
             elif isinstance(node, ast.Name):
                 self._name(module, node, found)
             elif isinstance(node, ast.Constant):
@@ -200,6 +206,33 @@ class References:
                 if binding.name == name and binding.kind in ("module", "from"):
                     return self.program.target_of(binding, self.assigned)
         return None
+
+    def _resource(self, module, call, found):
+        """A call such as `importlib.resources.files("package")`, whose package is not there to be asked."""
+        function = call.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        count, reads = _RESOURCES.get(name, (0, ""))
+        if not count or len(call.args) != count or call.keywords or call.lineno in module.protected:
+            return False
+        package = self.program.by_name.get(self._package(module, call.args[0]))
+        if package is None or not package.source.path.endswith("/__init__.py"):
+            return False
+        parts = package.source.path.split("/")[:-1]
+        if count == 2:
+            file = call.args[1]
+            if not isinstance(file, ast.Constant) or not isinstance(file.value, str):
+                return False
+            parts = parts + [file.value]
+        found.append(Reference(FOLDERS, module, call, module.source.span(call), frozenset(), "resource", (parts, reads)))
+        return True
+
+    def _package(self, module, node):
+        """The name of the package that an argument stands for, or None."""
+        if isinstance(node, ast.Constant):
+            return node.value if isinstance(node.value, str) else None
+        if isinstance(node, ast.Name) and self.meaning(module, node) in (None, (("builtin", node.id), frozenset())):
+            return {"__name__": module.name, "__package__": module.package}.get(node.id)
+        return self.module_of(module, node)
 
     def _texts(self, module, call, found):
         function = call.func

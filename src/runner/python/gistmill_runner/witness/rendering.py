@@ -1,11 +1,12 @@
 """A closure as text: the source's own text with other names in it, without comments, docstrings and blank lines."""
 
 import ast
+import json
 from bisect import bisect_left
 from collections import defaultdict
 
 from .planned import every
-from .references import IMPORTED_FROM, PATHS, WITNESS
+from .references import FOLDERS, IMPORTED_FROM, PATHS, WITNESS
 from .source import DEFINITIONS
 
 INDENT = "    "
@@ -43,10 +44,11 @@ class Rendering:
         """What stands above all: annotations as text, and names for the witness itself."""
         if self.closure.lazy:
             yield "from __future__ import annotations"
-        if any(one.kind == "place" for one in self.closure.references):
-            self.imported.add(PATHS)
-            name = self.final[PATHS]
-            yield "import os" if name == "os" else "import os as %s" % name
+        for kind, meaning in (("place", PATHS), ("resource", FOLDERS)):
+            if any(one.kind == kind for one in self.closure.references):
+                self.imported.add(meaning)
+                module, name = meaning[2], self.final[meaning]
+                yield "import %s" % module if name == module else "import %s as %s" % (module, name)
         aliases = sorted(self.final[one] for one in self.closure.needed if one[0] == "alias")
         if aliases:
             self.imported.add(("external", "import", "sys", "sys"))
@@ -104,7 +106,7 @@ class Rendering:
 
     def _is_at(self, reference):
         """Whether the node stands where the parser says: before 3.12 it does not know it inside f-strings."""
-        if reference.kind in ("dotted", "origin"):
+        if reference.kind in ("dotted", "origin", "resource"):
             return True
         start = reference.span[0]
         return reference.module.source.text.startswith(reference.name, start)
@@ -119,6 +121,10 @@ class Rendering:
         if reference.kind == "place":
             parts = ", ".join('"%s"' % part for part in reference.module.source.path.split("/"))
             return "{0}.path.join({0}.path.dirname(__file__), {1})".format(chosen, parts)
+        if reference.kind == "resource":
+            parts, reads = reference.parts
+            place = ", ".join(json.dumps(part, ensure_ascii=False) for part in parts)
+            return "%s.Path(__file__).resolve().parent.joinpath(%s)%s" % (chosen, place, reads)
         if reference.kind == "dotted":
             start, end = reference.span
             whole, rest = reference.parts
