@@ -1,27 +1,29 @@
 //! The tables of `ReCUBE`: masked files, candidates, the cases that judge, and calls into what is masked.
 
 use std::fmt::Write as _;
-use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::DatasetInput;
 use super::assemble::{Assembled, Repository, head};
 use super::dictionary::Entry;
-use super::manifest::Manifest;
+use super::manifest::{Manifest, SubsetSummary};
 use super::opened::Dataset;
 use super::schema::{ColumnOf, borrowed, flag, number, numbers, real, text, texts};
-use super::write::{table, text as write_text};
+use super::write::{self, InstanceRow, table, text as write_text};
+use super::{DatasetInput, subsets};
+use crate::beneath::Folder;
 use crate::error::{Error, Result};
 use crate::family::WORKDIR;
 use crate::family::recube::prompt;
 use crate::family::tier::{Difficulty, flake_bound, tiers, top_size, top_subset};
 use crate::record::entry::EntryCommand;
-use crate::record::id::RepoSlug;
+use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::instance::{Axis, Contribution, Head, Tier};
+use crate::record::limits::TierBounds;
 use crate::record::recube::{InstanceCase, Kind, PublishedTarget, TargetCause, TargetRow, WHOLE_TREE, Way};
 use crate::record::trace::FunctionCalls;
+use crate::subset::{Measure, Member};
 
 /// Tables of this family alone.
 const TABLES: [&str; 2] = ["targets", "instance_cases"];
@@ -47,6 +49,8 @@ pub struct RecubeInstance {
     pub masked_functions: u64,
     pub called_functions: u64,
     pub noticed_functions: u64,
+    #[serde(default)]
+    pub unnoticed: Vec<String>,
     pub docstring_none: u64,
     pub docstring_line: u64,
     pub docstring_sections: u64,
@@ -80,6 +84,58 @@ pub struct RecubeInstance {
     pub flags: Vec<String>,
 }
 
+impl Member for RecubeInstance {
+    fn instance_id(&self) -> &InstanceId {
+        &self.head.instance_id
+    }
+
+    fn slug(&self) -> &RepoSlug {
+        &self.head.slug
+    }
+
+    fn tier(&self) -> Tier {
+        self.tier
+    }
+
+    fn is_top(&self) -> bool {
+        !self.hard_axes.is_empty()
+    }
+
+    fn measured(&self, measure: Measure) -> Option<f64> {
+        let number = match measure {
+            Measure::NCases => self.n_cases,
+            Measure::Attempts => self.attempts.into(),
+            Measure::FlakeBound => return Some(self.flake_bound),
+            Measure::TargetLines => self.target_lines,
+            Measure::TargetStatements => self.target_statements,
+            Measure::MaskedFunctions => self.masked_functions,
+            Measure::CalledFunctions => self.called_functions,
+            Measure::NoticedFunctions => self.noticed_functions,
+            Measure::ReachedBy => self.reached_by,
+            Measure::NGroups => self.n_groups,
+            Measure::NExternal => self.n_external,
+            Measure::NInternal => self.n_internal,
+            Measure::CallerFiles => self.caller_files,
+            Measure::TraceCalls => self.trace_calls,
+            Measure::TraceLength
+            | Measure::TraceLengthPackage
+            | Measure::TraceLengthTotal
+            | Measure::UniqueFiles
+            | Measure::UniqueFunctions
+            | Measure::ExecutedLines
+            | Measure::ImportCalls
+            | Measure::ImportFiles => return None,
+        };
+        Some(number as f64)
+    }
+}
+
+impl InstanceRow for RecubeInstance {
+    fn columns() -> Vec<ColumnOf<Self>> {
+        instances()
+    }
+}
+
 /// The columns of `instances`.
 pub fn instances() -> Vec<ColumnOf<RecubeInstance>> {
     vec![
@@ -107,6 +163,7 @@ pub fn instances() -> Vec<ColumnOf<RecubeInstance>> {
         number("masked_functions", |row| Some(row.masked_functions)),
         number("called_functions", |row| Some(row.called_functions)),
         number("noticed_functions", |row| Some(row.noticed_functions)),
+        texts("unnoticed", |row| Some(borrowed(&row.unnoticed))),
         number("docstring_none", |row| Some(row.docstring_none)),
         number("docstring_line", |row| Some(row.docstring_line)),
         number("docstring_sections", |row| Some(row.docstring_sections)),
@@ -235,6 +292,7 @@ const INSTANCES: &[Entry] = &[
     ("masked_functions", "those with a body: more than `...`, `pass` or `raise NotImplementedError`"),
     ("called_functions", "functions with a body that a group which reaches the target calls"),
     ("noticed_functions", "functions with a body without which a case does not pass"),
+    ("unnoticed", "the other functions with a body, by qualified name: no case misses them"),
     ("docstring_none", "functions with a body that have no docstring"),
     ("docstring_line", "those whose docstring names neither arguments nor results"),
     ("docstring_sections", "those whose docstring names arguments or results"),
@@ -346,19 +404,31 @@ fn rows(
             })
         }));
     }
-    let config = &dataset.config;
+    rate(&mut rows, &dataset.config.tier, dataset.config.dataset.hard_per_axis);
+    rows
+}
+
+/// Sets tiers and axes, which follow from all instances together.
+pub(crate) fn rate(rows: &mut [RecubeInstance], bounds: &TierBounds, hard_per_axis: u32) {
     let difficulty = |row: &RecubeInstance| Difficulty {
         trace_length: row.target_statements,
         unique_files: row.caller_files,
     };
     let set: Vec<_> = rows.iter().map(|row| (&row.head.instance_id, difficulty(row))).collect();
-    let tiers = tiers(&set.iter().map(|one| one.1).collect::<Vec<_>>(), &config.tier);
-    let axes = top_subset(&set, top_size(config.dataset.hard_per_axis, set.len()));
+    let tiers = tiers(&set.iter().map(|one| one.1).collect::<Vec<_>>(), bounds);
+    let axes = top_subset(&set, top_size(hard_per_axis, set.len()));
     for ((row, tier), axes) in rows.iter_mut().zip(tiers).zip(axes) {
         row.tier = tier;
         row.hard_axes = axes.into_iter().map(|axis| axis_name(axis).to_owned()).collect();
     }
-    rows
+}
+
+/// The command that runs these groups.
+pub(crate) fn command(groups: &[&str]) -> String {
+    let words = groups.iter().map(|group| EntryCommand::Pytest { node: (*group).to_owned() }.words());
+    let nodes: Vec<String> =
+        words.filter_map(|words| words.last().map(|node| crate::text::shell_quote(node))).collect();
+    format!("python -m pytest {}", nodes.join(" "))
 }
 
 fn instance(repository: &Repository<'_>, target: &PublishedTarget, passes_code_on: bool) -> RecubeInstance {
@@ -368,12 +438,9 @@ fn instance(repository: &Repository<'_>, target: &PublishedTarget, passes_code_o
         |counts: &dyn Fn(&InstanceCase) -> bool| target.judging().filter(|case| counts(case)).count() as u64;
     let mut groups: Vec<&str> = target.judging().map(|case| case.group_id.as_str()).collect();
     groups.dedup();
-    let words = groups.iter().map(|group| EntryCommand::Pytest { node: (*group).to_owned() }.words());
-    let nodes: Vec<String> =
-        words.filter_map(|words| words.last().map(|node| crate::text::shell_quote(node))).collect();
     let measured = target.measured.clone();
     RecubeInstance {
-        entry_command: format!("python -m pytest {}", nodes.join(" ")),
+        entry_command: command(&groups),
         prompt: prompt(head.slug.as_str(), &target.file, WORKDIR),
         environment: format!("environments/{}", head.slug.file_name()),
         head,
@@ -388,6 +455,7 @@ fn instance(repository: &Repository<'_>, target: &PublishedTarget, passes_code_o
         masked_functions: measured.masked_functions,
         called_functions: measured.called_functions,
         noticed_functions: target.noticed_functions,
+        unnoticed: target.unnoticed.clone(),
         docstring_none: measured.docstring_none,
         docstring_line: measured.docstring_line,
         docstring_sections: measured.docstring_sections,
@@ -424,7 +492,7 @@ fn instance(repository: &Repository<'_>, target: &PublishedTarget, passes_code_o
 ///
 /// # Errors
 /// IO errors with the path; rows that cannot be encoded, which is a bug.
-pub(super) fn write(
+pub(super) fn tables(
     folder: &Path,
     dataset: &DatasetInput<'_>,
     assembled: &mut Assembled<'_>,
@@ -436,15 +504,9 @@ pub(super) fn write(
     let records =
         || contributions.iter().filter_map(|one| Some((&one.evidence.pinned.slug, one.recube.as_ref()?)));
     let published = || records().flat_map(|(_, recube)| &recube.published);
-    table(folder, "instances", instances(), rows.iter().cloned())?;
-    let mut lines =
-        BufWriter::new(crate::beneath::Folder::open(folder)?.create_new(Path::new("instances.jsonl"))?);
-    for row in &rows {
-        let line = serde_json::to_string(row)
-            .map_err(|error| Error::internal("cannot encode an instance").with_source(error))?;
-        writeln!(lines, "{line}")?;
-    }
-    lines.flush()?;
+    write::instances(&Folder::open(folder)?, "instances", rows.iter().cloned().map(Ok))?;
+    let whole = |at: usize| Ok(rows[at].clone());
+    subsets::write(&folder.join(subsets::FOLDER), dataset.subsets, (&rows, &whole))?;
     let all = records().flat_map(|(slug, recube)| recube.targets.iter().map(move |row| Of { slug, row }));
     table(folder, "targets", targets(), all)?;
     let cases = published().flat_map(|target| target.cases.iter().map(move |case| CaseOf { target, case }));
@@ -473,9 +535,16 @@ pub(super) fn describe(manifest: &mut Manifest, dataset: &DatasetInput<'_>, rows
         ("traces", published().map(|target| target.traces.len()).sum()),
     ];
     manifest.counts.rows.extend(counts.map(|(table, rows)| (table.to_owned(), rows)));
+    let summaries = dataset.subsets.iter().map(|subset| SubsetSummary::new(subset, rows));
+    manifest.subsets = summaries.map(|one| (one.definition.name.clone(), one)).collect();
     manifest.prompt = None;
     manifest.flake_bound.worst = rows.iter().map(|row| row.flake_bound).max_by(f64::total_cmp);
-    manifest.reproducible.extend(TABLES.map(|table| format!("{table}.parquet")));
+    manifest.reproducible.extend(reproducible());
+}
+
+/// Files of this family alone that the same inputs make again to the byte.
+pub(crate) fn reproducible() -> impl Iterator<Item = String> {
+    TABLES.into_iter().map(|table| format!("{table}.parquet"))
 }
 
 /// Writes the card.
@@ -483,6 +552,11 @@ pub(super) fn describe(manifest: &mut Manifest, dataset: &DatasetInput<'_>, rows
 /// # Errors
 /// IO errors with the path.
 pub(super) fn card(folder: &Path, manifest: &Manifest, rows: &[RecubeInstance]) -> Result<()> {
+    write_text(&folder.join(super::card::FILE), &card_of(manifest, rows.len()))
+}
+
+/// The card of a dataset with so many instances.
+pub(crate) fn card_of(manifest: &Manifest, instances: usize) -> String {
     let (name, version) = (&manifest.name, &manifest.version);
     let mut configs = String::new();
     for table in ["instances", "targets", "instance_cases", "groups", "cases", "attempts", "traces"] {
@@ -500,14 +574,12 @@ pub(super) fn card(folder: &Path, manifest: &Manifest, rows: &[RecubeInstance]) 
             let _ = writeln!(columns, "| `{name}` | {meaning} |");
         }
     }
-    let card = format!(
+    format!(
         "---\npretty_name: {name} {version}\ntags:\n- recube\n- code\n- python\n- pytest\nconfigs:\n{configs}---\n\n\
-         # {name} {version}\n\n{} ReCUBE instances. An instance is a Python file of a repository at a pinned commit in which imports and \
+         # {name} {version}\n\n{instances} ReCUBE instances. An instance is a Python file of a repository at a pinned commit in which imports and \
          bodies of functions are masked: given the rest of the repository, the task is to write the file again. Tests that reach it \
-         judge; `gistmill score <this directory> <folder of solutions>` runs them.\n{columns}",
-        rows.len()
-    );
-    write_text(&folder.join(super::card::FILE), &card)
+         judge; `gistmill score <this directory> <folder of solutions>` runs them.\n{columns}"
+    )
 }
 
 impl Dataset {

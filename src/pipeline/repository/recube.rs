@@ -241,6 +241,7 @@ impl Repository<'_> {
                 file: file.clone(),
                 measured: row.map(|row| row.measured.clone()).unwrap_or_default(),
                 noticed_functions: gated.noticed_functions,
+                unnoticed: gated.unnoticed,
                 masked: target.masked.text.clone(),
                 masked_sha256: sha256_hex(target.masked.text.as_bytes()),
                 original_sha256: sha256_hex(bytes),
