@@ -1,5 +1,6 @@
 //! The tables of `ReCUBE`: masked files, candidates, the cases that judge, and calls into what is masked.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -18,7 +19,7 @@ use crate::family::WORKDIR;
 use crate::family::recube::prompt;
 use crate::family::tier::{Difficulty, flake_bound, tiers, top_size, top_subset};
 use crate::record::entry::EntryCommand;
-use crate::record::id::{InstanceId, RepoSlug};
+use crate::record::id::{InstanceId, RepoSlug, sha256_hex};
 use crate::record::instance::{Axis, Contribution, Head, Tier};
 use crate::record::limits::TierBounds;
 use crate::record::recube::{InstanceCase, Kind, PublishedTarget, TargetCause, TargetRow, WHOLE_TREE, Way};
@@ -27,6 +28,10 @@ use crate::subset::{Measure, Member};
 
 /// Tables of this family alone.
 const TABLES: [&str; 2] = ["targets", "instance_cases"];
+/// What prompts show of repositories; where code is passed on.
+const CONTEXTS: &str = "contexts";
+/// Rows of it that are read at once: each is long.
+const PART: usize = 16;
 
 /// A row of `instances`, in the order of the columns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -73,6 +78,13 @@ pub struct RecubeInstance {
     pub original_sha256: String,
     pub hidden_files: Vec<String>,
     pub leaks: Vec<String>,
+    #[serde(default)]
+    pub target_tokens: Option<u64>,
+    #[serde(default)]
+    pub context_tokens: Option<u64>,
+    /// None where code is not passed on.
+    #[serde(default)]
+    pub context_sha256: Option<String>,
     pub tier: Tier,
     pub hard_axes: Vec<String>,
     pub attempts: u32,
@@ -185,6 +197,9 @@ pub fn instances() -> Vec<ColumnOf<RecubeInstance>> {
         text("original_sha256", |row| Some(&row.original_sha256)),
         texts("hidden_files", |row| Some(borrowed(&row.hidden_files))),
         texts("leaks", |row| Some(borrowed(&row.leaks))),
+        number("target_tokens", |row| row.target_tokens),
+        number("context_tokens", |row| row.context_tokens),
+        text("context_sha256", |row| row.context_sha256.as_deref()),
         text("tier", |row| Some(row.tier.as_str())),
         texts("hard_axes", |row| Some(borrowed(&row.hard_axes))),
         number("attempts", |row| Some(row.attempts.into())),
@@ -243,6 +258,13 @@ fn instance_cases<'a>() -> Vec<ColumnOf<CaseOf<'a>>> {
     ]
 }
 
+fn contexts<'a>() -> Vec<ColumnOf<&'a PublishedTarget>> {
+    vec![
+        text("instance_id", |target| Some(target.instance_id.as_str())),
+        text("context", |target| Some(&target.context)),
+    ]
+}
+
 /// A function of a target that a group calls.
 struct CallsOf<'a> {
     target: &'a PublishedTarget,
@@ -264,8 +286,21 @@ fn traces<'a>() -> Vec<ColumnOf<CallsOf<'a>>> {
 }
 
 /// What every column means; a test holds it against the columns that are written.
-pub const DICTIONARY: [(&str, &[Entry]); 4] =
-    [("instances", INSTANCES), ("targets", TARGETS), ("instance_cases", INSTANCE_CASES), ("traces", TRACES)];
+pub const DICTIONARY: [(&str, &[Entry]); 5] = [
+    ("instances", INSTANCES),
+    ("targets", TARGETS),
+    ("instance_cases", INSTANCE_CASES),
+    ("traces", TRACES),
+    (CONTEXTS, CONTEXT),
+];
+
+const CONTEXT: &[Entry] = &[
+    ("instance_id", "the instance"),
+    (
+        "context",
+        "all of the repository that a prompt shows: README, dependencies, files, with the mask in the place of the target",
+    ),
+];
 
 const INSTANCES: &[Entry] = &[
     ("instance_id", "`<owner>__<name>.<target>-<digits>`: a function of slug, commit, scope and target"),
@@ -323,6 +358,9 @@ const INSTANCES: &[Entry] = &[
         "leaks",
         "files that have a fifth of the bodies of three statements or more, and two of them or all: of the tree by path, of the environment as `venv/…`",
     ),
+    ("target_tokens", "tokens of the original, by cl100k_base"),
+    ("context_tokens", "tokens of the context in `contexts`, by cl100k_base"),
+    ("context_sha256", "SHA-256 of that context; null where code is not passed on"),
     ("tier", "`easy`, `medium` or `hard`, by rank within this dataset"),
     ("hard_axes", "axes on which the instance is among the hardest: `target_statements`, `caller_files`"),
     ("attempts", "runs that agreed, of the group that has fewest"),
@@ -477,6 +515,9 @@ fn instance(repository: &Repository<'_>, target: &PublishedTarget, passes_code_o
         original_sha256: target.original_sha256.clone(),
         hidden_files: target.hidden_files.clone(),
         leaks: target.leaks.clone(),
+        target_tokens: target.target_tokens,
+        context_tokens: target.context_tokens,
+        context_sha256: passes_code_on.then(|| sha256_hex(target.context.as_bytes())),
         tier: Tier::Easy,
         hard_axes: Vec::new(),
         attempts: target.attempts,
@@ -515,6 +556,9 @@ pub(super) fn tables(
         target.traces.iter().map(move |(group_id, function)| CallsOf { target, group_id, function })
     });
     table(folder, "traces", traces(), calls)?;
+    if dataset.passes_code_on {
+        table(folder, CONTEXTS, contexts(), published())?;
+    }
     for repository in &mut assembled.repositories {
         for row in rows.iter().filter(|row| row.head.slug == repository.record.pinned.slug) {
             repository.sums.counts.published += 1;
@@ -535,6 +579,10 @@ pub(super) fn describe(manifest: &mut Manifest, dataset: &DatasetInput<'_>, rows
         ("traces", published().map(|target| target.traces.len()).sum()),
     ];
     manifest.counts.rows.extend(counts.map(|(table, rows)| (table.to_owned(), rows)));
+    if dataset.passes_code_on {
+        manifest.counts.rows.insert(CONTEXTS.to_owned(), rows.len());
+        manifest.reproducible.push(format!("{CONTEXTS}.parquet"));
+    }
     let summaries = dataset.subsets.iter().map(|subset| SubsetSummary::new(subset, rows));
     manifest.subsets = summaries.map(|one| (one.definition.name.clone(), one)).collect();
     manifest.prompt = None;
@@ -559,7 +607,9 @@ pub(super) fn card(folder: &Path, manifest: &Manifest, rows: &[RecubeInstance]) 
 pub(crate) fn card_of(manifest: &Manifest, instances: usize) -> String {
     let (name, version) = (&manifest.name, &manifest.version);
     let mut configs = String::new();
-    for table in ["instances", "targets", "instance_cases", "groups", "cases", "attempts", "traces"] {
+    for table in
+        ["instances", "targets", "instance_cases", "contexts", "groups", "cases", "attempts", "traces"]
+    {
         if manifest.counts.rows.get(table).is_some_and(|rows| *rows > 0) {
             let _ = writeln!(
                 configs,
@@ -589,6 +639,24 @@ impl Dataset {
     /// The file is missing, or is not as gistmill writes it.
     pub(crate) fn recube_instances(&self) -> Result<Vec<RecubeInstance>> {
         self.lines("instances")
+    }
+
+    /// The contexts by instance ID; none where code was not passed on, or the dataset is older than they are.
+    ///
+    /// # Errors
+    /// The table is not as gistmill writes it.
+    pub(crate) fn recube_contexts(&self) -> Result<BTreeMap<String, String>> {
+        let mut found = BTreeMap::new();
+        if !self.manifest.counts.rows.contains_key(CONTEXTS) {
+            return Ok(found);
+        }
+        let mut from = 0;
+        while let Some(part) = self.table_part(CONTEXTS, &["instance_id", "context"], (from, PART))? {
+            let (ids, contexts) = (part.whole_texts("instance_id")?, part.whole_texts("context")?);
+            found.extend(ids.into_iter().map(str::to_owned).zip(contexts.into_iter().map(str::to_owned)));
+            from += part.rows();
+        }
+        Ok(found)
     }
 
     /// The cases that judge, by instance ID: group, case, kind and way.
@@ -641,5 +709,6 @@ mod tests {
         assert_eq!(names("targets"), written(&targets()));
         assert_eq!(names("instance_cases"), written(&instance_cases()));
         assert_eq!(names("traces"), written(&traces()));
+        assert_eq!(names("contexts"), written(&contexts()));
     }
 }

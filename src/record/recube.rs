@@ -279,6 +279,11 @@ pub struct PublishedTarget {
     pub hidden_files: Vec<String>,
     /// Files in which the original can be read: of the tree by path, of the environment as `venv/…`.
     pub leaks: Vec<String>,
+    /// All of the repository that a prompt shows, with the mask in the place of the target.
+    pub context: String,
+    /// Tokens of the context, and of the original, where they could be counted.
+    pub context_tokens: Option<u64>,
+    pub target_tokens: Option<u64>,
     /// Calls of each chosen group into the target.
     pub traces: Vec<(String, FunctionCalls)>,
 }

@@ -17,7 +17,7 @@ use crate::family::WORKDIR;
 use crate::family::recube::docstring::DocstringKind;
 use crate::family::recube::leaks::Bodies;
 use crate::family::recube::mask::{Cut, Function, mask, published_leak, text_of_target};
-use crate::family::recube::prompt;
+use crate::family::recube::{prompt, tokens};
 use crate::family::tier::flake_bound;
 use crate::interrupt;
 use crate::record::id::{InstanceId, sha256_hex};
@@ -63,7 +63,8 @@ pub(super) fn compare(dataset: &Dataset) -> Result<Compared> {
     let tables = Tables { dataset, instances: &instances, cases: by_instance, groups: &groups };
     let judging = tables.judging(&mut found);
     groups.compare(&mut found, &dataset.manifest, (&[], &judging))?;
-    tables.derived(&mut found)?;
+    let contexts = read(&mut found, "contexts.parquet", dataset.recube_contexts())?;
+    tables.derived(&mut found, &contexts.unwrap_or_default())?;
     let traced = tables.traces(&mut found);
     read(&mut found, TRACES, traced)?;
     let candidates = tables.candidates(&mut found);
@@ -133,7 +134,7 @@ impl Tables<'_> {
     }
 
     /// Columns of the instances that follow from something else.
-    fn derived(&self, found: &mut Compared) -> Result<()> {
+    fn derived(&self, found: &mut Compared, contexts: &BTreeMap<String, String>) -> Result<()> {
         let manifest = &self.dataset.manifest;
         let mut rated = self.instances.to_vec();
         let bounds = TierBounds { medium: manifest.tiers.medium_from, hard: manifest.tiers.hard_from };
@@ -147,6 +148,9 @@ impl Tables<'_> {
                 expected.image_id = environment.image.as_ref().map(|image| image.id.clone());
             }
             self.follow_from_cases(&mut expected);
+            let context = contexts.get(said.head.instance_id.as_str());
+            expected.context_sha256 = context.map(|context| sha256_hex(context.as_bytes()));
+            expected.context_tokens = context.map_or(said.context_tokens, |context| tokens::count(context));
             let slug = said.head.slug.as_str();
             if !trees.contains_key(slug) {
                 let place = manifest.trees.get(slug).cloned().unwrap_or_default();
@@ -370,7 +374,10 @@ impl Tables<'_> {
             });
             let of_trees =
                 manifest.trees.keys().flat_map(|slug| [trees::place(slug), trees::list_place(slug)]);
-            let tables = describe::REPRODUCIBLE.map(str::to_owned).into_iter().chain(reproducible());
+            let contexts = manifest.counts.rows.contains_key("contexts");
+            let contexts = contexts.then(|| "contexts.parquet".to_owned());
+            let tables =
+                describe::REPRODUCIBLE.map(str::to_owned).into_iter().chain(reproducible()).chain(contexts);
             let expected: BTreeSet<String> = tables.chain(of_subsets).chain(of_trees).collect();
             let said: BTreeSet<String> = manifest.reproducible.iter().cloned().collect();
             if said != expected {
