@@ -132,11 +132,12 @@ pub fn stage(directory: &Path, dataset: &DatasetInput<'_>) -> Result<Staged> {
         trees::write(&folder, &assembled)?;
     }
     if dataset.config.dataset.family == Family::Recube {
-        let rows = recube::write(&folder, dataset, &mut assembled)?;
+        let rows = recube::tables(&folder, dataset, &mut assembled)?;
         let mut manifest = describe::manifest(dataset, &assembled)?;
         recube::describe(&mut manifest, dataset, &rows);
         recube::card(&folder, &manifest, &rows)?;
-        let summary = summary(directory, dataset, &assembled);
+        let subsets = manifest.subsets.values().cloned().collect();
+        let summary = Summary { subsets, ..summary(directory, dataset, &assembled) };
         return Ok(Staged { staging, summary, dataset: Dataset { directory: folder, manifest } });
     }
     let whole = |at| assembled.whole(at);

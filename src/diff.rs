@@ -13,7 +13,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::record::family::Family;
 
 /// A version as far as it is compared.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -22,6 +23,7 @@ use crate::error::Result;
     reason = "a dataset has a name and a version, and this is one of two versions"
 )]
 pub(crate) struct Version {
+    pub family: Family,
     pub name: String,
     pub version: String,
     /// By slug.
@@ -38,7 +40,7 @@ pub(crate) struct RepositoryOf {
     pub groups: BTreeMap<String, GroupOf>,
 }
 
-/// One group of a version.
+/// One group of a version; in a dataset of masked files one file that could be masked.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct GroupOf {
     pub published: bool,
@@ -59,6 +61,8 @@ pub(crate) struct GroupOf {
 /// The difference between two versions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Diff {
+    /// What both are made of.
+    pub family: Family,
     /// `name version`.
     pub from: String,
     pub to: String,
@@ -168,7 +172,16 @@ impl Golden {
 /// When one of them is not a dataset of this format.
 pub(crate) fn places(before: &Path, after: &Path) -> Result<Diff> {
     let read = |path: &Path| read::version(&read::DatasetPath::of(path));
-    Ok(compare(&read(before)?, &read(after)?))
+    let (before, after) = (read(before)?, read(after)?);
+    if before.family != after.family {
+        return Err(Error::usage(format!(
+            "a dataset of the family {} cannot be compared with one of the family {}",
+            before.family.as_str(),
+            after.family.as_str()
+        ))
+        .with_hint("name two datasets of one family"));
+    }
+    Ok(compare(&before, &after))
 }
 
 /// Compares two versions.
@@ -177,7 +190,13 @@ pub(crate) fn compare(before: &Version, after: &Version) -> Diff {
     let repositories: BTreeMap<String, RepositoryDiff> =
         slugs.into_iter().map(|slug| (slug.clone(), repository(before, after, slug))).collect();
     let shown = |version: &Version| format!("{} {}", version.name, version.version);
-    Diff { from: shown(before), to: shown(after), total: total(&repositories), repositories }
+    Diff {
+        family: after.family,
+        from: shown(before),
+        to: shown(after),
+        total: total(&repositories),
+        repositories,
+    }
 }
 
 fn total(repositories: &BTreeMap<String, RepositoryDiff>) -> Totals {

@@ -15,10 +15,13 @@
 //!   mini-swe-agent.yaml                  what mini-swe-agent says to its model
 //!   swe-agent.jsonl                      SWE-agent's instances
 //!   prompts.jsonl                        requests for models that answer in one go
+//!   prompts/<setting>.jsonl              the same, where tasks say what they ask
+//!   images/masked/<instance_id>/         what the image of a task is made of that does not show the whole tree
 //! ```
 
 mod harbor;
 mod images;
+mod masked;
 mod mini_swe_agent;
 mod prompts;
 pub(crate) mod read;
@@ -41,6 +44,7 @@ use crate::error::Result;
 use crate::family::Sources;
 use crate::record::id::RepoSlug;
 use crate::record::task::Task;
+use masked::MaskedImages;
 use settings::Settings;
 use tools::Tools;
 
@@ -81,6 +85,8 @@ pub(crate) struct Collection {
     pub(crate) version: String,
     /// In the order of the dataset.
     pub(crate) tasks: Vec<Task>,
+    /// Images of tasks of which the agent does not see the whole tree.
+    pub(crate) masked: MaskedImages,
     /// What the tasks run in, by slug.
     pub(crate) environments: BTreeMap<RepoSlug, Environment>,
     /// The images with tools, where they were asked for.
@@ -117,6 +123,9 @@ impl Collection {
         if let Some(task) = self.tools.as_ref().and_then(|tools| tools.tasks.get(&task.id)) {
             return &task.name;
         }
+        if let Some(image) = self.masked.get(&task.id) {
+            return image;
+        }
         self.environments.get(&task.slug).map_or("", |environment| &environment.image)
     }
 
@@ -150,7 +159,7 @@ pub(crate) fn files(collection: &Collection, harnesses: &BTreeSet<Harness>) -> R
             Harness::Prompts => files.extend(prompts::files(collection)?),
         }
     }
-    files.extend(images::files(collection));
+    files.extend(images::files(collection)?);
     files.insert("README.md".to_owned(), text(readme::render(collection, harnesses)?));
     Ok(files)
 }

@@ -125,6 +125,7 @@ impl Family {
                 flake_bound: instance.flake_bound,
                 worlds: instance.worlds.clone(),
             },
+            one_shot: Vec::new(),
             judging: self.judging(instance, running)?,
         })
     }
@@ -148,10 +149,9 @@ impl Family {
     }
 }
 
-/// What an instance of Gistify's columns cannot say of a masked file.
+/// What an instance of Gistify's columns cannot say of a masked file: [`recube::task`] makes its task.
 fn no_tasks() -> Error {
-    Error::usage("instances of the family recube are not made into tasks of harnesses yet")
-        .with_hint("the columns `prompt`, `masked` and `hidden_files` say what an agent is given; `gistmill score` judges")
+    Error::internal("a masked file has no columns of a test")
 }
 
 /// Files of the tree that run, the test's own first.

@@ -301,8 +301,7 @@ impl Pipeline<'_> {
             isolation: &isolation,
             capabilities: &capabilities,
             tool_version: env!("CARGO_PKG_VERSION"),
-            // They are of Gistify's columns.
-            subsets: if self.config.dataset.family == Family::Recube { &[] } else { &self.request.subsets },
+            subsets: &self.request.subsets,
             rules: self.rules.unused(),
             passes_code_on: self.request.passes_code_on,
             with_hidden: self.request.with_hidden,

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::id::{Name, RepoSlug};
+use crate::record::family::Family;
+use crate::record::id::{InstanceId, Name, RepoSlug};
 use crate::record::instance::{Instance, Tier};
 
 /// The subset that every dataset has: the hardest instances on either axis.
@@ -32,11 +33,22 @@ pub enum Measure {
     ImportFiles,
     Attempts,
     FlakeBound,
+    TargetLines,
+    TargetStatements,
+    MaskedFunctions,
+    CalledFunctions,
+    NoticedFunctions,
+    ReachedBy,
+    NGroups,
+    NExternal,
+    NInternal,
+    CallerFiles,
+    TraceCalls,
 }
 
 impl Measure {
     /// Every measurement with its name.
-    pub const ALL: [(Measure, &'static str); 11] = [
+    pub const ALL: [(Measure, &'static str); 22] = [
         (Measure::NCases, "n_cases"),
         (Measure::TraceLength, "trace_length"),
         (Measure::TraceLengthPackage, "trace_length_package"),
@@ -48,22 +60,98 @@ impl Measure {
         (Measure::ImportFiles, "import_files"),
         (Measure::Attempts, "attempts"),
         (Measure::FlakeBound, "flake_bound"),
+        (Measure::TargetLines, "target_lines"),
+        (Measure::TargetStatements, "target_statements"),
+        (Measure::MaskedFunctions, "masked_functions"),
+        (Measure::CalledFunctions, "called_functions"),
+        (Measure::NoticedFunctions, "noticed_functions"),
+        (Measure::ReachedBy, "reached_by"),
+        (Measure::NGroups, "n_groups"),
+        (Measure::NExternal, "n_external"),
+        (Measure::NInternal, "n_internal"),
+        (Measure::CallerFiles, "caller_files"),
+        (Measure::TraceCalls, "trace_calls"),
     ];
 
-    /// The value of an instance; none where it is not known. List columns count their members.
-    pub fn of(self, instance: &Instance) -> Option<f64> {
-        Some(match self {
-            Measure::NCases => f64::from(instance.n_cases),
-            Measure::TraceLength => instance.trace_length as f64,
-            Measure::TraceLengthPackage => instance.trace_length_package as f64,
-            Measure::TraceLengthTotal => instance.trace_length_total as f64,
-            Measure::UniqueFiles => f64::from(instance.unique_files),
-            Measure::UniqueFunctions => f64::from(instance.unique_functions),
-            Measure::ExecutedLines => instance.executed_lines? as f64,
-            Measure::ImportCalls => instance.import_calls as f64,
-            Measure::ImportFiles => instance.import_files.len() as f64,
-            Measure::Attempts => f64::from(instance.attempts),
-            Measure::FlakeBound => instance.flake_bound,
+    /// Whether instances of a family have it.
+    pub fn is_of(self, family: Family) -> bool {
+        match self {
+            Measure::NCases | Measure::Attempts | Measure::FlakeBound => true,
+            Measure::TraceLength
+            | Measure::TraceLengthPackage
+            | Measure::TraceLengthTotal
+            | Measure::UniqueFiles
+            | Measure::UniqueFunctions
+            | Measure::ExecutedLines
+            | Measure::ImportCalls
+            | Measure::ImportFiles => family == Family::Gistify,
+            Measure::TargetLines
+            | Measure::TargetStatements
+            | Measure::MaskedFunctions
+            | Measure::CalledFunctions
+            | Measure::NoticedFunctions
+            | Measure::ReachedBy
+            | Measure::NGroups
+            | Measure::NExternal
+            | Measure::NInternal
+            | Measure::CallerFiles
+            | Measure::TraceCalls => family == Family::Recube,
+        }
+    }
+}
+
+/// An instance as subsets see it.
+pub(crate) trait Member {
+    fn instance_id(&self) -> &InstanceId;
+    fn slug(&self) -> &RepoSlug;
+    fn tier(&self) -> Tier;
+    /// Whether it is among the hardest on an axis.
+    fn is_top(&self) -> bool;
+    /// A measurement; none where it is not known, or is another family's. List columns count their members.
+    fn measured(&self, measure: Measure) -> Option<f64>;
+}
+
+impl Member for Instance {
+    fn instance_id(&self) -> &InstanceId {
+        &self.head.instance_id
+    }
+
+    fn slug(&self) -> &RepoSlug {
+        &self.head.slug
+    }
+
+    fn tier(&self) -> Tier {
+        self.tier
+    }
+
+    fn is_top(&self) -> bool {
+        !self.hard_axes.is_empty()
+    }
+
+    fn measured(&self, measure: Measure) -> Option<f64> {
+        Some(match measure {
+            Measure::NCases => f64::from(self.n_cases),
+            Measure::TraceLength => self.trace_length as f64,
+            Measure::TraceLengthPackage => self.trace_length_package as f64,
+            Measure::TraceLengthTotal => self.trace_length_total as f64,
+            Measure::UniqueFiles => f64::from(self.unique_files),
+            Measure::UniqueFunctions => f64::from(self.unique_functions),
+            Measure::ExecutedLines => self.executed_lines? as f64,
+            Measure::ImportCalls => self.import_calls as f64,
+            Measure::ImportFiles => self.import_files.len() as f64,
+            Measure::Attempts => f64::from(self.attempts),
+            Measure::FlakeBound => self.flake_bound,
+            Measure::TargetLines
+            | Measure::TargetStatements
+            | Measure::MaskedFunctions
+            | Measure::CalledFunctions
+            | Measure::NoticedFunctions
+            | Measure::ReachedBy
+            | Measure::NGroups
+            | Measure::NExternal
+            | Measure::NInternal
+            | Measure::CallerFiles
+            | Measure::TraceCalls => return None,
         })
     }
 }
@@ -133,13 +221,13 @@ impl Subset {
     }
 
     /// Indices of the members, in the order of the input.
-    pub fn members(&self, instances: &[Instance]) -> Vec<usize> {
+    pub(crate) fn members<M: Member>(&self, instances: &[M]) -> Vec<usize> {
         let mut members: Vec<usize> =
             (0..instances.len()).filter(|at| self.passes(&instances[*at])).collect();
         if self.per_repo > 0 || self.size > 0 {
             members.sort_by_cached_key(|at| {
-                let id = &instances[*at].instance_id;
-                (id.sample_order(&instances[*at].slug, self.seed), id.clone())
+                let id = instances[*at].instance_id();
+                (id.sample_order(instances[*at].slug(), self.seed), id.clone())
             });
             self.cut(&mut members, instances);
             members.sort_unstable();
@@ -147,21 +235,21 @@ impl Subset {
         members
     }
 
-    fn passes(&self, instance: &Instance) -> bool {
-        self.repos.as_ref().is_none_or(|repos| repos.contains(&instance.slug))
-            && self.tiers.as_ref().is_none_or(|tiers| tiers.contains(&instance.tier))
-            && self.top.is_none_or(|top| top != instance.hard_axes.is_empty())
+    fn passes(&self, instance: &impl Member) -> bool {
+        self.repos.as_ref().is_none_or(|repos| repos.contains(instance.slug()))
+            && self.tiers.as_ref().is_none_or(|tiers| tiers.contains(&instance.tier()))
+            && self.top.is_none_or(|top| top == instance.is_top())
             && self
                 .ranges
                 .iter()
-                .all(|(measure, range)| measure.of(instance).is_some_and(|value| range.holds(value)))
+                .all(|(measure, range)| instance.measured(*measure).is_some_and(|value| range.holds(value)))
     }
 
-    fn cut(&self, members: &mut Vec<usize>, instances: &[Instance]) {
+    fn cut<M: Member>(&self, members: &mut Vec<usize>, instances: &[M]) {
         if self.per_repo > 0 {
             let mut taken: BTreeMap<&RepoSlug, u32> = BTreeMap::new();
             members.retain(|at| {
-                let of_repository = taken.entry(&instances[*at].slug).or_default();
+                let of_repository = taken.entry(instances[*at].slug()).or_default();
                 *of_repository += 1;
                 *of_repository <= self.per_repo
             });

@@ -5,6 +5,7 @@ pub mod backend;
 pub mod browser;
 pub mod lab;
 pub mod made_up;
+pub mod masked;
 pub mod script;
 
 pub use crate::pipeline::publish as write;

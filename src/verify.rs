@@ -3,14 +3,18 @@
 
 pub(crate) mod files;
 pub(crate) mod instances;
+pub(crate) mod masked;
 pub(crate) mod tables;
 
 use serde::Serialize;
+
+use crate::record::family::Family;
 
 /// What a verification found.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Verification {
     pub(crate) dataset: String,
+    pub(crate) family: Family,
     pub(crate) version: String,
     /// What this machine has otherwise than the one that built.
     pub(crate) machine: Vec<String>,

@@ -7,6 +7,7 @@ use crate::document::suggest;
 use crate::error::{Error, Result};
 use crate::record::explanation::Explanation;
 use crate::record::flag::{self, KEPT_BY};
+use crate::record::recube::TargetCause;
 use crate::referee::gistify::witness::cause::Cause as WitnessCause;
 use crate::rules::RuleSet;
 use crate::terminal::{self, Text};
@@ -55,7 +56,7 @@ pub(super) fn run(arguments: &Arguments, asked: &ExplainArguments) -> Result<u8>
     Ok(0)
 }
 
-/// Everything that can be explained: causes, flags, built-in rules, causes of missing witnesses.
+/// Everything that can be explained: causes, flags, built-in rules, causes of missing witnesses, causes of files that are not masked.
 pub(super) fn all() -> Vec<Explanation> {
     let mut all = Explanation::causes();
     all.extend(flag::explanations());
@@ -73,6 +74,7 @@ pub(super) fn all() -> Vec<Explanation> {
         origin: "`gistmill witness` found no solution that the referee accepts; the column `witness` says why.".to_owned(),
         remedy: "The instance may well have a solution that a program does not find.".to_owned(),
     }));
+    all.extend(TargetCause::ALL.into_iter().map(TargetCause::explained));
     all
 }
 

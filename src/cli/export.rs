@@ -11,11 +11,13 @@ use super::newest::DatasetArguments;
 use super::selection::Selection;
 use super::{Arguments, Format};
 use crate::dataset::Dataset;
+use crate::dataset::recube::RecubeInstance;
 use crate::document;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::export::read::{self, OtherPrompt, Wanted};
 use crate::export::{Harness, write};
 use crate::family::gistify::prompt::Template;
+use crate::record::family::Family;
 use crate::record::prompt::{ExecutionSetting, Strategy, Tool};
 use crate::registry::Place;
 use crate::terminal;
@@ -62,9 +64,8 @@ pub(super) struct ExportArguments {
 }
 
 pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> {
-    let dataset = Dataset::open(&asked.dataset.directory()?)?;
+    let dataset = Dataset::open_any(&asked.dataset.directory()?)?;
     let prompt = other_prompt(asked, &dataset)?;
-    let instances = asked.selection.of(&dataset)?;
     let registry = asked.registry.as_deref().map(Place::parse).transpose()?;
     let wanted = Wanted {
         prompt: prompt.as_ref(),
@@ -73,7 +74,15 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
         architecture: asked.architecture.as_deref(),
         settings: asked.files.settings()?,
     };
-    let collection = read::collection(&dataset, instances, &wanted)?;
+    let collection = match dataset.manifest.family {
+        Family::Gistify => read::collection(&dataset, asked.selection.of(&dataset)?, &wanted)?,
+        Family::Recube => {
+            refuse_other_prompts(asked)?;
+            let instances = asked.selection.of_recube(&dataset)?;
+            warn_of_copies(&instances);
+            read::masked::collection(&dataset, &instances, &wanted)?
+        }
+    };
     let harnesses: BTreeSet<Harness> = asked.to.iter().copied().collect();
     let served = write::write(&asked.output, &dataset.directory, &collection, &harnesses)?;
     let planted = collection.without_variants();
@@ -116,6 +125,36 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
         }
     }
     Ok(0)
+}
+
+/// Options that are about tests alone.
+fn refuse_other_prompts(asked: &ExportArguments) -> Result<()> {
+    let options = [
+        ("--execution", asked.execution.is_some()),
+        ("--strategy", asked.strategy.is_some()),
+        ("--test-in-prompt", asked.test_in_prompt),
+        ("--prompt", asked.prompt.is_some()),
+        ("--tools", asked.tools.is_some()),
+        ("--hidden", asked.hidden.is_some()),
+    ];
+    match options.iter().find(|(_, is_asked)| *is_asked) {
+        None => Ok(()),
+        Some((option, _)) => Err(Error::usage(format!("{option} does not go with masked files"))
+            .with_hint("their prompts are the column `prompt`, and those of `--to prompts`")),
+    }
+}
+
+/// Says what images of tasks go without, because the original can be read there.
+fn warn_of_copies(instances: &[RecubeInstance]) {
+    let installed = |path: &&String| path.starts_with("venv/") && !path.contains("/site-packages/pip/");
+    let copies: BTreeSet<&String> = instances.iter().flat_map(|one| &one.leaks).filter(installed).collect();
+    if let Some(first) = copies.first() {
+        terminal::warn(&format!(
+            "images of tasks go without {} in which an original can be read, such as {}: what imports it there does not run",
+            count(copies.len(), "installed file"),
+            terminal::one_line(first)
+        ));
+    }
 }
 
 /// The prompt that the options ask for; none: the dataset's own.

@@ -1,14 +1,17 @@
-//! `gistmill list`: the groups of a dataset, with the filters of its page.
+//! `gistmill list`: the groups of a dataset, or its masked files, with the filters of its page.
 
 use clap::ValueEnum;
+use serde::Serialize;
 use serde_json::json;
 
 use super::newest::DatasetArguments;
 use super::selection::Selection;
 use super::{Arguments, Format, show};
 use crate::dataset::Dataset;
+use crate::dataset::query::targets::{self, FoundTarget};
 use crate::dataset::query::{self, FoundGroup};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::record::family::Family;
 use crate::terminal;
 
 #[derive(Debug, clap::Args)]
@@ -29,9 +32,12 @@ pub(super) struct ListArguments {
     /// Only groups that have this text in their ID or in their instance's, whatever its case
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
+    /// In a dataset of masked files the tests, and not the files
+    #[arg(long)]
+    tests: bool,
 }
 
-/// Where a group ended.
+/// Where a group, or a file, ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum State {
     /// It is an instance
@@ -55,75 +61,198 @@ impl State {
     }
 }
 
-const COLUMNS: [&str; 11] = [
-    "repository",
-    "group_id",
-    "state",
-    "cause",
-    "tier",
-    "flags",
-    "n_cases",
-    "attempts",
-    "trace_length",
-    "unique_files",
-    "instance_id",
-];
+/// What a dataset has a list of.
+trait Listed: Serialize {
+    /// Its name in the singular, and its key in JSON.
+    const NAME: (&'static str, &'static str);
+    const COLUMNS: &'static [&'static str];
+    /// What people look for it by.
+    fn ids(&self) -> [Option<&str>; 2];
+    fn state(&self) -> &'static str;
+    fn cause(&self) -> Option<&str>;
+    fn flags(&self) -> &[String];
+    /// Verdict, repository, name.
+    fn line(&self) -> String;
+    /// In the order of the columns.
+    fn cells(&self) -> Vec<String>;
+}
 
 pub(super) fn run(arguments: &Arguments, list: &ListArguments) -> Result<u8> {
-    let dataset = Dataset::open(&list.dataset.directory()?)?;
-    let mut found = query::all(&dataset)?;
-    list.selection.keep_groups(&dataset, &mut found)?;
-    found.retain(|group| list.wants(group));
-    match arguments.format {
-        Format::Json => terminal::json(&json!({ "groups": found })),
-        Format::Csv => {
-            let mut lines = vec![COLUMNS.join(",")];
-            lines.extend(found.iter().map(csv));
-            terminal::say(&lines.join("\n"));
+    let dataset = Dataset::open_any(&list.dataset.directory()?)?;
+    match dataset.manifest.family {
+        Family::Recube if !list.tests => {
+            let mut found = targets::all(&dataset)?;
+            list.selection.keep_targets(&dataset, &mut found)?;
+            list.print(arguments, found);
         }
-        Format::Human => {
-            if !found.is_empty() {
-                let lines: Vec<String> = found.iter().map(show::line).collect();
-                terminal::say(&lines.join("\n"));
-            }
-            terminal::note(&crate::text::count(found.len(), "test"));
+        Family::Gistify if list.tests => {
+            return Err(Error::usage("--tests goes with datasets of the family recube")
+                .with_hint("without it the tests are what is listed"));
+        }
+        Family::Gistify | Family::Recube => {
+            let mut found = query::all(&dataset)?;
+            list.selection.keep_groups(&dataset, &mut found)?;
+            list.print(arguments, found);
         }
     }
     Ok(0)
 }
 
 impl ListArguments {
-    fn wants(&self, group: &FoundGroup) -> bool {
+    fn print<T: Listed>(&self, arguments: &Arguments, mut found: Vec<T>) {
+        found.retain(|one| self.wants(one));
+        match arguments.format {
+            Format::Json => terminal::json(&json!({ T::NAME.1: found })),
+            Format::Csv => {
+                let mut lines = vec![T::COLUMNS.join(",")];
+                lines.extend(found.iter().map(csv));
+                terminal::say(&lines.join("\n"));
+            }
+            Format::Human => {
+                if !found.is_empty() {
+                    let lines: Vec<String> = found.iter().map(Listed::line).collect();
+                    terminal::say(&lines.join("\n"));
+                }
+                terminal::note(&crate::text::count(found.len(), T::NAME.0));
+            }
+        }
+    }
+
+    fn wants(&self, one: &impl Listed) -> bool {
         let has = |text: &str| {
             let text = text.to_lowercase();
-            let ids = [Some(group.group_id.as_str()), group.instance_id.as_deref()];
-            ids.into_iter().flatten().any(|id| id.to_lowercase().contains(&text))
+            one.ids().into_iter().flatten().any(|id| id.to_lowercase().contains(&text))
         };
         let is_cause = |cause: &str| self.cause.iter().any(|one| one == cause);
-        self.state.is_none_or(|state| state.as_str() == group.state())
-            && (self.cause.is_empty() || group.cause.as_deref().is_some_and(is_cause))
-            && self.flag.iter().all(|flag| group.flags.contains(flag))
+        self.state.is_none_or(|state| state.as_str() == one.state())
+            && (self.cause.is_empty() || one.cause().is_some_and(is_cause))
+            && self.flag.iter().all(|flag| one.flags().contains(flag))
             && self.text.as_deref().is_none_or(has)
     }
 }
 
-/// A row of [`COLUMNS`].
-fn csv(group: &FoundGroup) -> String {
-    let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
-    let cells: [String; COLUMNS.len()] = [
-        group.slug.clone(),
-        group.group_id.clone(),
-        group.state().to_owned(),
-        group.cause.clone().unwrap_or_default(),
-        group.tier.clone().unwrap_or_default(),
-        group.flags.join(" "),
-        group.cases.to_string(),
-        group.attempts.to_string(),
-        number(group.trace_length),
-        number(group.unique_files),
-        group.instance_id.clone().unwrap_or_default(),
+/// A row of the columns.
+fn csv(one: &impl Listed) -> String {
+    one.cells().iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(",")
+}
+
+fn shown(number: Option<i64>) -> String {
+    number.map(|number| number.to_string()).unwrap_or_default()
+}
+
+impl Listed for FoundGroup {
+    const NAME: (&'static str, &'static str) = ("test", "groups");
+    const COLUMNS: &'static [&'static str] = &[
+        "repository",
+        "group_id",
+        "state",
+        "cause",
+        "tier",
+        "flags",
+        "n_cases",
+        "attempts",
+        "trace_length",
+        "unique_files",
+        "instance_id",
     ];
-    cells.map(|cell| quoted(&cell)).join(",")
+
+    fn ids(&self) -> [Option<&str>; 2] {
+        [Some(self.group_id.as_str()), self.instance_id.as_deref()]
+    }
+
+    fn state(&self) -> &'static str {
+        self.state()
+    }
+
+    fn cause(&self) -> Option<&str> {
+        self.cause.as_deref()
+    }
+
+    fn flags(&self) -> &[String] {
+        &self.flags
+    }
+
+    fn line(&self) -> String {
+        show::line(self.verdict(), &self.slug, &self.group_id)
+    }
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.slug.clone(),
+            self.group_id.clone(),
+            self.state().to_owned(),
+            self.cause.clone().unwrap_or_default(),
+            self.tier.clone().unwrap_or_default(),
+            self.flags.join(" "),
+            self.cases.to_string(),
+            self.attempts.to_string(),
+            shown(self.trace_length),
+            shown(self.unique_files),
+            self.instance_id.clone().unwrap_or_default(),
+        ]
+    }
+}
+
+impl Listed for FoundTarget {
+    const NAME: (&'static str, &'static str) = ("file", "targets");
+    const COLUMNS: &'static [&'static str] = &[
+        "repository",
+        "target",
+        "state",
+        "cause",
+        "tier",
+        "flags",
+        "rank",
+        "n_cases",
+        "target_statements",
+        "masked_functions",
+        "noticed_functions",
+        "reached_by",
+        "caller_files",
+        "instance_id",
+    ];
+
+    fn ids(&self) -> [Option<&str>; 2] {
+        [Some(self.target.as_str()), self.instance_id.as_deref()]
+    }
+
+    fn state(&self) -> &'static str {
+        self.state()
+    }
+
+    fn cause(&self) -> Option<&str> {
+        self.cause.as_deref()
+    }
+
+    fn flags(&self) -> &[String] {
+        self.flags()
+    }
+
+    fn line(&self) -> String {
+        show::line(self.verdict(), &self.slug, &self.target)
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let published = |value: &dyn Fn(&targets::MaskedFile) -> String| {
+            self.published.as_ref().map(value).unwrap_or_default()
+        };
+        vec![
+            self.slug.clone(),
+            self.target.clone(),
+            self.state().to_owned(),
+            self.cause.clone().unwrap_or_default(),
+            published(&|one| one.tier.to_owned()),
+            self.flags().join(" "),
+            shown(self.rank),
+            published(&|one| one.n_cases.to_string()),
+            self.target_statements.to_string(),
+            self.masked_functions.to_string(),
+            published(&|one| one.noticed_functions.to_string()),
+            self.reached_by.to_string(),
+            self.caller_files.to_string(),
+            self.instance_id.clone().unwrap_or_default(),
+        ]
+    }
 }
 
 /// A cell as RFC 4180 writes it, on one line. What a table calculator would take for a formula gets a quotation mark.
@@ -151,6 +280,7 @@ mod tests {
             slug: "a/b".to_owned(),
             group_id: id.to_owned(),
             instance_id: instance.map(str::to_owned),
+            judges: false,
             kept: cause.is_none(),
             cause: cause.map(str::to_owned),
             flags: vec!["starts-threads".to_owned(), "reads-own-location".to_owned()],

@@ -163,8 +163,7 @@ impl RestoreArguments {
     /// Usage errors: not a dataset; no instance of a repository that was named.
     pub(crate) fn open_recube(&self, arguments: &Arguments) -> Result<(Restored, Vec<RecubeInstance>)> {
         let dataset = Dataset::open_any(&self.dataset)?;
-        let mut rows = dataset.recube_instances()?;
-        self.selection.of_recube(&mut rows)?;
+        let rows = self.selection.of_recube(&dataset)?;
         let slugs: BTreeSet<RepoSlug> = rows.iter().map(|one| one.head.slug.clone()).collect();
         let job = self.session(arguments, &dataset, &slugs)?;
         let (instances, golden, traced) = (Vec::new(), BTreeMap::new(), BTreeMap::new());

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::dataset::Dataset;
 use crate::dataset::query::FoundGroup;
+use crate::dataset::query::targets::FoundTarget;
 use crate::dataset::recube::RecubeInstance;
 use crate::document;
 use crate::error::{Error, Result};
@@ -63,17 +64,35 @@ impl Selection {
         Ok(instances)
     }
 
-    /// Leaves those instances of a dataset of `ReCUBE` that were asked for.
+    /// The instances of a dataset of `ReCUBE` that were asked for, in its order.
     ///
     /// # Errors
-    /// Those of [`Selection::of`]; such a dataset has no subsets.
-    pub(super) fn of_recube(&self, instances: &mut Vec<RecubeInstance>) -> Result<()> {
-        if self.subset.is_some() {
-            return Err(Error::usage("a dataset of the family recube has no subsets"));
+    /// Those of [`Selection::of`].
+    pub(super) fn of_recube(&self, dataset: &Dataset) -> Result<Vec<RecubeInstance>> {
+        let mut instances = dataset.recube_instances()?;
+        let members = self.subset.as_ref().map(|name| dataset.members(name)).transpose()?;
+        if let Some(members) = members {
+            instances.retain(|one| members.contains(one.head.instance_id.as_str()));
         }
-        self.keep(instances, |one| {
+        self.keep(&mut instances, |one| {
             (one.head.instance_id.to_string(), one.head.slug.clone(), one.tier.as_str())
-        })
+        })?;
+        Ok(instances)
+    }
+
+    /// Leaves those candidates of a dataset of `ReCUBE` that were asked for. Of a repository all are, of the rest those that
+    /// are instances.
+    ///
+    /// # Errors
+    /// Those of [`Selection::keep_groups`].
+    pub(super) fn keep_targets(&self, dataset: &Dataset, targets: &mut Vec<FoundTarget>) -> Result<()> {
+        targets.retain(|one| self.only.is_empty() || self.only.iter().any(|slug| slug.as_str() == one.slug));
+        let tier = |one: &FoundTarget| one.published.as_ref().map(|published| published.tier);
+        targets.retain(|one| self.tier.is_none() || tier(one) == self.tier.as_deref());
+        for set in self.sets(dataset)? {
+            targets.retain(|one| one.instance_id.as_ref().is_some_and(|id| set.contains(id)));
+        }
+        Ok(())
     }
 
     /// Leaves those groups of a dataset that were asked for. Of a repository all groups are, of the rest those that are
@@ -85,6 +104,16 @@ impl Selection {
         groups
             .retain(|group| self.only.is_empty() || self.only.iter().any(|slug| slug.as_str() == group.slug));
         groups.retain(|group| self.tier.is_none() || group.tier == self.tier);
+        let sets = self.sets(dataset)?;
+        let is_in = |group: &FoundGroup, set: &BTreeSet<String>| {
+            group.instance_id.as_ref().is_some_and(|id| set.contains(id))
+        };
+        groups.retain(|group| sets.iter().all(|set| is_in(group, set)));
+        Ok(())
+    }
+
+    /// IDs that what is asked for has to be in, each of a subset or given.
+    fn sets(&self, dataset: &Dataset) -> Result<Vec<BTreeSet<String>>> {
         let mut sets: Vec<BTreeSet<String>> = Vec::new();
         sets.extend(self.subset.as_ref().map(|name| dataset.members(name)).transpose()?);
         if let Some(ids) = self.wanted_ids()? {
@@ -93,11 +122,7 @@ impl Selection {
             unknown(&ids, |id| known.contains(id))?;
             sets.push(ids);
         }
-        let is_in = |group: &FoundGroup, set: &BTreeSet<String>| {
-            group.instance_id.as_ref().is_some_and(|id| set.contains(id))
-        };
-        groups.retain(|group| sets.iter().all(|set| is_in(group, set)));
-        Ok(())
+        Ok(sets)
     }
 
     /// Leaves what was asked for; `head` gives the ID, repository and tier of an instance.

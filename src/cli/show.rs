@@ -1,17 +1,20 @@
-//! `gistmill show`: why a test is in or out, with its evidence.
+//! `gistmill show`: why a test, or a file that could be masked, is in or out, with its evidence.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::NonEmptyStringValueParser;
 
 use super::{Arguments, Format, newest};
+use crate::dataset::Dataset;
+use crate::dataset::query::targets::{self, FoundTarget};
 use crate::dataset::query::{self, Answer, FoundGroup};
 use crate::error::{Error, Result};
+use crate::record::family::Family;
 use crate::terminal;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ShowArguments {
-    /// An instance ID, a group ID, a case ID, a repository, or a part of an ID
+    /// An instance ID, a group ID, a case ID, a repository, or a part of an ID; of masked files also a path
     #[arg(value_name = "ID OR TEST", value_parser = NonEmptyStringValueParser::new())]
     query: String,
     /// The dataset directory; by default the newest below `output/`
@@ -24,37 +27,82 @@ pub(super) struct ShowArguments {
 
 pub(super) fn run(arguments: &Arguments, show: &ShowArguments) -> Result<u8> {
     let directory = newest::chosen(show.dataset.as_ref())?;
-    let Answer { found, nearest } = query::find(&directory, &show.query)?;
-    if found.is_empty() {
-        let hint = if nearest.is_empty() {
-            "give a part of a test's path or name, or name another dataset with --dataset".to_owned()
-        } else {
-            format!("did you mean {}?", nearest.join(", or "))
-        };
-        return Err(Error::usage(format!(
-            "{} has no test that matches `{}`",
-            directory.display(),
-            show.query
-        ))
-        .with_hint(terminal::one_line(&hint)));
+    let dataset = Dataset::open_any(&directory)?;
+    let files = match dataset.manifest.family {
+        Family::Gistify => Answer { found: Vec::new(), nearest: Vec::new() },
+        Family::Recube => targets::find(&dataset, &show.query)?,
+    };
+    // Of a repository that has masked files these are meant.
+    let tests = if files.found.is_empty() {
+        query::find_in(&dataset, &show.query)?
+    } else {
+        Answer { found: Vec::new(), nearest: Vec::new() }
+    };
+    let nearest = [files.nearest, tests.nearest].concat();
+    let all: Vec<Found<'_>> =
+        files.found.iter().map(Found::Target).chain(tests.found.iter().map(Found::Group)).collect();
+    if all.is_empty() {
+        return Err(nothing(show, &directory, dataset.manifest.family, &nearest));
     }
+    let what = if files.found.is_empty() { "tests" } else { "files" };
     match arguments.format {
-        Format::Json => terminal::json(&serde_json::json!({ "groups": found })),
-        _ if found.len() > 1 && !show.full => {
-            let lines: Vec<String> = found.iter().map(line).collect();
+        Format::Json => {
+            let mut value = serde_json::json!({ "groups": tests.found });
+            if !files.found.is_empty() {
+                value["targets"] = serde_json::json!(files.found);
+            }
+            terminal::json(&value);
+        }
+        _ if all.len() > 1 && !show.full => {
+            let lines: Vec<String> = all.iter().map(Found::line).collect();
             terminal::say(&lines.join("\n"));
-            terminal::note(&format!("{} tests; --full shows all about each", found.len()));
+            terminal::note(&format!("{} {what}; --full shows all about each", all.len()));
         }
         _ => {
-            let texts: Vec<String> = found.iter().map(FoundGroup::describe).collect();
+            let texts: Vec<String> = all.iter().map(Found::describe).collect();
             terminal::say(texts.join("\n").trim_end_matches('\n'));
         }
     }
     Ok(0)
 }
 
-/// Verdict, repository, group.
-pub(super) fn line(group: &FoundGroup) -> String {
-    let line = format!("{}  {} {}", group.verdict(), group.slug, group.group_id);
-    terminal::one_line(&line).into_owned()
+fn nothing(show: &ShowArguments, directory: &Path, family: Family, nearest: &[String]) -> Error {
+    let what = match family {
+        Family::Gistify => "test",
+        Family::Recube => "file and no test",
+    };
+    let hint = if nearest.is_empty() {
+        "give a part of a test's path or name, or name another dataset with --dataset".to_owned()
+    } else {
+        format!("did you mean {}?", nearest.join(", or "))
+    };
+    Error::usage(format!("{} has no {what} that matches `{}`", directory.display(), show.query))
+        .with_hint(terminal::one_line(&hint))
+}
+
+/// What a query led to.
+enum Found<'a> {
+    Group(&'a FoundGroup),
+    Target(&'a FoundTarget),
+}
+
+impl Found<'_> {
+    fn line(&self) -> String {
+        match self {
+            Found::Group(group) => line(group.verdict(), &group.slug, &group.group_id),
+            Found::Target(target) => line(target.verdict(), &target.slug, &target.target),
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            Found::Group(group) => group.describe(),
+            Found::Target(target) => target.describe(),
+        }
+    }
+}
+
+/// Verdict, repository, name.
+pub(super) fn line(verdict: &str, slug: &str, name: &str) -> String {
+    terminal::one_line(&format!("{verdict}  {slug} {name}")).into_owned()
 }

@@ -1,6 +1,6 @@
 //! `gistmill subset`: subsets of an existing dataset, without running anything.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -10,7 +10,10 @@ use crate::config;
 use crate::dataset::Dataset;
 use crate::dataset::manifest::SubsetSummary;
 use crate::dataset::subsets;
-use crate::error::Result;
+use crate::dataset::write::InstanceRow;
+use crate::error::{Error, Result};
+use crate::record::family::Family;
+use crate::subset::{Measure, Subset};
 use crate::terminal;
 use crate::text::count;
 
@@ -35,12 +38,21 @@ pub(super) fn run(arguments: &Arguments, subset: &SubsetArguments) -> Result<u8>
         None => Vec::new(),
     };
     let wanted = config::named_subsets(&configured, &subset.subset)?;
-    let instances = Dataset::open(&subset.dataset.directory()?)?.instances()?;
-    let whole = |at: usize| Ok(instances[at].clone());
-    subsets::remove(&subset.output, &wanted)?;
-    subsets::write(&fs_err::canonicalize(&subset.output)?, &wanted, (&instances, &whole))?;
-    let described: Vec<SubsetSummary> =
-        wanted.iter().map(|one| SubsetSummary::new(one, &instances)).collect();
+    let dataset = Dataset::open_any(&subset.dataset.directory()?)?;
+    let family = dataset.manifest.family;
+    let foreign = wanted.iter().flat_map(|one| one.ranges.keys()).find(|measure| !measure.is_of(family));
+    if let Some(measure) = foreign {
+        let name = Measure::ALL.iter().find(|(one, _)| one == measure).map_or("", |(_, name)| *name);
+        return Err(Error::usage(format!(
+            "instances of the family {} do not have the measurement `{name}`",
+            family.as_str()
+        ))
+        .with_hint("docs/configuration.md says which measurements each family has"));
+    }
+    let described = match family {
+        Family::Gistify => written(&subset.output, &wanted, &dataset.instances()?)?,
+        Family::Recube => written(&subset.output, &wanted, &dataset.recube_instances()?)?,
+    };
     match arguments.format {
         Format::Json => terminal::json(&json!({ "directory": subset.output, "subsets": described })),
         Format::Human | Format::Csv => {
@@ -51,6 +63,18 @@ pub(super) fn run(arguments: &Arguments, subset: &SubsetArguments) -> Result<u8>
         }
     }
     Ok(0)
+}
+
+/// Writes subsets of these instances.
+fn written<R: InstanceRow + Clone>(
+    output: &Path,
+    wanted: &[Subset],
+    instances: &[R],
+) -> Result<Vec<SubsetSummary>> {
+    let whole = |at: usize| Ok(instances[at].clone());
+    subsets::remove(output, wanted)?;
+    subsets::write(&fs_err::canonicalize(output)?, wanted, (instances, &whole))?;
+    Ok(wanted.iter().map(|one| SubsetSummary::new(one, instances)).collect())
 }
 
 /// One line about a subset.

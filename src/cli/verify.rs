@@ -1,5 +1,7 @@
 //! `gistmill verify`: is a dataset on this machine what it says?
 
+mod masked;
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -13,7 +15,9 @@ use crate::dataset::images;
 use crate::dataset::manifest::FILE;
 use crate::error::{Error, Result};
 use crate::machine;
+use crate::pipeline::prepare::Prepared;
 use crate::publish;
+use crate::record::family::Family;
 use crate::record::id::RepoSlug;
 use crate::store::write_json;
 use crate::terminal;
@@ -47,10 +51,11 @@ pub(crate) struct VerifyArguments {
 /// # Errors
 /// Usage errors: not a dataset; the machine's; an interruption.
 pub(crate) fn run(arguments: &Arguments, asked: &VerifyArguments) -> Result<u8> {
-    let dataset = Dataset::open(&asked.restore.dataset)?;
+    let dataset = Dataset::open_any(&asked.restore.dataset)?;
     let manifest = &dataset.manifest;
     let mut found = Verification {
         dataset: manifest.name.to_string(),
+        family: manifest.family,
         version: manifest.version.to_string(),
         files: files::check(
             &dataset.folder()?,
@@ -62,18 +67,12 @@ pub(crate) fn run(arguments: &Arguments, asked: &VerifyArguments) -> Result<u8> 
     };
     let inside = files::inside_trees(&dataset.folder()?, &manifest.trees, &found.files)?;
     found.files.extend(inside);
-    match asked.restore.open_what_can_be_run(arguments) {
-        Ok((mut restored, others)) => {
-            let all = restored.instances.len();
-            if let Some(size) = asked.sample {
-                restored.sample(size as usize);
-            }
-            not_run(&mut found.tables.unverified, asked, (restored.instances.len(), all));
-            found.repositories.extend(not_restored(&restored, &others));
-            for repo in restored.repositories() {
-                found.repositories.push(repository(&restored, repo, asked, &mut found.machine)?);
-            }
-        }
+    let run = match manifest.family {
+        Family::Gistify => run_tests(arguments, asked, &mut found),
+        Family::Recube => masked::run(arguments, asked, &mut found),
+    };
+    match run {
+        Ok(()) => {}
         // What was changed is reported before it is reported that it cannot be run.
         Err(error) if !found.files.is_empty() || !found.tables.differences.is_empty() => {
             crate::interrupt::check()?;
@@ -92,6 +91,24 @@ pub(crate) fn run(arguments: &Arguments, asked: &VerifyArguments) -> Result<u8> 
     Ok(u8::from(!found.agrees()))
 }
 
+/// Runs the instances of a dataset whose instances are tests.
+fn run_tests(arguments: &Arguments, asked: &VerifyArguments, found: &mut Verification) -> Result<()> {
+    let (mut restored, others) = asked.restore.open_what_can_be_run(arguments)?;
+    let all = restored.instances.len();
+    if let Some(size) = asked.sample {
+        restored.sample(size as usize);
+    }
+    not_run(&mut found.tables.unverified, asked, (restored.instances.len(), all));
+    if asked.cold_runs == 0 {
+        found.tables.unverified.push("cold runs of the entry commands: --cold-runs 0".to_owned());
+    }
+    found.repositories.extend(not_restored(&restored, &others));
+    for repo in restored.repositories() {
+        found.repositories.push(repository(&restored, repo, asked, &mut found.machine)?);
+    }
+    Ok(())
+}
+
 /// What a run leaves out.
 fn not_run(unverified: &mut Vec<String>, asked: &VerifyArguments, (run, all): (usize, usize)) {
     if run < all {
@@ -100,15 +117,20 @@ fn not_run(unverified: &mut Vec<String>, asked: &VerifyArguments, (run, all): (u
     if asked.restore.is_part() {
         unverified.push("what instances show that were not asked for".to_owned());
     }
-    if asked.cold_runs == 0 {
-        unverified.push("cold runs of the entry commands: --cold-runs 0".to_owned());
-    }
 }
 
 /// Repositories that have instances of which nothing can be run: the dataset does not say all that it takes, or has no
 /// configuration of them.
 fn not_restored(restored: &Restored, others: &[(RepoSlug, Error)]) -> Vec<Repository> {
     let slugs: BTreeSet<&RepoSlug> = restored.instances.iter().map(|one| &one.slug).collect();
+    unknown_of(restored, slugs, others)
+}
+
+fn unknown_of(
+    restored: &Restored,
+    slugs: BTreeSet<&RepoSlug>,
+    others: &[(RepoSlug, Error)],
+) -> Vec<Repository> {
     let known = |slug: &RepoSlug| restored.repositories().iter().any(|repo| repo.slug == *slug);
     let missing = slugs.into_iter().filter(|slug| !known(slug));
     let why = |slug: &RepoSlug| match others.iter().find(|(other, _)| other == slug) {
@@ -132,25 +154,36 @@ fn repository(
     asked: &VerifyArguments,
     machine: &mut Vec<String>,
 ) -> Result<Repository> {
-    let mut found = Repository { slug: repo.slug.to_string(), environment: None, instances: Vec::new() };
-    let prepared = match restored.prepare(repo, None) {
-        Ok(prepared) => prepared,
-        Err(error) => {
-            crate::interrupt::check()?;
-            found.environment = Some(told(&error));
-            return Ok(found);
-        }
-    };
-    let here = machine::facts(&prepared.lab, &repo.slug);
-    machine.extend(restored.dataset.manifest.machine.differences(&here));
-    machine.sort();
-    machine.dedup();
+    let (mut found, prepared) = prepare(restored, repo, machine)?;
+    let Some(prepared) = prepared else { return Ok(found) };
     let times = Times { attempts: asked.attempts, cold_runs: asked.cold_runs };
     let instances = restored.golden_of(&repo.slug)?;
     let runs = instances.len() as u64 * u64::from(times.attempts + times.cold_runs + 2);
     let stage = restored.job.progress.stage(&format!("{} verify", repo.slug), runs);
     found.instances = instances::verify(&prepared, &instances, times, &|| stage.step())?;
     Ok(found)
+}
+
+/// The environment of a repository; what is wrong with it is in the first.
+fn prepare(
+    restored: &Restored,
+    repo: &Repo,
+    machine: &mut Vec<String>,
+) -> Result<(Repository, Option<Prepared>)> {
+    let mut found = Repository { slug: repo.slug.to_string(), environment: None, instances: Vec::new() };
+    let prepared = match restored.prepare(repo, None) {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            crate::interrupt::check()?;
+            found.environment = Some(told(&error));
+            return Ok((found, None));
+        }
+    };
+    let here = machine::facts(&prepared.lab, &repo.slug);
+    machine.extend(restored.dataset.manifest.machine.differences(&here));
+    machine.sort();
+    machine.dedup();
+    Ok((found, Some(prepared)))
 }
 
 fn told(error: &Error) -> String {
@@ -184,6 +217,12 @@ fn print(found: &Verification) {
         };
         let line = if repository.environment.is_some() {
             format!("{}: the environment cannot be restored", repository.slug)
+        } else if found.family == Family::Recube {
+            format!(
+                "{}: environment restored; as recorded: {}",
+                repository.slug,
+                of(&|one| one.attempts == one.agreeing && one.attempts > 0),
+            )
         } else {
             format!(
                 "{}: environment restored; as recorded: in the fork tree {}, cold {}, trace {}",

@@ -15,14 +15,14 @@ use crate::record::evidence::Parity;
 use crate::record::family::Family;
 use crate::record::host::HostFacts;
 use crate::record::id::{Name, RepoSlug};
-use crate::record::instance::{FailedRepository, Instance};
+use crate::record::instance::FailedRepository;
 use crate::record::prompt::PromptSettings;
 use crate::record::rule::RuleUse;
 use crate::record::source::{Origin, TagSearch};
 use crate::record::spent::Spent;
 use crate::record::verdict::Dimension;
 use crate::store::{sha256_of_file, write_json};
-use crate::subset::Subset;
+use crate::subset::{Member, Subset};
 
 /// The folder of what submissions must not know.
 pub(super) const HIDDEN: &str = "hidden";
@@ -307,7 +307,7 @@ pub struct SubsetSummary {
 
 impl SubsetSummary {
     /// Counts the members.
-    pub fn new(subset: &Subset, instances: &[Instance]) -> Self {
+    pub(crate) fn new<M: Member>(subset: &Subset, instances: &[M]) -> Self {
         let members = subset.members(instances);
         let mut summary = SubsetSummary {
             definition: subset.clone(),
@@ -316,8 +316,8 @@ impl SubsetSummary {
             tiers: BTreeMap::new(),
         };
         for instance in members.into_iter().map(|at| &instances[at]) {
-            *summary.repositories.entry(instance.slug.clone()).or_default() += 1;
-            *summary.tiers.entry(instance.tier.as_str().to_owned()).or_default() += 1;
+            *summary.repositories.entry(instance.slug().clone()).or_default() += 1;
+            *summary.tiers.entry(instance.tier().as_str().to_owned()).or_default() += 1;
         }
         summary
     }

@@ -15,7 +15,7 @@ use crate::beneath::Folder;
 use crate::error::{Error, Fault, Result};
 use crate::interrupt;
 use crate::record::family::Family;
-use crate::record::id::{Name, RepoSlug};
+use crate::record::id::{InstanceId, Name, RepoSlug};
 use crate::record::instance::Instance;
 use crate::record::outcome::{CaseResult, Outcome};
 use crate::record::source::Pinned;
@@ -161,14 +161,6 @@ impl Dataset {
         self.lines(name)
     }
 
-    /// The instances of a subset as its lines say, in their order.
-    ///
-    /// # Errors
-    /// The file is missing, or is not as gistmill writes it.
-    pub(crate) fn subset_lines(&self, subset: &Name) -> Result<Vec<Instance>> {
-        self.lines(&format!("{}/{subset}", super::subsets::FOLDER))
-    }
-
     pub(super) fn lines<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>> {
         read_lines(&self.folder()?, Path::new(&format!("{name}.jsonl")), self.rows_of(name))
     }
@@ -249,7 +241,7 @@ impl Dataset {
             return Err(Error::usage(format!("the dataset has no subset `{subset}`"))
                 .with_hint(format!("its subsets are: {}", names.join(", "))));
         };
-        let lines = self.subset_lines(name)?;
+        let lines: Vec<Named> = self.lines(&format!("{}/{name}", super::subsets::FOLDER))?;
         Ok(lines.into_iter().map(|one| one.instance_id.to_string()).collect())
     }
 
@@ -312,6 +304,12 @@ impl Dataset {
         }
         Ok(())
     }
+}
+
+/// The name of an instance, whatever else its family says of it.
+#[derive(Deserialize)]
+struct Named {
+    instance_id: InstanceId,
 }
 
 /// The format alone: what else a manifest has is another format's.

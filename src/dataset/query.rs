@@ -1,12 +1,15 @@
 //! Looking groups up in a dataset: what `gistmill show` and `gistmill list` print.
 
-use std::collections::BTreeMap;
+pub(crate) mod targets;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::Dataset;
 use crate::error::Result;
+use crate::record::family::Family;
 use crate::record::flag;
 use crate::record::verdict::Evidence;
 use crate::terminal::one_line;
@@ -18,6 +21,9 @@ pub struct FoundGroup {
     pub slug: String,
     pub group_id: String,
     pub instance_id: Option<String>,
+    /// Whether it judges an instance of a family whose instances are not groups.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub judges: bool,
     pub kept: bool,
     pub cause: Option<String>,
     pub flags: Vec<String>,
@@ -37,8 +43,8 @@ pub struct FoundGroup {
 
 /// What a query came to.
 #[derive(Debug)]
-pub struct Answer {
-    pub found: Vec<FoundGroup>,
+pub struct Answer<T> {
+    pub found: Vec<T>,
     /// Names that were probably meant, where nothing was found.
     pub nearest: Vec<String>,
 }
@@ -48,9 +54,16 @@ pub struct Answer {
 ///
 /// # Errors
 /// When the directory is not a dataset.
-pub fn find(directory: &Path, query: &str) -> Result<Answer> {
-    let dataset = Dataset::open(directory)?;
-    let all = all(&dataset)?;
+pub fn find(directory: &Path, query: &str) -> Result<Answer<FoundGroup>> {
+    find_in(&Dataset::open_any(directory)?, query)
+}
+
+/// The same of a dataset that is open.
+///
+/// # Errors
+/// Usage errors: its tables are not as gistmill writes them.
+pub(crate) fn find_in(dataset: &Dataset, query: &str) -> Result<Answer<FoundGroup>> {
+    let all = all(dataset)?;
     let exact = |group: &FoundGroup| {
         group.group_id == query || group.slug == query || group.instance_id.as_deref() == Some(query)
     };
@@ -59,7 +72,7 @@ pub fn find(directory: &Path, query: &str) -> Result<Answer> {
     };
     let mut found: Vec<FoundGroup> = all.iter().filter(|group| exact(group)).cloned().collect();
     if found.is_empty() {
-        found = of_case(&dataset, &all, query)?;
+        found = of_case(dataset, &all, query)?;
     }
     if found.is_empty() {
         found = all.iter().filter(|group| part(group)).cloned().collect();
@@ -73,10 +86,10 @@ pub fn find(directory: &Path, query: &str) -> Result<Answer> {
 /// # Errors
 /// Usage errors: its tables are not as gistmill writes them.
 pub fn all(dataset: &Dataset) -> Result<Vec<FoundGroup>> {
-    let instances = dataset.table("instances", &["slug", "group_id", "instance_id"])?;
-    let ids = instances.whole_texts("instance_id")?;
-    let places = instances.whole_texts("slug")?.into_iter().zip(instances.whole_texts("group_id")?);
-    let published: BTreeMap<_, _> = places.zip(ids).collect();
+    let (published, judging) = match dataset.manifest.family {
+        Family::Gistify => (instances_by_group(dataset)?, BTreeSet::new()),
+        Family::Recube => (BTreeMap::new(), judging(dataset)?),
+    };
     let groups = dataset.table("groups", &[])?;
     let (slugs, group_ids) = (groups.whole_texts("slug")?, groups.whole_texts("group_id")?);
     let (kept, causes, evidence) = (groups.flags("kept")?, groups.texts("cause")?, groups.texts("evidence")?);
@@ -87,7 +100,8 @@ pub fn all(dataset: &Dataset) -> Result<Vec<FoundGroup>> {
     let row = |row: usize| FoundGroup {
         slug: slugs[row].to_owned(),
         group_id: group_ids[row].to_owned(),
-        instance_id: published.get(&(slugs[row], group_ids[row])).map(|id| (*id).to_owned()),
+        instance_id: published.get(&(slugs[row].to_owned(), group_ids[row].to_owned())).cloned(),
+        judges: judging.contains(&(slugs[row].to_owned(), group_ids[row].to_owned())),
         kept: kept[row],
         cause: causes[row].filter(|cause| !cause.is_empty()).map(str::to_owned),
         flags: flags[row].clone(),
@@ -101,6 +115,23 @@ pub fn all(dataset: &Dataset) -> Result<Vec<FoundGroup>> {
         case: None,
     };
     Ok((0..groups.rows()).map(row).collect())
+}
+
+/// Instances by slug and group.
+fn instances_by_group(dataset: &Dataset) -> Result<BTreeMap<(String, String), String>> {
+    let instances = dataset.table("instances", &["slug", "group_id", "instance_id"])?;
+    let (slugs, groups) = (instances.whole_texts("slug")?, instances.whole_texts("group_id")?);
+    let places = slugs.into_iter().zip(groups).map(|(slug, group)| (slug.to_owned(), group.to_owned()));
+    Ok(places.zip(instances.whole_texts("instance_id")?.into_iter().map(str::to_owned)).collect())
+}
+
+/// Groups that judge an instance, by slug and ID.
+fn judging(dataset: &Dataset) -> Result<BTreeSet<(String, String)>> {
+    let groups = dataset.table("groups", &["slug", "group_id", "published"])?;
+    let (slugs, ids) = (groups.whole_texts("slug")?, groups.whole_texts("group_id")?);
+    let published = groups.flags("published")?;
+    let judging = (0..groups.rows()).filter(|at| published[*at]);
+    Ok(judging.map(|at| (slugs[at].to_owned(), ids[at].to_owned())).collect())
 }
 
 /// The groups that have a case of that ID.
@@ -121,19 +152,22 @@ const LONGEST: usize = 300;
 
 /// The names that are most like what was asked for: whole IDs, repositories, and functions by their own names.
 fn nearest(all: &[FoundGroup], query: &str) -> Vec<String> {
+    let names = all.iter().flat_map(|group| [(group.group_id.as_str(), ':'), (group.slug.as_str(), '\0')]);
+    nearest_names(names, query)
+}
+
+/// Of names, each with what separates its parts: its last part alone is what people type.
+fn nearest_names<'a>(all: impl Iterator<Item = (&'a str, char)>, query: &str) -> Vec<String> {
     if query.len() > LONGEST {
         return Vec::new();
     }
-    let last = |id: &str| id.rsplit("::").next().unwrap_or(id).to_owned();
-    let (wanted, wanted_last) = (query.to_lowercase(), last(&query.to_lowercase()));
+    let last = |id: &str, separator: char| id.rsplit(separator).next().unwrap_or(id).to_owned();
+    let wanted = query.to_lowercase();
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
-    for group in all.iter().filter(|group| group.group_id.len() <= LONGEST) {
-        let id = group.group_id.to_lowercase();
-        let whole = strsim::osa_distance(&wanted, &id);
-        // A function's name alone is what people type.
-        let alone = strsim::osa_distance(&wanted_last, &last(&id));
-        names.insert(&group.group_id, whole.min(alone));
-        names.insert(&group.slug, strsim::osa_distance(&wanted, &group.slug.to_lowercase()));
+    for (name, separator) in all.filter(|(name, _)| name.len() <= LONGEST) {
+        let id = name.to_lowercase();
+        let alone = strsim::osa_distance(&last(&wanted, separator), &last(&id, separator));
+        names.insert(name, strsim::osa_distance(&wanted, &id).min(alone));
     }
     let allowed = (query.chars().count() / 3).clamp(1, 8);
     let mut near: Vec<(usize, &str)> =
@@ -156,6 +190,7 @@ impl FoundGroup {
         match (&self.cause, &self.instance_id) {
             (Some(_), _) => "dropped",
             (None, Some(_)) => "published",
+            (None, None) if self.judges => "published",
             (None, None) if flag::barrier(&self.flags).is_some() => "unsolvable",
             (None, None) => "kept",
         }
@@ -177,6 +212,7 @@ impl FoundGroup {
         lines.push(match (&self.cause, &self.instance_id) {
             (Some(cause), _) => format!("  out: {cause}"),
             (None, Some(id)) => format!("  in: published as {id}"),
+            (None, None) if self.judges => "  in: judges a masked file".to_owned(),
             (None, None) => match flag::barrier(&self.flags) {
                 Some(flag) => format!(
                     "  kept, and not published: {} ({flag}); `sample_unsolvable = true` in [dataset] publishes such tests",

@@ -1,30 +1,37 @@
 //! The tables of `ReCUBE`: masked files, candidates, the cases that judge, and calls into what is masked.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::DatasetInput;
 use super::assemble::{Assembled, Repository, head};
 use super::dictionary::Entry;
-use super::manifest::Manifest;
+use super::manifest::{Manifest, SubsetSummary};
 use super::opened::Dataset;
 use super::schema::{ColumnOf, borrowed, flag, number, numbers, real, text, texts};
-use super::write::{table, text as write_text};
+use super::write::{self, InstanceRow, table, text as write_text};
+use super::{DatasetInput, subsets};
+use crate::beneath::Folder;
 use crate::error::{Error, Result};
 use crate::family::WORKDIR;
 use crate::family::recube::prompt;
 use crate::family::tier::{Difficulty, flake_bound, tiers, top_size, top_subset};
 use crate::record::entry::EntryCommand;
-use crate::record::id::RepoSlug;
+use crate::record::id::{InstanceId, RepoSlug, sha256_hex};
 use crate::record::instance::{Axis, Contribution, Head, Tier};
+use crate::record::limits::TierBounds;
 use crate::record::recube::{InstanceCase, Kind, PublishedTarget, TargetCause, TargetRow, WHOLE_TREE, Way};
 use crate::record::trace::FunctionCalls;
+use crate::subset::{Measure, Member};
 
 /// Tables of this family alone.
 const TABLES: [&str; 2] = ["targets", "instance_cases"];
+/// What prompts show of repositories; where code is passed on.
+const CONTEXTS: &str = "contexts";
+/// Rows of it that are read at once: each is long.
+const PART: usize = 16;
 
 /// A row of `instances`, in the order of the columns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,6 +54,8 @@ pub struct RecubeInstance {
     pub masked_functions: u64,
     pub called_functions: u64,
     pub noticed_functions: u64,
+    #[serde(default)]
+    pub unnoticed: Vec<String>,
     pub docstring_none: u64,
     pub docstring_line: u64,
     pub docstring_sections: u64,
@@ -69,6 +78,13 @@ pub struct RecubeInstance {
     pub original_sha256: String,
     pub hidden_files: Vec<String>,
     pub leaks: Vec<String>,
+    #[serde(default)]
+    pub target_tokens: Option<u64>,
+    #[serde(default)]
+    pub context_tokens: Option<u64>,
+    /// None where code is not passed on.
+    #[serde(default)]
+    pub context_sha256: Option<String>,
     pub tier: Tier,
     pub hard_axes: Vec<String>,
     pub attempts: u32,
@@ -78,6 +94,58 @@ pub struct RecubeInstance {
     pub image: Option<String>,
     pub image_id: Option<String>,
     pub flags: Vec<String>,
+}
+
+impl Member for RecubeInstance {
+    fn instance_id(&self) -> &InstanceId {
+        &self.head.instance_id
+    }
+
+    fn slug(&self) -> &RepoSlug {
+        &self.head.slug
+    }
+
+    fn tier(&self) -> Tier {
+        self.tier
+    }
+
+    fn is_top(&self) -> bool {
+        !self.hard_axes.is_empty()
+    }
+
+    fn measured(&self, measure: Measure) -> Option<f64> {
+        let number = match measure {
+            Measure::NCases => self.n_cases,
+            Measure::Attempts => self.attempts.into(),
+            Measure::FlakeBound => return Some(self.flake_bound),
+            Measure::TargetLines => self.target_lines,
+            Measure::TargetStatements => self.target_statements,
+            Measure::MaskedFunctions => self.masked_functions,
+            Measure::CalledFunctions => self.called_functions,
+            Measure::NoticedFunctions => self.noticed_functions,
+            Measure::ReachedBy => self.reached_by,
+            Measure::NGroups => self.n_groups,
+            Measure::NExternal => self.n_external,
+            Measure::NInternal => self.n_internal,
+            Measure::CallerFiles => self.caller_files,
+            Measure::TraceCalls => self.trace_calls,
+            Measure::TraceLength
+            | Measure::TraceLengthPackage
+            | Measure::TraceLengthTotal
+            | Measure::UniqueFiles
+            | Measure::UniqueFunctions
+            | Measure::ExecutedLines
+            | Measure::ImportCalls
+            | Measure::ImportFiles => return None,
+        };
+        Some(number as f64)
+    }
+}
+
+impl InstanceRow for RecubeInstance {
+    fn columns() -> Vec<ColumnOf<Self>> {
+        instances()
+    }
 }
 
 /// The columns of `instances`.
@@ -107,6 +175,7 @@ pub fn instances() -> Vec<ColumnOf<RecubeInstance>> {
         number("masked_functions", |row| Some(row.masked_functions)),
         number("called_functions", |row| Some(row.called_functions)),
         number("noticed_functions", |row| Some(row.noticed_functions)),
+        texts("unnoticed", |row| Some(borrowed(&row.unnoticed))),
         number("docstring_none", |row| Some(row.docstring_none)),
         number("docstring_line", |row| Some(row.docstring_line)),
         number("docstring_sections", |row| Some(row.docstring_sections)),
@@ -128,6 +197,9 @@ pub fn instances() -> Vec<ColumnOf<RecubeInstance>> {
         text("original_sha256", |row| Some(&row.original_sha256)),
         texts("hidden_files", |row| Some(borrowed(&row.hidden_files))),
         texts("leaks", |row| Some(borrowed(&row.leaks))),
+        number("target_tokens", |row| row.target_tokens),
+        number("context_tokens", |row| row.context_tokens),
+        text("context_sha256", |row| row.context_sha256.as_deref()),
         text("tier", |row| Some(row.tier.as_str())),
         texts("hard_axes", |row| Some(borrowed(&row.hard_axes))),
         number("attempts", |row| Some(row.attempts.into())),
@@ -186,6 +258,13 @@ fn instance_cases<'a>() -> Vec<ColumnOf<CaseOf<'a>>> {
     ]
 }
 
+fn contexts<'a>() -> Vec<ColumnOf<&'a PublishedTarget>> {
+    vec![
+        text("instance_id", |target| Some(target.instance_id.as_str())),
+        text("context", |target| Some(&target.context)),
+    ]
+}
+
 /// A function of a target that a group calls.
 struct CallsOf<'a> {
     target: &'a PublishedTarget,
@@ -207,8 +286,21 @@ fn traces<'a>() -> Vec<ColumnOf<CallsOf<'a>>> {
 }
 
 /// What every column means; a test holds it against the columns that are written.
-pub const DICTIONARY: [(&str, &[Entry]); 4] =
-    [("instances", INSTANCES), ("targets", TARGETS), ("instance_cases", INSTANCE_CASES), ("traces", TRACES)];
+pub const DICTIONARY: [(&str, &[Entry]); 5] = [
+    ("instances", INSTANCES),
+    ("targets", TARGETS),
+    ("instance_cases", INSTANCE_CASES),
+    ("traces", TRACES),
+    (CONTEXTS, CONTEXT),
+];
+
+const CONTEXT: &[Entry] = &[
+    ("instance_id", "the instance"),
+    (
+        "context",
+        "all of the repository that a prompt shows: README, dependencies, files, with the mask in the place of the target",
+    ),
+];
 
 const INSTANCES: &[Entry] = &[
     ("instance_id", "`<owner>__<name>.<target>-<digits>`: a function of slug, commit, scope and target"),
@@ -235,6 +327,7 @@ const INSTANCES: &[Entry] = &[
     ("masked_functions", "those with a body: more than `...`, `pass` or `raise NotImplementedError`"),
     ("called_functions", "functions with a body that a group which reaches the target calls"),
     ("noticed_functions", "functions with a body without which a case does not pass"),
+    ("unnoticed", "the other functions with a body, by qualified name: no case misses them"),
     ("docstring_none", "functions with a body that have no docstring"),
     ("docstring_line", "those whose docstring names neither arguments nor results"),
     ("docstring_sections", "those whose docstring names arguments or results"),
@@ -265,6 +358,9 @@ const INSTANCES: &[Entry] = &[
         "leaks",
         "files that have a fifth of the bodies of three statements or more, and two of them or all: of the tree by path, of the environment as `venv/…`",
     ),
+    ("target_tokens", "tokens of the original, by cl100k_base"),
+    ("context_tokens", "tokens of the context in `contexts`, by cl100k_base"),
+    ("context_sha256", "SHA-256 of that context; null where code is not passed on"),
     ("tier", "`easy`, `medium` or `hard`, by rank within this dataset"),
     ("hard_axes", "axes on which the instance is among the hardest: `target_statements`, `caller_files`"),
     ("attempts", "runs that agreed, of the group that has fewest"),
@@ -346,19 +442,31 @@ fn rows(
             })
         }));
     }
-    let config = &dataset.config;
+    rate(&mut rows, &dataset.config.tier, dataset.config.dataset.hard_per_axis);
+    rows
+}
+
+/// Sets tiers and axes, which follow from all instances together.
+pub(crate) fn rate(rows: &mut [RecubeInstance], bounds: &TierBounds, hard_per_axis: u32) {
     let difficulty = |row: &RecubeInstance| Difficulty {
         trace_length: row.target_statements,
         unique_files: row.caller_files,
     };
     let set: Vec<_> = rows.iter().map(|row| (&row.head.instance_id, difficulty(row))).collect();
-    let tiers = tiers(&set.iter().map(|one| one.1).collect::<Vec<_>>(), &config.tier);
-    let axes = top_subset(&set, top_size(config.dataset.hard_per_axis, set.len()));
+    let tiers = tiers(&set.iter().map(|one| one.1).collect::<Vec<_>>(), bounds);
+    let axes = top_subset(&set, top_size(hard_per_axis, set.len()));
     for ((row, tier), axes) in rows.iter_mut().zip(tiers).zip(axes) {
         row.tier = tier;
         row.hard_axes = axes.into_iter().map(|axis| axis_name(axis).to_owned()).collect();
     }
-    rows
+}
+
+/// The command that runs these groups.
+pub(crate) fn command(groups: &[&str]) -> String {
+    let words = groups.iter().map(|group| EntryCommand::Pytest { node: (*group).to_owned() }.words());
+    let nodes: Vec<String> =
+        words.filter_map(|words| words.last().map(|node| crate::text::shell_quote(node))).collect();
+    format!("python -m pytest {}", nodes.join(" "))
 }
 
 fn instance(repository: &Repository<'_>, target: &PublishedTarget, passes_code_on: bool) -> RecubeInstance {
@@ -368,12 +476,9 @@ fn instance(repository: &Repository<'_>, target: &PublishedTarget, passes_code_o
         |counts: &dyn Fn(&InstanceCase) -> bool| target.judging().filter(|case| counts(case)).count() as u64;
     let mut groups: Vec<&str> = target.judging().map(|case| case.group_id.as_str()).collect();
     groups.dedup();
-    let words = groups.iter().map(|group| EntryCommand::Pytest { node: (*group).to_owned() }.words());
-    let nodes: Vec<String> =
-        words.filter_map(|words| words.last().map(|node| crate::text::shell_quote(node))).collect();
     let measured = target.measured.clone();
     RecubeInstance {
-        entry_command: format!("python -m pytest {}", nodes.join(" ")),
+        entry_command: command(&groups),
         prompt: prompt(head.slug.as_str(), &target.file, WORKDIR),
         environment: format!("environments/{}", head.slug.file_name()),
         head,
@@ -388,6 +493,7 @@ fn instance(repository: &Repository<'_>, target: &PublishedTarget, passes_code_o
         masked_functions: measured.masked_functions,
         called_functions: measured.called_functions,
         noticed_functions: target.noticed_functions,
+        unnoticed: target.unnoticed.clone(),
         docstring_none: measured.docstring_none,
         docstring_line: measured.docstring_line,
         docstring_sections: measured.docstring_sections,
@@ -409,6 +515,9 @@ fn instance(repository: &Repository<'_>, target: &PublishedTarget, passes_code_o
         original_sha256: target.original_sha256.clone(),
         hidden_files: target.hidden_files.clone(),
         leaks: target.leaks.clone(),
+        target_tokens: target.target_tokens,
+        context_tokens: target.context_tokens,
+        context_sha256: passes_code_on.then(|| sha256_hex(target.context.as_bytes())),
         tier: Tier::Easy,
         hard_axes: Vec::new(),
         attempts: target.attempts,
@@ -424,7 +533,7 @@ fn instance(repository: &Repository<'_>, target: &PublishedTarget, passes_code_o
 ///
 /// # Errors
 /// IO errors with the path; rows that cannot be encoded, which is a bug.
-pub(super) fn write(
+pub(super) fn tables(
     folder: &Path,
     dataset: &DatasetInput<'_>,
     assembled: &mut Assembled<'_>,
@@ -436,15 +545,9 @@ pub(super) fn write(
     let records =
         || contributions.iter().filter_map(|one| Some((&one.evidence.pinned.slug, one.recube.as_ref()?)));
     let published = || records().flat_map(|(_, recube)| &recube.published);
-    table(folder, "instances", instances(), rows.iter().cloned())?;
-    let mut lines =
-        BufWriter::new(crate::beneath::Folder::open(folder)?.create_new(Path::new("instances.jsonl"))?);
-    for row in &rows {
-        let line = serde_json::to_string(row)
-            .map_err(|error| Error::internal("cannot encode an instance").with_source(error))?;
-        writeln!(lines, "{line}")?;
-    }
-    lines.flush()?;
+    write::instances(&Folder::open(folder)?, "instances", rows.iter().cloned().map(Ok))?;
+    let whole = |at: usize| Ok(rows[at].clone());
+    subsets::write(&folder.join(subsets::FOLDER), dataset.subsets, (&rows, &whole))?;
     let all = records().flat_map(|(slug, recube)| recube.targets.iter().map(move |row| Of { slug, row }));
     table(folder, "targets", targets(), all)?;
     let cases = published().flat_map(|target| target.cases.iter().map(move |case| CaseOf { target, case }));
@@ -453,6 +556,9 @@ pub(super) fn write(
         target.traces.iter().map(move |(group_id, function)| CallsOf { target, group_id, function })
     });
     table(folder, "traces", traces(), calls)?;
+    if dataset.passes_code_on {
+        table(folder, CONTEXTS, contexts(), published())?;
+    }
     for repository in &mut assembled.repositories {
         for row in rows.iter().filter(|row| row.head.slug == repository.record.pinned.slug) {
             repository.sums.counts.published += 1;
@@ -473,9 +579,20 @@ pub(super) fn describe(manifest: &mut Manifest, dataset: &DatasetInput<'_>, rows
         ("traces", published().map(|target| target.traces.len()).sum()),
     ];
     manifest.counts.rows.extend(counts.map(|(table, rows)| (table.to_owned(), rows)));
+    if dataset.passes_code_on {
+        manifest.counts.rows.insert(CONTEXTS.to_owned(), rows.len());
+        manifest.reproducible.push(format!("{CONTEXTS}.parquet"));
+    }
+    let summaries = dataset.subsets.iter().map(|subset| SubsetSummary::new(subset, rows));
+    manifest.subsets = summaries.map(|one| (one.definition.name.clone(), one)).collect();
     manifest.prompt = None;
     manifest.flake_bound.worst = rows.iter().map(|row| row.flake_bound).max_by(f64::total_cmp);
-    manifest.reproducible.extend(TABLES.map(|table| format!("{table}.parquet")));
+    manifest.reproducible.extend(reproducible());
+}
+
+/// Files of this family alone that the same inputs make again to the byte.
+pub(crate) fn reproducible() -> impl Iterator<Item = String> {
+    TABLES.into_iter().map(|table| format!("{table}.parquet"))
 }
 
 /// Writes the card.
@@ -483,9 +600,16 @@ pub(super) fn describe(manifest: &mut Manifest, dataset: &DatasetInput<'_>, rows
 /// # Errors
 /// IO errors with the path.
 pub(super) fn card(folder: &Path, manifest: &Manifest, rows: &[RecubeInstance]) -> Result<()> {
+    write_text(&folder.join(super::card::FILE), &card_of(manifest, rows.len()))
+}
+
+/// The card of a dataset with so many instances.
+pub(crate) fn card_of(manifest: &Manifest, instances: usize) -> String {
     let (name, version) = (&manifest.name, &manifest.version);
     let mut configs = String::new();
-    for table in ["instances", "targets", "instance_cases", "groups", "cases", "attempts", "traces"] {
+    for table in
+        ["instances", "targets", "instance_cases", "contexts", "groups", "cases", "attempts", "traces"]
+    {
         if manifest.counts.rows.get(table).is_some_and(|rows| *rows > 0) {
             let _ = writeln!(
                 configs,
@@ -500,14 +624,12 @@ pub(super) fn card(folder: &Path, manifest: &Manifest, rows: &[RecubeInstance]) 
             let _ = writeln!(columns, "| `{name}` | {meaning} |");
         }
     }
-    let card = format!(
+    format!(
         "---\npretty_name: {name} {version}\ntags:\n- recube\n- code\n- python\n- pytest\nconfigs:\n{configs}---\n\n\
-         # {name} {version}\n\n{} ReCUBE instances. An instance is a Python file of a repository at a pinned commit in which imports and \
+         # {name} {version}\n\n{instances} ReCUBE instances. An instance is a Python file of a repository at a pinned commit in which imports and \
          bodies of functions are masked: given the rest of the repository, the task is to write the file again. Tests that reach it \
-         judge; `gistmill score <this directory> <folder of solutions>` runs them.\n{columns}",
-        rows.len()
-    );
-    write_text(&folder.join(super::card::FILE), &card)
+         judge; `gistmill score <this directory> <folder of solutions>` runs them.\n{columns}"
+    )
 }
 
 impl Dataset {
@@ -517,6 +639,24 @@ impl Dataset {
     /// The file is missing, or is not as gistmill writes it.
     pub(crate) fn recube_instances(&self) -> Result<Vec<RecubeInstance>> {
         self.lines("instances")
+    }
+
+    /// The contexts by instance ID; none where code was not passed on, or the dataset is older than they are.
+    ///
+    /// # Errors
+    /// The table is not as gistmill writes it.
+    pub(crate) fn recube_contexts(&self) -> Result<BTreeMap<String, String>> {
+        let mut found = BTreeMap::new();
+        if !self.manifest.counts.rows.contains_key(CONTEXTS) {
+            return Ok(found);
+        }
+        let mut from = 0;
+        while let Some(part) = self.table_part(CONTEXTS, &["instance_id", "context"], (from, PART))? {
+            let (ids, contexts) = (part.whole_texts("instance_id")?, part.whole_texts("context")?);
+            found.extend(ids.into_iter().map(str::to_owned).zip(contexts.into_iter().map(str::to_owned)));
+            from += part.rows();
+        }
+        Ok(found)
     }
 
     /// The cases that judge, by instance ID: group, case, kind and way.
@@ -569,5 +709,6 @@ mod tests {
         assert_eq!(names("targets"), written(&targets()));
         assert_eq!(names("instance_cases"), written(&instance_cases()));
         assert_eq!(names("traces"), written(&traces()));
+        assert_eq!(names("contexts"), written(&contexts()));
     }
 }

@@ -5,7 +5,6 @@ use std::path::Path;
 use super::write;
 use crate::beneath::Folder;
 use crate::error::Result;
-use crate::record::instance::Instance;
 use crate::subset::Subset;
 
 /// The folder of a dataset that holds them.
@@ -15,10 +14,10 @@ pub const FOLDER: &str = "subsets";
 ///
 /// # Errors
 /// IO errors with the path.
-pub fn write(
+pub(crate) fn write<R: write::InstanceRow>(
     folder: &Path,
     subsets: &[Subset],
-    (instances, whole): (&[Instance], &dyn Fn(usize) -> Result<Instance>),
+    (instances, whole): (&[R], &dyn Fn(usize) -> Result<R>),
 ) -> Result<()> {
     fs_err::create_dir_all(folder)?;
     let folder = Folder::open(folder)?;

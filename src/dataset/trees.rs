@@ -131,6 +131,8 @@ fn pack(pinned: &Pinned, out: impl Write) -> Result<Vec<u8>> {
     Ok(list)
 }
 
+/// Largest file that is handed on as it is, in bytes.
+const LARGEST_DATA: u64 = 64 << 20;
 /// Largest Python file that is read from an archive, in bytes; larger ones are left out.
 const LARGEST_SOURCE: u64 = 2 << 20;
 /// Bytes of Python files that are read of one archive at most.
@@ -159,15 +161,42 @@ pub(crate) fn texts(
     unpacked(file, &dataset.directory.join(place).display().to_string(), wanted).map(Some)
 }
 
+/// Files by path, in the order of the archive.
+type Contents = Vec<(String, Vec<u8>)>;
+
+/// The bytes of files that are `wanted` of a repository's pinned tree; links and what is too large are left out.
+///
+/// # Errors
+/// Those of [`python_files`].
+pub(crate) fn bytes(
+    dataset: &Dataset,
+    slug: &str,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Option<Contents>> {
+    let Some(place) = dataset.manifest.trees.get(slug) else { return Ok(None) };
+    let file = dataset.folder()?.open_file(Path::new(place))?;
+    let name = dataset.directory.join(place).display().to_string();
+    unpacked_bytes(file, &name, (wanted, LARGEST_DATA)).map(Some)
+}
+
 fn unpacked(archive: impl Read, name: &str, wanted: impl Fn(&str) -> bool) -> Result<Vec<(String, String)>> {
+    let files = unpacked_bytes(archive, name, (wanted, LARGEST_SOURCE))?;
+    Ok(files.into_iter().map(|(path, bytes)| (path, decoded(&bytes))).collect())
+}
+
+fn unpacked_bytes(
+    archive: impl Read,
+    name: &str,
+    (wanted, largest): (impl Fn(&str) -> bool, u64),
+) -> Result<Contents> {
     let (mut files, mut left) = (Vec::new(), MOST_SOURCE);
     each(archive, name, |member, content| {
         let Some(path) = member.path.to_str().filter(|path| wanted(path)) else { return Ok(()) };
-        if *member.kind == Kind::File && member.size <= LARGEST_SOURCE && member.size <= left {
+        if *member.kind == Kind::File && member.size <= largest && member.size <= left {
             left -= member.size;
             let mut bytes = Vec::new();
-            content.take(LARGEST_SOURCE).read_to_end(&mut bytes)?;
-            files.push((path.to_owned(), decoded(&bytes)));
+            content.take(largest).read_to_end(&mut bytes)?;
+            files.push((path.to_owned(), bytes));
         }
         Ok(())
     })?;

@@ -18,6 +18,19 @@ use crate::beneath::Folder;
 use crate::error::{Error, Result};
 use crate::record::family::Family;
 use crate::record::instance::Instance;
+use crate::subset::Member;
+
+/// A row of `instances`, in whichever family.
+pub(crate) trait InstanceRow: Member + serde::Serialize + Sized {
+    /// The columns of its table.
+    fn columns() -> Vec<ColumnOf<Self>>;
+}
+
+impl InstanceRow for Instance {
+    fn columns() -> Vec<ColumnOf<Self>> {
+        schema::instances()
+    }
+}
 
 /// Rows of a row group: fixed, so that the bytes depend on the rows alone.
 const ROW_GROUP: usize = 4_096;
@@ -34,7 +47,7 @@ pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
     // Another family writes these itself.
     let mut of_gistify = match assembled.family {
         Family::Gistify => Some((
-            InstanceFiles::create(&place, "instances")?,
+            InstanceFiles::<Instance>::create(&place, "instances")?,
             TableFile::create(&place, "traces", schema::traces())?,
         )),
         Family::Recube => None,
@@ -220,19 +233,19 @@ impl Write for Shared {
 }
 
 /// `<name>.parquet` and, one JSON object a line, `<name>.jsonl` with the same instances.
-struct InstanceFiles {
-    table: TableFile<Instance>,
+struct InstanceFiles<R> {
+    table: TableFile<R>,
     lines: BufWriter<fs_err::File>,
 }
 
-impl InstanceFiles {
+impl<R: InstanceRow> InstanceFiles<R> {
     fn create(folder: &Folder, name: &str) -> Result<Self> {
-        let table = TableFile::create(folder, name, schema::instances())?;
+        let table = TableFile::create(folder, name, R::columns())?;
         let lines = folder.create_new(Path::new(&format!("{name}.jsonl")))?;
         Ok(InstanceFiles { table, lines: BufWriter::new(lines) })
     }
 
-    fn push(&mut self, instance: Instance) -> Result<()> {
+    fn push(&mut self, instance: R) -> Result<()> {
         let line = serde_json::to_string(&instance)
             .map_err(|error| Error::internal("cannot encode an instance").with_source(error))?;
         writeln!(self.lines, "{line}")?;
@@ -251,10 +264,10 @@ impl InstanceFiles {
 ///
 /// # Errors
 /// IO errors with the path; the first of the instances'; one that cannot be encoded, which is a bug.
-pub fn instances(
+pub(crate) fn instances<R: InstanceRow>(
     folder: &Folder,
     name: &str,
-    instances: impl IntoIterator<Item = Result<Instance>>,
+    instances: impl IntoIterator<Item = Result<R>>,
 ) -> Result<()> {
     let mut files = InstanceFiles::create(folder, name)?;
     instances.into_iter().try_for_each(|instance| files.push(instance?))?;

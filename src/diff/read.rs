@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{GroupOf, RepositoryOf, Version};
-use crate::dataset::{Dataset, subsets};
+use crate::dataset::query::targets::FoundTarget;
+use crate::dataset::recube::RecubeInstance;
+use crate::dataset::{Dataset, query, subsets};
 use crate::error::Result;
+use crate::record::family::Family;
 use crate::record::id::hash_parts;
 
 /// Measurements that are compared: columns of `groups`.
@@ -53,7 +56,7 @@ impl DatasetPath {
 /// # Errors
 /// When the directory is not a dataset of this format, or has no such subset.
 pub(super) fn version(place: &DatasetPath) -> Result<Version> {
-    let dataset = Dataset::open(&place.directory)?;
+    let dataset = Dataset::open_any(&place.directory)?;
     let manifest = &dataset.manifest;
     let mut repositories: BTreeMap<String, RepositoryOf> = manifest
         .sources
@@ -63,13 +66,21 @@ pub(super) fn version(place: &DatasetPath) -> Result<Version> {
         })
         .collect();
     let members = place.subset.as_deref().map(|name| dataset.members(name)).transpose()?;
-    for Row { slug, id, instance, mut group } in groups(&dataset)? {
+    let rows = match manifest.family {
+        Family::Gistify => groups(&dataset)?,
+        Family::Recube => targets(&dataset)?,
+    };
+    for Row { slug, id, instance, mut group } in rows {
         if let Some(members) = &members {
             group.published &= members.contains(&instance);
         }
         repositories.entry(slug).or_default().groups.insert(id, group);
     }
-    for (slug, id, case, hash) in golden(&dataset)? {
+    let golden = match manifest.family {
+        Family::Gistify => golden(&dataset)?,
+        Family::Recube => Vec::new(),
+    };
+    for (slug, id, case, hash) in golden {
         if let Some(group) = repositories.get_mut(&slug).and_then(|one| one.groups.get_mut(&id)) {
             group.golden.insert(case, hash);
         }
@@ -79,6 +90,7 @@ pub(super) fn version(place: &DatasetPath) -> Result<Version> {
         None => manifest.name.to_string(),
     };
     Ok(Version {
+        family: manifest.family,
         name,
         version: manifest.version.to_string(),
         repositories,
@@ -127,6 +139,43 @@ fn groups(dataset: &Dataset) -> Result<Vec<Row>> {
     Ok((0..table.rows()).map(row).collect())
 }
 
+/// Files that are masked, or could have been. Their observation is which cases judge.
+fn targets(dataset: &Dataset) -> Result<Vec<Row>> {
+    let instances: BTreeMap<String, RecubeInstance> =
+        dataset.recube_instances()?.into_iter().map(|one| (one.head.instance_id.to_string(), one)).collect();
+    let mut golden: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    for (id, case) in dataset.recube_cases()? {
+        let told = hash_parts(&[case.kind.as_str(), case.left_out.as_deref().unwrap_or_default()]);
+        golden.entry(id).or_default().insert(case.case_id, told);
+    }
+    let row = |found: FoundTarget| {
+        let id = found.instance_id.clone().unwrap_or_default();
+        let instance = instances.get(&id);
+        let noticed = instance.and_then(|one| i64::try_from(one.noticed_functions).ok());
+        let group = GroupOf {
+            published: instance.is_some(),
+            code: instance.map(|one| one.original_sha256.clone()),
+            measures: [
+                ("target_statements", Some(found.target_statements)),
+                ("masked_functions", Some(found.masked_functions)),
+                ("called_functions", Some(found.called_functions)),
+                ("noticed_functions", noticed),
+                ("reached_by", Some(found.reached_by)),
+                ("caller_files", Some(found.caller_files)),
+            ]
+            .into(),
+            trace_stable: None,
+            tier: instance.map(|one| one.tier.as_str().to_owned()),
+            hard_axes: instance.map(|one| one.hard_axes.clone()).unwrap_or_default(),
+            golden: golden.get(&id).cloned().unwrap_or_default(),
+            cause: found.cause,
+            summary: found.evidence,
+        };
+        Row { slug: found.slug, id: found.target, instance: id, group }
+    };
+    Ok(query::targets::all(dataset)?.into_iter().map(row).collect())
+}
+
 fn summary(evidence: &str) -> Option<String> {
     let value: Value = serde_json::from_str(evidence).ok()?;
     Some(value["summary"].as_str()?.to_owned())
@@ -168,6 +217,40 @@ mod tests {
             let expected = DatasetPath { directory: directory.into(), subset: subset.map(str::to_owned) };
             assert_eq!(DatasetPath::of(Path::new(path)), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn masked_files_are_compared_by_their_cases_and_bodies_and_not_with_tests() {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new, other) = (folder.path().join("1"), folder.path().join("2"), folder.path().join("3"));
+        let mut made_up = MadeUp::masked(&[12, 12]);
+        crate::testing::write(&old, &made_up.input()).unwrap();
+        for (at, one) in made_up.repositories.iter_mut().enumerate() {
+            let recube = one.recube.as_mut().unwrap();
+            if at == 0 {
+                recube.published[0].noticed_functions = 1;
+                recube.published[0].cases[0].left_out = Some("masked".to_owned());
+            } else {
+                recube.published.clear();
+                recube.targets[1].published = false;
+                recube.targets[1].cause = Some(crate::record::recube::TargetCause::MaskSurvives);
+            }
+        }
+        crate::testing::write(&new, &made_up.input()).unwrap();
+        let diff = crate::diff::places(&old, &new).unwrap();
+        let (total, text) = (&diff.total, diff.to_string());
+        assert_eq!((total.removed, total.changed, total.unchanged), (1, 1, 0));
+        for words in [
+            "files: 0 new, 0 gone, 1 masked in both with the same text, 0 with another, 1 not masked in both",
+            "- src/made/core.py  (mask-survives)",
+            "~ src/made/core.py  noticed_functions 2 → 1, cases: 1 other golden observation",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert_eq!(crate::diff::places(&old, &old).unwrap().total.unchanged, 2);
+        crate::testing::write(&other, &MadeUp::new(&[5]).input()).unwrap();
+        let error = crate::diff::places(&other, &old).unwrap_err();
+        assert!(error.to_string().contains("gistify cannot be compared"), "{error}");
     }
 
     #[test]

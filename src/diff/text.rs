@@ -3,6 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::{Changed, Diff, Golden, Groups, RepositoryDiff};
+use crate::record::family::Family;
 use crate::terminal::one_line;
 
 impl Display for Diff {
@@ -16,7 +17,7 @@ impl Display for Diff {
         )?;
         for (slug, repository) in &self.repositories {
             writeln!(out, "\n{}  {}", one_line(slug), one_line(&commits(repository)))?;
-            write!(out, "{repository}")?;
+            write!(out, "{}", of_repository(repository, self.family))?;
         }
         Ok(())
     }
@@ -30,14 +31,23 @@ fn commits(repository: &RepositoryDiff) -> String {
     if before == after { short(before) } else { format!("{} → {}", short(before), short(after)) }
 }
 
+fn of_repository(repository: &RepositoryDiff, family: Family) -> String {
+    let Groups { only_before, only_after, same_code, other_code, unknown_code } = &repository.groups;
+    let what = match family {
+        Family::Gistify => format!(
+            "groups: {only_after} new, {only_before} gone, {same_code} run the same code, {other_code} other code, \
+             {unknown_code} not traced in both"
+        ),
+        Family::Recube => format!(
+            "files: {only_after} new, {only_before} gone, {same_code} masked in both with the same text, {other_code} with \
+             another, {unknown_code} not masked in both"
+        ),
+    };
+    format!("  {what}\n{repository}")
+}
+
 impl Display for RepositoryDiff {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let Groups { only_before, only_after, same_code, other_code, unknown_code } = &self.groups;
-        writeln!(
-            out,
-            "  groups: {only_after} new, {only_before} gone, {same_code} run the same code, {other_code} other code, \
-             {unknown_code} not traced in both"
-        )?;
         writeln!(
             out,
             "  instances: {} added, {} removed, {} moved, {} changed, {} unchanged",

@@ -113,6 +113,7 @@ pub(super) fn judged(task: &Task) -> Result<String> {
         originals,
         code,
         expect,
+        is_exact,
         reward,
         options,
         variables,
@@ -132,6 +133,9 @@ pub(super) fn judged(task: &Task) -> Result<String> {
         "tests": originals.iter().map(told_of).collect::<Vec<_>>(),
         "code": code,
         "outcomes": outcomes,
+        "exact": is_exact,
+        // What somebody else may have changed is made what the one commit has.
+        "reset": task.mask.files().next().is_some(),
         "hidden": hidden,
         "before": before.files().map(|(path, bytes)| (path, bytes.is_some())).collect::<BTreeMap<_, _>>(),
         "reward": match reward {

@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 
 use std::collections::BTreeMap;
 
-use super::{Collection, Environment, File, Files, Tools, script};
+use super::{Collection, Environment, File, Files, Tools, masked, script};
+use crate::error::Result;
 use crate::record::id::RepoSlug;
+use crate::record::task::Task;
 use crate::text::shell_quote;
 
 /// The archive of the tree in an image's folder: of a kind that every builder unpacks by itself.
@@ -14,7 +16,7 @@ pub(super) const TREE: &str = "tree.tar.gz";
 const COPIES_TREE: &str = "\nCOPY tree /testbed\n";
 const UNPACKS_TREE: &str = "\nADD tree.tar.gz /testbed/\n";
 
-pub(super) fn files(collection: &Collection) -> Files {
+pub(super) fn files(collection: &Collection) -> Result<Files> {
     let mut files = Files::new();
     for (slug, environment) in &collection.environments {
         for (name, bytes) in &environment.recipe {
@@ -23,13 +25,15 @@ pub(super) fn files(collection: &Collection) -> Files {
         }
     }
     files.extend(collection.tools.iter().flat_map(Tools::files));
+    files.extend(masked::files(collection)?);
     let mut build = build(&collection.environments);
     build.extend(collection.tools.iter().map(|tools| build_tools(collection, tools)));
+    build.push_str(&build_masked(collection));
     files.insert("images/build.sh".to_owned(), script(build));
     if let Some(folder) = &collection.settings.sif {
         files.insert("images/sif.sh".to_owned(), script(make_sif(collection, folder)));
     }
-    files
+    Ok(files)
 }
 
 /// The file of an image in a folder of images for clusters without an engine.
@@ -53,7 +57,7 @@ apptainer=${APPTAINER:-apptainer}
         .tasks
         .iter()
         .map(|task| {
-            let is_own = collection.tools.is_none();
+            let is_own = collection.tools.is_none() && !masked::is_masked(task);
             let is_pulled = collection.environments.get(&task.slug).is_some_and(|one| one.is_pulled);
             (collection.image(task), is_own && is_pulled)
         })
@@ -87,16 +91,28 @@ fn dockerfile(bytes: &[u8], environment: &Environment) -> Vec<u8> {
     text.into_bytes()
 }
 
+/// Builds an image on top of another.
+fn build_on(base: &str, image: &str, rest: &str) -> String {
+    let (base, image) = (shell_quote(base), shell_quote(image));
+    format!(
+        "\"$engine\" image inspect {image} >/dev/null 2>&1 || \"$engine\" build \"$@\" --build-arg BASE={base} -t {image} {rest}\n"
+    )
+}
+
+/// The images that do not show the whole tree.
+fn build_masked(collection: &Collection) -> String {
+    let tasks = collection.tasks.iter().filter_map(|task| Some((task, collection.masked.get(&task.id)?)));
+    let build = |(task, image): (&Task, &String)| {
+        let base = collection.environments.get(&task.slug).map_or("", |one| one.image.as_str());
+        build_on(base, image, &shell_quote(&format!("masked/{}", task.id)))
+    };
+    tasks.map(build).collect()
+}
+
 /// The images with tools, each on top of another.
 fn build_tools(collection: &Collection, tools: &Tools) -> String {
     let mut text = String::new();
-    let mut add = |base: &str, image: &str, rest: &str| {
-        let (base, image) = (shell_quote(base), shell_quote(image));
-        let _ = writeln!(
-            text,
-            "\"$engine\" image inspect {image} >/dev/null 2>&1 || \"$engine\" build \"$@\" --build-arg BASE={base} -t {image} {rest}"
-        );
-    };
+    let mut add = |base: &str, image: &str, rest: &str| text.push_str(&build_on(base, image, rest));
     for (slug, image) in &tools.images {
         add(&collection.environments[slug].image, image, "tools");
     }

@@ -455,8 +455,29 @@ def clean_container(tree):
     for site in prefix.glob("lib/python3*/site-packages"):
         records = "".join(record.read_text(errors="replace") for record in site.glob("*.dist-info/RECORD"))
         for place in [*site.glob("*.pth"), site / "sitecustomize.py", site / "usercustomize.py"]:
-            if f"{place.name}," not in records:
+            if f"{place.name}," not in records and not leads_into(place, tree):
                 remove(place)
+
+
+def leads_into(place, tree):
+    """Whether a file of paths is the one line with which the image puts the tree, or a folder of it, on the path."""
+    try:
+        line = place.read_text() if place.name == "tree.pth" and not place.is_symlink() else ""
+    except (OSError, ValueError):
+        return False
+    line = line.strip()
+    return bool(line) and "\n" not in line and os.path.isabs(line) and os.path.realpath(line).startswith(os.path.realpath(tree))
+
+
+def reset(tree):
+    """Makes the tree what its one commit has. Where the commit is gone, somebody took it away, and the tree is judged as it is."""
+    if (tree / ".git").is_dir():
+        git = ["git", "-C", str(tree), "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", f"safe.directory={tree}"]
+        for words in (["checkout", "-q", "-f", "HEAD", "--", "."], ["clean", "-q", "-f", "-d", "-x"]):
+            try:
+                subprocess.run([*git, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+            except OSError as error:
+                raise MachineFault(f"git cannot be started: {error}") from error
 
 
 def lay(tree, before, folder):
@@ -678,6 +699,8 @@ def judge(task, file, container):
         return {**report, "why": why}
     if container and os.geteuid() == 0:
         clean_container(tree)
+    if task.get("reset"):
+        reset(tree)
     hide(tree, set(task["hidden"]))
     remove(tree / task["submission"])
     lay(tree, task["before"], Path(__file__).parent / "before")
@@ -757,7 +780,8 @@ def main(task_file, file, folder, log, container):
     report = judge(task, Path(file), container)
     expected, seen, why = report["expected"], report["seen"], report["why"]
     right = 0 if why else sum(seen.get(name) == outcome for name, outcome in expected.items())
-    whole = int(right == len(expected) and set(seen) == set(expected))
+    is_exact = task.get("exact", True)
+    whole = int(right == len(expected) and (set(seen) == set(expected) or not is_exact))
     reward = whole if task["reward"] == "all" else right / len(expected)
     write(folder, "reward-details.json", {**report, "reward": reward, "cases_right": right / len(expected)})
     write(folder, "reward.json", {"reward": reward})

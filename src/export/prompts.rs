@@ -1,15 +1,20 @@
 //! Requests for models that answer in one go, as batch interfaces take them: one JSON object a line, with the code in the prompt.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::{Collection, Files, text};
+use super::{Collection, Files, masked, text};
 use crate::error::{Error, Result};
 use crate::family::recube::pack::fence_of;
+use crate::record::id::sha256_hex;
 use crate::record::task::Task;
 
 pub(super) fn files(collection: &Collection) -> Result<Files> {
+    if collection.tasks.iter().any(masked::is_masked) {
+        return by_setting(collection);
+    }
     let mut lines = String::new();
     for task in &collection.tasks {
         let row = json!({
@@ -28,6 +33,51 @@ pub(super) fn files(collection: &Collection) -> Result<Files> {
         lines.push('\n');
     }
     Ok(Files::from([("prompts.jsonl".to_owned(), text(lines))]))
+}
+
+/// A file for each setting, and one that says how long each prompt is.
+fn by_setting(collection: &Collection) -> Result<Files> {
+    let mut lines: BTreeMap<String, String> = BTreeMap::new();
+    let mut add = |name: String, row: &serde_json::Value| -> Result<()> {
+        let line = serde_json::to_string(row)
+            .map_err(|error| Error::internal("cannot encode a prompt").with_source(error))?;
+        let file = lines.entry(name).or_default();
+        file.push_str(&line);
+        file.push('\n');
+        Ok(())
+    };
+    for task in &collection.tasks {
+        if task.one_shot.is_empty() {
+            return Err(Error::usage(format!("the dataset has no context for prompts of {}", task.id)).with_hint(
+                "the table `contexts` has it: build without `--no-trees`, and with this gistmill; what is in the cache is not run again",
+            ));
+        }
+        for one in &task.one_shot {
+            let row = json!({
+                "custom_id": task.id,
+                "method": "POST",
+                "url": "/v1/chat/completions",
+                "body": {
+                    // Whoever sends them names it.
+                    "model": "MODEL",
+                    "messages": [{ "role": "user", "content": one.prompt }],
+                    "max_tokens": one.max_tokens,
+                    "temperature": 0.0,
+                },
+            });
+            add(format!("prompts/{}.jsonl", one.setting), &row)?;
+            let told = json!({
+                "instance_id": task.id,
+                "file": task.judging.submission,
+                "setting": one.setting,
+                "context_tokens": one.context_tokens,
+                "max_tokens": one.max_tokens,
+                "sha256": sha256_hex(one.prompt.as_bytes()),
+            });
+            add("prompts/index.jsonl".to_owned(), &told)?;
+        }
+    }
+    Ok(lines.into_iter().map(|(name, lines)| (name, text(lines))).collect())
 }
 
 /// The instruction, what is different without a machine, and the files that run.

@@ -1,5 +1,7 @@
 //! What is exported, read from a dataset. Nothing in it is believed: names are checked, files are read beneath it.
 
+pub(crate) mod masked;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -7,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::masked::MaskedImages;
 use super::settings::{self, Settings};
 use super::{Collection, Environment, Tools};
 use crate::beneath::Folder;
@@ -17,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::family::gistify::prompt::Template;
 use crate::family::{Running, Sources};
 use crate::record::id::{RepoSlug, hash_parts};
-use crate::record::instance::Instance;
+use crate::record::instance::{Head, Instance};
 use crate::record::prompt::{PromptSettings, Tool};
 use crate::record::task::pytest_settings;
 use crate::redact::REDACTED;
@@ -86,8 +89,9 @@ pub(crate) fn collection(
                 .with_hint("build it again: what is in the cache is not run again"));
         }
         if !environments.contains_key(&instance.slug) {
-            environments
-                .insert(instance.slug.clone(), environment(dataset, &folder, instance, (&images, wanted))?);
+            let image = image_of(dataset, instance)?;
+            let environment = environment(dataset, (&folder, &images), (&instance.slug, image), wanted)?;
+            environments.insert(instance.slug.clone(), environment);
             sources.insert(instance.slug.clone(), sources_of(dataset, &instance.slug)?);
         }
         let slowest = slowest.get(&(instance.slug.to_string(), instance.group_id.clone())).copied();
@@ -108,7 +112,9 @@ pub(crate) fn collection(
         let wanted = (&other.tools, other.settings.execution);
         Tools::new(dataset, wanted, (&instances, &tasks), &environments)
     });
+    let masked = MaskedImages::new();
     Ok(Collection {
+        masked,
         name: manifest.name.to_string(),
         version: manifest.version.to_string(),
         tasks,
@@ -130,11 +136,10 @@ fn sources_of(dataset: &Dataset, slug: &RepoSlug) -> Result<Option<Arc<Sources>>
 
 fn environment(
     dataset: &Dataset,
-    folder: &Folder,
-    instance: &Instance,
-    (images, wanted): (&Images, &Wanted<'_>),
+    (folder, images): (&Folder, &Images),
+    (slug, image): (&RepoSlug, String),
+    wanted: &Wanted<'_>,
 ) -> Result<Environment> {
-    let slug = &instance.slug;
     let variables = variables(&dataset.manifest.config, slug);
     if let Some(pushed) = dataset.pushed(images, slug, wanted.architecture)? {
         let place = pushed.place()?;
@@ -165,7 +170,7 @@ fn environment(
         }
     }
     Ok(Environment {
-        image: image_of(dataset, instance)?,
+        image,
         is_pulled: false,
         recipe,
         has_tree: folder.has_file(Path::new(&trees::place(slug))),
@@ -178,11 +183,17 @@ fn environment(
 /// # Errors
 /// Usage errors: what the dataset says is not a name.
 pub(crate) fn image_of(dataset: &Dataset, instance: &Instance) -> Result<String> {
-    match &instance.image {
+    image_named(dataset, instance, instance.image.as_deref())
+}
+
+/// The same by what every family says.
+///
+/// # Errors
+/// As for [`image_of`].
+fn image_named(dataset: &Dataset, head: &Head, named: Option<&str>) -> Result<String> {
+    match named {
         Some(image) => checked_image(image),
-        None => {
-            Ok(image(&instance.slug, &[dataset.environment(&instance.slug)?.key.as_str(), &instance.commit]))
-        }
+        None => Ok(image(&head.slug, &[dataset.environment(&head.slug)?.key.as_str(), &head.commit])),
     }
 }
 

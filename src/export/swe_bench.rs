@@ -69,7 +69,7 @@ fn row(task: &Task, image: &str) -> Result<Row> {
         version: task.version.clone(),
         created_at: task.created_at.clone(),
         problem_statement: task.instruction.clone(),
-        patch: task.gold.as_ref().map(diff).unwrap_or_default(),
+        patch: task.gold.as_ref().map(|gold| diff(gold, &task.mask)).unwrap_or_default(),
         fail_to_pass: serde_json::to_string(&names)
             .map_err(|error| Error::internal("cannot encode the names of cases").with_source(error))?,
         image: image.to_owned(),
@@ -110,27 +110,45 @@ fn as_parsed(name: &str) -> String {
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A patch as git writes one that adds files.
-fn diff(patch: &Patch) -> String {
+/// A patch as git writes one: of files that are new, or that `mask` put into the tree.
+fn diff(patch: &Patch, mask: &Patch) -> String {
     let mut text = String::new();
     for (path, bytes) in patch.files() {
         let Some(bytes) = bytes else { continue };
-        let content = String::from_utf8_lossy(bytes);
-        let lines: Vec<&str> = content.split_inclusive('\n').collect();
-        let _ = writeln!(text, "diff --git a/{path} b/{path}\nnew file mode 100644");
-        if lines.is_empty() {
+        let former = mask.files().find(|(other, _)| *other == path).and_then(|(_, bytes)| bytes);
+        if former == Some(bytes) {
             continue;
         }
-        let _ = writeln!(text, "--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{} @@", lines.len());
-        for line in &lines {
-            text.push('+');
-            text.push_str(line);
+        let [before, after] = [former.unwrap_or_default(), bytes].map(String::from_utf8_lossy);
+        let _ = writeln!(text, "diff --git a/{path} b/{path}");
+        if former.is_none() {
+            text.push_str("new file mode 100644\n");
         }
-        if !content.ends_with('\n') {
-            text.push_str("\n\\ No newline at end of file\n");
+        if before.is_empty() && after.is_empty() {
+            continue;
         }
+        let from = former.map_or("/dev/null".to_owned(), |_| format!("a/{path}"));
+        let range = |sign: char, lines: usize| format!("{sign}{},{lines}", usize::from(lines > 0));
+        let (old, new) = (range('-', lines_of(&before)), range('+', lines_of(&after)));
+        let _ = writeln!(text, "--- {from}\n+++ b/{path}\n@@ {old} {new} @@");
+        signed(&mut text, '-', &before);
+        signed(&mut text, '+', &after);
     }
     text
+}
+
+fn lines_of(content: &str) -> usize {
+    content.split_inclusive('\n').count()
+}
+
+fn signed(text: &mut String, sign: char, content: &str) {
+    for line in content.split_inclusive('\n') {
+        text.push(sign);
+        text.push_str(line);
+    }
+    if !content.is_empty() && !content.ends_with('\n') {
+        text.push_str("\n\\ No newline at end of file\n");
+    }
 }
 
 /// Gives the judge what it needs, and has it write into the log how each case ends.
@@ -190,7 +208,7 @@ mod tests {
         let diff_of = |text: &str| {
             let mut patch = Patch::default();
             patch.put("concise.py", text.as_bytes().to_vec()).unwrap();
-            diff(&patch)
+            diff(&patch, &Patch::default())
         };
         let head =
             "diff --git a/concise.py b/concise.py\nnew file mode 100644\n--- /dev/null\n+++ b/concise.py\n";
@@ -207,6 +225,17 @@ mod tests {
             git(&["apply", "p"]);
             assert_eq!(fs_err::read_to_string(folder.path().join("concise.py")).unwrap(), text);
             fs_err::remove_file(folder.path().join("concise.py")).unwrap();
+        }
+        for (before, after) in [("a\nb\n", "b\nc"), ("a", "a\n"), ("a\n", ""), ("é\r\n", "x\r\n")] {
+            let of = |text: &str| {
+                let mut patch = Patch::default();
+                patch.put("a.py", text.as_bytes().to_vec()).unwrap();
+                patch
+            };
+            fs_err::write(folder.path().join("a.py"), before).unwrap();
+            fs_err::write(folder.path().join("p"), diff(&of(after), &of(before))).unwrap();
+            git(&["apply", "p"]);
+            assert_eq!(fs_err::read_to_string(folder.path().join("a.py")).unwrap(), after);
         }
     }
 }

@@ -89,6 +89,7 @@ fn header(collection: &Collection, harnesses: &BTreeSet<Harness>) -> Header {
     if collection.tools.is_some() {
         parts.extend(collection.tasks.iter().map(|task| collection.image(task)));
     }
+    parts.extend(collection.masked.values().map(String::as_str));
     // What is asked for beside instances holds for all harnesses of a directory.
     let settings = format!("{:?}", collection.settings);
     if settings != format!("{:?}", Settings::default()) {

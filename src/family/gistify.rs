@@ -114,6 +114,7 @@ pub(super) fn judging(instance: &Instance, running: Running) -> Result<Judging> 
         originals: vec![judged::original(instance, &running)],
         code: judged::code(running.sources.as_deref()),
         expect: expected(instance)?,
+        is_exact: true,
         reward: Reward::All,
         options: running.options,
         variables: running.variables,

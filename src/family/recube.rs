@@ -8,9 +8,12 @@ pub mod kinds;
 pub mod leaks;
 pub mod mask;
 pub mod pack;
+pub mod prompts;
 pub mod score;
 pub mod similar;
 pub mod surface;
+pub mod task;
+pub mod tokens;
 pub mod viewed;
 
 use crate::record::patch::{Patch, PathProblem};

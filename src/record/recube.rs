@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::explanation::Explanation;
 use super::id::InstanceId;
 use super::trace::FunctionCalls;
 
@@ -122,6 +123,18 @@ pub enum TargetCause {
 }
 
 impl TargetCause {
+    /// All, in the order in which they are asked.
+    pub const ALL: [TargetCause; 8] = [
+        TargetCause::NotMaskable,
+        TargetCause::FewFunctions,
+        TargetCause::FewTests,
+        TargetCause::LittleExercised,
+        TargetCause::NotNamed,
+        TargetCause::RefereeDiffers,
+        TargetCause::MaskSurvives,
+        TargetCause::BodiesUnnoticed,
+    ];
+
     /// The one spelling of this cause.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -133,6 +146,59 @@ impl TargetCause {
             TargetCause::BodiesUnnoticed => "bodies-unnoticed",
             TargetCause::RefereeDiffers => "referee-differs",
             TargetCause::NotNamed => "not-named",
+        }
+    }
+
+    /// Meaning, what leads to it, and what can be done.
+    pub fn explained(self) -> Explanation {
+        let (meaning, origin, remedy) = match self {
+            TargetCause::NotMaskable => (
+                "the file cannot be read as Python, so it cannot be masked",
+                "The evidence has the reason and the line: another encoding than UTF-8, a null byte, syntax that is not Python's.",
+                "Nothing: such a file is not a target.",
+            ),
+            TargetCause::FewFunctions => (
+                "fewer functions than asked for have a body",
+                "A body is more than `...`, `pass` or `raise NotImplementedError`. There would be next to nothing to write again.",
+                "`min_functions` in [recube] asks for less.",
+            ),
+            TargetCause::FewTests => (
+                "fewer kept groups than asked for reach the file",
+                "A group reaches a file when it calls a function of it. `gistmill list --tests` says why others were dropped.",
+                "`min_groups` in [recube] asks for less.",
+            ),
+            TargetCause::LittleExercised => (
+                "groups call too small a share of its functions",
+                "Most of what an agent writes would not be seen by any test.",
+                "`min_exercised` in [recube] asks for less.",
+            ),
+            TargetCause::NotNamed => (
+                "other files are named as targets",
+                "A repository with `[[repo.target]]` has these targets and no others.",
+                "Name the file too, or leave all `[[repo.target]]` out.",
+            ),
+            TargetCause::RefereeDiffers => (
+                "the original, handed in like an answer, does not pass all of its cases",
+                "The tests need something that a tree without history, or without byte code, does not have.",
+                "Read the evidence, which names the first case.",
+            ),
+            TargetCause::MaskSurvives => (
+                "after the gates too few groups have a case that needs the bodies",
+                "Cases that pass with the mask, or with imports alone (the gates `masked` and `imports-kept`), do not judge.",
+                "`min_groups` in [recube] asks for less.",
+            ),
+            TargetCause::BodiesUnnoticed => (
+                "the cases notice fewer than half of the bodies",
+                "Each body was masked alone, and every case still passed. `require_noticed` drops such files; without it this is a flag.",
+                "Leave `require_noticed` out, or let more groups judge with `max_groups`.",
+            ),
+        };
+        Explanation {
+            name: self.as_str().to_owned(),
+            kind: "target cause",
+            meaning: meaning.to_owned(),
+            origin: origin.to_owned(),
+            remedy: remedy.to_owned(),
         }
     }
 }
@@ -198,6 +264,8 @@ pub struct PublishedTarget {
     pub measured: Measured,
     /// Functions without which a case does not pass.
     pub noticed_functions: u64,
+    /// Functions with a body that every case passes without, by qualified name.
+    pub unnoticed: Vec<String>,
     /// The mask.
     pub masked: String,
     pub masked_sha256: String,
@@ -211,6 +279,11 @@ pub struct PublishedTarget {
     pub hidden_files: Vec<String>,
     /// Files in which the original can be read: of the tree by path, of the environment as `venv/…`.
     pub leaks: Vec<String>,
+    /// All of the repository that a prompt shows, with the mask in the place of the target.
+    pub context: String,
+    /// Tokens of the context, and of the original, where they could be counted.
+    pub context_tokens: Option<u64>,
+    pub target_tokens: Option<u64>,
     /// Calls of each chosen group into the target.
     pub traces: Vec<(String, FunctionCalls)>,
 }

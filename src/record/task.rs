@@ -56,7 +56,21 @@ pub struct Task {
     /// Files of the tree that run, the test's own first.
     pub files: Vec<String>,
     pub measured: Measured,
+    /// Requests to models that answer in one go; where there are none they are made of the instruction and the files.
+    pub one_shot: Vec<OneShot>,
     pub judging: Judging,
+}
+
+/// A request to a model that answers in one go, with all that it is to know in the prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OneShot {
+    /// A name that is part of a file's.
+    pub setting: &'static str,
+    pub prompt: String,
+    /// Tokens that the answer may have.
+    pub max_tokens: u32,
+    /// Tokens of what the prompt shows of the repository, where they were counted.
+    pub context_tokens: Option<u64>,
 }
 
 /// What was measured when its test was proved.
@@ -89,6 +103,8 @@ pub struct Judging {
     pub code: Vec<String>,
     /// The cases that are judged, of all commands.
     pub expect: Vec<JudgedCase>,
+    /// Whether no other case may be there.
+    pub is_exact: bool,
     pub reward: Reward,
     /// Options that pytest gets in its environment.
     pub options: Vec<String>,

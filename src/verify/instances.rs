@@ -23,6 +23,7 @@ const MOST_DIFFERENCES: usize = 5;
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Verified {
     pub(crate) instance_id: String,
+    /// The group; of a masked file its path.
     pub(crate) group_id: String,
     /// Attempts in the fork tree.
     pub(crate) attempts: u32,
@@ -55,7 +56,7 @@ impl Verified {
         self.alike == self.attempts
     }
 
-    fn differs(&mut self, text: String) {
+    pub(super) fn differs(&mut self, text: String) {
         if self.differences.len() < MOST_DIFFERENCES && !self.differences.contains(&text) {
             self.differences.push(text);
         }

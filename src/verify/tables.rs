@@ -3,18 +3,21 @@
 
 mod derived;
 mod groups;
+mod masked;
 mod summary;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::dataset::write::InstanceRow;
 use crate::dataset::{Dataset, hidden, schema, subsets};
 use crate::error::{Error, Fault, Result};
 use crate::interrupt;
+use crate::record::family::Family;
 use crate::record::instance::Instance;
 
 /// Characters of a value that are kept.
@@ -140,7 +143,7 @@ fn words(error: &Error) -> String {
     format!("{error}{detail}")
 }
 
-fn row_of(instance: &Instance) -> Result<Row> {
+fn row_of(instance: &impl Serialize) -> Result<Row> {
     match serde_json::to_value(instance) {
         Ok(Value::Object(row)) => Ok(row),
         _ => Err(Error::internal("cannot encode an instance")),
@@ -152,6 +155,13 @@ fn row_of(instance: &Instance) -> Result<Row> {
 /// # Errors
 /// An interruption; what cannot be read is among what is found.
 pub(crate) fn compare(dataset: &Dataset) -> Result<Compared> {
+    match dataset.manifest.family {
+        Family::Gistify => of_gistify(dataset),
+        Family::Recube => masked::compare(dataset),
+    }
+}
+
+fn of_gistify(dataset: &Dataset) -> Result<Compared> {
     let mut found = Compared::default();
     let manifest = &dataset.manifest;
     let Some(instances) = read(&mut found, "instances.jsonl", dataset.instances())? else { return Ok(found) };
@@ -162,7 +172,7 @@ pub(crate) fn compare(dataset: &Dataset) -> Result<Compared> {
         forms(&mut found, dataset, &format!("{}/{name}", subsets::FOLDER), &members)?;
     }
     let groups = groups::read(&mut found, dataset)?;
-    groups.compare(&mut found, manifest, &instances)?;
+    groups.compare(&mut found, manifest, (&instances, &BTreeSet::new()))?;
     derived::compare(&mut found, (dataset, &groups), &instances)?;
     summary::compare(&mut found, (dataset, &groups), &instances)?;
     variants(&mut found, dataset, &instances)?;
@@ -215,11 +225,16 @@ fn not_looked_at(found: &mut Compared) {
 }
 
 /// Holds `<name>.parquet` and `<name>.jsonl` against the instances that should be in both.
-fn forms(found: &mut Compared, dataset: &Dataset, name: &str, instances: &[&Instance]) -> Result<()> {
+fn forms<R: InstanceRow>(
+    found: &mut Compared,
+    dataset: &Dataset,
+    name: &str,
+    instances: &[&R],
+) -> Result<()> {
     lines(found, dataset, name, instances)?;
     let file = format!("{name}.parquet");
     let Some(table) = read(found, &file, dataset.table(name, &[]))? else { return Ok(()) };
-    let columns = schema::instances();
+    let columns = R::columns();
     let kinds =
         schema::kinds(&columns).map_err(|error| Error::internal("cannot make columns").with_source(error))?;
     let there: BTreeMap<_, _> = table.kinds().into_iter().collect();
@@ -250,7 +265,7 @@ fn forms(found: &mut Compared, dataset: &Dataset, name: &str, instances: &[&Inst
         for (at, instance) in instances.iter().enumerate().take(table.rows()) {
             let (said, expected) = (table.value(name, at), column.value(instance));
             if said != expected {
-                found.differs(&file, instance.instance_id.as_str(), name, (&said, &expected));
+                found.differs(&file, instance.instance_id().as_str(), name, (&said, &expected));
             }
         }
     }
@@ -263,7 +278,12 @@ fn is_older(dataset: &Dataset) -> bool {
 }
 
 /// The lines as they are: the reader of instances passes over keys that it does not know.
-fn lines(found: &mut Compared, dataset: &Dataset, name: &str, instances: &[&Instance]) -> Result<()> {
+fn lines<R: InstanceRow>(
+    found: &mut Compared,
+    dataset: &Dataset,
+    name: &str,
+    instances: &[&R],
+) -> Result<()> {
     let file = format!("{name}.jsonl");
     let Some(lines) = read(found, &file, dataset.raw_lines(name))? else { return Ok(()) };
     if lines.len() != instances.len() {
@@ -271,11 +291,11 @@ fn lines(found: &mut Compared, dataset: &Dataset, name: &str, instances: &[&Inst
     }
     for (line, instance) in lines.iter().zip(instances) {
         interrupt::check()?;
-        let mut expected = row_of(instance)?;
+        let mut expected = row_of(*instance)?;
         if is_older(dataset) {
             expected.retain(|column, _| line.contains_key(column));
         }
-        found.rows_differ(&file, instance.instance_id.as_str(), line, &expected);
+        found.rows_differ(&file, instance.instance_id().as_str(), line, &expected);
     }
     Ok(())
 }

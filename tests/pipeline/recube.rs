@@ -62,6 +62,11 @@ fn a_file_is_masked_and_what_is_handed_in_for_it_is_judged() {
         let summary: Value = serde_json::from_str(&read("summary.json")).unwrap();
         assert_eq!(summary["all"]["spr"], if is_solved { 100.0 } else { 0.0 }, "{name}");
     }
-    let ended = bench.run(&["list", "output/trees/1"]).with_code(2);
-    assert!(ended.stderr.contains("family recube"), "{}", ended.stderr);
+    let listed = bench.run(&["list", "output/trees/1"]).with_code(0).stdout;
+    assert!(listed.contains("published  trees/keeps_values pkg/core.py"), "{listed}");
+    let shown = bench.run(&["show", "core.py", "--dataset", "output/trees/1"]).with_code(0).stdout;
+    assert!(shown.contains("left out by imports-kept: tests/test_all.py::test_swallows"), "{shown}");
+    let source = format!("--source=trees/keeps_values={}", tree.display());
+    let verified = bench.run(&["verify", "output/trees/1", &source]).with_code(0).stdout;
+    assert!(verified.contains("as recorded: 1 of 1"), "{verified}");
 }

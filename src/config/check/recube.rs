@@ -4,6 +4,7 @@ use super::{Field, Located, Problems, flag, whole32};
 use crate::config::raw::{Raw, RawRecube, RawRepo};
 use crate::record::family::Family;
 use crate::record::recube::Bounds;
+use crate::subset::Measure;
 
 /// What is asked of targets.
 pub(super) fn bounds(raw: &RawRecube, problems: &mut Problems<'_>) -> Bounds {
@@ -37,6 +38,13 @@ fn share(field: &Field<f64>, default: f64, problems: &mut Problems<'_>) -> f64 {
 
 /// Refuses what another family does not have, and `[witness]` in this one.
 pub(super) fn fits(raw: &Raw<'_>, family: Family, problems: &mut Problems<'_>) {
+    let ranges = raw.subsets.iter().flat_map(|subset| &subset.ranges);
+    for range in ranges.filter(|range| !range.measure.is_of(family)) {
+        let known = Measure::ALL.iter().filter(|(measure, _)| measure.is_of(family));
+        let names: Vec<&str> = known.map(|(_, name)| *name).collect();
+        let message = format!("instances of the family {} do not have this measurement", family.as_str());
+        problems.add(range.at, message, Some(format!("they have {}", names.join(", "))));
+    }
     match family {
         Family::Gistify => {
             let hint = "set family = \"recube\" in [dataset], or leave it out".to_owned();
@@ -47,10 +55,6 @@ pub(super) fn fits(raw: &Raw<'_>, family: Family, problems: &mut Problems<'_>) {
             }
         }
         Family::Recube => {
-            for subset in &raw.subsets {
-                let message = "subsets are not made in the family recube yet".to_owned();
-                problems.add(subset.name.at, message, Some("leave [subset] out".to_owned()));
-            }
             if let Field::Given(make) = &raw.witness.make
                 && make.value
             {

@@ -65,11 +65,7 @@ fn parse_version(text: &str) -> Option<String> {
 ///
 /// # Errors
 /// No interpreter has `venv` and `pip`, or the download fails.
-pub fn install(
-    tools: &Path,
-    machine: &[Interpreter],
-    variables: &BTreeMap<String, String>,
-) -> Result<Uv> {
+pub fn install(tools: &Path, machine: &[Interpreter], variables: &BTreeMap<String, String>) -> Result<Uv> {
     let hint = "install uv (https://docs.astral.sh/uv) so that it is on PATH, or check the network and proxy settings, and the \
                 index in UV_DEFAULT_INDEX or PIP_INDEX_URL";
     let python = machine.first().ok_or_else(|| {

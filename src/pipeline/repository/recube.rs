@@ -1,5 +1,7 @@
 //! `ReCUBE`: from the traces of kept groups to masked files that are proved.
 
+mod context;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -9,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::family::recube::candidates::{GroupCalls, Reached, Target, candidates};
 use crate::family::recube::leaks::Bodies;
 use crate::family::recube::mask::{LONGEST, text_of_target};
+use crate::family::recube::tokens;
 use crate::family::sample::Choice;
 use crate::pipeline::Stage;
 use crate::record::collected::Group;
@@ -20,6 +23,7 @@ use crate::record::trace::{Traced, is_test_path, test_roots};
 use crate::referee::recube::gates::{Candidate, Gated, Refused};
 use crate::referee::recube::{Place, Runs, byte_code_of};
 use crate::screen::considered::Depth;
+use context::Context;
 
 /// Targets that the gates refused, by path.
 type RefusedTargets = BTreeMap<String, Refused>;
@@ -220,6 +224,8 @@ impl Repository<'_> {
         let title = format!("{} gates", self.repo.slug);
         let stage = self.pipeline.progress.stage(&title, selection.targets.len() as u64);
         let (mut gated, venv) = (Vec::new(), installed(&prepared.lab.built.venv)?);
+        let folder = Folder::open(&prepared.lab.built.tree)?;
+        let context = Context::read(tree, &folder, &prepared.lab.built.venv)?;
         for (file, target) in &selection.targets {
             let byte_code = tree.byte_code(file);
             let bytes = tree.texts.get(file).map(Vec::as_slice).unwrap_or_default();
@@ -231,6 +237,8 @@ impl Repository<'_> {
             let one = candidate.gate(&mut runs)?;
             let row = selection.rows.iter().find(|row| row.file == *file);
             let leaks = if one.is_ok() { tree.leaks(file, original, &venv) } else { Vec::new() };
+            let hidden_files = tree.hidden(file, &leaks);
+            let context = context.of(file, &target.masked.text, &hidden_files);
             let published = |gated: Gated| PublishedTarget {
                 instance_id: InstanceId::of_target(
                     &self.repo.slug,
@@ -241,13 +249,17 @@ impl Repository<'_> {
                 file: file.clone(),
                 measured: row.map(|row| row.measured.clone()).unwrap_or_default(),
                 noticed_functions: gated.noticed_functions,
+                unnoticed: gated.unnoticed,
                 masked: target.masked.text.clone(),
                 masked_sha256: sha256_hex(target.masked.text.as_bytes()),
                 original_sha256: sha256_hex(bytes),
                 flags: gated.flags,
                 cases: gated.cases,
                 attempts: 0,
-                hidden_files: tree.hidden(file, &leaks),
+                hidden_files,
+                context_tokens: tokens::count(&context),
+                target_tokens: tokens::count(original),
+                context,
                 leaks: leaks.clone(),
                 traces: Vec::new(),
             };

@@ -29,6 +29,8 @@ pub(crate) struct Candidate<'a> {
 pub(crate) struct Gated {
     pub(crate) cases: Vec<InstanceCase>,
     pub(crate) noticed_functions: u64,
+    /// Functions with a body that all cases pass without.
+    pub(crate) unnoticed: Vec<String>,
     pub(crate) flags: Vec<String>,
 }
 
@@ -60,21 +62,26 @@ impl Candidate<'_> {
             let why = format!("{} of {} groups have a case that needs the bodies", left.len(), all.len());
             return Ok(Err((TargetCause::MaskSurvives, why)));
         }
-        let (mut noticed, mut bodies) = (0, 0);
+        let (mut noticed, mut unnoticed) = (0, Vec::new());
         for (at, function) in self.target.masked.functions.iter().enumerate() {
-            if !function.is_trivial {
-                bodies += 1;
-                let text = self.masked(Cut::Body(at))?;
-                noticed += u64::from(self.notices(&text, function.line, (&left, &cases), runs)?);
+            if function.is_trivial {
+                continue;
+            }
+            let text = self.masked(Cut::Body(at))?;
+            if self.notices(&text, function.line, (&left, &cases), runs)? {
+                noticed += 1;
+            } else {
+                unnoticed.push(function.name.clone());
             }
         }
+        let bodies = noticed + unnoticed.len() as u64;
         let is_unnoticed = 2 * noticed < bodies;
         if is_unnoticed && self.bounds.require_noticed {
             let why = format!("the cases notice {noticed} of {bodies} bodies");
             return Ok(Err((TargetCause::BodiesUnnoticed, why)));
         }
         let flags = is_unnoticed.then(|| BODIES_UNNOTICED.to_owned()).into_iter().collect();
-        Ok(Ok(Gated { cases, noticed_functions: noticed, flags }))
+        Ok(Ok(Gated { cases, noticed_functions: noticed, unnoticed, flags }))
     }
 
     fn masked(&self, cut: Cut) -> Result<String> {

@@ -8,7 +8,7 @@ use super::groups::{Groups, parts, text};
 use super::{Compared, is_older, read, row_of};
 use crate::beneath::Folder;
 use crate::dataset::assemble::{rate, version};
-use crate::dataset::manifest::Manifest;
+use crate::dataset::manifest::{EnvironmentSummary, Manifest};
 use crate::dataset::{Dataset, trees, witnesses};
 use crate::error::Result;
 use crate::family::gistify::prompt::Template;
@@ -18,7 +18,7 @@ use crate::python_source::SourceFile;
 use crate::record::collected::Group;
 use crate::record::entry::GroupKey;
 use crate::record::id::{CommitSha, InstanceId, sha256_hex};
-use crate::record::instance::Instance;
+use crate::record::instance::{Head, Instance};
 use crate::record::limits::TierBounds;
 use crate::record::outcome::Outcome;
 use crate::record::witness::MADE;
@@ -103,9 +103,25 @@ fn is_empty(value: &Value) -> bool {
 }
 
 fn from_the_manifest(found: &mut Compared, manifest: &Manifest, one: &mut Instance) {
+    if let Some(environment) = head_of(found, manifest, &mut one.head) {
+        one.lock_sha256.clone_from(&environment.lock_sha256);
+        one.image = environment.image.as_ref().map(|image| image.tag.clone());
+        one.image_id = environment.image.as_ref().map(|image| image.id.clone());
+    }
+    one.environment = format!("environments/{}", one.slug.file_name());
+    one.instance_id = InstanceId::derive(&one.slug, &one.commit, &one.group_id);
+    (one.test_file, one.test_class, one.test_function) = parts(&one.group_id);
+    one.entry_command = group_of(one).command().line();
+}
+
+/// What every family says of where an instance comes from; its environment, where the manifest has one.
+pub(super) fn head_of<'m>(
+    found: &mut Compared,
+    manifest: &'m Manifest,
+    one: &mut Head,
+) -> Option<&'m EnvironmentSummary> {
     let id = one.instance_id.to_string();
     one.repo = one.slug.to_string();
-    one.environment = format!("environments/{}", one.slug.file_name());
     match manifest.sources.get(&one.slug) {
         None => found.wrong("manifest.json", &id, "`sources` does not have its repository"),
         Some(source) => {
@@ -117,18 +133,12 @@ fn from_the_manifest(found: &mut Compared, manifest: &Manifest, one: &mut Instan
             one.license.clone_from(&source.license);
         }
     }
-    match manifest.environments.get(&one.slug) {
+    let environment = manifest.environments.get(&one.slug);
+    match environment {
         None => found.wrong("manifest.json", &id, "`environments` does not have its repository"),
-        Some(environment) => {
-            one.python.clone_from(&environment.python);
-            one.lock_sha256.clone_from(&environment.lock_sha256);
-            one.image = environment.image.as_ref().map(|image| image.tag.clone());
-            one.image_id = environment.image.as_ref().map(|image| image.id.clone());
-        }
+        Some(environment) => one.python.clone_from(&environment.python),
     }
-    one.instance_id = InstanceId::derive(&one.slug, &one.commit, &one.group_id);
-    (one.test_file, one.test_class, one.test_function) = parts(&one.group_id);
-    one.entry_command = group_of(one).command().line();
+    environment
 }
 
 /// The group of an instance, as far as it is known.

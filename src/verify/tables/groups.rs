@@ -12,6 +12,7 @@ use crate::dataset::table::Table;
 use crate::error::Result;
 use crate::interrupt;
 use crate::record::duration::median;
+use crate::record::family::Family;
 use crate::record::id::{InstanceId, RepoSlug};
 use crate::record::instance::{Expected, Instance};
 use crate::record::trace::{FunctionCalls, Totals, is_test_path, test_roots};
@@ -27,7 +28,7 @@ const BASE: &str = "base";
 const FINISHED: &str = "finished";
 
 /// Slug and group id.
-type Key = (String, String);
+pub(super) type Key = (String, String);
 
 /// What the tables say.
 #[derive(Debug, Default)]
@@ -76,8 +77,14 @@ pub(super) fn read(found: &mut Compared, dataset: &Dataset) -> Result<Groups> {
     readable(found, CASES, read)?;
     let read = groups.read_attempts(dataset);
     readable(found, ATTEMPTS, read)?;
-    let read = groups.read_traces(found, dataset, &roots);
-    readable(found, TRACES, read)?;
+    match dataset.manifest.family {
+        Family::Gistify => {
+            let read = groups.read_traces(found, dataset, &roots);
+            readable(found, TRACES, read)?;
+        }
+        // They are of targets, and held against those.
+        Family::Recube => {}
+    }
     Ok(groups)
 }
 
@@ -205,12 +212,13 @@ impl Groups {
         self.cases.get(&(slug.to_owned(), group_id.to_owned()))
     }
 
-    /// Holds the tables of groups, cases and attempts against each other and the instances.
+    /// Holds the tables of groups, cases and attempts against each other and the instances; `judging` are groups that are no
+    /// instances and judge one.
     pub(super) fn compare(
         &self,
         found: &mut Compared,
         manifest: &Manifest,
-        instances: &[Instance],
+        (instances, judging): (&[Instance], &BTreeSet<Key>),
     ) -> Result<()> {
         let published: BTreeMap<(&str, &str), &Instance> =
             instances.iter().map(|one| ((one.slug.as_str(), one.group_id.as_str()), one)).collect();
@@ -226,7 +234,10 @@ impl Groups {
             }
             last = Some(key);
             let instance = published.get(&(key.0.as_str(), key.1.as_str())).copied();
-            let expected = self.expected(manifest, (key, row), instance);
+            let mut expected = self.expected(manifest, (key, row), instance);
+            if judging.contains(key) {
+                expected.insert("published".to_owned(), true.into());
+            }
             let said = row.iter().filter(|(column, _)| expected.contains_key(*column));
             let said = said.map(|(column, value)| (column.clone(), value.clone())).collect();
             found.rows_differ(GROUPS, &key.1, &said, &expected);

@@ -34,13 +34,13 @@ pub(super) fn compare(
     card(found, dataset, instances)
 }
 
-fn value(of: &impl serde::Serialize) -> Result<Value> {
+pub(super) fn value(of: &impl serde::Serialize) -> Result<Value> {
     serde_json::to_value(of)
         .map_err(|error| Error::internal("cannot encode what is compared").with_source(error))
 }
 
 /// Names each place of two values that differs.
-fn differing(found: &mut Compared, key: &str, said: &Value, expected: &Value) {
+pub(super) fn differing(found: &mut Compared, key: &str, said: &Value, expected: &Value) {
     match (said, expected) {
         (Value::Object(said), Value::Object(expected)) => {
             let keys: BTreeSet<&String> = said.keys().chain(expected.keys()).collect();
@@ -185,7 +185,7 @@ fn parts(card: &str) -> (&str, &str) {
 }
 
 /// Names the first line that differs.
-fn lines(found: &mut Compared, part: &str, said: &str, expected: &str) {
+pub(super) fn lines(found: &mut Compared, part: &str, said: &str, expected: &str) {
     if said == expected {
         return;
     }

@@ -1,0 +1,71 @@
+//! Images of tasks of which the agent does not see the whole tree: on top of an environment's image one for each task, in which
+//! files are replaced or gone, with their history, byte code and copies. The judge gets back what it needs.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::read::image;
+use super::{Collection, File, Files, text};
+use crate::error::{Error, Result};
+use crate::record::id::InstanceId;
+use crate::record::task::Task;
+
+/// The folder of what they are built from.
+pub(super) const FOLDER: &str = "images/masked";
+const HIDE: &str = include_str!("masked/hide.py");
+const DOCKERFILE: &str = "\
+ARG BASE
+FROM $BASE
+USER root
+COPY . /tmp/mask/
+RUN python -I /tmp/mask/hide.py /tmp/mask && rm -r /tmp/mask
+";
+
+/// The names of such images, by task.
+pub(super) type MaskedImages = BTreeMap<InstanceId, String>;
+
+/// Whether a task has an image of its own.
+pub(super) fn is_masked(task: &Task) -> bool {
+    task.mask.files().next().is_some()
+}
+
+/// What the images of these tasks are called, on top of those of their environments.
+pub(super) fn names(tasks: &[Task], base: impl Fn(&Task) -> String) -> MaskedImages {
+    let masked = tasks.iter().filter(|task| is_masked(task));
+    masked
+        .map(|task| {
+            let parts = [HIDE, DOCKERFILE, &base(task), &task.mask.sha256()];
+            (task.id.clone(), image(&task.slug, &parts))
+        })
+        .collect()
+}
+
+/// What they are built from.
+pub(super) fn files(collection: &Collection) -> Result<Files> {
+    let mut files = Files::new();
+    for task in collection.tasks.iter().filter(|task| is_masked(task)) {
+        let folder = format!("{FOLDER}/{}", task.id);
+        let (mut put, mut hide) = (Vec::new(), Vec::new());
+        for (path, bytes) in task.mask.files() {
+            match bytes {
+                Some(bytes) => {
+                    let file = File { bytes: bytes.to_vec(), executable: false };
+                    files.insert(format!("{folder}/put/{path}"), file);
+                    put.push(path);
+                }
+                None => hide.push(path),
+            }
+        }
+        let mask = json!({ "workdir": task.workdir, "put": put, "hide": hide });
+        let mask = serde_json::to_string_pretty(&mask)
+            .map_err(|error| Error::internal("cannot encode a mask").with_source(error))?;
+        files.insert(format!("{folder}/mask.json"), text(mask + "\n"));
+        files.insert(format!("{folder}/hide.py"), text(HIDE.to_owned()));
+        files.insert(format!("{folder}/Dockerfile"), text(DOCKERFILE.to_owned()));
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! Masked files of a dataset as tasks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::{Wanted, environment, image_named, limit, options};
+use crate::dataset::recube::RecubeInstance;
+use crate::dataset::{Dataset, trees};
+use crate::error::{Error, Result};
+use crate::export::{Collection, Environment, masked, settings};
+use crate::family::Running;
+use crate::family::recube::task::MaskedFile;
+use crate::record::id::{RepoSlug, sha256_hex};
+use crate::record::recube::InstanceCase;
+use crate::record::trace::check_path;
+
+/// What is read of the trees: bytes by path, by slug.
+type Trees = BTreeMap<RepoSlug, BTreeMap<String, Vec<u8>>>;
+
+/// Masked files of a dataset as tasks.
+///
+/// # Errors
+/// Usage errors: the dataset is damaged, has no instance, or came without code.
+pub(crate) fn collection(
+    dataset: &Dataset,
+    instances: &[RecubeInstance],
+    wanted: &Wanted<'_>,
+) -> Result<Collection> {
+    let manifest = &dataset.manifest;
+    if instances.is_empty() {
+        return Err(Error::usage(format!("{} has no instance", dataset.directory.display())));
+    }
+    let (folder, images) = (dataset.folder()?, dataset.images()?);
+    let (slowest, contexts, trees) =
+        (dataset.slowest()?, dataset.recube_contexts()?, trees(dataset, instances)?);
+    let mut cases: BTreeMap<String, Vec<InstanceCase>> = BTreeMap::new();
+    for (id, case) in dataset.recube_cases()? {
+        if case.left_out.is_none() {
+            cases.entry(id).or_default().push(case);
+        }
+    }
+    let mut environments: BTreeMap<RepoSlug, Environment> = BTreeMap::new();
+    let mut tasks = Vec::new();
+    for one in instances {
+        let (slug, id) = (&one.head.slug, one.head.instance_id.as_str());
+        if !environments.contains_key(slug) {
+            let image = image_named(dataset, &one.head, one.image.as_deref())?;
+            environments
+                .insert(slug.clone(), environment(dataset, (&folder, &images), (slug, image), wanted)?);
+        }
+        let tree = trees.get(slug).ok_or_else(|| without_code(slug))?;
+        let masked = one.masked.as_deref().ok_or_else(|| without_code(slug))?;
+        let original = tree.get(&one.target).ok_or_else(|| without_code(slug))?;
+        check(one, original, masked)?;
+        let own = cases.get(id).map(Vec::as_slice).unwrap_or_default();
+        let mut groups: Vec<&str> = own.iter().map(|case| case.group_id.as_str()).collect();
+        groups.dedup();
+        let of_group = |group: &&str| slowest.get(&(slug.to_string(), (*group).to_owned())).copied();
+        let slowest = groups.iter().filter_map(of_group).max();
+        let restored = one.hidden_files.iter().filter(|path| !path.ends_with(".pyc"));
+        let restored = restored.filter_map(|path| Some((path.clone(), tree.get(path)?.clone())));
+        let file = MaskedFile {
+            head: &one.head,
+            target: &one.target,
+            masked,
+            tier: one.tier.as_str(),
+            prompt: &one.prompt,
+            command: &one.entry_command,
+            image: one.image.as_deref(),
+            groups,
+            cases: &one.fail_to_pass,
+            attempts: one.attempts,
+            flake_bound: one.flake_bound,
+            hidden: &one.hidden_files,
+            restored: restored.collect(),
+            context: contexts.get(id).map(|context| (context.as_str(), one.context_tokens)),
+        };
+        tasks.push(file.task(Running {
+            options: options(dataset, slug),
+            variables: environments[slug].variables.clone(),
+            limit: settings::limit(limit(&manifest.config), slowest),
+            slowest,
+            gold: (!wanted.settings.without_solutions).then(|| original.clone()),
+            ..Running::default()
+        })?);
+    }
+    let base = |task: &crate::record::task::Task| environments[&task.slug].image.clone();
+    Ok(Collection {
+        masked: masked::names(&tasks, base),
+        name: manifest.name.to_string(),
+        version: manifest.version.to_string(),
+        tasks,
+        environments,
+        tools: None,
+        sources: BTreeMap::new(),
+        settings: wanted.settings.clone(),
+    })
+}
+
+fn without_code(slug: &RepoSlug) -> Error {
+    Error::usage(format!("the dataset does not have the code of {slug}")).with_hint(
+        "images of masked files need the tree: build without `--no-trees`, or copy the dataset with its folder `trees`",
+    )
+}
+
+/// The files that are named have to be those of the dataset, and nowhere else.
+fn check(one: &RecubeInstance, original: &[u8], masked: &str) -> Result<()> {
+    let id = &one.head.instance_id;
+    for path in one.hidden_files.iter().chain([&one.target]) {
+        check_path(path).map_err(|why| Error::usage(format!("{id}: {why}")))?;
+    }
+    let is_whole =
+        sha256_hex(original) == one.original_sha256 && sha256_hex(masked.as_bytes()) == one.masked_sha256;
+    if is_whole {
+        return Ok(());
+    }
+    Err(Error::usage(format!("{id}: its mask or its original is not the one that its hash is of"))
+        .with_hint("`gistmill verify` says what was changed; copy the dataset again"))
+}
+
+/// Targets and hidden files of the trees.
+fn trees(dataset: &Dataset, instances: &[RecubeInstance]) -> Result<Trees> {
+    let mut wanted: BTreeMap<&RepoSlug, BTreeSet<&str>> = BTreeMap::new();
+    for one in instances {
+        let files = wanted.entry(&one.head.slug).or_default();
+        files.extend(one.hidden_files.iter().chain([&one.target]).map(String::as_str));
+    }
+    let mut trees = Trees::new();
+    for (slug, files) in wanted {
+        if !dataset.folder()?.has_file(Path::new(&trees::place(slug))) {
+            continue;
+        }
+        let read = trees::bytes(dataset, slug.as_str(), |path| files.contains(path))?;
+        trees.extend(read.map(|read| (slug.clone(), read.into_iter().collect())));
+    }
+    Ok(trees)
+}
