@@ -85,6 +85,9 @@ fn parse_place(text: &str) -> std::result::Result<(RepoSlug, String), String> {
     Ok((super::parse_slug(slug)?, place.to_owned()))
 }
 
+/// Repositories of which nothing can be run, and why.
+pub(crate) type Others = Vec<(RepoSlug, Error)>;
+
 /// A dataset whose environments can be made again.
 pub(crate) struct Restored {
     pub(crate) dataset: Dataset,
@@ -124,25 +127,34 @@ impl RestoreArguments {
     ///
     /// # Errors
     /// Usage errors: not a dataset, no such subset; nothing of it can be run.
-    pub(crate) fn open_what_can_be_run(
-        &self,
-        arguments: &Arguments,
-    ) -> Result<(Restored, Vec<(RepoSlug, Error)>)> {
+    pub(crate) fn open_what_can_be_run(&self, arguments: &Arguments) -> Result<(Restored, Others)> {
         let dataset = Dataset::open(&self.dataset)?;
         let instances = self.selection.of(&dataset)?;
-        let (mut slugs, mut others) = (BTreeSet::new(), Vec::new());
-        for slug in instances.iter().map(|one| one.slug.clone()).collect::<BTreeSet<_>>() {
-            match self.given.config(&dataset, &BTreeSet::from([slug.clone()])) {
+        let all = instances.iter().map(|one| one.slug.clone()).collect();
+        let (slugs, others) = self.which_can_be_run(&dataset, all)?;
+        Ok((self.of(arguments, dataset, instances, &slugs)?, others))
+    }
+
+    /// Repositories of which all is known that running them takes, and the others with what is not.
+    fn which_can_be_run(
+        &self,
+        dataset: &Dataset,
+        all: BTreeSet<RepoSlug>,
+    ) -> Result<(BTreeSet<RepoSlug>, Others)> {
+        let (mut slugs, mut others) = (BTreeSet::new(), Others::new());
+        for slug in all {
+            match self.given.config(dataset, &BTreeSet::from([slug.clone()])) {
                 Ok(_) => drop(slugs.insert(slug)),
                 Err(error) => others.push((slug, error)),
             }
         }
-        if slugs.is_empty()
-            && let Some((_, error)) = others.pop()
-        {
-            return Err(error);
+        match others.pop() {
+            Some((_, error)) if slugs.is_empty() => Err(error),
+            last => {
+                others.extend(last);
+                Ok((slugs, others))
+            }
         }
-        Ok((self.of(arguments, dataset, instances, &slugs)?, others))
     }
 
     fn of(
@@ -157,17 +169,21 @@ impl RestoreArguments {
         Ok(Restored { dataset, instances, job, golden, traced, variants: Variants::new() })
     }
 
-    /// Opens a dataset of `ReCUBE`.
+    /// Opens a dataset of `ReCUBE` like [`RestoreArguments::open_what_can_be_run`].
     ///
     /// # Errors
-    /// Usage errors: not a dataset; no instance of a repository that was named.
-    pub(crate) fn open_recube(&self, arguments: &Arguments) -> Result<(Restored, Vec<RecubeInstance>)> {
+    /// Usage errors: not a dataset; no instance of a repository that was named; nothing of it can be run.
+    pub(crate) fn open_recube(
+        &self,
+        arguments: &Arguments,
+    ) -> Result<(Restored, Vec<RecubeInstance>, Others)> {
         let dataset = Dataset::open_any(&self.dataset)?;
         let rows = self.selection.of_recube(&dataset)?;
-        let slugs: BTreeSet<RepoSlug> = rows.iter().map(|one| one.head.slug.clone()).collect();
+        let all = rows.iter().map(|one| one.head.slug.clone()).collect();
+        let (slugs, others) = self.which_can_be_run(&dataset, all)?;
         let job = self.session(arguments, &dataset, &slugs)?;
         let (instances, golden, traced) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        Ok((Restored { dataset, instances, job, golden, traced, variants: Variants::new() }, rows))
+        Ok((Restored { dataset, instances, job, golden, traced, variants: Variants::new() }, rows, others))
     }
 
     fn session(

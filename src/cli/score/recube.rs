@@ -39,7 +39,10 @@ pub(super) fn run(arguments: &Arguments, score: &ScoreArguments, dataset: &Datas
             cases.entry(id).or_default().push(case);
         }
     }
-    let (restored, instances) = score.restore.open_recube(arguments)?;
+    let (restored, instances, others) = score.restore.open_recube(arguments)?;
+    if let Some((_, error)) = others.into_iter().next() {
+        return Err(error);
+    }
     let mut judged = AllJudged::new();
     for repo in restored.repositories() {
         let prepared = restored.prepare(repo, Some(Duration::from_secs(score.timeout)))?;

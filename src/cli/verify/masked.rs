@@ -12,7 +12,7 @@ use crate::verify::{Verification, masked};
 
 /// Runs the originals, the masks, and the originals without their bodies.
 pub(super) fn run(arguments: &Arguments, asked: &VerifyArguments, found: &mut Verification) -> Result<()> {
-    let (mut restored, mut instances) = asked.restore.open_recube(arguments)?;
+    let (mut restored, mut instances, others) = asked.restore.open_recube(arguments)?;
     let all = instances.len();
     if let Some(size) = asked.sample {
         let seed = restored.job.config.dataset.seed;
@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &Arguments, asked: &VerifyArguments, found: &mut Ve
         .unverified
         .push("cold runs of the entry commands, and traces: they are of whole files here".to_owned());
     let slugs: BTreeSet<&RepoSlug> = instances.iter().map(|one| &one.head.slug).collect();
-    found.repositories.extend(unknown_of(&restored, slugs, &[]));
+    found.repositories.extend(unknown_of(&restored, slugs, &others));
     let rows = restored.dataset.recube_cases()?;
     let mut cases: BTreeMap<&str, Vec<&InstanceCase>> = BTreeMap::new();
     for (id, case) in &rows {
