@@ -27,7 +27,6 @@ use crate::environment::Tools;
 use crate::error::{Error, Fault, Result};
 use crate::machine::Machine;
 use crate::progress::Progress;
-use crate::record::family::Family;
 use crate::record::id::RepoSlug;
 use crate::record::instance::{Contribution, FailedRepository};
 use crate::report;
@@ -340,9 +339,6 @@ impl Pipeline<'_> {
 /// Those of [`dataset::stage`]; the directory is then as it was.
 pub fn publish(directory: &Path, input: &DatasetInput<'_>) -> Result<Summary> {
     let staged = dataset::stage(directory, input)?;
-    // The page is about Gistify's tables.
-    if staged.dataset.manifest.family == Family::Gistify {
-        report::write(&staged.dataset)?;
-    }
+    report::write(&staged.dataset)?;
     staged.finish()
 }

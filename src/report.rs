@@ -8,6 +8,7 @@
 mod data;
 mod details;
 mod families;
+mod masked;
 mod plot;
 mod scatter;
 mod sets;
@@ -27,6 +28,7 @@ use crate::dataset::table::{AGAIN, Table};
 use crate::error::{Error, Fault, Result};
 use crate::family::gistify::Corpus;
 use crate::page;
+use crate::record::family::Family;
 use crate::store::write_atomic;
 
 /// The page's file.
@@ -51,7 +53,7 @@ const MOST_BARS: usize = 31;
 /// # Errors
 /// Usage errors: the directory is not a dataset that this gistmill reads.
 pub fn render(directory: &Path) -> Result<()> {
-    let mut dataset = Dataset::open(directory)?;
+    let mut dataset = Dataset::open_any(directory)?;
     write(&dataset)?;
     dataset.hash_again(FILE)
 }
@@ -61,7 +63,11 @@ pub fn render(directory: &Path) -> Result<()> {
 /// # Errors
 /// Usage errors: its tables are not as gistmill writes them.
 pub fn write(dataset: &Dataset) -> Result<()> {
-    let page = page(&dataset.manifest, &Tables::read(dataset)?).map_err(|error| {
+    let page = match dataset.manifest.family {
+        Family::Gistify => page(&dataset.manifest, &Tables::read(dataset)?),
+        Family::Recube => masked::page(dataset),
+    };
+    let page = page.map_err(|error| {
         // The template fits what gistmill writes: a test renders it.
         if error.fault() != Fault::Internal {
             return error;

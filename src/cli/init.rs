@@ -11,6 +11,7 @@ use super::{Arguments, Format, preview};
 use crate::config;
 use crate::environment::{Preview, Tools};
 use crate::error::{Error, Result};
+use crate::record::family::Family;
 use crate::record::source::Pinned;
 use crate::store::write_atomic;
 use crate::terminal::{self, one_line};
@@ -22,6 +23,14 @@ pub(super) struct InitArguments {
     /// The file to write; one that exists is never replaced
     #[arg(long, default_value = "repos.toml", value_name = "FILE")]
     output: PathBuf,
+    /// The kind of tasks to make: gistify (tests), recube (masked files)
+    #[arg(long, value_name = "FAMILY", value_parser = parse_family, default_value = "gistify")]
+    family: Family,
+}
+
+fn parse_family(text: &str) -> std::result::Result<Family, String> {
+    let known = Family::ALL.into_iter().find(|family| family.as_str() == text);
+    known.ok_or_else(|| format!("give one of {}", Family::ALL.map(Family::as_str).join(", ")))
 }
 
 pub(super) fn run(arguments: &Arguments, asked: &InitArguments) -> Result<u8> {
@@ -32,7 +41,7 @@ pub(super) fn run(arguments: &Arguments, asked: &InitArguments) -> Result<u8> {
     let slug = asked.place.slug();
     let schema = schema_beside(&asked.output);
     let head = schema.as_ref().map(|(name, _)| format!("#:schema ./{name}\n")).unwrap_or_default();
-    let document = format!("{head}{}", place::document(&slug, &keys));
+    let document = format!("{head}{}", of_family(&place::document(&slug, &keys), asked.family));
     let config = place::parse(&document, folder_of(&asked.output))?;
     let cache = arguments.cache()?;
     let tools = Tools::find(&cache)?;
@@ -62,6 +71,20 @@ pub(super) fn run(arguments: &Arguments, asked: &InitArguments) -> Result<u8> {
     match found {
         Some(Err(error)) => Err(error.at(&slug)),
         _ => Ok(0),
+    }
+}
+
+/// A configuration for tasks of a family, with what that family can be told.
+fn of_family(document: &str, family: Family) -> String {
+    match family {
+        Family::Gistify => document.to_owned(),
+        Family::Recube => {
+            let document = document.replacen("[dataset]\n", "[dataset]\nfamily = \"recube\"\n", 1);
+            format!(
+                "{document}# domain = \"web\"                # for tables by domain\n\
+                 # [[repo.target]]                 # then no other file is masked\n# file = \"src/package/module.py\"\n"
+            )
+        }
     }
 }
 
@@ -136,6 +159,17 @@ mod tests {
         assert_eq!(name("repos.toml").as_deref(), Some("./repos.schema.json"));
         assert_eq!(name("a b/x.y.toml").as_deref(), Some("a b/x.y.schema.json"));
         assert_eq!(name("a\nb.toml"), None);
+    }
+
+    #[test]
+    fn a_family_is_written_and_is_a_configuration() {
+        let document =
+            place::document("a/b", &[("git", "https://h/a/b".into()), ("commit", "c".repeat(40).into())]);
+        for family in Family::ALL {
+            let config = place::parse(&of_family(&document, family), Path::new(".")).unwrap();
+            assert_eq!((config.dataset.family, config.repos.len()), (family, 1));
+        }
+        assert!(parse_family("recub").unwrap_err().contains("gistify, recube"));
     }
 
     #[test]

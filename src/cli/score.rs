@@ -60,6 +60,8 @@ pub(crate) struct ScoreArguments {
     /// Where scores are written: DIR/<dataset>/<version>/<run>/
     #[arg(long, default_value = "scores", value_name = "DIR")]
     output: PathBuf,
+    #[command(flatten)]
+    masked: recube::MaskedArguments,
     /// What the run is called, instead of what its run.json, its file or its folder says; once for each that is given
     #[arg(long, value_name = "NAME")]
     name: Vec<String>,
@@ -126,9 +128,10 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
         Family::Gistify => Family::Gistify.submission(),
         Family::Recube => return recube::run(arguments, score, &dataset),
     };
+    score.masked.refuse()?;
     let known = dataset.instances()?;
     let known: BTreeSet<String> = known.iter().map(|one| one.instance_id.to_string()).collect();
-    let (place, runs) = read_runs(score, &dataset, &known)?;
+    let (place, runs) = read_runs(score, &dataset, &known, &mut |_, _| Ok(None))?;
     warn_of_troubles(&runs);
     let mut restored = score.restore.open(arguments)?;
     if score.self_check {
@@ -164,7 +167,12 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
     report(arguments, &about, &runs, judged)
 }
 
+/// Submissions by instance ID.
+type Handed = BTreeMap<String, Submission>;
+
 /// What was handed in, and where its scores go.
+///
+/// `other` reads what has another form, by its place among what was given.
 ///
 /// # Errors
 /// Usage errors: what is not a list of submissions of the dataset, two runs of one name, a run that was scored otherwise.
@@ -172,6 +180,7 @@ fn read_runs(
     score: &ScoreArguments,
     dataset: &Dataset,
     known: &BTreeSet<String>,
+    other: &mut dyn FnMut(usize, &Path) -> Result<Option<Handed>>,
 ) -> Result<(PathBuf, Vec<RunOf>)> {
     let file = dataset.manifest.family.submission();
     let mut runs = Vec::new();
@@ -179,7 +188,11 @@ fn read_runs(
         return Err(Error::usage("--name is given once for each of the submissions, or not at all"));
     }
     for (at, path) in score.submissions.iter().enumerate() {
-        runs.push(submissions::read(path, score.name.get(at).map(String::as_str), file, known)?);
+        let name = score.name.get(at).map(String::as_str);
+        runs.push(match other(at, path)? {
+            Some(found) => submissions::named(path, name, found)?,
+            None => submissions::read(path, name, file, known)?,
+        });
     }
     refuse_twins(&runs)?;
     let manifest = &dataset.manifest;

@@ -2,7 +2,9 @@
 
 pub(crate) mod gates;
 pub(crate) mod judge;
+pub(crate) mod outputs;
 pub(crate) mod tables;
+pub(crate) mod trajectories;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -148,12 +148,30 @@ pub(crate) fn read(path: &Path, name: Option<&str>, file: &str, known: &BTreeSet
             Error::usage(format!("there are no submissions in {}", path.display())).with_hint(shapes(file))
         );
     }
-    let said = || meta["name"].as_str().map_or_else(|| name_of(path), str::to_owned);
+    let run = RunOf { name: Name::fixed("run"), meta, trouble, submissions };
+    with_name(run, path, name)
+}
+
+/// A run of submissions that were read otherwise. `name` is what the run is called, whatever its place is.
+///
+/// # Errors
+/// A usage error: its place has no name that a run can have.
+pub(crate) fn named(
+    path: &Path,
+    name: Option<&str>,
+    submissions: BTreeMap<String, Submission>,
+) -> Result<RunOf> {
+    let run = RunOf { name: Name::fixed("run"), meta: Value::Null, trouble: None, submissions };
+    with_name(run, path, name)
+}
+
+fn with_name(run: RunOf, path: &Path, name: Option<&str>) -> Result<RunOf> {
+    let said = || run.meta["name"].as_str().map_or_else(|| name_of(path), str::to_owned);
     let name = name.map_or_else(said, str::to_owned);
     // It becomes a folder of the output, beside files.
     let is_taken = FILES.iter().any(|file| name.eq_ignore_ascii_case(file));
     match Name::new(&name) {
-        Ok(name) if !is_taken => Ok(RunOf { name, meta, trouble, submissions }),
+        Ok(name) if !is_taken => Ok(RunOf { name, ..run }),
         _ => Err(Error::usage(format!("{}: the run is called {name:?}", path.display())).with_hint(format!(
             "use letters, digits, `.`, `_` and `-`, a letter or digit first, and not {}: rename it, or set `name` in its \
              run.json",

@@ -1,6 +1,7 @@
 //! `gistmill score` for datasets of the family `recube`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -11,15 +12,46 @@ use crate::cli::{Arguments, Format};
 use crate::dataset::Dataset;
 use crate::dataset::recube::RecubeInstance;
 use crate::error::{Error, Result};
-use crate::family::recube::score::Rates;
+use crate::family::WORKDIR;
+use crate::family::recube::score::{Published, Rates};
+use crate::family::recube::viewed::viewed;
 use crate::pipeline::prepare::Prepared;
 use crate::record::recube::InstanceCase;
 use crate::referee::recube::judge::{Instance, Judged};
-use crate::referee::recube::tables::{Report, Row, write};
+use crate::referee::recube::outputs;
+use crate::referee::recube::tables::{Report, Row, parts, write};
+use crate::referee::recube::trajectories::{self, Trajectories};
 use crate::referee::recube::{Ground, Place, Runs, group_of};
 use crate::referee::submissions::{RunOf, Submission};
 use crate::store::write_json;
 use crate::terminal;
+
+/// Options that go with masked files alone.
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct MaskedArguments {
+    /// Of masked files: a folder with what agents did, to see which calling files they viewed; once for each of the submissions
+    #[arg(long, value_name = "DIR")]
+    trajectories: Vec<PathBuf>,
+    /// Of masked files: the run by whose pass rates instances are cut into four parts
+    #[arg(long, value_name = "RUN")]
+    base: Option<String>,
+    /// Of masked files: also print the rates as the authors' evaluator counts them
+    #[arg(long)]
+    paper: bool,
+}
+
+impl MaskedArguments {
+    /// Refuses them where instances are tests.
+    ///
+    /// # Errors
+    /// A usage error: one of them is given.
+    pub(super) fn refuse(&self) -> Result<()> {
+        if self.trajectories.is_empty() && self.base.is_none() && !self.paper {
+            return Ok(());
+        }
+        Err(Error::usage("--trajectories, --base and --paper go with datasets of the family recube"))
+    }
+}
 
 /// Judgements by instance ID and place of the run.
 type AllJudged = BTreeMap<(String, usize), Judged>;
@@ -29,9 +61,8 @@ pub(super) fn run(arguments: &Arguments, score: &ScoreArguments, dataset: &Datas
     if score.self_check {
         return Err(Error::usage("the build has judged every original of a dataset of the family recube"));
     }
-    let known = dataset.recube_instances()?;
-    let known: BTreeSet<String> = known.iter().map(|one| one.head.instance_id.to_string()).collect();
-    let (place, runs) = read_runs(score, dataset, &known)?;
+    let (place, runs, done) = handed_in(score, dataset)?;
+    let base = base(score, &runs)?;
     warn_of_troubles(&runs);
     let mut cases: BTreeMap<String, Vec<InstanceCase>> = BTreeMap::new();
     for (id, case) in dataset.recube_cases()? {
@@ -49,20 +80,38 @@ pub(super) fn run(arguments: &Arguments, score: &ScoreArguments, dataset: &Datas
         let of_repo = instances.iter().filter(|one| one.head.slug == repo.slug).collect::<Vec<_>>();
         judge(&restored, &prepared, (&of_repo, &cases), (&runs, score.attempts), &mut judged)?;
     }
-    let mut reports = Vec::new();
+    let none = Trajectories::new();
+    let mut all_rows: Vec<Vec<Row<'_>>> = Vec::new();
     for (at, run) in runs.iter().enumerate() {
-        let rows: Vec<Row<'_>> = instances.iter().filter_map(|one| row(one, run, at, &mut judged)).collect();
+        let done = done.get(&at).unwrap_or(&none);
+        let rows = instances.iter().filter_map(|one| row(one, (run, at), done, &mut judged));
+        all_rows.push(rows.collect());
+    }
+    let quarters = base.map(|at| parts(&all_rows[at])).unwrap_or_default();
+    let mut reports = Vec::new();
+    for (run, mut rows) in runs.iter().zip(all_rows) {
+        for row in &mut rows {
+            row.quarter = quarters.get(row.instance.head.instance_id.as_str()).copied();
+        }
         let report = Report::new(run.name.as_str(), &run.meta, &rows);
         let folder = place.join(&run.name);
         write(&folder, &report, &rows)?;
         write_json(&folder.join(MADE_OF), &Made::of(run, score))?;
         reports.push(report);
     }
+    Ok(said(arguments, score, &place, &reports))
+}
+
+/// Prints what the runs come to. Exit code 1 where something was lost.
+fn said(arguments: &Arguments, score: &ScoreArguments, place: &Path, reports: &[Report]) -> u8 {
     match arguments.format {
         Format::Json => terminal::json(&json!({ "directory": place, "runs": reports })),
         Format::Human | Format::Csv => {
-            for report in &reports {
+            for report in reports {
                 terminal::say(&line(report));
+                for line in further_lines(report, score.masked.paper) {
+                    terminal::say(&terminal::one_line(&line));
+                }
             }
             terminal::say(&format!("written to {}", place.display()));
         }
@@ -71,16 +120,53 @@ pub(super) fn run(arguments: &Arguments, score: &ScoreArguments, dataset: &Datas
     if lost > 0 {
         terminal::warn(&format!("{lost} submissions were lost: the same command judges them again"));
     }
-    Ok(u8::from(lost > 0))
+    u8::from(lost > 0)
+}
+
+/// What was handed in, and what agents did, by place of the run.
+type HandedIn = (PathBuf, Vec<RunOf>, BTreeMap<usize, Trajectories>);
+
+/// Reads runs, folders of the authors' form among them, and trajectories.
+fn handed_in(score: &ScoreArguments, dataset: &Dataset) -> Result<HandedIn> {
+    let all = dataset.recube_instances()?;
+    let known = outputs::ids(&all);
+    if !score.masked.trajectories.is_empty() && score.masked.trajectories.len() != score.submissions.len() {
+        return Err(Error::usage("--trajectories is given once for each of the submissions, or not at all"));
+    }
+    let mut done: BTreeMap<usize, Trajectories> = BTreeMap::new();
+    for (at, folder) in score.masked.trajectories.iter().enumerate() {
+        done.insert(at, trajectories::read(folder, &known)?);
+    }
+    let (place, runs) = read_runs(score, dataset, &known, &mut |at, path| {
+        let found = outputs::read(path, &all)?;
+        Ok(found.map(|found| {
+            if !found.trajectories.is_empty() {
+                done.entry(at).or_insert(found.trajectories);
+            }
+            found.submissions
+        }))
+    })?;
+    Ok((place, runs, done))
 }
 
 /// What is written of an instance in a run.
-fn row<'a>(one: &'a RecubeInstance, run: &'a RunOf, at: usize, judged: &mut AllJudged) -> Option<Row<'a>> {
+fn row<'a>(
+    one: &'a RecubeInstance,
+    (run, at): (&'a RunOf, usize),
+    done: &Trajectories,
+    judged: &mut AllJudged,
+) -> Option<Row<'a>> {
     static NOTHING: Value = Value::Null;
     let id = one.head.instance_id.to_string();
     let submission = run.submissions.get(&id);
     let meta = submission.map_or(&NOTHING, |submission| &submission.meta);
-    Some(Row { instance: one, meta, has_folder: submission.is_some(), judged: judged.remove(&(id, at))? })
+    let callers: BTreeSet<&str> = one.callers.iter().map(String::as_str).collect();
+    let viewed = done.get(&id).map(|commands| {
+        let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
+        viewed(&commands, &callers, WORKDIR).into_iter().map(str::to_owned).collect()
+    });
+    let (has_folder, judged) = (submission.is_some(), judged.remove(&(id, at))?);
+    Some(Row { instance: one, meta, has_folder, judged, quarter: None, viewed })
 }
 
 /// Judges what was handed in for the instances of one repository.
@@ -125,11 +211,53 @@ fn judge(
     Ok(())
 }
 
+/// The place of the base run; none where none is asked for.
+fn base(score: &ScoreArguments, runs: &[RunOf]) -> Result<Option<usize>> {
+    let Some(name) = &score.masked.base else { return Ok(None) };
+    let found = runs.iter().position(|run| run.name.as_str() == name);
+    let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+    found.map(Some).ok_or_else(|| {
+        Error::usage(format!("--base: no run is called {name:?}"))
+            .with_hint(format!("the runs are: {}", names.join(", ")))
+    })
+}
+
+fn percent(rate: Option<f64>) -> String {
+    rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.2} %"))
+}
+
+fn rates(name: &str, rates: &Rates) -> String {
+    format!("{name} SPR {}, APR {} (n = {})", percent(rates.spr), percent(rates.apr), rates.n)
+}
+
+/// What is known beside the rates.
+fn further_lines(report: &Report, paper: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    if paper {
+        let Published { all, external, internal } = &report.rates.published;
+        let parts = [rates("all", all), rates("external", external), rates("internal", internal)];
+        lines.push(format!("  as the authors count: {}", parts.join("; ")));
+    }
+    for (quarter, part) in &report.by_quarter {
+        let covered = part.coverage.map(|share| format!(", caller coverage {share:.2}"));
+        lines.push(format!("  {}{}", rates(quarter.as_str(), &part.rates), covered.unwrap_or_default()));
+    }
+    if let Some(one) = &report.coverage {
+        let coefficient =
+            |number: Option<f64>| number.map_or_else(|| "-".to_owned(), |number| format!("{number:.2}"));
+        lines.push(format!(
+            "  caller coverage {:.2} (n = {}); with the pass rate: Kendall's τ {}, Spearman's ρ {} (n = {})",
+            one.mean,
+            one.n,
+            coefficient(one.kendall),
+            coefficient(one.spearman),
+            one.correlated
+        ));
+    }
+    lines
+}
+
 fn line(report: &Report) -> String {
-    let percent = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.2} %"));
-    let rates = |name: &str, rates: &Rates| {
-        format!("{name} SPR {}, APR {} (n = {})", percent(rates.spr), percent(rates.apr), rates.n)
-    };
     let all = &report.rates;
     let classes = report.classes.iter().filter(|(class, _)| *class != "ran");
     let classes: Vec<String> = classes.map(|(class, count)| format!("; {class} {count}")).collect();

@@ -48,7 +48,7 @@ def bodies(data):
     for one in functions(module.body):
         body = one.body
         first = getattr(body[0], "value", None) if isinstance(body[0], ast.Expr) else None
-        if isinstance(getattr(first, "value", getattr(first, "s", None)), str):
+        if isinstance(getattr(first, "value", None), str):
             body = body[1:]
         if len(body) >= LEAST_STATEMENTS:
             found.add("\n".join(map(ast.dump, body)))

@@ -196,6 +196,18 @@ pub enum Quarter {
     Easiest,
 }
 
+impl Quarter {
+    /// The one spelling of this part.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Quarter::Hardest => "hardest",
+            Quarter::Hard => "hard",
+            Quarter::Easy => "easy",
+            Quarter::Easiest => "easiest",
+        }
+    }
+}
+
 /// Cuts instances (ID, pass rate) into four parts as equal as can be, the lowest rates first, ties by ID.
 pub fn quartiles<'a>(instances: &[(&'a str, f64)]) -> BTreeMap<&'a str, Quarter> {
     let mut order = instances.to_vec();

@@ -11,11 +11,13 @@ use crate::dataset::recube::RecubeInstance;
 use crate::dataset::schema::{ColumnOf, borrowed, number, real, text, texts};
 use crate::dataset::write::{table, text as write_text};
 use crate::error::{Error, Result};
-use crate::family::recube::score::{Rates, Scored, ScoredCase, Summary, score};
+use crate::family::recube::score::{
+    Class, Quarter, Rates, Scored, ScoredCase, Summary, coverage, kendall, quartiles, score,
+};
 use crate::record::outcome::Outcome;
 use crate::record::recube::Kind;
 use crate::referee::scored::spelled;
-use crate::score::{Ratio, wilson};
+use crate::score::{Ratio, spearman, wilson};
 use crate::store::write_json;
 
 /// A judged submission with what it is of.
@@ -25,12 +27,29 @@ pub(crate) struct Row<'a> {
     pub(crate) meta: &'a Value,
     pub(crate) has_folder: bool,
     pub(crate) judged: Judged,
+    /// Its part by how often the instances are solved in the base run; none without one.
+    pub(crate) quarter: Option<Quarter>,
+    /// Calling files that the agent viewed; none without a trajectory.
+    pub(crate) viewed: Option<Vec<String>>,
 }
 
 impl Row<'_> {
     fn scored(&self) -> Scored {
         let Judged { class, cases, .. } = &self.judged;
         Scored { class: *class, has_folder: self.has_folder, cases: cases.clone() }
+    }
+
+    /// The share of its cases that passed; none of what was lost, and where no case judges.
+    pub(crate) fn pass_rate(&self) -> Option<f64> {
+        let (passed, all) = self.scored().passed(|_| true);
+        (self.judged.class != Class::Lost && all > 0).then(|| f64::from(passed) / f64::from(all))
+    }
+
+    /// The share of the calling files that were viewed; none without a trajectory, and where nothing calls.
+    fn coverage(&self) -> Option<f64> {
+        let viewed: Vec<&str> = self.viewed.as_ref()?.iter().map(String::as_str).collect();
+        let callers: Vec<&str> = self.instance.callers.iter().map(String::as_str).collect();
+        coverage(&viewed, &callers)
     }
 }
 
@@ -53,6 +72,9 @@ struct ScoreRow {
     total_internal: u64,
     cost: Option<f64>,
     turns: Option<u64>,
+    quarter: Option<&'static str>,
+    viewed_callers: Option<Vec<String>>,
+    caller_coverage: Option<f64>,
 }
 
 impl ScoreRow {
@@ -81,6 +103,9 @@ impl ScoreRow {
             total_internal: total - total_external,
             cost: row.meta["cost"].as_f64(),
             turns: row.meta["turns"].as_u64(),
+            quarter: row.quarter.map(Quarter::as_str),
+            viewed_callers: row.viewed.clone(),
+            caller_coverage: row.coverage(),
         }
     }
 }
@@ -103,6 +128,9 @@ fn scores() -> Vec<ColumnOf<ScoreRow>> {
         number("total_internal", |row| Some(row.total_internal)),
         real("cost", |row| row.cost),
         number("turns", |row| row.turns),
+        text("quarter", |row| row.quarter),
+        texts("viewed_callers", |row| row.viewed_callers.as_deref().map(borrowed)),
+        real("caller_coverage", |row| row.caller_coverage),
     ]
 }
 
@@ -137,6 +165,65 @@ pub(crate) struct Report {
     /// Rates over all cases, by domain; by repository where a repository has none.
     pub(crate) by_domain: BTreeMap<String, Rates>,
     pub(crate) by_tier: BTreeMap<String, Rates>,
+    /// Rates and coverage of each part, by how often the instances are solved in the base run.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) by_quarter: BTreeMap<Quarter, Part>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) coverage: Option<Coverage>,
+}
+
+/// A part of the instances.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Part {
+    #[serde(flatten)]
+    pub(crate) rates: Rates,
+    /// The mean coverage of those of which it is known.
+    pub(crate) coverage: Option<f64>,
+}
+
+/// How many of the calling files agents viewed, and whether that goes with what passed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Coverage {
+    /// Instances with calling files and a trajectory.
+    pub(crate) n: usize,
+    pub(crate) mean: f64,
+    /// Instances with a pass rate between 0 and 1: the correlations are over these.
+    pub(crate) correlated: usize,
+    pub(crate) kendall: Option<f64>,
+    pub(crate) spearman: Option<f64>,
+}
+
+impl Coverage {
+    /// None where no coverage is known.
+    fn of(rows: &[Row<'_>]) -> Option<Self> {
+        let known: Vec<f64> = rows.iter().filter_map(Row::coverage).collect();
+        let pairs: Vec<(f64, f64)> = rows
+            .iter()
+            .filter_map(|row| Some((row.coverage()?, row.pass_rate()?)))
+            .filter(|(_, rate)| *rate > 0.0 && *rate < 1.0)
+            .collect();
+        Some(Coverage {
+            n: known.len(),
+            mean: mean(&known)?,
+            correlated: pairs.len(),
+            kendall: kendall(&pairs),
+            spearman: spearman(&pairs).map(|found| found.r),
+        })
+    }
+}
+
+fn mean(numbers: &[f64]) -> Option<f64> {
+    (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64)
+}
+
+/// The parts of instances by their pass rates in a run.
+pub(crate) fn parts(rows: &[Row<'_>]) -> BTreeMap<String, Quarter> {
+    let ids: Vec<(String, f64)> = rows
+        .iter()
+        .filter_map(|row| Some((row.instance.head.instance_id.to_string(), row.pass_rate()?)))
+        .collect();
+    let rates: Vec<(&str, f64)> = ids.iter().map(|(id, rate)| (id.as_str(), *rate)).collect();
+    quartiles(&rates).into_iter().map(|(id, quarter)| (id.to_owned(), quarter)).collect()
 }
 
 impl Report {
@@ -159,7 +246,20 @@ impl Report {
             }
             parts.into_iter().map(|(key, part)| (key, score(&part).all)).collect()
         };
+        let mut quarters: BTreeMap<Quarter, (Vec<Scored>, Vec<f64>)> = BTreeMap::new();
+        for (row, scored) in rows.iter().zip(&scored) {
+            let Some(quarter) = row.quarter else { continue };
+            let part = quarters.entry(quarter).or_default();
+            part.0.push(scored.clone());
+            part.1.extend(row.coverage());
+        }
+        let part = |(scored, covered): (Vec<Scored>, Vec<f64>)| Part {
+            rates: score(&scored).all,
+            coverage: mean(&covered),
+        };
         Report {
+            by_quarter: quarters.into_iter().map(|(quarter, rows)| (quarter, part(rows))).collect(),
+            coverage: Coverage::of(rows),
             run: run.to_owned(),
             meta: meta.clone(),
             spr_interval: interval.map(|(low, high)| (100.0 * low, 100.0 * high)),

@@ -104,7 +104,7 @@ fn installed(venv: &Path) -> Result<Vec<Installed>> {
 
 /// A distribution by the text of its metadata; none without a name.
 fn parsed(text: &str, is_own: bool) -> Option<Installed> {
-    let text = crate::score::text::with_plain_line_ends(text);
+    let text = text.replace("\r\n", "\n");
     let (head, body) = text.split_once("\n\n").unwrap_or((&text, ""));
     let fields = || head.split('\n').filter_map(|line| line.split_once(": "));
     let field = |name: &str| fields().find(|(key, _)| *key == name).map(|(_, value)| value.trim().to_owned());
