@@ -17,6 +17,7 @@
 //!   prompts.jsonl                        requests for models that answer in one go
 //! ```
 
+pub(crate) mod codetaste;
 mod harbor;
 mod images;
 mod mini_swe_agent;
@@ -61,6 +62,8 @@ pub(crate) enum Harness {
     SweAgent,
     /// Prompts with the code in them, for models without a machine.
     Prompts,
+    /// The authors' own layout, of datasets of the family codetaste.
+    Codetaste,
 }
 
 /// A file of an export.
@@ -148,6 +151,8 @@ pub(crate) fn files(collection: &Collection, harnesses: &BTreeSet<Harness>) -> R
             }
             Harness::SweAgent => files.extend(swe_agent::files(collection)?),
             Harness::Prompts => files.extend(prompts::files(collection)?),
+            // Its files are made of what tasks do not have.
+            Harness::Codetaste => {}
         }
     }
     files.extend(images::files(collection));

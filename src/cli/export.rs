@@ -1,5 +1,6 @@
 //! `gistmill export`: a dataset as the files of the harnesses that people have.
 
+mod codetaste;
 mod files;
 
 use std::collections::BTreeSet;
@@ -12,10 +13,11 @@ use super::selection::Selection;
 use super::{Arguments, Format};
 use crate::dataset::Dataset;
 use crate::document;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::export::read::{self, OtherPrompt, Wanted};
 use crate::export::{Harness, write};
 use crate::family::gistify::prompt::Template;
+use crate::record::family::Family;
 use crate::record::prompt::{ExecutionSetting, Strategy, Tool};
 use crate::registry::Place;
 use crate::terminal;
@@ -62,7 +64,15 @@ pub(super) struct ExportArguments {
 }
 
 pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> {
-    let dataset = Dataset::open(&asked.dataset.directory()?)?;
+    let directory = asked.dataset.directory()?;
+    let any = Dataset::open_any(&directory)?;
+    if any.manifest.family == Family::Codetaste {
+        return codetaste::run(arguments, asked, &any);
+    }
+    if asked.to.contains(&Harness::Codetaste) {
+        return Err(Error::usage("only datasets of the family codetaste are exported to codetaste"));
+    }
+    let dataset = Dataset::open(&directory)?;
     let prompt = other_prompt(asked, &dataset)?;
     let instances = asked.selection.of(&dataset)?;
     let registry = asked.registry.as_deref().map(Place::parse).transpose()?;

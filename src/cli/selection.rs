@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::dataset::Dataset;
+use crate::dataset::codetaste::CodetasteInstance;
 use crate::dataset::query::FoundGroup;
 use crate::dataset::recube::RecubeInstance;
 use crate::document;
@@ -70,6 +71,19 @@ impl Selection {
     pub(super) fn of_recube(&self, instances: &mut Vec<RecubeInstance>) -> Result<()> {
         if self.subset.is_some() {
             return Err(Error::usage("a dataset of the family recube has no subsets"));
+        }
+        self.keep(instances, |one| {
+            (one.head.instance_id.to_string(), one.head.slug.clone(), one.tier.as_str())
+        })
+    }
+
+    /// Leaves those instances of a dataset of `CodeTaste` that were asked for.
+    ///
+    /// # Errors
+    /// Those of [`Selection::of`]; such a dataset has no subsets.
+    pub(super) fn of_codetaste(&self, instances: &mut Vec<CodetasteInstance>) -> Result<()> {
+        if self.subset.is_some() {
+            return Err(Error::usage("a dataset of the family codetaste has no subsets"));
         }
         self.keep(instances, |one| {
             (one.head.instance_id.to_string(), one.head.slug.clone(), one.tier.as_str())

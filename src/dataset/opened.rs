@@ -47,9 +47,10 @@ impl Dataset {
         let dataset = Self::open_any(directory)?;
         match dataset.manifest.family {
             Family::Gistify => Ok(dataset),
-            Family::Recube => Err(Error::usage(format!(
-                "{} is a dataset of the family recube, which this command does not read yet",
-                directory.display()
+            family @ (Family::Recube | Family::Codetaste) => Err(Error::usage(format!(
+                "{} is a dataset of the family {}, which this command does not read yet",
+                directory.display(),
+                family.as_str()
             ))
             .with_hint("`gistmill score` judges what agents make of it; its tables are plain Parquet")),
         }

@@ -13,13 +13,17 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Fault, Result};
 
 /// Everything that a dataset directory consists of.
-pub const ENTRIES: [&str; 14] = [
+pub const ENTRIES: [&str; 18] = [
     "instances.parquet",
     "instances.jsonl",
     "groups.parquet",
     "cases.parquet",
     "attempts.parquet",
     "traces.parquet",
+    "targets.parquet",
+    "instance_cases.parquet",
+    "pairs.parquet",
+    "suite_runs.parquet",
     "manifest.json",
     "report.html",
     "README.md",

@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &Arguments, score: &ScoreArguments, dataset: &Datas
     }
     let known = dataset.recube_instances()?;
     let known: BTreeSet<String> = known.iter().map(|one| one.head.instance_id.to_string()).collect();
-    let (place, runs) = read_runs(score, dataset, &known)?;
+    let (place, runs) = read_runs(score, &score.submissions, dataset, &known)?;
     warn_of_troubles(&runs);
     let mut cases: BTreeMap<String, Vec<InstanceCase>> = BTreeMap::new();
     for (id, case) in dataset.recube_cases()? {
