@@ -17,6 +17,7 @@ use serde::Serialize;
 pub use crate::document::Problem;
 use crate::document::{self, Problems};
 use crate::error::{Error, Result};
+use crate::record::codetaste::Settings;
 use crate::record::family::Family;
 use crate::record::id::{CommitSha, Name, RepoSlug};
 use crate::record::limits::Timeouts;
@@ -48,6 +49,8 @@ pub struct Config {
     pub witness: Witness,
     /// What is asked of targets, in the family of that name.
     pub recube: Bounds,
+    /// What is asked of pairs of commits, in the family of that name.
+    pub codetaste: Settings,
     pub tier: TierBounds,
     pub prompt: PromptSettings,
     pub limits: Limits,
@@ -153,6 +156,9 @@ pub struct Repo {
     pub domain: Option<String>,
     /// The only targets, by path, where there are any.
     pub targets: Vec<String>,
+    /// The pair of commits of which this is the base, in the family `codetaste`.
+    #[serde(skip)]
+    pub pair: Option<Box<Pair>>,
     /// What to install, where nothing is to be resolved: that of a dataset.
     #[serde(skip)]
     pub locked: Option<Locked>,
@@ -165,6 +171,19 @@ pub struct Locked {
     pub text: String,
     /// What the configuration of its build says of the interpreter. `python` beside it names the one that was taken.
     pub asked_python: Option<String>,
+}
+
+/// One `[[pair]]`: what it has beside the repository at its base.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pair {
+    /// The repository; the pair has a slug of its own.
+    pub repo: RepoSlug,
+    pub base: CommitSha,
+    pub golden: CommitSha,
+    pub description: Option<String>,
+    pub open_description: Option<String>,
+    /// Files with patterns: name and text.
+    pub patterns: Vec<(String, String)>,
 }
 
 /// Where a repository comes from, as configured (`url` may hold credentials: never print it, see
@@ -197,6 +216,20 @@ pub enum SourceSpec {
         file: PathBuf,
         pinned: Box<Pinned>,
     },
+}
+
+impl SourceSpec {
+    /// The same repository at another commit.
+    #[must_use]
+    pub fn at(&self, other: &CommitSha) -> Self {
+        let mut source = self.clone();
+        match &mut source {
+            SourceSpec::Git { commit, .. } => *commit = other.clone(),
+            SourceSpec::Path { commit, .. } => *commit = Some(other.clone()),
+            SourceSpec::Pypi { .. } | SourceSpec::Archive { .. } => {}
+        }
+        source
+    }
 }
 
 /// Checks a text; `base` is the folder that relative paths start from.

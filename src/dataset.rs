@@ -23,6 +23,7 @@
 
 pub mod assemble;
 pub mod card;
+pub mod codetaste;
 pub mod counts;
 pub(crate) mod describe;
 pub mod dictionary;
@@ -54,6 +55,7 @@ use crate::attempt::capabilities::Capabilities;
 use crate::backend::Isolation;
 use crate::config::Config;
 use crate::error::Result;
+use crate::record::codetaste::PairRow;
 use crate::record::family::Family;
 use crate::record::id::{RepoSlug, sha256_hex};
 use crate::record::instance::{Contribution, FailedRepository, Instance};
@@ -76,6 +78,8 @@ pub struct DatasetInput<'a> {
     /// The configuration as published: without credentials and host paths.
     pub public_config: serde_json::Value,
     pub repositories: &'a [Contribution],
+    /// Every pair of commits of the configuration, in the family `codetaste`.
+    pub pairs: &'a [PairRow],
     pub failed: &'a [FailedRepository],
     pub isolation: &'a Isolation,
     /// What the machine could vary.
@@ -138,6 +142,15 @@ pub fn stage(directory: &Path, dataset: &DatasetInput<'_>) -> Result<Staged> {
         recube::card(&folder, &manifest, &rows)?;
         let subsets = manifest.subsets.values().cloned().collect();
         let summary = Summary { subsets, ..summary(directory, dataset, &assembled) };
+        return Ok(Staged { staging, summary, dataset: Dataset { directory: folder, manifest } });
+    }
+    if dataset.config.dataset.family == Family::Codetaste {
+        let rows = codetaste::write(&folder, dataset, &mut assembled)?;
+        let mut manifest = describe::manifest(dataset, &assembled)?;
+        codetaste::describe(&mut manifest, dataset, &rows);
+        codetaste::hidden(&folder, dataset, &mut manifest)?;
+        codetaste::card(&folder, &manifest, &rows)?;
+        let summary = summary(directory, dataset, &assembled);
         return Ok(Staged { staging, summary, dataset: Dataset { directory: folder, manifest } });
     }
     let whole = |at| assembled.whole(at);

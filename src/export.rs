@@ -19,6 +19,7 @@
 //!   images/masked/<instance_id>/         what the image of a task is made of that does not show the whole tree
 //! ```
 
+pub(crate) mod codetaste;
 mod harbor;
 mod images;
 mod masked;
@@ -65,6 +66,8 @@ pub(crate) enum Harness {
     SweAgent,
     /// Prompts with the code in them, for models without a machine.
     Prompts,
+    /// The authors' own layout, of datasets of the family codetaste.
+    Codetaste,
 }
 
 /// A file of an export.
@@ -157,6 +160,8 @@ pub(crate) fn files(collection: &Collection, harnesses: &BTreeSet<Harness>) -> R
             }
             Harness::SweAgent => files.extend(swe_agent::files(collection)?),
             Harness::Prompts => files.extend(prompts::files(collection)?),
+            // Its files are made of what tasks do not have.
+            Harness::Codetaste => {}
         }
     }
     files.extend(images::files(collection)?);

@@ -44,14 +44,15 @@ impl Family {
         match self {
             Family::Gistify => gistify::SUBMISSION,
             Family::Recube => recube::SUBMISSION,
+            Family::Codetaste => codetaste::SUBMISSION,
         }
     }
 
     /// How hard an instance of a group is.
     pub fn difficulty(self, traced: &Traced) -> Difficulty {
         match self {
-            // Its targets have a difficulty, not its groups.
-            Family::Gistify | Family::Recube => gistify::difficulty(traced),
+            // Targets and pairs have a difficulty of their own, their groups do not.
+            Family::Gistify | Family::Recube | Family::Codetaste => gistify::difficulty(traced),
         }
     }
 
@@ -59,8 +60,8 @@ impl Family {
     pub fn candidate(self, slug: &RepoSlug, instance_id: &InstanceId, traced: &Traced) -> Option<Candidate> {
         match self {
             Family::Gistify => gistify::candidate(slug, instance_id, traced),
-            // A file is one, not a group: see [`recube::candidates`].
-            Family::Recube => None,
+            // A file is one, not a group: see [`recube::candidates`]; so is a pair of commits.
+            Family::Recube | Family::Codetaste => None,
         }
     }
 
@@ -68,7 +69,7 @@ impl Family {
     pub fn submitted_case(self, instance: &Instance, case_id: &str) -> String {
         match self {
             Family::Gistify => gistify::submitted_case(instance, case_id),
-            Family::Recube => case_id.to_owned(),
+            Family::Recube | Family::Codetaste => case_id.to_owned(),
         }
     }
 
@@ -85,7 +86,7 @@ impl Family {
     ) -> Result<String> {
         match self {
             Family::Gistify => gistify::prompt(template, *settings, tools, instance),
-            Family::Recube => Err(no_tasks()),
+            Family::Recube | Family::Codetaste => Err(self.no_tasks()),
         }
     }
 
@@ -133,8 +134,17 @@ impl Family {
     /// What of the tree the agent does not see.
     pub fn mask(self) -> Patch {
         match self {
-            Family::Gistify | Family::Recube => Patch::default(),
+            Family::Gistify | Family::Recube | Family::Codetaste => Patch::default(),
         }
+    }
+
+    /// What an instance of Gistify's columns cannot say of a masked file, or of a pair of commits.
+    fn no_tasks(self) -> Error {
+        Error::usage(format!(
+            "instances of the family {} are not made into tasks of harnesses yet",
+            self.as_str()
+        ))
+        .with_hint("columns of `instances` say what an agent is given; `gistmill score` judges")
     }
 
     /// How what an agent hands in is judged.
@@ -144,14 +154,9 @@ impl Family {
     pub fn judging(self, instance: &Instance, running: Running) -> Result<Judging> {
         match self {
             Family::Gistify => gistify::judging(instance, running),
-            Family::Recube => Err(no_tasks()),
+            Family::Recube | Family::Codetaste => Err(self.no_tasks()),
         }
     }
-}
-
-/// What an instance of Gistify's columns cannot say of a masked file: [`recube::task`] makes its task.
-fn no_tasks() -> Error {
-    Error::internal("a masked file has no columns of a test")
 }
 
 /// Files of the tree that run, the test's own first.

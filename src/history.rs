@@ -4,6 +4,7 @@
 //! is decided in [`crate::family::codetaste::funnel`].
 
 mod measure;
+mod patch;
 mod renames;
 mod scores;
 mod words;
@@ -22,6 +23,7 @@ use crate::record::id::RepoSlug;
 use crate::source;
 use measure::Difference;
 
+pub(crate) use patch::{apply, between};
 pub(crate) use scores::Scores;
 pub(crate) use words::lists;
 

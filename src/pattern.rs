@@ -4,6 +4,7 @@ mod choose;
 mod engine;
 mod features;
 mod form;
+mod opengrep;
 mod pair;
 
 use crate::error::Result;
@@ -14,6 +15,7 @@ use crate::family::codetaste::score::{Precision, Side};
 
 pub(crate) use engine::{Found, Patterns};
 pub(crate) use form::documents;
+pub(crate) use opengrep::document as opengrep;
 pub(crate) use pair::{Pair, Tree};
 
 /// A pattern and what became of it.

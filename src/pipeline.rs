@@ -16,6 +16,7 @@ pub mod shards;
 mod tests;
 mod trial;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::thread::ScopedJoinHandle;
 
@@ -27,6 +28,8 @@ use crate::environment::Tools;
 use crate::error::{Error, Fault, Result};
 use crate::machine::Machine;
 use crate::progress::Progress;
+use crate::record::codetaste::PairRow;
+use crate::record::family::Family;
 use crate::record::id::RepoSlug;
 use crate::record::instance::{Contribution, FailedRepository};
 use crate::report;
@@ -161,6 +164,9 @@ pub struct RepositoryFacts {
     pub groups: Option<usize>,
     /// What could not be collected: name and cause.
     pub uncollected: Vec<[String; 2]>,
+    /// What became of a pair of commits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pair: Option<PairRow>,
 }
 
 impl Pipeline<'_> {
@@ -204,12 +210,16 @@ impl Pipeline<'_> {
         let repositories: Vec<Contribution> =
             finished.iter_mut().filter_map(|finished| finished.record.take()).collect();
         let kept = replaces.then(|| release::kept(former.as_ref(), &repositories, &failed)).flatten();
-        let summary = match kept {
-            Some(_) => None,
-            None => Some(self.write(&directory, &repositories, &failed)?),
+        let summary = if kept.is_some() {
+            None
+        } else {
+            let pairs: Vec<PairRow> = finished.iter().filter_map(|one| one.found.pair.clone()).collect();
+            Some(self.write(&directory, (&repositories, &pairs), &failed)?)
         };
-        for (finished, record) in finished.iter_mut().zip(repositories) {
-            finished.record = Some(record);
+        let mut records: BTreeMap<RepoSlug, Contribution> =
+            repositories.into_iter().map(|one| (one.evidence.pinned.slug.clone(), one)).collect();
+        for finished in &mut finished {
+            finished.record = records.remove(&finished.slug);
         }
         Ok(Built { summary, kept, failed, finished })
     }
@@ -287,7 +297,7 @@ impl Pipeline<'_> {
     fn write(
         &self,
         directory: &Path,
-        repositories: &[Contribution],
+        (repositories, pairs): (&[Contribution], &[PairRow]),
         failed: &[FailedRepository],
     ) -> Result<Summary> {
         let _step = self.progress.ledger().begin("dataset");
@@ -296,11 +306,17 @@ impl Pipeline<'_> {
             config: self.config,
             public_config: self.public_config.clone(),
             repositories,
+            pairs,
             failed,
             isolation: &isolation,
             capabilities: &capabilities,
             tool_version: env!("CARGO_PKG_VERSION"),
-            subsets: &self.request.subsets,
+            // Pairs have none of the columns that subsets ask for.
+            subsets: if self.config.dataset.family == Family::Codetaste {
+                &[]
+            } else {
+                &self.request.subsets
+            },
             rules: self.rules.unused(),
             passes_code_on: self.request.passes_code_on,
             with_hidden: self.request.with_hidden,

@@ -4,6 +4,7 @@
 //! [`collected::Group`]s → [`outcome::Attempt`]s and a [`verdict::Verdict`] → [`trace::Traced`] →
 //! [`instance::Instance`].
 
+pub mod codetaste;
 pub mod collected;
 pub mod duration;
 pub mod entry;

@@ -4,6 +4,7 @@
 //! It runs in a tree without the repository's code (`gistify::ground`); imports of the repository are noted, whether or not they
 //! are caught.
 
+pub(crate) mod codetaste;
 pub(crate) mod gistify;
 pub(crate) mod page;
 pub(crate) mod recube;

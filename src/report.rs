@@ -66,6 +66,7 @@ pub fn write(dataset: &Dataset) -> Result<()> {
     let page = match dataset.manifest.family {
         Family::Gistify => page(&dataset.manifest, &Tables::read(dataset)?),
         Family::Recube => masked::page(dataset),
+        Family::Codetaste => return Err(dataset.not_read_yet()),
     };
     let page = page.map_err(|error| {
         // The template fits what gistmill writes: a test renders it.

@@ -112,7 +112,7 @@ fn lay(tree: &Folder, patch: &Patch, history: History, to: &Path) -> Result<()> 
             }
         }
         fs_err::create_dir_all(folder_of(place))?;
-        write(&to.join(place), bytes, 0o644)?;
+        write(&to.join(place), bytes, if patch.is_executable(path) { 0o755 } else { 0o644 })?;
     }
     Ok(())
 }

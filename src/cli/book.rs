@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{command, explain};
 use crate::config;
-use crate::dataset::{dictionary, recube};
+use crate::dataset::{codetaste, dictionary, recube};
 use crate::record::explanation::Explanation;
 use crate::rules;
 
@@ -259,6 +259,18 @@ fn the_page_of_masked_files_has_their_columns() {
         }
         made.push('\n');
         hold("recube.md", table, &made);
+    }
+}
+
+#[test]
+fn the_page_of_refactorings_has_their_columns() {
+    for (table, entries) in codetaste::DICTIONARY {
+        let mut made = "\n| column | meaning |\n| --- | --- |\n".to_owned();
+        for (name, meaning) in entries {
+            let _ = writeln!(made, "| `{name}` | {meaning} |");
+        }
+        made.push('\n');
+        hold("codetaste.md", table, &made);
     }
 }
 

@@ -221,11 +221,12 @@ fn closing(rows: &[Row]) -> String {
     text
 }
 
-/// Sections `[[repo]]` and `[[pair]]` of what is left.
+/// A configuration with `[[repo]]` and `[[pair]]` of what is left.
 fn sections(clones: &[ClonePlace], rows: &[Row]) -> String {
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     let left: Vec<&Row> = rows.iter().filter(|row| row.cause.is_none()).collect();
-    let mut text = String::new();
+    let mut text =
+        "[dataset]\nfamily = \"codetaste\"\nname = \"refactorings\"\nversion = \"1\"\n\n".to_owned();
     for clone in clones.iter().filter(|clone| left.iter().any(|row| row.slug == clone.slug)) {
         let path = clone.path.canonicalize().unwrap_or_else(|_| clone.path.clone());
         let (slug, path) = (quoted(clone.slug.as_str()), quoted(&path.to_string_lossy()));

@@ -1,5 +1,6 @@
 //! `gistmill export`: a dataset as the files of the harnesses that people have.
 
+mod codetaste;
 mod files;
 
 use std::collections::BTreeSet;
@@ -64,7 +65,15 @@ pub(super) struct ExportArguments {
 }
 
 pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> {
-    let dataset = Dataset::open_any(&asked.dataset.directory()?)?;
+    let directory = asked.dataset.directory()?;
+    let any = Dataset::open_any(&directory)?;
+    if any.manifest.family == Family::Codetaste {
+        return codetaste::run(arguments, asked, &any);
+    }
+    if asked.to.contains(&Harness::Codetaste) {
+        return Err(Error::usage("only datasets of the family codetaste are exported to codetaste"));
+    }
+    let dataset = any;
     let prompt = other_prompt(asked, &dataset)?;
     let registry = asked.registry.as_deref().map(Place::parse).transpose()?;
     let wanted = Wanted {
@@ -82,6 +91,7 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
             warn_of_copies(&instances);
             read::masked::collection(&dataset, &instances, &wanted)?
         }
+        Family::Codetaste => return Err(dataset.not_read_yet()),
     };
     let harnesses: BTreeSet<Harness> = asked.to.iter().copied().collect();
     let served = write::write(&asked.output, &dataset.directory, &collection, &harnesses)?;

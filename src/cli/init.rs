@@ -29,8 +29,13 @@ pub(super) struct InitArguments {
 }
 
 fn parse_family(text: &str) -> std::result::Result<Family, String> {
-    let known = Family::ALL.into_iter().find(|family| family.as_str() == text);
-    known.ok_or_else(|| format!("give one of {}", Family::ALL.map(Family::as_str).join(", ")))
+    match Family::ALL.into_iter().find(|family| family.as_str() == text) {
+        Some(Family::Codetaste) => {
+            Err("pairs come from a clone: `gistmill commits CLONE --write FILE`".to_owned())
+        }
+        Some(family) => Ok(family),
+        None => Err("give gistify or recube".to_owned()),
+    }
 }
 
 pub(super) fn run(arguments: &Arguments, asked: &InitArguments) -> Result<u8> {
@@ -85,6 +90,8 @@ fn of_family(document: &str, family: Family) -> String {
                  # [[repo.target]]                 # then no other file is masked\n# file = \"src/package/module.py\"\n"
             )
         }
+        // Refused before: pairs come from a clone.
+        Family::Codetaste => document.replacen("[dataset]\n", "[dataset]\nfamily = \"codetaste\"\n", 1),
     }
 }
 

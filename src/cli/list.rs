@@ -89,6 +89,7 @@ pub(super) fn run(arguments: &Arguments, list: &ListArguments) -> Result<u8> {
             return Err(Error::usage("--tests goes with datasets of the family recube")
                 .with_hint("without it the tests are what is listed"));
         }
+        Family::Codetaste => return Err(dataset.not_read_yet()),
         Family::Gistify | Family::Recube => {
             let mut found = query::all(&dataset)?;
             list.selection.keep_groups(&dataset, &mut found)?;

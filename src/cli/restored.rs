@@ -10,6 +10,7 @@ use super::{Arguments, IsolationArguments};
 use crate::backend::local::Strictness;
 use crate::config::{Config, Repo};
 use crate::dataset::Dataset;
+use crate::dataset::codetaste::CodetasteInstance;
 use crate::dataset::hidden::Variants;
 use crate::dataset::recube::RecubeInstance;
 use crate::error::{Error, Result};
@@ -184,6 +185,20 @@ impl RestoreArguments {
         let job = self.session(arguments, &dataset, &slugs)?;
         let (instances, golden, traced) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         Ok((Restored { dataset, instances, job, golden, traced, variants: Variants::new() }, rows, others))
+    }
+
+    /// Opens a dataset of `CodeTaste`.
+    ///
+    /// # Errors
+    /// Usage errors: not a dataset; no instance that was asked for.
+    pub(crate) fn open_codetaste(&self, arguments: &Arguments) -> Result<(Restored, Vec<CodetasteInstance>)> {
+        let dataset = Dataset::open_any(&self.dataset)?;
+        let mut rows = dataset.codetaste_instances()?;
+        self.selection.of_codetaste(&mut rows)?;
+        let slugs: BTreeSet<RepoSlug> = rows.iter().map(|one| one.head.slug.clone()).collect();
+        let job = self.session(arguments, &dataset, &slugs)?;
+        let (instances, golden, traced) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        Ok((Restored { dataset, instances, job, golden, traced, variants: Variants::new() }, rows))
     }
 
     fn session(

@@ -1,5 +1,6 @@
 //! `gistmill score`: submissions against a dataset.
 
+mod codetaste;
 mod recube;
 mod said;
 
@@ -127,11 +128,12 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
     let file = match dataset.manifest.family {
         Family::Gistify => Family::Gistify.submission(),
         Family::Recube => return recube::run(arguments, score, &dataset),
+        Family::Codetaste => return codetaste::run(arguments, score, &dataset),
     };
     score.masked.refuse()?;
     let known = dataset.instances()?;
     let known: BTreeSet<String> = known.iter().map(|one| one.instance_id.to_string()).collect();
-    let (place, runs) = read_runs(score, &dataset, &known, &mut |_, _| Ok(None))?;
+    let (place, runs) = read_runs(score, &score.submissions, &dataset, &known, &mut |_, _| Ok(None))?;
     warn_of_troubles(&runs);
     let mut restored = score.restore.open(arguments)?;
     if score.self_check {
@@ -178,16 +180,17 @@ type Handed = BTreeMap<String, Submission>;
 /// Usage errors: what is not a list of submissions of the dataset, two runs of one name, a run that was scored otherwise.
 fn read_runs(
     score: &ScoreArguments,
+    paths: &[PathBuf],
     dataset: &Dataset,
     known: &BTreeSet<String>,
     other: &mut dyn FnMut(usize, &Path) -> Result<Option<Handed>>,
 ) -> Result<(PathBuf, Vec<RunOf>)> {
     let file = dataset.manifest.family.submission();
     let mut runs = Vec::new();
-    if !score.name.is_empty() && score.name.len() != score.submissions.len() {
+    if !score.name.is_empty() && score.name.len() != paths.len() {
         return Err(Error::usage("--name is given once for each of the submissions, or not at all"));
     }
-    for (at, path) in score.submissions.iter().enumerate() {
+    for (at, path) in paths.iter().enumerate() {
         let name = score.name.get(at).map(String::as_str);
         runs.push(match other(at, path)? {
             Some(found) => submissions::named(path, name, found)?,

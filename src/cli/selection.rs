@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::dataset::Dataset;
+use crate::dataset::codetaste::CodetasteInstance;
 use crate::dataset::query::FoundGroup;
 use crate::dataset::query::targets::FoundTarget;
 use crate::dataset::recube::RecubeInstance;
@@ -93,6 +94,19 @@ impl Selection {
             targets.retain(|one| one.instance_id.as_ref().is_some_and(|id| set.contains(id)));
         }
         Ok(())
+    }
+
+    /// Leaves those instances of a dataset of `CodeTaste` that were asked for.
+    ///
+    /// # Errors
+    /// Those of [`Selection::of`]; such a dataset has no subsets.
+    pub(super) fn of_codetaste(&self, instances: &mut Vec<CodetasteInstance>) -> Result<()> {
+        if self.subset.is_some() {
+            return Err(Error::usage("a dataset of the family codetaste has no subsets"));
+        }
+        self.keep(instances, |one| {
+            (one.head.instance_id.to_string(), one.head.slug.clone(), one.tier.as_str())
+        })
     }
 
     /// Leaves those groups of a dataset that were asked for. Of a repository all groups are, of the rest those that are

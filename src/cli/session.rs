@@ -65,8 +65,8 @@ pub(super) fn with(
     change(&mut config);
     let rules = match config.dataset.family {
         Family::Gistify => inputs.rules()?,
-        // A short trace says nothing about a file that many tests reach.
-        Family::Recube => inputs.rules()?.without("trivial-trace"),
+        // A short trace says nothing about a file that many tests reach, and nothing about a refactoring.
+        Family::Recube | Family::Codetaste => inputs.rules()?.without("trivial-trace"),
     };
     let public = public_config(&config, &rules);
     let mut session =

@@ -31,6 +31,7 @@ pub(super) fn run(arguments: &Arguments, show: &ShowArguments) -> Result<u8> {
     let files = match dataset.manifest.family {
         Family::Gistify => Answer { found: Vec::new(), nearest: Vec::new() },
         Family::Recube => targets::find(&dataset, &show.query)?,
+        Family::Codetaste => return Err(dataset.not_read_yet()),
     };
     // Of a repository that has masked files these are meant.
     let tests = if files.found.is_empty() {
@@ -70,6 +71,7 @@ fn nothing(show: &ShowArguments, directory: &Path, family: Family, nearest: &[St
     let what = match family {
         Family::Gistify => "test",
         Family::Recube => "file and no test",
+        Family::Codetaste => "pair and no test",
     };
     let hint = if nearest.is_empty() {
         "give a part of a test's path or name, or name another dataset with --dataset".to_owned()

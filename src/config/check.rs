@@ -3,6 +3,7 @@
 
 mod checker;
 mod docker;
+mod pair;
 mod pin;
 mod prompt;
 mod recipe;
@@ -49,14 +50,19 @@ pub(super) fn config(
     } else if !raw.has_dataset {
         problems.missing_section("missing section [dataset]", "add `[dataset]` with `name` and `version`");
     }
-    let repos = repo::all(&raw.repos, &mut checker::Checker { base, resolve, problems });
-    let subsets = subset::all(&raw.subsets, &repos, problems);
     let dataset = dataset(&raw.dataset, problems);
+    let mut checker = checker::Checker { base, resolve, problems: &mut *problems };
+    let repos = match dataset.family {
+        Family::Gistify | Family::Recube => repo::all(&raw.repos, &mut checker),
+        Family::Codetaste => pair::all(raw, &mut checker),
+    };
+    let subsets = subset::all(&raw.subsets, &repos, problems);
     recube::fits(raw, dataset.family, problems);
     Config {
         screen: screen(&raw.screen, dataset.family, problems),
         dataset,
         recube: recube::bounds(&raw.recube, problems),
+        codetaste: pair::settings(&raw.codetaste, problems),
         witness: witness(&raw.witness, problems),
         tier: tier(&raw.tier, problems),
         prompt: prompt::check(&raw.prompt, problems),
@@ -73,6 +79,7 @@ fn dataset(raw: &RawDataset<'_>, problems: &mut Problems<'_>) -> Dataset {
     let per_repo = match family {
         Family::Gistify => 25,
         Family::Recube => 10,
+        Family::Codetaste => 0,
     };
     Dataset {
         family,
@@ -157,7 +164,7 @@ fn witness(raw: &RawWitness, problems: &mut Problems<'_>) -> Witness {
 fn compare(field: &Field<&str>, family: Family, problems: &mut Problems<'_>) -> Compare {
     let default = match family {
         Family::Gistify => Compare::default(),
-        Family::Recube => Compare::Outcome,
+        Family::Recube | Family::Codetaste => Compare::Outcome,
     };
     let Field::Given(text) = field else { return default };
     let known = Compare::ALL.into_iter().find(|compare| compare.as_str() == text.value);

@@ -38,6 +38,9 @@ pub fn to_public_json(config: &Config) -> Value {
     if config.dataset.family == Family::Recube {
         public["recube"] = json!(config.recube);
     }
+    if config.dataset.family == Family::Codetaste {
+        public["codetaste"] = json!(config.codetaste);
+    }
     public
 }
 
@@ -61,6 +64,9 @@ fn repo(repo: &Repo) -> Value {
     if !repo.targets.is_empty() {
         let targets = repo.targets.iter().map(|file| json!({ "file": file }));
         keys.insert("target".to_owned(), targets.collect());
+    }
+    if let Some(pair) = &repo.pair {
+        keys.insert("pair".to_owned(), json!({ "repo": pair.repo, "golden": pair.golden }));
     }
     Value::Object(keys)
 }

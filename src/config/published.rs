@@ -10,6 +10,7 @@ use toml::Table;
 use super::{BackendKind, Config, Repo, SourceSpec};
 use crate::document::units;
 use crate::error::{Error, Result};
+use crate::record::family::Family;
 use crate::record::id::RepoSlug;
 use crate::redact::REDACTED;
 
@@ -20,11 +21,12 @@ use crate::redact::REDACTED;
 /// # Errors
 /// Usage errors: a repository or variable that is not published and not given, and what is not a configuration.
 pub(crate) fn from_published(
-    config: &Value,
+    published: &Value,
     slugs: &BTreeSet<RepoSlug>,
     (places, archived): (&BTreeMap<RepoSlug, String>, &BTreeSet<RepoSlug>),
     variables: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Config> {
+    let config = published;
     let mut document = Table::new();
     for section in ["dataset", "screen", "tier"] {
         document.insert(section.to_owned(), plain(&config[section])?);
@@ -35,6 +37,12 @@ pub(crate) fn from_published(
         let value = if name == "processes" { integer(bytes) } else { size(bytes) };
         (name.clone(), value)
     });
+    // Of a pair the base is made again, which is a repository like any other.
+    let is_of_pairs = config["dataset"]["family"] == Family::Codetaste.as_str();
+    if let Some(toml::Value::Table(dataset)) = document.get_mut("dataset").filter(|_| is_of_pairs) {
+        dataset.remove("family");
+        dataset.remove("per_repo");
+    }
     document.insert("limits".to_owned(), toml::Value::Table(limits.collect()));
     document.insert("docker".to_owned(), toml::Value::Table(docker(&config["docker"])));
     let mut repos = Vec::new();
@@ -54,12 +62,22 @@ pub(crate) fn from_published(
         let words: Vec<String> = problems.iter().map(|problem| problem.message.clone()).collect();
         Error::usage("the dataset's configuration cannot be used").with_detail(words.join("\n"))
     })?;
+    if is_of_pairs {
+        config_of_pairs(&mut config, &published["codetaste"])?;
+    }
     for repo in config.repos.iter_mut().filter(|repo| !places.contains_key(&repo.slug)) {
         if let SourceSpec::Git { anonymous, .. } = &mut repo.source {
             *anonymous = true;
         }
     }
     bounded(config)
+}
+
+fn config_of_pairs(config: &mut Config, settings: &Value) -> Result<()> {
+    config.dataset.family = Family::Codetaste;
+    config.codetaste = serde_json::from_value(settings.clone())
+        .map_err(|error| Error::usage("the dataset's configuration has no [codetaste]").with_source(error))?;
+    Ok(())
 }
 
 /// Longest time that a case and a group of a dataset may take: whoever made it does not choose how long others wait.
@@ -194,6 +212,7 @@ fn repository(
     let toml::Value::Table(mut table) = plain(repo)? else {
         return Err(Error::usage("the dataset's configuration has a repository that is not a table"));
     };
+    table.remove("pair");
     // A place of the user's takes theirs: what they are is looked at before.
     for key in ["git", "path", "pypi", "sha256", "commit"] {
         if table.get(key).is_some_and(|value| !value.is_str()) {

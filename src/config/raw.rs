@@ -13,6 +13,28 @@ const SCREEN: [&str; 7] =
     ["attempts", "cold_runs", "parity_groups", "case_timeout", "group_timeout", "partial_groups", "compare"];
 const WITNESS: [&str; 2] = ["make", "required"];
 const RECUBE: [&str; 5] = ["min_groups", "max_groups", "min_functions", "min_exercised", "require_noticed"];
+const CODETASTE: [&str; 7] =
+    ["runs", "min_tests", "min_pass_rate", "suite_timeout", "min_patterns", "min_coverage", "mine"];
+/// Keys of a pair: its own, and those that it may set in the place of its repository's.
+const PAIR: [&str; 17] = [
+    "repo",
+    "golden",
+    "commit",
+    "description",
+    "descriptions",
+    "patterns",
+    "subdirectory",
+    "python",
+    "groups",
+    "extras",
+    "requirements",
+    "tests",
+    "env",
+    "backend",
+    "exclude_newer",
+    "base",
+    "system_packages",
+];
 const TIER: [&str; 2] = ["medium", "hard"];
 const PROMPT: [&str; 3] = ["execution", "strategy", "test_in_prompt"];
 const LIMITS: [&str; 4] = ["memory", "processes", "file_size", "output"];
@@ -44,16 +66,18 @@ const REPO: [&str; 22] = [
 /// Keys of a subset; further ones are the measurements, each with `min` and `max`.
 const SUBSET: [&str; 7] = ["repos", "tiers", "top", "hard", "per_repo", "size", "seed"];
 /// Sections, as written in the file, with their keys.
-const SECTIONS: [(&str, &str, &[&str]); 10] = [
+const SECTIONS: [(&str, &str, &[&str]); 12] = [
     ("dataset", "[dataset]", &DATASET),
     ("screen", "[screen]", &SCREEN),
     ("witness", "[witness]", &WITNESS),
     ("recube", "[recube]", &RECUBE),
+    ("codetaste", "[codetaste]", &CODETASTE),
     ("tier", "[tier]", &TIER),
     ("prompt", "[prompt]", &PROMPT),
     ("limits", "[limits]", &LIMITS),
     ("docker", "[docker]", &DOCKER),
     ("repo", "[[repo]]", &REPO),
+    ("pair", "[[pair]]", &PAIR),
     ("subset", "[subset.<name>]", &SUBSET),
 ];
 
@@ -67,11 +91,13 @@ pub(super) struct Raw<'a> {
     pub screen: RawScreen<'a>,
     pub witness: RawWitness,
     pub recube: RawRecube,
+    pub codetaste: RawCodetaste<'a>,
     pub tier: RawTier,
     pub prompt: RawPrompt<'a>,
     pub limits: RawLimits<'a>,
     pub docker: RawDocker<'a>,
     pub repos: Vec<RawRepo<'a>>,
+    pub pairs: Vec<RawPair<'a>>,
     pub subsets: Vec<RawSubset<'a>>,
     /// Whether `dataset` exists, in whatever form.
     pub has_dataset: bool,
@@ -120,6 +146,32 @@ pub(super) struct RawRecube {
     pub require_noticed: Field<bool>,
 }
 
+/// `[codetaste]`
+pub(super) struct RawCodetaste<'a> {
+    /// Where the section starts; none when it is missing.
+    pub at: Option<usize>,
+    pub runs: Field<i128>,
+    pub min_tests: Field<i128>,
+    pub min_pass_rate: Field<f64>,
+    pub suite_timeout: Text<'a>,
+    pub min_patterns: Field<i128>,
+    pub min_coverage: Field<f64>,
+    pub mine: Field<bool>,
+}
+
+/// One `[[pair]]`.
+pub(super) struct RawPair<'a> {
+    pub at: usize,
+    /// Its repository by slug.
+    pub repo: Text<'a>,
+    pub golden: Text<'a>,
+    pub description: Text<'a>,
+    pub descriptions: Text<'a>,
+    pub patterns: Texts<'a>,
+    /// What it sets in the place of its repository, its `commit` among it.
+    pub own: RawRepo<'a>,
+}
+
 /// `[tier]`
 pub(super) struct RawTier {
     pub medium: Field<f64>,
@@ -150,6 +202,7 @@ pub(super) struct RawDocker<'a> {
 }
 
 /// One `[[repo]]`.
+#[derive(Clone)]
 pub(super) struct RawRepo<'a> {
     pub at: usize,
     pub slug: Text<'a>,
@@ -176,6 +229,30 @@ pub(super) struct RawRepo<'a> {
     pub domain: Text<'a>,
     /// Where each `[[repo.target]]` starts, and its file.
     pub targets: Vec<(usize, Text<'a>)>,
+}
+
+impl<'a> RawRepo<'a> {
+    /// The repository with what a pair sets in its place.
+    pub(super) fn with(&self, own: &RawRepo<'a>) -> Self {
+        fn of<T: Clone>(own: &Field<T>, other: &Field<T>) -> Field<T> {
+            if own.is_present() { own.clone() } else { other.clone() }
+        }
+        RawRepo {
+            commit: own.commit.clone(),
+            subdirectory: of(&own.subdirectory, &self.subdirectory),
+            python: of(&own.python, &self.python),
+            groups: of(&own.groups, &self.groups),
+            extras: of(&own.extras, &self.extras),
+            requirements: of(&own.requirements, &self.requirements),
+            tests: of(&own.tests, &self.tests),
+            env: of(&own.env, &self.env),
+            backend: of(&own.backend, &self.backend),
+            exclude_newer: of(&own.exclude_newer, &self.exclude_newer),
+            base: of(&own.base, &self.base),
+            system_packages: of(&own.system_packages, &self.system_packages),
+            ..self.clone()
+        }
+    }
 }
 
 /// One `[subset.<name>]`.
@@ -211,11 +288,13 @@ pub(super) fn read<'a>(table: &'a DeTable<'a>, problems: &mut Problems<'_>) -> R
         screen: screen(section("screen", problems).as_ref(), problems),
         witness: witness(section("witness", problems).as_ref(), problems),
         recube: recube(section("recube", problems).as_ref(), problems),
+        codetaste: codetaste(section("codetaste", problems).as_ref(), problems),
         tier: tier(section("tier", problems).as_ref(), problems),
         prompt: prompt(section("prompt", problems).as_ref(), problems),
         limits: limits(section("limits", problems).as_ref(), problems),
         docker: docker(section("docker", problems).as_ref(), problems),
         repos: root.sections("repo", problems).iter().map(|section| repo(section, problems)).collect(),
+        pairs: root.sections("pair", problems).iter().map(|section| pair(section, problems)).collect(),
         subsets: root
             .named_sections("subset", problems)
             .into_iter()
@@ -293,6 +372,19 @@ fn recube(section: Option<&Section<'_>>, problems: &mut Problems<'_>) -> RawRecu
     }
 }
 
+fn codetaste<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> RawCodetaste<'a> {
+    RawCodetaste {
+        at: section.map(|section| section.at),
+        runs: field(section, |section| section.integer("runs", problems)),
+        min_tests: field(section, |section| section.integer("min_tests", problems)),
+        min_pass_rate: field(section, |section| section.number("min_pass_rate", problems)),
+        suite_timeout: field(section, |section| section.duration("suite_timeout", problems)),
+        min_patterns: field(section, |section| section.integer("min_patterns", problems)),
+        min_coverage: field(section, |section| section.number("min_coverage", problems)),
+        mine: field(section, |section| section.flag("mine", problems)),
+    }
+}
+
 fn tier(section: Option<&Section<'_>>, problems: &mut Problems<'_>) -> RawTier {
     RawTier {
         medium: field(section, |section| section.number("medium", problems)),
@@ -328,6 +420,23 @@ fn docker<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> Raw
 
 fn repo<'a>(section: &Section<'a>, problems: &mut Problems<'_>) -> RawRepo<'a> {
     refuse_unknown(section, "repo", problems);
+    keys_of_repo(section, problems)
+}
+
+fn pair<'a>(section: &Section<'a>, problems: &mut Problems<'_>) -> RawPair<'a> {
+    refuse_unknown(section, "pair", problems);
+    RawPair {
+        at: section.at,
+        repo: section.text("repo", problems),
+        golden: section.text("golden", problems),
+        description: section.text("description", problems),
+        descriptions: section.text("descriptions", problems),
+        patterns: section.text_or_texts("patterns", problems),
+        own: keys_of_repo(section, problems),
+    }
+}
+
+fn keys_of_repo<'a>(section: &Section<'a>, problems: &mut Problems<'_>) -> RawRepo<'a> {
     RawRepo {
         at: section.at,
         slug: section.text("slug", problems),
@@ -412,7 +521,7 @@ mod tests {
     fn properties(name: &str) -> Value {
         let section = &schema()["properties"][name];
         match name {
-            "repo" => section["items"]["properties"].clone(),
+            "repo" | "pair" => section["items"]["properties"].clone(),
             "subset" => section["additionalProperties"]["properties"].clone(),
             _ => section["properties"].clone(),
         }
@@ -445,8 +554,9 @@ mod tests {
                 .unwrap_or_else(|problems| panic!("{problems:?}\n{text}"))
         };
         let mut written = String::new();
-        for (name, ..) in
-            SECTIONS.into_iter().filter(|(name, ..)| !matches!(*name, "repo" | "subset" | "recube"))
+        for (name, ..) in SECTIONS
+            .into_iter()
+            .filter(|(name, ..)| !matches!(*name, "repo" | "subset" | "recube" | "pair" | "codetaste"))
         {
             let _ = writeln!(written, "[{name}]");
             if name == "dataset" {

@@ -163,7 +163,7 @@ impl Repository<'_> {
     fn publishes(&self, id: &InstanceId) -> bool {
         match self.family {
             Family::Gistify => self.published.contains(id),
-            Family::Recube => false,
+            Family::Recube | Family::Codetaste => false,
         }
     }
 

@@ -47,12 +47,18 @@ impl Dataset {
         let dataset = Self::open_any(directory)?;
         match dataset.manifest.family {
             Family::Gistify => Ok(dataset),
-            Family::Recube => Err(Error::usage(format!(
-                "{} is a dataset of the family recube, which this command does not read yet",
-                directory.display()
-            ))
-            .with_hint("`gistmill score` judges what agents make of it; its tables are plain Parquet")),
+            Family::Recube | Family::Codetaste => Err(dataset.not_read_yet()),
         }
+    }
+
+    /// The error of a command that does not read datasets of this family.
+    pub(crate) fn not_read_yet(&self) -> Error {
+        Error::usage(format!(
+            "{} is a dataset of the family {}, which this command does not read yet",
+            self.directory.display(),
+            self.manifest.family.as_str()
+        ))
+        .with_hint("`gistmill score` judges what agents make of it; its tables are plain Parquet")
     }
 
     /// Opens a directory `output/<name>/<version>`, of whatever family.

@@ -89,6 +89,7 @@ pub fn all(dataset: &Dataset) -> Result<Vec<FoundGroup>> {
     let (published, judging) = match dataset.manifest.family {
         Family::Gistify => (instances_by_group(dataset)?, BTreeSet::new()),
         Family::Recube => (BTreeMap::new(), judging(dataset)?),
+        Family::Codetaste => return Err(dataset.not_read_yet()),
     };
     let groups = dataset.table("groups", &[])?;
     let (slugs, group_ids) = (groups.whole_texts("slug")?, groups.whole_texts("group_id")?);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Fault, Result};
 
 /// Everything that a dataset directory consists of.
-pub const ENTRIES: [&str; 17] = [
+pub const ENTRIES: [&str; 19] = [
     "instances.parquet",
     "instances.jsonl",
     "groups.parquet",
@@ -23,6 +23,8 @@ pub const ENTRIES: [&str; 17] = [
     "targets.parquet",
     "instance_cases.parquet",
     "contexts.parquet",
+    "pairs.parquet",
+    "suite_runs.parquet",
     "manifest.json",
     "report.html",
     "README.md",

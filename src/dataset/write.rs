@@ -50,7 +50,7 @@ pub fn tables(folder: &Path, assembled: &Assembled<'_>) -> Result<()> {
             InstanceFiles::<Instance>::create(&place, "instances")?,
             TableFile::create(&place, "traces", schema::traces())?,
         )),
-        Family::Recube => None,
+        Family::Recube | Family::Codetaste => None,
     };
     // They are in the order of the groups.
     let mut written = 0;

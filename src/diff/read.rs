@@ -69,6 +69,7 @@ pub(super) fn version(place: &DatasetPath) -> Result<Version> {
     let rows = match manifest.family {
         Family::Gistify => groups(&dataset)?,
         Family::Recube => targets(&dataset)?,
+        Family::Codetaste => return Err(dataset.not_read_yet()),
     };
     for Row { slug, id, instance, mut group } in rows {
         if let Some(members) = &members {
@@ -78,7 +79,7 @@ pub(super) fn version(place: &DatasetPath) -> Result<Version> {
     }
     let golden = match manifest.family {
         Family::Gistify => golden(&dataset)?,
-        Family::Recube => Vec::new(),
+        Family::Recube | Family::Codetaste => Vec::new(),
     };
     for (slug, id, case, hash) in golden {
         if let Some(group) = repositories.get_mut(&slug).and_then(|one| one.groups.get_mut(&id)) {

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::settings::Settings;
-use super::{Collection, Harness, images};
+use super::{Collection, Files, Harness, images};
 use crate::beneath::Folder;
 use crate::dataset::trees;
 use crate::error::{Error, Result};
@@ -81,6 +81,25 @@ pub(crate) fn write(
     }
     write_json(&place, &header)?;
     Ok(header.harnesses)
+}
+
+/// Writes files into a new or empty directory.
+///
+/// # Errors
+/// A usage error where it holds something. IO errors with the path.
+pub(crate) fn write_files(directory: &Path, files: &Files) -> Result<()> {
+    if directory.exists() && fs_err::read_dir(directory)?.next().is_some() {
+        return Err(Error::usage(format!("{} exists and is not empty", directory.display()))
+            .with_hint("name a directory that is empty or does not exist"));
+    }
+    for (name, file) in files {
+        let path = directory.join(name);
+        fs_err::create_dir_all(path.parent().unwrap_or(directory))?;
+        fs_err::write(&path, &file.bytes)?;
+        let mode = if file.executable { 0o755 } else { 0o644 };
+        fs_err::set_permissions(&path, std::fs::Permissions::from_mode(mode))?;
+    }
+    Ok(())
 }
 
 fn header(collection: &Collection, harnesses: &BTreeSet<Harness>) -> Header {

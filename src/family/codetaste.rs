@@ -2,6 +2,7 @@
 //!
 //! What it is scored by, as pure functions: texts and counts in, numbers out (docs/codetaste.md).
 
+pub mod cheats;
 pub mod diff;
 pub mod funnel;
 pub mod leaks;
@@ -12,6 +13,9 @@ pub mod registered;
 pub mod score;
 pub mod submission;
 pub mod suite;
+
+/// The file that an agent hands in, by its name in the authors' layout.
+pub const SUBMISSION: &str = "prediction.diff";
 
 #[cfg(test)]
 mod tests;

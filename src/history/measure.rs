@@ -20,11 +20,18 @@ pub(super) struct Difference<'r> {
     diff: Diff<'r>,
     /// Of the places of new files those of the old ones that they were.
     moved: BTreeMap<usize, usize>,
+    context: u32,
 }
 
-fn options() -> DiffOptions {
+/// With no context what is counted, with some what is read and applied: then binary files are part of it.
+fn options(context: u32) -> DiffOptions {
     let mut options = DiffOptions::new();
-    options.context_lines(0).interhunk_lines(0).include_typechange(true).max_size(LARGEST);
+    options
+        .context_lines(context)
+        .interhunk_lines(0)
+        .show_binary(context > 0)
+        .include_typechange(true)
+        .max_size(LARGEST);
     options
 }
 
@@ -34,8 +41,16 @@ impl<'r> Difference<'r> {
         before: &Commit<'_>,
         after: &Commit<'_>,
     ) -> Result<Self, git2::Error> {
-        let (before, after) = (before.tree()?, after.tree()?);
-        let diff = repository.diff_tree_to_tree(Some(&before), Some(&after), Some(&mut options()))?;
+        Self::of_trees(repository, &before.tree()?, &after.tree()?, 0)
+    }
+
+    pub(super) fn of_trees(
+        repository: &'r Repository,
+        before: &git2::Tree<'_>,
+        after: &git2::Tree<'_>,
+        context: u32,
+    ) -> Result<Self, git2::Error> {
+        let diff = repository.diff_tree_to_tree(Some(before), Some(after), Some(&mut options(context)))?;
         let of = |status: Delta| -> Vec<usize> {
             diff.deltas()
                 .enumerate()
@@ -53,7 +68,7 @@ impl<'r> Difference<'r> {
             let found = renames(repository, &sources, &targets)?;
             moved = found.into_iter().map(|(to, from)| (created[to], deleted[from])).collect();
         }
-        Ok(Difference { repository, diff, moved })
+        Ok(Difference { repository, diff, moved, context })
     }
 
     /// The places of files, without what is the old path of a moved one.
@@ -101,6 +116,59 @@ impl<'r> Difference<'r> {
             })?;
         }
         Ok(changed)
+    }
+
+    /// The patch as git writes it, binary files in it.
+    pub(super) fn text(&self) -> Result<Vec<u8>, git2::Error> {
+        let mut text = Vec::new();
+        for at in self.places() {
+            if let Some(from) = self.moved.get(&at) {
+                self.moved_text(*from, at, &mut text)?;
+            } else {
+                self.with_patch(at, |patch| {
+                    text.extend_from_slice(&patch.to_buf()?);
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(text)
+    }
+
+    /// A file that moved: its header, and its hunks where it was edited.
+    fn moved_text(&self, from: usize, to: usize, text: &mut Vec<u8>) -> Result<(), git2::Error> {
+        let (Some(before), Some(after)) = (self.diff.get_delta(from), self.diff.get_delta(to)) else {
+            return Ok(());
+        };
+        let (old, new) = (quoted(b"a/", &name(&before.old_file())), quoted(b"b/", &name(&after.new_file())));
+        let modes = [&before.old_file(), &after.new_file()].map(|file| u32::from(file.mode()));
+        text.extend([b"diff --git ", &*old, b" ", &new, b"\n"].concat());
+        if modes[0] != modes[1] {
+            text.extend(format!("old mode {:o}\nnew mode {:o}\n", modes[0], modes[1]).bytes());
+        }
+        let is_same = before.old_file().id() == after.new_file().id();
+        let similarity = if is_same { 100 } else { 50 };
+        text.extend(format!("similarity index {similarity}%\nrename from ").bytes());
+        text.extend(quoted(b"", &name(&before.old_file())));
+        text.extend(b"\nrename to ");
+        text.extend(quoted(b"", &name(&after.new_file())));
+        text.push(b'\n');
+        self.with_patch(to, |patch| {
+            // Its own header is that of a file which did not move.
+            let whole = patch.to_buf()?;
+            let index = format!("index {}..{}\n", before.old_file().id(), after.new_file().id());
+            text.extend(index.bytes());
+            let start = [&b"--- "[..], b"GIT binary patch"].into_iter().filter_map(|start| {
+                let lines = whole.split_inclusive(|byte| *byte == b'\n');
+                let offsets = lines.scan(0, |at, line| {
+                    let begins = *at;
+                    *at += line.len();
+                    Some((begins, line))
+                });
+                offsets.into_iter().find(|(_, line)| line.starts_with(start)).map(|(at, _)| at)
+            });
+            text.extend_from_slice(&whole[start.min().unwrap_or(whole.len())..]);
+            Ok(())
+        })
     }
 
     /// Counts lines. The diff is compressed as it is written, so that a large one takes no memory.
@@ -153,8 +221,26 @@ impl<'r> Difference<'r> {
             return Ok(());
         }
         let (one, other) = (self.repository.find_blob(old.id())?, self.repository.find_blob(new.id())?);
-        on(&mut Patch::from_blobs(&one, old.path(), &other, new.path(), Some(&mut options()))?)
+        on(&mut Patch::from_blobs(&one, old.path(), &other, new.path(), Some(&mut options(self.context)))?)
     }
+}
+
+/// A path as git prints it: with quotes where it has bytes that are not plain.
+fn quoted(side: &[u8], path: &[u8]) -> Vec<u8> {
+    let is_plain = |byte: &u8| (0x20..0x7f).contains(byte) && !matches!(byte, b'"' | b'\\');
+    if path.iter().all(is_plain) {
+        return [side, path].concat();
+    }
+    let mut text = [b"\"", side].concat();
+    for byte in path {
+        match byte {
+            b'"' | b'\\' => text.extend([b'\\', *byte]),
+            byte if is_plain(byte) => text.push(*byte),
+            byte => text.extend(format!("\\{byte:03o}").bytes()),
+        }
+    }
+    text.push(b'"');
+    text
 }
 
 fn name(file: &DiffFile<'_>) -> Vec<u8> {

@@ -5,11 +5,13 @@ use std::path::Path;
 
 use git2::{ObjectType, Repository};
 
+use crate::beneath::{Folder, Kind};
 use crate::error::{Error, Result};
 use crate::family::codetaste::diff::{Changed, is_ignored};
 use crate::family::codetaste::funnel::is_python;
 use crate::history;
 use crate::interrupt;
+use crate::record::patch::Patch;
 use crate::redact::quote;
 use crate::source;
 
@@ -31,6 +33,52 @@ pub(crate) struct Pair {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tree {
     pub files: BTreeMap<String, String>,
+}
+
+impl Tree {
+    /// That of a folder.
+    ///
+    /// # Errors
+    /// What cannot be read, and files that are too large.
+    pub(crate) fn of_folder(folder: &Folder) -> Result<Self> {
+        let (mut tree, mut bytes) = (Tree::default(), 0);
+        for entry in folder.walk()? {
+            let Some(path) = entry.path.to_str() else { continue };
+            if entry.kind != Kind::File || !is_looked_through(path) || path.starts_with(".git/") {
+                continue;
+            }
+            let content = folder.read(&entry.path, LARGEST as u64)?;
+            bytes += content.len();
+            if bytes > MOST_BYTES {
+                return Err(Error::repository("the tree has more than 2 GiB of Python"));
+            }
+            tree.files.insert(path.to_owned(), text_of(&content));
+        }
+        Ok(tree)
+    }
+
+    /// The tree with a patch laid over it.
+    #[must_use]
+    pub(crate) fn with(&self, patch: &Patch) -> Self {
+        let mut tree = self.clone();
+        for (path, bytes) in patch.files().filter(|(path, _)| is_looked_through(path)) {
+            match bytes {
+                Some(bytes) => drop(tree.files.insert(path.to_owned(), text_of(bytes))),
+                None => drop(tree.files.remove(path)),
+            }
+        }
+        tree
+    }
+
+    /// What a patch puts where no other file is looked through: below folders of what is built or installed.
+    pub(crate) fn aside(patch: &Patch) -> Self {
+        let aside = patch.files().filter(|(path, _)| is_python(path) && is_ignored(path));
+        Tree { files: aside.filter_map(|(path, bytes)| Some((path.to_owned(), text_of(bytes?)))).collect() }
+    }
+}
+
+fn is_looked_through(path: &str) -> bool {
+    is_python(path) && !is_ignored(path)
 }
 
 impl Pair {
@@ -111,7 +159,7 @@ impl Pair {
                 }
                 let is_regular =
                     entry.kind() == Some(ObjectType::Blob) && entry.filemode() & 0o170_000 == 0o100_000;
-                if is_regular && is_python(&path) && !is_ignored(&path) {
+                if is_regular && is_looked_through(&path) {
                     entries.push((path, entry.id()));
                 }
             }

@@ -76,7 +76,7 @@ impl<'a> Preparation<'a> {
     /// What is varied: tests stay in their place where a submission is not one of them.
     fn capabilities(&self, host: &Host) -> Capabilities {
         let mut capabilities = host.capabilities.clone();
-        if self.pipeline.config.dataset.family == Family::Recube {
+        if self.pipeline.config.dataset.family != Family::Gistify {
             capabilities.covered.remove(&Dimension::TestFileLocation);
         }
         capabilities

@@ -1,5 +1,6 @@
 //! One repository's way through the stages.
 
+mod codetaste;
 mod recube;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,6 +111,10 @@ impl<'a> Repository<'a> {
     }
 
     fn stages(&mut self) -> Result<Option<Contribution>> {
+        let repo = self.repo;
+        if let Some(pair) = &repo.pair {
+            return self.stages_of_pair(pair);
+        }
         let until = self.pipeline.request.until;
         let preparation = Preparation::new(self.pipeline, self.repo);
         let pinned = self.ahead.take().unwrap_or_else(|| preparation.source())?;
@@ -319,7 +324,8 @@ impl<'a> Repository<'a> {
     /// looked for, where tracing is asked for at all; never beside load.
     fn screen(&self, work: &mut Work<'_>, groups: &[usize]) -> Result<()> {
         work.screening.first_rounds(groups)?;
-        if self.pipeline.request.until <= Stage::Screen {
+        // Of a pair nothing is traced.
+        if self.pipeline.request.until <= Stage::Screen || self.repo.pair.is_some() {
             return work.screening.other_worlds(groups, Depth::First);
         }
         work.screening.loaded_worlds(groups, Depth::First)?;
@@ -467,8 +473,8 @@ impl<'a> Repository<'a> {
     fn untried(&self, work: &Work<'_>, among: &[usize]) -> Vec<(usize, Vec<CaseResult>)> {
         match self.family() {
             Family::Gistify => {}
-            // Its gates try files, not tests.
-            Family::Recube => return Vec::new(),
+            // Their gates try files and patches, not tests.
+            Family::Recube | Family::Codetaste => return Vec::new(),
         }
         let ids = self.instance_ids(work);
         let first = |at: &usize| {
@@ -589,7 +595,16 @@ impl<'a> Repository<'a> {
         let variants = published.iter().filter_map(edited).collect();
         let witnesses = BTreeMap::new();
         let family = self.family();
-        Ok(Contribution { family, evidence, published, tests, witnesses, variants, recube: None })
+        Ok(Contribution {
+            family,
+            evidence,
+            published,
+            tests,
+            witnesses,
+            variants,
+            recube: None,
+            codetaste: None,
+        })
     }
 }
 

@@ -95,7 +95,7 @@ impl Bench {
         let (pinned, built) = (self.pinned.clone(), self.tried_in(&preparation));
         let made = repository.stages_of_tests(&preparation, pinned, built).unwrap()?;
         let directory = request.output.join("made-up/2026.11");
-        pipeline.write(&directory, &[made], &[]).unwrap();
+        pipeline.write(&directory, (&[made], &[]), &[]).unwrap();
         Some(Dataset::open(&directory).unwrap())
     }
 

@@ -11,17 +11,20 @@ pub enum Family {
     Gistify,
     /// One file of the tree that is masked, and written again.
     Recube,
+    /// A refactoring of the repository's own history, done again.
+    Codetaste,
 }
 
 impl Family {
     /// Every family.
-    pub const ALL: [Family; 2] = [Family::Gistify, Family::Recube];
+    pub const ALL: [Family; 3] = [Family::Gistify, Family::Recube, Family::Codetaste];
 
     /// The one spelling of this family.
     pub fn as_str(self) -> &'static str {
         match self {
             Family::Gistify => "gistify",
             Family::Recube => "recube",
+            Family::Codetaste => "codetaste",
         }
     }
 }

@@ -212,6 +212,13 @@ impl InstanceId {
         InstanceId(format!("{}.{end}-{}", slug.file_name(), &hash[..DIGITS]))
     }
 
+    /// Derives the id of a pair of commits of a repository.
+    pub fn of_pair(repo: &RepoSlug, base: &str, golden: &str) -> Self {
+        let hash = hash_parts(&["codetaste", repo.as_str(), base, golden]);
+        let start: String = base.chars().take(8).collect();
+        InstanceId(format!("{}.{start}-{}", repo.file_name(), &hash[..DIGITS]))
+    }
+
     /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Serialize};
 
+use super::codetaste::PublishedPair;
 use super::evidence::RepositoryEvidence;
 use super::family::Family;
 use super::id::{InstanceId, RepoSlug};
@@ -212,12 +213,18 @@ pub struct Contribution {
     pub tests: BTreeMap<InstanceId, TestSource>,
     /// What `ReCUBE` makes of it; `published` then has the groups that judge.
     pub recube: Option<RecubeRecord>,
+    /// The pair of commits that it is, in the family `codetaste`.
+    pub codetaste: Option<PublishedPair>,
 }
 
 impl Contribution {
     /// How many instances it has.
     pub fn size(&self) -> usize {
-        self.recube.as_ref().map_or(self.published.len(), |recube| recube.published.len())
+        match (&self.recube, &self.codetaste) {
+            (Some(recube), _) => recube.published.len(),
+            (None, Some(_)) => 1,
+            (None, None) => self.published.len(),
+        }
     }
 
     /// The contribution without the variants that the witnesses do not pass.

@@ -1,6 +1,6 @@
 //! Files of a tree that are replaced, added or hidden: what is laid over a tree for a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::id::hash_parts;
 
@@ -8,6 +8,8 @@ use super::id::hash_parts;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Patch {
     files: BTreeMap<String, Option<Vec<u8>>>,
+    /// Those that can be run.
+    executable: BTreeSet<String>,
 }
 
 /// Why a path cannot be part of a patch.
@@ -26,7 +28,23 @@ impl Patch {
     /// A path that is not one of a tree's own files.
     pub fn put(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), PathProblem> {
         self.files.insert(checked(path)?, Some(bytes));
+        self.executable.remove(path);
         Ok(())
+    }
+
+    /// Puts these bytes at a path, as a program.
+    ///
+    /// # Errors
+    /// A path that is not one of a tree's own files.
+    pub fn put_executable(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), PathProblem> {
+        self.put(path, bytes)?;
+        self.executable.insert(path.to_owned());
+        Ok(())
+    }
+
+    /// Whether what is at a path is a program.
+    pub fn is_executable(&self, path: &str) -> bool {
+        self.executable.contains(path)
     }
 
     /// Hides the file at a path.
@@ -41,6 +59,7 @@ impl Patch {
     /// SHA-256 over paths and contents, in hex.
     pub fn sha256(&self) -> String {
         let parts = self.files.iter().flat_map(|(path, bytes)| match bytes {
+            Some(bytes) if self.is_executable(path) => [path.as_bytes(), b"program", bytes],
             Some(bytes) => [path.as_bytes(), b"put", bytes],
             None => [path.as_bytes(), b"hide", b""],
         });
@@ -80,5 +99,10 @@ mod tests {
         patch.hide("src/a.py").unwrap();
         let files: Vec<_> = patch.files().collect();
         assert_eq!(files, [("concise.py", Some(&b"x = 1"[..])), ("src/a.py", None)]);
+        let plain = patch.sha256();
+        patch.put_executable("concise.py", b"x = 1".to_vec()).unwrap();
+        assert!(patch.is_executable("concise.py") && patch.sha256() != plain, "a mode is part of a patch");
+        patch.put("concise.py", b"x = 1".to_vec()).unwrap();
+        assert_eq!(patch.sha256(), plain);
     }
 }

@@ -68,6 +68,7 @@ impl MadeUp {
             config: &self.config,
             public_config: serde_json::json!({ "dataset": { "name": "made-up" } }),
             repositories: &self.repositories,
+            pairs: &[],
             failed: &self.failed,
             isolation: &self.isolation,
             capabilities: &self.capabilities,
@@ -113,6 +114,7 @@ pub fn config() -> Config {
             compare: Compare::Output,
         },
         witness: config::Witness::default(),
+        codetaste: crate::record::codetaste::Settings::default(),
         recube: crate::record::recube::Bounds::default(),
         tier: TierBounds { medium: 50.0, hard: 80.0 },
         prompt: PromptSettings::default(),
@@ -215,7 +217,16 @@ fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng
     };
     let family = crate::record::family::Family::Gistify;
     let variants = published.iter().map(|id| (id.clone(), vec![variant()])).collect();
-    Contribution { family, evidence, published, tests, witnesses: BTreeMap::new(), variants, recube: None }
+    Contribution {
+        family,
+        evidence,
+        published,
+        tests,
+        witnesses: BTreeMap::new(),
+        variants,
+        recube: None,
+        codetaste: None,
+    }
 }
 
 /// Groups of a repository, as they are before they are packed.
@@ -273,6 +284,7 @@ pub fn repo(slug: RepoSlug) -> Repo {
         system_packages: Vec::new(),
         domain: None,
         targets: Vec::new(),
+        pair: None,
         locked: None,
     }
 }

@@ -4,6 +4,7 @@
 mod common;
 
 mod cheats;
+mod codetaste;
 mod collection;
 mod command_line;
 mod damage;

@@ -137,7 +137,7 @@ fn handed_in(score: &ScoreArguments, dataset: &Dataset) -> Result<HandedIn> {
     for (at, folder) in score.masked.trajectories.iter().enumerate() {
         done.insert(at, trajectories::read(folder, &known)?);
     }
-    let (place, runs) = read_runs(score, dataset, &known, &mut |at, path| {
+    let (place, runs) = read_runs(score, &score.submissions, dataset, &known, &mut |at, path| {
         let found = outputs::read(path, &all)?;
         Ok(found.map(|found| {
             if !found.trajectories.is_empty() {

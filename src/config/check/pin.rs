@@ -69,7 +69,7 @@ fn git(raw: &RawRepo<'_>, text: &Text<'_>, checker: &mut Checker<'_, '_>) -> Opt
             None
         }
         Field::Refused => None,
-        Field::Given(commit) => full_hash(*commit, text.map(|text| text.value), checker),
+        Field::Given(commit) => full_hash("commit", *commit, text.map(|text| text.value), checker),
     };
     Some(SourceSpec::Git {
         url: text?.value.to_owned(),
@@ -105,7 +105,7 @@ fn path(raw: &RawRepo<'_>, text: &Text<'_>, checker: &mut Checker<'_, '_>) -> Op
     let commit = match &raw.commit {
         Field::Missing => None,
         Field::Refused => return None,
-        Field::Given(commit) => Some(full_hash(*commit, place.as_deref(), checker)?),
+        Field::Given(commit) => Some(full_hash("commit", *commit, place.as_deref(), checker)?),
     };
     Some(SourceSpec::Path { path: path?, commit, allow_uncommitted: flag(&raw.allow_uncommitted, false) })
 }
@@ -162,28 +162,42 @@ fn folder(text: Located<&str>, checker: &mut Checker<'_, '_>) -> Option<PathBuf>
 }
 
 /// A full lower-case hash; anything else is refused with the hash that it means now.
-fn full_hash(commit: Located<&str>, place: Option<&str>, checker: &mut Checker<'_, '_>) -> Option<CommitSha> {
+pub(super) fn full_hash(
+    key: &str,
+    commit: Located<&str>,
+    place: Option<&str>,
+    checker: &mut Checker<'_, '_>,
+) -> Option<CommitSha> {
     if let Ok(sha) = CommitSha::new(commit.value) {
         return Some(sha);
     }
     let shown = quote(commit.value);
     let lower = commit.value.to_ascii_lowercase();
     if CommitSha::new(&lower).is_ok() {
-        let message = format!("commit {shown} has upper-case letters");
-        checker.problems.add(commit.at, message, Some(format!("write commit = \"{lower}\"")));
+        let message = format!("{key} {shown} has upper-case letters");
+        checker.problems.add(commit.at, message, Some(format!("write {key} = \"{lower}\"")));
         return None;
     }
     let is_reference = !commit.value.trim().is_empty() && !commit.value.chars().any(char::is_whitespace);
     let now = place.filter(|_| is_reference).and_then(|place| (checker.resolve)(place, commit.value));
     if let Some(now) = now.and_then(|now| CommitSha::new(&now).ok()) {
-        let message = format!("commit {shown} is not a full hash; it means {now} now");
-        checker.problems.add(commit.at, message, Some(format!("write commit = \"{now}\"")));
+        let message = format!("{key} {shown} is not a full hash; it means {now} now");
+        checker.problems.add(commit.at, message, Some(format!("write {key} = \"{now}\"")));
     } else {
         let hint = place.map(|place| how_to_find(place, commit.value));
-        let message = format!("commit {shown} is not a full hash, and what it means could not be found");
+        let message = format!("{key} {shown} is not a full hash, and what it means could not be found");
         checker.problems.add(commit.at, message, hint);
     }
     None
+}
+
+/// Where the history of a repository is, as references are looked up there.
+pub(super) fn place(raw: &RawRepo<'_>, base: &std::path::Path) -> Option<String> {
+    if let Some(url) = raw.git.clone().given() {
+        return Some(url.value.to_owned());
+    }
+    let path = raw.path.clone().given()?;
+    Some(fs_err::canonicalize(base.join(path.value)).ok()?.display().to_string())
 }
 
 /// The command that shows a full hash.

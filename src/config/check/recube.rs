@@ -13,7 +13,7 @@ pub(super) fn bounds(raw: &RawRecube, problems: &mut Problems<'_>) -> Bounds {
         min_groups: whole32("min_groups", &raw.min_groups, default.min_groups, 1, problems),
         max_groups: whole32("max_groups", &raw.max_groups, default.max_groups, 0, problems),
         min_functions: whole32("min_functions", &raw.min_functions, default.min_functions, 1, problems),
-        min_exercised: share(&raw.min_exercised, default.min_exercised, problems),
+        min_exercised: share("min_exercised", &raw.min_exercised, default.min_exercised, problems),
         require_noticed: flag(&raw.require_noticed, default.require_noticed),
     };
     let place = raw.max_groups.clone().given().or(raw.min_groups.clone().given());
@@ -25,18 +25,18 @@ pub(super) fn bounds(raw: &RawRecube, problems: &mut Problems<'_>) -> Bounds {
     bounds
 }
 
-fn share(field: &Field<f64>, default: f64, problems: &mut Problems<'_>) -> f64 {
+pub(super) fn share(key: &str, field: &Field<f64>, default: f64, problems: &mut Problems<'_>) -> f64 {
     match *field {
         Field::Given(Located { value, .. }) if (0.0..=1.0).contains(&value) => value,
         Field::Given(Located { value, at }) => {
-            problems.add(at, format!("`min_exercised` must be a share from 0 to 1, not {value}"), None);
+            problems.add(at, format!("`{key}` must be a share from 0 to 1, not {value}"), None);
             default
         }
         Field::Missing | Field::Refused => default,
     }
 }
 
-/// Refuses what another family does not have, and `[witness]` in this one.
+/// Refuses what goes with another family alone.
 pub(super) fn fits(raw: &Raw<'_>, family: Family, problems: &mut Problems<'_>) {
     let ranges = raw.subsets.iter().flat_map(|subset| &subset.ranges);
     for range in ranges.filter(|range| !range.measure.is_of(family)) {
@@ -45,24 +45,48 @@ pub(super) fn fits(raw: &Raw<'_>, family: Family, problems: &mut Problems<'_>) {
         let message = format!("instances of the family {} do not have this measurement", family.as_str());
         problems.add(range.at, message, Some(format!("they have {}", names.join(", "))));
     }
-    match family {
-        Family::Gistify => {
-            let hint = "set family = \"recube\" in [dataset], or leave it out".to_owned();
-            let targets =
-                raw.repos.iter().flat_map(|repo| &repo.targets).map(|(at, _)| (*at, "[[repo.target]]"));
-            for (at, section) in raw.recube.at.map(|at| (at, "[recube]")).into_iter().chain(targets) {
-                problems.add(at, format!("{section} goes with the family recube alone"), Some(hint.clone()));
-            }
-        }
-        Family::Recube => {
-            if let Field::Given(make) = &raw.witness.make
-                && make.value
-            {
-                let message =
-                    "the family recube has no witnesses: the original file is the solution".to_owned();
-                problems.add(make.at, message, Some("leave [witness] out".to_owned()));
-            }
-        }
+    if family != Family::Recube {
+        let targets = raw.repos.iter().flat_map(|repo| &repo.targets).map(|(at, _)| (*at, "[[repo.target]]"));
+        let section = raw.recube.at.map(|at| (at, "[recube]"));
+        refuse_of(Family::Recube, section.into_iter().chain(targets), problems);
+    }
+    if family != Family::Codetaste {
+        let pairs = raw.pairs.iter().map(|pair| (pair.at, "[[pair]]"));
+        let section = raw.codetaste.at.map(|at| (at, "[codetaste]"));
+        refuse_of(Family::Codetaste, section.into_iter().chain(pairs), problems);
+    }
+    let solution = match family {
+        Family::Gistify => return,
+        Family::Recube => "the original file is the solution",
+        Family::Codetaste => "the golden patch is the solution",
+    };
+    let name = family.as_str();
+    for subset in raw.subsets.iter().filter(|_| family == Family::Codetaste) {
+        let message = format!("subsets are not made in the family {name} yet");
+        problems.add(subset.name.at, message, Some("leave [subset] out".to_owned()));
+    }
+    if let Field::Given(make) = &raw.witness.make
+        && make.value
+    {
+        let message = format!("the family {name} has no witnesses: {solution}");
+        problems.add(make.at, message, Some("leave [witness] out".to_owned()));
+    }
+    if let (Family::Codetaste, Field::Given(most)) = (family, &raw.dataset.per_repo) {
+        let message =
+            "`per_repo` does not go with the family codetaste: every pair that passes is an instance";
+        problems.add(most.at, message.to_owned(), Some("leave it out, and name fewer pairs".to_owned()));
+    }
+}
+
+fn refuse_of<'n>(
+    family: Family,
+    sections: impl Iterator<Item = (usize, &'n str)>,
+    problems: &mut Problems<'_>,
+) {
+    let name = family.as_str();
+    for (at, section) in sections {
+        let hint = format!("set family = \"{name}\" in [dataset], or leave it out");
+        problems.add(at, format!("{section} goes with the family {name} alone"), Some(hint));
     }
 }
 

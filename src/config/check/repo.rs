@@ -20,7 +20,7 @@ pub(super) fn all(raws: &[RawRepo<'_>], checker: &mut Checker<'_, '_>) -> Vec<Re
     repos
 }
 
-fn one(raw: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> Option<Repo> {
+pub(super) fn one(raw: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> Option<Repo> {
     let slug = slug(raw, checker.problems);
     let source = pin::source(raw, checker);
     let problems = &mut *checker.problems;
@@ -39,6 +39,7 @@ fn one(raw: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> Option<Repo> {
         system_packages: docker::packages(&raw.system_packages, problems),
         domain: raw.domain.clone().given().map(|text| text.value.to_owned()),
         targets: recube::targets(raw, problems),
+        pair: None,
         locked: None,
     };
     docker::fits(raw, &repo, problems);
@@ -79,7 +80,7 @@ fn guess(raw: &RawRepo<'_>) -> Option<String> {
 }
 
 /// Two slugs that would share a directory are one too many.
-fn refuse_duplicates(raws: &[RawRepo<'_>], problems: &mut Problems<'_>) {
+pub(super) fn refuse_duplicates(raws: &[RawRepo<'_>], problems: &mut Problems<'_>) {
     let mut seen: BTreeMap<String, Located<&str>> = BTreeMap::new();
     for text in raws.iter().filter_map(|raw| raw.slug.clone().given()) {
         let Ok(slug) = RepoSlug::new(text.value) else { continue };

@@ -13,15 +13,7 @@ use crate::score::Ratio;
 /// How many matches each pattern has on a tree.
 pub type MatchCounts = BTreeMap<String, u64>;
 
-/// Which side of a refactoring a pattern is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Side {
-    /// It matches the golden tree, and not the base.
-    Additive,
-    /// It matches the base, and not the golden tree.
-    Reductive,
-}
+pub use crate::record::codetaste::Side;
 
 impl Side {
     /// What counts of matches make of a pattern.
@@ -30,13 +22,6 @@ impl Side {
             (0, 1..) => Some(Side::Additive),
             (1.., 0) => Some(Side::Reductive),
             _ => None,
-        }
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Side::Additive => "additive",
-            Side::Reductive => "reductive",
         }
     }
 }
@@ -109,6 +94,11 @@ impl Precision {
     /// PREC: of all changed lines.
     pub fn all(self) -> Ratio {
         sum(self.added, self.removed)
+    }
+
+    /// Of all changed lines, of those added, of those removed; none where nothing changed.
+    pub fn rates(self) -> [Option<f64>; 3] {
+        [self.all(), self.added, self.removed].map(Ratio::rate)
     }
 }
 

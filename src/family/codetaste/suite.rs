@@ -2,18 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How the tests of a whole run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    pub passed: i64,
-    pub failed: i64,
-    pub skipped: i64,
-    /// All, skipped ones included, and what has no name here.
-    pub total: i64,
-}
+pub use crate::record::codetaste::{Bounds, Counts};
 
 /// Lines of stdout in which counts are looked for, from its end.
 const LOOK_BACK: usize = 10;
@@ -81,27 +72,19 @@ impl NotEnough {
     }
 }
 
-const MIN_TESTS: i64 = 10;
-/// Passing tests among all.
-const MIN_PASS_RATE: (i128, i128) = (3, 10);
-
-/// Why a run of a tree's suite is not enough; none where it is.
+/// Why a run of a tree's suite is not enough by the paper's bounds; none where it is.
 pub fn gate(counts: Option<Counts>) -> Option<NotEnough> {
-    let Some(counts) = counts else { return Some(NotEnough::SuiteCrashes) };
-    if counts.total < MIN_TESTS {
-        return Some(NotEnough::FewTests);
-    }
-    let (part, whole) = MIN_PASS_RATE;
-    (i128::from(counts.passed) * whole < part * i128::from(counts.total)).then_some(NotEnough::FewPassing)
+    gate_by(counts, 10, 0.3)
 }
 
-/// What a run may not go below and above.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bounds {
-    /// The fewest tests that passed in any run of either tree.
-    pub passed: i64,
-    /// The most that failed.
-    pub failed: i64,
+/// Why a run is not enough where so many tests, and so large a share of passing ones, are asked for.
+pub fn gate_by(counts: Option<Counts>, min_tests: u32, min_pass_rate: f64) -> Option<NotEnough> {
+    let Some(counts) = counts else { return Some(NotEnough::SuiteCrashes) };
+    if counts.total < i64::from(min_tests) {
+        return Some(NotEnough::FewTests);
+    }
+    let rate = counts.passed as f64 / counts.total as f64;
+    (rate < min_pass_rate).then_some(NotEnough::FewPassing)
 }
 
 impl Bounds {

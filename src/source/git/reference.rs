@@ -14,7 +14,7 @@ const SHORTEST: usize = 4;
 
 /// The full hash of the commit that a branch, a tag (peeled) or a short hash stands for now; `None` when nothing in the
 /// repository is called that, or when more than one commit could be meant. Short hashes are found among the tips that a
-/// server advertises, in a local repository among all commits.
+/// server advertises, in a local repository among all commits; there a full hash with `^` behind it is its first parent.
 ///
 /// # Errors
 /// When the repository cannot be reached or opened.
@@ -41,6 +41,9 @@ pub(super) fn resolve(
 }
 
 fn resolve_local(repository: &Repository, text: &str) -> Option<Oid> {
+    if let Some(child) = text.strip_suffix('^') {
+        return repository.find_commit(Oid::from_str(child).ok()?).ok()?.parent_id(0).ok();
+    }
     let names = candidates(text).into_iter().filter_map(|name| repository.find_reference(&name).ok());
     let commits = names.filter_map(|reference| Some(reference.peel_to_commit().ok()?.id()));
     commits.into_iter().next().or_else(|| {

@@ -83,7 +83,7 @@ pub(super) fn read(found: &mut Compared, dataset: &Dataset) -> Result<Groups> {
             readable(found, TRACES, read)?;
         }
         // They are of targets, and held against those.
-        Family::Recube => {}
+        Family::Recube | Family::Codetaste => {}
     }
     Ok(groups)
 }

@@ -1,0 +1,138 @@
+//! What of a patch may satisfy the judges without the work: flags, which change no number.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::diff::{Changed, is_ignored};
+use super::funnel::is_python;
+use super::lines::Lines;
+
+/// Comments by which engines pass over code.
+const SUPPRESSING: [&str; 2] = ["nosem", "ast-grep-ignore"];
+/// Files by which pytest is configured.
+const SETTINGS: [&str; 6] =
+    ["conftest.py", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml"];
+
+static SHIM: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?m)\bsys\.modules\s*\[[^\]]*\]\s*=[^=]|^(async\s+)?def\s+__getattr__\s*\(")
+        .expect("the pattern of shims is a pattern")
+});
+
+/// A patch that was applied.
+pub struct Applied<'a> {
+    /// Python files of the tree that it makes, by path.
+    pub files: &'a BTreeMap<String, String>,
+    /// Paths that it puts; whether the base has them.
+    pub put: &'a [(&'a str, bool)],
+    pub changed: &'a Changed,
+    /// Lines of each additive pattern that matches.
+    pub additive: &'a [&'a Lines],
+}
+
+/// The flags that hold, in order.
+pub fn flags(applied: &Applied<'_>) -> Vec<String> {
+    let added: Vec<&str> = applied.added().collect();
+    let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    let is_hidden = |(path, _): &(&str, bool)| is_python(path) && is_ignored(path);
+    let is_comment = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
+    let suppresses = |line: &&str| SUPPRESSING.iter().any(|word| line.contains(word));
+    let all = [
+        ("adds-shim", added.iter().any(|line| SHIM.is_match(line))),
+        ("comments-only", !added.is_empty() && added.iter().all(is_comment)),
+        ("hides-code", added.iter().any(suppresses) || applied.put.iter().any(is_hidden)),
+        ("test-config-changed", applied.put.iter().any(|(path, _)| SETTINGS.contains(&name(path).as_str()))),
+        ("unreached-additive", applied.additive.iter().any(|lines| applied.is_unreached(lines))),
+    ];
+    all.iter().filter(|(_, holds)| *holds).map(|(flag, _)| (*flag).to_owned()).collect()
+}
+
+impl Applied<'_> {
+    /// The lines that it adds.
+    fn added(&self) -> impl Iterator<Item = &str> {
+        self.changed.added.ranges().flat_map(|(path, first, last)| {
+            let lines = self.files.get(path).into_iter().flat_map(|text| text.split('\n'));
+            let place = |line: u64| usize::try_from(line).unwrap_or(usize::MAX);
+            lines.skip(place(first.saturating_sub(1))).take(place((last + 1).saturating_sub(first)))
+        })
+    }
+
+    /// Whether a pattern matches in new files alone, which no other file imports and which are not tests.
+    fn is_unreached(&self, lines: &Lines) -> bool {
+        let mut paths = lines.paths().peekable();
+        paths.peek().is_some() && paths.all(|path| self.is_new(path) && !self.is_reached(path))
+    }
+
+    fn is_new(&self, path: &str) -> bool {
+        self.put.iter().any(|(put, existed)| *put == path && !existed)
+    }
+
+    fn is_reached(&self, path: &str) -> bool {
+        let mut parts = path.rsplit('/');
+        let (file, folder) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+        if super::funnel::is_test(path) || stem == "conftest" {
+            return true;
+        }
+        let name = if stem == "__init__" { folder } else { stem };
+        let has_name = |line: &str| {
+            line.contains("import")
+                && line.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|word| word == name)
+        };
+        let others = self.files.iter().filter(|(other, _)| *other != path);
+        others.flat_map(|(_, text)| text.lines()).any(has_name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(files: &[(&str, &str)], existed: &[&str], additive: &[(&str, u64)]) -> Vec<String> {
+        let all: BTreeMap<String, String> =
+            files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
+        let put: Vec<(&str, bool)> = files.iter().map(|(path, _)| (*path, existed.contains(path))).collect();
+        let mut changed = Changed::default();
+        for (path, text) in files.iter().filter(|(path, _)| !is_ignored(path)) {
+            changed.added.insert(path, 1, text.lines().count() as u64);
+        }
+        let lines: Lines = additive.iter().copied().collect();
+        flags(&Applied { files: &all, put: &put, changed: &changed, additive: &[&lines] })
+    }
+
+    #[test]
+    fn each_way_to_look_right_has_its_flag() {
+        assert_eq!(of(&[("a.py", "x = 1\n")], &["a.py"], &[("a.py", 1)]), Vec::<String>::new());
+        assert_eq!(of(&[("a.py", "# new_name\n\n")], &["a.py"], &[("a.py", 1)]), ["comments-only"]);
+        let shims = ["sys.modules['old'] = new\n", "def __getattr__(name):\n"];
+        for shim in shims {
+            assert_eq!(of(&[("a.py", shim)], &["a.py"], &[("a.py", 1)]), ["adds-shim"], "{shim}");
+        }
+        assert_eq!(
+            of(&[("a.py", "    def __getattr__(self, name): 1\n")], &["a.py"], &[]),
+            Vec::<String>::new()
+        );
+        assert_eq!(of(&[("a.py", "old()  # nosem\n")], &["a.py"], &[]), ["hides-code"]);
+        assert_eq!(of(&[("dist/a.py", "old()\n")], &[], &[]), ["hides-code"]);
+        assert_eq!(of(&[("t/conftest.py", "x = 1\n")], &["t/conftest.py"], &[]), ["test-config-changed"]);
+    }
+
+    #[test]
+    fn an_addition_that_nothing_imports_is_flagged() {
+        let dead = ("pkg/dead.py", "new()\n");
+        assert_eq!(of(&[dead], &[], &[("pkg/dead.py", 1)]), ["unreached-additive"]);
+        assert_eq!(
+            of(&[dead, ("a.py", "from pkg import dead\n")], &[], &[("pkg/dead.py", 1)]),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            of(&[dead, ("a.py", "new()\n")], &["a.py"], &[("pkg/dead.py", 1), ("a.py", 1)]),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            of(&[("pkg/test_dead.py", "new()\n")], &[], &[("pkg/test_dead.py", 1)]),
+            Vec::<String>::new()
+        );
+    }
+}

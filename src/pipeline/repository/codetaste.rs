@@ -1,0 +1,296 @@
+//! `CodeTaste`: from a pair of commits to an instance that is proved, or the first cause why it is not one.
+
+mod refactoring;
+mod suites;
+
+use std::collections::BTreeSet;
+
+use super::{Repository, Work};
+use crate::beneath::Folder;
+use crate::config::{Locked, Pair, Repo};
+use crate::error::{Error, Fault, Result};
+use crate::family::sample::Choice;
+use crate::pipeline::Stage;
+use crate::pipeline::prepare::{Preparation, Prepared};
+use crate::record::codetaste::{Dropped, PairCause, PairRow, PairTree, PublishedPair};
+use crate::record::id::InstanceId;
+use crate::record::instance::Contribution;
+use crate::record::moment::Cutoff;
+use crate::record::source::Pinned;
+use crate::referee::codetaste::judge::{Class, Ground, Instance, Judged};
+use crate::referee::codetaste::suite::{Place, Suites};
+use crate::screen::considered::Depth;
+use refactoring::Refactoring;
+use suites::Measured;
+
+/// What a pair comes to at a point of its way: a value, or why it is not an instance.
+type Kept<T> = std::result::Result<T, Dropped>;
+
+/// Longest lock that is read, in bytes.
+const LONGEST_LOCK: u64 = 64 << 20;
+
+/// The base in an environment, and what the suite showed there on both trees.
+struct Candidate {
+    lock_from: PairTree,
+    prepared: Prepared,
+    measured: Measured,
+}
+
+/// The two trees of a pair, and the golden one as a repository.
+struct Trees {
+    base: Pinned,
+    golden: Pinned,
+    golden_repo: Repo,
+}
+
+impl Repository<'_> {
+    /// All stages of a pair.
+    pub(super) fn stages_of_pair(&mut self, pair: &Pair) -> Result<Option<Contribution>> {
+        let until = self.pipeline.request.until;
+        if self.pipeline.request.shards.made().is_some() {
+            return Err(Error::usage("shards are not made in the family codetaste")
+                .with_hint("build on one machine, or name a part of the pairs with --only"));
+        }
+        let trees = self.trees(pair)?;
+        if until == Stage::Source {
+            return Ok(None);
+        }
+        let settings = &self.pipeline.config.codetaste;
+        let refactoring = match Refactoring::of(&trees.base.tree, &trees.golden.tree, pair, settings)? {
+            Ok(refactoring) => refactoring,
+            Err(dropped) => return Ok(self.dropped(pair, dropped)),
+        };
+        self.enter(Stage::Environment);
+        let candidate = match self.candidate(&trees, &refactoring)? {
+            Ok(candidate) => candidate,
+            Err(dropped) => return Ok(self.dropped(pair, dropped)),
+        };
+        let Candidate { lock_from, prepared, measured } = candidate;
+        self.found.add_environment(&prepared.lab.built);
+        self.found.add_collected(&prepared.collected);
+        if until <= Stage::Collect {
+            return Ok(None);
+        }
+        self.enter(Stage::Screen);
+        let options = self.replay_options();
+        let mut work = self.work(&prepared, &options)?;
+        let all: Vec<usize> = (0..prepared.collected.groups.len()).collect();
+        self.screen(&mut work, &all)?;
+        if until < Stage::Confirm {
+            return Ok(None);
+        }
+        self.enter(Stage::Confirm);
+        let must_pass = must_pass(&work, &measured);
+        let judged = self.gates(&prepared, &refactoring, (&measured, &must_pass))?;
+        let flags = match judged {
+            Ok(()) => [refactoring.flags.clone(), measured.flags()].concat(),
+            Err(dropped) => return Ok(self.dropped(pair, dropped)),
+        };
+        if until == Stage::Confirm {
+            return Ok(None);
+        }
+        let published = PublishedPair {
+            row: self.row(pair, None),
+            lock_from,
+            bounds: measured.bounds,
+            must_pass,
+            failing: measured.failing(),
+            runs: measured.runs,
+            precision: refactoring.rates(),
+            patterns: refactoring.rows,
+            pattern_files: refactoring.files,
+            opengrep: refactoring.opengrep,
+            golden_patch: refactoring.text,
+            shape: refactoring.shape,
+            description: pair.description.clone(),
+            open_description: pair.open_description.clone(),
+            flags,
+        };
+        self.found.pair = Some(published.row.clone());
+        let contribution = self.contribution(&work, Choice::default())?;
+        Ok(Some(Contribution { codetaste: Some(published), ..contribution }))
+    }
+
+    fn row(&self, pair: &Pair, dropped: Option<Dropped>) -> PairRow {
+        let (base, golden) = (pair.base.as_str(), pair.golden.as_str());
+        PairRow {
+            instance_id: InstanceId::of_pair(&pair.repo, base, golden),
+            slug: self.repo.slug.clone(),
+            repo: pair.repo.clone(),
+            base: base.to_owned(),
+            golden: golden.to_owned(),
+            dropped,
+        }
+    }
+
+    fn dropped(&mut self, pair: &Pair, dropped: Dropped) -> Option<Contribution> {
+        let said = format!("{}: {}: {}", self.repo.slug, dropped.cause.as_str(), dropped.evidence);
+        self.pipeline.progress.say(said.lines().next().unwrap_or_default());
+        self.found.pair = Some(self.row(pair, Some(dropped)));
+        None
+    }
+
+    fn trees(&mut self, pair: &Pair) -> Result<Trees> {
+        let preparation = Preparation::new(self.pipeline, self.repo);
+        let base = self.ahead.take().unwrap_or_else(|| preparation.source())?;
+        if let Some(former) = self.former {
+            former.check_pin(&base)?;
+        }
+        self.found.source = Some(base.origin.describe());
+        let source = self.repo.source.at(&pair.golden);
+        let golden_repo = Repo { source, pair: None, ..self.repo.clone() };
+        let golden = Preparation::new(self.pipeline, &golden_repo).source()?;
+        Ok(Trees { base, golden, golden_repo })
+    }
+
+    /// The first environment in which both trees pass the gates and golden fails no more than the base; where in none it
+    /// does, the one with most passing.
+    fn candidate(&self, trees: &Trees, refactoring: &Refactoring) -> Result<Kept<Candidate>> {
+        let later = trees.base.pinned_at.as_str().max(&trees.golden.pinned_at);
+        let exclude_newer = self.repo.exclude_newer.clone().or_else(|| Cutoff::parse(later));
+        let locks = if refactoring.changes_declarations {
+            [PairTree::Golden, PairTree::Base]
+        } else {
+            [PairTree::Base, PairTree::Golden]
+        };
+        let (mut best, mut refused): (Option<Candidate>, Vec<(PairTree, Dropped)>) = (None, Vec::new());
+        for lock_from in locks {
+            let base = Repo { exclude_newer: exclude_newer.clone(), ..self.repo.clone() };
+            let golden = Repo { exclude_newer: exclude_newer.clone(), ..trees.golden_repo.clone() };
+            let made = self.in_environment(trees, (&base, &golden, lock_from), refactoring);
+            match kept(made)? {
+                Ok(candidate) => {
+                    let is_clean = candidate.measured.golden_fails_no_more();
+                    if best
+                        .as_ref()
+                        .is_none_or(|best| best.measured.bounds.passed < candidate.measured.bounds.passed)
+                    {
+                        best = Some(candidate);
+                    }
+                    if is_clean {
+                        break;
+                    }
+                }
+                Err(dropped) => refused.push((lock_from, dropped)),
+            }
+        }
+        Ok(best.ok_or_else(|| none_of(&refused)))
+    }
+
+    /// The base in the environment that one of the trees declares, and the suite on both trees there.
+    fn in_environment(
+        &self,
+        trees: &Trees,
+        (base, golden, lock_from): (&Repo, &Repo, PairTree),
+        refactoring: &Refactoring,
+    ) -> Result<Kept<Candidate>> {
+        let pipeline = self.pipeline;
+        let repo = match lock_from {
+            PairTree::Base => base.clone(),
+            PairTree::Golden => {
+                let built = Preparation::new(pipeline, golden).environment(&trees.golden)?;
+                let lock = Folder::open(&built.recipe_dir)?
+                    .read(std::path::Path::new("requirements.lock"), LONGEST_LOCK)?;
+                let text = String::from_utf8(lock)
+                    .map_err(|error| Error::internal("a lock is not text").with_source(error))?;
+                let locked = Locked { text, asked_python: base.python.clone() };
+                Repo { locked: Some(locked), python: Some(built.python), ..base.clone() }
+            }
+        };
+        let preparation = Preparation::new(pipeline, &repo);
+        let built = preparation.environment(&trees.base)?;
+        for used in [&trees.base.tree, &trees.golden.tree, &built.tree, &built.venv] {
+            pipeline.cache.uses(used.clone())?;
+        }
+        let prepared = preparation.collect(trees.base.clone(), built)?;
+        pipeline.cache.uses(prepared.journals.clone())?;
+        let mut runs = Suites::open(&prepared.journals.join("codetaste"))?;
+        let place = Place { lab: &prepared.lab, cache: pipeline.cache };
+        let title = format!("{} suite", self.repo.slug);
+        let stage = pipeline.progress.stage(&title, 2);
+        let settings = &pipeline.config.codetaste;
+        let measured = Measured::of(place, &refactoring.patch, settings, (&mut runs, &mut || stage.step()))?;
+        Ok(measured.map(|measured| Candidate { lock_from, prepared, measured }))
+    }
+
+    /// Golden and null, handed in like any submission.
+    fn gates(
+        &self,
+        prepared: &Prepared,
+        refactoring: &Refactoring,
+        (measured, must_pass): (&Measured, &BTreeSet<String>),
+    ) -> Result<Kept<()>> {
+        let mut suites = Suites::open(&prepared.journals.join("codetaste"))?;
+        let ground = Ground::of(&prepared.pinned.tree, &refactoring.files, &refactoring.rows)?;
+        let failing = measured.failing();
+        let instance = Instance {
+            place: Place { lab: &prepared.lab, cache: self.pipeline.cache },
+            ground: &ground,
+            rows: &refactoring.rows,
+            bounds: measured.bounds,
+            must_pass,
+            failing: &failing,
+        };
+        let golden = instance.judge(&refactoring.text, &mut suites)?;
+        if !is_right(&golden, 1.0) || golden.pass_set != Some(true) {
+            return Ok(Err(failed(PairCause::GoldenFails, &golden)));
+        }
+        let null = instance.judge(b"", &mut suites)?;
+        let has_lines = null.numbers.is_none_or(|numbers| numbers.prec > 0.0);
+        if !is_right(&null, 0.0) || has_lines {
+            return Ok(Err(failed(PairCause::NullPasses, &null)));
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// Whether the suite passes, and so much of the patterns is satisfied.
+fn is_right(judged: &Judged, ifr: f64) -> bool {
+    judged.class == Class::Passes && judged.numbers.is_some_and(|numbers| numbers.ifr == Some(ifr))
+}
+
+fn failed(cause: PairCause, judged: &Judged) -> Dropped {
+    let ifr = judged.numbers.and_then(|numbers| numbers.ifr).unwrap_or_default();
+    let missing = judged.missing.iter().take(20).cloned().collect::<Vec<_>>().join(", ");
+    let evidence = format!(
+        "judged {:?} with an IFR of {ifr:.3}; {}; must pass and do not: {}",
+        judged.class,
+        judged.detail.as_deref().unwrap_or("the suite is within its bounds"),
+        if missing.is_empty() { "none" } else { &missing }
+    );
+    Dropped { cause, evidence }
+}
+
+/// What is the repository's trouble is a cause.
+fn kept(made: Result<Kept<Candidate>>) -> Result<Kept<Candidate>> {
+    match made {
+        Err(error) if error.fault() == Fault::Repository => {
+            let detail = error.detail().map(|detail| format!("\n{detail}")).unwrap_or_default();
+            let evidence = format!("{error}{detail}");
+            Ok(Err(Dropped { cause: PairCause::NeedsTwoEnvironments, evidence }))
+        }
+        other => other,
+    }
+}
+
+/// Why no environment serves both trees: the cause that all have, or that they differ.
+fn none_of(refused: &[(PairTree, Dropped)]) -> Dropped {
+    let first = refused.first().map(|(_, dropped)| dropped.cause);
+    let is_one = refused.iter().all(|(_, dropped)| Some(dropped.cause) == first);
+    let said = refused.iter().map(|(lock_from, dropped)| {
+        format!("with what {} declares: {}: {}", lock_from.as_str(), dropped.cause.as_str(), dropped.evidence)
+    });
+    Dropped {
+        cause: first.filter(|_| is_one).unwrap_or(PairCause::NeedsTwoEnvironments),
+        evidence: said.collect::<Vec<_>>().join("\n"),
+    }
+}
+
+/// Cases that pass in every run of both trees, of groups that screening keeps.
+fn must_pass(work: &Work<'_>, measured: &Measured) -> BTreeSet<String> {
+    let verdicts = work.screening.verdicts(Depth::First);
+    let groups = work.prepared.collected.groups.iter().zip(verdicts);
+    let kept = groups.filter(|(_, verdict)| verdict.is_kept());
+    let cases = kept.flat_map(|(group, _)| group.cases.iter().map(|case| case.case_id.as_str()));
+    cases.filter(|case| measured.passes_always(case)).map(str::to_owned).collect()
+}

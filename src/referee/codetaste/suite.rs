@@ -1,0 +1,238 @@
+//! Whole runs of the suite on a tree with a patch.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::attempt::lab::{Lab, Made, Wanted};
+use crate::attempt::overlay::History;
+use crate::beneath::Folder;
+use crate::collect;
+use crate::error::{Error, Fault, Result};
+use crate::family::codetaste::suite::Counts;
+use crate::record::collected::{Collected, Group};
+use crate::record::id::hash_parts;
+use crate::record::outcome::{Attempt, Exit, Outcome};
+use crate::record::patch::Patch;
+use crate::record::verdict::Cause;
+use crate::referee::recube::byte_code_of;
+use crate::store::memo::Memo;
+use crate::store::{Cache, discard};
+
+/// Raised when the same patch may show something else.
+const VERSION: &str = "codetaste-1";
+/// How often a run is made that the harness loses.
+const TRIES: u32 = 3;
+/// Of a file whose groups are so often over their limit the others are not run.
+const PATIENCE: u32 = 3;
+
+/// What a whole run is for: the same patch is run again for another purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It sets the bounds.
+    Bounds,
+    /// It is judged by them.
+    Judged,
+    /// It shows whether anything can be run here.
+    Probe,
+}
+
+/// A whole run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WholeRun {
+    /// None of a run in which nothing could be collected.
+    pub(crate) counts: Option<Counts>,
+    /// By case; what did not run is missing.
+    pub(crate) outcomes: BTreeMap<String, Outcome>,
+    /// Of all groups together.
+    pub(crate) duration_ms: f64,
+    /// Why there are no counts.
+    pub(crate) why: Option<String>,
+    /// Whether the harness could not make it.
+    #[serde(skip)]
+    pub(crate) is_lost: bool,
+}
+
+impl WholeRun {
+    pub(crate) fn passes(&self, case: &str) -> bool {
+        self.outcomes.get(case) == Some(&Outcome::Passed)
+    }
+
+    /// Adds what a group showed; cases that did not run in it failed.
+    fn add(&mut self, group: &Group, attempt: &Attempt) {
+        let counts = self.counts.get_or_insert(NOTHING);
+        let is_whole = attempt.exit == Exit::Finished;
+        for case in attempt.cases.iter().filter(|_| is_whole) {
+            match case.outcome {
+                Outcome::Passed | Outcome::XPassed => counts.passed += 1,
+                Outcome::Failed | Outcome::Error => counts.failed += 1,
+                Outcome::Skipped | Outcome::XFailed => counts.skipped += 1,
+            }
+            self.outcomes.insert(case.case_id.clone(), case.outcome);
+        }
+        let ran = if is_whole { attempt.cases.len() } else { 0 };
+        let lacking = group.cases.len().saturating_sub(ran);
+        counts.failed += signed(lacking);
+        counts.total += signed(ran + lacking);
+        self.duration_ms += attempt.duration_ms;
+    }
+
+    /// Adds files that are collected as a whole or not at all.
+    fn add_uncollected(&mut self, collected: &Collected) {
+        for row in &collected.uncollected {
+            let counts = self.counts.get_or_insert(NOTHING);
+            counts.total += 1;
+            if row.cause == Cause::Skipped { counts.skipped += 1 } else { counts.failed += 1 }
+        }
+    }
+
+    fn without_counts(why: String, is_lost: bool) -> Self {
+        WholeRun { why: Some(why), is_lost, ..WholeRun::default() }
+    }
+}
+
+fn signed(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+const NOTHING: Counts = Counts { passed: 0, failed: 0, skipped: 0, total: 0 };
+
+/// A built tree, over which patches are laid.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) lab: &'a Lab,
+    pub(crate) cache: &'a Cache,
+}
+
+/// Whole runs, kept in a journal.
+pub(crate) struct Suites {
+    memo: Memo<WholeRun>,
+}
+
+impl Suites {
+    /// Opens what an earlier command left.
+    ///
+    /// # Errors
+    /// IO errors.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        Ok(Suites { memo: Memo::open(path)? })
+    }
+
+    /// So many whole runs with a patch, each made once for its purpose and number.
+    ///
+    /// # Errors
+    /// IO errors and an interruption.
+    pub(crate) fn runs(
+        &mut self,
+        place: Place<'_>,
+        patch: &Patch,
+        (purpose, runs): (Purpose, u32),
+    ) -> Result<Vec<WholeRun>> {
+        let keys: Vec<String> = (0..runs).map(|number| key(place.lab, patch, purpose, number)).collect();
+        let missing: Vec<u32> = (0..runs)
+            .zip(&keys)
+            .filter(|(_, key)| self.memo.get(key).is_none())
+            .map(|(number, _)| number)
+            .collect();
+        let mut lost = BTreeMap::new();
+        if !missing.is_empty() {
+            let made = with_overlay(place, patch, |lab| whole_runs(lab, &missing))?;
+            for (number, run) in missing.iter().zip(made) {
+                if run.is_lost {
+                    lost.insert(*number, run);
+                } else {
+                    self.memo.extend([(keys[*number as usize].clone(), run)])?;
+                }
+            }
+        }
+        let found = |(number, key): (u32, &String)| {
+            lost.remove(&number).or_else(|| self.memo.get(key).cloned()).unwrap_or_default()
+        };
+        Ok((0..runs).zip(&keys).map(found).collect())
+    }
+}
+
+fn key(lab: &Lab, patch: &Patch, purpose: Purpose, number: u32) -> String {
+    let (timeouts, tests) = (format!("{:?}", lab.timeouts), lab.built.tests.join("\0"));
+    let purpose = format!("{purpose:?} {number}");
+    hash_parts(&[VERSION, &lab.built.key, &patch.sha256(), &timeouts, &tests, &purpose])
+}
+
+/// Does something in the tree with a patch laid over it, which nobody asks for again.
+fn with_overlay<T>(place: Place<'_>, patch: &Patch, work: impl FnOnce(&Lab) -> Result<T>) -> Result<T> {
+    let lab = place.lab.with(place.cache, &without_byte_code(place.lab, patch)?, History::Kept)?;
+    let done = work(&lab);
+    if let Some(folder) = lab.built.tree.parent() {
+        discard(folder)?;
+    }
+    done
+}
+
+/// A patch that also hides the byte code of what it changes.
+fn without_byte_code(lab: &Lab, patch: &Patch) -> Result<Patch> {
+    let entries = Folder::open(&lab.built.tree)?.walk()?;
+    let compiled: Vec<&str> = entries
+        .iter()
+        .filter_map(|entry| entry.path.to_str())
+        .filter(|path| path.ends_with(".pyc"))
+        .collect();
+    let mut all = patch.clone();
+    for (path, _) in patch.files().filter(|(path, _)| path.ends_with(".py")) {
+        for path in byte_code_of(path, compiled.iter().copied()) {
+            all.hide(&path).map_err(|_| Error::internal(format!("{path} is not a file of a tree")))?;
+        }
+    }
+    Ok(all)
+}
+
+/// Collects the tree, and runs all of it for each number.
+fn whole_runs(lab: &Lab, numbers: &[u32]) -> Result<Vec<WholeRun>> {
+    let wanted =
+        collect::Wanted { tests: &lab.built.tests, options: &lab.options, limit: lab.timeouts.group };
+    let found = collect::discover(&*lab.backend, &lab.setting, &wanted, &[])
+        .and_then(|(found, pytest)| collect::collected(&found, pytest, &lab.base().normalizer));
+    let none = |error: Error, is_lost| {
+        let why = format!("{error}\n{}", error.detail().unwrap_or_default());
+        Ok(numbers.iter().map(|_| WholeRun::without_counts(why.trim_end().to_owned(), is_lost)).collect())
+    };
+    match found {
+        Ok(collected) => numbers.iter().map(|number| whole_run(lab, &collected, *number)).collect(),
+        Err(error) if error.fault() == Fault::Repository => none(error, false),
+        Err(error) if error.fault() == Fault::Harness => none(error, true),
+        Err(error) => Err(error),
+    }
+}
+
+fn whole_run(lab: &Lab, collected: &Collected, number: u32) -> Result<WholeRun> {
+    let groups = &collected.groups;
+    let wanted: Vec<(usize, u32)> = (0..groups.len()).map(|at| (at, 1)).collect();
+    let (world, durations) = (lab.base(), BTreeMap::new());
+    let mut tries = 1;
+    loop {
+        let wanted = Wanted {
+            world: &world,
+            round: number,
+            groups: &wanted,
+            durations: &durations,
+            patience: Some(PATIENCE),
+        };
+        let mut run = WholeRun::default();
+        run.add_uncollected(collected);
+        let made = lab.make(groups, &[wanted], |_, at, made| {
+            let (Made::Attempt(attempt) | Made::Unavailable { attempt, .. }) = made;
+            run.add(&groups[at], &attempt);
+            Ok(())
+        });
+        match made {
+            Ok(()) => return Ok(run),
+            Err(error) if matches!(error.fault(), Fault::Harness | Fault::Repository) => {
+                if tries == TRIES {
+                    return Ok(WholeRun::without_counts(error.to_string(), true));
+                }
+                tries += 1;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! A refactoring of a repository's own history, from two commits to the score of patches.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::common::Bench;
+
+const CONFIG: &str = "[dataset]\nfamily = \"codetaste\"\nname = \"trees\"\nversion = \"1\"\n[screen]\nattempts = 2\n\
+                      [codetaste]\nruns = 2\nmin_patterns = 3\n[[repo]]\nslug = \"made/up\"\npath = \"clone\"\n";
+
+fn git(folder: &Path, arguments: &[&str]) -> String {
+    let made = Command::new("git")
+        .current_dir(folder)
+        .args(["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"])
+        .args(arguments)
+        .env("GIT_AUTHOR_DATE", "2026-01-10T00:00:00Z")
+        .env("GIT_COMMITTER_DATE", "2026-01-10T00:00:00Z")
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&made.stderr));
+    String::from_utf8(made.stdout).unwrap().trim().to_owned()
+}
+
+fn write(folder: &Path, path: &str, text: &str) {
+    std::fs::create_dir_all(folder.join(path).parent().unwrap()).unwrap();
+    std::fs::write(folder.join(path), text).unwrap();
+}
+
+/// A module whose function gets another name and another place, and tests that go with it.
+fn commit(clone: &Path, module: &str, function: &str) -> String {
+    for old in ["shapes.py", "areas.py", "use.py"] {
+        let _ = std::fs::remove_file(clone.join("pkg").join(old));
+    }
+    let body = format!(
+        "def {function}(width, height):\n    if width < 0 or height < 0:\n        raise ValueError(width)\n    return width * height\n"
+    );
+    write(clone, "pkg/__init__.py", "");
+    write(clone, &format!("pkg/{module}.py"), &body);
+    let mut uses = format!("from pkg.{module} import {function}\n");
+    let mut tests = format!("from pkg import use\nfrom pkg.{module} import {function}\n");
+    for at in 0..12 {
+        let _ = write!(uses, "\n\ndef room_{at}():\n    return {function}({at}, 2)\n");
+        let _ = write!(tests, "\n\ndef test_{at}():\n    assert {function}({at}, 3) == {}\n", at * 3);
+    }
+    tests.push_str("\n\ndef test_rooms():\n    assert use.room_3() == 6\n");
+    tests.push_str(FAILS);
+    write(clone, "pkg/use.py", &uses);
+    write(clone, TESTS, &tests);
+    git(clone, &["add", "-A"]);
+    git(clone, &["commit", "-qm", function]);
+    git(clone, &["rev-parse", "HEAD"])
+}
+
+const TESTS: &str = "tests/test_areas.py";
+const FAILS: &str = "\n\ndef test_that_fails():\n    assert False\n";
+
+/// A dataset of two pairs, of which one is an instance.
+struct Made {
+    bench: Bench,
+    clone: PathBuf,
+    base: String,
+    golden: String,
+}
+
+impl Made {
+    fn new() -> Self {
+        let bench = Bench::new();
+        let clone = bench.path().join("clone");
+        std::fs::create_dir(&clone).unwrap();
+        git(&clone, &["init", "-q"]);
+        let base = commit(&clone, "shapes", "calc_area");
+        let golden = commit(&clone, "areas", "area_of");
+        write(&clone, "README.md", "words\n");
+        git(&clone, &["add", "-A"]);
+        git(&clone, &["commit", "-qm", "words"]);
+        let words = git(&clone, &["rev-parse", "HEAD"]);
+        let pairs = format!(
+            "[[pair]]\nrepo = \"made/up\"\ngolden = \"{golden}\"\ndescription = \"Give the area a better name.\"\n\
+             [[pair]]\nrepo = \"made/up\"\ngolden = \"{words}\"\n"
+        );
+        bench.write_config(&format!("{CONFIG}{pairs}"));
+        bench.run(&["check"]).with_code(0);
+        bench.build(&[]).with_code(0);
+        Made { bench, clone, base, golden }
+    }
+
+    fn instance(&self) -> Value {
+        let instances = self.bench.dataset().instances();
+        let [instance] = &instances[..] else { panic!("{instances:?}") };
+        instance.clone()
+    }
+
+    fn id(&self) -> String {
+        self.instance()["instance_id"].as_str().unwrap().to_owned()
+    }
+
+    fn golden_diff(&self) -> PathBuf {
+        self.bench.path().join("output/trees/1/hidden").join(self.id()).join("golden.diff")
+    }
+
+    fn apply(&self) {
+        git(&self.clone, &["apply", self.golden_diff().to_str().unwrap()]);
+    }
+
+    /// Changes a file of the clone.
+    fn edit(&self, path: &str, change: impl Fn(String) -> String) {
+        let text = std::fs::read_to_string(self.clone.join(path)).unwrap_or_default();
+        write(&self.clone, path, &change(text));
+    }
+
+    /// Hands in the difference that a change makes to the base.
+    fn hand_in(&self, run: &str, change: &dyn Fn()) {
+        git(&self.clone, &["checkout", "-q", "-f", &self.base]);
+        git(&self.clone, &["clean", "-qfdx"]);
+        change();
+        git(&self.clone, &["add", "-A"]);
+        let text = git(&self.clone, &["diff", "--cached", "--binary"]) + "\n";
+        git(&self.clone, &["reset", "-q", "--hard"]);
+        write(&self.bench.path().join("runs"), &format!("{run}/{}/prediction.diff", self.id()), &text);
+    }
+
+    fn score(&self, runs: &[&str]) {
+        let slug = self.instance()["slug"].as_str().unwrap().to_owned();
+        let source = format!("--source={slug}={}", self.clone.display());
+        let runs: Vec<String> = runs.iter().map(|run| format!("runs/{run}")).collect();
+        let mut arguments = vec!["score", "output/trees/1", &source];
+        arguments.extend(runs.iter().map(String::as_str));
+        git(&self.clone, &["checkout", "-q", "-f", &self.base]);
+        self.bench.run(&arguments).with_code(0);
+    }
+
+    fn scored(&self, run: &str) -> Value {
+        let file = self.bench.path().join("scores/trees/1").join(run).join("scores.jsonl");
+        serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
+    }
+
+    fn is_scored(&self, run: &str, class: &str, flags: &[&str]) {
+        let row = self.scored(run);
+        let set = Value::from(!matches!(class, "regression" | "patch-failed"));
+        let expected = (&Value::from(class), &set, &Value::from(flags.to_vec()));
+        assert_eq!((&row["class"], &row["pass_set"], &row["flags"]), expected, "{run}: {row}");
+    }
+}
+
+#[test]
+fn a_refactoring_becomes_an_instance_and_patches_are_judged() {
+    let made = Made::new();
+    let instance = made.instance();
+    assert_eq!((&instance["repo"], &instance["base_commit"]), (&"made/up".into(), &made.base.clone().into()));
+    assert_eq!((&instance["p_min"], &instance["f_max"]), (&13.into(), &1.into()), "{instance}");
+    assert_eq!((&instance["n_must_pass"], &instance["runs"]), (&13.into(), &2.into()));
+    let dataset = made.bench.dataset();
+    let causes: Vec<Value> = dataset.rows("pairs").iter().map(|row| row["cause"].clone()).collect();
+    assert!(causes.contains(&Value::Null) && causes.contains(&"no-code".into()), "{causes:?}");
+    assert_eq!(dataset.rows("suite_runs").len(), 4);
+    let whole = std::fs::read_to_string(made.golden_diff()).unwrap();
+    assert!(whole.contains("rename from pkg/shapes.py"), "{whole}");
+
+    made.hand_in("same", &|| made.apply());
+    made.hand_in("half", &|| {
+        made.apply();
+        git(&made.clone, &["checkout", "-q", &made.base, "--", "pkg/use.py", "pkg/shapes.py"]);
+    });
+    made.hand_in("breaks", &|| {
+        made.apply();
+        made.edit("pkg/areas.py", |text| text.replace("width * height", "width * width"));
+    });
+    made.hand_in("fewer", &|| {
+        made.apply();
+        made.edit(TESTS, |text| text.replace(FAILS, ""));
+    });
+    made.hand_in("comments", &|| made.edit("pkg/shapes.py", |text| text + "# area_of\n"));
+    made.hand_in("built", &|| made.edit("dist/old.py", |_| "def calc_area():\n    pass\n".to_owned()));
+    write(&made.bench.path().join("runs"), &format!("no-patch/{}/prediction.diff", made.id()), "words\n");
+    made.score(&["same", "half", "breaks", "fewer", "comments", "built", "no-patch"]);
+    made.is_scored("same", "passes", &[]);
+    made.is_scored("half", "passes", &[]);
+    made.is_scored("breaks", "regression", &[]);
+    made.is_scored("fewer", "passes", &["deletes-failing-tests"]);
+    made.is_scored("comments", "passes", &["comments-only"]);
+    made.is_scored("built", "passes", &["hides-code"]);
+    made.is_scored("no-patch", "patch-failed", &[]);
+    let rate = |run: &str, key: &str| made.scored(run)[key].as_f64().unwrap();
+    for (run, ifr) in [("golden", 1.0), ("same", 1.0), ("base", 0.0), ("no-patch", 0.0), ("built", 0.0)] {
+        assert_eq!(made.scored(run)["ifr"], ifr, "{run}");
+    }
+    assert!(rate("half", "ifr") > 0.0 && rate("half", "ifr") < 1.0, "{}", rate("half", "ifr"));
+    assert_eq!(made.scored("same")["alignment"], 1.0);
+    assert_eq!(made.scored("breaks")["alignment"], 0.0);
+    assert_eq!(made.scored("same")["prec"], instance["golden_prec"]);
+    is_exported(&made, &whole);
+}
+
+/// The authors' layout has it, and other commands say that they cannot read it.
+fn is_exported(made: &Made, whole: &str) {
+    let bench = &made.bench;
+    bench.run(&["export", "output/trees/1", "--to", "codetaste", "--output", "authors"]).with_code(0);
+    let (base, golden, digits) = (&made.base, &made.golden, &made.base[..8]);
+    let exported = |path: &str| std::fs::read_to_string(bench.path().join("authors").join(path)).unwrap();
+    let row = format!("made,up,{golden},{base},refactoring,python");
+    assert_eq!(exported("instances.csv").lines().nth(1).unwrap(), row);
+    let runs = exported(&format!("baseline_results/made/up/{digits}/null_agent.jsonl"));
+    assert_eq!(runs.lines().count(), 2);
+    assert!(exported(&format!("assets/rules/made/up/{digits}/rules_negative.yml")).contains("calc_area"));
+    let patch = format!("outputs/pseudo_agents/direct/made/up/{digits}/golden_agent/prediction.diff");
+    assert_eq!(exported(&patch), whole);
+    let ended = bench.run(&["list", "output/trees/1"]).with_code(2);
+    assert!(ended.stderr.contains("family codetaste"), "{}", ended.stderr);
+    let ended = bench.run(&["export", "output/trees/1", "--to", "harbor", "--output", "other"]).with_code(2);
+    assert!(ended.stderr.contains("--to codetaste"), "{}", ended.stderr);
+}
