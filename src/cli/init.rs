@@ -79,7 +79,7 @@ pub(super) fn run(arguments: &Arguments, asked: &InitArguments) -> Result<u8> {
     }
 }
 
-/// A configuration for tasks of a family, with what that family can be told.
+/// A configuration for tasks of a family, with the keys that are of that family alone.
 fn of_family(document: &str, family: Family) -> String {
     match family {
         Family::Gistify => document.to_owned(),

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::read::image;
 use super::{Collection, File, Files, text};
 use crate::error::{Error, Result};
 use crate::record::id::InstanceId;
@@ -30,15 +29,10 @@ pub(super) fn is_masked(task: &Task) -> bool {
     task.mask.files().next().is_some()
 }
 
-/// What the images of these tasks are called, on top of those of their environments.
-pub(super) fn names(tasks: &[Task], base: impl Fn(&Task) -> String) -> MaskedImages {
-    let masked = tasks.iter().filter(|task| is_masked(task));
-    masked
-        .map(|task| {
-            let parts = [HIDE, DOCKERFILE, &base(task), &task.mask.sha256()];
-            (task.id.clone(), image(&task.slug, &parts))
-        })
-        .collect()
+/// All that decides about the image of a task on top of another; none where it has none of its own.
+pub(super) fn identity(task: &Task, base: &str) -> Option<[String; 4]> {
+    let parts = || [HIDE.to_owned(), DOCKERFILE.to_owned(), base.to_owned(), task.mask.sha256()];
+    is_masked(task).then(parts)
 }
 
 /// What they are built from.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::{Wanted, environment, image_named, limit, options};
+use super::{Wanted, environment, image, image_named, limit, options};
 use crate::dataset::recube::RecubeInstance;
 use crate::dataset::{Dataset, trees};
 use crate::error::{Error, Result};
@@ -12,6 +12,7 @@ use crate::family::Running;
 use crate::family::recube::task::MaskedFile;
 use crate::record::id::{RepoSlug, sha256_hex};
 use crate::record::recube::InstanceCase;
+use crate::record::task::Task;
 use crate::record::trace::check_path;
 
 /// What is read of the trees: bytes by path, by slug.
@@ -84,9 +85,12 @@ pub(crate) fn collection(
             ..Running::default()
         })?);
     }
-    let base = |task: &crate::record::task::Task| environments[&task.slug].image.clone();
+    let named = |task: &Task| {
+        let parts = masked::identity(task, &environments[&task.slug].image)?;
+        Some((task.id.clone(), image(&task.slug, &parts.each_ref().map(String::as_str))))
+    };
     Ok(Collection {
-        masked: masked::names(&tasks, base),
+        masked: tasks.iter().filter_map(named).collect(),
         name: manifest.name.to_string(),
         version: manifest.version.to_string(),
         tasks,

@@ -29,7 +29,7 @@ pub(crate) struct Outputs {
 /// Reads a folder of that form; none where no file in it has the name of a target.
 ///
 /// # Errors
-/// Usage errors, all at once: files that are no target's, folders that could be of several repositories, targets of one name.
+/// Usage errors, all at once: files that do not belong to a target, folders that could be of several repositories, targets of one name.
 pub(crate) fn read(path: &Path, instances: &[RecubeInstance]) -> Result<Option<Outputs>> {
     if !path.is_dir() {
         return Ok(None);
@@ -104,7 +104,7 @@ pub(crate) fn read(path: &Path, instances: &[RecubeInstance]) -> Result<Option<O
     }
 }
 
-/// JSON that somebody wrote; what is none says nothing.
+/// JSON that somebody wrote; another text says nothing.
 fn json_of(folder: &Folder, place: &Path) -> Result<Option<Value>> {
     let bytes = folder.read_if_there(place, LARGEST)?;
     Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))

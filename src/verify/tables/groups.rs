@@ -212,7 +212,7 @@ impl Groups {
         self.cases.get(&(slug.to_owned(), group_id.to_owned()))
     }
 
-    /// Holds the tables of groups, cases and attempts against each other and the instances; `judging` are groups that are no
+    /// Holds the tables of groups, cases and attempts against each other and the instances; `judging` are groups that are not
     /// instances and judge one.
     pub(super) fn compare(
         &self,
