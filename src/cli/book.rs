@@ -324,7 +324,7 @@ fn the_page_of_the_configuration_is_the_schema() {
     let schema: Value = serde_json::from_str(config::SCHEMA).unwrap();
     for (name, section) in schema["properties"].as_object().unwrap() {
         let properties = match name.as_str() {
-            "repo" => &section["items"]["properties"],
+            "repo" | "pair" => &section["items"]["properties"],
             "subset" => &section["additionalProperties"]["properties"],
             _ => &section["properties"],
         };

@@ -73,14 +73,18 @@ fn applied(base: &Folder, patch: &[u8]) -> Result<std::result::Result<Patch, Str
         Ok(diff) => diff,
         Err(error) => return Ok(Err(format!("it is not a patch of git's: {}", error.message()))),
     };
-    let deltas = match paths(&diff) {
-        Ok(deltas) => deltas,
+    let paths = match Paths::of(&diff) {
+        Ok(paths) => paths,
         Err(why) => return Ok(Err(why)),
     };
+    // The library would put one in front of the other.
+    let exists = |path: &&String| !paths.gone.contains(*path) && base.has_file(Path::new(path));
+    if let Some(path) = paths.created.iter().find(exists) {
+        return Ok(Err(format!("{path} exists already")));
+    }
     let repository = in_memory()?;
     let mut update = TreeUpdateBuilder::new();
-    let touched: BTreeSet<&String> = deltas.iter().flat_map(|(old, new)| [old, new]).flatten().collect();
-    for path in touched {
+    for path in &paths.all {
         add(&repository, &mut update, base, Path::new(path))?;
     }
     let empty = empty(&repository)?;
@@ -93,10 +97,8 @@ fn applied(base: &Folder, patch: &[u8]) -> Result<std::result::Result<Patch, Str
         Err(error) => return Ok(Err(error.message().to_owned())),
     };
     let mut found = Patch::default();
-    for (old, _) in &deltas {
-        if let Some(path) = old.as_deref()
-            && let Err(why) = found.hide(path)
-        {
+    for path in &paths.gone {
+        if let Err(why) = found.hide(path) {
             return Ok(Err(format!("{path} is not a path of the tree: {why:?}")));
         }
     }
@@ -121,38 +123,45 @@ fn applied(base: &Folder, patch: &[u8]) -> Result<std::result::Result<Patch, Str
     Ok(Ok(found))
 }
 
-/// Old and new path of a file; none where it does not exist there.
-type Moved = (Option<String>, Option<String>);
-
 /// The files of a patch.
-fn paths(diff: &Diff<'_>) -> std::result::Result<Vec<Moved>, String> {
-    let mut found = Vec::new();
-    for delta in diff.deltas() {
-        let path = |file: git2::DiffFile<'_>| {
-            let bytes = file.path_bytes().unwrap_or_default().to_vec();
-            String::from_utf8(bytes).map_err(|_| "it names a path that is not text".to_owned())
-        };
-        let (old, new) = (path(delta.old_file())?, path(delta.new_file())?);
-        let (is_new, is_gone) = (delta.status() == Delta::Added, delta.status() == Delta::Deleted);
-        // A copy leaves the file that it is of.
-        let stays = delta.status() == Delta::Copied;
-        let is_inside = |path: &String| Patch::default().hide(path).is_ok();
-        for path in [&old, &new].into_iter().filter(|path| !path.is_empty()) {
-            if !is_inside(path) {
-                return Err(format!("{path} is not a path of the tree"));
+#[derive(Default)]
+struct Paths {
+    all: BTreeSet<String>,
+    /// Those that it deletes, or that move.
+    gone: BTreeSet<String>,
+    created: BTreeSet<String>,
+}
+
+impl Paths {
+    fn of(diff: &Diff<'_>) -> std::result::Result<Self, String> {
+        let mut paths = Paths::default();
+        for delta in diff.deltas() {
+            let path = |file: git2::DiffFile<'_>| {
+                let bytes = file.path_bytes().unwrap_or_default().to_vec();
+                String::from_utf8(bytes).map_err(|_| "it names a path that is not text".to_owned())
+            };
+            let (old, new) = (path(delta.old_file())?, path(delta.new_file())?);
+            for path in [&old, &new].into_iter().filter(|path| !path.is_empty()) {
+                if Patch::default().hide(path).is_err() {
+                    return Err(format!("{path} is not a path of the tree"));
+                }
+                paths.all.insert(path.clone());
+            }
+            match delta.status() {
+                Delta::Added | Delta::Copied => drop(paths.created.insert(new)),
+                Delta::Deleted => drop(paths.gone.insert(old)),
+                Delta::Renamed => {
+                    paths.gone.insert(old);
+                    paths.created.insert(new);
+                }
+                _ => {}
+            }
+            if paths.all.len() > MOST_FILES {
+                return Err("it changes more than 100,000 files".to_owned());
             }
         }
-        found.push((Some(old).filter(|_| !is_new), Some(new.clone()).filter(|_| !is_gone)));
-        if stays && let Some((old, _)) = found.last_mut() {
-            // It has to be read, and is not hidden.
-            let source = old.take();
-            found.push((None, source));
-        }
-        if found.len() > MOST_FILES {
-            return Err("it changes more than 100,000 files".to_owned());
-        }
+        if paths.all.is_empty() { Err("it changes no file".to_owned()) } else { Ok(paths) }
     }
-    if found.is_empty() { Err("it changes no file".to_owned()) } else { Ok(found) }
 }
 
 fn in_memory() -> Result<Repository> {
