@@ -70,6 +70,7 @@ impl Bench {
             system_packages: Vec::new(),
             domain: None,
             targets: Vec::new(),
+            entries: gistmill::config::Entries::default(),
             locked: None,
         };
         let gate = |candidate: &Candidate<'_>| {

@@ -3,6 +3,7 @@
 
 mod checker;
 mod docker;
+mod entries;
 mod pin;
 mod prompt;
 mod recipe;

@@ -214,6 +214,7 @@ pub fn repo(source: SourceSpec) -> Repo {
         system_packages: Vec::new(),
         domain: None,
         targets: Vec::new(),
+        entries: gistmill::config::Entries::default(),
         locked: None,
     }
 }

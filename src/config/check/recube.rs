@@ -47,6 +47,13 @@ pub(super) fn fits(raw: &Raw<'_>, family: Family, problems: &mut Problems<'_>) {
             }
         }
         Family::Recube => {
+            for repo in &raw.repos {
+                let mode = repo.entries.clone().given().map(|text| text.at);
+                for at in repo.entry.iter().map(|entry| entry.at).chain(mode) {
+                    let message = "the family recube has no entries: its tasks are about tests".to_owned();
+                    problems.add(at, message, Some("leave `entries` and [[repo.entry]] out".to_owned()));
+                }
+            }
             for subset in &raw.subsets {
                 let message = "subsets are not made in the family recube yet".to_owned();
                 problems.add(subset.name.at, message, Some("leave [subset] out".to_owned()));
