@@ -104,7 +104,7 @@ fn append(file: &Path, slug: &str, candidates: &[Entry]) -> Result<()> {
         repos.last()?.get("slug")?.as_str().map(str::to_owned)
     });
     if last.as_deref() != Some(slug) {
-        let found = last.map_or("nothing".to_owned(), |last| crate::redact::quote(&last));
+        let found = last.map_or_else(|| "missing".to_owned(), |last| format!("{:?}", one_line(&last)));
         return Err(Error::usage(format!("the last [[repo]] of {} is {found}, not {slug}", file.display()))
             .with_hint(
                 "entries belong to the [[repo]] above them: move it to the end, or write to another file",

@@ -103,9 +103,9 @@ pub fn join(entries: &mut Vec<Entry>, found: Vec<Entry>, rejects: usize) -> Opti
         added += 1;
         entries.push(one);
     }
-    let told = crate::text::count(candidates, "command");
+    let commands = crate::text::count(candidates, "command");
     Some(format!(
-        "{told} found by reading, {added} of them not configured; {rejects} lines cannot be entries"
+        "{commands} found by reading, {added} of them not configured; {rejects} lines cannot be entries"
     ))
 }
 

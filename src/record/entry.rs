@@ -212,7 +212,7 @@ impl Entry {
 /// Longest name that is made, in characters.
 const LONGEST_NAME: usize = 60;
 
-/// A name that a command suggests: the program's, and the words that are no options.
+/// A name that a command suggests: the program's, and the words that are not options.
 pub fn name_of(command: &EntryCommand) -> Name {
     let program = match command {
         EntryCommand::Script { path, .. } => path.rsplit('/').next().unwrap_or(path).trim_end_matches(".py"),

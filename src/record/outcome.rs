@@ -83,7 +83,7 @@ pub struct CaseResult {
     pub command: Option<CommandResult>,
 }
 
-/// What a command that is no test showed, beside its output.
+/// What an entry showed, beside its output.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandResult {
     pub status: i32,

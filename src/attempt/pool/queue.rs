@@ -86,7 +86,7 @@ impl Task {
         Task { text: Some(text), trouble: Trouble::of_judged(), ..self }
     }
 
-    /// Whether it makes attempts of commands that are no tests.
+    /// Whether it makes attempts of entries.
     pub(super) fn is_of_entries(&self) -> bool {
         self.file == ENTRIES
     }
