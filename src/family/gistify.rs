@@ -138,7 +138,7 @@ pub(crate) fn no_judgement(instance: &Instance) -> Error {
         "{} is about a command: submissions for it are not judged yet",
         instance.instance_id
     ))
-    .with_hint("a [subset.<name>] section, or `entries = \"none\"`, leaves commands out (docs/entries.md)")
+    .with_hint("name other instances, or build with `entries = \"none\"` (docs/entries.md)")
 }
 
 /// The cases whose outcome is known.
