@@ -17,12 +17,14 @@ pub mod world;
 use std::collections::BTreeMap;
 
 use crate::record::collected::Group;
-use crate::record::outcome::{Attempt, CaseResult, Exit, Method};
+use crate::record::outcome::{Attempt, CaseResult, CommandResult, Exit, FileChange, Method};
 use crate::record::world::World;
 use crate::runner::protocol::{Item, ProcessExit, TraceMode};
 use crate::runner::report::GroupDone;
+use crate::text::glob;
 use normalize::Normalizer;
 use pool::{Run, Task};
+use regex::Regex;
 
 /// Cost of a case whose duration is not known yet, in milliseconds.
 const UNKNOWN_CASE_MS: f64 = 20.0;
@@ -124,6 +126,11 @@ pub fn attempt_of(
                     &case.process_ids,
                     &mut BTreeMap::new(),
                 ),
+                command: case.status.map(|status| CommandResult {
+                    status,
+                    files: counted_files(group, &case.files, normalizer, &case.process_ids),
+                    wants: case.wants,
+                }),
                 replaced,
                 duration_ms: case.duration_ms,
             }
@@ -157,6 +164,25 @@ pub fn attempt_of(
         processor_ms: done.processor_ms,
         noted_at: 0,
     }
+}
+
+/// The changes that count for an entry, texts normalized.
+fn counted_files(
+    group: &Group,
+    changed: &[FileChange],
+    normalizer: &Normalizer,
+    process_ids: &[u32],
+) -> Vec<FileChange> {
+    let globs = group.entry.as_ref().map(|entry| entry.files.as_slice()).unwrap_or_default();
+    let patterns: Vec<Regex> =
+        globs.iter().filter_map(|text| Regex::new(&glob::pattern(text)).ok()).collect();
+    let counts =
+        |file: &&FileChange| globs.is_empty() || patterns.iter().any(|pattern| pattern.is_match(&file.path));
+    let normal = |file: &FileChange| FileChange {
+        text: file.text.as_ref().map(|text| normalizer.output(text, process_ids, &mut BTreeMap::new())),
+        ..file.clone()
+    };
+    changed.iter().filter(counts).map(normal).collect()
 }
 
 /// The attempt that a group makes in a world where its file cannot be collected.
@@ -221,6 +247,7 @@ mod tests {
                 markers: Vec::new(),
                 fixtures: Vec::new(),
                 flags: Vec::new(),
+                entry: None,
             })
             .collect()
     }

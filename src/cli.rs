@@ -10,6 +10,7 @@ mod cache;
 mod check;
 mod commits;
 mod diff;
+mod entries;
 mod explain;
 mod export;
 mod help;
@@ -113,6 +114,9 @@ enum Command {
     /// Run the tests of one repository once, without a configuration: what becomes of them, and why
     #[command(name = "try", after_help = help::TRY)]
     Try(try_out::TryArguments),
+    /// List commands of a repository that a person would run, found by reading it: nothing is run
+    #[command(after_help = help::ENTRIES)]
+    Entries(entries::EntriesArguments),
     /// Say why a test is in or out, with its evidence
     #[command(after_help = help::SHOW)]
     Show(show::ShowArguments),
@@ -314,6 +318,7 @@ fn run(arguments: &Arguments) -> Result<u8> {
         Command::Check(asked) => Ok(check::run(arguments, asked)),
         Command::Init(asked) => init::run(arguments, asked),
         Command::Try(asked) => try_out::run(arguments, asked),
+        Command::Entries(asked) => entries::run(arguments, asked),
         Command::Show(asked) => show::run(arguments, asked),
         Command::List(asked) => list::run(arguments, asked),
         Command::Explain(asked) => explain::run(arguments, asked),

@@ -1,5 +1,6 @@
 //! Collects a repository's tests: pytest itself, through the runner, never by reading pytest's text.
 
+pub mod entries;
 pub mod group;
 mod parts;
 
@@ -179,11 +180,16 @@ fn at_fault(place: Option<String>, kind: CollectErrorKind, told: impl Fn(&str) -
 /// Groups what was discovered.
 ///
 /// # Errors
-/// A repository error when there is no test at all.
-pub fn collected(found: &Discovered, pytest: String, normalizer: &Normalizer) -> Result<Collected> {
+/// A repository error when there is no test at all, unless the repository `has_entries`.
+pub fn collected(
+    found: &Discovered,
+    pytest: String,
+    normalizer: &Normalizer,
+    has_entries: bool,
+) -> Result<Collected> {
     let (groups, mut uncollected) = group::group(&found.items, normalizer);
     uncollected.extend(group::uncollected(&found.errors, normalizer));
-    if groups.is_empty() && uncollected.is_empty() {
+    if groups.is_empty() && uncollected.is_empty() && !has_entries {
         return Err(Error::repository("pytest finds no tests").with_hint(
             "name the directories or files that hold the tests in `tests = [\"…\"]` of this [[repo]]",
         ));

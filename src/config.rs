@@ -18,6 +18,7 @@ pub use crate::document::Problem;
 use crate::document::{self, Problems};
 use crate::error::{Error, Result};
 use crate::record::codetaste::Settings;
+use crate::record::entry::Entry;
 use crate::record::family::Family;
 use crate::record::id::{CommitSha, Name, RepoSlug};
 use crate::record::limits::Timeouts;
@@ -156,6 +157,8 @@ pub struct Repo {
     pub domain: Option<String>,
     /// The only targets, by path, where there are any.
     pub targets: Vec<String>,
+    /// Which commands are entries.
+    pub entries: Entries,
     /// The pair of commits of which this is the base, in the family `codetaste`.
     #[serde(skip)]
     pub pair: Option<Box<Pair>>,
@@ -184,6 +187,50 @@ pub struct Pair {
     pub open_description: Option<String>,
     /// Files with patterns: name and text.
     pub patterns: Vec<(String, String)>,
+}
+
+/// Which commands of a repository are entries.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Entries {
+    pub mode: EntriesMode,
+    /// `[[repo.entry]]`
+    pub configured: Vec<Entry>,
+}
+
+impl Entries {
+    /// The configured ones that are asked for.
+    pub fn asked(&self) -> &[Entry] {
+        if self.mode == EntriesMode::None { &[] } else { &self.configured }
+    }
+
+    /// Whether there may be any.
+    pub fn are_wanted(&self) -> bool {
+        self.mode == EntriesMode::Discover || !self.asked().is_empty()
+    }
+}
+
+/// Where entries come from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EntriesMode {
+    None,
+    #[default]
+    Configured,
+    /// These, and what is found in the tree.
+    Discover,
+}
+
+impl EntriesMode {
+    pub const ALL: [EntriesMode; 3] = [EntriesMode::None, EntriesMode::Configured, EntriesMode::Discover];
+
+    /// The one spelling.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EntriesMode::None => "none",
+            EntriesMode::Configured => "configured",
+            EntriesMode::Discover => "discover",
+        }
+    }
 }
 
 /// Where a repository comes from, as configured (`url` may hold credentials: never print it, see

@@ -14,6 +14,7 @@ pub mod collect;
 pub mod config;
 pub mod dataset;
 mod diff;
+mod discovery;
 mod document;
 pub mod environment;
 pub mod error;

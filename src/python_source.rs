@@ -20,6 +20,7 @@
 
 mod closure;
 mod clues;
+pub mod commands;
 pub mod definitions;
 pub(crate) mod depth;
 pub(crate) mod encoding;

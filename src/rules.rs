@@ -308,7 +308,10 @@ mod tests {
         let shipped = RuleSet::shipped();
         assert!(shipped.rules().len() > 5);
         let drops = shipped.rules().iter().filter(|rule| rule.action != Action::Flag);
-        assert_eq!(drops.map(|rule| rule.id.as_str()).collect::<Vec<_>>(), ["trivial-trace"]);
+        assert_eq!(
+            drops.map(|rule| rule.id.as_str()).collect::<Vec<_>>(),
+            ["trivial-trace", "trivial-command"]
+        );
         let decided = |length: Option<u64>| {
             let subject = Subject { trace_length: length, ..subject() };
             matches!(shipped.apply(&subject).decide(None), Decision::Drop { .. })

@@ -5,8 +5,11 @@
 //! the groups that are to be published.
 
 pub(crate) mod attribution;
+pub(crate) mod command;
 pub(crate) mod considered;
 pub(crate) mod decide;
+#[cfg(test)]
+mod entry_tests;
 pub(crate) mod golden;
 mod history;
 pub(crate) mod ruling;

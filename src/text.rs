@@ -1,5 +1,8 @@
 //! Pieces of text: excerpts of what programs print, counts in words. Pure.
 
+pub(crate) mod command;
+pub(crate) mod glob;
+
 /// The last lines of a text.
 pub(crate) fn tail(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text.trim_end().lines().collect();

@@ -71,6 +71,7 @@ impl Bench {
             domain: None,
             targets: Vec::new(),
             pair: None,
+            entries: gistmill::config::Entries::default(),
             locked: None,
         };
         let gate = |candidate: &Candidate<'_>| {

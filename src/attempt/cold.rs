@@ -3,6 +3,8 @@
 //! What the cases did is read from the JUnit file that pytest itself writes; `PYTEST_ADDOPTS` asks for it and carries
 //! the options that keep switched-off plugins quiet.
 
+mod command;
+
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::mpsc::sync_channel;
@@ -15,7 +17,7 @@ use crate::backend::{Backend, Job, Mount, retry};
 use crate::beneath::Folder;
 use crate::error::{Error, Result};
 use crate::record::collected::Group;
-use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome, TimeScope};
+use crate::record::outcome::{Attempt, CaseResult, Compare, Exit, Method, Outcome, TimeScope};
 use crate::runner::{Setting, TREE_BYTES};
 
 use crate::record::world::World;
@@ -87,6 +89,9 @@ impl Cold<'_> {
     /// # Errors
     /// The harness's trouble.
     fn attempt(&self, group: &Group, limit: Duration) -> Result<Attempt> {
+        if let Some(entry) = &group.entry {
+            return command::attempt(self, (group, entry), limit);
+        }
         let report = tempfile::tempdir().map_err(|error| Error::from(error).at("a place for the report"))?;
         let started = Instant::now();
         let finished = self.backend.run(&self.job(group, report.path()), limit)?;
@@ -173,6 +178,7 @@ fn name_cases(group: &Group, reported: Vec<Reported>) -> Vec<CaseResult> {
                 message: String::new(),
                 replaced: BTreeMap::new(),
                 duration_ms: 0.0,
+                command: None,
             }
         })
         .collect();
@@ -208,7 +214,12 @@ fn is_end(code: i32, cases: &[Reported]) -> bool {
 /// Whether a cold run shows the outcomes of an attempt in the fork tree.
 ///
 /// The report does not tell an unexpected pass from a pass, so they count as one.
-pub fn agrees(fork: &Attempt, cold: &Attempt) -> bool {
+///
+/// A command has to show as much as `compare` names.
+pub fn agrees(fork: &Attempt, cold: &Attempt, compare: Compare) -> bool {
+    if fork.cases.iter().chain(&cold.cases).any(|case| case.command.is_some()) {
+        return fork.shown(compare) == cold.shown(compare);
+    }
     let outcomes = |attempt: &Attempt| {
         let plain = |outcome| if outcome == Outcome::XPassed { Outcome::Passed } else { outcome };
         let mut outcomes: Vec<(String, Outcome)> =

@@ -13,6 +13,7 @@ mod worker;
 pub use admission::Admission;
 pub use queue::{Run, Task};
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
@@ -101,6 +102,17 @@ pub enum Crowd<'a> {
 }
 
 impl Pool<'_> {
+    /// What a runner for a task starts with.
+    fn setting(&self, task: &Task) -> Cow<'_, Setting> {
+        let setting = self.passes[task.pass].setting;
+        if !task.is_of_entries() {
+            return Cow::Borrowed(setting);
+        }
+        let mut setting = setting.clone();
+        setting.world.entries = self.groups.iter().filter_map(|group| group.entry.clone()).collect();
+        Cow::Owned(setting)
+    }
+
     /// Attempts that are probably going to be under way at the same time.
     pub fn expected(&self) -> usize {
         match self.crowd {

@@ -49,6 +49,10 @@ pub(super) const TRY: &str = "\
 Examples:
   gistmill try ../project
   gistmill try https://example.org/me/project --limit 50";
+pub(super) const ENTRIES: &str = "\
+Examples:
+  gistmill entries ../project
+  gistmill entries ../project --write repos.toml";
 pub(super) const SHOW: &str = "\
 Examples:
   gistmill show test_login                        one line for each test that has it in its name

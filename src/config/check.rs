@@ -3,6 +3,7 @@
 
 mod checker;
 mod docker;
+mod entries;
 mod pair;
 mod pin;
 mod prompt;

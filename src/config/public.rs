@@ -5,8 +5,9 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::{Config, Repo, SourceSpec};
+use super::{Config, Entries, Repo, SourceSpec};
 use crate::document::units;
+use crate::record::entry::{Entry, Stdin};
 use crate::record::family::Family;
 use crate::redact::{REDACTED, is_secret_name, publish, publish_git_url};
 
@@ -68,7 +69,29 @@ fn repo(repo: &Repo) -> Value {
     if let Some(pair) = &repo.pair {
         keys.insert("pair".to_owned(), json!({ "repo": pair.repo, "golden": pair.golden }));
     }
+    if repo.entries != Entries::default() {
+        keys.insert("entries".to_owned(), json!(repo.entries.mode));
+        keys.insert("entry".to_owned(), repo.entries.configured.iter().map(entry).collect());
+    }
     Value::Object(keys)
+}
+
+fn entry(entry: &Entry) -> Value {
+    let (stdin, stdin_file) = match &entry.stdin {
+        None => (None, None),
+        Some(Stdin::Text(text)) => (Some(publish(text)), None),
+        Some(Stdin::File(file)) => (None, Some(file)),
+    };
+    json!({
+        "name": entry.name,
+        "command": publish(&entry.command.line()),
+        "stdin": stdin,
+        "stdin_file": stdin_file,
+        "env": env(&entry.env),
+        "cwd": Some(&entry.cwd).filter(|folder| !folder.is_empty()),
+        "exit": entry.exit,
+        "files": Some(&entry.files).filter(|globs| !globs.is_empty()),
+    })
 }
 
 fn source(source: &SourceSpec) -> Map<String, Value> {

@@ -157,18 +157,19 @@ fn docker(published: &Value) -> Table {
 
 /// A JSON value without its nulls.
 fn plain(value: &Value) -> Result<toml::Value> {
-    let without_nulls = match value {
-        Value::Object(fields) => {
-            Value::Object(fields.iter().filter(|(_, value)| !value.is_null()).map(own).collect())
-        }
-        other => other.clone(),
-    };
-    toml::Value::try_from(without_nulls)
+    toml::Value::try_from(without_nulls(value))
         .map_err(|error| Error::usage("the dataset's configuration cannot be used").with_source(error))
 }
 
-fn own((name, value): (&String, &Value)) -> (String, Value) {
-    (name.clone(), value.clone())
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let given = fields.iter().filter(|(_, value)| !value.is_null());
+            Value::Object(given.map(|(name, value)| (name.clone(), without_nulls(value))).collect())
+        }
+        Value::Array(values) => Value::Array(values.iter().map(without_nulls).collect()),
+        other => other.clone(),
+    }
 }
 
 /// Where a repository is.
@@ -233,20 +234,26 @@ fn repository(
                 .with_hint(format!("name it with --source {slug}=<path or URL of git>")));
         }
     }
-    if let Some(toml::Value::Table(env)) = table.get_mut("env") {
-        for (name, value) in env.iter_mut() {
-            if value.as_str() == Some(REDACTED) {
-                let known = variables(name).ok_or_else(|| {
-                    Error::usage(format!("the dataset does not publish the value of `{name}` of {slug}"))
-                        .with_hint(format!(
-                            "the tests see it: if they may, set it for this command and add --variable {name}"
-                        ))
-                })?;
-                *value = toml::Value::String(known);
-            }
-        }
+    let entries = table.get_mut("entry").and_then(toml::Value::as_array_mut);
+    for entry in entries.into_iter().flatten().filter_map(toml::Value::as_table_mut) {
+        reveal(entry, slug, variables)?;
     }
+    reveal(&mut table, slug, variables)?;
     Ok(toml::Value::Table(table))
+}
+
+/// Puts the values that are not published into `env`.
+fn reveal(table: &mut Table, slug: &str, variables: &dyn Fn(&str) -> Option<String>) -> Result<()> {
+    let Some(toml::Value::Table(env)) = table.get_mut("env") else { return Ok(()) };
+    for (name, value) in env.iter_mut().filter(|(_, value)| value.as_str() == Some(REDACTED)) {
+        let known = variables(name).ok_or_else(|| {
+            Error::usage(format!("the dataset does not publish the value of `{name}` of {slug}")).with_hint(
+                format!("the tests see it: if they may, set it for this command and add --variable {name}"),
+            )
+        })?;
+        *value = toml::Value::String(known);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ const TIER: [&str; 2] = ["medium", "hard"];
 const PROMPT: [&str; 3] = ["execution", "strategy", "test_in_prompt"];
 const LIMITS: [&str; 4] = ["memory", "processes", "file_size", "output"];
 const DOCKER: [&str; 4] = ["base", "memory", "cpus", "disk_budget"];
-const REPO: [&str; 22] = [
+const REPO: [&str; 24] = [
     "slug",
     "git",
     "path",
@@ -62,7 +62,10 @@ const REPO: [&str; 22] = [
     "system_packages",
     "domain",
     "target",
+    "entries",
+    "entry",
 ];
+const ENTRY: [&str; 8] = ["name", "command", "stdin", "stdin_file", "env", "cwd", "exit", "files"];
 /// Keys of a subset; further ones are the measurements, each with `min` and `max`.
 const SUBSET: [&str; 7] = ["repos", "tiers", "top", "hard", "per_repo", "size", "seed"];
 /// Sections, as written in the file, with their keys.
@@ -229,6 +232,21 @@ pub(super) struct RawRepo<'a> {
     pub domain: Text<'a>,
     /// Where each `[[repo.target]]` starts, and its file.
     pub targets: Vec<(usize, Text<'a>)>,
+    pub entries: Text<'a>,
+    pub entry: Vec<RawEntry<'a>>,
+}
+
+/// One `[[repo.entry]]`.
+pub(super) struct RawEntry<'a> {
+    pub at: usize,
+    pub name: Text<'a>,
+    pub command: Text<'a>,
+    pub stdin: Text<'a>,
+    pub stdin_file: Text<'a>,
+    pub env: Pairs<'a>,
+    pub cwd: Text<'a>,
+    pub exit: Field<i128>,
+    pub files: Texts<'a>,
 }
 
 impl<'a> RawRepo<'a> {
@@ -465,6 +483,23 @@ fn keys_of_repo<'a>(section: &Section<'a>, problems: &mut Problems<'_>) -> RawRe
             .iter()
             .map(|target| one_target(target, problems))
             .collect(),
+        entries: section.text("entries", problems),
+        entry: section.sections("entry", problems).iter().map(|entry| one_entry(entry, problems)).collect(),
+    }
+}
+
+fn one_entry<'a>(section: &Section<'a>, problems: &mut Problems<'_>) -> RawEntry<'a> {
+    section.refuse_unknown(&ENTRY, |_| None, problems);
+    RawEntry {
+        at: section.at,
+        name: section.text("name", problems),
+        command: section.text("command", problems),
+        stdin: section.text("stdin", problems),
+        stdin_file: section.text("stdin_file", problems),
+        env: section.pairs("env", problems),
+        cwd: section.text("cwd", problems),
+        exit: section.integer("exit", problems),
+        files: section.texts("files", problems),
     }
 }
 

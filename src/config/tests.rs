@@ -1,4 +1,7 @@
+use std::collections::BTreeSet;
+
 use super::*;
+use crate::record::entry::Stdin;
 use crate::record::id::Name;
 use crate::record::instance::Tier;
 use crate::record::moment::Cutoff;
@@ -296,4 +299,35 @@ fn subsets_have_conditions_ranges_and_names() {
     assert_eq!(names(&[]).unwrap(), ["top", "all", "small"]);
     assert_eq!(names(&["small", "hard"]).unwrap(), ["top", "small"]);
     assert!(names(&["smal"]).unwrap_err().hint().unwrap().contains("`small`"));
+}
+
+#[test]
+fn entries_are_read_with_their_names_and_published_as_they_were_written() {
+    let repo = "[dataset]\nname = 'd'\nversion = '1'\n[[repo]]\nslug = 'a/b'\ngit = 'https://h.org/a/b'\n\
+                commit = '2ac89889f4cc330eabd50f295dcef02828522c69'\n";
+    let text = format!(
+        "{repo}tests = []\n[[repo.entry]]\ncommand = \"shop export --json 'a b'\"\nexit = 2\nfiles = ['out/**']\n\
+         [[repo.entry]]\nname = 'sum'\ncommand = 'python tools/sum.py'\nstdin_file = 'data/in.txt'\ncwd = 'tools'\n\
+         env = {{A = '1'}}\n"
+    );
+    let config = read(&text).unwrap();
+    let entries = &config.repos[0].entries;
+    assert_eq!(config.repos[0].tests.as_deref(), Some(&[][..]));
+    let names: Vec<String> = entries.asked().iter().map(Entry::id).collect();
+    assert_eq!(names, ["entry::shop-export-json-a-b", "entry::sum"]);
+    assert_eq!(entries.asked()[0].command.words(), ["shop", "export", "--json", "a b"]);
+    assert_eq!(entries.asked()[1].stdin, Some(Stdin::File("data/in.txt".to_owned())));
+    let public = to_public_json(&config);
+    let slugs = [config.repos[0].slug.clone()].into();
+    let none = (&BTreeMap::new(), &BTreeSet::new());
+    let again = published::from_published(&public, &slugs, none, &|_| None).unwrap();
+    let without_lines = |entries: &Entries| -> Vec<Entry> {
+        let mut entries = entries.configured.clone();
+        for entry in &mut entries {
+            entry.origin.line = None;
+        }
+        entries
+    };
+    assert_eq!(without_lines(&again.repos[0].entries), without_lines(entries));
+    assert!(to_public_json(&read(repo).unwrap())["repos"][0].get("entry").is_none());
 }

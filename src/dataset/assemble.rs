@@ -12,6 +12,7 @@ use crate::family::gistify::prompt::Template;
 use crate::family::tier::{Difficulty, flake_bound, tiers, top_size, top_subset};
 use crate::packed::Packed;
 use crate::record::collected::Case;
+use crate::record::entry::{Entry, Stdin};
 use crate::record::evidence::{AttemptFacts, GroupEvidence, RepositoryEvidence};
 use crate::record::flag::NO_VARIANTS;
 use crate::record::id::{CommitSha, InstanceId, RepoSlug};
@@ -253,7 +254,8 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
     let pinned = &record.pinned;
     let files = traced.totals.files.clone();
     let test = repository.tests.get(&group.instance_id);
-    let variants = Some(count(repository.variants.get(&group.instance_id).map_or(0, Vec::len)));
+    let edited = count(repository.variants.get(&group.instance_id).map_or(0, Vec::len));
+    let variants = group.group.entry.is_none().then_some(edited);
     let mut instance = Instance {
         head: head(repository.family, record, group.instance_id.clone()),
         group_id: group.group.group_id.clone(),
@@ -296,12 +298,33 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
         data_files: group.on_trial.data_files.clone(),
         test_defined_in: group.on_trial.defined_in.clone(),
         variants,
+        kind: group.group.command().kind().to_owned(),
+        argv: None,
+        stdin: None,
+        stdin_file: None,
+        cwd: None,
+        origin: None,
         witness: WitnessColumns::default(),
     };
+    if let Some(entry) = &group.group.entry {
+        of_entry(&mut instance, entry);
+    }
     let passed = group.golden.iter().filter(|case| case.outcome == Outcome::Passed);
     instance.fail_to_pass =
         passed.map(|case| instance.family.submitted_case(&instance, &case.case_id)).collect();
     Ok(instance)
+}
+
+/// Says which command an instance is about.
+fn of_entry(instance: &mut Instance, entry: &Entry) {
+    instance.argv = Some(entry.command.words());
+    match &entry.stdin {
+        Some(Stdin::Text(text)) => instance.stdin = Some(text.clone()),
+        Some(Stdin::File(file)) => instance.stdin_file = Some(file.clone()),
+        None => {}
+    }
+    instance.cwd = Some(entry.cwd.clone());
+    instance.origin = Some(entry.origin.to_string());
 }
 
 /// Which instance of which repository.
@@ -338,6 +361,7 @@ fn expected(group: &GroupEvidence) -> Result<Vec<String>> {
             exception: golden.and_then(|golden| golden.exception.clone()),
             stdout: golden.map(|golden| golden.stdout.clone()),
             stderr: golden.map(|golden| golden.stderr.clone()),
+            command: golden.and_then(|golden| golden.command.clone()),
         };
         serde_json::to_string(&expected)
             .map_err(|error| Error::internal("cannot encode what a case showed").with_source(error))

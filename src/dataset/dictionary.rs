@@ -69,6 +69,15 @@ pub const INSTANCES: &[Entry] = &[
         "edited texts of its test in `hidden/`, by which submissions are judged (docs/scoring.md); null in older datasets",
     ),
     (
+        "kind",
+        "`pytest`, or `script`, `module`, `console` or `code`: a command that is not a test (docs/entries.md)",
+    ),
+    ("argv", "program and arguments of such a command; null for a test"),
+    ("stdin", "what its standard input has; null where that is empty, or a file of the tree"),
+    ("stdin_file", "the file of the tree that its standard input reads; null where there is none"),
+    ("cwd", "the folder of the tree that it runs in, empty for the root; null for a test"),
+    ("origin", "what names it: `configured`, or where it was found; null for a test"),
+    (
         "witness",
         "`made`, or why no machine-made solution was found (docs/witnesses.md); null where none was asked for",
     ),
@@ -119,6 +128,9 @@ pub const GROUPS: &[Entry] = &[
     ("hard_axes", "of a published one"),
     ("duration_ms", "median of its runs in the fork tree, in milliseconds"),
     ("cold_ms", "median of its cold runs, in milliseconds"),
+    ("kind", "`pytest`, or the kind of a command that is not a test"),
+    ("argv", "program and arguments of such a command; null for a test"),
+    ("origin", "what names it; null for a test"),
 ];
 
 /// Columns of `cases`.
@@ -133,6 +145,10 @@ pub const CASES: &[Entry] = &[
     ("exception", "type of the exception that was raised"),
     ("stdout", "normalized output of a kept test"),
     ("stderr", "normalized output of a kept test"),
+    (
+        "command",
+        "JSON of what a kept command showed beside its output: `status`, and `files` that it changed; null for a test",
+    ),
 ];
 
 /// Columns of `attempts`.

@@ -176,11 +176,11 @@ impl Dataset {
     /// # Errors
     /// The table is missing, or is not as gistmill writes it.
     pub(crate) fn golden(&self) -> Result<BTreeMap<String, Vec<CaseResult>>> {
-        let table =
-            self.table("cases", &["case_id", "instance_id", "outcome", "exception", "stdout", "stderr"])?;
+        let table = self.table_but("cases", &["slug", "group_id", "parameters", "line"])?;
         let (cases, instances) = (table.whole_texts("case_id")?, table.texts("instance_id")?);
         let (outcomes, exceptions) = (table.texts("outcome")?, table.texts("exception")?);
         let (stdout, stderr) = (table.whole_texts("stdout")?, table.whole_texts("stderr")?);
+        let commands = table.if_there("command", Table::texts)?;
         let mut golden: BTreeMap<String, Vec<CaseResult>> = BTreeMap::new();
         for at in 0..table.rows() {
             let Some(id) = instances[at] else { continue };
@@ -196,6 +196,7 @@ impl Dataset {
                 message: String::new(),
                 replaced: BTreeMap::new(),
                 duration_ms: 0.0,
+                command: commands[at].and_then(|text| serde_json::from_str(text).ok()),
             });
         }
         Ok(golden)

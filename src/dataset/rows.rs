@@ -30,6 +30,12 @@ pub struct GroupRow<'a> {
     pub duration_ms: Option<f64>,
     /// Median over the finished cold runs.
     pub cold_ms: Option<f64>,
+    /// `pytest`, or the kind of a command.
+    pub kind: &'static str,
+    /// Program and arguments of a command.
+    pub argv: Option<Vec<String>>,
+    /// What names a command.
+    pub origin: Option<String>,
 }
 
 impl<'a> GroupRow<'a> {
@@ -50,6 +56,9 @@ impl<'a> GroupRow<'a> {
             worlds: super::assemble::worlds(&record.attempts),
             duration_ms: median_duration(&record.attempts, Method::Fork),
             cold_ms: median_duration(&record.attempts, Method::Cold),
+            kind: record.group.command().kind(),
+            argv: record.group.entry.as_ref().map(|entry| entry.command.words()),
+            origin: record.group.entry.as_ref().map(|entry| entry.origin.to_string()),
         }
     }
 
@@ -86,6 +95,8 @@ pub struct CaseRow<'a> {
     pub instance: Option<&'a Instance>,
     case: usize,
     golden: Option<usize>,
+    /// JSON text of what a kept command showed beside its output.
+    pub command: Option<String>,
 }
 
 impl CaseRow<'_> {
@@ -131,11 +142,17 @@ pub fn cases<'a>(
 ) -> impl Iterator<Item = CaseRow<'a>> {
     let results = record.golden.iter().enumerate();
     let golden: BTreeMap<&str, usize> = results.map(|(at, result)| (result.case_id.as_str(), at)).collect();
-    let row = |(case, of_case): (usize, &Case)| CaseRow {
-        record: Rc::clone(record),
-        instance,
-        case,
-        golden: golden.get(of_case.case_id.as_str()).copied(),
+    let row = |(case, of_case): (usize, &Case)| {
+        let golden = golden.get(of_case.case_id.as_str()).copied();
+        let command = golden.and_then(|at| record.golden[at].command.as_ref());
+        let command = command.filter(|_| record.verdict.is_kept());
+        CaseRow {
+            record: Rc::clone(record),
+            instance,
+            case,
+            golden,
+            command: command.and_then(|command| serde_json::to_string(command).ok()),
+        }
     };
     record.group.cases.iter().enumerate().map(row).collect::<Vec<_>>().into_iter()
 }

@@ -189,6 +189,12 @@ pub fn instances() -> Vec<ColumnOf<Instance>> {
         texts("data_files", |row| Some(borrowed(&row.data_files))),
         text("test_defined_in", |row| row.test_defined_in.as_deref()),
         number("variants", |row| row.variants.map(u64::from)),
+        text("kind", |row| Some(&row.kind)),
+        texts("argv", |row| row.argv.as_deref().map(borrowed)),
+        text("stdin", |row| row.stdin.as_deref()),
+        text("stdin_file", |row| row.stdin_file.as_deref()),
+        text("cwd", |row| row.cwd.as_deref()),
+        text("origin", |row| row.origin.as_deref()),
         text("witness", |row| row.witness.witness.as_deref()),
         text("witness_sha256", |row| row.witness.witness_sha256.as_deref()),
         number("witness_lines", |row| row.witness.witness_lines),
@@ -239,6 +245,9 @@ pub fn groups<'a>() -> Vec<ColumnOf<GroupRow<'a>>> {
         texts("hard_axes", |row| row.instance.map(axes)),
         real("duration_ms", |row| row.duration_ms),
         real("cold_ms", |row| row.cold_ms),
+        text("kind", |row| Some(row.kind)),
+        texts("argv", |row| row.argv.as_deref().map(borrowed)),
+        text("origin", |row| row.origin.as_deref()),
     ]
 }
 
@@ -256,6 +265,7 @@ pub fn cases<'a>() -> Vec<ColumnOf<CaseRow<'a>>> {
         text("exception", |row| row.golden().and_then(|golden| golden.exception.as_deref())),
         text("stdout", |row| row.output(|golden| &golden.stdout)),
         text("stderr", |row| row.output(|golden| &golden.stderr)),
+        text("command", |row| row.command.as_deref()),
     ]
 }
 

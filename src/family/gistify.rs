@@ -71,8 +71,13 @@ pub(super) fn candidate(slug: &RepoSlug, instance_id: &InstanceId, traced: &Trac
     })
 }
 
-/// The command that runs what an agent hands in, in the root of the tree.
+/// The command that runs what an agent hands in, in the root of the tree, or in the folder of the entry.
 fn command(instance: &Instance) -> EntryCommand {
+    if let Some(Ok(entry)) = instance.argv.as_deref().map(EntryCommand::of_words) {
+        let up = instance.cwd.iter().flat_map(|cwd| cwd.split('/')).filter(|part| !part.is_empty());
+        let path = up.map(|_| "../").collect::<String>() + SUBMISSION;
+        return EntryCommand::Script { path, arguments: entry.arguments().to_vec() };
+    }
     let classes = instance.test_class.iter().flat_map(|chain| chain.split("::"));
     let key = GroupKey {
         file: SUBMISSION.to_owned(),
@@ -90,6 +95,9 @@ fn test_name(instance: &Instance) -> String {
 
 /// A case's node ID in what is handed in.
 pub(super) fn submitted_case(instance: &Instance, case_id: &str) -> String {
+    if !instance.is_test() {
+        return case_id.to_owned();
+    }
     let test = case_id.strip_prefix(instance.test_file.as_str()).unwrap_or(case_id);
     format!("{SUBMISSION}{test}")
 }
@@ -106,6 +114,9 @@ pub(super) fn prompt(
 
 /// The repository's code is hidden, and the test of the submission is run.
 pub(super) fn judging(instance: &Instance, running: Running) -> Result<Judging> {
+    if !instance.is_test() {
+        return Err(no_judgement(instance));
+    }
     Ok(Judging {
         submission: SUBMISSION.to_owned(),
         hidden: &CODE_ENDINGS,
@@ -120,6 +131,15 @@ pub(super) fn judging(instance: &Instance, running: Running) -> Result<Judging> 
         variables: running.variables,
         limit: running.limit,
     })
+}
+
+/// An instance that is about a command, where tests alone are judged.
+pub(crate) fn no_judgement(instance: &Instance) -> Error {
+    Error::usage(format!(
+        "{} is about a command: submissions for it are not judged yet",
+        instance.instance_id
+    ))
+    .with_hint("name other instances, or build with `entries = \"none\"` (docs/entries.md)")
 }
 
 /// The cases whose outcome is known.

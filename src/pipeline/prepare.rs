@@ -7,13 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::attempt::capabilities::Capabilities;
+use crate::attempt::cold::Cold;
 use crate::attempt::lab::Lab;
 use crate::attempt::pool::Admission;
 use crate::attempt::world::{self, WorldSetting};
-use crate::backend::{Places, docker};
+use crate::backend::{Backend, Places, docker};
 use crate::beneath::Folder;
 use crate::collect;
-use crate::config::{self, BackendKind, Repo};
+use crate::config::{self, BackendKind, EntriesMode, Repo};
+use crate::discovery;
 use crate::environment::{self, Wish};
 use crate::error::{Error, Fault, Result};
 use crate::record::collected::Collected;
@@ -25,6 +27,7 @@ use crate::record::source::Pinned;
 use crate::record::verdict::Dimension;
 use crate::runner::protocol::{AtFault, CollectError, CollectErrorKind, Discovered};
 use crate::runner::{self, Setting};
+use crate::screen;
 use crate::source;
 use crate::store::{Lock, mark_used, read_sealed, write_sealed_once};
 
@@ -34,6 +37,8 @@ use crate::machine::Host;
 
 /// Raised when attempts made by an older version must not be reused.
 const SCREEN_VERSION: &str = "screen-11";
+/// Raised when entries that an older version found, or ran, must not be reused.
+const ENTRIES_VERSION: &str = "entries-1";
 
 /// A repository that is ready to be screened.
 pub struct Prepared {
@@ -186,7 +191,7 @@ impl<'a> Preparation<'a> {
         );
         let wanted = collect::Wanted { tests: candidate.tests, options: &[], limit: self.import_limit() };
         let knew = !known.borrow().is_empty();
-        let (found, pytest) = match collect::discover(backend, &setting, &wanted, &known.borrow()) {
+        let (found, pytest) = match self.discover(backend, &setting, &wanted, &known.borrow()) {
             Ok(found) => found,
             Err(error) if error.fault() == Fault::Repository => {
                 return Ok(Err(format!("{error}\n{}", error.detail().unwrap_or_default())));
@@ -199,6 +204,51 @@ impl<'a> Preparation<'a> {
         let mut candidates = self.candidates.borrow_mut();
         candidates.push(Candidate { setting, tests, is_whole, found, pytest, trial: None });
         Ok(Ok(candidates.len() - 1))
+    }
+
+    /// What pytest collects; nothing where tests are left out.
+    fn discover(
+        &self,
+        backend: &dyn Backend,
+        setting: &Setting,
+        wanted: &collect::Wanted<'_>,
+        known: &[AtFault],
+    ) -> Result<(Discovered, String)> {
+        if self.repo.tests.as_ref().is_some_and(Vec::is_empty) {
+            return Ok((Discovered::default(), String::new()));
+        }
+        collect::discover(backend, setting, wanted, known)
+    }
+
+    /// Adds the entries to what was collected.
+    fn add_entries(
+        &self,
+        backend: &dyn Backend,
+        (tree, setting): (&Folder, &Setting),
+        collected: &mut Collected,
+        say: &dyn Fn(&str),
+    ) -> Result<()> {
+        let entries = &self.repo.entries;
+        if !entries.are_wanted() {
+            return Ok(());
+        }
+        let scripts = collect::entries::scripts(&setting.venv)?;
+        collect::entries::check(entries.asked(), tree, &scripts)?;
+        let mut all = entries.asked().to_vec();
+        if entries.mode == EntriesMode::Discover {
+            let found = discovery::discover(tree, Some(&scripts))?;
+            collected.notes.extend(collect::entries::join(&mut all, found.candidates, found.rejects.len()));
+        }
+        say("asking entries for their help");
+        let cold = Cold {
+            backend,
+            setting,
+            options: &[],
+            group_timeout: self.pipeline.config.screen.case_timeout,
+            jobs: self.pipeline.request.jobs,
+            ends: &|_| false,
+        };
+        collect::entries::add(collected, all, &cold, &screen::command::printed)
     }
 
     /// What importing a file may take: as long as running one of its groups.
@@ -231,18 +281,22 @@ impl<'a> Preparation<'a> {
             let config::Docker { memory, milli_cpus, .. } = config.docker;
             isolation = format!("{isolation} {} {memory} {milli_cpus}", docker::version_hash());
         }
-        let key = hash_parts(&[
-            SCREEN_VERSION,
-            &built.key,
-            &runner::version_hash(),
-            &self.capabilities(host).key(),
-            &isolation,
-            &format!("{:?} {:?}", config.screen.case_timeout, config.screen.group_timeout),
-            &limits,
-            &built.tests.join("\0"),
-            &built.quiet_options().join("\0"),
-            &format!("{:?}", built.env),
-        ]);
+        let mut parts = vec![
+            SCREEN_VERSION.to_owned(),
+            built.key.clone(),
+            runner::version_hash(),
+            self.capabilities(host).key(),
+            isolation,
+            format!("{:?} {:?}", config.screen.case_timeout, config.screen.group_timeout),
+            limits,
+            built.tests.join("\0"),
+            built.quiet_options().join("\0"),
+            format!("{:?}", built.env),
+        ];
+        if self.repo.entries.are_wanted() {
+            parts.push(format!("{} {:?} {:?}", ENTRIES_VERSION, self.repo.entries, self.repo.tests));
+        }
+        let key = hash_parts(&parts);
         Ok(self.pipeline.cache.dir("screens")?.join(&key[..32]))
     }
 
@@ -286,10 +340,13 @@ impl<'a> Preparation<'a> {
                 (one.found.clone(), one.pytest.clone())
             } else {
                 stage.message("pytest collects");
-                collect::discover(&*backend, &setting, &wanted, &[])?
+                self.discover(&*backend, &setting, &wanted, &[])?
             };
-            let mut collected = collect::collected(&found, pytest, &normalizer)?;
-            collect::keep_files_of(&Folder::open(&pinned.tree)?, &mut collected);
+            let mut collected =
+                collect::collected(&found, pytest, &normalizer, self.repo.entries.are_wanted())?;
+            let tree = Folder::open(&pinned.tree)?;
+            collect::keep_files_of(&tree, &mut collected);
+            self.add_entries(&*backend, (&tree, &setting), &mut collected, &|text| stage.message(text))?;
             // Shards on other machines may collect at the same time: all go by what was written first.
             write_sealed_once(&path, &collected)?;
             read_sealed(&path)?.unwrap_or(collected)

@@ -25,7 +25,7 @@ use crate::record::collected::{Collected, Group, Uncollected};
 use crate::record::environment::{Built, PlanResult};
 use crate::record::evidence::{CollectionFacts, GroupEvidence, OnTrial, RepositoryEvidence};
 use crate::record::id::InstanceId;
-use crate::record::instance::{Contribution, TestSource};
+use crate::record::instance::{Contribution, Instance, TestSource};
 use crate::record::outcome::{Attempt, CaseResult};
 use crate::record::shard::Shard;
 use crate::record::source::Pinned;
@@ -243,7 +243,8 @@ impl<'a> Repository<'a> {
                 Error::usage(format!("{} runs in containers, where no witnesses are made", self.repo.slug));
             return Err(refused.with_hint("leave [witness] out, or use backend = \"local\""));
         }
-        let instances = assemble::instances_of(contribution)?;
+        let mut instances = assemble::instances_of(contribution)?;
+        instances.retain(Instance::is_test);
         let mut golden: BTreeMap<InstanceId, Vec<CaseResult>> = BTreeMap::new();
         for group in contribution.evidence.groups.iter() {
             let group = group?;
@@ -481,7 +482,10 @@ impl<'a> Repository<'a> {
             let first = work.screening.history().of(*at).iter().find(|attempt| attempt.is_reference())?;
             Some((*at, first.cases.clone()))
         };
-        among.iter().filter(|at| work.is_untried(&ids[**at])).filter_map(first).collect()
+        // The referee judges tests.
+        let is_test = |at: &&usize| work.prepared.collected.groups[**at].entry.is_none();
+        let among = among.iter().filter(is_test);
+        among.filter(|at| work.is_untried(&ids[**at])).filter_map(first).collect()
     }
 
     /// Verdicts after what tracing and rules say.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::{EntryCommand, GroupKey};
+use super::entry::{ENTRIES, Entry, EntryCommand, GroupKey};
 
 /// One pytest node ID and what pytest knows about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +32,9 @@ pub struct Group {
     pub fixtures: Vec<String>,
     /// Flags that do not drop a group, e.g. `machine-path-in-id`.
     pub flags: Vec<String>,
+    /// The command that it is, where it is not a test.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub entry: Option<Entry>,
 }
 
 impl Group {
@@ -46,7 +49,16 @@ impl Group {
             markers: Vec::new(),
             fixtures: Vec::new(),
             flags: Vec::new(),
+            entry: None,
         }
+    }
+
+    /// The group of a command: its one case is the command itself.
+    pub fn of_entry(entry: Entry) -> Group {
+        let function = entry.name.to_string();
+        let key = GroupKey { file: ENTRIES.to_owned(), classes: Vec::new(), function };
+        let case = Case { case_id: key.group_id(), parameters: None, line: None };
+        Group { cases: vec![case], entry: Some(entry), ..Group::of(key) }
     }
 
     /// What makes its cases one group.
@@ -56,7 +68,10 @@ impl Group {
 
     /// The literal entry command, run in the root of the tree.
     pub fn command(&self) -> EntryCommand {
-        EntryCommand::Pytest { node: self.group_id.clone() }
+        match &self.entry {
+            Some(entry) => entry.command.clone(),
+            None => EntryCommand::Pytest { node: self.group_id.clone() },
+        }
     }
 }
 

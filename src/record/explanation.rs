@@ -111,6 +111,31 @@ fn of_plain(cause: &Cause) -> (&'static str, &'static str) {
              that prints the random seed of each run often takes it from a variable, which `env` sets: `env = { \
              SKLEARN_SEED = \"0\" }` for scikit-learn.",
         ),
+        Cause::WaitsForInput => (
+            "A command asks for input (`input()`, a prompt), gets none, and fails.",
+            "Give it what a person would type: `stdin` or `stdin_file` in its [[repo.entry]].",
+        ),
+        Cause::NeedsTerminal => (
+            "A command fails, and asked for a terminal before: curses, a password, the size of the screen.",
+            "Nothing: no attempt has a terminal.",
+        ),
+        Cause::RunsForever => (
+            "A command does not end within `case_timeout` in any attempt: a server, a loop that waits.",
+            "Nothing for a server. What only takes long may have more time: `case_timeout` in [screen].",
+        ),
+        Cause::ExitsWith => (
+            "A command leaves with the same unexpected status in every attempt; a status other than 0 has to be asked for.",
+            "Where the failure is what is to be shown, write `exit = <status>` into its [[repo.entry]].",
+        ),
+        Cause::DependsOnProgramName => (
+            "A command shows something else when the same code is run from a file `concise.py` in the root of the tree: \
+             it prints its own name (`usage: …`), or looks for files beside itself.",
+            "Nothing: a submission has that name and that place.",
+        ),
+        Cause::PrintsHelpOnly => (
+            "What a command prints is what the same program, or the same subcommand, prints for --help or --version.",
+            "Nothing: a help text is not a task.",
+        ),
         Cause::NoRepositoryCode => (
             "The test passes, and no Python function of the repository outside of its tests is called. Calls into compiled \
              code are not counted.",

@@ -6,10 +6,11 @@ use std::ops::{Deref, DerefMut};
 use serde::{Deserialize, Serialize};
 
 use super::codetaste::PublishedPair;
+use super::entry::PYTEST;
 use super::evidence::RepositoryEvidence;
 use super::family::Family;
 use super::id::{InstanceId, RepoSlug};
-use super::outcome::Outcome;
+use super::outcome::{CommandResult, Outcome};
 use super::recube::RecubeRecord;
 use super::variant::Variant;
 use super::witness::{Witness, WitnessColumns};
@@ -157,8 +158,36 @@ pub struct Instance {
     /// Edited texts of its test that show what is not the original; none in older datasets.
     #[serde(default)]
     pub variants: Option<u32>,
+    /// `pytest`, or the kind of the command where it is not a test; then the next columns say which.
+    #[serde(default = "pytest")]
+    pub kind: String,
+    /// Program and arguments, as no shell has to read them.
+    #[serde(default)]
+    pub argv: Option<Vec<String>>,
+    /// What standard input has; none where it is empty, or a file of the tree.
+    #[serde(default)]
+    pub stdin: Option<String>,
+    #[serde(default)]
+    pub stdin_file: Option<String>,
+    /// The folder of the tree that it runs in; empty for the root.
+    #[serde(default)]
+    pub cwd: Option<String>,
+    /// What names it: `configured`, or a kind of file with its path and line.
+    #[serde(default)]
+    pub origin: Option<String>,
     #[serde(flatten)]
     pub witness: WitnessColumns,
+}
+
+fn pytest() -> String {
+    PYTEST.to_owned()
+}
+
+impl Instance {
+    /// Whether it is about a test.
+    pub fn is_test(&self) -> bool {
+        self.kind == PYTEST
+    }
 }
 
 impl Deref for Instance {
@@ -186,6 +215,9 @@ pub struct Expected {
     /// Normalized output.
     pub stdout: Option<String>,
     pub stderr: Option<String>,
+    /// Of a command: its status and what it changed in the tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandResult>,
 }
 
 /// The definition of a test, as it is in its file.

@@ -78,6 +78,75 @@ pub struct CaseResult {
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub replaced: BTreeMap<String, u32>,
     pub duration_ms: f64,
+    /// What a command showed beside that.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub command: Option<CommandResult>,
+}
+
+/// What an entry showed, beside its output.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandResult {
+    pub status: i32,
+    /// What it changed in the tree, as far as that counts, by path; texts are normalized.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub files: Vec<FileChange>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub wants: Option<Wants>,
+}
+
+/// What a command asked for and did not get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wants {
+    Input,
+    Terminal,
+}
+
+/// One path of the tree that a command made, changed or deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    pub path: String,
+    /// `created`, `changed` or `deleted`.
+    pub change: Change,
+    /// `file`, `folder`, `link` or another.
+    pub kind: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub executable: Option<bool>,
+    /// What a text has, or where a link leads.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub text: Option<String>,
+    /// Of what is long, or not text.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sha256: Option<String>,
+}
+
+/// What became of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Change {
+    Created,
+    Changed,
+    Deleted,
+}
+
+impl Change {
+    /// The one spelling.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Change::Created => "created",
+            Change::Changed => "changed",
+            Change::Deleted => "deleted",
+        }
+    }
+}
+
+impl FileChange {
+    /// All of it in one text.
+    pub fn line(&self) -> String {
+        let executable = if self.executable == Some(true) { ", executable" } else { "" };
+        let content = self.text.as_deref().or(self.sha256.as_deref()).unwrap_or_default();
+        format!("{} {} ({}{executable}): {content}", self.change.as_str(), self.path, self.kind)
+    }
 }
 
 /// How the process of an attempt ended.
@@ -186,9 +255,13 @@ impl Attempt {
             if compare >= Compare::Exception {
                 parts.push(case.exception.clone().unwrap_or_default());
             }
+            if let Some(command) = &case.command {
+                parts.push(format!("status {}", command.status));
+            }
             if compare >= Compare::Output {
                 parts.push(case.stdout.clone());
                 parts.push(case.stderr.clone());
+                parts.extend(case.command.iter().flat_map(|command| &command.files).map(FileChange::line));
             }
         }
         // Why a file cannot be collected is said by a traceback, which may show anything, and so may a malformed report.
@@ -221,6 +294,26 @@ mod tests {
         assert_eq!(differing(&|other| other.raw_output = "b".into()), [false, false, true]);
         assert_eq!(differing(&|other| other.cases[0].exception = Some("E".into())), [false, true, true]);
         assert_eq!(differing(&|other| other.cases[0].outcome = Outcome::XPassed), [true, true, true]);
+        let left = |status: i32, files: Vec<FileChange>| CommandResult { status, files, wants: None };
+        assert_eq!(
+            differing(&|other| other.cases[0].command = Some(left(3, Vec::new()))),
+            [true, true, true]
+        );
+        let file = FileChange {
+            path: "a".into(),
+            change: Change::Created,
+            kind: "file".into(),
+            executable: None,
+            text: Some("b".into()),
+            sha256: None,
+        };
+        let command = |files| Attempt {
+            cases: vec![CaseResult { command: Some(left(0, files)), ..base.cases[0].clone() }],
+            ..base.clone()
+        };
+        let [with, without] = [vec![file], Vec::new()].map(command);
+        assert_eq!(with.outcome_hash(), without.outcome_hash());
+        assert_ne!(with.observation_hash(), without.observation_hash());
         assert_eq!(differing(&|other| other.exit = Exit::Exited { code: 1 }), [true, true, true]);
     }
 

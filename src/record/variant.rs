@@ -91,6 +91,7 @@ impl Variant {
             message: case.message.clone().unwrap_or_default(),
             replaced: std::collections::BTreeMap::new(),
             duration_ms: 0.0,
+            command: None,
         };
         self.cases.iter().map(case).collect()
     }

@@ -59,6 +59,13 @@ causes! {
     NondeterministicOutput "nondeterministic-output"
         "exception type or output differs between attempts in one world";
     NoRepositoryCode "no-repository-code" "runs no Python function of the repository outside the tests";
+    WaitsForInput "waits-for-input" "a command that asks for input which it does not get";
+    NeedsTerminal "needs-terminal" "a command that fails without a terminal";
+    RunsForever "runs-forever" "a command that does not come to its end in any attempt";
+    ExitsWith "exits-with" "a command that leaves with another status than the one that is expected";
+    DependsOnProgramName "depends-on-program-name"
+        "a command that shows something else when it is run from the file of a submission";
+    PrintsHelpOnly "prints-help-only" "a command that prints its help or its version and nothing else";
 }
 
 /// A dimension of a world that a test can depend on.

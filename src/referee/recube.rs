@@ -210,5 +210,6 @@ pub(crate) fn group_of(group_id: &str) -> Group {
         markers: Vec::new(),
         fixtures: Vec::new(),
         flags: Vec::new(),
+        entry: None,
     }
 }

@@ -31,7 +31,10 @@ impl Family {
     pub(super) fn of(cause: &str) -> Self {
         let Ok(cause) = Cause::try_from(cause.to_owned()) else { return Family::Other };
         match cause {
-            Cause::DependsOn(_) | Cause::NeedsNetwork => Family::Environment,
+            Cause::DependsOn(_)
+            | Cause::DependsOnProgramName
+            | Cause::NeedsNetwork
+            | Cause::NeedsTerminal => Family::Environment,
             Cause::NondeterministicOutcome | Cause::NondeterministicOutput => Family::Nondeterministic,
             Cause::CollectionError
             | Cause::UnsupportedItem
@@ -40,8 +43,11 @@ impl Family {
             | Cause::Skipped
             | Cause::XFails
             | Cause::TimesOut
-            | Cause::Crashes => Family::NotRunnable,
-            Cause::NoRepositoryCode => Family::NoCode,
+            | Cause::Crashes
+            | Cause::WaitsForInput
+            | Cause::RunsForever
+            | Cause::ExitsWith => Family::NotRunnable,
+            Cause::NoRepositoryCode | Cause::PrintsHelpOnly => Family::NoCode,
             Cause::Rule(_) => Family::Rule,
         }
     }

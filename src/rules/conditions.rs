@@ -6,10 +6,11 @@ use super::matching::{Bounds, Kinds, Match, Pattern, Patterns};
 use crate::document::section::{Field, Located, Section};
 use crate::document::{Problems, suggest, units};
 use crate::python_source;
+use crate::record::entry::KINDS;
 use crate::redact::quote;
 
 /// Everything that a rule can ask for.
-pub(super) const KEYS: [&str; 17] = [
+pub(super) const KEYS: [&str; 20] = [
     "path",
     "name",
     "marker",
@@ -27,6 +28,9 @@ pub(super) const KEYS: [&str; 17] = [
     "max_trace_length",
     "min_unique_files",
     "max_unique_files",
+    "kind",
+    "command",
+    "origin",
 ];
 
 /// Reads the conditions of a rule; those that cannot be used are among the problems.
@@ -45,6 +49,9 @@ pub(super) fn read(section: &Section<'_>, problems: &mut Problems<'_>) -> Match 
         duration: durations(section, problems),
         trace_length: counts(section, "trace_length", problems),
         unique_files: counts(section, "unique_files", problems),
+        kind: patterns(section, "kind", of_kinds, problems),
+        command: patterns(section, "command", Pattern::regex, problems),
+        origin: patterns(section, "origin", Pattern::glob, problems),
     }
 }
 
@@ -97,6 +104,11 @@ fn patterns(
         }
     }
     Patterns(patterns)
+}
+
+/// One of the kinds of entries.
+fn of_kinds(text: &str) -> Result<Pattern, String> {
+    if KINDS.contains(&text) { Pattern::glob(text) } else { Err(suggest::hint(text, &KINDS)) }
 }
 
 fn counts(section: &Section<'_>, what: &str, problems: &mut Problems<'_>) -> Bounds<u64> {

@@ -275,7 +275,7 @@ max_duration = '5 apples'
                 "a.toml:2: `Bad Id` is not the id of a rule\n  hint: use lower-case letters and digits, words with `-` between them",
                 "a.toml:3: `reason` is empty\n  hint: say why, for the person who asks",
                 "a.toml:4: unknown action `keap`\n  hint: did you mean `keep`?",
-                "a.toml:5: [rule.match] is empty, so the rule would match every test\n  hint: known: `path`, `name`, `marker`, `fixture`, `source`, `calls`, `uses`, `node`, `repository`, `min_cases`, `max_cases`, `min_duration`, `max_duration`, `min_trace_length`, `max_trace_length`, `min_unique_files`, `max_unique_files`",
+                "a.toml:5: [rule.match] is empty, so the rule would match every test\n  hint: known: `path`, `name`, `marker`, `fixture`, `source`, `calls`, `uses`, `node`, `repository`, `min_cases`, `max_cases`, `min_duration`, `max_duration`, `min_trace_length`, `max_trace_length`, `min_unique_files`, `max_unique_files`, `kind`, `command`, `origin`",
                 "a.toml:6: unknown key `sorce` in [rule.match]\n  hint: did you mean `source`?",
                 "a.toml:12: unknown cause `fail`\n  hint: did you mean `fails`?",
                 "a.toml:12: there is no rule `other`\n  hint: known: `good`",

@@ -7,6 +7,8 @@ use serde::{Serialize, Serializer};
 
 use crate::python_source::Code;
 use crate::record::collected::Group;
+use crate::record::entry::{Entry, PYTEST};
+use crate::text::glob;
 
 /// Facts about a group, as far as they are known when rules are applied.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +27,8 @@ pub struct Subject<'a> {
     pub duration: Option<Duration>,
     pub trace_length: Option<u64>,
     pub unique_files: Option<u64>,
+    /// The command, where it is not a test.
+    pub entry: Option<&'a Entry>,
 }
 
 impl<'a> Subject<'a> {
@@ -38,6 +42,7 @@ impl<'a> Subject<'a> {
             markers: &group.markers,
             fixtures: &group.fixtures,
             cases: group.cases.len(),
+            entry: group.entry.as_ref(),
             ..Subject::default()
         }
     }
@@ -72,7 +77,7 @@ impl Pattern {
         if let Some(odd) = text.chars().find(|c| matches!(c, '[' | ']' | '{' | '}')) {
             return Err(format!("`{odd}` has no meaning here, only `*`, `**` and `?` have"));
         }
-        let regex = Regex::new(&translate(text)).map_err(|_| "the pattern is too large".to_owned())?;
+        let regex = Regex::new(&glob::pattern(text)).map_err(|_| "the pattern is too large".to_owned())?;
         Ok(Pattern { text: text.to_owned(), regex })
     }
 
@@ -109,29 +114,6 @@ impl Pattern {
             .map_err(|_| "the pattern is too large".to_owned())?;
         Ok(Pattern { text: text.to_owned(), regex })
     }
-}
-
-/// Not by the crate `globset`, whose `?` is one byte: `test_?.py` would not fit `test_é.py`.
-fn translate(glob: &str) -> String {
-    let mut regex = String::from("(?s)^");
-    let mut rest = glob;
-    while let Some(character) = rest.chars().next() {
-        let (piece, length) = if rest.starts_with("**/") {
-            ("(?:.*/)?".to_owned(), 3)
-        } else if rest.starts_with("**") {
-            (".*".to_owned(), 2)
-        } else if character == '*' {
-            ("[^/]*".to_owned(), 1)
-        } else if character == '?' {
-            ("[^/]".to_owned(), 1)
-        } else {
-            (regex::escape(&rest[..character.len_utf8()]), character.len_utf8())
-        };
-        regex.push_str(&piece);
-        rest = &rest[length..];
-    }
-    regex.push('$');
-    regex
 }
 
 /// Alternatives; an empty list asks for nothing.
@@ -200,6 +182,9 @@ pub(super) struct Match {
     pub duration: Bounds<Duration>,
     pub trace_length: Bounds<u64>,
     pub unique_files: Bounds<u64>,
+    pub kind: Patterns,
+    pub command: Patterns,
+    pub origin: Patterns,
 }
 
 impl Match {
@@ -214,6 +199,9 @@ impl Match {
             && self.duration.admit(subject.duration)
             && self.trace_length.admit(subject.trace_length)
             && self.unique_files.admit(subject.unique_files)
+            && self.kind.admit(Some(subject.entry.map_or(PYTEST, |entry| entry.command.kind())))
+            && self.command.admit(subject.entry.map(|entry| entry.command.line()).as_deref())
+            && self.origin.admit(subject.entry.map(|entry| entry.origin.source.as_str()))
             && self.source.admit(subject.code.map(Code::source))
             && self.node.admit(subject.code)
             && self.calls.admit_one_of(subject.code.into_iter().flat_map(Code::calls))
@@ -244,6 +232,28 @@ mod tests {
         let group = group("test");
         let code = file.code(&group).unwrap();
         conditions.holds(&Subject { code: Some(&code), ..Subject::of("a/b", &group) })
+    }
+
+    #[test]
+    fn a_rule_on_commands_is_about_commands() {
+        let text = |text: &str| Patterns(vec![Pattern::regex(text).unwrap()]);
+        let entry = Group::of_entry(crate::testing::attempts::entry("shop export --json out.json"));
+        let (command, test) = (Subject::of("a/b", &entry), group("test"));
+        let test = Subject::of("a/b", &test);
+        for (conditions, of_command, of_test) in [
+            (Match { kind: text("^console$"), ..Match::default() }, true, false),
+            (Match { kind: text("^pytest$"), ..Match::default() }, false, true),
+            (Match { command: text("^shop .*--json"), ..Match::default() }, true, false),
+            (Match { origin: text("^readme$"), ..Match::default() }, false, false),
+            (Match { origin: text("^configured$"), ..Match::default() }, true, false),
+            (Match::default(), true, true),
+        ] {
+            assert_eq!(
+                (conditions.holds(&command), conditions.holds(&test)),
+                (of_command, of_test),
+                "{conditions:?}"
+            );
+        }
     }
 
     fn dotted(patterns: &[&str]) -> Patterns {

@@ -21,9 +21,11 @@ const FILES: &[(&str, &str)] = python_files![
     "between.py",
     "children.py",
     "collect.py",
+    "command.py",
     "descriptors.py",
     "discovery.py",
     "disruptive.py",
+    "entries.py",
     "execution.py",
     "failing.py",
     "followed.py",
@@ -45,6 +47,7 @@ const FILES: &[(&str, &str)] = python_files![
     "stages.py",
     "tracer.py",
     "tree_files.py",
+    "tree_state.py",
     "watch.py",
 ];
 

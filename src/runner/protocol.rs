@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 pub use super::ending::{ImportAttempt, ProcessExit, Reached};
 use super::report::{Attempted, ImportTrace};
-use crate::record::entry::GroupKey;
+use crate::record::entry::{Entry, GroupKey};
 use crate::record::environment::SwitchedOff;
 use crate::record::execution::Execution;
 
@@ -147,6 +147,9 @@ pub struct RunnerWorld {
     /// Whether files of the tree that are opened are noted, code aside.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub notes_files: bool,
+    /// The commands that are run instead of tests: then nothing of pytest is imported.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub entries: Vec<Entry>,
 }
 
 /// Bounds on what a case's report carries.
@@ -292,7 +295,7 @@ pub struct Failure {
 pub const SIGKILL: i32 = nix::libc::SIGKILL;
 
 /// Result of a whole-suite collection.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 pub struct Discovered {
     pub items: Vec<Item>,
     pub errors: Vec<CollectError>,

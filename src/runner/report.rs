@@ -8,13 +8,15 @@ use serde_json::value::RawValue;
 
 use super::ending::{ProcessExit, Reached};
 use crate::record::execution::Execution;
-use crate::record::outcome::Outcome;
+use crate::record::outcome::{FileChange, Outcome, Wants};
 use crate::record::trace::{ExecutedBody, FunctionCalls, MOST_CALLS, check_bodies, check_calls, check_path};
 
 /// Exit codes of pytest after which its report is whole: all passed, some failed, nothing ran.
 const FINISHED_CODES: [i32; 3] = [0, 1, 5];
 /// Most processes that a case names.
 const MOST_PROCESSES: usize = 16;
+/// Most files that the runner names.
+const MOST_FILES: usize = 1000;
 /// Longest that a case takes: thirty years.
 const MOST_MILLISECONDS: f64 = 1e12;
 
@@ -79,6 +81,15 @@ pub struct CaseReport {
     pub stdout_sha256: Option<String>,
     #[serde(default)]
     pub stderr_sha256: Option<String>,
+    /// Exit status of a command.
+    #[serde(default)]
+    pub status: Option<i32>,
+    /// What a command changed in the tree.
+    #[serde(default)]
+    pub files: Vec<FileChange>,
+    /// What a command asked for and did not get.
+    #[serde(default)]
+    pub wants: Option<Wants>,
 }
 
 /// Calls seen while the cases ran.
@@ -231,9 +242,14 @@ impl CaseReport {
         if self.process_ids.len() > MOST_PROCESSES {
             return Err(format!("a case names {} processes", self.process_ids.len()));
         }
+        if self.files.len() > MOST_FILES {
+            return Err(format!("a command changes {} files", self.files.len()));
+        }
+        self.files.iter().try_for_each(|file| check_path(&file.path))?;
         let is_hash = |text: &String| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let hashes = [&self.stdout_sha256, &self.stderr_sha256];
-        if hashes.into_iter().flatten().any(|text| !is_hash(text)) {
+        let of_files = self.files.iter().map(|file| &file.sha256);
+        let hashes = [&self.stdout_sha256, &self.stderr_sha256].into_iter().chain(of_files);
+        if hashes.flatten().any(|text| !is_hash(text)) {
             return Err("a hash is malformed".to_owned());
         }
         Ok(())

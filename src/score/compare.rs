@@ -295,6 +295,7 @@ mod tests {
             message: String::new(),
             replaced: BTreeMap::new(),
             duration_ms: 0.0,
+            command: None,
         }
     }
 

@@ -122,7 +122,9 @@ impl ScreenPolicy {
             // What is still to be run was not asked for: this group's attempts in the base world decide.
             Step::Agrees | Step::Run(_) => {}
         }
-        let differs = |attempt: &&&Attempt| attempt.method == Method::Cold && !cold::agrees(fork[0], attempt);
+        let differs = |attempt: &&&Attempt| {
+            attempt.method == Method::Cold && !cold::agrees(fork[0], attempt, self.compare)
+        };
         match made.iter().find(differs) {
             Some(cold) if depth == Depth::All => verdict::cold_differs(group, fork[0], cold),
             _ => verdict,

@@ -14,7 +14,7 @@ pub(crate) fn agreeing(attempts: &[&Attempt], compare: Compare) -> u32 {
     let hash = first.shown(compare);
     let agrees = |attempt: &&&Attempt| match attempt.method {
         Method::Fork => attempt.shown(compare) == hash,
-        Method::Cold => cold::agrees(first, attempt),
+        Method::Cold => cold::agrees(first, attempt, compare),
     };
     attempts.iter().filter(agrees).count().try_into().unwrap_or(u32::MAX)
 }

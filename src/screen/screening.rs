@@ -435,7 +435,7 @@ impl<'a> Screening<'a> {
             let mut colds = made.iter().filter(|attempt| attempt.method == Method::Cold).peekable();
             let (Some(fork), Some(_)) = (fork, colds.peek()) else { continue };
             parity.compared += 1;
-            if let Some(cold) = colds.find(|cold| !cold::agrees(fork, cold)) {
+            if let Some(cold) = colds.find(|cold| !cold::agrees(fork, cold, self.policy.compare)) {
                 parity.differing.push(ParityDifference {
                     group_id: group.group_id.clone(),
                     fork: verdict::describe(fork),

@@ -5,8 +5,9 @@ use std::fmt::Write;
 
 use similar::TextDiff;
 
+use super::command;
 use crate::record::collected::Group;
-use crate::record::outcome::{Attempt, CaseResult, Compare, Exit, Outcome, TimeScope};
+use crate::record::outcome::{Attempt, CaseResult, Compare, Exit, FileChange, Outcome, TimeScope};
 use crate::record::verdict::{Cause, Dimension, Evidence, Verdict};
 use crate::record::world::World;
 
@@ -41,7 +42,12 @@ pub(crate) fn judge(group: &Group, attempts: &[&Attempt], partial: bool, compare
             format!("run by itself, {} of the group's {} cases run", first.cases.len(), group.cases.len());
         return dropped(group, Cause::CollectionError, &summary, &[first], first.raw_output.clone());
     }
-    if let Some(verdict) = not_passing(group, first, attempts, partial) {
+    let told = match &group.entry {
+        Some(entry) => command::trouble(entry, first)
+            .map(|(cause, summary)| dropped(group, cause, &summary, attempts, command::excerpt(first))),
+        None => not_passing(group, first, attempts, partial),
+    };
+    if let Some(verdict) = told {
         return verdict;
     }
     match attempts.iter().find(|attempt| attempt.shown(compare) != observation) {
@@ -94,8 +100,13 @@ pub(crate) fn depends(
     if !clues.is_empty() {
         excerpt = format!("what the test uses:\n  {}\n\n{excerpt}", clues.join("\n  "));
     }
-    let mut verdict =
-        dropped(group, Cause::DependsOn(*first), &format!("{what} {when}"), &[base, other], excerpt);
+    let (cause, when) = match (&group.entry, first) {
+        (Some(_), Dimension::TestFileLocation) => {
+            (Cause::DependsOnProgramName, "when it is run from the file of a submission".to_owned())
+        }
+        _ => (Cause::DependsOn(*first), when),
+    };
+    let mut verdict = dropped(group, cause, &format!("{what} {when}"), &[base, other], excerpt);
     if let Verdict::Dropped { evidence, .. } = &mut verdict {
         evidence.command = replay;
     }
@@ -104,9 +115,13 @@ pub(crate) fn depends(
 
 /// The verdict of a group that calls nothing of the repository outside its tests.
 pub(crate) fn no_repository_code(group: &Group, calls_in_tests: u64) -> Verdict {
-    let summary = format!(
-        "passes, but runs no Python function of the repository outside the tests ({calls_in_tests} calls into test code)"
-    );
+    let summary = if group.entry.is_some() {
+        "calls no Python function of the repository".to_owned()
+    } else {
+        format!(
+            "passes, but runs no Python function of the repository outside the tests ({calls_in_tests} calls into test code)"
+        )
+    };
     dropped(group, Cause::NoRepositoryCode, &summary, &[], String::new())
 }
 
@@ -156,7 +171,8 @@ fn over_the_limit(group: &Group, attempts: &[&Attempt]) -> Option<Verdict> {
         format!("{} of {} attempts", late.len(), attempts.len())
     };
     let summary = format!("over {limit}{place} in {often}");
-    Some(dropped(group, Cause::TimesOut, &summary, attempts, late[0].raw_output.clone()))
+    let cause = command::over_the_limit(group, late.len(), attempts.len());
+    Some(dropped(group, cause, &summary, attempts, late[0].raw_output.clone()))
 }
 
 fn unfinished(group: &Group, first: &Attempt, seen: &[&Attempt]) -> Option<Verdict> {
@@ -285,6 +301,11 @@ pub(crate) fn render(attempt: &Attempt) -> String {
         ] {
             indent(&mut text, title, block);
         }
+        if let Some(command) = &case.command {
+            let _ = writeln!(text, "  status {}", command.status);
+            let files: Vec<String> = command.files.iter().map(FileChange::line).collect();
+            indent(&mut text, "  files", &files.join("\n"));
+        }
     }
     indent(&mut text, "output outside capture", &attempt.raw_output);
     if attempt.exit != Exit::Finished {
@@ -377,6 +398,7 @@ mod tests {
             message: "assert False".into(),
             replaced: std::collections::BTreeMap::new(),
             duration_ms: 1.0,
+            command: None,
         };
         Attempt {
             group_id: "t.py::test_a".into(),

@@ -1,7 +1,7 @@
 //! Tables of attempts of one group, in the order in which they were made.
 
 use crate::record::collected::{Case, Group};
-use crate::record::entry::GroupKey;
+use crate::record::entry::{Entry, EntryCommand, GroupKey, Origin, Source, name_of};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Method, Outcome};
 use crate::record::world::World;
 
@@ -17,6 +17,22 @@ pub fn group_of(file: &str, function: &str) -> Group {
     Group { cases: vec![case], ..Group::of(key) }
 }
 
+/// An entry that a configuration names.
+pub fn entry(line: &str) -> Entry {
+    let command = EntryCommand::of_line(line).expect("is one plain command");
+    Entry {
+        name: name_of(&command),
+        command,
+        stdin: None,
+        env: std::collections::BTreeMap::new(),
+        cwd: String::new(),
+        exit: 0,
+        files: Vec::new(),
+        origin: Origin { source: Source::Configured, file: None, line: Some(9) },
+        help: Vec::new(),
+    }
+}
+
 /// An attempt of [`group`] that printed `stdout`.
 pub fn attempt(world: &World, method: Method, round: u32, outcome: Outcome, stdout: &str) -> Attempt {
     let case = CaseResult {
@@ -28,6 +44,7 @@ pub fn attempt(world: &World, method: Method, round: u32, outcome: Outcome, stdo
         message: String::new(),
         replaced: std::collections::BTreeMap::new(),
         duration_ms: 1.0,
+        command: None,
     };
     Attempt {
         group_id: group().group_id,

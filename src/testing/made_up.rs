@@ -285,6 +285,7 @@ pub fn repo(slug: RepoSlug) -> Repo {
         domain: None,
         targets: Vec::new(),
         pair: None,
+        entries: crate::config::Entries::default(),
         locked: None,
     }
 }
@@ -365,6 +366,7 @@ fn group(file: &str, number: usize, cases: usize) -> Group {
         markers: vec!["parametrize".into()],
         fixtures: vec!["tmp_path".into()],
         flags: if number.is_multiple_of(7) { vec!["machine-path-in-id".into()] } else { vec![] },
+        entry: None,
     }
 }
 
@@ -423,6 +425,7 @@ fn result(case_id: &str, passed: bool) -> CaseResult {
         message: String::new(),
         replaced: std::collections::BTreeMap::new(),
         duration_ms: 1.5,
+        command: None,
     }
 }
 

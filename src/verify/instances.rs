@@ -107,7 +107,7 @@ pub(crate) fn verify(
             let at = place[&group];
             let golden = Attempt { cases: instances[at].1.to_vec(), ..first[&group].clone() };
             found[at].cold_runs += 1;
-            if cold::agrees(&golden, &attempt) {
+            if cold::agrees(&golden, &attempt, prepared.lab.compare) {
                 found[at].cold_agreeing += 1;
             } else {
                 found[at].differs(format!("run cold: {}", crate::screen::verdict::describe(&attempt)));
@@ -254,6 +254,7 @@ mod tests {
                 exception: None,
                 stdout: Some(stdout.to_owned()),
                 stderr: Some(String::new()),
+                command: None,
             };
             serde_json::to_string(&expected).unwrap()
         };

@@ -89,6 +89,7 @@ fn collected() -> Collected {
         markers: Vec::new(),
         fixtures: Vec::new(),
         flags: Vec::new(),
+        entry: None,
     };
     Collected {
         pytest: "8.4.2".into(),
@@ -117,6 +118,7 @@ fn attempt(number: u32) -> Attempt {
             message: String::new(),
             replaced: BTreeMap::new(),
             duration_ms: 0.1,
+            command: None,
         }],
         connections: Vec::new(),
         leftover: 0,

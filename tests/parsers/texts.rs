@@ -270,6 +270,7 @@ fn python_source() {
         markers: Vec::new(),
         fixtures: vec!["place".into()],
         flags: Vec::new(),
+        entry: None,
     };
     fuzz(text(&[PYTHON, include_str!("../trees/hostile/tests/test_places.py")], PYTHON_TOKENS), |text| {
         let Some(file) = SourceFile::parse("tests/test_a.py", text) else { return };

@@ -9,6 +9,7 @@ mod collection;
 mod command_line;
 mod damage;
 mod determinism;
+mod entries;
 mod exported;
 mod full_disk;
 mod git_sources;

@@ -215,6 +215,7 @@ pub fn repo(source: SourceSpec) -> Repo {
         domain: None,
         targets: Vec::new(),
         pair: None,
+        entries: gistmill::config::Entries::default(),
         locked: None,
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::COST_OF_A_RUNNER_MS;
 use crate::attempt::retry::Trouble;
+use crate::record::entry::ENTRIES;
 use crate::runner::protocol::{Manner, TraceMode};
 
 /// Attempts of groups of one file, to be made by one file process.
@@ -83,6 +84,11 @@ impl Task {
     #[must_use]
     pub fn judging(self, text: Arc<str>) -> Self {
         Task { text: Some(text), trouble: Trouble::of_judged(), ..self }
+    }
+
+    /// Whether it makes attempts of entries.
+    pub(super) fn is_of_entries(&self) -> bool {
+        self.file == ENTRIES
     }
 
     /// What the file says, where it is not what the tree has.

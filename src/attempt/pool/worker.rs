@@ -55,6 +55,8 @@ pub(super) struct Worker<'a> {
     file: Option<(String, OpenFile)>,
     /// The pass that the runner serves.
     pass: Option<usize>,
+    /// Whether the runner runs entries, not tests.
+    runs_entries: bool,
     doing: Doing,
     pace: Pace,
     /// What is known of a text that is judged: told once its processes are gone.
@@ -103,6 +105,7 @@ impl<'a> Worker<'a> {
             directory: None,
             file: None,
             pass: None,
+            runs_entries: false,
             doing: Doing::Nothing,
             pace,
             held: None,
@@ -260,9 +263,10 @@ impl<'a> Worker<'a> {
         if task.trouble.wants_a_fresh_runner() {
             self.forget_runner();
         }
-        if self.pass != Some(task.pass) || task.apart_from.contains(&self.runner_number) {
+        let is_another = self.pass != Some(task.pass) || self.runs_entries != task.is_of_entries();
+        if is_another || task.apart_from.contains(&self.runner_number) {
             self.forget_runner();
-            self.pass = Some(task.pass);
+            (self.pass, self.runs_entries) = (Some(task.pass), task.is_of_entries());
         }
         let file = match self.open(task)? {
             Opened::Ready(file) => file,
@@ -379,8 +383,8 @@ impl<'a> Worker<'a> {
         let runner = match &mut self.runner {
             Some(runner) => runner,
             empty => {
-                let runner =
-                    empty.insert(Runner::start(self.pool.backend, self.pool.passes[task.pass].setting)?);
+                let setting = self.pool.setting(task);
+                let runner = empty.insert(Runner::start(self.pool.backend, &setting)?);
                 self.member.admission.runner(runner.host_process());
                 self.runner_number = self.shared.next_runner();
                 runner

@@ -124,11 +124,15 @@ fn requirement(text: &str) -> Result<(), (String, String)> {
     }
 }
 
-/// What pytest is asked to collect.
-pub(super) fn tests(field: &Texts<'_>, problems: &mut Problems<'_>) -> Option<Vec<String>> {
+/// What pytest is asked to collect; nothing where a repository has entries, and its tests are left out.
+pub(super) fn tests(
+    field: &Texts<'_>,
+    has_entries: bool,
+    problems: &mut Problems<'_>,
+) -> Option<Vec<String>> {
     let Field::Given(list) = field else { return None };
-    if list.value.is_empty() {
-        let hint = "leave `tests` out to use the repository's own test paths".to_owned();
+    if list.value.is_empty() && !has_entries {
+        let hint = "leave `tests` out to use the repository's own test paths, or name entries".to_owned();
         problems.add(list.at, "`tests` is empty, so nothing would be collected", Some(hint));
     }
     for text in &list.value {

@@ -61,6 +61,13 @@ pub(super) fn fits(raw: &Raw<'_>, family: Family, problems: &mut Problems<'_>) {
         Family::Codetaste => "the golden patch is the solution",
     };
     let name = family.as_str();
+    for repo in &raw.repos {
+        let mode = repo.entries.clone().given().map(|text| text.at);
+        for at in repo.entry.iter().map(|entry| entry.at).chain(mode) {
+            let message = format!("the family {name} has no entries: its tasks are about tests");
+            problems.add(at, message, Some("leave `entries` and [[repo.entry]] out".to_owned()));
+        }
+    }
     for subset in raw.subsets.iter().filter(|_| family == Family::Codetaste) {
         let message = format!("subsets are not made in the family {name} yet");
         problems.add(subset.name.at, message, Some("leave [subset] out".to_owned()));

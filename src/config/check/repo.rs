@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::checker::Checker;
-use super::{docker, pin, recipe, recube};
+use super::{docker, entries, pin, recipe, recube};
 use crate::config::raw::RawRepo;
 use crate::config::{BackendKind, Repo};
 use crate::document::section::{Field, Located};
@@ -31,7 +31,7 @@ pub(super) fn one(raw: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> Option<Re
         groups: recipe::names("dependency group", &raw.groups, problems),
         extras: recipe::names("extra", &raw.extras, problems),
         requirements: recipe::requirements(&raw.requirements, problems),
-        tests: recipe::tests(&raw.tests, problems),
+        tests: recipe::tests(&raw.tests, entries::may_be(raw), problems),
         env: recipe::env(&raw.env, problems),
         backend: backend(&raw.backend, problems),
         exclude_newer: recipe::exclude_newer(&raw.exclude_newer, problems),
@@ -40,6 +40,7 @@ pub(super) fn one(raw: &RawRepo<'_>, checker: &mut Checker<'_, '_>) -> Option<Re
         domain: raw.domain.clone().given().map(|text| text.value.to_owned()),
         targets: recube::targets(raw, problems),
         pair: None,
+        entries: entries::of(raw, problems),
         locked: None,
     };
     docker::fits(raw, &repo, problems);

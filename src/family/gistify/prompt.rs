@@ -12,10 +12,14 @@ use crate::record::instance::Instance;
 use crate::record::prompt::{PromptSettings, Tool};
 
 const BUILT_IN: &str = include_str!("prompt.md");
+/// What the built-in one says of a command that is not a test.
+const OF_COMMANDS: &str = include_str!("prompt_of_commands.md");
 /// The template's name in messages.
 const NAME: &str = "prompt";
+/// The name of the one for commands; only the built-in one has it.
+const COMMANDS: &str = "prompt of commands";
 /// What a template can ask for.
-const SLOTS: [&str; 12] = [
+const SLOTS: [&str; 15] = [
     "repository",
     "working_dir",
     "file",
@@ -28,6 +32,9 @@ const SLOTS: [&str; 12] = [
     "execution",
     "strategy",
     "tools",
+    "stdin",
+    "stdin_file",
+    "cwd",
 ];
 
 /// A template whose slots are all known.
@@ -43,7 +50,10 @@ impl Template {
     /// # Errors
     /// None in a tested build.
     pub fn built_in() -> Result<Self> {
-        Template::new(BUILT_IN.to_owned())
+        let mut template = Template::new(BUILT_IN.to_owned())?;
+        let added = template.environment.add_template(COMMANDS, OF_COMMANDS);
+        added.map_err(|error| cannot_be_used(&error))?;
+        Ok(template)
     }
 
     /// A text of somebody's own.
@@ -94,7 +104,11 @@ impl Template {
         check: &str,
     ) -> Result<String> {
         let source = instance.test_source.as_deref().unwrap_or_default();
-        let template = self.environment.get_template(NAME).map_err(|error| cannot_be_used(&error))?;
+        let of_commands = self.environment.get_template(COMMANDS).ok().filter(|_| !instance.is_test());
+        let template = match of_commands {
+            Some(template) => template,
+            None => self.environment.get_template(NAME).map_err(|error| cannot_be_used(&error))?,
+        };
         let rendered = template.render(context! {
             repository => instance.slug.as_str(),
             working_dir => crate::family::WORKDIR,
@@ -104,9 +118,12 @@ impl Template {
             test_file => &instance.test_file,
             test_source => source,
             test_in_prompt => settings.test_in_prompt,
-            fence => fence(source),
+            fence => fence(if instance.is_test() { source } else { instance.stdin.as_deref().unwrap_or_default() }),
             execution => settings.execution.as_str(),
             strategy => settings.strategy.as_str(),
+            stdin => instance.stdin.as_deref().unwrap_or_default(),
+            stdin_file => instance.stdin_file.as_deref().unwrap_or_default(),
+            cwd => instance.cwd.as_deref().unwrap_or_default(),
             tools => tools.iter().map(|tool| tool.as_str()).collect::<Vec<_>>(),
         });
         rendered.map_err(|error| cannot_be_used(&error))

@@ -191,7 +191,7 @@ fn whole_runs(lab: &Lab, numbers: &[u32]) -> Result<Vec<WholeRun>> {
     let wanted =
         collect::Wanted { tests: &lab.built.tests, options: &lab.options, limit: lab.timeouts.group };
     let found = collect::discover(&*lab.backend, &lab.setting, &wanted, &[])
-        .and_then(|(found, pytest)| collect::collected(&found, pytest, &lab.base().normalizer));
+        .and_then(|(found, pytest)| collect::collected(&found, pytest, &lab.base().normalizer, false));
     let none = |error: Error, is_lost| {
         let why = format!("{error}\n{}", error.detail().unwrap_or_default());
         Ok(numbers.iter().map(|_| WholeRun::without_counts(why.trim_end().to_owned(), is_lost)).collect())

@@ -105,6 +105,7 @@ impl<'a> Original<'a> {
             markers: Vec::new(),
             fixtures: Vec::new(),
             flags: Vec::new(),
+            entry: None,
         }
     }
 

@@ -104,6 +104,7 @@ mod tests {
             message: message.to_owned(),
             replaced: BTreeMap::new(),
             duration_ms: 1.0,
+            command: None,
         };
         let made = attempt(&World::Base, crate::record::outcome::Method::Fork, 0, outcome, "");
         Attempt { cases: vec![case], exit: Exit::Finished, ..made }

@@ -25,7 +25,7 @@ impl Bench {
         let lab = lab(&backend, folder.path());
         let wanted = collect::Wanted { tests: &[], options: &[], limit: lab.timeouts.group };
         let (found, pytest) = collect::discover(&backend, &lab.setting, &wanted, &[]).unwrap();
-        let collected = collect::collected(&found, pytest, &lab.base().normalizer).unwrap();
+        let collected = collect::collected(&found, pytest, &lab.base().normalizer, false).unwrap();
         assert_eq!(collected.groups, backend.groups());
         let (slug, progress) = (RepoSlug::new("made/up").unwrap(), Progress::hidden());
         Bench { backend, slug, lab, collected, progress, tried: BTreeMap::new(), folder }

@@ -16,7 +16,7 @@ use crate::family::tier::flake_bound;
 use crate::interrupt;
 use crate::python_source::SourceFile;
 use crate::record::collected::Group;
-use crate::record::entry::GroupKey;
+use crate::record::entry::{EntryCommand, GroupKey, PYTEST};
 use crate::record::id::{CommitSha, InstanceId, sha256_hex};
 use crate::record::instance::{Head, Instance};
 use crate::record::limits::TierBounds;
@@ -111,7 +111,8 @@ fn from_the_manifest(found: &mut Compared, manifest: &Manifest, one: &mut Instan
     one.environment = format!("environments/{}", one.slug.file_name());
     one.instance_id = InstanceId::derive(&one.slug, &one.commit, &one.group_id);
     (one.test_file, one.test_class, one.test_function) = parts(&one.group_id);
-    one.entry_command = group_of(one).command().line();
+    let id = one.instance_id.to_string();
+    of_the_command(found, &id, one);
 }
 
 /// What every family says of where an instance comes from; its environment, where the manifest has one.
@@ -139,6 +140,23 @@ pub(super) fn head_of<'m>(
         Some(environment) => one.python.clone_from(&environment.python),
     }
     environment
+}
+
+/// What says which command an instance is about: nothing of a test.
+fn of_the_command(found: &mut Compared, id: &str, one: &mut Instance) {
+    let words = one.argv.as_deref().filter(|_| !one.is_test());
+    match words.map(EntryCommand::of_words) {
+        None => {
+            one.entry_command = group_of(one).command().line();
+            PYTEST.clone_into(&mut one.kind);
+            (one.argv, one.stdin, one.stdin_file, one.cwd, one.origin) = (None, None, None, None, None);
+        }
+        Some(Ok(command)) => {
+            one.entry_command = command.line();
+            command.kind().clone_into(&mut one.kind);
+        }
+        Some(Err(reason)) => found.wrong("instances.parquet", id, &format!("argv: {reason}")),
+    }
 }
 
 /// The group of an instance, as far as it is known.

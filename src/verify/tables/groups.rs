@@ -118,6 +118,7 @@ impl Groups {
             let (outcomes, exceptions) = (table.texts("outcome")?, table.texts("exception")?);
             let (stdout, stderr) = (table.texts("stdout")?, table.texts("stderr")?);
             let parameters = table.texts("parameters")?;
+            let commands = table.if_there("command", Table::texts)?;
             let own = |text: Option<&str>| text.map(str::to_owned);
             for at in 0..table.rows() {
                 let group = self.cases.entry((slugs[at].to_owned(), groups[at].to_owned())).or_default();
@@ -129,6 +130,7 @@ impl Groups {
                     exception: own(exceptions[at]),
                     stdout: own(stdout[at]),
                     stderr: own(stderr[at]),
+                    command: commands[at].and_then(|text| serde_json::from_str(text).ok()),
                 });
             }
             Ok(())
@@ -357,6 +359,9 @@ fn of_instance(expected: &mut Value, one: &Instance) {
         "import_files": one.import_files,
         "files": one.files,
         "code_sha256": one.code_sha256,
+        "kind": one.kind,
+        "argv": one.argv,
+        "origin": one.origin,
         "cause": Value::Null,
     });
     if let (Value::Object(expected), Value::Object(shared)) = (expected, shared) {

@@ -34,6 +34,11 @@ def main(arguments):
     server.here = os.getcwd()
     server.guarded(greet, server, first)
     children.adopt_orphans()
+    if has_entries(first):
+        from . import entries
+
+        request = server.serve({})
+        sys.exit(entries.directory(server, request)())
     from . import apart, discovery, stages
 
     def generator(server, request):
@@ -49,9 +54,17 @@ def main(arguments):
     work[request["op"]](server, request)
 
 
+def has_entries(hello):
+    """Whether commands are run instead of tests: then nothing of pytest is imported."""
+    return bool((hello.get("world") or {}).get("entries"))
+
+
 def greet(server, request):
     """Answer the first request; refuses, and exits once closed, when pytest cannot be imported."""
     server.hello = request
+    if has_entries(request):
+        server.reseed = Reseed()
+        return greeting(server, "")
     pretend_to_be_pytest()
     try:
         import pytest
@@ -73,12 +86,17 @@ def greet(server, request):
     world = request.get("world") or {}
     if world.get("moved"):
         probe.use_byte_code()
+    return greeting(server, pytest.__version__)
+
+
+def greeting(server, pytest_version):
+    """Say that requests are taken."""
     server.channel.send(
         "hello",
         protocol=PROTOCOL,
         python=platform.python_version(),
         implementation=sys.implementation.name,
-        pytest=pytest.__version__,
+        pytest=pytest_version,
         pid=os.getpid(),
     )
 

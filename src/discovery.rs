@@ -1,0 +1,359 @@
+//! Commands of a tree that a person would run, found by reading: documents, tests, folders of examples, modules and scripts.
+//! Nothing is run: a bad guess costs an attempt, and is a row with a cause.
+
+mod declared;
+mod documents;
+mod line;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::beneath::{Folder, Kind};
+use crate::error::Result;
+use crate::python_source::commands::{Invocation, Program, commands};
+use crate::python_source::decoded;
+use crate::record::entry::{Entry, EntryCommand, Origin, Source, Stdin, name_of};
+use crate::record::id::Name;
+use crate::record::trace::{check_path, is_test_path, test_roots};
+use crate::terminal::is_obeyed;
+use declared::Script;
+use line::{Known, No};
+
+/// Largest file that is read, in bytes, and of all files together.
+const LARGEST: u64 = 1 << 20;
+const ALL: u64 = 256 << 20;
+/// Most candidates and rejects that are kept.
+const MOST: usize = 2000;
+/// Folders of programs to run as they are.
+const EXAMPLES: [&str; 7] = ["example", "examples", "script", "scripts", "benchmark", "benchmarks", "demo"];
+/// Folders that hold what is not the project's own.
+const FOREIGN: [&str; 9] =
+    ["node_modules", "vendor", "_vendor", "third_party", "site-packages", ".git", ".tox", ".venv", "venv"];
+
+/// What was found in a tree.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Found {
+    /// In the order of trust; names are unique.
+    pub(crate) candidates: Vec<Entry>,
+    pub(crate) rejects: Vec<Reject>,
+}
+
+/// A line that looks like a command, and cannot be an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reject {
+    pub(crate) line: String,
+    pub(crate) reason: String,
+    pub(crate) origin: Origin,
+}
+
+/// Looks for commands. `installed` are the scripts of an environment where there is one.
+///
+/// # Errors
+/// The tree cannot be walked.
+pub(crate) fn discover(tree: &Folder, installed: Option<&BTreeSet<String>>) -> Result<Found> {
+    let files = Files::of(tree)?;
+    let mut scripts: BTreeMap<String, Script> = BTreeMap::new();
+    for name in ["pyproject.toml", "setup.cfg", "setup.py"] {
+        let text = files.text(name).unwrap_or_default();
+        for (name, script) in declared::scripts(name, &text) {
+            scripts.entry(name).or_insert(script);
+        }
+    }
+    scripts.retain(|name, _| installed.is_none_or(|installed| installed.contains(name)));
+    let known = Known {
+        scripts: scripts.keys().cloned().collect(),
+        modules: files.modules(),
+        paths: files.paths.clone(),
+    };
+    let mut found =
+        Finder { known, scripts, seen: BTreeSet::new(), names: BTreeSet::new(), found: Found::default() };
+    found.documents(&files);
+    found.tests(&files);
+    found.examples(&files);
+    found.programs(&files);
+    Ok(found.found)
+}
+
+/// The files of a tree, read in bounds.
+struct Files<'a> {
+    tree: &'a Folder,
+    paths: BTreeSet<String>,
+    /// Regular files that are small enough to be read.
+    readable: Vec<String>,
+    /// Folders of tests.
+    tests: Vec<String>,
+}
+
+impl<'a> Files<'a> {
+    fn of(tree: &'a Folder) -> Result<Self> {
+        let (mut paths, mut readable, mut bytes) = (BTreeSet::new(), Vec::new(), 0);
+        for entry in tree.walk()? {
+            let Some(path) = entry.path.to_str().filter(|path| check_path(path).is_ok()) else { continue };
+            if path.chars().any(is_obeyed) || path.split('/').any(|part| FOREIGN.contains(&part)) {
+                continue;
+            }
+            if matches!(entry.kind, Kind::File) && entry.size <= LARGEST && bytes + entry.size <= ALL {
+                bytes += entry.size;
+                readable.push(path.to_owned());
+            }
+            paths.insert(path.to_owned());
+        }
+        let named = readable.iter().filter(|path| path.ends_with(".py") && is_test_path(path, &[]));
+        let tests = test_roots(named.map(String::as_str));
+        Ok(Files { tree, paths, readable, tests })
+    }
+
+    fn is_test(&self, path: &str) -> bool {
+        path.ends_with(".py") && is_test_path(path, &self.tests)
+    }
+
+    /// The text of a file; none where it is not text.
+    fn text(&self, path: &str) -> Option<String> {
+        let bytes = self.tree.read(Path::new(path), LARGEST).ok()?;
+        if path.ends_with(".py") { Some(decoded(&bytes)) } else { String::from_utf8(bytes).ok() }
+    }
+
+    /// Names that can be imported: files and folders with Python files of the root and of `src/`.
+    fn modules(&self) -> BTreeSet<String> {
+        let python = self.paths.iter().filter(|path| path.ends_with(".py"));
+        let below = python.map(|path| path.strip_prefix("src/").unwrap_or(path));
+        below
+            .filter_map(|path| path.split('/').next())
+            .map(|name| name.trim_end_matches(".py").to_owned())
+            .collect()
+    }
+}
+
+struct Finder {
+    known: Known,
+    scripts: BTreeMap<String, Script>,
+    seen: BTreeSet<(EntryCommand, Option<String>)>,
+    names: BTreeSet<String>,
+    found: Found,
+}
+
+impl Finder {
+    /// README files of the root, then documentation.
+    fn documents(&mut self, files: &Files<'_>) {
+        let is_document = |path: &&String| {
+            let lower = path.to_lowercase();
+            [".md", ".rst", ".markdown", ".txt"].iter().any(|end| lower.ends_with(end)) || lower == "readme"
+        };
+        let of = |path: &str| {
+            let lower = path.to_lowercase();
+            let is_readme = lower.rsplit('/').next().is_some_and(|name| name.starts_with("readme"));
+            match lower.split('/').next() {
+                _ if is_readme && !lower.contains('/') => Some(Source::Readme),
+                Some("docs" | "doc" | "documentation") => Some(Source::Docs),
+                _ => None,
+            }
+        };
+        let documents = files.readable.iter().filter(is_document);
+        let mut documents: Vec<(Source, &String)> =
+            documents.filter_map(|path| Some((of(path)?, path))).collect();
+        documents.sort();
+        for (source, path) in documents {
+            let text = files.text(path).unwrap_or_default();
+            for line in documents::lines(&text) {
+                let origin = Origin { source, file: Some(path.clone()), line: Some(line.at) };
+                match line::read(&line.text, &self.known) {
+                    Ok((command, stdin)) => self.add(command, stdin, origin),
+                    Err(No::Reason(reason)) => self.reject(&line.text, reason, origin),
+                    Err(No::Other) => {}
+                }
+            }
+        }
+    }
+
+    /// The arguments that tests pass to programs.
+    fn tests(&mut self, files: &Files<'_>) {
+        for path in files.readable.iter().filter(|path| files.is_test(path)) {
+            let text = files.text(path).unwrap_or_default();
+            for one in commands(&text).invocations {
+                let origin = Origin { source: Source::Test, file: Some(path.clone()), line: Some(one.line) };
+                let Some(command) = self.command_of(&one) else { continue };
+                let line = command.line();
+                match line::fits(&command, &self.known) {
+                    Ok(()) => self.add(command, one.input.map(Stdin::Text), origin),
+                    Err(No::Reason(reason)) => self.reject(&line, reason, origin),
+                    Err(No::Other) => {}
+                }
+            }
+        }
+    }
+
+    /// The command that an invocation of a test is.
+    fn command_of(&self, one: &Invocation) -> Option<EntryCommand> {
+        let Program::Object(object) = &one.program else {
+            let words: Vec<String> =
+                std::iter::once("python".to_owned()).chain(one.arguments.clone()).collect();
+            return EntryCommand::of_words(&words).ok();
+        };
+        let mut called = self.scripts.iter().filter(|(_, script)| script.object() == object);
+        let (Some((name, _)), None) = (called.next(), called.next()) else { return None };
+        Some(EntryCommand::Console { name: name.clone(), arguments: one.arguments.clone() })
+    }
+
+    /// Programs in folders of examples, without arguments.
+    fn examples(&mut self, files: &Files<'_>) {
+        let is_example = |path: &&String| {
+            let mut folders: Vec<&str> = path.split('/').collect();
+            folders.pop();
+            path.ends_with(".py")
+                && folders.iter().any(|folder| EXAMPLES.contains(folder) || folder.starts_with("demo"))
+        };
+        for path in files.readable.iter().filter(is_example) {
+            let Some(line) = commands(&files.text(path).unwrap_or_default()).main_guard else { continue };
+            let is_one = path.split('/').next().is_some_and(|folder| folder.starts_with("example"));
+            let source = if is_one { Source::Example } else { Source::MainGuard };
+            let origin = Origin { source, file: Some(path.clone()), line: Some(line) };
+            self.add(EntryCommand::Script { path: path.clone(), arguments: Vec::new() }, None, origin);
+        }
+    }
+
+    /// Packages that can be run, and console scripts, without arguments.
+    fn programs(&mut self, files: &Files<'_>) {
+        for path in &files.readable {
+            let inside = path.strip_prefix("src/").unwrap_or(path);
+            let Some(package) = inside.strip_suffix("/__main__.py").filter(|_| !files.is_test(path)) else {
+                continue;
+            };
+            let words = ["python".to_owned(), "-m".to_owned(), package.replace('/', ".")];
+            let origin = Origin { source: Source::MainGuard, file: Some(path.clone()), line: Some(1) };
+            if let Ok(command) = EntryCommand::of_words(&words) {
+                self.add(command, None, origin);
+            }
+        }
+        for (name, script) in self.scripts.clone() {
+            let origin =
+                Origin { source: Source::ConsoleScript, file: Some(script.file), line: Some(script.line) };
+            self.add(EntryCommand::Console { name, arguments: Vec::new() }, None, origin);
+        }
+    }
+
+    fn add(&mut self, command: EntryCommand, stdin: Option<Stdin>, origin: Origin) {
+        let typed = stdin.as_ref().map(|stdin| format!("{stdin:?}"));
+        if self.found.candidates.len() >= MOST || !self.seen.insert((command.clone(), typed)) {
+            return;
+        }
+        if command.words().iter().any(|word| word.chars().any(is_obeyed)) {
+            return self.reject("", "it has control characters".to_owned(), origin);
+        }
+        let plain = name_of(&command);
+        let numbered = (2..).map(|number| format!("{plain}-{number}"));
+        let mut names = std::iter::once(plain.to_string()).chain(numbered);
+        let name = names.find(|name| !self.names.contains(name)).and_then(|name| Name::new(&name).ok());
+        let Some(name) = name else { return };
+        self.names.insert(name.to_string());
+        self.found.candidates.push(Entry {
+            name,
+            command,
+            stdin,
+            env: BTreeMap::new(),
+            cwd: String::new(),
+            exit: 0,
+            files: Vec::new(),
+            origin,
+            help: Vec::new(),
+        });
+    }
+
+    fn reject(&mut self, line: &str, reason: String, origin: Origin) {
+        if self.found.rejects.len() < MOST {
+            self.found.rejects.push(Reject { line: line.to_owned(), reason, origin });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(files: &[(&str, &str)]) -> Found {
+        let scratch = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = scratch.path().join(path);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, text).unwrap();
+        }
+        discover(&Folder::open(scratch.path()).unwrap(), None).unwrap()
+    }
+
+    const PROJECT: &str = "[project]\nname = \"shop\"\n[project.scripts]\nshop = \"shop.cli:main\"\n";
+
+    #[test]
+    fn a_labelled_tree_gives_what_its_labels_say() {
+        let tree = [
+            ("pyproject.toml", PROJECT),
+            (
+                "README.md",
+                "```bash\npip install shop\nshop tables\nshop a && shop b\nshop get <name>\nshop --help\n```\n",
+            ),
+            (
+                "docs/use.rst",
+                ".. code-block:: console\n\n   $ shop tables\n   tea\n   $ shop stats < data/in.txt\n",
+            ),
+            ("docs/python.md", "```python\nshop nothing\n```\n"),
+            ("data/in.txt", "tea\n"),
+            ("src/shop/__init__.py", ""),
+            ("src/shop/__main__.py", "main()\n"),
+            ("src/shop/cli.py", "def main(): pass\nif __name__ == '__main__':\n    main()\n"),
+            (
+                "tests/test_cli.py",
+                "def test():\n    main(['buy', 'tea'])\n    runner.invoke(main, ['init'], input='Ada')\n    main(['read', 'missing.csv'])\n    other(['x'])\n",
+            ),
+            ("examples/one.py", "if __name__ == '__main__':\n    print(1)\n"),
+            ("examples/part.py", "x = 1\n"),
+            ("scripts/report.py", "x = 1\nif __name__ == '__main__': print(x)\n"),
+            ("vendor/examples/foreign.py", "if __name__ == '__main__': pass\n"),
+        ];
+        let found = found(&tree);
+        let candidates: Vec<String> = found
+            .candidates
+            .iter()
+            .map(|one| format!("{} | {} | {}", one.name, one.command.line(), one.origin))
+            .collect();
+        assert_eq!(
+            candidates,
+            [
+                "shop-tables | shop tables | readme README.md:3",
+                "shop-stats | shop stats | docs docs/use.rst:5",
+                "shop-buy-tea | shop buy tea | test tests/test_cli.py:2",
+                "shop-init | shop init | test tests/test_cli.py:3",
+                "one | python examples/one.py | example examples/one.py:1",
+                "report | python scripts/report.py | main-guard scripts/report.py:2",
+                "shop | python -m shop | main-guard src/shop/__main__.py:1",
+                "shop-2 | shop | console-script pyproject.toml:4",
+            ]
+        );
+        assert_eq!(found.candidates[1].stdin, Some(Stdin::File("data/in.txt".to_owned())));
+        assert_eq!(found.candidates[3].stdin, Some(Stdin::Text("Ada".to_owned())));
+        let rejects: Vec<String> = found
+            .rejects
+            .iter()
+            .map(|one| format!("{} | {} | {}", one.line, one.reason, one.origin))
+            .collect();
+        assert_eq!(
+            rejects,
+            [
+                "shop a && shop b | more than one command: `&&` | readme README.md:4",
+                "shop get <name> | `<` has to be filled in | readme README.md:5",
+                "shop --help | --help prints help or a version | readme README.md:6",
+                "shop read missing.csv | the tree has no missing.csv | test tests/test_cli.py:4",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_tree_without_commands_has_none_and_hostile_files_are_left_out() {
+        let long = "(".repeat(100_000);
+        let tree = [
+            ("README.md", "# x\n"),
+            ("examples/deep.py", long.as_str()),
+            ("setup.cfg", "[[["),
+            ("pyproject.toml", "[[["),
+        ];
+        let found = found(&tree);
+        assert!(found.candidates.is_empty() && found.rejects.is_empty());
+    }
+}

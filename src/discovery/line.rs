@@ -1,0 +1,203 @@
+//! From a line that a document shows to a command that can be an entry, or the reason why it cannot. Pure but for what the
+//! tree has, which is asked for.
+
+use std::collections::BTreeSet;
+
+use crate::record::entry::{EntryCommand, Stdin};
+use crate::text::command::{Token, is_assignment, tokens};
+
+/// Parts of words that somebody has to fill in.
+const PLACEHOLDERS: [&str; 8] = ["<", "…", "...", "YOUR", "your-", "your_", "example.com", "path/to"];
+/// Options after which a program only says what it is.
+const ABOUT: [&str; 4] = ["--help", "-h", "--version", "-V"];
+
+/// What the tree has.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Known {
+    /// Names of console scripts.
+    pub(super) scripts: BTreeSet<String>,
+    /// Names of modules and packages that can be imported, of the top level.
+    pub(super) modules: BTreeSet<String>,
+    /// All paths.
+    pub(super) paths: BTreeSet<String>,
+}
+
+/// Why a line is not a candidate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum No {
+    /// It is about something else: not worth a word.
+    Other,
+    Reason(String),
+}
+
+fn no<T>(reason: impl Into<String>) -> Result<T, No> {
+    Err(No::Reason(reason.into()))
+}
+
+/// Reads a line of a document.
+pub(super) fn read(line: &str, known: &Known) -> Result<(EntryCommand, Option<Stdin>), No> {
+    let first = line.split_whitespace().next().unwrap_or_default();
+    let is_ours = known.scripts.contains(first) || matches!(first, "python" | "python3");
+    if !is_ours {
+        return Err(No::Other);
+    }
+    if let Some(sign) = PLACEHOLDERS.into_iter().find(|sign| line.contains(sign)) {
+        // `<` alone leads a file to standard input.
+        if sign != "<" || !line.contains("< ") || line.contains('>') {
+            return no(format!("`{sign}` has to be filled in"));
+        }
+        if PLACEHOLDERS[1..].iter().any(|sign| line.contains(sign)) {
+            return no("a part has to be filled in");
+        }
+    }
+    if line.contains("://") {
+        return no("it names an address");
+    }
+    let (words, stdin) = words(line)?;
+    if words.first().is_some_and(|word| is_assignment(word)) {
+        return no("it sets a variable");
+    }
+    let command = EntryCommand::of_words(&words).map_err(No::Reason)?;
+    fits(&command, known)?;
+    let stdin = match stdin {
+        Some(file) if known.paths.contains(&file) => Some(Stdin::File(file)),
+        Some(file) => return no(format!("the tree has no {file}")),
+        None => None,
+    };
+    Ok((command, stdin))
+}
+
+/// The words of a line, and the file that is led to its standard input.
+fn words(line: &str) -> Result<(Vec<String>, Option<String>), No> {
+    let (mut words, mut stdin) = (Vec::new(), None);
+    let mut rest = tokens(line).map_err(No::Reason)?.into_iter();
+    while let Some(token) = rest.next() {
+        match token {
+            Token::Word(word) => words.push(word),
+            Token::Operator(operator) if operator == "<" && stdin.is_none() => match rest.next() {
+                Some(Token::Word(file)) => stdin = Some(file),
+                _ => return no("`<` without a file"),
+            },
+            Token::Operator(operator) if matches!(operator.as_str(), "&&" | "||" | ";" | "|") => {
+                return no(format!("more than one command: `{operator}`"));
+            }
+            Token::Operator(operator) => return no(format!("`{operator}` is for a shell")),
+        }
+    }
+    Ok((words, stdin))
+}
+
+/// Whether a command is one of the repository's, and its files exist.
+pub(super) fn fits(command: &EntryCommand, known: &Known) -> Result<(), No> {
+    match command {
+        EntryCommand::Script { path, .. } if !known.paths.contains(path) => {
+            return no(format!("the tree has no {path}"));
+        }
+        EntryCommand::Script { path, .. } if matches!(path.as_str(), "setup.py" | "manage.py") => {
+            return no(format!("{path} builds or manages the project"));
+        }
+        EntryCommand::Module { name, .. }
+            if !known.modules.contains(name.split('.').next().unwrap_or_default()) =>
+        {
+            return no(format!("{name} is not a module of the repository"));
+        }
+        EntryCommand::Code { .. } => return no("`python -c` is an entry only where it is configured"),
+        EntryCommand::Script { .. }
+        | EntryCommand::Module { .. }
+        | EntryCommand::Console { .. }
+        | EntryCommand::Pytest { .. } => {}
+    }
+    let arguments = command.arguments();
+    if let Some(option) = arguments.iter().find(|word| ABOUT.contains(&word.as_str())) {
+        return no(format!("{option} prints help or a version"));
+    }
+    let mut before = "";
+    for word in arguments {
+        // What follows an option may be what the command writes.
+        if !before.starts_with('-')
+            && !word.starts_with('-')
+            && is_file_name(word)
+            && !known.paths.contains(trimmed(word))
+        {
+            return no(format!("the tree has no {word}"));
+        }
+        before = word;
+    }
+    Ok(())
+}
+
+fn trimmed(word: &str) -> &str {
+    word.trim_start_matches("./").trim_end_matches('/')
+}
+
+/// Whether a word looks like the path of a file.
+fn is_file_name(word: &str) -> bool {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    let has_ending = name.rsplit_once('.').is_some_and(|(stem, ending)| {
+        !stem.is_empty()
+            && (1..=5).contains(&ending.len())
+            && ending.starts_with(|first: char| first.is_ascii_alphabetic())
+            && ending.chars().all(|c| c.is_ascii_alphanumeric())
+    });
+    let plain = word.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '/' | '_' | '-' | '~'));
+    plain && (has_ending || word.contains('/') || word.starts_with('~'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known() -> Known {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Known {
+            scripts: set(&["shop"]),
+            modules: set(&["shop", "tools"]),
+            paths: set(&["data/in.txt", "data", "tools/report.py", "setup.py"]),
+        }
+    }
+
+    #[test]
+    fn what_a_person_would_run_is_a_candidate() {
+        for (line, command, stdin) in [
+            ("shop tables", "shop tables", None),
+            ("shop export --json out.json  # writes", "shop export --json out.json", None),
+            ("shop stats < data/in.txt", "shop stats", Some("data/in.txt")),
+            ("python tools/report.py data/in.txt", "python tools/report.py data/in.txt", None),
+            ("python3 -m shop buy tea", "python -m shop buy tea", None),
+            ("shop list ./data/", "shop list ./data/", None),
+            ("shop buy 1.5 v2", "shop buy 1.5 v2", None),
+        ] {
+            let stdin = stdin.map(|file: &str| Stdin::File(file.to_owned()));
+            let found = read(line, &known()).map(|(command, stdin)| (command.line(), stdin));
+            assert_eq!(found, Ok((command.to_owned(), stdin)), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_run_has_its_reason() {
+        for (line, reason) in [
+            ("shop a && shop b", "more than one command: `&&`"),
+            ("shop a | sort", "more than one command: `|`"),
+            ("shop a > out.txt", "`>` is for a shell"),
+            ("shop get <name>", "`<` has to be filled in"),
+            ("shop get ...", "`...` has to be filled in"),
+            ("shop get YOUR_NAME", "`YOUR` has to be filled in"),
+            ("shop get https://a.b/c", "it names an address"),
+            ("shop --help", "--help prints help or a version"),
+            ("shop read missing.csv", "the tree has no missing.csv"),
+            ("shop < missing.csv", "the tree has no missing.csv"),
+            ("shop *.txt", "`*` is a glob, which is for a shell to expand"),
+            ("python -m pip install shop", "pip is not a module of the repository"),
+            ("python -m pytest", "tests are groups, not entries"),
+            ("python setup.py install", "setup.py builds or manages the project"),
+            ("python other.py", "the tree has no other.py"),
+            ("python -c 'import shop'", "`python -c` is an entry only where it is configured"),
+            ("python", "`python` alone waits for input"),
+        ] {
+            assert_eq!(read(line, &known()), Err(No::Reason(reason.to_owned())), "{line}");
+        }
+        for line in ["pip install shop", "cd shop", "", "FOO=1 shop a", "shopping list"] {
+            assert_eq!(read(line, &known()), Err(No::Other), "{line}");
+        }
+    }
+}

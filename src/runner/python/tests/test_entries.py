@@ -1,0 +1,229 @@
+"""What an attempt of a command shows, held against the command itself."""
+
+import os
+import subprocess
+
+import pytest
+from driver import PYTHON, write_tree
+
+SHOP = '''
+import argparse, atexit, os, sys, threading, time
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what")
+    parser.add_argument("more", nargs="*")
+    given = parser.parse_args(arguments)
+    return globals()[given.what](*given.more)
+
+def total(*numbers):
+    print(sum(map(int, numbers)))
+
+def raises():
+    raise KeyError("this")
+
+def leaves(status):
+    sys.exit(int(status))
+
+def complains():
+    sys.exit("cannot")
+
+def writes():
+    os.makedirs("out/deep")
+    with open("out/a.txt", "w") as file:
+        file.write("written\\n")
+    with open("out/b.bin", "wb") as file:
+        file.write(b"\\0\\1")
+    os.remove("old.txt")
+    with open("kept.txt", "a") as file:
+        file.write("more\\n")
+    os.symlink("a.txt", "out/link")
+    os.makedirs("__pycache__", exist_ok=True)
+
+def asks():
+    print(input("Name: "))
+
+def reads():
+    print(sys.stdin.read().upper())
+
+def at_the_end():
+    atexit.register(print, "at exit")
+    threading.Thread(target=lambda: (time.sleep(0.05), print("thread"))).start()
+    print("main")
+
+def names():
+    print(sys.argv[0], os.path.relpath(__file__), __name__)
+
+def surroundings():
+    print(sys.argv, sys.path[0], __name__, sorted(name for name in sys.modules if "pytest" in name or "gistmill" in name))
+    print(vars(sys.modules["__main__"]).get("__file__"), getattr(sys.modules["__main__"].__spec__, "name", None))
+
+def kills():
+    os.kill(os.getpid(), 9)
+
+def spins():
+    while True:
+        time.sleep(1)
+
+if __name__ == "__main__":
+    sys.exit(main())
+'''
+TREE = {
+    "shop/__init__.py": "",
+    "shop/__main__.py": SHOP,
+    "tools/shop.py": SHOP,
+    "tools/broken.py": "def f(:\n",
+    "old.txt": "old\n",
+    "kept.txt": "kept\n",
+    "data/in.txt": "some text\n",
+}
+
+
+def script(*arguments, path="tools/shop.py", **fields):
+    return {"name": "a", "command": {"kind": "script", "path": path, "arguments": list(arguments)}, "exit": 0, **fields}
+
+
+def module(*arguments):
+    return {"name": "m", "command": {"kind": "module", "name": "shop", "arguments": list(arguments)}, "exit": 0}
+
+
+@pytest.fixture
+def attempt(start):
+    """attempt(entry) makes one attempt, and gives what was reported."""
+
+    def make(entry, trace="off", **world):
+        limit = world.pop("limit", 10_000)
+        driver = start(TREE, world={"entries": [entry], **world})
+        ready = driver.open("entry", trace=trace)
+        return driver.run(ready, entry["name"], case_timeout_ms=limit)
+
+    return make
+
+
+def case(done):
+    (one,) = done["cases"]
+    return one
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        script("total", "1", "2"),
+        script("raises"),
+        script("leaves", "3"),
+        script("complains"),
+        script("nothing"),
+        script("--help"),
+        script("at_the_end"),
+        script("surroundings"),
+        script(path="tools/broken.py"),
+        script(path="tools/missing.py"),
+        module("total", "1"),
+        module("raises"),
+        module("--help"),
+        module("surroundings"),
+        {"name": "c", "command": {"kind": "code", "text": "import sys; print(sys.argv, __name__); sys.exit(3)", "arguments": ["x"]}},
+    ],
+)
+def test_an_attempt_shows_what_the_command_shows(attempt, tmp_path, entry):
+    done = attempt(entry)
+    what = entry["command"]
+    words = {"script": [what.get("path")], "module": ["-m", what.get("name")], "code": ["-c", what.get("text")]}[what["kind"]]
+    cold = subprocess.run(
+        [PYTHON, *words, *what["arguments"]],
+        cwd=tmp_path / "tree0",
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env={"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "LANG": "C.UTF-8"},
+    )
+    shown = case(done) if done["cases"] else done
+    assert (shown["status"], shown["stdout"], shown["stderr"]) == (cold.returncode, cold.stdout, cold.stderr)
+    assert shown["outcome"] == ("passed" if cold.returncode == 0 else "failed")
+
+
+def test_the_exception_that_ends_a_command_is_named(attempt):
+    shown = case(attempt(script("raises")))
+    assert (shown["exception"], shown["status"]) == ("KeyError", 1)
+    assert "leaves with status 1, expected is 0" in shown["message"]
+
+
+def test_an_expected_status_is_a_pass(attempt):
+    assert case(attempt(script("leaves", "3", exit=3)))["outcome"] == "passed"
+
+
+def test_files_that_change_are_part_of_what_is_shown(attempt):
+    files = {one.pop("path"): one for one in case(attempt(script("writes")))["files"]}
+    assert files == {
+        "kept.txt": {"change": "changed", "kind": "file", "executable": False, "text": "kept\nmore\n"},
+        "old.txt": {"change": "deleted", "kind": "file"},
+        "out": {"change": "created", "kind": "folder"},
+        "out/a.txt": {"change": "created", "kind": "file", "executable": False, "text": "written\n"},
+        "out/b.bin": {
+            "change": "created",
+            "kind": "file",
+            "executable": False,
+            "sha256": "b413f47d13ee2fe6c845b2ee141af81de858df4ec549a58b7970bb96645bc8d2",
+        },
+        "out/deep": {"change": "created", "kind": "folder"},
+        "out/link": {"change": "created", "kind": "link", "text": "a.txt"},
+    }
+
+
+def test_who_asks_for_input_is_known(attempt):
+    shown = case(attempt(script("asks")))
+    assert (shown["wants"], shown["exception"]) == ("input", "EOFError")
+    answered = case(attempt(script("asks", stdin={"text": "Ada\n"})))
+    assert (answered["stdout"], answered.get("wants")) == ("Name: Ada\n", None)
+
+
+def test_input_comes_from_a_file_of_the_tree(attempt):
+    assert case(attempt(script("reads", stdin={"file": "data/in.txt"})))["stdout"] == "SOME TEXT\n\n"
+    assert case(attempt(script("reads")))["stdout"] == "\n"
+
+
+def test_a_folder_and_variables_are_those_of_the_entry(attempt):
+    entry = script(path="tool.py", cwd="tools", env={"A": "1"})
+    entry["command"] = {"kind": "code", "text": "import os; print(os.path.basename(os.getcwd()), os.environ['A'])", "arguments": []}
+    assert case(attempt(entry))["stdout"] == "tools 1\n"
+
+
+@pytest.mark.parametrize("entry", [script("names"), module("names")])
+def test_the_probe_has_the_name_of_a_submission(attempt, entry):
+    shown = case(attempt(entry, probe="concise.py"))
+    assert shown["stdout"] == "concise.py concise.py __main__\n"
+    assert shown["files"] == []
+
+
+def test_what_is_killed_or_does_not_end_has_no_case(attempt):
+    killed = attempt(script("kills"))
+    assert (killed["cases"], killed["exit"]) == ([], {"kind": "signaled", "signal": 9})
+    late = attempt(script("spins"), limit=500)
+    assert (late["cases"], late["exit"]["kind"]) == ([], "timed_out")
+
+
+def test_calls_of_the_tree_are_counted_from_the_first_line_on(attempt):
+    done = attempt(script("total", "1"), trace="tree")
+    assert done["internal"] is None
+    called = {(one["file"], one["function"]): one["calls"] for one in done["trace"]["functions"]}
+    assert called == {("tools/shop.py", "main"): 1, ("tools/shop.py", "total"): 1}
+    assert done["trace"]["complete"] is True
+    assert [body["name"] for body in done["trace"]["bodies"]] == ["<module>"]
+
+
+def test_attempts_share_nothing(start):
+    driver = start(TREE, world={"entries": [script("total", "1", "2"), {**module("raises"), "name": "b"}]})
+    ready = driver.open("entry")
+    for name, status in [("b", 1), ("a", 0), ("b", 1)]:
+        assert case(driver.run(ready, name))["status"] == status
+
+
+def test_the_runner_names_what_changed_for_a_cold_run_too(tmp_path):
+    from driver import RUNNER
+
+    tree = write_tree(tmp_path / "tree", TREE)
+    program = [PYTHON, "-I", "-S", str(RUNNER.parent / "tree_state.py")]
+    subprocess.run([*program, "before", str(tree), str(tmp_path / "state")], check=True)
+    (tree / "new.txt").write_text("new")
+    printed = subprocess.run([*program, "after", str(tree), str(tmp_path / "state")], check=True, capture_output=True)
+    assert b'"path": "new.txt", "change": "created"' in printed.stdout
