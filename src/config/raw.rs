@@ -237,6 +237,7 @@ pub(super) struct RawRepo<'a> {
 }
 
 /// One `[[repo.entry]]`.
+#[derive(Clone)]
 pub(super) struct RawEntry<'a> {
     pub at: usize,
     pub name: Text<'a>,
