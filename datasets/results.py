@@ -40,7 +40,7 @@ def plain_runs(attempts):
     return passed, len({attempt["observation"] for attempt in attempts[:10]}) <= 1
 
 
-def take(directory, target):
+def take(directory, target, with_times):
     import polars
 
     directory, target = Path(directory), Path(target)
@@ -74,7 +74,7 @@ def take(directory, target):
             writer.writerow([
                 slug, manifest["sources"][slug]["commit"], manifest["environments"][slug]["python"],
                 counts["groups"], counts["kept"], counts["published"], counts["attempts"],
-                round(sum(one["seconds"] for one in spent)), round(sum(one["processor_seconds"] for one in spent)),
+                *(round(sum(one[key] for one in spent)) if with_times else "" for key in ("seconds", "processor_seconds")),
             ])
             lock = directory / manifest["environments"][slug]["directory"] / "requirements.lock"
             (target / f"{slug.replace('/', '__')}.lock").write_text(lock.read_text())
@@ -132,7 +132,7 @@ def witnesses(groups):
 
 def costs(repositories):
     lines = []
-    for row in repositories:
+    for row in (one for one in repositories if one["seconds"]):
         per = float(row["processor_seconds"]) / max(int(row["published"]), 1)
         numbers = [row["seconds"], row["processor_seconds"], f"{per:.1f}"]
         lines.append([row["slug"], row["commit"][:12], row["python"], row["attempts"], *numbers])
@@ -161,11 +161,12 @@ def main():
     taking = commands.add_parser("take", help="results of a built dataset as text")
     taking.add_argument("dataset")
     taking.add_argument("--to", required=True)
+    taking.add_argument("--without-times", action="store_true", help="for a build that went on where another stopped")
     writing = commands.add_parser("page", help="docs/results.md")
     writing.add_argument("--check", action="store_true", help="write nothing; fail where it is another one")
     asked = parser.parse_args()
     if asked.command == "take":
-        take(asked.dataset, asked.to)
+        take(asked.dataset, asked.to, not asked.without_times)
     elif asked.check:
         if not PAGE.exists() or PAGE.read_text() != page():
             print("docs/results.md is not what `python datasets/results.py page` writes", file=sys.stderr)

@@ -61,7 +61,7 @@ use crate::log;
 use crate::record::id::RepoSlug;
 use crate::terminal::{self, Text, Volume};
 
-/// Turns Python repositories into Gistify instances.
+/// Turns Python repositories into benchmark datasets for coding agents.
 #[derive(Debug, Parser)]
 #[command(name = "gistmill", version, about)]
 struct Arguments {

@@ -14,7 +14,7 @@ const EXIT_CODES: &str = "Exit codes: 0 done; 1 done, but a repository failed; 2
 const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Build a dataset",
-        &["try", "init", "check", "commits", "pattern", "build", "merge", "slurm", "refresh"],
+        &["try", "init", "check", "entries", "commits", "pattern", "build", "merge", "slurm", "refresh"],
     ),
     ("Look into it", &["show", "list", "explain", "replay", "report", "diff", "subset"]),
     ("Use it", &["export", "publish", "score", "verify", "witness", "mask"]),
