@@ -27,6 +27,7 @@ mod sealed;
 mod trust;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -51,6 +52,22 @@ pub(crate) use trust::require_own;
 /// The file by which programs that make backups know a cache, <https://bford.info/cachedir/>.
 const TAG: &str = "CACHEDIR.TAG";
 const TAG_TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# This is the cache of gistmill.\n";
+/// Folders that a cache may have.
+const FOLDERS: [&str; 13] = [
+    "clock",
+    "environments",
+    "git",
+    "images",
+    "index",
+    "locales",
+    "logs",
+    "overlays",
+    "runner",
+    "screens",
+    "sources",
+    "tools",
+    "wheels",
+];
 /// The file of a cache whose lock says that somebody works with it.
 const IN_USE: &str = ".in-use";
 
@@ -160,12 +177,11 @@ impl Cache {
 
 /// Refuses a folder that holds something else than a cache. Older versions did not mark theirs.
 fn refuse_another_use(root: &Path) -> Result<()> {
-    // The latter where a part of a cache was brought from elsewhere.
-    if [TAG, IN_USE, "environments", "screens"].iter().any(|name| root.join(name).exists()) {
-        return Ok(());
-    }
-    // What a new file system has in its root is nobody's.
-    if fs_err::read_dir(root)?.flatten().all(|entry| entry.file_name() == "lost+found") {
+    // A part of a cache may have been brought from elsewhere; what a new file system has in its root is nobody's.
+    let is_known = |name: &OsStr| name == "lost+found" || FOLDERS.iter().any(|folder| name == *folder);
+    if [TAG, IN_USE].iter().any(|name| root.join(name).exists())
+        || fs_err::read_dir(root)?.flatten().all(|entry| is_known(&entry.file_name()))
+    {
         return Ok(());
     }
     Err(Error::usage(format!("{} holds something else than gistmill's cache", root.display()))

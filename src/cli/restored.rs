@@ -83,6 +83,9 @@ impl GivenArguments {
 
 fn parse_place(text: &str) -> std::result::Result<(RepoSlug, String), String> {
     let (slug, place) = text.split_once('=').ok_or("give SLUG=<path or URL of git>")?;
+    // From here: the configuration of a dataset has no folder of its own.
+    let path = std::path::absolute(place).ok().filter(|path| path.exists());
+    let place = path.as_ref().and_then(|path| path.to_str()).unwrap_or(place);
     Ok((super::parse_slug(slug)?, place.to_owned()))
 }
 
@@ -320,4 +323,20 @@ pub(crate) fn check(dataset: &Dataset, prepared: &Prepared) -> Result<()> {
             environment.python, environment.lock_sha256, built.python, built.lock_sha256
         ))
         .with_hint("the same version of Python, and a package index that still has what was locked, make it"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_of_a_repository_is_named_from_here() {
+        let place = |text: &str| parse_place(text).map(|(_, place)| place);
+        let here = std::env::current_dir().unwrap().join("src");
+        assert_eq!(place("a/b=src"), Ok(here.to_string_lossy().into_owned()));
+        for elsewhere in ["https://example.org/x", "git@example.org:x/y.git", "not/there"] {
+            assert_eq!(place(&format!("a/b={elsewhere}")).as_deref(), Ok(elsewhere));
+        }
+        assert!(place("a/b").is_err());
+    }
 }

@@ -131,13 +131,19 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
         Family::Codetaste => return codetaste::run(arguments, score, &dataset),
     };
     score.masked.refuse()?;
-    let mut known = dataset.instances()?;
-    without_commands(&mut known)?;
-    let known: BTreeSet<String> = known.iter().map(|one| one.instance_id.to_string()).collect();
-    let (place, runs) = read_runs(score, &score.submissions, &dataset, &known, &mut |_, _| Ok(None))?;
+    let known = dataset.instances()?;
+    let ids = |of: &dyn Fn(&&Instance) -> bool| -> BTreeSet<String> {
+        known.iter().filter(of).map(|one| one.instance_id.to_string()).collect()
+    };
+    let (place, mut runs) =
+        read_runs(score, &score.submissions, &dataset, &ids(&|_| true), &mut |_, _| Ok(None))?;
+    let commands = ids(&|one| !one.is_test());
+    for run in &mut runs {
+        run.submissions.retain(|id, _| !commands.contains(id));
+    }
     warn_of_troubles(&runs);
     let mut restored = score.restore.open(arguments)?;
-    restored.instances.retain(Instance::is_test);
+    without_commands(&mut restored.instances)?;
     if score.self_check {
         return self_check(arguments, &restored);
     }

@@ -120,9 +120,11 @@ pub fn add(
     cold: &Cold<'_>,
     printed: &dyn Fn(&crate::record::outcome::CaseResult) -> String,
 ) -> Result<()> {
-    let asked: BTreeMap<EntryCommand, Group> = entries
+    let asked: BTreeMap<Asked, Group> = entries
         .iter()
-        .flat_map(|entry| about(entry).into_iter().map(|command| (command.clone(), probe(entry, command))))
+        .flat_map(|entry| {
+            about(entry).into_iter().map(|command| (asked_in(entry, &command), probe(entry, command)))
+        })
         .collect();
     let groups: Vec<(usize, &Group)> = asked.values().enumerate().collect();
     let mut told: Vec<Vec<String>> = vec![Vec::new(); groups.len()];
@@ -131,7 +133,7 @@ pub fn add(
         told[at].extend(says.map(printed));
         Ok(())
     })?;
-    let told: BTreeMap<&EntryCommand, Vec<String>> = asked.keys().zip(told).collect();
+    let told: BTreeMap<&Asked, Vec<String>> = asked.keys().zip(told).collect();
     for entry in entries {
         let help = help_of(&entry, &told);
         let group = Group::of_entry(Entry { help, ..entry });
@@ -141,11 +143,19 @@ pub fn add(
     Ok(())
 }
 
+/// A command, its folder and its variables: the same words may be another program elsewhere.
+type Asked = (EntryCommand, String, BTreeMap<String, String>);
+
+fn asked_in(entry: &Entry, command: &EntryCommand) -> Asked {
+    (command.clone(), entry.cwd.clone(), entry.env.clone())
+}
+
 /// What the program of an entry, and its subcommand, print about themselves.
-fn help_of(entry: &Entry, told: &BTreeMap<&EntryCommand, Vec<String>>) -> Vec<String> {
+fn help_of(entry: &Entry, told: &BTreeMap<&Asked, Vec<String>>) -> Vec<String> {
     let mut help = BTreeSet::new();
     for asked in about(entry).chunks(ABOUT.len() + 1) {
-        let [told @ .., unknown] = &asked.iter().map(|command| told.get(command)).collect::<Vec<_>>()[..]
+        let [told @ .., unknown] =
+            &asked.iter().map(|command| told.get(&asked_in(entry, command))).collect::<Vec<_>>()[..]
         else {
             continue;
         };
@@ -173,7 +183,9 @@ fn about(entry: &Entry) -> Vec<EntryCommand> {
 
 /// An entry that asks.
 fn probe(entry: &Entry, command: EntryCommand) -> Group {
-    let name = format!("about-{}", &hash_parts(&command.words())[..16]);
+    let place = format!("{:?}", (&entry.cwd, &entry.env));
+    let parts: Vec<String> = command.words().into_iter().chain([place]).collect();
+    let name = format!("about-{}", &hash_parts(&parts)[..16]);
     let name = Name::new(&name).unwrap_or_else(|_| entry.name.clone());
     Group::of_entry(Entry { name, command, stdin: None, help: Vec::new(), ..entry.clone() })
 }
@@ -250,6 +262,7 @@ mod tests {
         let asked = about(&one);
         let told = |texts: [&str; 6]| -> Vec<String> {
             let texts = texts.map(|text| vec![text.to_owned()]);
+            let asked: Vec<Asked> = asked.iter().map(|command| asked_in(&one, command)).collect();
             help_of(&one, &asked.iter().zip(texts).collect())
         };
         assert_eq!(told(["help", "1.0", "unknown", "of list", "1.0", "unknown"]), ["1.0", "help", "of list"]);

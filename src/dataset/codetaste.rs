@@ -21,7 +21,7 @@ use crate::family::codetaste::score::Side;
 use crate::family::codetaste::submission::authors_id;
 use crate::family::tier::{Difficulty, tiers, top_size, top_subset};
 use crate::record::codetaste::{Counts, PairRow, PublishedPair, SuiteRun};
-use crate::record::id::{InstanceId, sha256_hex};
+use crate::record::id::{CommitSha, InstanceId, RepoSlug, sha256_hex};
 use crate::record::instance::{Axis, Contribution, Head, Tier};
 
 pub(crate) use hidden::{HiddenPair, write as hidden};
@@ -384,8 +384,8 @@ pub(super) fn describe(manifest: &mut Manifest, dataset: &DatasetInput<'_>, rows
     manifest.counts.rows.extend(counts.map(|(table, rows)| (table.to_owned(), rows)));
     manifest.prompt = None;
     manifest.flake_bound.worst = None;
-    manifest.reproducible.retain(|file| file != "traces.parquet");
-    manifest.reproducible.push("pairs.parquet".to_owned());
+    // Bounds follow from runs, and the evidence of a cause may quote a log.
+    manifest.reproducible.retain(|file| file != "traces.parquet" && !file.starts_with("instances."));
 }
 
 /// Writes the card.
@@ -427,7 +427,18 @@ impl Dataset {
     /// # Errors
     /// The file is missing, or is not as gistmill writes it.
     pub(crate) fn codetaste_instances(&self) -> Result<Vec<CodetasteInstance>> {
-        self.lines("instances")
+        let instances: Vec<CodetasteInstance> = self.lines("instances")?;
+        for one in &instances {
+            let commits = [&one.head.commit, &one.golden_commit];
+            let is_wrong = RepoSlug::new(&one.head.repo).is_err()
+                || commits.iter().any(|commit| CommitSha::new(commit).is_err());
+            if is_wrong {
+                let id = &one.head.instance_id;
+                return Err(Error::usage(format!("instances.jsonl, {id}: repository or commit is not one"))
+                    .with_hint("the dataset is damaged; copy it again"));
+            }
+        }
+        Ok(instances)
     }
 
     /// The runs that set the bounds of each instance.

@@ -466,7 +466,7 @@ def leads_into(place, tree):
     except (OSError, ValueError):
         return False
     line = line.strip()
-    return bool(line) and "\n" not in line and os.path.isabs(line) and os.path.realpath(line).startswith(os.path.realpath(tree))
+    return bool(line) and "\n" not in line and os.path.isabs(line) and (os.path.realpath(line) + "/").startswith(os.path.realpath(tree) + "/")
 
 
 def reset(tree):

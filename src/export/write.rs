@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
@@ -93,6 +93,11 @@ pub(crate) fn write_files(directory: &Path, files: &Files) -> Result<()> {
             .with_hint("name a directory that is empty or does not exist"));
     }
     for (name, file) in files {
+        // Parts of names come from datasets.
+        if !Path::new(name).components().all(|part| matches!(part, Component::Normal(_))) {
+            return Err(Error::usage(format!("{} is not a path in an export", crate::redact::quote(name)))
+                .with_hint("the dataset is damaged; copy it again"));
+        }
         let path = directory.join(name);
         fs_err::create_dir_all(path.parent().unwrap_or(directory))?;
         fs_err::write(&path, &file.bytes)?;

@@ -8,7 +8,7 @@ use git2::{Delta, Diff, FileMode, Oid, Repository, Tree};
 
 use super::measure::Difference;
 use crate::beneath::{Folder, Kind};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::family::codetaste::diff::changed;
 use crate::record::codetaste::PatchShape;
 use crate::record::patch::Patch;
@@ -65,7 +65,28 @@ pub(crate) fn apply(base: &Folder, patch: &[u8]) -> Result<std::result::Result<P
     if patch.len() > LARGEST_PATCH {
         return Ok(Err("it is larger than 64 MiB".to_owned()));
     }
-    source::bounded(|| applied(base, patch))
+    match source::bounded(|| applied(base, patch)) {
+        // Too much for git's library, or a file of the tree that is too large to change: the patch's own trouble.
+        Err(error) if error.fault() == Fault::Repository => Ok(Err(error.to_string())),
+        applied => applied,
+    }
+}
+
+/// What of the tree a file would be laid over or below, where that is not a folder to put it in.
+fn in_its_way(base: &Folder, path: &str) -> Result<Option<String>> {
+    let path = Path::new(path);
+    if base.look(path)?.is_some_and(|entry| matches!(entry.kind, Kind::Folder)) {
+        return Ok(Some(format!("{} is a folder", path.display())));
+    }
+    for above in path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
+        // What is below a link or a file cannot be looked at.
+        if let Ok(Some(entry)) = base.look(above)
+            && !matches!(entry.kind, Kind::Folder)
+        {
+            return Ok(Some(format!("{} is not a folder", above.display())));
+        }
+    }
+    Ok(None)
 }
 
 fn applied(base: &Folder, patch: &[u8]) -> Result<std::result::Result<Patch, String>> {
@@ -110,6 +131,9 @@ fn applied(base: &Folder, patch: &[u8]) -> Result<std::result::Result<Patch, Str
             return Ok(Err(format!("{path} would be a link or a submodule")));
         }
         let blob = repository.find_blob(entry.id).map_err(|error| broken(&error))?;
+        if let Ok(Some(why)) | Err(why) = in_its_way(base, &path).map_err(|error| error.to_string()) {
+            return Ok(Err(why));
+        }
         let bytes = blob.content().to_vec();
         let put = if entry.mode == 0o100_755 {
             found.put_executable(&path, bytes)
@@ -310,6 +334,12 @@ mod tests {
         assert!(refused("words\n").contains("not a patch"), "{}", refused("words\n"));
         assert!(!refused(&adds("a.py", "100644")).is_empty(), "the file exists");
         assert_eq!(apply(&base.folder(), b" \n").unwrap(), Ok(Patch::default()));
+        assert!(refused(&adds("a.py/b.py", "100644")).contains("a.py is not a folder"));
+        fs_err::create_dir(base.0.path().join("folder")).unwrap();
+        fs_err::write(base.0.path().join("folder/x"), "x").unwrap();
+        assert!(refused(&adds("folder", "100644")).contains("is a folder"));
+        std::os::unix::fs::symlink("/etc", base.0.path().join("out")).unwrap();
+        assert!(refused(&adds("out/passwd", "100644")).contains("out is not a folder"));
         let program = apply(&base.folder(), adds("run", "100755").as_bytes()).unwrap().unwrap();
         assert!(program.is_executable("run"));
     }

@@ -38,7 +38,7 @@ use crate::machine::Host;
 /// Raised when attempts made by an older version must not be reused.
 const SCREEN_VERSION: &str = "screen-11";
 /// Raised when entries that an older version found, or ran, must not be reused.
-const ENTRIES_VERSION: &str = "entries-1";
+const ENTRIES_VERSION: &str = "entries-2";
 
 /// A repository that is ready to be screened.
 pub struct Prepared {
@@ -294,7 +294,10 @@ impl<'a> Preparation<'a> {
             format!("{:?}", built.env),
         ];
         if self.repo.entries.are_wanted() {
-            parts.push(format!("{} {:?} {:?}", ENTRIES_VERSION, self.repo.entries, self.repo.tests));
+            // Where they are in the configuration changes nothing.
+            let mut entries = self.repo.entries.clone();
+            entries.configured.iter_mut().for_each(|entry| entry.origin.line = None);
+            parts.push(format!("{} {:?} {:?}", ENTRIES_VERSION, entries, self.repo.tests));
         }
         let key = hash_parts(&parts);
         Ok(self.pipeline.cache.dir("screens")?.join(&key[..32]))

@@ -53,7 +53,7 @@ pub fn commands(text: &str) -> Commands {
             if let Stmt::If(branch) = statement
                 && is_main_guard(&branch.test)
             {
-                found.found.main_guard.get_or_insert(line_of(text, branch.start().to_usize()));
+                found.found.main_guard.get_or_insert_with(|| line_of(text, branch.start().to_usize()));
             }
             found.visit_stmt(statement);
         }
@@ -96,11 +96,17 @@ fn elements(expression: &Expr) -> Option<&[Expr]> {
 
 /// `a.b.c` as it is written; none for what is not a chain of names.
 fn chain(expression: &Expr) -> Option<String> {
+    links(expression, &mut 0)
+}
+
+/// `so_far` counts the links of all calls of the chain.
+fn links(expression: &Expr, so_far: &mut usize) -> Option<String> {
     let (mut parts, mut at) = (Vec::new(), expression);
     while let Expr::Attribute(attribute) = at {
         parts.push(attribute.attr.as_str());
         at = &attribute.value;
-        if parts.len() > LONGEST_CHAIN {
+        *so_far += 1;
+        if *so_far > LONGEST_CHAIN {
             return None;
         }
     }
@@ -108,7 +114,7 @@ fn chain(expression: &Expr) -> Option<String> {
         Expr::Name(name) => parts.push(name.id.as_str()),
         // `CliRunner().invoke`
         Expr::Call(call) if !parts.is_empty() => {
-            return chain(&call.func).map(|name| {
+            return links(&call.func, so_far).map(|name| {
                 parts.push("()");
                 let rest: Vec<&str> = parts.iter().rev().copied().collect();
                 format!("{name}{}", rest.join("."))

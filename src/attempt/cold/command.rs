@@ -52,7 +52,9 @@ pub(super) fn attempt(cold: &Cold<'_>, (group, entry): (&Group, &Entry), limit: 
     let exit = match (finished.timed_out, status) {
         (true, _) => ProcessExit::TimedOut { scope: TimeScope::Case, index: Some(0) },
         // What a shell says of a command that a signal ended.
-        (false, Some(status @ 129..=192)) => ProcessExit::Signaled { signal: status - 128 },
+        (false, Some(status @ 129..=192)) if status != i32::from(entry.exit) => {
+            ProcessExit::Signaled { signal: status - 128 }
+        }
         (false, Some(_)) => ProcessExit::Finished,
         (false, None) => {
             finished.code.map_or(ProcessExit::Signaled { signal: 9 }, |code| ProcessExit::Exited { code })
@@ -60,10 +62,16 @@ pub(super) fn attempt(cold: &Cold<'_>, (group, entry): (&Group, &Entry), limit: 
     };
     let mut case = CaseReport { status, ..shown(entry, status, cold.setting.output_bytes, &read) };
     let changes = read("files", LARGEST_CHANGES);
-    if exit == ProcessExit::Finished {
-        case.files = serde_json::from_slice::<Vec<FileChange>>(&changes)
-            .map_err(|error| Error::harness("what a cold run changed cannot be read").with_source(error))?;
-    }
+    // What the command made of its own report is its own trouble.
+    let files = serde_json::from_slice::<Vec<FileChange>>(&changes);
+    let exit = match (exit, files) {
+        (ProcessExit::Finished, Ok(files)) => {
+            case.files = files;
+            ProcessExit::Finished
+        }
+        (ProcessExit::Finished, Err(_)) => ProcessExit::Exited { code: finished.code.unwrap_or_default() },
+        (other, _) => other,
+    };
     let is_whole = exit == ProcessExit::Finished;
     let done = GroupDone {
         cases: if is_whole { vec![case] } else { Vec::new() },

@@ -172,7 +172,11 @@ fn judge(
         let submission = run.submissions.get(&id);
         let one = match submission.and_then(text_of) {
             Some(text) => on_trial.judge(text, &mut suites)?,
-            None => Judged::absent(submission.and_then(|one| one.troubles.first().cloned())),
+            // Something was handed in that cannot be read.
+            None => match submission.and_then(|one| one.troubles.first().cloned()) {
+                Some(trouble) => on_trial.refused(trouble)?,
+                None => Judged::absent(None),
+            },
         };
         judged.insert((id.clone(), at), one);
         stage.step();

@@ -10,7 +10,7 @@ use crate::document::{Problems, suggest};
 use crate::record::entry::{Entry, EntryCommand, Origin, Source, Stdin, name_of};
 use crate::record::id::Name;
 use crate::record::trace::check_path;
-use crate::redact::quote;
+use crate::redact::{publish, quote};
 
 /// Longest text of standard input, in bytes.
 const LONGEST_STDIN: usize = 1 << 20;
@@ -56,6 +56,10 @@ fn entry(raw: &RawEntry<'_>, problems: &mut Problems<'_>) -> Option<Entry> {
     let (name, stdin) = (name(raw, command.as_ref(), problems), stdin(raw, problems));
     let (cwd, exit, files) = (folder(raw, problems), exit(raw, problems), globs(raw, problems));
     let env = recipe::env(&raw.env, problems);
+    if let Some(name) = env.keys().find(|name| name.starts_with("PYTHON")) {
+        let hint = "set it in `env` of the [[repo]], which the interpreter gets at its start".to_owned();
+        problems.add(raw.at, format!("`{name}` of [[repo.entry]] is read when Python starts"), Some(hint));
+    }
     let line = u32::try_from(problems.line(raw.at)).ok();
     let origin = Origin { source: Source::Configured, file: None, line };
     Some(Entry { name: name?, command: command?, stdin, env, cwd, exit, files, origin, help: Vec::new() })
@@ -70,7 +74,23 @@ fn command(raw: &RawEntry<'_>, problems: &mut Problems<'_>) -> Option<EntryComma
             None
         }
         Field::Given(text) => match EntryCommand::of_line(text.value) {
-            Ok(command) => Some(command),
+            Ok(command) => {
+                if publish(text.value) != text.value {
+                    let message =
+                        format!("command {} has an address that is not published whole", quote(text.value));
+                    let hint =
+                        "whoever gets the dataset could not run it: put the address into a file of the tree";
+                    problems.add(text.at, message, Some(hint.to_owned()));
+                } else if EntryCommand::of_line(&command.line()).as_ref() != Ok(&command) {
+                    let message = "the command is too long once it is quoted".to_owned();
+                    problems.add(
+                        text.at,
+                        message,
+                        Some("put a part of it into a file of the tree".to_owned()),
+                    );
+                }
+                Some(command)
+            }
             Err(reason) => {
                 let message = format!("command {} cannot be an entry: {reason}", quote(text.value));
                 let hint = "write one plain command: quote what a shell would expand, give input with `stdin` or \
@@ -98,6 +118,10 @@ fn stdin(raw: &RawEntry<'_>, problems: &mut Problems<'_>) -> Option<Stdin> {
         if text.value.len() > LONGEST_STDIN {
             let message = format!("`stdin` has {} bytes, the most is {LONGEST_STDIN}", text.value.len());
             problems.add(text.at, message, Some("put it into a file of the tree: `stdin_file`".to_owned()));
+        }
+        if publish(text.value) != text.value {
+            let hint = "put it into a file of the tree: `stdin_file`".to_owned();
+            problems.add(text.at, "`stdin` has an address that is not published whole", Some(hint));
         }
         return Some(Stdin::Text(text.value.to_owned()));
     }

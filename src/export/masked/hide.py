@@ -87,8 +87,9 @@ def members(place):
                 for one in opened:
                     if one.isfile() and one.name.endswith(".py") and one.size <= LARGEST:
                         yield opened.extractfile(one).read()
-    except (OSError, EOFError, ValueError, KeyError, RuntimeError, NotImplementedError, tarfile.TarError, zipfile.BadZipFile):
-        return
+    except Exception as error:
+        # Each library that unpacks has errors of its own.
+        print(f"cannot be unpacked: {place}: {error}")
 
 
 def shows(place, name, originals):
@@ -142,6 +143,10 @@ def search(root, put, originals):
                 place = above + pip.rstrip("/") if pip else place
                 remove(place)
                 print(f"taken out: {place}")
+                compiled = os.path.join(folder, "__pycache__")
+                for one in os.listdir(compiled) if name.endswith(".py") and os.path.isdir(compiled) else ():
+                    if one.startswith(name[: -len("py")]) and one.endswith(".pyc"):
+                        remove(os.path.join(compiled, one))
 
 
 def commit(tree):

@@ -12,8 +12,18 @@ use super::lines::Lines;
 /// Comments by which engines pass over code.
 const SUPPRESSING: [&str; 2] = ["nosem", "ast-grep-ignore"];
 /// Files by which pytest is configured.
-const SETTINGS: [&str; 6] =
-    ["conftest.py", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml"];
+const SETTINGS: [&str; 8] = [
+    "conftest.py",
+    "pytest.ini",
+    ".pytest.ini",
+    "pytest.toml",
+    ".pytest.toml",
+    "tox.ini",
+    "setup.cfg",
+    "pyproject.toml",
+];
+/// A name by which a test file loads plugins.
+const LOADS_PLUGINS: &str = "pytest_plugins";
 
 static SHIM: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?m)\bsys\.modules\s*\[[^\]]*\]\s*=[^=]|^(async\s+)?def\s+__getattr__\s*\(")
@@ -26,6 +36,8 @@ pub struct Applied<'a> {
     pub files: &'a BTreeMap<String, String>,
     /// Paths that it puts; whether the base has them.
     pub put: &'a [(&'a str, bool)],
+    /// Paths that it takes away.
+    pub gone: &'a [&'a str],
     pub changed: &'a Changed,
     /// Lines of each additive pattern that matches.
     pub additive: &'a [&'a Lines],
@@ -38,17 +50,25 @@ pub fn flags(applied: &Applied<'_>) -> Vec<String> {
     let is_hidden = |(path, _): &(&str, bool)| is_python(path) && is_ignored(path);
     let is_comment = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
     let suppresses = |line: &&str| SUPPRESSING.iter().any(|word| line.contains(word));
+    let loads_plugins = added.iter().any(|line| line.contains(LOADS_PLUGINS));
     let all = [
         ("adds-shim", added.iter().any(|line| SHIM.is_match(line))),
         ("comments-only", !added.is_empty() && added.iter().all(is_comment)),
         ("hides-code", added.iter().any(suppresses) || applied.put.iter().any(is_hidden)),
-        ("test-config-changed", applied.put.iter().any(|(path, _)| SETTINGS.contains(&name(path).as_str()))),
+        (
+            "test-config-changed",
+            applied.touched().any(|path| SETTINGS.contains(&name(path).as_str())) || loads_plugins,
+        ),
         ("unreached-additive", applied.additive.iter().any(|lines| applied.is_unreached(lines))),
     ];
     all.iter().filter(|(_, holds)| *holds).map(|(flag, _)| (*flag).to_owned()).collect()
 }
 
 impl Applied<'_> {
+    fn touched(&self) -> impl Iterator<Item = &str> {
+        self.put.iter().map(|(path, _)| *path).chain(self.gone.iter().copied())
+    }
+
     /// The lines that it adds.
     fn added(&self) -> impl Iterator<Item = &str> {
         self.changed.added.ranges().flat_map(|(path, first, last)| {
@@ -98,7 +118,7 @@ mod tests {
             changed.added.insert(path, 1, text.lines().count() as u64);
         }
         let lines: Lines = additive.iter().copied().collect();
-        flags(&Applied { files: &all, put: &put, changed: &changed, additive: &[&lines] })
+        flags(&Applied { files: &all, put: &put, gone: &[], changed: &changed, additive: &[&lines] })
     }
 
     #[test]
@@ -116,6 +136,12 @@ mod tests {
         assert_eq!(of(&[("a.py", "old()  # nosem\n")], &["a.py"], &[]), ["hides-code"]);
         assert_eq!(of(&[("dist/a.py", "old()\n")], &[], &[]), ["hides-code"]);
         assert_eq!(of(&[("t/conftest.py", "x = 1\n")], &["t/conftest.py"], &[]), ["test-config-changed"]);
+        let loads = [("t/test_a.py", "pytest_plugins = ['x']\n")];
+        assert_eq!(of(&loads, &["t/test_a.py"], &[]), ["test-config-changed"]);
+        let (files, changed) = (BTreeMap::new(), Changed::default());
+        let deletes =
+            Applied { files: &files, put: &[], gone: &["tox.ini"], changed: &changed, additive: &[] };
+        assert_eq!(flags(&deletes), ["test-config-changed"]);
     }
 
     #[test]

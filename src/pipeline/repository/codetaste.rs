@@ -157,9 +157,12 @@ impl Repository<'_> {
         for lock_from in locks {
             let base = Repo { exclude_newer: exclude_newer.clone(), ..self.repo.clone() };
             let golden = Repo { exclude_newer: exclude_newer.clone(), ..trees.golden_repo.clone() };
-            let made = self.in_environment(trees, (&base, &golden, lock_from), refactoring);
+            let known = best.as_ref().map(|best| best.prepared.lab.built.key.clone());
+            let made = self.in_environment(trees, (&base, &golden, lock_from), refactoring, known.as_deref());
             match kept(made)? {
-                Ok(candidate) => {
+                // The same environment once more: nothing else would be seen, and its journals are in use.
+                Ok(None) => {}
+                Ok(Some(candidate)) => {
                     let is_clean = candidate.measured.golden_fails_no_more();
                     if best
                         .as_ref()
@@ -183,7 +186,8 @@ impl Repository<'_> {
         trees: &Trees,
         (base, golden, lock_from): (&Repo, &Repo, PairTree),
         refactoring: &Refactoring,
-    ) -> Result<Kept<Candidate>> {
+        known: Option<&str>,
+    ) -> Result<Kept<Option<Candidate>>> {
         let pipeline = self.pipeline;
         let repo = match lock_from {
             PairTree::Base => base.clone(),
@@ -199,6 +203,9 @@ impl Repository<'_> {
         };
         let preparation = Preparation::new(pipeline, &repo);
         let built = preparation.environment(&trees.base)?;
+        if known == Some(built.key.as_str()) {
+            return Ok(Ok(None));
+        }
         for used in [&trees.base.tree, &trees.golden.tree, &built.tree, &built.venv] {
             pipeline.cache.uses(used.clone())?;
         }
@@ -210,7 +217,7 @@ impl Repository<'_> {
         let stage = pipeline.progress.stage(&title, 2);
         let settings = &pipeline.config.codetaste;
         let measured = Measured::of(place, &refactoring.patch, settings, (&mut runs, &mut || stage.step()))?;
-        Ok(measured.map(|measured| Candidate { lock_from, prepared, measured }))
+        Ok(measured.map(|measured| Some(Candidate { lock_from, prepared, measured })))
     }
 
     /// Golden and null, handed in like any submission.
@@ -232,16 +239,27 @@ impl Repository<'_> {
             failing: &failing,
         };
         let golden = instance.judge(&refactoring.text, &mut suites)?;
+        require_run(&golden)?;
         if !is_right(&golden, 1.0) || golden.pass_set != Some(true) {
             return Ok(Err(failed(PairCause::GoldenFails, &golden)));
         }
         let null = instance.judge(b"", &mut suites)?;
+        require_run(&null)?;
         let has_lines = null.numbers.is_none_or(|numbers| numbers.prec > 0.0);
         if !is_right(&null, 0.0) || has_lines {
             return Ok(Err(failed(PairCause::NullPasses, &null)));
         }
         Ok(Ok(()))
     }
+}
+
+/// The machine's trouble is no verdict about a pair.
+fn require_run(judged: &Judged) -> Result<()> {
+    if judged.class != Class::Lost {
+        return Ok(());
+    }
+    let why = judged.detail.clone().unwrap_or_default();
+    Err(Error::harness("the suite could not be run here").with_detail(why))
 }
 
 /// Whether the suite passes, and so much of the patterns is satisfied.
@@ -262,7 +280,7 @@ fn failed(cause: PairCause, judged: &Judged) -> Dropped {
 }
 
 /// What is the repository's trouble is a cause.
-fn kept(made: Result<Kept<Candidate>>) -> Result<Kept<Candidate>> {
+fn kept<T>(made: Result<Kept<T>>) -> Result<Kept<T>> {
     match made {
         Err(error) if error.fault() == Fault::Repository => {
             let detail = error.detail().map(|detail| format!("\n{detail}")).unwrap_or_default();

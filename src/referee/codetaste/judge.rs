@@ -136,18 +136,24 @@ impl Instance<'_> {
     pub(crate) fn judge(&self, text: &[u8], suites: &mut Suites) -> Result<Judged> {
         match history::apply(&self.ground.folder, text)? {
             Ok(patch) => self.of_patch(&patch, &changed(text), suites),
-            Err(why) => {
-                let (measured, _) = self.measure(&Patch::default())?;
-                let judged = self.rated(&measured, None, Some(self.bounds), None);
-                Ok(Judged {
-                    class: Class::PatchFailed,
-                    detail: Some(why),
-                    pass_set: Some(false),
-                    missing: self.must_pass.iter().cloned().collect(),
-                    ..judged
-                })
-            }
+            Err(why) => self.refused(why),
         }
+    }
+
+    /// What is said of a patch that cannot be read or applied.
+    ///
+    /// # Errors
+    /// An interruption.
+    pub(crate) fn refused(&self, why: String) -> Result<Judged> {
+        let (measured, _) = self.measure(&Patch::default())?;
+        let judged = self.rated(&measured, None, Some(self.bounds), None);
+        Ok(Judged {
+            class: Class::PatchFailed,
+            detail: Some(why),
+            pass_set: Some(false),
+            missing: self.must_pass.iter().cloned().collect(),
+            ..judged
+        })
     }
 
     fn of_patch(&self, patch: &Patch, changed: &Changed, suites: &mut Suites) -> Result<Judged> {
@@ -161,7 +167,10 @@ impl Instance<'_> {
             _ => Class::Regression,
         };
         let bounds = Some(self.bounds).filter(|_| class != Class::Lost);
-        let judged = self.rated(&found, run.counts, bounds, Some(changed));
+        let mut judged = self.rated(&found, run.counts, bounds, Some(changed));
+        if class == Class::Lost {
+            (judged.numbers, judged.graded) = (None, None);
+        }
         let missing: Vec<String> = self.must_pass.iter().filter(|case| !run.passes(case)).cloned().collect();
         Ok(Judged {
             class,
@@ -268,7 +277,9 @@ impl Instance<'_> {
             .filter(|row| row.side == Side::Additive)
             .filter_map(|row| Some(&found.get(&row.id)?.lines))
             .collect();
-        let applied = Applied { files: &tree.files, put: &put, changed, additive: &additive };
+        let gone: Vec<&str> =
+            patch.files().filter(|(_, bytes)| bytes.is_none()).map(|(path, _)| path).collect();
+        let applied = Applied { files: &tree.files, put: &put, gone: &gone, changed, additive: &additive };
         let deletes =
             run.counts.is_some() && self.failing.iter().any(|case| !run.outcomes.contains_key(case));
         let deletes = deletes.then(|| "deletes-failing-tests".to_owned());

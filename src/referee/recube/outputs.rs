@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::trajectories::{Trajectories, commands};
 use crate::beneath::{Folder, Kind};
 use crate::dataset::recube::RecubeInstance;
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::family::recube::answer::output_names;
 use crate::referee::submissions::Submission;
 
@@ -104,9 +104,12 @@ pub(crate) fn read(path: &Path, instances: &[RecubeInstance]) -> Result<Option<O
     }
 }
 
-/// JSON that somebody wrote; another text says nothing.
+/// JSON that somebody wrote; another text, a link and what is too large say nothing.
 fn json_of(folder: &Folder, place: &Path) -> Result<Option<Value>> {
-    let bytes = folder.read_if_there(place, LARGEST)?;
+    let bytes = match folder.read_if_there(place, LARGEST) {
+        Err(error) if error.fault() == Fault::Repository => None,
+        read => read?,
+    };
     Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
 
