@@ -355,6 +355,9 @@ impl Pipeline<'_> {
 /// Those of [`dataset::stage`]; the directory is then as it was.
 pub fn publish(directory: &Path, input: &DatasetInput<'_>) -> Result<Summary> {
     let staged = dataset::stage(directory, input)?;
-    report::write(&staged.dataset)?;
+    // Pairs of commits have no page yet.
+    if staged.dataset.manifest.family != Family::Codetaste {
+        report::write(&staged.dataset)?;
+    }
     staged.finish()
 }
