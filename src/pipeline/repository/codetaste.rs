@@ -253,7 +253,7 @@ impl Repository<'_> {
     }
 }
 
-/// The machine's trouble is no verdict about a pair.
+/// The machine's trouble says nothing about a pair.
 fn require_run(judged: &Judged) -> Result<()> {
     if judged.class != Class::Lost {
         return Ok(());
