@@ -23,7 +23,7 @@ use crate::text::count;
 pub(super) struct EntriesArguments {
     #[command(flatten)]
     place: PlaceArguments,
-    /// Append the candidates to a configuration whose last [[repo]] is this repository
+    /// Append the candidates to a configuration whose last `[[repo]]` is this repository
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "repos.toml")]
     write: Option<PathBuf>,
 }
