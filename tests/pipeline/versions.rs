@@ -64,7 +64,7 @@ fn refresh_moves_a_pin_to_the_head_and_leaves_the_rest_of_the_file() {
     std::fs::write(tree.join("extra.py"), "X = 1\n").expect("can be written");
     let second = commit(&tree, "Second", 1);
     let dry = bench.run(&["refresh", "repos.toml", "--dry-run"]).with_code(0);
-    let told = format!("trees/small_and_good: moved from {first} to {second}\n");
+    let told = format!("trees/small_and_good: would move from {first} to {second}\n");
     assert!(dry.stdout.starts_with(&told), "{}", dry.stdout);
     assert!(dry.stdout.contains("trees/local: left, a local path"), "{}", dry.stdout);
     assert_eq!(config(&bench), before);
