@@ -121,7 +121,7 @@ fn who_is_strict_gets_all_of_it_or_nothing() {
     let ended = limited(&bench, &[("max_ipc_namespaces", 0)], &strict).with_code(3);
     assert!(ended.stderr.contains("--isolation strict: this machine does not give all"), "{}", ended.stderr);
     assert!(ended.stderr.contains("missing: a namespace of its own for System V"), "{}", ended.stderr);
-    assert!(ended.stderr.contains("missing: a user outside without privileges"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("missing: an ordinary user as the one who starts it"), "{}", ended.stderr);
     assert!(!bench.dataset().folder.exists());
     let user = ["--map-user=1000", "--map-group=1000"];
     let as_user = |arguments: &[&str]| inside(&bench, &user, "exec \"$GISTMILL\" \"$@\"", arguments);
