@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Collection, Files, masked, text};
 use crate::error::{Error, Result};
@@ -17,33 +17,32 @@ pub(super) fn files(collection: &Collection) -> Result<Files> {
     }
     let mut lines = String::new();
     for task in &collection.tasks {
-        let row = json!({
-            "custom_id": task.id,
-            "method": "POST",
-            "url": "/v1/chat/completions",
-            "body": {
-                // Whoever sends them names it.
-                "model": "MODEL",
-                "messages": [{ "role": "user", "content": prompt(collection, task)? }],
-            },
-        });
-        let line = serde_json::to_string(&row)
-            .map_err(|error| Error::internal("cannot encode a prompt").with_source(error))?;
-        lines.push_str(&line);
-        lines.push('\n');
+        lines.push_str(&line(&request(task, &prompt(collection, task)?))?);
     }
     Ok(Files::from([("prompts.jsonl".to_owned(), text(lines))]))
+}
+
+/// A request as batch interfaces take it.
+fn request(task: &Task, content: &str) -> Value {
+    json!({
+        "custom_id": task.id,
+        "method": "POST",
+        "url": "/v1/chat/completions",
+        // Whoever sends it names the model.
+        "body": { "model": "MODEL", "messages": [{ "role": "user", "content": content }] },
+    })
+}
+
+fn line(row: &Value) -> Result<String> {
+    let line = serde_json::to_string(row);
+    line.map(|line| line + "\n").map_err(|error| Error::internal("cannot encode a prompt").with_source(error))
 }
 
 /// A file for each setting, and one that says how long each prompt is.
 fn by_setting(collection: &Collection) -> Result<Files> {
     let mut lines: BTreeMap<String, String> = BTreeMap::new();
-    let mut add = |name: String, row: &serde_json::Value| -> Result<()> {
-        let line = serde_json::to_string(row)
-            .map_err(|error| Error::internal("cannot encode a prompt").with_source(error))?;
-        let file = lines.entry(name).or_default();
-        file.push_str(&line);
-        file.push('\n');
+    let mut add = |name: String, row: &Value| -> Result<()> {
+        lines.entry(name).or_default().push_str(&line(row)?);
         Ok(())
     };
     for task in &collection.tasks {
@@ -53,18 +52,9 @@ fn by_setting(collection: &Collection) -> Result<Files> {
             ));
         }
         for one in &task.one_shot {
-            let row = json!({
-                "custom_id": task.id,
-                "method": "POST",
-                "url": "/v1/chat/completions",
-                "body": {
-                    // Whoever sends them names it.
-                    "model": "MODEL",
-                    "messages": [{ "role": "user", "content": one.prompt }],
-                    "max_tokens": one.max_tokens,
-                    "temperature": 0.0,
-                },
-            });
+            let mut row = request(task, &one.prompt);
+            row["body"]["max_tokens"] = json!(one.max_tokens);
+            row["body"]["temperature"] = json!(0.0);
             add(format!("prompts/{}.jsonl", one.setting), &row)?;
             let told = json!({
                 "instance_id": task.id,
