@@ -333,6 +333,51 @@ def test_what_a_server_that_is_stopped_prints_is_the_same_whenever_it_does(start
     assert (outcomes(done), done["cases"][0]["stderr"], done["raw_output"]) == (["passed"], "served\n", "")
 
 
+RESTLESS = """
+import os, sys, threading, time
+import pytest
+
+@pytest.fixture
+def counting():
+    stop = threading.Event()
+    def count():
+        for number in range(20000):
+            %s
+            if stop.is_set():
+                break
+    thread = threading.Thread(target=count)
+    thread.start()
+    time.sleep(0.01)
+    yield
+    time.sleep(0.01)
+    stop.set()
+    thread.join()
+
+@pytest.mark.parametrize("number", range(10))
+def test_counts(counting, number):
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize(
+    "write, settings",
+    [
+        ("sys.stderr.write('%d\\n' % number)", ""),
+        ("os.write(2, b'%d\\n' % number)", ""),
+        ("sys.stderr.write('%d\\n' % number)", "addopts = --capture=sys"),
+    ],
+)
+def test_what_a_thread_writes_while_pytest_takes_what_was_captured_is_whole(start, write, settings):
+    runner = start({"test_a.py": RESTLESS.replace("%s", write), "pytest.ini": "[pytest]\n" + settings})
+    cases = runner.run(runner.open("test_a.py"), "test_counts")["cases"]
+    assert len(cases) == 10
+    for case in cases:
+        numbers = case["stderr"].split("\n")
+        assert numbers.pop() == ""
+        assert [*map(int, numbers)] == [*range(len(numbers))]
+        assert numbers
+
+
 def test_a_stream_that_was_closed_at_import_is_nobodys_trouble(start):
     text = """
 import io, sys
