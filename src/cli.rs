@@ -37,6 +37,7 @@ mod schema;
 mod score;
 mod selection;
 mod session;
+mod shell;
 mod show;
 mod slurm;
 mod spent;
@@ -129,6 +130,9 @@ enum Command {
     /// Run a group once more in a world, and show what differs from the base world
     #[command(after_help = help::REPLAY)]
     Replay(replay::ReplayArguments),
+    /// Run a shell, or a command, where a group of a dataset runs
+    #[command(after_help = help::SHELL)]
+    Shell(shell::ShellArguments),
     /// Screen a repository on both backends, and explain each group whose verdict differs
     #[command(after_help = help::PARITY)]
     Parity(parity::ParityArguments),
@@ -323,6 +327,7 @@ fn run(arguments: &Arguments) -> Result<u8> {
         Command::List(asked) => list::run(arguments, asked),
         Command::Explain(asked) => explain::run(arguments, asked),
         Command::Replay(asked) => replay::run(arguments, asked),
+        Command::Shell(asked) => shell::run(arguments, asked),
         Command::Parity(asked) => parity::run(arguments, asked),
         Command::Score(asked) => score::run(arguments, asked),
         Command::Verify(asked) => verify::run(arguments, asked),

@@ -59,6 +59,8 @@ use settings::Source;
 use store::{Shelf, Store, Stored};
 use upstream::{Problem, Upstream};
 
+/// A project that every whole index has.
+const KNOWN_PROJECT: &str = "pytest";
 /// Bytes of a page, of the metadata of a file, and of a file that are read at most.
 const PAGE_BYTES: u64 = 64 << 20;
 const METADATA_BYTES: u64 = 16 << 20;
@@ -106,6 +108,34 @@ impl Index {
             files: Once::default(),
             metadata: Once::default(),
         })
+    }
+
+    /// Asks each index for one page: its name in messages, and whether it answers as an index does; in words what is wrong
+    /// where another login is wanted, or the address is not that of an index.
+    ///
+    /// # Errors
+    /// A certificate or a proxy of the settings cannot be used.
+    pub fn probe(mut settings: Settings) -> Result<Vec<(String, Result<&'static str, String>)>> {
+        settings.patience = settings.patience.min(Duration::from_secs(5));
+        let upstream = Upstream::new(&settings)?;
+        let asked = settings.sources.iter().enumerate();
+        Ok(asked
+            .map(|(number, source)| {
+                let result = match upstream.asked_once(source, &source.project(KNOWN_PROJECT)) {
+                    Ok(()) => Ok("answers"),
+                    Err(Problem::Missing) if !source.is_default => Ok("answers"),
+                    Err(Problem::Missing) => Err(format!(
+                        "it has no project {KNOWN_PROJECT}: the address has to be that of a simple index, `https://host/…/simple`"
+                    )),
+                    Err(problem @ Problem::Denied(_)) => Err(problem.to_string()),
+                    Err(Problem::Trouble(reason)) => {
+                        tracing::warn!("{}: {reason}", source.words(number));
+                        Ok("does not answer now: what the cache has can be installed")
+                    }
+                };
+                (source.words(number), result)
+            })
+            .collect())
     }
 
     /// Names the indexes that are asked, in their order, as this user sees them: what is built with what came from them

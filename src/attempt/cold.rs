@@ -18,7 +18,7 @@ use crate::beneath::Folder;
 use crate::error::{Error, Result};
 use crate::record::collected::Group;
 use crate::record::outcome::{Attempt, CaseResult, Compare, Exit, Method, Outcome, TimeScope};
-use crate::runner::{Setting, TREE_BYTES};
+use crate::runner::Setting;
 
 use crate::record::world::World;
 use crate::text::shell_quote;
@@ -123,25 +123,12 @@ impl Cold<'_> {
     }
 
     fn job(&self, group: &Group, report: &std::path::Path) -> Job {
-        let root = self.setting.places.root.clone();
-        let tree =
-            Mount::Overlay { host: self.setting.tree.clone(), inside: root.clone(), bytes: TREE_BYTES };
-        let mut mounts = self.setting.mounts(tree);
-        mounts.push(Mount::Writable { host: report.to_owned(), inside: REPORT.into() });
-        let mut env = self.setting.env.clone();
+        let mut job = self.setting.command(self.setting.places.in_environment(group.command().words()));
+        job.mounts.push(Mount::Writable { host: report.to_owned(), inside: REPORT.into() });
         let mut options: Vec<String> = self.options.iter().map(|option| shell_quote(option)).collect();
         options.extend([format!("--junitxml={REPORT}/report.xml"), "-o".into(), "junit_logging=no".into()]);
-        env.insert("PYTEST_ADDOPTS".into(), options.join(" "));
-        Job {
-            argv: self.setting.places.in_environment(group.command().words()),
-            env,
-            cwd: root,
-            mounts,
-            may_mount: false,
-            limits: self.setting.limits,
-            channel: false,
-            service: None,
-        }
+        job.env.insert("PYTEST_ADDOPTS".into(), options.join(" "));
+        job
     }
 }
 

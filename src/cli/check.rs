@@ -120,8 +120,23 @@ fn machine(tools: Result<&Tools, &Error>, config: Option<&Config>) -> Vec<Findin
         Ok(versions.join(", "))
     };
     let mut findings = vec![finding("uv", Ok(uv)), finding("pythons", pythons)];
+    findings.extend(indexes(tools));
     findings.extend(config.into_iter().flat_map(|config| repositories(config, &versions)));
     findings
+}
+
+/// What distributions are installed from.
+fn indexes(tools: &Tools) -> Vec<Finding> {
+    let of_one = |(name, answer): (String, std::result::Result<&str, String>)| {
+        let wrong = |problem: String| {
+            Error::machine(problem).with_hint("docs/private.md says how an index and its login are named")
+        };
+        finding(&name, answer.map(str::to_owned).map_err(wrong))
+    };
+    match tools.probe_indexes() {
+        Ok(answers) => answers.into_iter().map(of_one).collect(),
+        Err(error) => vec![finding("indexes", Err(error))],
+    }
 }
 
 /// What the files of a repository say.

@@ -16,7 +16,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
         "Build a dataset",
         &["try", "init", "check", "entries", "commits", "pattern", "build", "merge", "slurm", "refresh"],
     ),
-    ("Look into it", &["show", "list", "explain", "replay", "report", "diff", "subset"]),
+    ("Look into it", &["show", "list", "explain", "replay", "shell", "report", "diff", "subset"]),
     ("Use it", &["export", "publish", "score", "verify", "witness", "mask"]),
     ("Machine and shell", &["cache", "image", "clean", "parity", "completions", "man", "schema"]),
 ];
@@ -74,6 +74,11 @@ Examples:
   gistmill replay tests/test_a.py::test_order --world hash-seed
   gistmill replay tests/test_a.py::test_race --world base --times 20
   gistmill replay me__project.test_order-0123456789abcdef --dataset received/mine/2026.11";
+pub(super) const SHELL: &str = "\
+Examples:
+  gistmill shell output/mine/2026.11 -i me__project.test_order-0123456789abcdef
+  gistmill shell received/mine/2026.11 -i tests/test_a.py::test_order -- python -m pytest tests/test_a.py -x
+  gistmill shell output/mine/2026.11 -i test_order -- sh -c 'cat > concise.py && python -m pytest concise.py' <a.py";
 pub(super) const PARITY: &str = "\
 Examples:
   gistmill parity me/project repos.toml";

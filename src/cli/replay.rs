@@ -9,6 +9,7 @@ use serde_json::json;
 use super::restored::{self, GivenArguments};
 use super::session;
 use super::{Arguments, ConfigArguments, ConfigPlace, Format, IsolationArguments, newest, parse_slug};
+use crate::backend::local::Strictness;
 use crate::config::{Config, Repo};
 use crate::dataset::Dataset;
 use crate::dataset::query::{self, FoundGroup};
@@ -48,7 +49,9 @@ pub(super) struct ReplayArguments {
 
 pub(super) fn run(arguments: &Arguments, replay: &ReplayArguments) -> Result<u8> {
     if let Some(directory) = &replay.dataset {
-        return in_dataset(arguments, replay, directory);
+        let asked = (directory.as_path(), replay.group.as_str(), replay.only.as_ref());
+        let given = (&replay.given, replay.isolation.isolation);
+        return in_dataset(arguments, asked, given, |one, group| show(arguments, replay, one, group));
     }
     if replay.given.are_given() {
         return Err(Error::usage("--source, --variable and --containers go with --dataset")
@@ -93,10 +96,15 @@ pub(super) fn run(arguments: &Arguments, replay: &ReplayArguments) -> Result<u8>
     }
 }
 
-/// Replays a group of a dataset, where nothing but the dataset is needed.
-fn in_dataset(arguments: &Arguments, replay: &ReplayArguments, directory: &Path) -> Result<u8> {
-    let answer = query::find(directory, &replay.group)?;
-    let of_repo = |found: &&FoundGroup| replay.only.as_ref().is_none_or(|slug| found.slug == slug.as_str());
+/// Prepares the repository of a group of a dataset, for which nothing but the dataset is needed, and does something with it.
+pub(super) fn in_dataset(
+    arguments: &Arguments,
+    (directory, name, only): (&Path, &str, Option<&RepoSlug>),
+    (given, isolation): (&GivenArguments, Strictness),
+    then: impl FnOnce(&Replay, &Group) -> Result<u8>,
+) -> Result<u8> {
+    let answer = query::find(directory, name)?;
+    let of_repo = |found: &&FoundGroup| only.is_none_or(|slug| found.slug == slug.as_str());
     let found: Vec<&FoundGroup> = answer.found.iter().filter(of_repo).collect();
     let [one] = found.as_slice() else {
         let names: Vec<&str> = found.iter().take(10).map(|one| one.group_id.as_str()).collect();
@@ -105,14 +113,14 @@ fn in_dataset(arguments: &Arguments, replay: &ReplayArguments, directory: &Path)
                 [] => "`gistmill list` shows what the dataset has".to_owned(),
                 near => format!("did you mean {}?", near.join(", ")),
             };
-            return Err(Error::usage(format!("the dataset has no group `{}`", replay.group)).with_hint(hint));
+            return Err(Error::usage(format!("the dataset has no group `{name}`")).with_hint(hint));
         }
-        return Err(ambiguous(&replay.group, found.len(), &names));
+        return Err(ambiguous(name, found.len(), &names));
     };
     let slug = RepoSlug::new(&one.slug).map_err(|error| Error::usage(error.to_string()))?;
     let dataset = Dataset::open_any(directory)?;
     let slugs = BTreeSet::from([slug]);
-    let job = replay.given.session(arguments, &dataset, &slugs, replay.isolation.isolation)?;
+    let job = given.session(arguments, &dataset, &slugs, isolation)?;
     let repo = job.config.repos.first().ok_or_else(|| {
         Error::usage(format!("manifest.json has no configuration of {}: nothing of it can be run", one.slug))
     })?;
@@ -123,7 +131,7 @@ fn in_dataset(arguments: &Arguments, replay: &ReplayArguments, directory: &Path)
         Error::machine(format!("{} is not collected here, as it was for the dataset", one.group_id))
             .with_hint("`gistmill verify` says what differs")
     })?;
-    show(arguments, replay, &prepared, group)
+    then(&prepared, group)
 }
 
 fn ambiguous(name: &str, number: usize, names: &[&str]) -> Error {

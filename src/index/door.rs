@@ -175,9 +175,8 @@ impl Door {
 
     /// Trouble with a project or a file of index number `number`.
     fn note_trouble(&self, all: &mut Asked, number: usize, what: &str, problem: &Problem) {
-        let name = self.index.sources.get(number).and_then(|source| source.name.as_deref());
-        let name = name.map(|name| format!(" ({name})")).unwrap_or_default();
-        all.trouble.insert(format!("index {}{name}, {what}: {problem}", number + 1));
+        let Some(source) = self.index.sources.get(number) else { return };
+        all.trouble.insert(format!("{}, {what}: {problem}", source.words(number)));
     }
 
     fn file(&self, (number, project, key, filename): FileKey<'_>, is_head: bool) -> Result<Reply, Problem> {

@@ -12,6 +12,8 @@ use crate::error::{Error, Result};
 
 /// The index that uv asks when the user names no other one.
 const DEFAULT: &str = "https://pypi.org/simple";
+/// What the index is called that nobody named.
+const PUBLIC: &str = "pypi.org";
 
 /// The user's settings for downloads.
 #[derive(Debug, Clone)]
@@ -32,6 +34,8 @@ pub struct Settings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Source {
     pub name: Option<String>,
+    /// The variable that names it; what is public without one.
+    pub variable: &'static str,
     /// Without a login.
     pub url: Url,
     pub login: Option<Login>,
@@ -122,14 +126,14 @@ fn sources(variables: &BTreeMap<String, String>) -> Result<Vec<Source>> {
     }
     // The newer name of the default index comes first.
     let default = ["UV_DEFAULT_INDEX", "UV_INDEX_URL"].into_iter().find_map(|name| list(name).next());
-    let (variable, address) = default.unwrap_or(("UV_DEFAULT_INDEX", DEFAULT));
+    let (variable, address) = default.unwrap_or((PUBLIC, DEFAULT));
     sources.push(source(variable, address, variables, true)?);
     Ok(sources)
 }
 
 /// The index at `address` or `name=address`; the login of a named one may be in variables of its own.
 fn source(
-    variable: &str,
+    variable: &'static str,
     address: &str,
     variables: &BTreeMap<String, String>,
     is_default: bool,
@@ -161,10 +165,16 @@ fn source(
     without_login(&mut url);
     let login = (user.is_some() || password.is_some())
         .then(|| Login { user: user.unwrap_or_default(), password: password.unwrap_or_default() });
-    Ok(Source { name: name.map(str::to_owned), url, login, is_default })
+    Ok(Source { name: name.map(str::to_owned), variable, url, login, is_default })
 }
 
 impl Source {
+    /// As messages name index number `number`, from 0: without its host, since some get into datasets.
+    pub(super) fn words(&self, number: usize) -> String {
+        let name = self.name.iter().map(|name| format!("{name}, ")).collect::<String>();
+        format!("index {} ({name}{})", number + 1, self.variable)
+    }
+
     /// Where the page of a project lies.
     pub(super) fn project(&self, project: &str) -> Url {
         let mut url = self.url.clone();

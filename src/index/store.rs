@@ -277,6 +277,7 @@ mod tests {
         let (_folder, store) = store();
         let source = |url: &str, user: Option<&str>| Source {
             name: None,
+            variable: "UV_DEFAULT_INDEX",
             url: url.parse().expect("an address"),
             login: user.map(|user| Login { user: user.to_owned(), password: "pw".to_owned() }),
             is_default: false,

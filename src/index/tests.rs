@@ -149,7 +149,7 @@ fn a_file_with_another_hash_is_not_handed_out() {
     assert_eq!(got.status, 502);
     let trouble = door.asked().trouble;
     let only = trouble.first().expect("trouble");
-    assert!(only.starts_with(&format!("index 1, {WHEEL}: its hash is")), "{only}");
+    assert!(only.starts_with(&format!("index 1 (UV_DEFAULT_INDEX), {WHEEL}: its hash is")), "{only}");
     assert!(door.asked().files.is_empty());
     assert_eq!(fs_err::read_dir(folder.path()).expect("the store").count(), 0);
 }
@@ -172,6 +172,28 @@ fn what_an_index_refuses_or_cannot_do_is_told_apart() {
         asked.trouble.iter().all(|text| !text.contains("127.0.0.1") && !text.contains("s3cret")),
         "{asked:?}"
     );
+}
+
+#[test]
+fn each_index_is_asked_once_and_named_by_its_variable() {
+    let server = Server::start();
+    let at = |path: &str| format!("http://{}/{path}", server.address);
+    server.says("/good/pytest/", page(&[]));
+    server.says("/closed/pytest/", said(401, "text/plain", "s3cret"));
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port");
+    let answers = |more: String, default: String| {
+        let variables = [("UV_INDEX", more), ("UV_DEFAULT_INDEX", default)];
+        let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Index::probe(Settings::of(&variables).expect("valid settings")).expect("answers")
+    };
+    let first = answers(format!("mine={} {}", at("closed"), at("other")), at("good"));
+    let names: Vec<&str> = first.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["index 1 (mine, UV_INDEX)", "index 2 (UV_INDEX)", "index 3 (UV_DEFAULT_INDEX)"]);
+    assert_eq!(first[0].1, Err("the server wants another login (status 401)".to_owned()));
+    assert_eq!((&first[1].1, &first[2].1), (&Ok("answers"), &Ok("answers")));
+    let second = answers(format!("http://{gone}/simple"), at("other"));
+    assert_eq!(second[0].1, Ok("does not answer now: what the cache has can be installed"));
+    assert!(second[1].1.as_ref().is_err_and(|words| words.contains("simple index")), "{second:?}");
 }
 
 #[test]

@@ -86,6 +86,14 @@ impl Upstream {
         })
     }
 
+    /// Whether there is such a page, asked once.
+    pub(super) fn asked_once(&self, source: &Source, url: &Url) -> Result<(), Problem> {
+        match self.open(Some(source), url, PAGES, "gzip", None) {
+            Ok(_) => Ok(()),
+            Err(Failed::ForGood(problem) | Failed::ForNow(problem)) => Err(problem),
+        }
+    }
+
     /// Where a program that makes its own connections may ask an address that a repository names: see [`Agents::check`].
     pub(super) fn check(&self, url: &Url) -> Result<Url, String> {
         self.agents.check(url)

@@ -96,6 +96,21 @@ impl Setting {
         }
     }
 
+    /// The job of a command in the tree; what it writes there is gone with it.
+    pub fn command(&self, argv: Vec<String>) -> Job {
+        let (host, inside) = (self.tree.clone(), self.places.root.clone());
+        Job {
+            argv,
+            env: self.env.clone(),
+            cwd: inside.clone(),
+            mounts: self.mounts(Mount::Overlay { host, inside, bytes: TREE_BYTES }),
+            may_mount: false,
+            limits: self.limits,
+            channel: false,
+            service: None,
+        }
+    }
+
     /// The job that starts a runner.
     pub fn job(&self) -> Job {
         let places = &self.places;

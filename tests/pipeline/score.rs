@@ -93,6 +93,11 @@ fn submissions_get_their_class_and_the_same_again() {
     let replayed = bench.run(&replayed).with_code(0);
     assert!(replayed.stdout.contains("as in the base world"), "{}", replayed.stdout);
     assert!(!replayed.stderr.contains("building the tree"), "{}", replayed.stderr);
+    let code = "import os, sys; print(os.getcwd()); open('mark', 'w'); sys.exit(7)";
+    let shell = ["shell", "output/trees/1", "-i", &id, "--source", &source, "--", "python", "-c", code];
+    let entered = bench.run(&shell).with_code(7);
+    assert_eq!(entered.stdout, "/testbed\n", "{}", entered.stderr);
+    assert!(!tree.join("mark").exists());
     let scores = |kind: &str| {
         std::fs::read(bench.path().join("scores/trees/1").join(kind).join("scores.jsonl"))
             .expect("is written")

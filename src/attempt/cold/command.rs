@@ -1,6 +1,5 @@
 //! A cold run of a command: a shell leads its streams into files, and the tree is looked at before and after.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,7 +15,6 @@ use crate::record::entry::{Entry, Stdin};
 use crate::record::id::sha256_hex;
 use crate::record::outcome::{Attempt, FileChange, Method, Outcome, TimeScope};
 use crate::record::world::World;
-use crate::runner::TREE_BYTES;
 use crate::runner::protocol::{ProcessExit, Reached};
 use crate::runner::report::{CaseReport, GroupDone};
 
@@ -145,12 +143,10 @@ fn job(cold: &Cold<'_>, entry: &Entry, report: &Path) -> Job {
     let setting = cold.setting;
     let places = &setting.places;
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
-    let tree = Mount::Overlay { host: setting.tree.clone(), inside: places.root.clone(), bytes: TREE_BYTES };
-    let mut mounts = setting.mounts(tree);
-    mounts.push(Mount::Writable { host: report.to_owned(), inside: REPORT.into() });
-    mounts.push(Mount::ReadOnly { host: setting.runner.clone(), inside: places.runner.clone() });
-    let mut env: BTreeMap<String, String> = setting.env.clone();
-    env.extend(entry.env.clone());
+    let mut job = setting.command(Vec::new());
+    job.mounts.push(Mount::Writable { host: report.to_owned(), inside: REPORT.into() });
+    job.mounts.push(Mount::ReadOnly { host: setting.runner.clone(), inside: places.runner.clone() });
+    job.env.extend(entry.env.clone());
     let input = match &entry.stdin {
         None => "/dev/null".to_owned(),
         Some(Stdin::Text(_)) => format!("{REPORT}/stdin"),
@@ -166,17 +162,9 @@ fn job(cold: &Cold<'_>, entry: &Entry, report: &Path) -> Job {
         text(places.root.clone()),
         input,
     ];
-    let command = places.in_environment(entry.command.words());
-    Job {
-        argv: surroundings.into_iter().chain(command).collect(),
-        env,
-        cwd: places.root.join(&entry.cwd),
-        mounts,
-        may_mount: false,
-        limits: setting.limits,
-        channel: false,
-        service: None,
-    }
+    job.argv = surroundings.into_iter().chain(places.in_environment(entry.command.words())).collect();
+    job.cwd = places.root.join(&entry.cwd);
+    job
 }
 
 #[cfg(test)]

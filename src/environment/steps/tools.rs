@@ -120,6 +120,14 @@ impl Tools {
         Ok(Arc::clone(self.index.get_or_init(|| Arc::new(index))))
     }
 
+    /// What each index answers now: see [`Index::probe`].
+    ///
+    /// # Errors
+    /// Settings that cannot be used.
+    pub fn probe_indexes(&self) -> Result<Vec<(String, std::result::Result<&'static str, String>)>> {
+        Index::probe(Settings::of(&self.variables)?)
+    }
+
     /// uv, installed into the cache's `tools/` when the machine has none.
     ///
     /// # Errors
