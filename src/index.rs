@@ -38,6 +38,7 @@ mod wheels;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use url::Url;
@@ -182,7 +183,7 @@ impl Index {
         limit: u64,
     ) -> Result<Option<PathBuf>, String> {
         let url = Url::parse(address).map_err(|error| error.to_string())?;
-        let server = Source { name: None, url: url.clone(), login: None, is_default: false };
+        let server = Source { name: None, variable: "", url: url.clone(), login: None, is_default: false };
         let hash = vec![Hash::Sha256(sha256.to_owned())];
         match self.download(Shelf::open(), Some(&server), &url, hash, limit) {
             Ok(file) => Ok(Some(file.path)),

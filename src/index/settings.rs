@@ -171,7 +171,7 @@ fn source(
 impl Source {
     /// As messages name index number `number`, from 0: without its host, since some get into datasets.
     pub(super) fn words(&self, number: usize) -> String {
-        let name = self.name.iter().map(|name| format!("{name}, ")).collect::<String>();
+        let name = self.name.as_ref().map(|name| format!("{name}, ")).unwrap_or_default();
         format!("index {} ({name}{})", number + 1, self.variable)
     }
 

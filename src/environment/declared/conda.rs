@@ -6,7 +6,18 @@ use super::tox::Automation;
 use crate::requirement::parse;
 
 /// What conda installs and no index of Python has.
-const ALIEN: [&str; 4] = ["python", "pip", "nodejs", "compilers"];
+const ALIEN: [&str; 10] = [
+    "python",
+    "pip",
+    "nodejs",
+    "compilers",
+    "c-compiler",
+    "cxx-compiler",
+    "fortran-compiler",
+    "make",
+    "pkg-config",
+    "git",
+];
 
 /// What the environments declare: those named for tests first, none that are named for documentation.
 pub(super) fn read(files: &Files) -> Vec<Automation> {

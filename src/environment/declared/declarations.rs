@@ -1,10 +1,13 @@
 //! The files of a tree that declare dependencies. [`Files::read`] is the only IO; everything after it works on texts, so
 //! each kind of declaration is tested without a disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::LazyLock;
 
-use super::requirements_files::includes;
+use regex::Regex;
+
+use super::requirements_files::{includes, pattern};
 use super::survey::{self, DECLARATIONS, Survey};
 use crate::beneath::Folder;
 use crate::error::{Fault, Result};
@@ -17,7 +20,24 @@ const MOST_PROJECTS: usize = 2_000;
 const MOST_BYTES: usize = 64 << 20;
 
 /// Where environments of conda are.
-const ENVIRONMENTS: [&str; 5] = ["", "ci", "conda", "requirements", "tests"];
+const ENVIRONMENTS: [&str; 14] = [
+    "",
+    ".ci",
+    ".github",
+    "ci",
+    "conda",
+    "continuous_integration",
+    "continuous_integration/environments",
+    "dev",
+    "devtools",
+    "devtools/conda-envs",
+    "envs",
+    "environments",
+    "requirements",
+    "tests",
+];
+/// Requirements files that tox and nox name.
+const MOST_NAMED: usize = 50;
 /// The texts that may declare something, by path relative to the tree.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
@@ -71,10 +91,24 @@ impl Files {
                 files.load(tree, &path)?;
             }
         }
+        for path in files.named() {
+            files.load(tree, &path)?;
+        }
         let queue = files.texts.keys().cloned().collect();
         files.load_includes(tree, queue)?;
         files.load_projects(tree)?;
         Ok(files)
+    }
+
+    /// Requirements files that what runs tests names, wherever they are.
+    fn named(&self) -> Vec<String> {
+        static LIST: LazyLock<Regex> = LazyLock::new(|| pattern(r"[\w./-]+\.(?:txt|in)\b"));
+        let places = ["tox.ini", "setup.cfg", "tox.toml", "pyproject.toml", "noxfile.py"];
+        let texts = places.iter().filter_map(|name| self.get(name));
+        let paths = texts.flat_map(|text| LIST.find_iter(text));
+        let inside = |path: &str| path.trim_start_matches(['.', '/']).to_owned();
+        let found: BTreeSet<String> = paths.map(|path| inside(path.as_str())).collect();
+        found.into_iter().filter(|path| !self.texts.contains_key(path)).take(MOST_NAMED).collect()
     }
 
     /// The declarations of projects below the root.

@@ -15,6 +15,31 @@ use crate::requirement::{normalize, parse};
 /// Factors that an environment for tests has.
 const FACTORS: [&str; 7] = ["py", "py3", "test", "tests", "pytest", "unit", "unittest"];
 
+/// Factors of environments that run no tests.
+const ASIDE: [&str; 22] = [
+    "docs",
+    "doc",
+    "lint",
+    "linters",
+    "flake8",
+    "style",
+    "format",
+    "mypy",
+    "typing",
+    "type",
+    "types",
+    "pylint",
+    "black",
+    "isort",
+    "ruff",
+    "build",
+    "clean",
+    "report",
+    "packaging",
+    "pre",
+    "checkqa",
+    "manifest",
+];
 /// What an automation file installs, and the groups of the tree that it names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Automation {
@@ -53,11 +78,13 @@ pub fn read(files: &Files, pyproject: &Table, setup_cfg: &Ini) -> Vec<Automation
 
 fn ini_environments(ini: &Ini, base: &str, file: &str, files: &Files) -> Automation {
     let mut automation = Automation { place: format!("[{base}] in {file}"), ..Automation::default() };
+    let factors = factors_of_tests(ini);
     // What a reference stands for is taken once, however many references lead to it.
     let mut seen = BTreeSet::new();
     for section in ini.sections().filter(|section| is_test_section(section, base)) {
         for line in ini.lines(section, "deps") {
-            push_ini(ini, section, &line, files, &mut automation.lines, &mut seen);
+            let place = Place { ini, section, factors: &factors };
+            push_ini(&place, &line, files, &mut automation.lines, &mut seen);
         }
         let list = |key: &str| ini.get(section, key).unwrap_or_default().split([',', '\n']).map(str::trim);
         let plain = |name: &&str| !name.is_empty() && !name.contains(['{', ':']);
@@ -76,9 +103,52 @@ fn is_test_section(section: &str, base: &str) -> bool {
             .is_some_and(|name| name.starts_with("test"))
 }
 
+/// Factors of the environment of `envlist` that is taken: the last that runs tests, as far as its name says; those that choose
+/// an interpreter aside.
+fn factors_of_tests(ini: &Ini) -> BTreeSet<String> {
+    static INTERPRETER: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:py|pypy|python)?[\d.]*$"));
+    let list = ["envlist", "env_list"].iter().find_map(|key| ini.get("tox", key)).unwrap_or_default();
+    let names = separated(list).into_iter().flat_map(|entry| braces(&entry));
+    let names: Vec<String> = names.map(|name| name.trim().to_owned()).collect();
+    let is_of_tests = |name: &&String| {
+        !name.is_empty()
+            && !name.contains(['{', '[', '/'])
+            && !name.split('-').any(|one| ASIDE.contains(&one))
+    };
+    let last = names.iter().rfind(is_of_tests);
+    let factors = last.into_iter().flat_map(|name| name.split('-'));
+    factors.filter(|one| !INTERPRETER.is_match(one)).map(str::to_owned).collect()
+}
+
+/// The entries of a list by commas and lines; commas in braces separate none.
+fn separated(list: &str) -> Vec<String> {
+    let (mut entries, mut depth) = (vec![String::new()], 0_usize);
+    for letter in list.chars() {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        match (letter, entries.last_mut()) {
+            (',' | '\n', _) if depth == 0 => entries.push(String::new()),
+            (letter, Some(entry)) => entry.push(letter),
+            (_, None) => {}
+        }
+    }
+    entries
+}
+
+/// Where a line of a list is.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    ini: &'a Ini,
+    section: &'a str,
+    /// Of the environment that is taken, beside [`FACTORS`].
+    factors: &'a BTreeSet<String>,
+}
+
 fn push_ini(
-    ini: &Ini,
-    section: &str,
+    place: &Place<'_>,
     line: &str,
     files: &Files,
     into: &mut Lines,
@@ -89,17 +159,17 @@ fn push_ini(
     if let Some(reference) = REFERENCE.captures(line) {
         let (section, key) = (&reference[1], reference[2].replace('-', "_"));
         if seen.insert((section.to_owned(), key.clone())) {
-            for line in ini.lines(section, &key) {
-                push_ini(ini, section, &line, files, into, seen);
+            for line in place.ini.lines(section, &key) {
+                push_ini(&Place { section, ..*place }, &line, files, into, seen);
             }
         }
     } else if let Some(conditional) = FACTOR.captures(line) {
-        if holds(&conditional[1], section) {
-            push_ini(ini, section, &conditional[2], files, into, seen);
+        if holds(&conditional[1], place) {
+            push_ini(place, &conditional[2], files, into, seen);
             return;
         }
         let what = parse(&conditional[2]).map_or("an entry".to_owned(), |one| format!("`{}`", one.name));
-        into.left_out.push(format!("{what} in [{section}], which only some factors install"));
+        into.left_out.push(format!("{what} in [{}], which only some factors install", place.section));
     } else {
         push(&line.replace("{toxinidir}/", "").replace("{tox_root}/", ""), files, into);
     }
@@ -107,9 +177,11 @@ fn push_ini(
 
 /// Whether a condition on factors (`a-!b,c`: commas are "or", dashes "and") holds in an environment that runs tests with
 /// Python 3: its own factors do, and all that are excluded.
-fn holds(condition: &str, section: &str) -> bool {
-    let own = section.rsplit(':').next().unwrap_or_default();
-    let is_factor = |factor: &str| FACTORS.contains(&factor) || own.split('-').any(|one| one == factor);
+fn holds(condition: &str, place: &Place<'_>) -> bool {
+    let own = place.section.rsplit(':').next().unwrap_or_default();
+    let is_factor = |factor: &str| {
+        FACTORS.contains(&factor) || place.factors.contains(factor) || own.split('-').any(|one| one == factor)
+    };
     let is_met = |factor: &str| match factor.strip_prefix('!') {
         Some(excluded) => !is_factor(excluded),
         None => is_factor(factor),
@@ -117,16 +189,22 @@ fn holds(condition: &str, section: &str) -> bool {
     braces(condition).iter().any(|one| one.split('-').all(is_met))
 }
 
-/// The alternatives of a condition, those in braces spread.
+/// The alternatives of a condition, or of an entry of `envlist`, those in braces spread; too many are none.
 fn braces(condition: &str) -> Vec<String> {
-    let Some((before, rest)) = condition.split_once('{') else {
-        return condition.split(',').map(str::to_owned).collect();
-    };
-    let Some((inner, after)) = rest.split_once('}') else { return Vec::new() };
-    if after.contains('{') || before.contains(',') || after.contains(',') {
-        return Vec::new(); // nobody writes that
+    const MOST: usize = 1000;
+    let mut found = separated(condition);
+    while let Some(at) = found.iter().position(|one| one.contains('{')) {
+        let one = found.remove(at);
+        let spread = one.split_once('{').and_then(|(before, rest)| {
+            let (inner, after) = rest.split_once('}')?;
+            Some(inner.split(',').map(|part| format!("{before}{}{after}", part.trim())).collect::<Vec<_>>())
+        });
+        found.splice(at..at, spread.unwrap_or_default());
+        if found.len() > MOST {
+            return Vec::new();
+        }
     }
-    inner.split(',').map(|one| format!("{before}{one}{after}")).collect()
+    found
 }
 
 /// Adds a requirement, or a requirement file of the tree.
@@ -211,21 +289,19 @@ fn nox_sessions(noxfile: &str, files: &Files) -> Automation {
 
 /// Arguments with the values of constants of the file in the place of their names.
 fn with_constants(arguments: &str, file: &str) -> String {
-    static NAME: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?:^|[\s,(*])([A-Za-z_]\w*)\s*(?:,|$)"));
-    let mut whole = arguments.to_owned();
-    for name in NAME.captures_iter(arguments) {
-        let Ok(constant) = Regex::new(&format!(
+    static NAME: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*\*?\s*([A-Za-z_]\w*)\s*$"));
+    let value_of = |argument: &str| -> Option<String> {
+        let name = NAME.captures(argument)?;
+        let constant = Regex::new(&format!(
             r#"(?m)^{}\s*(?::[^=\n]+)?=\s*(?:[\[(]([^\])]*)[\])]|(["'][^"']*["']))"#,
             &name[1]
-        )) else {
-            continue;
-        };
-        if let Some(value) = constant.captures(file) {
-            let value = value.get(1).or_else(|| value.get(2)).map_or("", |value| value.as_str());
-            whole = format!("{whole}, {value}");
-        }
-    }
-    whole
+        ));
+        let value = constant.ok()?.captures(file)?;
+        value.get(1).or_else(|| value.get(2)).map(|value| value.as_str().to_owned())
+    };
+    let values =
+        arguments.split(',').map(|argument| value_of(argument).unwrap_or_else(|| argument.to_owned()));
+    values.collect::<Vec<_>>().join(",")
 }
 
 /// Flags that take the next literal with them.
@@ -283,14 +359,37 @@ mod tests {
             ("{lint,docs}", "testenv", false),
             ("slow", "testenv:test-slow", true),
             ("!slow", "testenv:test-slow", false),
+            ("{py,x}-{a,b}", "testenv", false),
+            ("{py,x}-{a,tests}", "testenv", true),
         ] {
-            assert_eq!(holds(condition, section), expected, "{condition} in {section}");
+            let place = Place { ini: &Ini::default(), section, factors: &BTreeSet::new() };
+            assert_eq!(holds(condition, &place), expected, "{condition} in {section}");
         }
         let tox = "[testenv]\ndeps =\n  !lint: pytest\n  !lint: -r{toxinidir}/dev.txt\n  lint: ruff\n";
         let files = Files::from_texts([("tox.ini", tox), ("dev.txt", "mock\n")]);
         let found = read(&files, &Table::new(), &Ini::default());
         assert_eq!(found[0].lines.requirements, ["pytest", "mock"]);
         assert_eq!(found[0].lines.left_out.len(), 1);
+    }
+
+    #[test]
+    fn factors_are_those_of_the_last_environment_that_runs_tests() {
+        for (list, expected) in [
+            ("py{39,312}-{old,new}, docs", &["new"][..]),
+            ("\npy39-django{32,42}\npy312-django{42,52}-{sqlite,postgres}\nlint", &["django52", "postgres"]),
+            ("py3, 3.12, pypy3", &[]),
+            ("docs, mypy", &[]),
+            ("{a,b}{c,d}{e,f", &[]),
+        ] {
+            let ini = Ini::parse(&format!("[tox]\nenvlist = {}\n", list.replace('\n', "\n  ")));
+            assert_eq!(factors_of_tests(&ini).iter().collect::<Vec<_>>(), expected, "{list}");
+        }
+        let tox = "[tox]\nenvlist = py{39,312}-{old,new}, docs\n[base]\ndeps =\n  pytest\n[testenv]\ndeps =\n  {[base]deps}\n  \
+                   old: zict<3\n  new: zict>=2,<4\n  docs: sphinx\n";
+        let found = read(&Files::from_texts([("tox.ini", tox)]), &Table::new(), &Ini::default());
+        assert_eq!(found[0].lines.requirements, ["pytest", "zict>=2,<4"]);
+        let many = format!("[tox]\nenvlist = {}\n", "{a,b,c,d,e,f,g,h,i,j}-".repeat(9));
+        assert!(factors_of_tests(&Ini::parse(&many)).is_empty());
     }
 
     #[test]
@@ -311,6 +410,10 @@ mod tests {
                    @nox.session\ndef lint(session):\n    session.install('ruff')\n";
         let found = read(&Files::from_texts([("noxfile.py", nox)]), &Table::new(), &Ini::default());
         assert_eq!(found[0].lines.requirements, ["zict", "mock", "pytest", "six"]);
+        let nox = "LIST = 'ci/list.txt'\n\n@nox.session()\ndef checks(session):\n    session.install('-r', LIST)\n    \
+                   session.run('pytest', *session.posargs)\n";
+        let files = Files::from_texts([("noxfile.py", nox), ("ci/list.txt", "mock\n")]);
+        assert_eq!(read(&files, &Table::new(), &Ini::default())[0].lines.requirements, ["mock"]);
     }
 
     #[test]

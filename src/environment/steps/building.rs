@@ -124,7 +124,12 @@ impl Build<'_> {
         loop {
             match self.run_with(&rust, &asked) {
                 Err(StepError::Recoverable(failure))
-                    if asked.add(&self.system.backend, |module| self.has(module), &failure.output) => {}
+                    if asked.add(
+                        &self.system.backend,
+                        |module| self.has(module),
+                        || self.declares(),
+                        &failure.output,
+                    ) => {}
                 Ok(mut built) => {
                     built.notes.extend(asked.notes());
                     return Ok(built);
@@ -145,11 +150,20 @@ impl Build<'_> {
         })
     }
 
+    /// Texts in which what is built says what it needs.
+    fn declares(&self) -> Vec<String> {
+        let Source::Tree { pinned, folder, .. } = self.source else { return Vec::new() };
+        let Ok(root) = Folder::open(pinned) else { return Vec::new() };
+        let names = ["setup.py", "setup.cfg", "pyproject.toml", "requirements.txt"];
+        let read = |name: &&str| root.read_through_links(&Path::new(folder).join(name), LARGEST_TEXT).ok();
+        names.iter().filter_map(read).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).collect()
+    }
+
     fn run_with(&self, rust: &Rust, asked: &Asked) -> Attempt<Built> {
         let place = self.installer.tooling.step()?;
         let venv = place.folder("build")?;
         let mut wanted = Wanted { requirements: self.system.requires.clone(), ..Wanted::default() };
-        wanted.requirements.extend(asked.requirements.iter().map(|one| (*one).to_owned()));
+        wanted.requirements.extend(asked.requirements.iter().cloned());
         let mut lock = self.install(&wanted, &venv)?;
         let stage = format!("asking {} for its build requirements", self.source.words());
         let step = self.installer.tooling.step()?;

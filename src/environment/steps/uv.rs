@@ -210,11 +210,23 @@ pub fn hosts_of_user() -> Hosts {
     Hosts::of(&download_variables(user_variables()))
 }
 
-/// Distributions that the index does not have, as uv names them.
+/// Distributions that the index does not have, not in the version that is asked for, or not for this interpreter, as uv
+/// names them.
 pub fn unknown_distributions(output: &str) -> Vec<String> {
-    static UNKNOWN: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"(?i)because\s+([A-Za-z0-9._-]+)\s+was\s+not\s+found\s+in\s+the"));
-    UNKNOWN.captures_iter(output).map(|found| found[1].to_owned()).collect()
+    static UNKNOWN: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?ix)(?:because|and)\s+(?:
+                ([a-z0-9._-]+)\s+was\s+not\s+found\s+in\s+the
+                | there\s+(?:is\s+no\s+version|are\s+no\s+versions)\s+of\s+([a-z0-9._-]+)
+                | ([a-z0-9._-]+?)(?:\s*[=<>!~]=?\S*)?\s+has\s+no\s+(?:usable\s+wheels|wheels\s+with\s+a\s+matching)
+            )",
+        )
+    });
+    UNKNOWN
+        .captures_iter(output)
+        .filter_map(|found| (1..4).find_map(|group| found.get(group)))
+        .map(|name| name.as_str().to_owned())
+        .collect()
 }
 
 /// The way out where a source distribution cannot be built.
@@ -272,5 +284,11 @@ mod tests {
     fn unknown_distributions_are_named() {
         let text = "  × No solution found\n  ╰─▶ Because nope-x was not found in the package registry and you require nope-x";
         assert_eq!(unknown_distributions(text), ["nope-x"]);
+        let text = "  ╰─▶ Because mkl-fft==1.3.1 has no wheels with a matching Python ABI\n      tag (e.g., `cp312`) and there is no \
+                    version of\n      six==99, we can conclude that a depends on b";
+        assert_eq!(unknown_distributions(text), ["mkl-fft", "six"]);
+        let text =
+            "Because only a<2 is available and b depends on a>=2, we can conclude that b cannot be used.";
+        assert_eq!(unknown_distributions(text), [""; 0]);
     }
 }
