@@ -116,6 +116,12 @@ enum Entry {
     Nothing,
 }
 
+/// Whether a path is where conda built what it distributes: the list was made by `pip freeze` in one of its environments, and
+/// its name is public.
+fn is_of_conda(path: &str) -> bool {
+    ["/feedstock_root/", "/croot/", "/conda-bld/"].iter().any(|part| path.contains(part))
+}
+
 /// What nobody knows the nature of is never quoted: notes are published.
 fn alien(place: Option<&str>) -> String {
     format!("{}, which is not a requirement", place.unwrap_or("an entry"))
@@ -180,6 +186,9 @@ fn classify(text: &str) -> Entry {
         };
     };
     match &requirement.version_or_url {
+        Some(VersionOrUrl::Url(url)) if is_of_conda(url.path()) => {
+            Entry::Requirement(requirement.name.to_string(), Vec::new())
+        }
         Some(VersionOrUrl::Url(url)) if url.scheme() == "file" => {
             Entry::LeftOut(format!("{} from a local path", requirement.name))
         }
@@ -500,7 +509,8 @@ mod tests {
         }
         assert_eq!((lines.local.len(), lines.left_out.len()), (4, 6), "{lines:?}");
         lines.push("name");
-        assert_eq!(lines.requirements, ["name"]);
+        lines.push("zict @ file:///home/conda/feedstock_root/build_artifacts/zict_1/work");
+        assert_eq!(lines.requirements, ["name", "zict"]);
     }
 
     #[test]
