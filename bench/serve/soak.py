@@ -19,7 +19,8 @@ from load import BOMBS, Mix, Server, ask
 
 
 class Siege:
-    def __init__(self, program, dataset, options, minutes):
+    def __init__(self, program, dataset, options, minutes, without):
+        self.bombs = sorted(set(BOMBS) - set(without))
         self.program, self.dataset, self.options = program, dataset, options
         self.until = time.monotonic() + 60 * minutes
         self.mix = Mix(dataset, 3)
@@ -66,7 +67,7 @@ class Siege:
         chosen = random.Random(5)
         while not self.is_over():
             instance, text, _ = self.mix.next()
-            kind = chosen.choice(sorted(BOMBS))
+            kind = chosen.choice(self.bombs)
             try:
                 code, answer = ask(self.port, instance, BOMBS[kind] + text)
             except (OSError, http.client.HTTPException, ValueError):
@@ -140,8 +141,10 @@ def main():
     parser.add_argument("program")
     parser.add_argument("dataset", type=Path)
     parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--without", action="append", default=[], choices=sorted(BOMBS), help="a bomb that others would feel")
     arguments, options = parser.parse_known_args()
-    sys.exit(Siege(arguments.program, arguments.dataset, options, arguments.minutes).run())
+    siege = Siege(arguments.program, arguments.dataset, options, arguments.minutes, arguments.without)
+    sys.exit(siege.run())
 
 
 if __name__ == "__main__":

@@ -263,7 +263,9 @@ class Judge:
             self._failed_starts = 0
             return
         number = answer.get("id")
-        asked = self._sent.pop(number, None) if isinstance(number, int) else None
+        if not isinstance(number, int):
+            return
+        asked = self._sent.pop(number, None)
         if asked is None or asked.future.done():
             return
         if status in ("busy", "stopping"):

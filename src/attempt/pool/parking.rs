@@ -24,7 +24,7 @@ pub(super) struct Parked {
     pub(super) served: u32,
 }
 
-/// What two runners have in common that can stand in for each other.
+/// What runners have in common of which one can take the place of another.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Kind {
     pub(super) setting: Setting,
