@@ -61,7 +61,7 @@ fn a_server_judges_to_the_byte_as_the_command_does_and_both_at_the_same_time() {
     let slow = "import time\ntime.sleep(100)\n";
     ask(&json!({ "id": "slow", "instance_id": id, "submission": format!("{good}\n{slow}") }));
     std::thread::sleep(std::time::Duration::from_secs(1));
-    nix::sys::signal::kill(Pid::from_raw(server.id() as i32), Signal::SIGTERM).expect("is there");
+    nix::sys::signal::kill(Pid::from_raw(server.id().cast_signed()), Signal::SIGTERM).expect("is there");
     let last: Value = serde_json::from_str(&answers.next().expect("an answer")).expect("is JSON");
     assert_eq!((&last["id"], &last["status"]), (&json!("slow"), &json!("stopping")));
     assert_eq!(server.wait().expect("ends").code(), Some(0));
