@@ -36,6 +36,7 @@ mod restored;
 mod schema;
 mod score;
 mod selection;
+mod serve;
 mod session;
 mod shell;
 mod show;
@@ -139,6 +140,9 @@ enum Command {
     /// Judge submissions for the instances of a dataset
     #[command(after_help = help::SCORE)]
     Score(score::ScoreArguments),
+    /// Judge submissions as they come, over HTTP or standard input: the judge in a training loop
+    #[command(after_help = help::SERVE)]
+    Serve(serve::ServeArguments),
     /// Tell whether a dataset is what it says, on this machine: files, environments, outcomes, traces
     #[command(after_help = help::VERIFY)]
     Verify(verify::VerifyArguments),
@@ -330,6 +334,7 @@ fn run(arguments: &Arguments) -> Result<u8> {
         Command::Shell(asked) => shell::run(arguments, asked),
         Command::Parity(asked) => parity::run(arguments, asked),
         Command::Score(asked) => score::run(arguments, asked),
+        Command::Serve(asked) => serve::run(arguments, asked),
         Command::Verify(asked) => verify::run(arguments, asked),
         Command::Witness(asked) => witness::run(arguments, asked),
         Command::Export(asked) => export::run(arguments, asked),

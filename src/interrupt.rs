@@ -1,6 +1,8 @@
 //! Whether the user asked to stop (Ctrl-C, SIGTERM or SIGHUP). Set once, read everywhere that waits.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use nix::sys::signal::{SigHandler, Signal};
 
@@ -69,4 +71,33 @@ pub(crate) fn requested() -> bool {
 /// When a stop was asked for.
 pub(crate) fn check() -> Result<()> {
     if requested() { Err(Error::interrupted()) } else { Ok(()) }
+}
+
+/// Somebody who waits for a piece of work: until a moment, or until they leave.
+#[derive(Debug, Clone)]
+pub struct Waiting {
+    until: Instant,
+    has_left: Arc<AtomicBool>,
+}
+
+impl Waiting {
+    /// Waits until then.
+    pub(crate) fn until(moment: Instant) -> Self {
+        Waiting { until: moment, has_left: Arc::default() }
+    }
+
+    /// Nobody waits any more.
+    pub(crate) fn leave(&self) {
+        self.has_left.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether they left before the moment came.
+    pub(crate) fn has_left(&self) -> bool {
+        self.has_left.load(Ordering::SeqCst)
+    }
+
+    /// Whether what is made is of no use any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.has_left() || Instant::now() >= self.until
+    }
 }

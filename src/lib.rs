@@ -45,6 +45,7 @@ pub mod rules;
 pub mod runner;
 pub mod score;
 mod screen;
+mod serve;
 pub mod source;
 pub mod store;
 mod subset;

@@ -25,6 +25,7 @@ pub mod definitions;
 pub(crate) mod depth;
 pub(crate) mod encoding;
 mod facts;
+mod imported;
 pub(crate) mod names;
 mod nodes;
 pub mod sources;
@@ -34,6 +35,7 @@ use std::collections::BTreeSet;
 
 pub use clues::{Clue, Place};
 pub use encoding::decoded;
+pub use imported::imported;
 pub use nodes::{KINDS, is_kind};
 
 use crate::record::collected::Group;

@@ -13,11 +13,12 @@ mod setting;
 
 use std::io::BufReader;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
 use crate::backend::{Backend, Process};
 use crate::error::{Error, Result};
+use crate::interrupt::Waiting;
 use crate::record::limits::Timeouts;
 use crate::record::outcome::TimeScope;
 pub use embedded::{generator_hash, unpack, version_hash};
@@ -43,6 +44,8 @@ pub struct Runner {
     failed: bool,
     /// Processes of its job that the kernel has ended for want of memory, as far as it was asked.
     killed_for_memory: u64,
+    /// Who waits for what it is asked; where that is nobody in particular, only a stop ends an answer's wait.
+    waiting: Option<Waiting>,
     /// The version of pytest.
     pub pytest: String,
 }
@@ -79,6 +82,7 @@ impl Runner {
             ended: false,
             failed: false,
             killed_for_memory: 0,
+            waiting: None,
             pytest: String::new(),
         };
         let places = &setting.places;
@@ -100,6 +104,16 @@ impl Runner {
                 .with_hint("add pytest to the repository's `requirements` in the config")),
             other => Err(runner.unexpected(&other)),
         }
+    }
+
+    /// From now on answers are waited for as long as they wait, if that is somebody.
+    pub fn serve(&mut self, waiting: Option<Waiting>) {
+        self.waiting = waiting;
+    }
+
+    /// Whether it lives, and says nothing that nobody asked for.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.answers.try_recv(), Err(TryRecvError::Empty))
     }
 
     /// Sends a request without waiting.
@@ -125,6 +139,9 @@ impl Runner {
     fn receive(&mut self, id: u64, limit: Duration) -> Result<Option<Answer>> {
         let deadline = Instant::now() + limit;
         loop {
+            if self.waiting.as_ref().is_some_and(Waiting::is_over) {
+                return Err(Error::interrupted());
+            }
             let wait = deadline.saturating_duration_since(Instant::now()).min(Duration::from_millis(200));
             match self.answers.recv_timeout(wait) {
                 Ok(Ok(Frame::Answer(numbered))) if numbered.id == id => return Ok(Some(numbered.answer)),
@@ -355,6 +372,7 @@ mod tests {
             ended: false,
             failed: false,
             killed_for_memory: 0,
+            waiting: None,
             pytest: String::new(),
         };
         let (mut texts, limit) = (Vec::new(), Duration::from_secs(1));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::capabilities::Capabilities;
-use super::pool::{Admission, Crowd, Event, Pass, Pool, Run, Task};
+use super::pool::{Admission, Crowd, Event, Pass, Pool, Run, Task, Terms};
 use super::world::WorldSetting;
 use super::{attempt_of, cold, contention, node_id, not_collected, tasks};
 use crate::backend::Backend;
@@ -102,7 +102,7 @@ impl Lab {
 
     fn pass<'a>(&'a self, world: &'a WorldSetting) -> Pass<'a> {
         let timeouts = world.timeouts(self.timeouts);
-        Pass { setting: &world.setting, normalizer: &world.normalizer, timeouts }
+        Pass { setting: &world.setting, normalizer: &world.normalizer, timeouts, preload: &[] }
     }
 
     /// Workers in a world.
@@ -113,6 +113,7 @@ impl Lab {
             groups,
             options: &self.options,
             crowd: Crowd::Exact(self.jobs()),
+            terms: Terms::default(),
         }
     }
 

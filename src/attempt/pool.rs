@@ -5,12 +5,14 @@
 
 mod admission;
 mod file;
+mod parking;
 mod queue;
 #[cfg(test)]
 mod tests;
 mod worker;
 
 pub use admission::Admission;
+pub use parking::Parking;
 pub use queue::{Run, Task};
 
 use std::borrow::Cow;
@@ -22,6 +24,7 @@ use super::contention::Contention;
 use super::normalize::Normalizer;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
+use crate::interrupt::Waiting;
 use crate::record::collected::Group;
 use crate::record::limits::Timeouts;
 use crate::runner::Setting;
@@ -79,6 +82,18 @@ pub struct Pool<'a> {
     pub groups: &'a [Group],
     pub options: &'a [String],
     pub crowd: Crowd<'a>,
+    pub terms: Terms<'a>,
+}
+
+/// On which terms a pool works, beside others of the same lab.
+#[derive(Debug, Clone, Default)]
+pub struct Terms<'a> {
+    /// Where runners that judge texts come from, and go when nothing is left for them; without it they end.
+    pub parking: Option<&'a Parking>,
+    /// Workers at most.
+    pub workers: Option<usize>,
+    /// Who waits for what is made. Where they do no longer, it ends as by an interruption.
+    pub waiting: Option<Waiting>,
 }
 
 /// Conditions of attempts. Those of different passes share no runner, even where their conditions are the same.
@@ -87,6 +102,8 @@ pub struct Pass<'a> {
     pub setting: &'a Setting,
     pub normalizer: &'a Normalizer,
     pub timeouts: Timeouts,
+    /// Modules that directories import ahead of the files that need them.
+    pub preload: &'a [String],
 }
 
 /// How many attempts are under way at once.
@@ -152,7 +169,7 @@ impl Pool<'_> {
             }
         };
         let member = admission.join(self.passes.len());
-        let workers = workers(&tasks, &member);
+        let workers = workers(&tasks, &member).min(self.terms.workers.unwrap_or(usize::MAX)).max(1);
         let work = Work::new(tasks);
         let (sender, events) = sync_channel::<Event>(256);
         std::thread::scope(|scope| {

@@ -17,7 +17,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
         &["try", "init", "check", "entries", "commits", "pattern", "build", "merge", "slurm", "refresh"],
     ),
     ("Look into it", &["show", "list", "explain", "replay", "shell", "report", "diff", "subset"]),
-    ("Use it", &["export", "publish", "score", "verify", "witness", "mask"]),
+    ("Use it", &["export", "publish", "score", "serve", "verify", "witness", "mask"]),
     ("Machine and shell", &["cache", "image", "clean", "parity", "completions", "man", "schema"]),
 ];
 
@@ -88,6 +88,11 @@ Examples:
   gistmill score output/mine/2026.11 runs/agent-a --subset top --attempts 3
   gistmill score output/mine/2026.11 runs/agent-a runs/agent-b
   gistmill score output/mine/2026.11 --self-check";
+pub(super) const SERVE: &str = "\
+Examples:
+  gistmill serve output/mine/2026.11                        http://127.0.0.1:8642/score
+  gistmill serve output/mine/2026.11 --listen 127.0.0.1:0   a port that is free
+  gistmill serve output/mine/2026.11 --stdio                JSON lines, for a program that starts it";
 pub(super) const VERIFY: &str = "\
 Examples:
   gistmill verify output/mine/2026.11

@@ -110,6 +110,11 @@ impl RestoreArguments {
         self.selection.part()
     }
 
+    /// The directory of the dataset.
+    pub(crate) fn dataset(&self) -> &Path {
+        &self.dataset
+    }
+
     /// Whether instances were left out.
     pub(crate) fn is_part(&self) -> bool {
         self.selection.is_part()
@@ -246,7 +251,18 @@ impl Restored {
     /// # Errors
     /// The environment cannot be made, or is another than the dataset's.
     pub(crate) fn prepare(&self, repo: &Repo, limit: Option<Duration>) -> Result<Prepared> {
-        let mut prepared = Preparation::new(&self.job.pipeline(), repo).run()?;
+        self.ready(Preparation::new(&self.job.pipeline(), repo).run()?, limit)
+    }
+
+    /// The same for a command that writes nothing of the screening: others of its kind go on at the same time.
+    ///
+    /// # Errors
+    /// Those of [`Restored::prepare`].
+    pub(crate) fn prepare_beside_others(&self, repo: &Repo, limit: Duration) -> Result<Prepared> {
+        self.ready(Preparation::new(&self.job.pipeline(), repo).beside_others().run()?, Some(limit))
+    }
+
+    fn ready(&self, mut prepared: Prepared, limit: Option<Duration>) -> Result<Prepared> {
         if let Some(limit) = limit {
             prepared.lab.timeouts = prepared.lab.timeouts.at_most(limit);
         }

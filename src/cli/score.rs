@@ -1,37 +1,37 @@
 //! `gistmill score`: submissions against a dataset.
 
 mod codetaste;
+pub(super) mod judged;
+pub(super) mod policy;
 mod recube;
 mod said;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::restored::{RestoreArguments, Restored};
-use super::session::Session;
 use super::{Arguments, Format};
 use crate::config;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::family::gistify::{Violation, no_judgement};
-use crate::pipeline::prepare::Prepared;
+use crate::family::gistify::no_judgement;
 use crate::record::family::Family;
 use crate::record::instance::Instance;
-use crate::referee::gistify::evaluate::{Judged, Original, Policy, Referee};
-use crate::referee::gistify::ground::{Code, Files, Ground};
+use crate::referee::gistify::evaluate::Judged;
+use crate::referee::gistify::ground::{Code, Ground};
 use crate::referee::gistify::self_check::{Checked, SelfCheck, UNSOLVABLE};
 use crate::referee::gistify::tables::Run;
 use crate::referee::page::{self, Scores};
 use crate::referee::scored::Scored;
 use crate::referee::submissions::{self, RunOf, Submission};
 use crate::referee::write::{self, Report, Rules};
-use crate::store::memo::Memo;
 use crate::store::{read_json, write_json};
 use crate::terminal;
 use crate::text::count;
+use judged::{AllJudged, Wanted, judge_repository};
+use policy::PolicyArguments;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ScoreArguments {
@@ -43,18 +43,8 @@ pub(crate) struct ScoreArguments {
     /// Put the referee itself on trial: the original tests are the submissions, in the whole tree
     #[arg(long, conflicts_with_all = ["submissions", "files", "attempts", "allow", "hidden"])]
     self_check: bool,
-    /// What of the repository a submission sees
-    #[arg(long, value_enum, default_value = "data")]
-    files: Files,
-    /// Runs of each submission; all of them have to agree
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
-    attempts: u32,
-    /// The folder `hidden` of the dataset's build, where the dataset was published without it
-    #[arg(long, value_name = "DIR")]
-    hidden: Option<PathBuf>,
-    /// Note this violation without counting it as a failure
-    #[arg(long, value_name = "ID", value_parser = parse_violation)]
-    allow: Vec<Violation>,
+    #[command(flatten)]
+    policy: PolicyArguments,
     /// Count instances without a submission as failures in what is printed, as the tables and the page do
     #[arg(long)]
     all: bool,
@@ -69,17 +59,6 @@ pub(crate) struct ScoreArguments {
     /// Replace the tables of a run of this name, also where other submissions or other settings made them
     #[arg(long)]
     replace: bool,
-    /// What a run of a submission may take, in seconds, up to the group's limit of the build
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
-    timeout: u64,
-}
-
-fn parse_violation(text: &str) -> std::result::Result<Violation, String> {
-    serde_json::from_value(Value::String(text.to_owned())).map_err(|_| {
-        let known = Violation::ALL.map(|one| serde_json::to_value(one).unwrap_or_default());
-        let known = known.iter().filter_map(Value::as_str).collect::<Vec<_>>();
-        format!("give one of {}", known.join(", "))
-    })
 }
 
 /// The file that says what the tables of a run were made of.
@@ -95,10 +74,10 @@ struct Made {
 impl Made {
     fn of(run: &RunOf, score: &ScoreArguments) -> Self {
         let settings = json!({
-            "files": score.files.as_str(),
-            "attempts": score.attempts,
-            "allow": score.allow,
-            "timeout": score.timeout,
+            "files": score.policy.files.as_str(),
+            "attempts": score.policy.attempts,
+            "allow": score.policy.allow,
+            "timeout": score.policy.timeout,
             "part": score.restore.part(),
         });
         Made { submissions_sha256: run.sha256(), settings }
@@ -147,15 +126,15 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
     if score.self_check {
         return self_check(arguments, &restored);
     }
-    restored.take_variants(score.hidden.as_deref())?;
+    restored.take_variants(score.policy.hidden.as_deref())?;
     let rules = rules(&restored);
     let empty = Submission::default();
-    let mut judged: BTreeMap<(String, usize), Judged> = BTreeMap::new();
+    let mut judged = AllJudged::new();
     for repo in restored.repositories() {
-        let prepared = restored.prepare(repo, Some(Duration::from_secs(score.timeout)))?;
-        let ground = Ground::new(&prepared.lab, &restored.job.cache, score.files, file)?;
+        let prepared = restored.prepare_beside_others(repo, score.policy.limit())?;
+        let ground = Ground::new(&prepared.lab, &restored.job.cache, score.policy.files, file)?;
         let originals = restored.originals(&repo.slug)?;
-        let wanted: Vec<(&Original<'_>, &Submission, (String, usize))> = runs
+        let wanted: Vec<Wanted<'_>> = runs
             .iter()
             .enumerate()
             .flat_map(|(at, run)| originals.iter().map(move |one| (at, run, one)))
@@ -164,7 +143,8 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
                 (original, run.submissions.get(&id).unwrap_or(&empty), (id, at))
             })
             .collect();
-        judge_repository(&restored.job, (&prepared, &ground), score, &wanted, &mut judged)?;
+        let policy = score.policy.policy(file);
+        judge_repository(&restored.job, (&prepared, &ground), &policy, &wanted, &mut judged)?;
     }
     let config = &restored.job.config.dataset;
     for run in &runs {
@@ -184,7 +164,7 @@ type Handed = BTreeMap<String, Submission>;
 ///
 /// # Errors
 /// A usage error where none is left.
-fn without_commands(instances: &mut Vec<Instance>) -> Result<()> {
+pub(super) fn without_commands(instances: &mut Vec<Instance>) -> Result<()> {
     let commands = instances.iter().filter(|one| !one.is_test()).count();
     if let Some(first) = instances.first().filter(|_| commands == instances.len()) {
         return Err(no_judgement(first));
@@ -291,48 +271,6 @@ fn self_check(arguments: &Arguments, restored: &Restored) -> Result<u8> {
     Ok(u8::from(untold > 0))
 }
 
-/// Judges what is not judged yet.
-fn judge_repository(
-    job: &Session,
-    (prepared, ground): (&Prepared, &Ground),
-    score: &ScoreArguments,
-    wanted: &[(&Original<'_>, &Submission, (String, usize))],
-    judged: &mut BTreeMap<(String, usize), Judged>,
-) -> Result<()> {
-    let policy = Policy {
-        file: ground.submission,
-        allowed: score.allow.iter().copied().collect(),
-        attempts: score.attempts,
-    };
-    let referee = Referee { lab: &prepared.lab, ground, policy: &policy };
-    let mut known = Memo::<Judged>::open(&prepared.lab.folder.join("scores"))?;
-    let keys: Vec<String> = wanted
-        .iter()
-        .map(|(original, submission, _)| referee.key(original, submission.text.as_deref()))
-        .collect();
-    let missing: Vec<usize> = (0..wanted.len()).filter(|at| known.get(&keys[*at]).is_none()).collect();
-    let stage = job.progress.stage(&format!("{} score", prepared.pinned.slug), missing.len() as u64);
-    // In portions, so that an interruption costs one of them.
-    for part in missing.chunks(PORTION) {
-        let pairs: Vec<(&Original<'_>, &Submission)> =
-            part.iter().map(|at| (wanted[*at].0, wanted[*at].1)).collect();
-        let made = referee.judge(&pairs, &mut || stage.step())?;
-        // What was lost is tried again the next time.
-        let (lost, whole): (Vec<_>, Vec<_>) = part.iter().zip(made).partition(|(_, one)| one.lost.is_some());
-        judged.extend(lost.into_iter().map(|(at, one)| (wanted[*at].2.clone(), one)));
-        known.extend(whole.into_iter().map(|(at, one)| (keys[*at].clone(), one)))?;
-    }
-    for (at, (_, _, place)) in wanted.iter().enumerate() {
-        if let Some(one) = known.get(&keys[at]) {
-            judged.insert(place.clone(), one.clone());
-        }
-    }
-    Ok(())
-}
-
-/// Submissions that are judged together.
-const PORTION: usize = 200;
-
 /// Says what could not be read, which costs the submission alone.
 fn warn_of_troubles(runs: &[RunOf]) {
     for run in runs {
@@ -371,7 +309,7 @@ struct About<'a> {
 }
 
 /// By which rules instances are judged; says where it is not by all of them.
-fn rules(restored: &Restored) -> Rules {
+pub(super) fn rules(restored: &Restored) -> Rules {
     let all = restored.instances.len();
     let variants = restored.instances.iter().filter(|one| restored.has_variants(one)).count();
     let rules = Rules { variants, planted_failure: all - variants };

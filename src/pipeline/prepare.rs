@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,6 +64,8 @@ pub struct Preparation<'a> {
     repo: &'a Repo,
     candidates: RefCell<Vec<Candidate>>,
     admission: Arc<Admission<'static>>,
+    /// Whether others that write no attempts may have the same folder.
+    is_beside_others: bool,
 }
 
 /// What was collected in a candidate for the environment.
@@ -90,7 +92,13 @@ impl<'a> Preparation<'a> {
     /// A repository at the start of its way.
     pub fn new(pipeline: &'a Pipeline<'a>, repo: &'a Repo) -> Self {
         let admission = Arc::new(Admission::shared(pipeline.request.jobs));
-        Preparation { pipeline, repo, candidates: RefCell::default(), admission }
+        Preparation { pipeline, repo, candidates: RefCell::default(), admission, is_beside_others: false }
+    }
+
+    /// For whoever writes no attempts: others of that kind may have the same folder at the same time.
+    #[must_use]
+    pub fn beside_others(self) -> Self {
+        Preparation { is_beside_others: true, ..self }
     }
 
     /// All three stages.
@@ -303,6 +311,21 @@ impl<'a> Preparation<'a> {
         Ok(self.pipeline.cache.dir("screens")?.join(&key[..32]))
     }
 
+    /// The lock of the journals, and whether nobody shares it: what is not collected yet is collected by one.
+    fn lock(&self, journals: &Path, collected: &Path) -> Result<(Lock, bool)> {
+        let (path, say) = (journals.with_extension("lock"), || {
+            self.pipeline.progress.say(&self.title("waits for another build that screens it"));
+        });
+        if self.is_beside_others {
+            let lock = Lock::wait_shared(&path, say)?;
+            if read_sealed::<Collected>(collected)?.is_some() {
+                return Ok((lock, false));
+            }
+            drop(lock);
+        }
+        Ok((Lock::wait(&path, say)?, true))
+    }
+
     /// What pytest collects, kept beside the attempts.
     ///
     /// # Errors
@@ -318,10 +341,8 @@ impl<'a> Preparation<'a> {
         let shard = self.pipeline.request.shards.made();
         let journals = shard.map_or_else(|| folder.clone(), |shard| shards::folder(&folder, shard));
         fs_err::create_dir_all(&journals)?;
-        let lock = Lock::wait(&journals.with_extension("lock"), || {
-            self.pipeline.progress.say(&self.title("waits for another build that screens it"));
-        })?;
         let path = folder.join("collected.json");
+        let (lock, has_it_alone) = self.lock(&journals, &path)?;
         let candidates = self.candidates.take();
         let candidate = built.trial.and_then(|number| candidates.into_iter().nth(number));
         let collected = if let Some(collected) = read_sealed::<Collected>(&path)? {
@@ -353,6 +374,12 @@ impl<'a> Preparation<'a> {
             // Shards on other machines may collect at the same time: all go by what was written first.
             write_sealed_once(&path, &collected)?;
             read_sealed(&path)?.unwrap_or(collected)
+        };
+        let lock = if self.is_beside_others && has_it_alone {
+            drop(lock);
+            self.lock(&journals, &path)?.0
+        } else {
+            lock
         };
         let screen = &self.pipeline.config.screen;
         let lab = Lab {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::attempt::lab::Lab;
-use crate::attempt::pool::{Admission, Crowd, Event, NOT_RUN, Pass, Pool};
+use crate::attempt::pool::{Admission, Crowd, Event, NOT_RUN, Pass, Pool, Terms};
 use crate::attempt::world::WorldSetting;
 use crate::attempt::{attempt_of, node_id, tasks};
 use crate::backend::Backend;
@@ -100,10 +100,12 @@ pub(super) fn run(
             setting: &world.setting,
             normalizer: &world.normalizer,
             timeouts: timeouts.at_most(LIMIT),
+            preload: &[],
         }],
         groups: &groups,
         options: &options,
         crowd: Crowd::Idle(admission),
+        terms: Terms::default(),
     };
     let (mut passing, mut complaints, mut attempts) = (BTreeSet::new(), Vec::new(), BTreeMap::new());
     let sources = Sources::of(&setting.tree);

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::attempt::lab::Lab;
-use crate::attempt::pool::{Event, Run, Task};
+use crate::attempt::pool::{Event, Run, Task, Terms};
 use crate::attempt::world::WorldSetting;
 use crate::attempt::{attempt_of, node_id, not_collected};
 use crate::error::{Error, Result};
@@ -88,6 +88,9 @@ pub(super) struct Place<'a> {
     pub(super) world: &'a WorldSetting,
     /// The file of each says where its text goes; a group has whatever cases its test function has.
     pub(super) groups: &'a [Group],
+    pub(super) terms: &'a Terms<'a>,
+    /// What is imported ahead of them.
+    pub(super) preload: &'a [String],
 }
 
 impl Place<'_> {
@@ -114,7 +117,10 @@ impl Place<'_> {
             Some(task)
         });
         let (groups, normalizer) = (self.groups, &self.world.normalizer);
-        self.lab.busy_pool(groups, self.world).run(tasks.collect(), |event| {
+        let mut pool = self.lab.busy_pool(groups, self.world);
+        pool.terms = self.terms.clone();
+        pool.passes.iter_mut().for_each(|pass| pass.preload = self.preload);
+        pool.run(tasks.collect(), |event| {
             match event {
                 Event::Attempt { group, manner, mut done, items, reached, .. } => {
                     let name = |index: i64| node_id(&items, index);
@@ -171,7 +177,8 @@ mod tests {
         let backend = FakeBackend::new([file]);
         let (groups, lab) = (backend.groups(), lab(&backend, folder.path()));
         let world = lab.base();
-        let place = Place { lab: &lab, world: &world, groups: &groups };
+        let terms = Terms::default();
+        let place = Place { lab: &lab, world: &world, groups: &groups, terms: &terms, preload: &[] };
         let mut seen = 0;
         let imports = vec![Import::new(0, Arc::from("a submission"), &[PLAIN])];
         let lost = place.run(imports, TraceMode::Off, |_, _, _| seen += 1).unwrap();

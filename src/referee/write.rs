@@ -101,6 +101,11 @@ impl ScoreRow {
             hit_step_limit: scored.said("hit_step_limit").as_bool(),
         }
     }
+
+    fn line(&self) -> Result<String> {
+        serde_json::to_string(self)
+            .map_err(|error| Error::internal("cannot encode a score").with_source(error))
+    }
 }
 
 fn score_columns() -> Vec<ColumnOf<ScoreRow>> {
@@ -259,6 +264,39 @@ impl Report {
     }
 }
 
+/// The line of a submission in `scores.jsonl`, without its end.
+///
+/// # Errors
+/// Never for what the referee made: it is a text.
+pub(crate) fn line(scored: &Scored<'_>) -> Result<String> {
+    ScoreRow::new(scored).line()
+}
+
+/// What is known of a submission beside its row.
+pub(crate) fn evidence_of(one: &Scored<'_>) -> Value {
+    let judged = &one.judged;
+    json!({
+        "instance_id": one.instance.instance_id,
+        "run": one.run,
+        "meta": one.meta,
+        "verdict": judged.verdict,
+        "injection": judged.injection,
+        "replacement": judged.replacement,
+        "unreadable": judged.unreadable,
+        "troubles": one.troubles,
+        "sha256": judged.sha256,
+        "evaluated_sha256": judged.evaluated_sha256,
+        "findings": judged.findings,
+        "import_attempts": judged.import_attempts,
+        "sabotage": judged.sabotage,
+        "variants": judged.variants,
+        "untraced": judged.untraced,
+        "executed": judged.executed,
+        "output": judged.output,
+        "lost": judged.lost,
+    })
+}
+
 /// Writes tables, evidence and summary of one run into a folder.
 ///
 /// # Errors
@@ -268,9 +306,7 @@ pub(crate) fn run(folder: &Path, report: &Report, scored: &[Scored<'_>]) -> Resu
     let rows: Vec<ScoreRow> = scored.iter().map(ScoreRow::new).collect();
     let mut lines = String::new();
     for row in &rows {
-        let line = serde_json::to_string(row)
-            .map_err(|error| Error::internal("cannot encode a score").with_source(error))?;
-        lines.push_str(&line);
+        lines.push_str(&row.line()?);
         lines.push('\n');
     }
     write_text(&folder.join("scores.jsonl"), &lines)?;
@@ -295,28 +331,7 @@ pub(crate) fn run(folder: &Path, report: &Report, scored: &[Scored<'_>]) -> Resu
     let evidence = folder.join("evidence");
     fs_err::create_dir_all(&evidence)?;
     for one in scored {
-        let judged = &one.judged;
-        let value = json!({
-            "instance_id": one.instance.instance_id,
-            "run": one.run,
-            "meta": one.meta,
-            "verdict": judged.verdict,
-            "injection": judged.injection,
-            "replacement": judged.replacement,
-            "unreadable": judged.unreadable,
-            "troubles": one.troubles,
-            "sha256": judged.sha256,
-            "evaluated_sha256": judged.evaluated_sha256,
-            "findings": judged.findings,
-            "import_attempts": judged.import_attempts,
-            "sabotage": judged.sabotage,
-            "variants": judged.variants,
-            "untraced": judged.untraced,
-            "executed": judged.executed,
-            "output": judged.output,
-            "lost": judged.lost,
-        });
-        write_json(&evidence.join(format!("{}.json", one.instance.instance_id)), &value)?;
+        write_json(&evidence.join(format!("{}.json", one.instance.instance_id)), &evidence_of(one))?;
     }
     write_json(&folder.join("summary.json"), report)
 }

@@ -1,13 +1,17 @@
 //! What was found out once, by its key: a journal that is read back as a map.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::journal::Journal;
-use crate::error::Result;
+use super::Lock;
+use super::journal::{self, Journal};
+use crate::error::{Error, Result};
+
+/// Processes that keep values beside each other.
+const MOST_BESIDE: usize = 1000;
 
 /// A row as it is written.
 #[derive(Serialize)]
@@ -29,6 +33,8 @@ struct Kept<T> {
 pub struct Memo<T> {
     journal: Journal,
     known: BTreeMap<String, T>,
+    /// That nobody else writes to the journal, where others have one beside it.
+    _lock: Option<Lock>,
 }
 
 impl<T: Serialize + DeserializeOwned> Memo<T> {
@@ -38,7 +44,45 @@ impl<T: Serialize + DeserializeOwned> Memo<T> {
     /// IO errors, with the path.
     pub fn open(path: &Path) -> Result<Self> {
         let (journal, rows) = Journal::open::<Kept<T>>(path)?;
-        Ok(Memo { journal, known: rows.into_iter().map(|row| (row.key, row.value)).collect() })
+        let known = rows.into_iter().map(|row| (row.key, row.value)).collect();
+        Ok(Memo { journal, known, _lock: None })
+    }
+
+    /// The same where several processes keep values at the same time: each writes to a journal of its own, `path` or
+    /// `<path>-<n>`, and reads all of them as they are now.
+    ///
+    /// # Errors
+    /// IO errors, with the path.
+    pub fn open_beside(path: &Path) -> Result<Self> {
+        if let Some(folder) = path.parent() {
+            fs_err::create_dir_all(folder)?;
+        }
+        let named = |ending: String| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(ending);
+            PathBuf::from(name)
+        };
+        let (mut own, mut known) = (None, BTreeMap::new());
+        for number in 0..MOST_BESIDE {
+            let place = if number == 0 { path.to_owned() } else { named(format!("-{number}")) };
+            let is_there = place.symlink_metadata().is_ok();
+            if !is_there && own.is_some() {
+                break;
+            }
+            let lock = if own.is_some() { None } else { Lock::try_file(&place.with_extension("lock"))? };
+            let rows = if let Some(lock) = lock {
+                let (journal, rows) = Journal::open::<Kept<T>>(&place)?;
+                own = Some((journal, lock));
+                rows
+            } else {
+                journal::read::<Kept<T>>(&place)?
+            };
+            known.extend(rows.into_iter().map(|row| (row.key, row.value)));
+        }
+        let (journal, lock) = own.ok_or_else(|| {
+            Error::machine(format!("{MOST_BESIDE} processes write beside {}", path.display()))
+        })?;
+        Ok(Memo { journal, known, _lock: Some(lock) })
     }
 
     pub fn get(&self, key: &str) -> Option<&T> {
@@ -79,6 +123,25 @@ mod tests {
         let again = Memo::<u32>::open(&path).unwrap();
         assert_eq!((again.get("a"), again.get("c")), (Some(&3), None));
         assert_eq!(again.values().copied().collect::<Vec<_>>(), [3, 2]);
+    }
+
+    #[test]
+    fn processes_beside_each_other_write_to_journals_of_their_own_and_read_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/memo");
+        let value = |key: &str, value: u32| [(key.to_owned(), value)];
+        let mut first = Memo::<u32>::open_beside(&path).unwrap();
+        first.extend(value("a", 1)).unwrap();
+        let mut second = Memo::<u32>::open_beside(&path).unwrap();
+        second.extend(value("b", 2)).unwrap();
+        first.extend(value("c", 3)).unwrap();
+        assert_eq!((second.get("a"), second.get("c")), (Some(&1), None));
+        let third = Memo::<u32>::open_beside(&path).unwrap();
+        assert_eq!(third.values().copied().collect::<Vec<_>>(), [1, 2, 3]);
+        drop((first, second, third));
+        let again = Memo::<u32>::open_beside(&path).unwrap();
+        assert_eq!(again.values().copied().collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(Memo::<u32>::open(&path).unwrap().values().count(), 2, "the first one is as it was");
     }
 
     #[test]

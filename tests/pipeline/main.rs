@@ -23,6 +23,7 @@ mod rules;
 mod rust;
 mod score;
 mod secrets;
+mod serve;
 mod shapes;
 mod variants;
 mod verdicts;

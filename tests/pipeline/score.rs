@@ -7,9 +7,9 @@ use serde_json::Value;
 use crate::common::Bench;
 
 /// A submission for `TestTwice::test_adds_up`, in words, and its class and detail; none where it is right.
-type Kind = (&'static str, Option<(&'static str, Option<&'static str>)>);
+pub(super) type Kind = (&'static str, Option<(&'static str, Option<&'static str>)>);
 
-const KINDS: [Kind; 14] = [
+pub(super) const KINDS: [Kind; 14] = [
     ("good", None),
     ("wrong", Some(("pytest-runtime-error", Some("failed")))),
     ("missing", Some(("missing-test-function", None))),
@@ -26,7 +26,7 @@ const KINDS: [Kind; 14] = [
     ("listing", None),
 ];
 
-fn submission(kind: &str, tree: &Path) -> Vec<u8> {
+pub(super) fn submission(kind: &str, tree: &Path) -> Vec<u8> {
     let read = |name: &str| std::fs::read_to_string(tree.join(name)).expect("the tree has it");
     let test = read("tests/test_tally.py").replace("from tally import Tally, total\n", "");
     let code = read("tally.py");
@@ -57,7 +57,7 @@ fn submission(kind: &str, tree: &Path) -> Vec<u8> {
 }
 
 /// Makes a run of each kind, with a submission for one instance; gives its ID.
-fn hand_in(bench: &Bench, kinds: &[&str]) -> String {
+pub(super) fn hand_in(bench: &Bench, kinds: &[&str]) -> String {
     let instances = bench.dataset().instances();
     let wanted = instances.iter().find(|one| one["test_function"] == "test_adds_up").expect("is published");
     let id = wanted["instance_id"].as_str().expect("has an id");

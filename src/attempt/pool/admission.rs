@@ -97,7 +97,7 @@ struct Seen {
 
 impl Admission<'static> {
     /// As many as may compute.
-    pub(super) fn exact(jobs: usize) -> Self {
+    pub fn exact(jobs: usize) -> Self {
         Admission::new(jobs, Limit::Jobs)
     }
 

@@ -6,6 +6,7 @@ use super::*;
 use crate::attempt::lab::Lab;
 use crate::attempt::tasks;
 use crate::error::Fault;
+use crate::interrupt::Waiting;
 use crate::runner::protocol::{ProcessExit, TraceMode};
 use crate::testing::backend::FakeBackend;
 use crate::testing::lab::lab;
@@ -623,4 +624,50 @@ fn what_the_machine_does_to_a_text_is_a_loss_and_no_verdict() {
     let backend = neighbours(middle()).starting(99, Start::Refused("no pytest"));
     let came = Bench::new(backend).judged();
     assert_eq!(came.error.map(|error| error.fault()), Some(Fault::Repository), "nothing can be judged");
+}
+
+/// Judges a text; gives how many runners were started so far, or why it was not judged.
+fn judge(bench: &Bench, parking: &Parking, preload: &[String], waiting: Option<Waiting>) -> Result<usize> {
+    let world = bench.lab.base();
+    let mut pool = bench.lab.pool(&bench.groups, &world);
+    pool.terms = Terms { parking: Some(parking), workers: Some(1), waiting };
+    pool.passes[0].preload = preload;
+    let mut task = Task::new("concise.py", 0, TraceMode::Off).judging("text".into());
+    task.runs.push(Run::new(0, 1));
+    let mut seen = 0;
+    pool.run(vec![task], |_| {
+        seen += 1;
+        Ok(())
+    })?;
+    assert_eq!(seen, 1);
+    Ok(bench.backend.runners())
+}
+
+#[test]
+fn a_runner_that_judged_a_text_waits_for_the_next_one_of_its_kind() {
+    let bench = Bench::new(FakeBackend::new([FakeFile::new("concise.py", [FakeGroup::passing("test_1")])]));
+    let ahead = ["werkzeug".to_owned()];
+    let nowhere = Parking::default();
+    let judged = |parking: &Parking, preload: &[String]| judge(&bench, parking, preload, None).unwrap();
+    assert_eq!([judged(&nowhere, &[]), judged(&nowhere, &[])], [1, 2], "no place to wait in");
+    let parking = Parking::new(2);
+    assert_eq!([judged(&parking, &[]), judged(&parking, &[]), judged(&parking, &[])], [3, 3, 3]);
+    assert_eq!([judged(&parking, &ahead), judged(&parking, &ahead), judged(&parking, &[])], [4, 4, 4]);
+    assert_eq!(parking.len(), 2);
+    let small = Parking::new(1);
+    assert_eq!([judged(&small, &[]), judged(&small, &ahead), judged(&small, &[])], [5, 6, 7]);
+    assert_eq!(small.len(), 1, "the one that waited longest is gone");
+}
+
+#[test]
+fn what_nobody_waits_for_ends_and_its_runner_waits_for_nothing() {
+    let bench = Bench::new(FakeBackend::new([FakeFile::new("concise.py", [FakeGroup::passing("test_1")])]));
+    let parking = Parking::new(2);
+    let far = std::time::Instant::now() + Duration::from_mins(1);
+    let waiting = Waiting::until(far);
+    assert_eq!(judge(&bench, &parking, &[], Some(waiting.clone())).unwrap(), 1);
+    waiting.leave();
+    let error = judge(&bench, &parking, &[], Some(waiting)).unwrap_err();
+    assert_eq!((error.fault(), parking.is_empty()), (Fault::Interrupted, true));
+    assert_eq!(judge(&bench, &parking, &[], Some(Waiting::until(far))).unwrap(), 2);
 }

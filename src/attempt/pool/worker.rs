@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::admission::Member;
 use super::file::{OpenFile, Opened};
+use super::parking::{Kind, Parked};
 use super::queue::{DirectoryKey, Idle, Run, Taken, Task, Work};
 use super::{Event, NOT_RUN, Pass, Pool};
 use crate::attempt::retry::{AfterGroup, AfterImport, AfterRunner, Trouble};
@@ -49,6 +50,8 @@ pub(super) struct Worker<'a> {
     runner: Option<Runner>,
     /// The number of the runner, or of the last one.
     runner_number: u64,
+    /// Texts that the runner has judged.
+    served: u32,
     /// What is open in the runner.
     directory: Option<DirectoryKey>,
     /// The file of the tree that is open below it.
@@ -102,6 +105,7 @@ impl<'a> Worker<'a> {
             events,
             runner: None,
             runner_number: 0,
+            served: 0,
             directory: None,
             file: None,
             pass: None,
@@ -114,6 +118,47 @@ impl<'a> Worker<'a> {
 
     /// Works until nothing is left to do, or nobody listens.
     pub(super) fn work(mut self) {
+        if self.make_all() {
+            self.park();
+        }
+    }
+
+    /// Has the runner wait for the next pool, if all that it did was to judge texts.
+    fn park(&mut self) {
+        let Some(parking) = self.pool.terms.parking.filter(|_| self.served > 0 && self.file.is_none()) else {
+            return;
+        };
+        let (Some(mut runner), Some(place)) = (self.runner.take(), self.directory.take()) else { return };
+        runner.serve(None);
+        parking.keep(Parked { runner, kind: self.kind(place), served: self.served });
+    }
+
+    fn kind(&self, place: DirectoryKey) -> Kind {
+        let Pass { setting, preload, .. } = self.pool.passes[place.0];
+        Kind {
+            setting: setting.clone(),
+            preload: preload.to_vec(),
+            options: self.pool.options.to_vec(),
+            place: (0, place.1, place.2),
+        }
+    }
+
+    /// A runner that waits with what a task needs open. What met trouble before gets none.
+    fn take_parked(&mut self, task: &Task) -> bool {
+        if !task.is_judged() || task.trouble.wants_a_fresh_runner() || self.runner.is_some() {
+            return false;
+        }
+        let Some(parking) = self.pool.terms.parking else { return false };
+        let Some(mut parked) = parking.take(&self.kind(task.place())) else { return false };
+        parked.runner.serve(self.pool.terms.waiting.clone());
+        self.member.admission.runner(parked.runner.host_process());
+        self.runner_number = self.shared.next_runner();
+        (self.runner, self.served, self.directory) = (Some(parked.runner), parked.served, Some(task.place()));
+        true
+    }
+
+    /// Takes tasks and does them; false where it ends in the middle of one.
+    fn make_all(&mut self) -> bool {
         let (member, number) = (self.member, self.number);
         let wanted = || member.wants(number);
         let processors = || member.processors();
@@ -124,7 +169,7 @@ impl<'a> Worker<'a> {
             let runner = self.runner.as_ref().map(|_| self.runner_number);
             let idle = Idle { number, pass, runner, place: self.directory.as_ref(), file };
             let next = self.shared.take(idle, had.take(), wanted, processors);
-            let Some((mut task, mut taken)) = next else { return };
+            let Some((mut task, mut taken)) = next else { return true };
             let _working = member.working();
             self.doing = Doing::Nothing;
             let made = if task.is_judged() {
@@ -138,7 +183,7 @@ impl<'a> Worker<'a> {
                 Err(Stop::Broken(error)) => self.broken(task, error),
             };
             if result.is_err() {
-                return;
+                return false;
             }
             had = Some(taken);
         }
@@ -374,7 +419,8 @@ impl<'a> Worker<'a> {
 
     fn open_directory(&mut self, task: &Task) -> Result<Opened<()>, Stop> {
         let place = task.place();
-        if self.directory.as_ref() == Some(&place) && self.runner.is_some() {
+        let is_open = self.directory.as_ref() == Some(&place) && self.runner.is_some();
+        if is_open || self.take_parked(task) {
             return Ok(Opened::Ready(()));
         }
         if self.directory.take().is_some() {
@@ -385,6 +431,8 @@ impl<'a> Worker<'a> {
             empty => {
                 let setting = self.pool.setting(task);
                 let runner = empty.insert(Runner::start(self.pool.backend, &setting)?);
+                runner.serve(self.pool.terms.waiting.clone());
+                self.served = 0;
                 self.member.admission.runner(runner.host_process());
                 self.runner_number = self.shared.next_runner();
                 runner
@@ -395,7 +443,7 @@ impl<'a> Worker<'a> {
             file: task.file.clone(),
             options: self.pool.options.to_vec(),
             trace: task.trace,
-            preload: Vec::new(),
+            preload: self.pool.passes[task.pass].preload.to_vec(),
             timeout_ms: milliseconds(limit),
         };
         // A text that is judged has no part in this.
@@ -420,6 +468,7 @@ impl<'a> Worker<'a> {
             timeout_ms: milliseconds(limit),
         };
         self.doing = Doing::Importing;
+        self.served += u32::from(task.is_judged());
         match runner.ask(&request, limit)? {
             Answer::FileReady(ready) => Ok(Opened::Ready(OpenFile::new(*ready, started.elapsed()))),
             other => Opened::refused(runner, other).map_err(Into::into),

@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &Arguments, score: &ScoreArguments, dataset: &Datas
     let known = dataset.codetaste_instances()?;
     let (place, mut runs) = all_runs(score, dataset, &known)?;
     warn_of_troubles(&runs);
-    let hidden = dataset.hidden_pairs(score.hidden.as_deref())?;
+    let hidden = dataset.hidden_pairs(score.policy.hidden.as_deref())?;
     let (restored, instances) = score.restore.open_codetaste(arguments)?;
     runs.extend(checks(&instances, &hidden)?);
     let mut judged = AllJudged::new();

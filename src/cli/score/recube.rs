@@ -76,9 +76,9 @@ pub(super) fn run(arguments: &Arguments, score: &ScoreArguments, dataset: &Datas
     }
     let mut judged = AllJudged::new();
     for repo in restored.repositories() {
-        let prepared = restored.prepare(repo, Some(Duration::from_secs(score.timeout)))?;
+        let prepared = restored.prepare(repo, Some(Duration::from_secs(score.policy.timeout)))?;
         let of_repo = instances.iter().filter(|one| one.head.slug == repo.slug).collect::<Vec<_>>();
-        judge(&restored, &prepared, (&of_repo, &cases), (&runs, score.attempts), &mut judged)?;
+        judge(&restored, &prepared, (&of_repo, &cases), (&runs, score.policy.attempts), &mut judged)?;
     }
     let none = Trajectories::new();
     let mut all_rows: Vec<Vec<Row<'_>>> = Vec::new();

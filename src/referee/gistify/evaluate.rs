@@ -12,6 +12,7 @@ use super::ground::{Code, Ground};
 use super::on_variants::OnVariants;
 use crate::attempt::lab::Lab;
 use crate::attempt::normalize::Normalizer;
+use crate::attempt::pool::Terms;
 use crate::attempt::world::WorldSetting;
 use crate::beneath::Folder;
 use crate::error::{Error, Result};
@@ -35,7 +36,7 @@ use crate::score::{ComparedCase, Comparison, File, Masks, Ratio, Unreadable, com
 use crate::text::tail;
 
 /// Raised when the same submission may be judged otherwise.
-const SCORER: &str = "score-7";
+const SCORER: &str = "score-8";
 /// Largest test file that is read, in bytes.
 pub(crate) const LARGEST_TEST: u64 = 8 << 20;
 /// Lines of output that are kept as evidence.
@@ -192,6 +193,7 @@ pub(crate) struct Referee<'a> {
     pub(crate) lab: &'a Lab,
     pub(crate) ground: &'a Ground,
     pub(crate) policy: &'a Policy,
+    pub(crate) terms: &'a Terms<'a>,
 }
 
 /// A submission on its way.
@@ -216,6 +218,9 @@ struct Compared {
     agreed: u32,
 }
 
+/// The place of a submission, and that of a variant; none is the test as it is.
+type VariantRun = (usize, Option<usize>);
+
 /// A run whose lines were noted.
 struct Watched {
     lines: Option<BTreeSet<u32>>,
@@ -238,13 +243,13 @@ impl Referee<'_> {
         let world = WorldSetting::base(&self.ground.setting);
         let mut cases = self.read_all(submissions)?;
         let groups = self.groups(&cases);
-        let place = Place { lab: self.lab, world: &world, groups: &groups };
+        let place = self.place(&world, &groups);
         self.run_first(&place, &mut cases, progress)?;
         let more = (1..self.policy.attempts).flat_map(|_| imports(&cases, plain)).collect();
         let lost = place.run(more, TraceMode::Off, |at, _, seen| self.compare(&mut cases[at], seen))?;
         note(&mut cases, lost);
         self.run_variants(&place, &mut cases, submissions)?;
-        Self::run_agreeing(&place, &mut cases)?;
+        self.run_agreeing(&place, &mut cases)?;
         Ok(cases.into_par_iter().map(|case| self.finish(case)).collect())
     }
 
@@ -259,7 +264,7 @@ impl Referee<'_> {
         let world = WorldSetting::base(&self.ground.setting);
         let mut cases = self.read_all(submissions)?;
         let groups = self.groups(&cases);
-        let place = Place { lab: self.lab, world: &world, groups: &groups };
+        let place = self.place(&world, &groups);
         let all = imports(&cases, plain);
         let lost = place.run(all, TraceMode::Off, |at, _, seen| self.compare(&mut cases[at], seen))?;
         lost.into_values().next().map_or(Ok(()), Err)?;
@@ -272,6 +277,10 @@ impl Referee<'_> {
             compared.difference.map(|what| format!("{what:?}\n{}", differs.unwrap_or_default()))
         };
         Ok(cases.iter().map(difference).collect())
+    }
+
+    fn place<'b>(&'b self, world: &'b WorldSetting, groups: &'b [Group]) -> Place<'b> {
+        Place { lab: self.lab, world, groups, terms: self.terms, preload: &[] }
     }
 
     fn read_all<'a>(&self, submissions: &[(&'a Original<'a>, &Submission)]) -> Result<Vec<Case<'a>>> {
@@ -331,8 +340,8 @@ impl Referee<'_> {
     }
 
     /// What agrees, where it is still to be known: whether it notices that the test fails, and which lines run. Where a
-    /// run that is watched shows something else, one more is made.
-    fn run_agreeing(place: &Place<'_>, cases: &mut [Case<'_>]) -> Result<()> {
+    /// run that is watched shows something else, one more is made, with nothing imported ahead.
+    fn run_agreeing(&self, place: &Place<'_>, cases: &mut [Case<'_>]) -> Result<()> {
         let unnoticed = imports(cases, |case| {
             let can_be_sabotaged = case.original.can_be_sabotaged && !case.has_variants();
             let asks = can_be_sabotaged && case.judged.sabotage != Sabotage::Fails;
@@ -340,12 +349,12 @@ impl Referee<'_> {
         });
         let lost = place.run(unnoticed, TraceMode::Off, |at, _, seen| cases[at].fails(&seen))?;
         note(cases, lost);
-        for _ in 0..2 {
+        for preload in [self.ground.ahead(), &[]] {
             let unwatched = imports(cases, |case| {
                 let text = case.agreeing()?.text.clone();
                 (!case.is_watched()).then(|| (text, vec![WATCHED]))
             });
-            let lost = place.run(unwatched, TraceMode::Lines, |at, _, seen| {
+            let lost = Place { preload, ..*place }.run(unwatched, TraceMode::Lines, |at, _, seen| {
                 cases[at].watched = Some(Watched::new(seen));
             })?;
             note(cases, lost);
@@ -362,38 +371,28 @@ impl Referee<'_> {
         submissions: &[(&Original<'_>, &Submission)],
     ) -> Result<()> {
         let tree = Folder::open(&self.lab.built.tree)?;
-        let (mut runs, mut imports, mut groups) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut runs, mut texts, mut groups) = (Vec::new(), Vec::new(), Vec::new());
         for (at, (case, (original, submission))) in cases.iter_mut().zip(submissions).enumerate() {
             let Some(agreeing) = case.agreeing().filter(|_| case.lost.is_none() && case.has_variants())
             else {
                 continue;
             };
             let submitted = submission.text.as_deref().unwrap_or_default();
-            let texts = self.variant_texts(&tree, original, submitted)?;
+            let of_variants = self.variant_texts(&tree, original, submitted)?;
             let order = OnVariants::order(original.variants, &agreeing.text);
             for which in &order {
-                let text = which.map_or(&agreeing.text, |which| &texts[which]);
-                imports.push(Import::new(runs.len(), Arc::from(text.as_str()), &[PLAIN]));
+                texts.push(Arc::from(which.map_or(&*agreeing.text, |which| &*of_variants[which])));
                 groups.push(place.groups[at].clone());
                 runs.push((at, *which));
             }
             case.judged.variants = Some(OnVariants::new(order));
         }
-        let modules = &self.ground.code.modules;
         let of_variants = Place { groups: &groups, ..*place };
-        let lost = of_variants.run(imports, TraceMode::Off, |run, _, seen| {
+        let left = self.run_ahead(&of_variants, cases, (&runs, &texts))?;
+        let alone = left.iter().map(|run| Import::new(*run, Arc::clone(&texts[*run]), &[PLAIN])).collect();
+        let lost = of_variants.run(alone, TraceMode::Off, |run, _, seen| {
             let (at, which) = runs[run];
-            let case = &mut cases[at];
-            if let Some(which) = which {
-                let masks =
-                    Masks { modules, files: &self.ground.code.sources, test_module: &case.test_module };
-                let variant = &case.original.variants[which];
-                if let Some(on_variants) = &mut case.judged.variants {
-                    on_variants.note((which, variant), &seen.attempt, &masks);
-                }
-            } else {
-                self.compare_again(case, seen);
-            }
+            self.note_variant(&mut cases[at], which, seen);
         })?;
         note(cases, lost.into_iter().map(|(run, error)| (runs[run].0, error)).collect());
         for case in cases {
@@ -402,6 +401,55 @@ impl Referee<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Makes the runs of variants with what the repository imports of others imported before. What shows there what it is
+    /// to show is settled; gives the places of the others, which are made once more without that.
+    fn run_ahead(
+        &self,
+        place: &Place<'_>,
+        cases: &mut [Case<'_>],
+        (runs, texts): (&[VariantRun], &[Arc<str>]),
+    ) -> Result<BTreeSet<usize>> {
+        let mut left: BTreeSet<usize> = (0..runs.len()).collect();
+        let preload = self.ground.ahead();
+        if preload.is_empty() || runs.is_empty() {
+            return Ok(left);
+        }
+        let all = left.iter().map(|run| Import::new(*run, Arc::clone(&texts[*run]), &[PLAIN])).collect();
+        Place { preload, ..*place }.run(all, TraceMode::Off, |run, _, seen| {
+            let (at, which) = runs[run];
+            if self.shows_the_same(&cases[at], which, &seen) {
+                left.remove(&run);
+                self.note_variant(&mut cases[at], which, seen);
+            }
+        })?;
+        if left.len() == runs.len() {
+            tracing::warn!("nothing of {} runs agrees with modules imported ahead", runs.len());
+            self.ground.import_nothing_ahead();
+        }
+        Ok(left)
+    }
+
+    /// Whether a run shows what the original does: under a variant, or as the test is.
+    fn shows_the_same(&self, case: &Case<'_>, which: Option<usize>, seen: &Seen) -> bool {
+        let masks = self.masks(case);
+        match which {
+            Some(which) => !OnVariants::differs(&case.original.variants[which], &seen.attempt, &masks),
+            None => self.comparison(case, seen).agrees(),
+        }
+    }
+
+    fn masks<'b>(&'b self, case: &'b Case<'_>) -> Masks<'b> {
+        let Code { modules, sources: files } = &self.ground.code;
+        Masks { modules, files, test_module: &case.test_module }
+    }
+
+    fn note_variant(&self, case: &mut Case<'_>, which: Option<usize>, seen: Seen) {
+        let Some(which) = which else { return self.compare_again(case, seen) };
+        let Some(mut on_variants) = case.judged.variants.take() else { return };
+        on_variants.note((which, &case.original.variants[which]), &seen.attempt, &self.masks(case));
+        case.judged.variants = Some(on_variants);
     }
 
     /// A submission with each variant of its test in it.
@@ -502,13 +550,16 @@ impl Referee<'_> {
         Ok(inject_inherited(text, original, defined, test, modules))
     }
 
+    fn comparison(&self, case: &Case<'_>, seen: &Seen) -> Comparison {
+        let normalizer = WorldSetting::base(&self.lab.setting).normalizer;
+        let golden = normalized_again(case.original.golden, &normalizer);
+        let Attempt { exit, cases, .. } = &seen.attempt;
+        compare(&golden, exit, cases, &self.masks(case), self.lab.compare)
+    }
+
     fn compare(&self, case: &mut Case<'_>, seen: Seen) {
-        let Code { modules, sources: files } = &self.ground.code;
-        let masks = Masks { modules, files, test_module: &case.test_module };
+        let comparison = self.comparison(case, &seen);
         let Seen { attempt, reached, .. } = seen;
-        let golden =
-            normalized_again(case.original.golden, &WorldSetting::base(&self.lab.setting).normalizer);
-        let comparison = compare(&golden, &attempt.exit, &attempt.cases, &masks, self.lab.compare);
         let agreed = u32::from(comparison.agrees());
         let first = Compared { attempt, comparison, imports: reached.imports, made: 1, agreed };
         match &mut case.seen {

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::attempt::lab::Lab;
 use crate::attempt::overlay::History;
 use crate::beneath::{Entry, Folder, Kind};
 use crate::error::{Error, Result};
 use crate::family::gistify::Corpus;
-use crate::python_source::decoded;
+use crate::python_source::{decoded, imported};
 use crate::record::patch::Patch;
 use crate::record::task::{CODE_ENDINGS, pytest_settings};
 use crate::runner::Setting;
@@ -99,9 +100,14 @@ pub(crate) struct Ground {
     pub(crate) setting: Setting,
     /// Names the tree that they run in.
     pub(crate) key: String,
-    /// The file that is handed in.
-    pub(crate) submission: &'static str,
+    /// Modules of other projects that the repository imports.
+    others: Vec<String>,
+    /// Whether to import them ahead was found to be of no use.
+    imports_late: AtomicBool,
 }
+
+/// Modules that are imported ahead at most.
+const MOST_AHEAD: usize = 100;
 
 impl Ground {
     /// Reads the tree of a lab, and makes the one without its code in the cache.
@@ -116,13 +122,46 @@ impl Ground {
         let texts = code.sources.iter().map(|path| (path, code.text(&tree, path).unwrap_or_default()));
         let texts: Vec<(&String, String)> = texts.collect();
         let of_text = texts.iter().map(|(path, text)| File { path: path.as_str(), text });
+        let installed = Installed { venv: &lab.built.venv, prefix: &lab.built.python_prefix };
+        let others = others(&texts, &code.modules, |top| installed.is_of_another_project(top));
         let corpus = Corpus::of(&of_text.collect::<Vec<_>>(), code.modules.clone());
         let masked = lab.with(cache, &mask(&entries, &names, files, submission)?, History::Hidden)?;
         let (mut setting, key) = (masked.setting, masked.built.key);
         setting.world.watched = code.packages();
         setting.world.hidden = files != Files::Whole;
-        Ok(Ground { code, corpus, setting, key, submission })
+        let imports_late = AtomicBool::new(false);
+        Ok(Ground { code, corpus, setting, key, others, imports_late })
     }
+
+    /// Modules that may be imported ahead of a submission that is known to agree without that.
+    pub(super) fn ahead(&self) -> &[String] {
+        if self.imports_late.load(Ordering::Relaxed) { &[] } else { &self.others }
+    }
+
+    /// From now on nothing is imported ahead.
+    pub(super) fn import_nothing_ahead(&self) {
+        self.imports_late.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Modules of other projects that packages of the repository import; its tests, documents and scripts do not count.
+fn others(
+    texts: &[(&String, String)],
+    modules: &Modules,
+    is_of_another_project: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let has_package = |folder: &str| texts.iter().any(|(path, _)| **path == format!("{folder}/__init__.py"));
+    let is_package = |path: &str| path.rsplit_once('/').is_some_and(|(folder, _)| has_package(folder));
+    let of_packages = texts.iter().filter(|(path, _)| {
+        let is_aside = |part: &str| ["test", "doc", "example"].iter().any(|word| part.starts_with(word));
+        !path.split('/').any(is_aside) && is_package(path)
+    });
+    let names: BTreeSet<String> = of_packages.flat_map(|(_, text)| imported(text)).collect();
+    let of_others = names.into_iter().filter(|name| {
+        let top = name.split('.').next().unwrap_or_default();
+        !modules.owns(name) && !modules.owns(top) && is_of_another_project(top)
+    });
+    of_others.take(MOST_AHEAD).collect()
 }
 
 /// What a package whose code is hidden says to whoever imports it: a folder without it would be a package all the same.
@@ -164,18 +203,27 @@ struct Installed<'a> {
 }
 
 impl Installed<'_> {
+    /// Whether the environment has a module of this name, of its own.
+    fn is_of_another_project(&self, top: &str) -> bool {
+        Self::pythons(self.venv).into_iter().any(|folder| has(&folder.join("site-packages"), top))
+    }
+
+    fn pythons(root: &Path) -> Vec<PathBuf> {
+        let entries = fs_err::read_dir(root.join("lib")).into_iter().flatten().flatten();
+        let pythons = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("python3"));
+        pythons.map(|entry| entry.path()).collect()
+    }
+
     /// Whether the environment or the standard library has a module of this name.
     fn has(&self, top: &str) -> bool {
-        let below = |root: &Path| -> Vec<PathBuf> {
-            let entries = fs_err::read_dir(root.join("lib")).into_iter().flatten().flatten();
-            let pythons = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("python3"));
-            pythons.map(|entry| entry.path()).collect()
-        };
-        let site = below(self.venv).into_iter().map(|folder| folder.join("site-packages"));
-        let standard = below(self.prefix).into_iter().flat_map(|folder| [folder.join("lib-dynload"), folder]);
-        let mut places = site.chain(standard);
-        places.any(|place| place.join(top).is_dir() || place.join(format!("{top}.py")).is_file())
+        let standard = Self::pythons(self.prefix).into_iter();
+        let mut standard = standard.flat_map(|folder| [folder.join("lib-dynload"), folder]);
+        self.is_of_another_project(top) || standard.any(|place| has(&place, top))
     }
+}
+
+fn has(place: &Path, top: &str) -> bool {
+    place.join(top).is_dir() || place.join(format!("{top}.py")).is_file()
 }
 
 #[cfg(test)]
@@ -201,6 +249,22 @@ mod tests {
     fn a_package_of_tests_is_imported_from_above_it() {
         let found = names(&["tests/__init__.py", "tests/unit/__init__.py", "tests/unit/test_a.py"]);
         assert_eq!(found, ["tests", "tests.unit", "tests.unit.test_a"]);
+    }
+
+    #[test]
+    fn modules_of_other_projects_are_those_that_packages_import() {
+        let texts = [
+            ("src/tiny/__init__.py", "import os, werkzeug.routing\nfrom tiny.core import x\n"),
+            ("src/tiny/core.py", "from jinja2 import Environment\nimport missing\n"),
+            ("tests/__init__.py", "import trustme\n"),
+            ("setup.py", "import setuptools\n"),
+        ];
+        let paths: Vec<String> = texts.iter().map(|(path, _)| (*path).to_owned()).collect();
+        let texts: Vec<(&String, String)> =
+            paths.iter().zip(texts).map(|(path, (_, text))| (path, text.to_owned())).collect();
+        let modules: Modules = ["tiny", "tiny.core"].into_iter().collect();
+        let installed = ["werkzeug", "jinja2", "trustme", "setuptools"];
+        assert_eq!(others(&texts, &modules, |top| installed.contains(&top)), ["jinja2", "werkzeug.routing"]);
     }
 
     #[test]

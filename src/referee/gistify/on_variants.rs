@@ -44,6 +44,11 @@ impl OnVariants {
         order
     }
 
+    /// Whether a run of a variant shows something else than the repository does.
+    pub(super) fn differs(variant: &Variant, attempt: &Attempt, masks: &Masks<'_>) -> bool {
+        difference(variant, attempt, masks).is_some()
+    }
+
     /// Takes note of a run of a variant.
     pub(super) fn note(&mut self, (place, variant): (usize, &Variant), attempt: &Attempt, masks: &Masks<'_>) {
         if let Some((case, expected, seen)) = difference(variant, attempt, masks) {

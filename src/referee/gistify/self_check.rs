@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::evaluate::{LARGEST_TEST, Original, messages, normalized_again, sabotage_of};
 use super::ground::Code;
 use crate::attempt::lab::Lab;
+use crate::attempt::pool::Terms;
 use crate::attempt::world::WorldSetting;
 use crate::beneath::Folder;
 use crate::error::Result;
@@ -208,7 +209,8 @@ impl SelfCheck<'_> {
         setting.world.notes_files = true;
         let world = WorldSetting::base(&setting);
         let groups: Vec<Group> = originals.iter().map(Original::group).collect();
-        let place = Place { lab: self.lab, world: &world, groups: &groups };
+        let terms = Terms::default();
+        let place = Place { lab: self.lab, world: &world, groups: &groups, terms: &terms, preload: &[] };
         let mut evaluated = Vec::new();
         for original in originals {
             evaluated.push(self.evaluated(&tree, original)?);

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::evaluate::{LARGEST_TEST, Original};
 use super::ground::Code;
 use crate::attempt::lab::Lab;
+use crate::attempt::pool::Terms;
 use crate::attempt::world::WorldSetting;
 use crate::beneath::Folder;
 use crate::error::Result;
@@ -312,7 +313,8 @@ impl Calibration<'_> {
         each: impl FnMut(usize, Manner, Seen),
     ) -> Result<()> {
         let world = self.world();
-        let place = Place { lab: self.lab, world: &world, groups };
+        let terms = Terms::default();
+        let place = Place { lab: self.lab, world: &world, groups, terms: &terms, preload: &[] };
         let lost = place.run(imports, TraceMode::Lines, each)?;
         // A dataset says nothing about an original that was lost.
         lost.into_values().next().map_or(Ok(()), Err)

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Maker, Witnessed};
 use crate::attempt::lab::Lab;
+use crate::attempt::pool::Terms;
 use crate::dataset::private::Private;
 use crate::error::Result;
 use crate::family::gistify::Violation;
@@ -43,7 +44,7 @@ pub(crate) fn of_repository<S: Fn() + Sync>(
     let ground = Ground::new(lab, cache, Files::Data, file)?;
     let allowed = drops_variants.then_some(Violation::NotTheOriginal).into_iter().collect();
     let policy = Policy { file, allowed, attempts: 1 };
-    let referee = Referee { lab, ground: &ground, policy: &policy };
+    let referee = Referee { lab, ground: &ground, policy: &policy, terms: &Terms::default() };
     let maker = Maker { lab, ground: &ground, referee: &referee };
     let mut known = Memo::<Witnessed>::open(&lab.folder.join(FILE))?;
     let keyed: Vec<(String, &Original<'_>)> = originals.iter().map(|one| (maker.key(one), one)).collect();

@@ -1,0 +1,380 @@
+"""A judge in the background, and what it says."""
+
+import asyncio
+import collections
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Deque, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, Union
+
+# Judges that end before they are ready, in a row, after which nothing more is tried.
+_MOST_STARTS = 3
+# How often one submission is handed in, where the judge dies with it or loses it.
+_MOST_TRIES = 5
+# Lines of the judge's messages that an error quotes.
+_MOST_MESSAGES = 40
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+
+
+class JudgeError(Exception):
+    """A submission has no score: nothing is said about it."""
+
+
+class UnknownInstance(JudgeError):
+    """The dataset has no such instance."""
+
+
+class Late(JudgeError):
+    """The deadline came before the score."""
+
+
+class Lost(JudgeError):
+    """The machine could not judge it, however often it was handed in."""
+
+
+class BadRequest(JudgeError):
+    """The judge does not take this, such as a text that is too long."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """What the referee says of a submission."""
+
+    instance_id: str
+    #: The row of ``scores.jsonl``, as ``gistmill score`` writes it.
+    row: Mapping[str, Any]
+    #: Whether the same text was judged before.
+    known: bool
+    milliseconds: int
+    #: What the row follows from; only where it was asked for.
+    evidence: Optional[Mapping[str, Any]] = field(default=None, repr=False)
+
+    @property
+    def fidelity(self) -> bool:
+        """Whether the submission does what the original does, by the rules."""
+        return self.row.get("fidelity") is True
+
+    @property
+    def reward(self) -> float:
+        """1 for fidelity, else 0."""
+        return 1.0 if self.fidelity else 0.0
+
+    @property
+    def failure(self) -> Optional[str]:
+        """What is wrong with it: class, detail and violations; none where nothing is."""
+        if self.fidelity:
+            return None
+        words = [self.row.get("class"), self.row.get("detail"), *self.row.get("violations", ())]
+        return ", ".join(word for word in words if word) or "unknown"
+
+    def rate(self, name: str) -> Optional[float]:
+        """A rate of the row, such as ``line_existence``; none where it is not known."""
+        value = self.row.get(name)
+        return None if value is None else float(value)
+
+
+class _Asked:
+    """A submission on its way."""
+
+    def __init__(self, number: int, request: Dict[str, Any]) -> None:
+        self.line = json.dumps({"id": number, **request}).encode() + b"\n"
+        self.instance_id = str(request["instance_id"])
+        self.future: "Future[Score]" = Future()
+        self.tries = 0
+        self.pause = _FIRST_PAUSE
+
+
+class Judge:
+    """Judges submissions for the instances of a dataset.
+
+    :param dataset: The directory of the dataset.
+    :param options: Further options of ``gistmill serve``, such as ``["--jobs", "4", "--source", "a/b=../b"]``.
+    :param deadline: What a submission may take, in seconds, waiting included.
+    :param program: The program; by default the one that was installed with this module, or is on the path.
+    """
+
+    def __init__(
+        self,
+        dataset: Union[str, "os.PathLike[str]"],
+        options: Sequence[str] = (),
+        deadline: Optional[float] = None,
+        program: Optional[Union[str, "os.PathLike[str]"]] = None,
+    ) -> None:
+        found = os.fspath(program) if program is not None else _program()
+        self._command = [found, "serve", os.fspath(dataset), "--stdio", "--quiet", *options]
+        self._deadline = deadline
+        self._numbers = itertools.count(1)
+        self._changed = threading.Condition()
+        self._ready: Deque[Tuple[int, _Asked]] = collections.deque()
+        self._resting: List[Tuple[float, int, _Asked]] = []
+        self._sent: Dict[int, _Asked] = {}
+        self._process: Optional["subprocess.Popen[bytes]"] = None
+        self._window = 0
+        self._failed_starts = 0
+        self._messages: Deque[str] = collections.deque(maxlen=_MOST_MESSAGES)
+        self._trouble: Optional[str] = None
+        self._closed = False
+        self._owner = os.getpid()
+        #: What the judge says of itself: dataset, version, number of instances.
+        self.about: Mapping[str, Any] = {}
+        #: How often the judge was started again.
+        self.restarts = 0
+        self._start()
+        threading.Thread(target=self._send_all, name="gistmill-send", daemon=True).start()
+        with self._changed:
+            while not self._window and self._trouble is None:
+                self._changed.wait()
+            if self._trouble is not None:
+                self._closed = True
+                raise JudgeError(self._trouble)
+
+    def score(
+        self, instance_id: str, text: str, *, evidence: bool = False, deadline: Optional[float] = None
+    ) -> Score:
+        """Judges a submission.
+
+        :raises JudgeError: It has no score.
+        """
+        return self.submit(instance_id, text, evidence=evidence, deadline=deadline).result()
+
+    def score_all(
+        self, submissions: Iterable[Tuple[str, str]], *, evidence: bool = False, deadline: Optional[float] = None
+    ) -> List[Union[Score, JudgeError]]:
+        """Judges pairs of instance and text at the same time; what has no score has an error in its place."""
+        asked = [self.submit(one, text, evidence=evidence, deadline=deadline) for one, text in submissions]
+        results: List[Union[Score, JudgeError]] = []
+        for future in asked:
+            try:
+                results.append(future.result())
+            except JudgeError as error:
+                results.append(error)
+        return results
+
+    async def ascore(
+        self, instance_id: str, text: str, *, evidence: bool = False, deadline: Optional[float] = None
+    ) -> Score:
+        """The same for asyncio.
+
+        :raises JudgeError: It has no score.
+        """
+        return await asyncio.wrap_future(self.submit(instance_id, text, evidence=evidence, deadline=deadline))
+
+    def submit(
+        self, instance_id: str, text: str, *, evidence: bool = False, deadline: Optional[float] = None
+    ) -> "Future[Score]":
+        """Hands a submission in, and gives its score as a future."""
+        if os.getpid() != self._owner:
+            raise JudgeError("this judge belongs to another process: make one after the fork")
+        request: Dict[str, Any] = {"instance_id": instance_id, "submission": text, "evidence": evidence}
+        seconds = self._deadline if deadline is None else deadline
+        if seconds is not None:
+            request["deadline_seconds"] = seconds
+        number = next(self._numbers)
+        asked = _Asked(number, request)
+        with self._changed:
+            if self._trouble is not None:
+                raise JudgeError(self._trouble)
+            if self._closed:
+                raise JudgeError("the judge is closed")
+            self._ready.append((number, asked))
+            self._changed.notify_all()
+        return asked.future
+
+    def close(self) -> None:
+        """Ends the judge. What has no score yet gets none."""
+        with self._changed:
+            if self._closed:
+                return
+            self._closed = True
+            self._fail_all("the judge is closed")
+            process = self._process
+            self._changed.notify_all()
+        if process is None or os.getpid() != self._owner:
+            return
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def __enter__(self) -> "Judge":
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self.close()
+
+    # What follows runs in threads of the judge.
+
+    def _start(self) -> None:
+        """Starts the program, and reads what it says."""
+        try:
+            process = subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+        except OSError as error:
+            raise JudgeError("%s cannot be started: %s" % (self._command[0], error)) from error
+        assert process.stdout is not None and process.stderr is not None
+        self._process = process
+        self._messages.clear()
+        messages = threading.Thread(target=self._listen, args=(process.stderr,), daemon=True)
+        messages.start()
+        threading.Thread(
+            target=self._read, args=(process, process.stdout, messages), name="gistmill-read", daemon=True
+        ).start()
+
+    def _listen(self, messages: IO[bytes]) -> None:
+        for line in messages:
+            self._messages.append(line.decode("utf-8", "replace").rstrip())
+
+    def _read(self, process: "subprocess.Popen[bytes]", lines: IO[bytes], messages: threading.Thread) -> None:
+        """Gives answers to whoever waits for them, until the process ends."""
+        for line in lines:
+            try:
+                answer = json.loads(line)
+            except ValueError:
+                continue  # half a line is what a kill leaves
+            if isinstance(answer, dict):
+                with self._changed:
+                    self._take(answer)
+                    self._changed.notify_all()
+        process.wait()
+        messages.join(5)
+        self._ended(process)
+
+    def _take(self, answer: Dict[str, Any]) -> None:
+        status = answer.get("status")
+        if status == "ready":
+            self.about = {key: answer.get(key) for key in ("dataset", "version", "instances")}
+            # A client may have half of the queue.
+            self._window = max(1, int(answer.get("queue", 2)) // 2)
+            self._failed_starts = 0
+            return
+        number = answer.get("id")
+        if not isinstance(number, int):
+            return
+        asked = self._sent.pop(number, None)
+        if asked is None or asked.future.done():
+            return
+        if status in ("busy", "stopping"):
+            return self._rest(number, asked)
+        if status == "lost" and asked.tries < _MOST_TRIES:
+            return self._rest(number, asked)
+        message = "%s: %s" % (asked.instance_id, answer.get("message", status))
+        if status == "judged":
+            row, evidence = answer["score"], answer.get("evidence")
+            known, took = bool(answer.get("known")), int(answer.get("milliseconds", 0))
+            _settle(asked, Score(asked.instance_id, row, known, took, evidence))
+        else:
+            kinds = {"late": Late, "lost": Lost, "unknown-instance": UnknownInstance}
+            _settle(asked, kinds.get(str(status), BadRequest)(message))
+
+    def _rest(self, number: int, asked: _Asked) -> None:
+        """Hands it in again after a while."""
+        self._resting.append((time.monotonic() + asked.pause, number, asked))
+        asked.pause = min(2 * asked.pause, _LONGEST_PAUSE)
+
+    def _ended(self, process: "subprocess.Popen[bytes]") -> None:
+        """The program has ended: starts it again, and hands in what had no answer."""
+        with self._changed:
+            if self._closed or process is not self._process:
+                return
+            was_ready, self._window = self._window > 0, 0
+            self._failed_starts += 0 if was_ready else 1
+            said = "\n".join(self._messages)
+            if self._failed_starts >= _MOST_STARTS or (not was_ready and process.returncode == 2):
+                self._trouble = "the judge ends with %s before it is ready:\n%s" % (process.returncode, said)
+                self._fail_all(self._trouble)
+                self._changed.notify_all()
+                return
+            for number, asked in sorted(self._sent.items(), reverse=True):
+                if asked.tries >= _MOST_TRIES:
+                    text = "%s: the judge ended %d times while it had this\n%s"
+                    _settle(asked, Lost(text % (asked.instance_id, asked.tries, said)))
+                else:
+                    self._ready.appendleft((number, asked))
+            self._sent.clear()
+            self.restarts += 1
+            try:
+                self._start()
+            except JudgeError as error:
+                self._trouble = str(error)
+                self._fail_all(self._trouble)
+            self._changed.notify_all()
+
+    def _fail_all(self, message: str) -> None:
+        waiting = [asked for _, asked in self._ready] + [asked for _, _, asked in self._resting]
+        for asked in waiting + list(self._sent.values()):
+            _settle(asked, JudgeError("%s: %s" % (asked.instance_id, message)))
+        self._ready.clear()
+        self._resting.clear()
+        self._sent.clear()
+
+    def _send_all(self) -> None:
+        """Hands in what is ready, as much at once as the judge takes of one client."""
+        while True:
+            with self._changed:
+                while not self._closed and self._trouble is None and not self._may_send():
+                    self._changed.wait(self._until_the_next())
+                if self._closed or self._trouble is not None:
+                    return
+                number, asked = self._ready.popleft()
+                if asked.future.cancelled():
+                    continue
+                asked.tries += 1
+                self._sent[number] = asked
+                process = self._process
+            assert process is not None and process.stdin is not None
+            try:
+                process.stdin.write(asked.line)
+                process.stdin.flush()
+            except OSError:
+                pass  # it ends, and whoever reads what it says starts another one
+
+    def _may_send(self) -> bool:
+        now = time.monotonic()
+        rested = [one for one in self._resting if one[0] <= now]
+        if rested:
+            self._resting = [one for one in self._resting if one[0] > now]
+            self._ready.extend((number, asked) for _, number, asked in rested)
+        return bool(self._ready) and len(self._sent) < self._window
+
+    def _until_the_next(self) -> Optional[float]:
+        if not self._resting:
+            return None
+        return max(0.01, min(one[0] for one in self._resting) - time.monotonic())
+
+
+def _settle(asked: _Asked, result: Union[Score, JudgeError]) -> None:
+    """Gives a result, unless nobody wants it any more."""
+    if asked.future.done() or not asked.future.set_running_or_notify_cancel():
+        return
+    if isinstance(result, Score):
+        asked.future.set_result(result)
+    else:
+        asked.future.set_exception(result)
+
+
+def _program() -> str:
+    """The program that was installed with this module, or is on the path."""
+    own = Path(sysconfig.get_path("scripts")) / "gistmill"
+    beside = Path(sys.executable).with_name("gistmill")
+    for place in (own, beside):
+        if os.access(str(place), os.X_OK):
+            return str(place)
+    found = shutil.which("gistmill")
+    if found is None:
+        raise JudgeError("gistmill is not on the path: install it, or name it with `program`")
+    return found
