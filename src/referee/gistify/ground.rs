@@ -121,6 +121,7 @@ impl Ground {
         let (mut setting, key) = (masked.setting, masked.built.key);
         setting.world.watched = code.packages();
         setting.world.hidden = files != Files::Whole;
+        setting.world.submission = Some(submission.to_owned());
         Ok(Ground { code, corpus, setting, key, submission })
     }
 }

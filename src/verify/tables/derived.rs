@@ -150,6 +150,7 @@ fn of_the_command(found: &mut Compared, id: &str, one: &mut Instance) {
             one.entry_command = group_of(one).command().line();
             PYTEST.clone_into(&mut one.kind);
             (one.argv, one.stdin, one.stdin_file, one.cwd, one.origin) = (None, None, None, None, None);
+            (one.env, one.watched_files) = (None, None);
         }
         Some(Ok(command)) => {
             one.entry_command = command.line();
