@@ -180,12 +180,11 @@ impl Repository<'_> {
     }
 }
 
-/// The instance without its lists and texts; of the files that it imports the number stays, which subsets ask for.
+/// The instance without its long lists and texts; of the files that it imports the number stays, which subsets ask for.
 fn outline(instance: Instance) -> Instance {
     Instance {
         import_files: vec![String::new(); instance.import_files.len()],
         worlds: Vec::new(),
-        flags: Vec::new(),
         data_files: Vec::new(),
         case_ids: Vec::new(),
         expected: Vec::new(),

@@ -261,6 +261,10 @@ impl Tests {
 
     /// Sets the source of a test as its tree has it.
     fn find(&mut self, found: &mut Compared, one: &mut Instance) {
+        if !one.is_test() {
+            (one.test_source, one.test_line_start, one.test_line_end) = (None, None, None);
+            return;
+        }
         let Some(files) = self.files.get(one.slug.as_str()) else { return };
         let Some(files) = files else {
             one.test_source = None;
