@@ -79,6 +79,9 @@ pub struct Dataset {
     pub hard_per_axis: u32,
     /// Whether instances are published that cannot be solved without breaking a rule.
     pub sample_unsolvable: bool,
+    /// Only tests, or commands of these kinds; none: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kinds: Option<Vec<String>>,
 }
 
 /// `[screen]`

@@ -254,6 +254,7 @@ impl Finder {
             exit: 0,
             files: Vec::new(),
             origin,
+            given: BTreeMap::new(),
             help: Vec::new(),
         });
     }

@@ -117,8 +117,16 @@ pub(crate) struct Environment {
 impl Collection {
     /// Tasks that are judged without variants of their tests.
     pub(crate) fn without_variants(&self) -> usize {
-        let has_none = |task: &&Task| task.judging.originals.iter().any(|test| test.variants.is_empty());
+        let has_none = |task: &&Task| {
+            let tests = &task.judging.originals;
+            tests.iter().any(|test| test.variants.is_empty()) || task.judging.given.len() == 1
+        };
         self.tasks.iter().filter(has_none).count()
+    }
+
+    /// How many of the tasks are about commands.
+    pub(crate) fn commands(&self) -> usize {
+        self.tasks.iter().filter(|task| !task.judging.given.is_empty()).count()
     }
 
     /// The image of a task.

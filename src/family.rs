@@ -162,12 +162,15 @@ impl Family {
 /// Files of the tree that run, the test's own first.
 fn files_of(instance: &Instance) -> Vec<String> {
     let others: BTreeSet<&String> = instance.files.iter().chain(&instance.import_files).collect();
+    if !instance.is_test() {
+        return others.into_iter().cloned().collect();
+    }
     let others = others.into_iter().filter(|file| **file != instance.test_file).cloned();
     [instance.test_file.clone()].into_iter().chain(others).collect()
 }
 
 /// What is known about running an instance, beside the instance.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Running {
     pub options: Vec<String>,
     pub variables: BTreeMap<String, String>,

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::record::entry::PYTEST;
 use crate::record::family::Family;
 use crate::record::id::{InstanceId, Name, RepoSlug};
 use crate::record::instance::{Instance, Tier};
@@ -105,6 +106,10 @@ pub(crate) trait Member {
     fn instance_id(&self) -> &InstanceId;
     fn slug(&self) -> &RepoSlug;
     fn tier(&self) -> Tier;
+    /// Whether it is about a test, or a command of which kind.
+    fn kind(&self) -> &str {
+        PYTEST
+    }
     /// Whether it is among the hardest on an axis.
     fn is_top(&self) -> bool;
     /// A measurement; none where it is not known, or is another family's. List columns count their members.
@@ -122,6 +127,10 @@ impl Member for Instance {
 
     fn tier(&self) -> Tier {
         self.tier
+    }
+
+    fn kind(&self) -> &str {
+        &self.kind
     }
 
     fn is_top(&self) -> bool {
@@ -182,6 +191,9 @@ pub struct Subset {
     /// Only these tiers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tiers: Option<Vec<Tier>>,
+    /// Only tests, or commands of these kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kinds: Option<Vec<String>>,
     /// Only what is, or is not, in the top subset.
     #[serde(default, skip_serializing_if = "Option::is_none", alias = "hard")]
     pub top: Option<bool>,
@@ -205,6 +217,7 @@ impl Default for Subset {
             name: Name::fixed("all"),
             repos: None,
             tiers: None,
+            kinds: None,
             top: None,
             ranges: BTreeMap::new(),
             per_repo: 0,
@@ -238,6 +251,7 @@ impl Subset {
     fn passes(&self, instance: &impl Member) -> bool {
         self.repos.as_ref().is_none_or(|repos| repos.contains(instance.slug()))
             && self.tiers.as_ref().is_none_or(|tiers| tiers.contains(&instance.tier()))
+            && self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|kind| kind == instance.kind()))
             && self.top.is_none_or(|top| top == instance.is_top())
             && self
                 .ranges

@@ -16,6 +16,7 @@ pub use parking::Parking;
 pub use queue::{Run, Task};
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
@@ -126,7 +127,10 @@ impl Pool<'_> {
             return Cow::Borrowed(setting);
         }
         let mut setting = setting.clone();
-        setting.world.entries = self.groups.iter().filter_map(|group| group.entry.clone()).collect();
+        // The same command may be wanted for several texts.
+        let by_name =
+            self.groups.iter().filter_map(|group| group.entry.as_ref()).map(|entry| (&entry.name, entry));
+        setting.world.entries = by_name.collect::<BTreeMap<_, _>>().into_values().cloned().collect();
         Cow::Owned(setting)
     }
 

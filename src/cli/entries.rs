@@ -19,6 +19,9 @@ use crate::store::write_atomic;
 use crate::terminal::{self, one_line};
 use crate::text::count;
 
+/// Commands that are named where this is not what was asked.
+const SHOWN: usize = 8;
+
 #[derive(Debug, clap::Args)]
 pub(super) struct EntriesArguments {
     #[command(flatten)]
@@ -61,6 +64,25 @@ pub(super) fn run(arguments: &Arguments, asked: &EntriesArguments) -> Result<u8>
         });
     }
     Ok(0)
+}
+
+/// The first commands that a tree names, a line each, and how many more there are; nothing where there are none, or it cannot
+/// be read.
+pub(super) fn named_in(tree: &Path) -> Vec<String> {
+    let Ok(found) = Folder::open(tree).and_then(|tree| discovery::discover(&tree, None)) else {
+        return Vec::new();
+    };
+    let all = found.candidates.len();
+    let mut lines: Vec<String> = found
+        .candidates
+        .iter()
+        .take(SHOWN)
+        .map(|one| format!("{} ({})", one.command.line(), one.origin))
+        .collect();
+    if all > SHOWN {
+        lines.push(format!("and {} more", all - SHOWN));
+    }
+    lines
 }
 
 fn candidate(entry: &Entry) -> Value {
@@ -138,6 +160,22 @@ fn sections(candidates: &[Entry]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tree_says_which_commands_it_names() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(named_in(&folder.path().join("missing")), Vec::<String>::new());
+        let write = |name: &str, text: &str| fs_err::write(folder.path().join(name), text).unwrap();
+        write(
+            "pyproject.toml",
+            "[project]\nname = \"shop\"\nversion = \"1\"\n[project.scripts]\nshop = \"shop:main\"\n",
+        );
+        let blocks: Vec<String> = (0..SHOWN).map(|at| format!("```sh\nshop buy {at}\n```\n")).collect();
+        write("README.md", &blocks.concat());
+        let named = named_in(folder.path());
+        assert_eq!(named[0], "shop buy 0 (readme README.md:2)");
+        assert_eq!((named.len(), named[SHOWN].as_str()), (SHOWN + 1, "and 1 more"));
+    }
     use crate::testing::attempts::entry;
 
     const HEAD: &str = "[dataset]\nname = \"d\"\nversion = \"1\"\n[[repo]]\nslug = \"a/b\"\ngit = \"https://h.org/a/b\"\n\

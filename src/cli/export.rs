@@ -127,9 +127,15 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
                 count(tasks, "task"),
                 asked.output.display()
             ));
-            terminal::say(
-                "judged there: by pytest alone, how each case ends; `gistmill score` judges the rest",
-            );
+            terminal::say(match collection.commands() {
+                0 => "judged there: by pytest alone, how each case ends; `gistmill score` judges the rest",
+                commands if commands == tasks => {
+                    "judged there: by what the command shows, with other input too; `gistmill score` judges the rest"
+                }
+                _ => {
+                    "judged there: by how each case of a test ends, or what a command shows; `gistmill score` judges the rest"
+                }
+            });
             terminal::say(&format!("next: sh {}", asked.output.join("images/build.sh").display()));
             terminal::say(&format!("then: {} says how to run it", asked.output.join("README.md").display()));
         }

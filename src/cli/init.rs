@@ -137,6 +137,13 @@ fn comments(pinned: &Pinned, preview: &Preview) -> String {
     for note in &pinned.notes {
         let _ = writeln!(text, "#   {}", one_line(note));
     }
+    let commands = super::entries::named_in(&pinned.tree);
+    if !commands.is_empty() {
+        text.push_str("#\n# Commands that it names; `entries = \"discover\"` makes tasks of them:\n");
+    }
+    for line in commands {
+        let _ = writeln!(text, "#   {}", one_line(&line));
+    }
     text.push_str(
         "#\n# Any of it can be set instead:\n\
          # python = \"3.12\"\n\

@@ -16,7 +16,6 @@ use super::{Arguments, Format};
 use crate::config;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::family::gistify::no_judgement;
 use crate::record::family::Family;
 use crate::record::instance::Instance;
 use crate::referee::gistify::evaluate::Judged;
@@ -111,18 +110,10 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
     };
     score.masked.refuse()?;
     let known = dataset.instances()?;
-    let ids = |of: &dyn Fn(&&Instance) -> bool| -> BTreeSet<String> {
-        known.iter().filter(of).map(|one| one.instance_id.to_string()).collect()
-    };
-    let (place, mut runs) =
-        read_runs(score, &score.submissions, &dataset, &ids(&|_| true), &mut |_, _| Ok(None))?;
-    let commands = ids(&|one| !one.is_test());
-    for run in &mut runs {
-        run.submissions.retain(|id, _| !commands.contains(id));
-    }
+    let ids: BTreeSet<String> = known.iter().map(|one| one.instance_id.to_string()).collect();
+    let (place, runs) = read_runs(score, &score.submissions, &dataset, &ids, &mut |_, _| Ok(None))?;
     warn_of_troubles(&runs);
     let mut restored = score.restore.open(arguments)?;
-    without_commands(&mut restored.instances)?;
     if score.self_check {
         return self_check(arguments, &restored);
     }
@@ -159,23 +150,6 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
 
 /// Submissions by instance ID.
 type Handed = BTreeMap<String, Submission>;
-
-/// Leaves out instances that are about commands.
-///
-/// # Errors
-/// A usage error where none is left.
-pub(super) fn without_commands(instances: &mut Vec<Instance>) -> Result<()> {
-    let commands = instances.iter().filter(|one| !one.is_test()).count();
-    if let Some(first) = instances.first().filter(|_| commands == instances.len()) {
-        return Err(no_judgement(first));
-    }
-    instances.retain(Instance::is_test);
-    if commands > 0 {
-        let left_out = count(commands, "instance");
-        terminal::warn(&format!("{left_out} about commands left out: they are not judged yet"));
-    }
-    Ok(())
-}
 
 /// What was handed in, and where its scores go.
 ///

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::restored::{RestoreArguments, Restored};
 use super::score::judged::PARKED_FOR_EACH;
 use super::score::policy::PolicyArguments;
-use super::score::{rules, without_commands};
+use super::score::rules;
 use super::{Arguments, Format};
 use crate::attempt::pool::{Admission, Parking, Terms};
 use crate::dataset::Dataset;
@@ -71,7 +71,6 @@ struct Court<'a> {
 pub(crate) fn run(arguments: &Arguments, asked: &ServeArguments) -> Result<u8> {
     check(asked)?;
     let mut restored = asked.restore.open(arguments)?;
-    without_commands(&mut restored.instances)?;
     restored.take_variants(asked.policy.hidden.as_deref())?;
     rules(&restored);
     let courts = courts(&restored, asked)?;

@@ -11,7 +11,6 @@ use super::{Arguments, Format};
 use crate::dataset::witnesses;
 use crate::error::Result;
 use crate::record::id::InstanceId;
-use crate::record::instance::Instance;
 use crate::record::witness::{MADE, Witness};
 use crate::referee::gistify::witness::kept;
 use crate::report;
@@ -36,8 +35,6 @@ pub(super) fn run(arguments: &Arguments, asked: &WitnessArguments) -> Result<u8>
     let directory = &asked.restore.dataset;
     let _lock = Lock::take(directory)?;
     let mut restored = asked.restore.open(arguments)?;
-    // Of commands none are made yet.
-    restored.instances.retain(Instance::is_test);
     restored.take_variants(None)?;
     let job = &restored.job;
     let file = restored.family().submission();

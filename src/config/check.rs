@@ -90,6 +90,7 @@ fn dataset(raw: &RawDataset<'_>, problems: &mut Problems<'_>) -> Dataset {
         per_repo: whole32("per_repo", &raw.per_repo, per_repo, 0, problems),
         hard_per_axis: whole32("hard_per_axis", &raw.hard_per_axis, 30, 1, problems),
         sample_unsolvable: flag(&raw.sample_unsolvable, false),
+        kinds: subset::kinds(&raw.kinds, problems),
     }
 }
 

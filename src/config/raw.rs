@@ -7,8 +7,8 @@ use crate::document::Problems;
 use crate::document::section::{Bytes, Field, Located, Section};
 use crate::subset::Measure;
 
-const DATASET: [&str; 7] =
-    ["family", "name", "version", "seed", "per_repo", "hard_per_axis", "sample_unsolvable"];
+const DATASET: [&str; 8] =
+    ["family", "name", "version", "seed", "per_repo", "hard_per_axis", "sample_unsolvable", "kinds"];
 const SCREEN: [&str; 7] =
     ["attempts", "cold_runs", "parity_groups", "case_timeout", "group_timeout", "partial_groups", "compare"];
 const WITNESS: [&str; 2] = ["make", "required"];
@@ -67,7 +67,7 @@ const REPO: [&str; 24] = [
 ];
 const ENTRY: [&str; 8] = ["name", "command", "stdin", "stdin_file", "env", "cwd", "exit", "files"];
 /// Keys of a subset; further ones are the measurements, each with `min` and `max`.
-const SUBSET: [&str; 7] = ["repos", "tiers", "top", "hard", "per_repo", "size", "seed"];
+const SUBSET: [&str; 8] = ["repos", "tiers", "kinds", "top", "hard", "per_repo", "size", "seed"];
 /// Sections, as written in the file, with their keys.
 const SECTIONS: [(&str, &str, &[&str]); 12] = [
     ("dataset", "[dataset]", &DATASET),
@@ -119,6 +119,7 @@ pub(super) struct RawDataset<'a> {
     pub per_repo: Field<i128>,
     pub hard_per_axis: Field<i128>,
     pub sample_unsolvable: Field<bool>,
+    pub kinds: Texts<'a>,
 }
 
 /// `[screen]`
@@ -279,6 +280,7 @@ pub(super) struct RawSubset<'a> {
     pub name: Located<&'a str>,
     pub repos: Texts<'a>,
     pub tiers: Texts<'a>,
+    pub kinds: Texts<'a>,
     pub top: Field<bool>,
     /// What `top` was called before.
     pub hard: Field<bool>,
@@ -358,6 +360,7 @@ fn dataset<'a>(section: Option<&Section<'a>>, problems: &mut Problems<'_>) -> Ra
         per_repo: field(section, |section| section.integer("per_repo", problems)),
         hard_per_axis: field(section, |section| section.integer("hard_per_axis", problems)),
         sample_unsolvable: field(section, |section| section.flag("sample_unsolvable", problems)),
+        kinds: field(section, |section| section.texts("kinds", problems)),
     }
 }
 
@@ -517,6 +520,7 @@ fn subset<'a>(name: Located<&'a str>, section: &Section<'a>, problems: &mut Prob
         name,
         repos: section.texts("repos", problems),
         tiers: section.texts("tiers", problems),
+        kinds: section.texts("kinds", problems),
         top: section.flag("top", problems),
         hard: section.flag("hard", problems),
         per_repo: section.integer("per_repo", problems),

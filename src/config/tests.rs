@@ -37,6 +37,7 @@ fn what_is_left_out_has_the_defaults_of_the_contract() {
         hard_per_axis: 30,
         family: crate::record::family::Family::Gistify,
         sample_unsolvable: false,
+        kinds: None,
     };
     assert_eq!(config.dataset, dataset);
     let screen = Screen {
@@ -262,6 +263,7 @@ const SUBSETS: &str = r#"
 [subset.small]
 repos = ["a/b"]
 tiers = ["easy", "hard"]
+kinds = ["console", "module"]
 hard = false
 per_repo = 3
 size = 5
@@ -280,6 +282,7 @@ fn subsets_have_conditions_ranges_and_names() {
         name: Name::fixed("small"),
         repos: Some(vec![RepoSlug::new("a/b").unwrap()]),
         tiers: Some(vec![Tier::Easy, Tier::Hard]),
+        kinds: Some(vec!["console".to_owned(), "module".to_owned()]),
         top: Some(false),
         ranges: [
             (Measure::TraceLength, Range { min: Some(10.0), max: Some(99.5) }),

@@ -14,7 +14,7 @@ use crate::packed::Packed;
 use crate::record::collected::Case;
 use crate::record::entry::{Entry, Stdin};
 use crate::record::evidence::{AttemptFacts, GroupEvidence, RepositoryEvidence};
-use crate::record::flag::NO_VARIANTS;
+use crate::record::flag::{CONSTANT, NO_VARIANTS};
 use crate::record::id::{CommitSha, InstanceId, RepoSlug};
 use crate::record::instance::{Contribution, Expected, Head, Instance, TestSource, Tier};
 use crate::record::limits::TierBounds;
@@ -180,12 +180,11 @@ impl Repository<'_> {
     }
 }
 
-/// The instance without its lists and texts; of the files that it imports the number stays, which subsets ask for.
+/// The instance without its long lists and texts; of the files that it imports the number stays, which subsets ask for.
 fn outline(instance: Instance) -> Instance {
     Instance {
         import_files: vec![String::new(); instance.import_files.len()],
         worlds: Vec::new(),
-        flags: Vec::new(),
         data_files: Vec::new(),
         case_ids: Vec::new(),
         expected: Vec::new(),
@@ -255,7 +254,7 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
     let files = traced.totals.files.clone();
     let test = repository.tests.get(&group.instance_id);
     let edited = count(repository.variants.get(&group.instance_id).map_or(0, Vec::len));
-    let variants = group.group.entry.is_none().then_some(edited);
+    let variants = Some(edited);
     let mut instance = Instance {
         head: head(repository.family, record, group.instance_id.clone()),
         group_id: group.group.group_id.clone(),
@@ -303,6 +302,8 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
         stdin: None,
         stdin_file: None,
         cwd: None,
+        env: None,
+        watched_files: None,
         origin: None,
         witness: WitnessColumns::default(),
     };
@@ -324,6 +325,8 @@ fn of_entry(instance: &mut Instance, entry: &Entry) {
         None => {}
     }
     instance.cwd = Some(entry.cwd.clone());
+    instance.env = Some(entry.env.iter().map(|(name, value)| format!("{name}={value}")).collect());
+    instance.watched_files = Some(entry.files.clone());
     instance.origin = Some(entry.origin.to_string());
 }
 
@@ -347,7 +350,8 @@ pub(super) fn head(family: Family, record: &RepositoryEvidence, instance_id: Ins
 
 /// What is special about a group that has so many variants.
 pub(super) fn flags(group: &GroupEvidence, variants: Option<u32>) -> Vec<String> {
-    let without = (variants == Some(0)).then(|| NO_VARIANTS.to_owned());
+    let name = if group.group.entry.is_some() { CONSTANT } else { NO_VARIANTS };
+    let without = (variants == Some(0)).then(|| name.to_owned());
     group.flags().into_iter().chain(without).collect()
 }
 

@@ -66,7 +66,7 @@ pub const INSTANCES: &[Entry] = &[
     ("test_defined_in", "`file::Class::function` of an inherited test; null where the test file defines it"),
     (
         "variants",
-        "edited texts of its test in `hidden/`, by which submissions are judged (docs/scoring.md); null in older datasets",
+        "edited texts of its test, or other inputs of its command, in `hidden/`, by which submissions are judged (docs/scoring.md); null in older datasets",
     ),
     (
         "kind",
@@ -76,6 +76,11 @@ pub const INSTANCES: &[Entry] = &[
     ("stdin", "what its standard input has; null where that is empty, or a file of the tree"),
     ("stdin_file", "the file of the tree that its standard input reads; null where there is none"),
     ("cwd", "the folder of the tree that it runs in, empty for the root; null for a test"),
+    ("env", "further environment variables of such a command, `NAME=value` each; null for a test"),
+    (
+        "watched_files",
+        "globs of the files whose changes count for such a command, empty for all of the tree; null for a test",
+    ),
     ("origin", "what names it: `configured`, or where it was found; null for a test"),
     (
         "witness",

@@ -194,6 +194,8 @@ pub fn instances() -> Vec<ColumnOf<Instance>> {
         text("stdin", |row| row.stdin.as_deref()),
         text("stdin_file", |row| row.stdin_file.as_deref()),
         text("cwd", |row| row.cwd.as_deref()),
+        texts("env", |row| row.env.as_deref().map(borrowed)),
+        texts("watched_files", |row| row.watched_files.as_deref().map(borrowed)),
         text("origin", |row| row.origin.as_deref()),
         text("witness", |row| row.witness.witness.as_deref()),
         text("witness_sha256", |row| row.witness.witness_sha256.as_deref()),

@@ -18,6 +18,8 @@ use crate::record::task::{Judging, OriginalTest, Reward, Task};
 use crate::text::shell_quote;
 
 pub(super) const JUDGE: &str = include_str!("judge.py");
+/// Which files of a tree a command changes: the judge reads it where commands are judged.
+pub(super) const TREE_STATE: &str = include_str!("../runner/python/gistmill_runner/tree_state.py");
 /// Format of `task.toml` that knows separate verifiers.
 const SCHEMA: &str = "1.4";
 /// What an agent may take, in seconds.
@@ -53,6 +55,9 @@ fn of_task(collection: &Collection, task: &Task) -> Result<Files> {
         ("tests/judge.py".to_owned(), text(JUDGE.to_owned())),
         ("tests/task.json".to_owned(), text(judged(task)?)),
     ]);
+    if is_of_command(task) {
+        files.insert("tests/tree_state.py".to_owned(), text(TREE_STATE.to_owned()));
+    }
     for (path, bytes) in task.judging.before.files() {
         let Some(bytes) = bytes else { continue };
         files.insert(format!("tests/before/{path}"), File { bytes: bytes.to_vec(), executable: false });
@@ -97,8 +102,21 @@ fn judging(task: &Task) -> String {
     )
 }
 
+/// Whether a command is judged, and not tests.
+pub(super) fn is_of_command(task: &Task) -> bool {
+    !task.judging.given.is_empty()
+}
+
+/// What judges a task, in a word.
+fn judge_of(task: &Task) -> &'static str {
+    if is_of_command(task) { "command" } else { "pytest" }
+}
+
 /// How often the judge runs something: as it is, and with variants of each test or exceptions at its start.
 fn runs(task: &Task) -> u64 {
+    if !task.judging.given.is_empty() {
+        return task.judging.given.len() as u64;
+    }
     let other = |test: &OriginalTest| if test.variants.is_empty() { 3 } else { test.variants.len() };
     (task.judging.run.len() * (1 + task.judging.originals.iter().map(other).sum::<usize>())) as u64
 }
@@ -111,6 +129,7 @@ pub(super) fn judged(task: &Task) -> Result<String> {
         before,
         run,
         originals,
+        given,
         code,
         expect,
         is_exact,
@@ -131,6 +150,8 @@ pub(super) fn judged(task: &Task) -> Result<String> {
         "submission": submission,
         "commands": run.iter().map(EntryCommand::words).collect::<Vec<_>>(),
         "tests": originals.iter().map(told_of).collect::<Vec<_>>(),
+        // Where this has anything, `commands` and `tests` are not asked.
+        "runs": given,
         "code": code,
         "outcomes": outcomes,
         "exact": is_exact,
@@ -206,7 +227,7 @@ fn package(collection: &Collection, task: &Task) -> Vec<(&'static str, Value)> {
         ("name", words(&name(collection, task))),
         ("version", words(&collection.version)),
         ("description", words(&task.title)),
-        ("keywords", list(&[task.family, "python", "pytest", task.tier])),
+        ("keywords", list(&[task.family, "python", judge_of(task), task.tier])),
     ];
     let authors: Vec<Value> = collection.settings.authors.iter().map(Author::value).collect();
     if !authors.is_empty() {
@@ -226,7 +247,7 @@ fn metadata(collection: &Collection, task: &Task, content: &str) -> Vec<(&'stati
         ("commit", words(&task.commit)),
         ("entry_command", words(&task.command)),
         ("license", words(task.license.as_deref().unwrap_or("unknown"))),
-        ("judged_by", words("pytest")),
+        ("judged_by", words(judge_of(task))),
         ("difficulty", words(task.tier)),
         ("attempts", Value::Integer(i64::from(measured.attempts))),
         ("flake_bound", Value::Float(measured.flake_bound)),

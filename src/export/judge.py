@@ -1,4 +1,4 @@
-"""Judges one file by what pytest says of its test, in a tree without the repository's Python code.
+"""Judges one file by what pytest says of its test, or by what it shows as a command, in a tree without the repository's Python code.
 
 usage: judge.py [--container] [--log] TASK.json FILE FOLDER
 
@@ -8,7 +8,8 @@ wrong is 0. What the machine does wrong is exit code 3, and no reward.json.
 
 The file runs as a user of its own, where the judge is root. The original test takes the place of the file's, as it is and edited
 in ways that TASK.json knows, in an order that nobody can know and all in the same manner: each must show what it shows in the
-repository. Where no edits are known, the file's test must be the original one, names of modules aside, and three times it has an
+repository. Where a command is judged, the file is run as it was, and with other input: status, output and files must be those of
+the repository. Where no edits are known, the file's test must be the original one, names of modules aside, and three times it has an
 exception at its start: with one it must not pass. --container says that nothing else runs here: settings that somebody left are
 taken away.
 """
@@ -19,7 +20,9 @@ import hashlib
 import json
 import os
 import random
+import re
 import resource
+import runpy
 import shutil
 import signal
 import stat
@@ -257,6 +260,8 @@ NOT_BY_NAME = frozenset(
 )
 DECIDES = frozenset("__init_subclass__ __getattribute__ __getattr__ __new__ __prepare__ __call__ __set_name__ run debug".split())
 MOST_TEXT, MOST_NUMBERS = 2_048, 400
+# The name of the test of a file that has none.
+NO_TEST = "\0"
 BODIES = ("body", "orelse", "finalbody", "handlers", "cases", "type_comment")
 
 
@@ -597,19 +602,20 @@ class Court:
                 found.append(int(name))
         return found
 
-    def spawn(self, arguments, seconds, said, asked=b""):
+    def spawn(self, arguments, seconds, said, asked=b"", folder=None, variables=()):
         """The exit code, and what came out; none where it took too long."""
         task = self.task
         foreign = ("PYTHON", "PYTEST", "COV", "LD_PRELOAD", "LD_AUDIT")
         environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
         environment.update(task["variables"], PYTEST_ADDOPTS=" ".join(task["options"]))
         environment.update(HOME=str(self.scratch), TMPDIR=str(self.scratch))
+        environment.update(variables)
         with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as question:
             question.write(asked)
             question.seek(0)
             process = subprocess.Popen(
                 [sys.executable, "-s", *arguments],
-                cwd=self.tree, env=environment, stdin=question, stdout=answer, stderr=said, preexec_fn=self.enter,
+                cwd=folder or self.tree, env=environment, stdin=question, stdout=answer, stderr=said, preexec_fn=self.enter,
             )
             try:
                 code = process.wait(seconds)
@@ -624,6 +630,42 @@ class Court:
                 self.end(process.pid)
             answer.seek(0)
             return code, answer.read(LARGEST_ANSWER)
+
+    def command(self, text, given):
+        """What a text shows as a command that is given this."""
+        target, state = self.tree / self.task["submission"], tree_state()
+        self.restore()
+        files = {self.task["submission"]: text, **given["files"]}
+        for path, content in files.items():
+            place = self.tree / path
+            if path not in given["files"]:
+                remove(place)
+            with open(place, "w", encoding="utf-8", newline="") as file:
+                file.write(content)
+            os.utime(place, (1_600_000_000, 1_600_000_000))
+            if self.user is not None:
+                os.chown(place, self.user, self.user)
+        asked = (given["stdin"] or "").encode()
+        if given["stdin_file"] is not None:
+            asked = (self.tree / given["stdin_file"]).read_bytes()
+        folder = self.tree / given["cwd"]
+        before = state["state"](str(self.tree))
+        for path in given["files"]:
+            # As where it was found out: what says something else has been changed.
+            before[path] = None
+        with tempfile.TemporaryFile() as errors:
+            arguments = [os.path.relpath(target, folder), *given["arguments"]]
+            said = self.spawn(arguments, self.task["seconds"], errors, asked, folder, {**CONDITIONS, **given["env"]})
+            errors.seek(0)
+            stderr = errors.read(LARGEST_ANSWER)
+        watched = [re.compile(one) for one in given["watched"]]
+        changed = state["changes"](str(self.tree), before)
+        for one in changed:
+            if one["path"] in given["files"] and one["change"] == "created":
+                one["change"] = "changed"
+        counted = [one for one in changed if not watched or any(glob.search(one["path"]) for glob in watched)]
+        shown = [stream.decode("utf-8", "backslashreplace") for stream in (said[1], stderr)]
+        return {"status": said[0], "stdout": shown[0], "stderr": shown[1], "files": counted}
 
     def outcomes(self, text):
         """What the cases of a text show, and what it printed."""
@@ -679,6 +721,77 @@ def difference(cases, seen, place):
     return f"{min(left)}: not expected" if left else None
 
 
+# The conditions in which it was found out what commands show.
+CONDITIONS = {
+    "PYTHONHASHSEED": "0", "TZ": "UTC", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TERM": "dumb", "COLUMNS": "80", "LINES": "24",
+}  # fmt: skip
+# What replaces what may differ in a text, and what may be in its place.
+FILE = r"""[^\s"'`()\[\]{},;:=|*?]+\.py(?:(?:", line |:)\d+)?"""
+MARK = re.compile(r"<(?:[a-z]+(?:-[a-z]+)*)>")
+CUT = "\n[cut here; sha256 of all bytes: "
+
+
+def fits(expected, text, place):
+    """Whether a text is what was expected, as far as that says."""
+    head, cut, _ = expected.partition(CUT)
+    pattern, at = [], 0
+    for mark in MARK.finditer(head):
+        known = {**place, "<file>": None, "<module>": None}
+        pattern.append(re.escape(head[at : mark.start()]))
+        other = {"<file>": FILE, "<module>": r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"}.get(mark[0], r"[^\n]{0,4096}?")
+        if known.get(mark[0]):
+            other = re.escape(known[mark[0]])
+        pattern.append(f"(?:{re.escape(mark[0])}|{other})")
+        at = mark.end()
+    pattern.append(re.escape(head[at:]))
+    whole = re.compile("".join(pattern), re.DOTALL)
+    return (whole.match if cut else whole.fullmatch)(text) is not None
+
+
+def other_files(expected, found, place):
+    """The first file that is not left as it was expected; none where all are."""
+    found = {one["path"]: one for one in found}
+    for one in expected:
+        other = found.pop(one["path"], None)
+        if other is None:
+            return f"{one['path']} is not {one['change']}"
+        plain = {name: value for name, value in one.items() if name != "text"}
+        if plain != {name: value for name, value in other.items() if name != "text"}:
+            return f"{one['path']} is another kind of file"
+        if ("text" in one) != ("text" in other) or not fits(one.get("text", ""), other.get("text", ""), place):
+            return f"{one['path']} says something else"
+    return f"{min(found)} is {found[min(found)]['change']}" if found else None
+
+
+def other_than(shows, seen, place):
+    """What a run shows that is not what it must show; none where it shows that."""
+    if seen["status"] != shows["status"]:
+        return f"status {seen['status']} and not {shows['status']}"
+    for stream in ("stdout", "stderr"):
+        if not fits(shows[stream], seen[stream], place):
+            return f"something else on {stream}"
+    return other_files(shows["files"], seen["files"], place)
+
+
+def judge_command(court, task, text, place, report):
+    """Runs a file as the command, and with other input; gives what is wrong."""
+    runs, wrong = list(task["runs"]), []
+    random.SystemRandom().shuffle(runs)
+    for one in runs:
+        if wrong and one["kind"] is not None:
+            continue
+        seen = court.command(text, one)
+        differs = other_than(one["shows"], seen, place)
+        if one["kind"] is None:
+            (name,) = report["expected"]
+            report["seen"] = {name: "failed" if differs else report["expected"][name]}
+            report["output"] = (seen["stdout"] + seen["stderr"])[-20_000:]
+        if differs:
+            given = "as it was" if one["kind"] is None else f"with other input ({one['kind']})"
+            wrong.append(f"{given} it shows {differs}")
+    return wrong
+
+
 def located(name, place):
     for mark, path in place.items():
         name = name.replace(mark, path)
@@ -695,6 +808,8 @@ def judge(task, file, container):
     text, why = handed_in(file)
     for test in task["tests"] if why is None else []:
         why = why or objection(tree, task, text, test)
+    if task.get("runs") and why is None:
+        why = strict(tree, task, text, {"name": NO_TEST, "defined_as": NO_TEST, "outside": {}})
     if why is not None:
         return {**report, "why": why}
     if container and os.geteuid() == 0:
@@ -706,6 +821,10 @@ def judge(task, file, container):
     lay(tree, task["before"], Path(__file__).parent / "before")
     court = Court(task)
     court.restore()
+    if task.get("runs"):
+        wrong = judge_command(court, task, text, place, report)
+        shutil.rmtree(court.place, ignore_errors=True)
+        return {**report, "why": "; ".join(wrong[:3]) or None}
     with tempfile.TemporaryFile() as output:
         if court.spawn(["-c", "import pytest"], 120, output)[0] != 0:
             raise MachineFault("pytest cannot be started here")
@@ -730,6 +849,11 @@ def judge(task, file, container):
     return {**report, "why": "; ".join(wrong[:3]) or None}
 
 
+def tree_state():
+    """What says which files of a tree are changed."""
+    return runpy.run_path(str(Path(__file__).parent / "tree_state.py"))
+
+
 def objection(tree, task, text, test):
     """What is wrong with a file before anything of it runs; none where nothing is."""
     if not test["variants"]:
@@ -738,6 +862,11 @@ def objection(tree, task, text, test):
             return why
     elif definition(ast.parse(text), test["defined_as"]) is None:
         return f"it does not define {test['name']}"
+    return strict(tree, task, text, test)
+
+
+def strict(tree, task, text, test):
+    """What a file does that no file of the repository does in the same words; none where there is nothing."""
     try:
         return Strict(ast.parse(text), test, own_statements(tree, task["code"])).first(test["outside"])
     except RecursionError:

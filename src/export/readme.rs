@@ -23,6 +23,7 @@ pub(super) fn render(collection: &Collection, harnesses: &BTreeSet<Harness>) -> 
         name => &collection.name,
         version => &collection.version,
         tasks => collection.tasks.len(),
+        commands => collection.commands(),
         masked => !collection.masked.is_empty(),
         without_variants => collection.without_variants(),
         gold => collection.tasks.iter().filter(|task| task.gold.is_some()).count(),

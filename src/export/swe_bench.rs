@@ -10,6 +10,7 @@ use super::{Collection, File, Files, harbor};
 use crate::dataset::schema::{ColumnOf, text as column};
 use crate::dataset::write::table_bytes;
 use crate::error::{Error, Result};
+use crate::record::entry::EntryCommand;
 use crate::record::outcome::Outcome;
 use crate::record::patch::Patch;
 use crate::record::task::Task;
@@ -74,7 +75,11 @@ fn row(task: &Task, image: &str) -> Result<Row> {
             .map_err(|error| Error::internal("cannot encode the names of cases").with_source(error))?,
         image: image.to_owned(),
         eval_script: eval_script(task)?,
-        test: task.judging.tests().join(" "),
+        test: if harbor::is_of_command(task) {
+            task.judging.run.iter().map(EntryCommand::line).collect::<Vec<_>>().join("; ")
+        } else {
+            task.judging.tests().join(" ")
+        },
     })
 }
 
@@ -157,7 +162,11 @@ fn eval_script(task: &Task) -> Result<String> {
     let before =
         task.judging.before.files().filter_map(|(path, bytes)| Some((format!("before/{path}"), bytes?)));
     let told = harbor::judged(task)?;
-    let own = [("judge.py".to_owned(), harbor::JUDGE.as_bytes()), ("task.json".to_owned(), told.as_bytes())];
+    let mut own =
+        vec![("judge.py".to_owned(), harbor::JUDGE.as_bytes()), ("task.json".to_owned(), told.as_bytes())];
+    if harbor::is_of_command(task) {
+        own.push(("tree_state.py".to_owned(), harbor::TREE_STATE.as_bytes()));
+    }
     let mut given = String::new();
     for (path, bytes) in own.into_iter().chain(before) {
         let place = shell_quote(&format!("{FOLDER}/{path}"));

@@ -2,6 +2,7 @@
 
 mod alone;
 mod average;
+mod commands;
 mod execution;
 mod existence;
 mod findings;
@@ -16,6 +17,7 @@ mod strict;
 mod test_lines;
 mod units;
 mod variants;
+mod variations;
 mod verdict;
 mod words;
 
@@ -50,7 +52,8 @@ pub use strict::{Against, strict_findings};
 pub use test_lines::{Overlap, test_overlap};
 pub use units::{LineKind, LineType};
 pub use variants::{Proposal, failing, in_file, variants};
-pub use verdict::{Detail, ErrorClass, Facts, Run, Sabotage, Verdict, Violation, judge};
+pub use variations::{Input, variations};
+pub use verdict::{Detail, ErrorClass, Facts, Run, Sabotage, Verdict, Violation, judge, judge_command};
 
 /// The file that an agent hands in, by its path in the tree. Tests are screened in a file of that name as well.
 pub const SUBMISSION: &str = PROBE;
@@ -73,10 +76,8 @@ pub(super) fn candidate(slug: &RepoSlug, instance_id: &InstanceId, traced: &Trac
 
 /// The command that runs what an agent hands in, in the root of the tree, or in the folder of the entry.
 fn command(instance: &Instance) -> EntryCommand {
-    if let Some(Ok(entry)) = instance.argv.as_deref().map(EntryCommand::of_words) {
-        let up = instance.cwd.iter().flat_map(|cwd| cwd.split('/')).filter(|part| !part.is_empty());
-        let path = up.map(|_| "../").collect::<String>() + SUBMISSION;
-        return EntryCommand::Script { path, arguments: entry.arguments().to_vec() };
+    if let Some(entry) = instance.entry() {
+        return entry.submitted(SUBMISSION);
     }
     let classes = instance.test_class.iter().flat_map(|chain| chain.split("::"));
     let key = GroupKey {
@@ -114,15 +115,17 @@ pub(super) fn prompt(
 
 /// The repository's code is hidden, and the test of the submission is run.
 pub(super) fn judging(instance: &Instance, running: Running) -> Result<Judging> {
-    if !instance.is_test() {
-        return Err(no_judgement(instance));
-    }
+    let (originals, given) = match instance.entry() {
+        Some(entry) => (Vec::new(), commands::runs(instance, &entry, &running)?),
+        None => (vec![judged::original(instance, &running)], Vec::new()),
+    };
     Ok(Judging {
         submission: SUBMISSION.to_owned(),
         hidden: &CODE_ENDINGS,
         before: judged::settings(running.sources.as_deref())?,
         run: vec![command(instance)],
-        originals: vec![judged::original(instance, &running)],
+        originals,
+        given,
         code: judged::code(running.sources.as_deref()),
         expect: expected(instance)?,
         is_exact: true,
@@ -131,15 +134,6 @@ pub(super) fn judging(instance: &Instance, running: Running) -> Result<Judging> 
         variables: running.variables,
         limit: running.limit,
     })
-}
-
-/// An instance that is about a command, where tests alone are judged.
-pub(crate) fn no_judgement(instance: &Instance) -> Error {
-    Error::usage(format!(
-        "{} is about a command: submissions for it are not judged yet",
-        instance.instance_id
-    ))
-    .with_hint("name other instances, or build with `entries = \"none\"` (docs/entries.md)")
 }
 
 /// The cases whose outcome is known.

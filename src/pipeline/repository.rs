@@ -16,7 +16,6 @@ use crate::dataset::assemble;
 use crate::environment::require_whole;
 use crate::error::{Error, Fault, Result};
 use crate::family::Family;
-use crate::family::gistify::TestName;
 use crate::family::sample::{self, Choice};
 use crate::ledger::Step;
 use crate::machine;
@@ -25,7 +24,7 @@ use crate::record::collected::{Collected, Group, Uncollected};
 use crate::record::environment::{Built, PlanResult};
 use crate::record::evidence::{CollectionFacts, GroupEvidence, OnTrial, RepositoryEvidence};
 use crate::record::id::InstanceId;
-use crate::record::instance::{Contribution, Instance, TestSource};
+use crate::record::instance::{Contribution, TestSource};
 use crate::record::outcome::{Attempt, CaseResult};
 use crate::record::shard::Shard;
 use crate::record::source::Pinned;
@@ -243,8 +242,7 @@ impl<'a> Repository<'a> {
                 Error::usage(format!("{} runs in containers, where no witnesses are made", self.repo.slug));
             return Err(refused.with_hint("leave [witness] out, or use backend = \"local\""));
         }
-        let mut instances = assemble::instances_of(contribution)?;
-        instances.retain(Instance::is_test);
+        let instances = assemble::instances_of(contribution)?;
         let mut golden: BTreeMap<InstanceId, Vec<CaseResult>> = BTreeMap::new();
         for group in contribution.evidence.groups.iter() {
             let group = group?;
@@ -387,7 +385,11 @@ impl<'a> Repository<'a> {
         let all = self.ruled(work, work.screening.verdicts(Depth::All));
         let ids = self.instance_ids(work);
         let groups = &work.prepared.collected.groups;
-        let kept = groups.iter().enumerate().filter(|(at, _)| first[*at].verdict.is_kept());
+        let kinds = config.dataset.kinds.as_ref();
+        let is_asked =
+            |group: &Group| kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind == group.command().kind()));
+        let kept = groups.iter().enumerate();
+        let kept = kept.filter(|(at, group)| first[*at].verdict.is_kept() && is_asked(group));
         let candidates = kept
             .filter_map(|(at, group)| {
                 self.family().candidate(&self.repo.slug, &ids[at], work.traces.totals(&group.group_id)?)
@@ -424,14 +426,8 @@ impl<'a> Repository<'a> {
         let begun: Vec<usize> = (0..ids.len()).filter(is_begun).collect();
         let golden = self.untried(work, &begun);
         let submission = self.family().submission();
-        let originals: Vec<Original<'_>> = golden
-            .iter()
-            .map(|(at, cases)| {
-                let test =
-                    TestName { classes: groups[*at].classes.clone(), function: groups[*at].function.clone() };
-                Original::new(&ids[*at], &groups[*at].file, test, cases)
-            })
-            .collect();
+        let originals: Vec<Original<'_>> =
+            golden.iter().map(|(at, cases)| Original::of_group(&ids[*at], &groups[*at], cases)).collect();
         let tracing = self.tracing(Which::Second, work, &begun);
         let Work { prepared, screening, traces, on_trial, variants } = work;
         let title = format!("{} self-check", self.repo.slug);
@@ -482,10 +478,7 @@ impl<'a> Repository<'a> {
             let first = work.screening.history().of(*at).iter().find(|attempt| attempt.is_reference())?;
             Some((*at, first.cases.clone()))
         };
-        // The referee judges tests.
-        let is_test = |at: &&usize| work.prepared.collected.groups[**at].entry.is_none();
-        let among = among.iter().filter(is_test);
-        among.filter(|at| work.is_untried(&ids[**at])).filter_map(first).collect()
+        among.iter().filter(|at| work.is_untried(&ids[**at])).filter_map(first).collect()
     }
 
     /// Verdicts after what tracing and rules say.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::id::Name;
-use crate::text::{command, shell_quote};
+use crate::text::{command, glob, shell_quote};
 
 /// A pytest test function, with whatever cases it has.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -197,6 +197,9 @@ pub struct Entry {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub files: Vec<String>,
     pub origin: Origin,
+    /// Files of the tree that say something else while it runs, by path.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub given: BTreeMap<String, String>,
     /// What the same program prints where it is asked for help or its version, as SHA-256 of each.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub help: Vec<String>,
@@ -206,6 +209,18 @@ impl Entry {
     /// The id of its group.
     pub fn id(&self) -> String {
         format!("{ENTRIES}::{}", self.name)
+    }
+
+    /// Regular expressions of the paths whose changes count; empty for all.
+    pub fn watched(&self) -> Vec<String> {
+        self.files.iter().map(|text| glob::pattern(text)).collect()
+    }
+
+    /// The command that runs a submission for it, a file in the root of the tree: with the same arguments, in the same folder.
+    pub fn submitted(&self, file: &str) -> EntryCommand {
+        let up = self.cwd.split('/').filter(|part| !part.is_empty()).map(|_| "../");
+        let path = up.collect::<String>() + file;
+        EntryCommand::Script { path, arguments: self.command.arguments().to_vec() }
     }
 }
 

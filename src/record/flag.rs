@@ -7,8 +7,14 @@ pub const KEPT_BY: &str = "kept-by:";
 
 /// The flag that keeps a kept group from being published, if one does, unless `sample_unsolvable` says otherwise.
 pub fn barrier(flags: &[String]) -> Option<&'static str> {
-    const BARRIERS: [&str; 4] =
-        [NAMES_REPOSITORY_MODULE, DEPENDENCY_IMPORTS_REPOSITORY, REFEREE_DIFFERS, NO_VARIANTS];
+    const BARRIERS: [&str; 6] = [
+        NAMES_REPOSITORY_MODULE,
+        DEPENDENCY_IMPORTS_REPOSITORY,
+        REFEREE_DIFFERS,
+        READS_HIDDEN_CODE,
+        NO_VARIANTS,
+        CONSTANT,
+    ];
     BARRIERS.into_iter().find(|barrier| flags.iter().any(|flag| flag == barrier))
 }
 
@@ -68,6 +74,18 @@ flags! {
         "Edited texts of the test are run in the original repository: none of them shows the same in every run without \
          running more of the repository than the test does, or the test is not defined in its own file."
         "It is judged by a planted failure alone, so it is not published unless `sample_unsolvable = true`.";
+    READS_HIDDEN_CODE "reads-hidden-code"
+        "the command is given a file of code that a submission does not see"
+        "An argument or the standard input names a file of the tree that counts as code, or the command changes one; code is \
+         hidden from submissions."
+        "No submission can solve it, so it is not published unless `sample_unsolvable = true`. Have the command read a file that is \
+         not code.";
+    CONSTANT "constant"
+        "no other input of the command shows something else"
+        "Its arguments, its standard input and the files that it reads were changed one at a time: each time it showed the same, \
+         ended otherwise, ran other lines of the repository, or did not show the same twice."
+        "A submission that prints a recorded answer cannot be distinguished from one that does the work, so it is not published unless \
+         `sample_unsolvable = true`. Give the command input that its output depends on.";
     PROBE_INSENSITIVE "probe-insensitive"
         "the original does not fail when its test is made to"
         "The referee plants a failure in the test to find submissions that neutralize it; here it does not show in the \

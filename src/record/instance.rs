@@ -6,10 +6,10 @@ use std::ops::{Deref, DerefMut};
 use serde::{Deserialize, Serialize};
 
 use super::codetaste::PublishedPair;
-use super::entry::PYTEST;
+use super::entry::{Entry, EntryCommand, Origin, PYTEST, Source, Stdin};
 use super::evidence::RepositoryEvidence;
 use super::family::Family;
-use super::id::{InstanceId, RepoSlug};
+use super::id::{InstanceId, Name, RepoSlug};
 use super::outcome::{CommandResult, Outcome};
 use super::recube::RecubeRecord;
 use super::variant::Variant;
@@ -172,6 +172,12 @@ pub struct Instance {
     /// The folder of the tree that it runs in; empty for the root.
     #[serde(default)]
     pub cwd: Option<String>,
+    /// Further environment variables of a command, `NAME=value` each.
+    #[serde(default)]
+    pub env: Option<Vec<String>>,
+    /// Globs of the files whose changes count; empty for all below the tree.
+    #[serde(default)]
+    pub watched_files: Option<Vec<String>>,
     /// What names it: `configured`, or a kind of file with its path and line.
     #[serde(default)]
     pub origin: Option<String>,
@@ -187,6 +193,27 @@ impl Instance {
     /// Whether it is about a test.
     pub fn is_test(&self) -> bool {
         self.kind == PYTEST
+    }
+
+    /// The command that it is about; none for a test, and where the columns do not say a command.
+    pub fn entry(&self) -> Option<Entry> {
+        let command = EntryCommand::of_words(self.argv.as_deref().filter(|_| !self.is_test())?).ok()?;
+        let stdin = self.stdin.clone().map(Stdin::Text);
+        let variables = self.env.iter().flatten().filter_map(|one| one.split_once('='));
+        let expected = self.expected.iter().find_map(|text| serde_json::from_str::<Expected>(text).ok());
+        let status = expected.and_then(|one| one.command).map_or(0, |command| command.status);
+        Some(Entry {
+            name: Name::new(&self.test_function).ok()?,
+            command,
+            stdin: stdin.or_else(|| self.stdin_file.clone().map(Stdin::File)),
+            env: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            cwd: self.cwd.clone().unwrap_or_default(),
+            exit: u8::try_from(status).unwrap_or_default(),
+            files: self.watched_files.clone().unwrap_or_default(),
+            origin: Origin { source: Source::Configured, file: None, line: None },
+            given: BTreeMap::new(),
+            help: Vec::new(),
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::entry::EntryCommand;
 use super::id::{InstanceId, RepoSlug};
-use super::outcome::Outcome;
+use super::outcome::{FileChange, Outcome};
 use super::patch::Patch;
 use super::variant::VariantCase;
 
@@ -99,6 +99,8 @@ pub struct Judging {
     pub run: Vec<EntryCommand>,
     /// The tests that must be in what is handed in as they are in the repository.
     pub originals: Vec<OriginalTest>,
+    /// Where a command is judged and not tests: what the file is given, and what it must show.
+    pub given: Vec<JudgedRun>,
     /// SHA-256 of the repository's Python files, where they are known: what they say a submission may say as well.
     pub code: Vec<String>,
     /// The cases that are judged, of all commands.
@@ -144,6 +146,34 @@ pub struct JudgedVariant {
     pub kind: &'static str,
     pub text: Vec<Part>,
     pub cases: Vec<VariantCase>,
+}
+
+/// A run of what is handed in for a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct JudgedRun {
+    /// What is another input than the command's; none for its own.
+    pub kind: Option<&'static str>,
+    pub arguments: Vec<String>,
+    /// What standard input has; none where it is empty, or a file of the tree.
+    pub stdin: Option<String>,
+    pub stdin_file: Option<String>,
+    /// The folder of the tree that it runs in; empty for the root.
+    pub cwd: String,
+    pub env: BTreeMap<String, String>,
+    /// Files of the tree that say something else.
+    pub files: BTreeMap<String, String>,
+    /// Regular expressions of the paths whose changes count; empty for all.
+    pub watched: Vec<String>,
+    pub shows: Shown,
+}
+
+/// What a run of a command must show. Texts are normalized: what replaces what may differ is in angle brackets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Shown {
+    pub status: i32,
+    pub stdout: String,
+    pub stderr: String,
+    pub files: Vec<FileChange>,
 }
 
 /// A part of a test's text, which is put into a file.

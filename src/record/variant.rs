@@ -1,7 +1,11 @@
-//! Edited texts of an original test, with what the original repository shows under each of them.
+//! Edited texts of an original test, or other input of a command, with what the original repository shows under each of
+//! them.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::entry::{Entry, Stdin};
 use super::outcome::{CaseResult, Outcome};
 
 /// Raised when the same original may get other variants, or they mean something else.
@@ -23,17 +27,26 @@ pub enum VariantKind {
     OtherInput,
     /// The same test in other words.
     Rephrased,
+    /// An argument of a command is another one.
+    OtherArgument,
+    /// The standard input of a command is another one.
+    OtherStdin,
+    /// A file that a command reads says something else.
+    OtherFile,
 }
 
 impl VariantKind {
     /// All kinds.
-    pub const ALL: [VariantKind; 6] = [
+    pub const ALL: [VariantKind; 9] = [
         VariantKind::NegatedAssert,
         VariantKind::OtherExpected,
         VariantKind::OtherRaises,
         VariantKind::RaiseAt,
         VariantKind::OtherInput,
         VariantKind::Rephrased,
+        VariantKind::OtherArgument,
+        VariantKind::OtherStdin,
+        VariantKind::OtherFile,
     ];
 
     /// The one spelling of this kind.
@@ -45,12 +58,15 @@ impl VariantKind {
             VariantKind::RaiseAt => "raise-at",
             VariantKind::OtherInput => "other-input",
             VariantKind::Rephrased => "rephrased",
+            VariantKind::OtherArgument => "other-argument",
+            VariantKind::OtherStdin => "other-stdin",
+            VariantKind::OtherFile => "other-file",
         }
     }
 }
 
-/// An edited test, and what every run of it in the original repository showed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// An edited test, or other input of a command, and what every run of it in the original repository showed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Variant {
     pub kind: VariantKind,
     /// Line of the test's file at which it is edited, 1-based.
@@ -59,6 +75,43 @@ pub struct Variant {
     pub source: String,
     /// By case, in the order in which they ran.
     pub cases: Vec<VariantCase>,
+    /// Of a command, what it is given; then there is no text of a test.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variation: Option<Variation>,
+}
+
+/// Other input of a command, with what the repository shows for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Variation {
+    #[serde(flatten)]
+    pub given: Given,
+    /// Its one case.
+    pub shows: CaseResult,
+}
+
+/// All that a command is given and that may be something else.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Given {
+    pub arguments: Vec<String>,
+    /// What standard input has; none where that is not another text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<String>,
+    /// Files of the tree that say something else.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
+}
+
+impl Given {
+    /// A command with this input in the place of its own.
+    #[must_use]
+    pub fn to(&self, entry: &Entry) -> Entry {
+        Entry {
+            command: entry.command.with_arguments(self.arguments.clone()),
+            stdin: self.stdin.clone().map(Stdin::Text).or_else(|| entry.stdin.clone()),
+            given: self.files.clone(),
+            ..entry.clone()
+        }
+    }
 }
 
 /// What a case shows under a variant.
@@ -82,6 +135,9 @@ impl Variant {
 
     /// What is expected, as results of cases.
     pub fn golden(&self) -> Vec<CaseResult> {
+        if let Some(variation) = &self.variation {
+            return vec![variation.shows.clone()];
+        }
         let case = |case: &VariantCase| CaseResult {
             case_id: format!("::{}", case.case),
             outcome: case.outcome,

@@ -1,7 +1,9 @@
 //! How Gistify judges: the tree without the repository's code, the original test put into what is handed in, its
 //! variants, what the build checks of itself, and submissions that a machine makes.
 
+mod commands;
 pub(crate) mod evaluate;
+mod given;
 pub(crate) mod ground;
 mod on_variants;
 pub(crate) mod self_check;

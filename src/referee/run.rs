@@ -42,7 +42,8 @@ pub(super) struct Seen {
 
 /// A text, and the runs that are made of one import of it.
 pub(super) struct Import {
-    text: Arc<str>,
+    /// None where commands are run as they are.
+    text: Option<Arc<str>>,
     /// Indices of their groups, all of one file, with how they run; the last one comes first. Where one worker makes them
     /// all, what did not come to its end is not run in other manners.
     runs: Vec<(usize, Manner)>,
@@ -55,11 +56,16 @@ impl Import {
     /// Runs of a group in these manners, in this order.
     pub(super) fn new(group: usize, text: Arc<str>, manners: &[Manner]) -> Self {
         Import {
-            text,
+            text: Some(text),
             runs: manners.iter().rev().map(|manner| (group, *manner)).collect(),
             plain_decides: false,
             cost_ms: None,
         }
+    }
+
+    /// Runs of a command as it is, in these manners, in this order.
+    pub(super) fn of_command(group: usize, manners: &[Manner]) -> Self {
+        Import { text: None, ..Import::new(group, Arc::from(""), manners) }
     }
 
     /// Says how many milliseconds each run probably takes.
@@ -94,6 +100,12 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
+    /// The file that has the text of a group.
+    fn file_of<'g>(&'g self, group: &'g Group) -> &'g str {
+        let submission = self.world.setting.world.submission.as_deref();
+        submission.filter(|_| group.entry.is_some()).unwrap_or(&group.file)
+    }
+
     /// Imports each text once, watched where `trace` says so, and makes its runs; `each` gets what was seen of a group
     /// in a manner. Returns which groups the machine lost, and how.
     ///
@@ -110,7 +122,9 @@ impl Place<'_> {
             let file = &self.groups[import.runs.first()?.0].file;
             let runs = import.runs.into_iter().map(|(at, manner)| Run { manner, ..Run::new(at, 1) });
             let mut task = Task::new(file, 0, trace);
-            task = task.judging(import.text);
+            if let Some(text) = import.text {
+                task = task.judging(text);
+            }
             task.plain_decides = import.plain_decides;
             (task.cost_ms, task.is_new) = (import.cost_ms.unwrap_or_default(), import.cost_ms.is_none());
             task.runs.extend(runs);
@@ -125,7 +139,8 @@ impl Place<'_> {
                 Event::Attempt { group, manner, mut done, items, reached, .. } => {
                     let name = |index: i64| node_id(&items, index);
                     let attempt = attempt_of(&groups[group], &done, name, normalizer, (&World::Base, 0));
-                    let lines = done.execution.as_ref().and_then(|it| lines_of(&groups[group].file, it));
+                    let file = self.file_of(&groups[group]);
+                    let lines = done.execution.as_ref().and_then(|it| lines_of(file, it));
                     let ran = |index: i64| done.cases.iter().any(|case| case.index == index);
                     let of_group = items.iter().filter(|item| i64::try_from(item.index).is_ok_and(ran));
                     let defined_in = of_group.into_iter().find_map(|item| item.defined_in.clone());

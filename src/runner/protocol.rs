@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 pub use super::ending::{ImportAttempt, ProcessExit, Reached};
 use super::report::{Attempted, ImportTrace};
-use crate::record::entry::{Entry, GroupKey};
+use crate::record::entry::{Entry, EntryCommand, GroupKey};
 use crate::record::environment::SwitchedOff;
 use crate::record::execution::Execution;
 
@@ -69,6 +69,9 @@ pub enum Request {
         function: String,
         /// The file that a witness is.
         submission: String,
+        /// What it is for, where that is not a test; then the file and the function say nothing.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        command: Option<EntryCommand>,
     },
     /// What the last candidate showed.
     Tried(Trial),
@@ -147,6 +150,9 @@ pub struct RunnerWorld {
     /// Whether files of the tree that are opened are noted, code aside.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub notes_files: bool,
+    /// File in the root of the tree that a text which is judged is written to, where commands are run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub submission: Option<String>,
     /// The commands that are run instead of tests: then nothing of pytest is imported.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<Entry>,

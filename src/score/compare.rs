@@ -111,6 +111,10 @@ pub enum RunDifference {
     Passed,
     OtherException,
     OtherOutput,
+    /// A command ends with another status.
+    OtherStatus,
+    /// A command changes other files, or leaves something else in them.
+    OtherFiles,
 }
 
 /// How one case compares.
@@ -218,9 +222,11 @@ fn rank(difference: RunDifference) -> u8 {
         | RunDifference::Skipped
         | RunDifference::Xfailed
         | RunDifference::Xpassed
-        | RunDifference::Passed => 2,
+        | RunDifference::Passed
+        | RunDifference::OtherStatus => 2,
         RunDifference::OtherException => 3,
         RunDifference::OtherOutput => 4,
+        RunDifference::OtherFiles => 5,
     }
 }
 
@@ -257,6 +263,11 @@ fn case(
         };
         return differs(difference, golden.outcome.as_str(), seen.outcome.as_str());
     }
+    let status =
+        |case: &CaseResult| case.command.as_ref().map_or_else(String::new, |it| it.status.to_string());
+    if status(golden) != status(seen) {
+        return differs(RunDifference::OtherStatus, &status(golden), &status(seen));
+    }
     let exception =
         |case: &CaseResult| case.exception.as_deref().map(|name| masks.exception(name).to_owned());
     let (expected, found) = (exception(golden), exception(seen));
@@ -272,7 +283,24 @@ fn case(
             }
         }
     }
+    if held_to >= Compare::Output
+        && let Some((expected, found)) = other_files(golden, seen, masks)
+    {
+        return differs(RunDifference::OtherFiles, &expected, &found);
+    }
     ComparedCase { case: name.to_owned(), difference: None, expected: String::new(), seen: String::new() }
+}
+
+/// The first files that a command left otherwise, in their order.
+fn other_files(golden: &CaseResult, seen: &CaseResult, masks: &Masks<'_>) -> Option<(String, String)> {
+    let lines = |case: &CaseResult| -> Vec<String> {
+        let files = case.command.iter().flat_map(|command| &command.files);
+        files.map(|file| masks.output(&file.line())).collect()
+    };
+    let (expected, found) = (lines(golden), lines(seen));
+    let at = (0..expected.len().max(found.len())).find(|at| expected.get(*at) != found.get(*at))?;
+    let shown = |lines: &[String]| lines.get(at).cloned().unwrap_or_else(|| "no such change".to_owned());
+    Some((shown(&expected), shown(&found)))
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ pub fn entry(line: &str) -> Entry {
         exit: 0,
         files: Vec::new(),
         origin: Origin { source: Source::Configured, file: None, line: Some(9) },
+        given: std::collections::BTreeMap::new(),
         help: Vec::new(),
     }
 }

@@ -103,6 +103,7 @@ pub fn config() -> Config {
             hard_per_axis: 5,
             family: crate::record::family::Family::Gistify,
             sample_unsolvable: false,
+            kinds: None,
         },
         screen: Screen {
             attempts: 10,
@@ -161,7 +162,7 @@ fn variant() -> Variant {
         message: Some("not here".to_owned()),
     };
     let source = "def test_0():\n    raise KeyError(\"not here\")\n".to_owned();
-    Variant { kind: VariantKind::RaiseAt, line: 2, source, cases: vec![case] }
+    Variant { kind: VariantKind::RaiseAt, line: 2, source, cases: vec![case], variation: None }
 }
 
 fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng) -> Contribution {

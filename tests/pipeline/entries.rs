@@ -31,14 +31,17 @@ const ENTRIES: [(&str, &str, &str, &str); 17] = [
     ("whoami", "python -m shop whoami", "", "depends-on-program-name"),
 ];
 
+/// The section of a configuration for a row.
+fn section((name, command, keys, _): &(&str, &str, &str, &str)) -> String {
+    let command = command.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("[[repo.entry]]\nname = \"{name}\"\ncommand = \"{command}\"\n{keys}\n")
+}
+
 fn configured(bench: &Bench, more: &str) {
     bench.configure(SETTINGS, &[TREE]);
     let file = bench.path().join("repos.toml");
     let mut config = std::fs::read_to_string(&file).unwrap() + "tests = []\n" + more;
-    for (name, command, keys, _) in ENTRIES {
-        let command = command.replace('\\', "\\\\").replace('"', "\\\"");
-        let _ = writeln!(config, "[[repo.entry]]\nname = \"{name}\"\ncommand = \"{command}\"\n{keys}");
-    }
+    config.extend(ENTRIES.iter().map(section));
     bench.write_config(&config);
 }
 
@@ -94,4 +97,94 @@ fn what_cannot_be_run_is_said_at_once() {
     for words in ["2 entries cannot be run", "did you mean shop?", "the tree has no file tools/missing.py"] {
         assert!(ended.stderr.contains(words), "{}", ended.stderr);
     }
+}
+
+/// The rows of a run's scores, by instance.
+fn scores(bench: &Bench, run: &str) -> Vec<Value> {
+    let file = bench.path().join("scores/trees/1").join(run).join("scores.jsonl");
+    let text = std::fs::read_to_string(file).expect("was scored");
+    text.lines().map(|line| serde_json::from_str(line).expect("is JSON")).collect()
+}
+
+#[test]
+fn a_submission_for_a_command_is_judged_by_what_it_shows_for_other_input_too() {
+    let bench = Bench::new();
+    let settings = format!("{SETTINGS}[witness]\nmake = true\n");
+    bench.configure(&settings, &[TREE]);
+    let file = bench.path().join("repos.toml");
+    let chosen = ["report", "export", "stats", "below"];
+    let sections: String = ENTRIES.iter().filter(|one| chosen.contains(&one.0)).map(section).collect();
+    bench.write_config(&(std::fs::read_to_string(&file).unwrap() + "tests = []\n" + &sections));
+    bench.build(&[]).with_code(0);
+    let instances: BTreeMap<String, Value> = bench
+        .dataset()
+        .instances()
+        .into_iter()
+        .map(|one| (text(&one["test_function"]).to_owned(), one))
+        .collect();
+    // What `export` writes is the same whatever it is called: its file's name is other input all the same.
+    assert_eq!(
+        instances.keys().map(String::as_str).collect::<Vec<_>>(),
+        ["below", "export", "report", "stats"]
+    );
+    let hand_in = |run: &str, of: &dyn Fn(&Value) -> String| {
+        for one in instances.values() {
+            let folder = bench.path().join("runs").join(run).join(text(&one["instance_id"]));
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("concise.py"), of(one)).unwrap();
+        }
+    };
+    let expected = |one: &Value| -> Value { serde_json::from_str(text(&one["expected"][0])).unwrap() };
+    let recorded = |one: &Value| {
+        let shown = expected(one);
+        let mut text = String::new();
+        for file in shown["command"]["files"].as_array().into_iter().flatten() {
+            let _ = writeln!(text, "open({}, 'w').write({})", file["path"], file["text"]);
+        }
+        format!("{text}print({}, end='')\n", shown["stdout"])
+    };
+    let table = |one: &Value| {
+        let answer = expected(one)["stdout"].to_string();
+        format!(
+            "import sys\nKNOWN = {{('tea', 'milk'): {answer}}}\nasked = tuple(sys.argv[1:]) or tuple(sys.stdin.read().split())\n\
+             print(KNOWN.get(asked, {answer}), end='')\n"
+        )
+    };
+    let witness = |one: &Value| {
+        assert_eq!(one["witness"], "made", "{one}");
+        let path = format!("output/trees/1/witnesses/{}.py", text(&one["instance_id"]));
+        std::fs::read_to_string(bench.path().join(path)).unwrap()
+    };
+    hand_in("witness", &witness);
+    hand_in("recorded", &recorded);
+    hand_in("table", &table);
+    hand_in("imports", &|_| "from shop.cli import main\nmain()\n".to_owned());
+    let source = format!("trees/{TREE}={}", bench.path().join("trees").join(TREE).display());
+    let mut arguments = vec!["score", "output/trees/1", "--source", &source];
+    arguments.extend(["runs/witness", "runs/recorded", "runs/table", "runs/imports"]);
+    bench.run(&arguments).with_code(0);
+    for row in scores(&bench, "witness") {
+        assert_eq!((&row["fidelity"], &row["test_f1"]), (&1.into(), &Value::Null), "{row}");
+    }
+    for row in scores(&bench, "recorded") {
+        assert_eq!(
+            (&row["fidelity"], &row["class"], &row["detail"]),
+            (&0.into(), &"violation".into(), &"hard-coded".into()),
+            "{row}"
+        );
+    }
+    assert!(scores(&bench, "table").iter().all(|row| row["fidelity"] == 0), "{:?}", scores(&bench, "table"));
+    for row in scores(&bench, "imports") {
+        assert_eq!(row["class"], "import-error", "{row}");
+    }
+    let checked = bench.run(&["score", "output/trees/1", "--source", &source, "--self-check"]).with_code(0);
+    assert!(checked.stdout.contains("4 of 4 originals have fidelity 1"), "{}", checked.stdout);
+    bench.run(&["export", "output/trees/1", "--to", "harbor", "--output", "harbor"]).with_code(0);
+    let task = bench.path().join("harbor/tasks").join(text(&instances["report"]["instance_id"]));
+    let told: Value = serde_json::from_slice(&std::fs::read(task.join("tests/task.json")).unwrap()).unwrap();
+    let kinds: Vec<&Value> = told["runs"].as_array().unwrap().iter().map(|run| &run["kind"]).collect();
+    assert_eq!(kinds[0], &Value::Null);
+    assert!(kinds.len() > 1 && task.join("tests/tree_state.py").is_file(), "{kinds:?}");
+    let instruction = std::fs::read_to_string(task.join("instruction.md")).unwrap();
+    assert!(!instruction.replace("/testbed", "").contains("test"), "{instruction}");
 }

@@ -17,6 +17,7 @@ mod harmful;
 mod interruption;
 mod isolation;
 mod kills;
+mod labelled_commands;
 mod neighbours;
 mod recube;
 mod rules;

@@ -62,7 +62,18 @@ fn entry(raw: &RawEntry<'_>, problems: &mut Problems<'_>) -> Option<Entry> {
     }
     let line = u32::try_from(problems.line(raw.at)).ok();
     let origin = Origin { source: Source::Configured, file: None, line };
-    Some(Entry { name: name?, command: command?, stdin, env, cwd, exit, files, origin, help: Vec::new() })
+    Some(Entry {
+        name: name?,
+        command: command?,
+        stdin,
+        env,
+        cwd,
+        exit,
+        files,
+        origin,
+        given: BTreeMap::new(),
+        help: Vec::new(),
+    })
 }
 
 fn command(raw: &RawEntry<'_>, problems: &mut Problems<'_>) -> Option<EntryCommand> {

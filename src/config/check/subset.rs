@@ -5,6 +5,7 @@ use crate::config::Repo;
 use crate::config::raw::{RawRange, RawSubset, Texts};
 use crate::document::section::Field;
 use crate::document::{Problems, suggest};
+use crate::record::entry::KINDS;
 use crate::record::id::{Name, RepoSlug};
 use crate::record::instance::Tier;
 use crate::redact::quote;
@@ -27,6 +28,7 @@ fn one(raw: &RawSubset<'_>, known: &[&str], problems: &mut Problems<'_>) -> Subs
         name: name(raw, problems),
         repos: repos(&raw.repos, known, problems),
         tiers: tiers(&raw.tiers, problems),
+        kinds: kinds(&raw.kinds, problems),
         top: if raw.top.is_present() { given(&raw.top) } else { given(&raw.hard) },
         ranges: raw.ranges.iter().filter_map(|raw| range(raw, problems)).collect(),
         per_repo: whole32("per_repo", &raw.per_repo, 0, 0, problems),
@@ -88,6 +90,22 @@ fn tiers(field: &Texts<'_>, problems: &mut Problems<'_>) -> Option<Vec<Tier>> {
         }
     }
     Some(tiers)
+}
+
+/// Kinds of what is run: tests, and commands.
+pub(super) fn kinds(field: &Texts<'_>, problems: &mut Problems<'_>) -> Option<Vec<String>> {
+    let Field::Given(list) = field else { return None };
+    for text in &list.value {
+        if !KINDS.contains(&text.value) {
+            let hint = suggest::hint(text.value, &KINDS);
+            problems.add(text.at, format!("unknown kind {}", quote(text.value)), Some(hint));
+        }
+    }
+    if list.value.is_empty() {
+        let hint = format!("name some of {}, or leave it out for all", KINDS.join(", "));
+        problems.add(list.at, "`kinds` names no kind: nothing would be left".to_owned(), Some(hint));
+    }
+    Some(list.value.iter().map(|text| text.value.to_owned()).collect())
 }
 
 fn range(raw: &RawRange, problems: &mut Problems<'_>) -> Option<(Measure, Range)> {

@@ -275,6 +275,7 @@ mod tests {
                 (1, percent("10.0")),
                 (4, percent("40.0")),
                 (3, percent("30.0")),
+                (0, percent("0.0")),
                 (0, percent("0.0"))
             ]
         );

@@ -75,6 +75,11 @@ pub struct Evaluated {
 }
 
 impl Evaluated {
+    /// A text in which nothing takes the place of anything.
+    pub fn as_it_is(text: &str) -> Self {
+        Evaluated { text: text.to_owned(), injection: Injection::None, defined_as: None, replacement: None }
+    }
+
     /// The line of the submitted file that a line of this one is. None in a test that was replaced.
     pub fn submitted_line(&self, line: u32) -> Option<u32> {
         self.replacement.map_or(Some(line), |it| it.submitted_line(line))

@@ -19,7 +19,7 @@ const NAME: &str = "prompt";
 /// The name of the one for commands; only the built-in one has it.
 const COMMANDS: &str = "prompt of commands";
 /// What a template can ask for.
-const SLOTS: [&str; 15] = [
+const SLOTS: [&str; 16] = [
     "repository",
     "working_dir",
     "file",
@@ -35,6 +35,7 @@ const SLOTS: [&str; 15] = [
     "stdin",
     "stdin_file",
     "cwd",
+    "env",
 ];
 
 /// A template whose slots are all known.
@@ -124,6 +125,7 @@ impl Template {
             stdin => instance.stdin.as_deref().unwrap_or_default(),
             stdin_file => instance.stdin_file.as_deref().unwrap_or_default(),
             cwd => instance.cwd.as_deref().unwrap_or_default(),
+            env => instance.env.clone().unwrap_or_default(),
             tools => tools.iter().map(|tool| tool.as_str()).collect::<Vec<_>>(),
         });
         rendered.map_err(|error| cannot_be_used(&error))

@@ -90,6 +90,7 @@ impl MaskedFile<'_> {
                     .map(|node| EntryCommand::Pytest { node: (*node).to_owned() })
                     .collect(),
                 originals: Vec::new(),
+                given: Vec::new(),
                 code: Vec::new(),
                 expect: judged.collect(),
                 is_exact: false,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::given::{group_with, named};
 use super::ground::{Code, Ground};
 use super::on_variants::OnVariants;
 use crate::attempt::lab::Lab;
@@ -17,17 +18,18 @@ use crate::attempt::world::WorldSetting;
 use crate::beneath::Folder;
 use crate::error::{Error, Result};
 use crate::family::gistify::{
-    Against, Cases, Effect, ErrorClass, Evaluated, ExecutedLine, Execution, Facts, Finding, Injection, Line,
-    LineExistence, NotInjected, Overlap, Replacement, Row, Run, Sabotage, Scenery, Submitted, TestName,
-    TracedFunction, Verdict, Violation, findings, first_line, in_file, inject_inherited, judge,
-    line_execution, sabotage, strict_findings, test_overlap, trace_recall,
+    Against, Cases, Effect, ErrorClass, Evaluated, ExecutedLine, Execution, Facts, Finding, FindingKind,
+    Injection, Line, LineExistence, NotInjected, Overlap, Replacement, Row, Run, Sabotage, Scenery,
+    Submitted, TestName, TracedFunction, Verdict, Violation, findings, first_line, in_file, inject_inherited,
+    judge, judge_command, line_execution, sabotage, strict_findings, test_overlap, trace_recall,
 };
 use crate::python_source::decoded;
 use crate::record::collected::Group;
+use crate::record::entry::Entry;
 use crate::record::flag::PROBE_INSENSITIVE;
 use crate::record::id::{InstanceId, hash_parts, sha256_hex};
 use crate::record::instance::Instance;
-use crate::record::outcome::{Attempt, CaseResult, Exit, Outcome};
+use crate::record::outcome::{Attempt, CaseResult, Compare, Exit, Outcome};
 use crate::record::variant::Variant;
 use crate::referee::run::{Import, Lost, PLAIN, Place, Seen, WATCHED, failing};
 use crate::referee::submissions::Submission;
@@ -44,6 +46,13 @@ const OUTPUT_LINES: usize = 60;
 /// Cases whose messages are kept, and lines of each.
 const MOST_CASES: usize = 3;
 const MESSAGE_LINES: usize = 20;
+/// Findings that say nothing of a file that is not run by pytest, or that a command has to have.
+const OF_TESTS: [FindingKind; 4] = [
+    FindingKind::LeftoverTest,
+    FindingKind::MainGuard,
+    FindingKind::NeutralizedTest,
+    FindingKind::RegistersPlugin,
+];
 /// Characters of what a case was to show, and showed, that are kept.
 const LONGEST_TEXT: usize = 4000;
 
@@ -61,8 +70,10 @@ pub(crate) struct Original<'a> {
     pub(crate) can_be_sabotaged: bool,
     /// Functions of the repository that its cases call. None where there is no trace.
     pub(crate) traced: Option<&'a [TracedFunction]>,
-    /// Edited texts of the test; where there are none, a planted failure has to do.
+    /// Edited texts of the test, or other input of the command; where there are none, a planted failure has to do for a test.
     pub(crate) variants: &'a [Variant],
+    /// The command that it is, where it is not a test.
+    pub(crate) entry: Option<Entry>,
 }
 
 impl<'a> Original<'a> {
@@ -76,7 +87,9 @@ impl<'a> Original<'a> {
         };
         Original {
             defined_in: defined_in.and_then(|(file, name)| Some((file, name.parse().ok()?))),
-            can_be_sabotaged: !instance.flags.iter().any(|flag| flag == PROBE_INSENSITIVE),
+            can_be_sabotaged: instance.is_test()
+                && !instance.flags.iter().any(|flag| flag == PROBE_INSENSITIVE),
+            entry: instance.entry(),
             ..Original::new(&instance.instance_id, &instance.test_file, test, golden)
         }
     }
@@ -92,11 +105,26 @@ impl<'a> Original<'a> {
             can_be_sabotaged: true,
             traced: None,
             variants: &[],
+            entry: None,
+        }
+    }
+
+    /// That of a group.
+    pub(crate) fn of_group(id: &'a InstanceId, group: &'a Group, golden: &'a [CaseResult]) -> Self {
+        let test = TestName { classes: group.classes.clone(), function: group.function.clone() };
+        let can_be_sabotaged = group.entry.is_none();
+        Original {
+            entry: group.entry.clone(),
+            can_be_sabotaged,
+            ..Original::new(id, &group.file, test, golden)
         }
     }
 
     /// The group of its test function, with whatever cases that has.
     pub(crate) fn group(&self) -> Group {
+        if let Some(entry) = &self.entry {
+            return Group::of_entry(entry.clone());
+        }
         Group {
             group_id: self.id.to_string(),
             file: self.file.to_owned(),
@@ -107,6 +135,14 @@ impl<'a> Original<'a> {
             fixtures: Vec::new(),
             flags: Vec::new(),
             entry: None,
+        }
+    }
+
+    /// The group that a submission has, which is this file.
+    pub(crate) fn submitted(&self, file: &str) -> Group {
+        match &self.entry {
+            Some(entry) => Group::of_entry(Entry { command: entry.submitted(file), ..entry.clone() }),
+            None => Group { file: file.to_owned(), ..self.group() },
         }
     }
 
@@ -154,6 +190,9 @@ pub(crate) struct Judged {
     /// Why the machine lost it: nothing can be said, and it is judged again the next time.
     #[serde(default)]
     pub(crate) lost: Option<String>,
+    /// Whether it is for a command.
+    #[serde(default)]
+    pub(crate) is_command: bool,
 }
 
 impl Judged {
@@ -294,8 +333,7 @@ impl Referee<'_> {
 
     /// The group of each of them.
     fn groups(&self, cases: &[Case<'_>]) -> Vec<Group> {
-        let of_case = |case: &Case<'_>| Group { file: self.policy.file.to_owned(), ..case.original.group() };
-        cases.iter().map(of_case).collect()
+        cases.iter().map(|case| case.original.submitted(self.policy.file)).collect()
     }
 
     /// Runs each of them for the first time. What has no variants is run of the same import once with a test that fails;
@@ -352,7 +390,8 @@ impl Referee<'_> {
         for preload in [self.ground.ahead(), &[]] {
             let unwatched = imports(cases, |case| {
                 let text = case.agreeing()?.text.clone();
-                (!case.is_watched()).then(|| (text, vec![WATCHED]))
+                let may_run = preload.is_empty() || case.original.entry.is_none();
+                (may_run && !case.is_watched()).then(|| (text, vec![WATCHED]))
             });
             let lost = Place { preload, ..*place }.run(unwatched, TraceMode::Lines, |at, _, seen| {
                 cases[at].watched = Some(Watched::new(seen));
@@ -378,11 +417,18 @@ impl Referee<'_> {
                 continue;
             };
             let submitted = submission.text.as_deref().unwrap_or_default();
-            let of_variants = self.variant_texts(&tree, original, submitted)?;
+            let of_variants = match &original.entry {
+                Some(_) => Vec::new(),
+                None => self.variant_texts(&tree, original, submitted)?,
+            };
             let order = OnVariants::order(original.variants, &agreeing.text);
             for which in &order {
-                texts.push(Arc::from(which.map_or(&*agreeing.text, |which| &*of_variants[which])));
-                groups.push(place.groups[at].clone());
+                let text = which.and_then(|which| of_variants.get(which)).unwrap_or(&agreeing.text);
+                texts.push(Arc::from(text.as_str()));
+                let given = which.and_then(|which| original.variants[which].variation.as_ref());
+                let group = &place.groups[at];
+                let other = given.zip(group.entry.as_ref()).map(|(it, entry)| group_with(entry, &it.given));
+                groups.push(other.unwrap_or_else(|| group.clone()));
                 runs.push((at, *which));
             }
             case.judged.variants = Some(OnVariants::new(order));
@@ -413,10 +459,15 @@ impl Referee<'_> {
     ) -> Result<BTreeSet<usize>> {
         let mut left: BTreeSet<usize> = (0..runs.len()).collect();
         let preload = self.ground.ahead();
-        if preload.is_empty() || runs.is_empty() {
+        // A command begins with nothing imported.
+        let is_of_test = |run: &&usize| cases[runs[**run].0].original.entry.is_none();
+        let of_tests: Vec<usize> = left.iter().filter(is_of_test).copied().collect();
+        if preload.is_empty() || of_tests.is_empty() {
             return Ok(left);
         }
-        let all = left.iter().map(|run| Import::new(*run, Arc::clone(&texts[*run]), &[PLAIN])).collect();
+        let number = of_tests.len();
+        let import = |run: usize| Import::new(run, Arc::clone(&texts[run]), &[PLAIN]);
+        let all = of_tests.into_iter().map(import).collect();
         Place { preload, ..*place }.run(all, TraceMode::Off, |run, _, seen| {
             let (at, which) = runs[run];
             if self.shows_the_same(&cases[at], which, &seen) {
@@ -425,7 +476,7 @@ impl Referee<'_> {
             }
         })?;
         if left.len() == runs.len() {
-            tracing::warn!("nothing of {} runs agrees with modules imported ahead", runs.len());
+            tracing::warn!("nothing of {number} runs agrees with modules imported ahead");
             self.ground.import_nothing_ahead();
         }
         Ok(left)
@@ -435,7 +486,10 @@ impl Referee<'_> {
     fn shows_the_same(&self, case: &Case<'_>, which: Option<usize>, seen: &Seen) -> bool {
         let masks = self.masks(case);
         match which {
-            Some(which) => !OnVariants::differs(&case.original.variants[which], &seen.attempt, &masks),
+            Some(which) => {
+                let variant = &case.original.variants[which];
+                !OnVariants::differs(variant, &seen.attempt, &masks, Compare::Exception)
+            }
             None => self.comparison(case, seen).agrees(),
         }
     }
@@ -448,7 +502,11 @@ impl Referee<'_> {
     fn note_variant(&self, case: &mut Case<'_>, which: Option<usize>, seen: Seen) {
         let Some(which) = which else { return self.compare_again(case, seen) };
         let Some(mut on_variants) = case.judged.variants.take() else { return };
-        on_variants.note((which, &case.original.variants[which]), &seen.attempt, &self.masks(case));
+        let (attempt, held_to) = match &case.original.entry {
+            Some(entry) => (named(seen.attempt, entry), self.lab.compare),
+            None => (seen.attempt, Compare::Exception),
+        };
+        on_variants.note((which, &case.original.variants[which]), &attempt, &self.masks(case), held_to);
         case.judged.variants = Some(on_variants);
     }
 
@@ -483,7 +541,7 @@ impl Referee<'_> {
             original.id.as_str(),
             &format!("{:?} {}", original.definition(), original.can_be_sabotaged),
             &serde_json::to_string(&(original.golden, original.traced)).unwrap_or_default(),
-            &serde_json::to_string(original.variants).unwrap_or_default(),
+            &serde_json::to_string(&(original.variants, &original.entry)).unwrap_or_default(),
             &format!("{:?} {:?} {}", lab.timeouts, lab.setting.limits, lab.setting.output_bytes),
             &format!("{:?} {}", self.policy, lab.compare.as_str()),
             &text.map_or_else(|| "nothing".to_owned(), sha256_hex),
@@ -497,10 +555,13 @@ impl Referee<'_> {
         original: &'a Original<'a>,
         submission: &Submission,
     ) -> Result<Case<'a>> {
+        let mut judged = Judged::empty(submission.text.as_deref());
+        if original.entry.is_some() {
+            return Ok(self.read_of_command(original, submission, judged));
+        }
         let (path, defined) = original.definition();
         let source = decoded(&tree.read_through_links(Path::new(path), LARGEST_TEST)?);
         let file = File { path, text: &source };
-        let mut judged = Judged::empty(submission.text.as_deref());
         let mut evaluated = None;
         if let Some(bytes) = &submission.text {
             match text_of(bytes)
@@ -528,6 +589,53 @@ impl Referee<'_> {
             watched: None,
             lost: None,
         })
+    }
+
+    /// What can be said of a file for a command before it runs: there is no test in it.
+    fn read_of_command<'a>(
+        &self,
+        original: &'a Original<'a>,
+        submission: &Submission,
+        mut judged: Judged,
+    ) -> Case<'a> {
+        judged.row.test_f1 = None;
+        judged.is_command = true;
+        let mut evaluated = None;
+        if let Some(bytes) = &submission.text {
+            match text_of(bytes).and_then(|text| self.look_through(text, &mut judged).map(|()| text)) {
+                Ok(text) => evaluated = Some(Evaluated::as_it_is(text)),
+                Err(reason) => {
+                    judged.cannot_be_read(reason);
+                    judged.row.test_f1 = None;
+                }
+            }
+        }
+        judged.evaluated_sha256 = evaluated.as_ref().map(|it| sha256_hex(it.text.as_bytes()));
+        let decided = forbids(&judged.findings, &self.policy.allowed);
+        Case {
+            original,
+            test_module: String::new(),
+            judged,
+            evaluated: evaluated.filter(|_| !decided),
+            seen: None,
+            watched: None,
+            lost: None,
+        }
+    }
+
+    /// Lines and findings of a file for a command.
+    fn look_through(&self, text: &str, judged: &mut Judged) -> std::result::Result<(), Unreadable> {
+        let Ground { code: Code { modules, sources }, corpus, .. } = self.ground;
+        let root = self.lab.setting.places.root.to_string_lossy();
+        let test = TestName { classes: Vec::new(), function: String::new() };
+        let scenery = Scenery { modules, test: &test, root: &root, hidden: sources };
+        let existence = corpus.line_existence(text)?;
+        let none = Against { original: File { path: "", text: "" }, defined: &test, corpus };
+        let mut found = findings(text, scenery)?;
+        found.extend(strict_findings(text, scenery, none)?);
+        found.retain(|finding| !OF_TESTS.contains(&finding.kind));
+        judged.read_as(existence, found);
+        Ok(())
     }
 
     /// Lines, findings and test of a text, and the text to run.
@@ -785,6 +893,7 @@ impl Judged {
             evaluated_sha256: None,
             output: String::new(),
             lost: None,
+            is_command: false,
         }
     }
 
@@ -826,7 +935,7 @@ impl Judged {
             _ if self.missing => Facts::NoTest,
             _ => Facts::Read { findings: self.findings.clone(), run },
         };
-        self.verdict = judge(&facts, allowed);
+        self.verdict = if self.is_command { judge_command(&facts, allowed) } else { judge(&facts, allowed) };
         self.row.fidelity = self.verdict.fidelity;
         self.row.class = self.verdict.class;
         if self.verdict.class == Some(ErrorClass::MissingTestFunction) {

@@ -129,6 +129,7 @@ impl Ground {
         let (mut setting, key) = (masked.setting, masked.built.key);
         setting.world.watched = code.packages();
         setting.world.hidden = files != Files::Whole;
+        setting.world.submission = Some(submission.to_owned());
         let imports_late = AtomicBool::new(false);
         Ok(Ground { code, corpus, setting, key, others, imports_late })
     }

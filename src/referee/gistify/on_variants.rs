@@ -45,13 +45,19 @@ impl OnVariants {
     }
 
     /// Whether a run of a variant shows something else than the repository does.
-    pub(super) fn differs(variant: &Variant, attempt: &Attempt, masks: &Masks<'_>) -> bool {
-        difference(variant, attempt, masks).is_some()
+    pub(super) fn differs(variant: &Variant, attempt: &Attempt, masks: &Masks<'_>, held_to: Compare) -> bool {
+        difference(variant, attempt, masks, held_to).is_some()
     }
 
     /// Takes note of a run of a variant.
-    pub(super) fn note(&mut self, (place, variant): (usize, &Variant), attempt: &Attempt, masks: &Masks<'_>) {
-        if let Some((case, expected, seen)) = difference(variant, attempt, masks) {
+    pub(super) fn note(
+        &mut self,
+        (place, variant): (usize, &Variant),
+        attempt: &Attempt,
+        masks: &Masks<'_>,
+        held_to: Compare,
+    ) {
+        if let Some((case, expected, seen)) = difference(variant, attempt, masks, held_to) {
             let (kind, line) = (variant.kind, variant.line);
             self.differing.push(Differing { variant: place, kind, line, case, expected, seen });
         }
@@ -59,9 +65,14 @@ impl OnVariants {
 }
 
 /// The first case that differs, with what was expected and what was seen.
-fn difference(variant: &Variant, attempt: &Attempt, masks: &Masks<'_>) -> Option<(String, String, String)> {
+fn difference(
+    variant: &Variant,
+    attempt: &Attempt,
+    masks: &Masks<'_>,
+    held_to: Compare,
+) -> Option<(String, String, String)> {
     let golden = variant.golden();
-    let compared = compare(&golden, &attempt.exit, &attempt.cases, masks, Compare::Exception);
+    let compared = compare(&golden, &attempt.exit, &attempt.cases, masks, held_to);
     if let Some(one) = compared.cases.iter().find(|one| one.difference.is_some()) {
         return Some((one.case.clone(), one.expected.clone(), one.seen.clone()));
     }
@@ -96,7 +107,7 @@ mod tests {
     fn variant(outcome: Outcome, exception: Option<&str>, message: Option<&str>) -> Variant {
         let (exception, message) = (exception.map(str::to_owned), message.map(str::to_owned));
         let cases = vec![VariantCase { case: "T::test_a[1]".to_owned(), outcome, exception, message }];
-        Variant { kind: VariantKind::RaiseAt, line: 7, source: String::new(), cases }
+        Variant { kind: VariantKind::RaiseAt, line: 7, source: String::new(), cases, variation: None }
     }
 
     fn run(case: &str, outcome: Outcome, exception: Option<&str>, message: &str) -> Attempt {
@@ -119,7 +130,7 @@ mod tests {
         let modules: Modules = ["tiny"].into_iter().collect();
         let masks = Masks { modules: &modules, files: &BTreeSet::new(), test_module: "test_a" };
         let mut seen = OnVariants::new(vec![None, Some(3)]);
-        seen.note((3, variant), attempt, &masks);
+        seen.note((3, variant), attempt, &masks, Compare::Exception);
         let first = seen.differing.first()?;
         assert_eq!((first.variant, first.kind, first.line), (3, VariantKind::RaiseAt, 7));
         Some((first.expected.clone(), first.seen.clone()))

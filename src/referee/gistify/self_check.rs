@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::evaluate::{LARGEST_TEST, Original, messages, normalized_again, sabotage_of};
+use super::given::{from_root, is_code, is_place};
 use super::ground::Code;
 use crate::attempt::lab::Lab;
 use crate::attempt::pool::Terms;
@@ -19,10 +20,11 @@ use crate::error::Result;
 use crate::family::gistify::{Evaluated, Reach, Sabotage, first_line, inject, reaches, sabotage};
 use crate::python_source::decoded;
 use crate::record::collected::Group;
+use crate::record::entry::Stdin;
 use crate::record::evidence::OnTrial;
 use crate::record::flag::{
-    DEPENDENCY_IMPORTS_REPOSITORY, NAMES_REPOSITORY_MODULE, PROBE_INSENSITIVE, READS_TREE_DATA,
-    REFEREE_DIFFERS,
+    DEPENDENCY_IMPORTS_REPOSITORY, NAMES_REPOSITORY_MODULE, PROBE_INSENSITIVE, READS_HIDDEN_CODE,
+    READS_TREE_DATA, REFEREE_DIFFERS,
 };
 use crate::record::id::{InstanceId, hash_parts};
 use crate::record::outcome::Compare;
@@ -33,8 +35,8 @@ use crate::score::{Comparison, File, Masks, compare};
 use crate::store::memo::Memo;
 
 /// Flags of instances that cannot be solved without breaking a rule.
-pub(crate) const UNSOLVABLE: [&str; 3] =
-    [NAMES_REPOSITORY_MODULE, DEPENDENCY_IMPORTS_REPOSITORY, REFEREE_DIFFERS];
+pub(crate) const UNSOLVABLE: [&str; 4] =
+    [NAMES_REPOSITORY_MODULE, DEPENDENCY_IMPORTS_REPOSITORY, REFEREE_DIFFERS, READS_HIDDEN_CODE];
 
 /// Packages through which pytest itself imports tests and plugins.
 const OF_PYTEST: [&str; 3] = ["_pytest", "pytest", "pluggy"];
@@ -55,6 +57,12 @@ pub(crate) struct Checked {
     pub(crate) data_files: Vec<String>,
     /// `file::Class::function` of the definition, where that is another file.
     pub(crate) defined_in: Option<String>,
+    /// Code of the tree that a command is given, or changes.
+    #[serde(default)]
+    pub(crate) hidden_code: Vec<String>,
+    /// Whether it is a command, which has no test to plant a failure in.
+    #[serde(default)]
+    pub(crate) is_command: bool,
 }
 
 impl Checked {
@@ -65,7 +73,8 @@ impl Checked {
             (DEPENDENCY_IMPORTS_REPOSITORY, !self.dependency_imports.is_empty()),
             (REFEREE_DIFFERS, !self.agrees()),
             (READS_TREE_DATA, !self.data_files.is_empty()),
-            (PROBE_INSENSITIVE, self.sabotage != Sabotage::Fails),
+            (READS_HIDDEN_CODE, !self.hidden_code.is_empty()),
+            (PROBE_INSENSITIVE, self.sabotage != Sabotage::Fails && !self.is_command),
         ];
         all.into_iter().filter(|(_, holds)| *holds).map(|(flag, _)| flag).collect()
     }
@@ -84,6 +93,7 @@ impl Checked {
         for ImportAttempt { module, file, line } in &self.dependency_imports {
             lines.push(format!("{file}:{line} imports {module}"));
         }
+        lines.extend(self.hidden_code.iter().map(|path| format!("is given {path}, which is code")));
         lines.extend(self.messages.iter().cloned());
         if !self.data_files.is_empty() {
             lines.push(format!("opens {}", self.data_files.join(", ")));
@@ -120,7 +130,7 @@ fn is_of_set_up<'a>(known: impl ExactSizeIterator<Item = &'a Checked>) -> bool {
 }
 
 /// Raised when the same original may be judged otherwise.
-const VERSION: &str = "self-check-4";
+const VERSION: &str = "self-check-5";
 
 impl SelfChecks {
     /// Opens the journal.
@@ -213,7 +223,10 @@ impl SelfCheck<'_> {
         let place = Place { lab: self.lab, world: &world, groups: &groups, terms: &terms, preload: &[] };
         let mut evaluated = Vec::new();
         for original in originals {
-            evaluated.push(self.evaluated(&tree, original)?);
+            evaluated.push(match &original.entry {
+                Some(_) => (None, Vec::new()),
+                None => self.evaluated(&tree, original)?,
+            });
         }
         let (mut seen, mut sabotaged) = (BTreeMap::new(), BTreeMap::new());
         let on_trial = |at: usize, manner: Manner, shown: Seen| {
@@ -224,7 +237,10 @@ impl SelfCheck<'_> {
                 sabotaged.insert(at, sabotage_of(originals[at].golden, &shown.attempt.cases));
             }
         };
-        none_lost(place.run(imports(originals, &groups, &evaluated), TraceMode::Off, on_trial)?)?;
+        let commands = (0..originals.len()).filter(|at| originals[*at].entry.is_some());
+        let mut all: Vec<Import> = commands.map(|at| Import::of_command(at, &[PLAIN])).collect();
+        all.extend(imports(originals, &groups, &evaluated));
+        none_lost(place.run(all, TraceMode::Off, on_trial)?)?;
         let survives = |at: &usize| sabotaged.get(at) == Some(&Sabotage::Survives);
         let again = (0..originals.len()).filter(survives).filter_map(|at| {
             let text = sabotage(evaluated[at].0.as_ref()?)?;
@@ -246,6 +262,8 @@ impl SelfCheck<'_> {
                 dependency_imports: Vec::new(),
                 data_files: Vec::new(),
                 defined_in: None,
+                hidden_code: hidden_code(&tree, original),
+                is_command: original.entry.is_some(),
             };
             if let Some(shown) = seen.remove(&at) {
                 let Seen { attempt, reached, defined_in, .. } = shown;
@@ -318,6 +336,37 @@ fn imports(
     by_text.into_values().collect()
 }
 
+/// Code of the tree that a command is given by its name, by that of its folder, or as standard input, or that it changes.
+fn hidden_code(tree: &Folder, original: &Original<'_>) -> Vec<String> {
+    let Some(entry) = &original.entry else { return Vec::new() };
+    let is_there = |path: &String| tree.has_file(Path::new(path));
+    let files = tree.walk().unwrap_or_default();
+    let code: BTreeSet<String> = files
+        .iter()
+        .filter_map(|one| one.path.to_str())
+        .filter(|path| !path.starts_with(".git/") && is_code(path))
+        .map(str::to_owned)
+        .collect();
+    let mut found: BTreeSet<String> = BTreeSet::new();
+    for argument in entry.command.arguments() {
+        let value = argument.split_once('=').map_or(argument.as_str(), |(_, value)| value);
+        // What the command says of itself, and no place, unless it names the tree as a whole.
+        if value.is_empty() {
+            continue;
+        }
+        let Some(path) = from_root(entry, value).filter(|path| is_place(tree, path)) else { continue };
+        let below = format!("{path}/");
+        let is_within = |one: &&String| **one == path || path.is_empty() || one.starts_with(&below);
+        found.extend(code.iter().find(is_within).cloned());
+    }
+    if let Some(Stdin::File(path)) = &entry.stdin {
+        found.extend(Some(path.clone()).filter(|path| is_code(path)));
+    }
+    let changed = original.golden.iter().filter_map(|case| case.command.as_ref()).flat_map(|it| &it.files);
+    found.extend(changed.map(|file| file.path.clone()).filter(|path| is_code(path) && is_there(path)));
+    found.into_iter().collect()
+}
+
 fn is_source(code: &Code, place: &str) -> bool {
     place.split_once("::").is_some_and(|(file, _)| code.sources.contains(file))
 }
@@ -345,6 +394,8 @@ mod tests {
             dependency_imports: lines.iter().map(import).collect(),
             data_files: Vec::new(),
             defined_in: None,
+            hidden_code: Vec::new(),
+            is_command: false,
         }
     }
 

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::commands::Inputs;
 use super::evaluate::{LARGEST_TEST, Original};
 use super::ground::Code;
 use crate::attempt::lab::Lab;
@@ -18,6 +19,7 @@ use crate::error::Result;
 use crate::family::gistify::{Proposal, alone, failing, in_file, inject, variants};
 use crate::python_source::decoded;
 use crate::record::collected::Group;
+use crate::record::entry::Entry;
 use crate::record::id::{InstanceId, hash_parts};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Outcome};
 use crate::record::variant::{RULES, Variant, VariantCase, VariantKind};
@@ -71,6 +73,21 @@ impl Variants {
         originals: &[&Original<'_>],
         progress: &mut dyn FnMut(),
     ) -> Result<()> {
+        if originals.is_empty() {
+            return Ok(());
+        }
+        let commands: Vec<(&Original<'_>, &Entry)> =
+            originals.iter().filter_map(|one| Some((*one, one.entry.as_ref()?))).collect();
+        for part in commands.chunks(PORTION) {
+            let found = Inputs { lab, file, seed: self.seed }.make(part)?;
+            let keys = part.iter().map(|(original, _)| self.key(original.id)).collect::<Vec<_>>();
+            self.known.extend(keys.into_iter().zip(found))?;
+            for _ in part {
+                progress();
+            }
+        }
+        let originals: Vec<&Original<'_>> =
+            originals.iter().copied().filter(|one| one.entry.is_none()).collect();
         if originals.is_empty() {
             return Ok(());
         }
@@ -171,7 +188,13 @@ impl Calibration<'_> {
                 for at in chosen {
                     let Candidate { original, kind, line, source, cases, .. } = &candidates[at];
                     let (source, cases) = (source.clone(), cases.clone().unwrap_or_default());
-                    found[*original].push(Variant { kind: *kind, line: *line, source, cases });
+                    found[*original].push(Variant {
+                        kind: *kind,
+                        line: *line,
+                        source,
+                        cases,
+                        variation: None,
+                    });
                 }
                 return Ok(found);
             }
@@ -373,6 +396,8 @@ fn is_of_use(kind: VariantKind, golden: &[CaseResult], cases: &[VariantCase]) ->
         Outcome::Passed | Outcome::Skipped | Outcome::XFailed | Outcome::XPassed => true,
     };
     match kind {
+        // Other input of commands is looked for elsewhere.
+        VariantKind::OtherArgument | VariantKind::OtherStdin | VariantKind::OtherFile => false,
         VariantKind::Rephrased => is_plain,
         VariantKind::OtherInput => cases.iter().all(is_noticed),
         VariantKind::OtherExpected => !is_plain && cases.iter().all(is_noticed),
@@ -415,6 +440,7 @@ mod tests {
             line: 1,
             source: String::new(),
             cases: vec![case("test_a", Outcome::Passed, None)],
+            variation: None,
         }
         .golden()
     }

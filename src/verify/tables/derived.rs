@@ -150,6 +150,7 @@ fn of_the_command(found: &mut Compared, id: &str, one: &mut Instance) {
             one.entry_command = group_of(one).command().line();
             PYTEST.clone_into(&mut one.kind);
             (one.argv, one.stdin, one.stdin_file, one.cwd, one.origin) = (None, None, None, None, None);
+            (one.env, one.watched_files) = (None, None);
         }
         Some(Ok(command)) => {
             one.entry_command = command.line();
@@ -260,6 +261,10 @@ impl Tests {
 
     /// Sets the source of a test as its tree has it.
     fn find(&mut self, found: &mut Compared, one: &mut Instance) {
+        if !one.is_test() {
+            (one.test_source, one.test_line_start, one.test_line_end) = (None, None, None);
+            return;
+        }
         let Some(files) = self.files.get(one.slug.as_str()) else { return };
         let Some(files) = files else {
             one.test_source = None;

@@ -101,7 +101,7 @@ fn changed(instance: &Instance, key: &str) -> Instance {
         },
         (_, Value::Bool(flag)) => json!(!flag),
         (_, Value::Array(all)) => json!([&all[..], &[json!("x")]].concat()),
-        ("argv", Value::Null) => json!(["x"]),
+        ("argv" | "env" | "watched_files", Value::Null) => json!(["x"]),
         ("test_line_start" | "test_line_end" | "executed_lines" | "duration_ms", Value::Null) => json!(7),
         (key, Value::Null)
             if key.starts_with("witness_l")

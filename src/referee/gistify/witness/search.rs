@@ -110,8 +110,8 @@ impl Searcher<'_> {
         // Projects put modules of others under names of their own into `sys.modules`.
         let modules = &self.ground.code.modules;
         let others: Vec<String> = execution.others.iter().filter(|one| !modules.owns(one)).cloned().collect();
-        trials.prepare(&others)?;
         let case = Case::new(self, original)?;
+        trials.prepare(&others, &case.group)?;
         let (mut made, varies) = (0, execution.varies());
         let mut step = generator.ask(&case.begin(execution))?;
         loop {
@@ -153,15 +153,19 @@ struct Case<'a> {
 impl<'a> Case<'a> {
     fn new(searcher: &'a Searcher<'a>, original: &'a Original<'a>) -> Result<Self> {
         let group = original.group();
-        let tree = Folder::open(&searcher.lab.built.tree)?;
-        let source = tree.read(Path::new(&group.file), LARGEST_TEST)?;
+        let source = if original.entry.is_some() {
+            Vec::new()
+        } else {
+            let tree = Folder::open(&searcher.lab.built.tree)?;
+            tree.read(Path::new(&group.file), LARGEST_TEST)?
+        };
         Ok(Case {
             searcher,
             original,
             test: TestName { classes: group.classes.clone(), function: group.function.clone() },
             test_module: searcher.ground.code.modules.module_of(&group.file),
             source: decoded(&source),
-            group: Group { file: searcher.file.to_owned(), ..group },
+            group: original.submitted(searcher.file),
         })
     }
 
@@ -172,6 +176,7 @@ impl<'a> Case<'a> {
             classes: self.group.classes.clone(),
             function: self.group.function.clone(),
             submission: self.searcher.file.to_owned(),
+            command: self.original.entry.as_ref().map(|entry| entry.command.clone()),
         }
     }
 
@@ -179,7 +184,11 @@ impl<'a> Case<'a> {
     fn trial(&self, text: &str, trials: &mut Trials<'_>) -> Result<Trial> {
         let file = File { path: self.original.file, text: &self.source };
         let modules = &self.searcher.ground.code.modules;
-        let evaluated = match inject(text, file, &self.test, modules) {
+        let made = match self.original.entry {
+            Some(_) => Ok(Evaluated::as_it_is(text)),
+            None => inject(text, file, &self.test, modules),
+        };
+        let evaluated = match made {
             Ok(evaluated) => evaluated,
             Err(why) => return Ok(Trial { failure: format!("{why:?}"), ..Trial::default() }),
         };

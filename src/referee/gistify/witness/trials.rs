@@ -5,6 +5,7 @@ use crate::attempt::world::WorldSetting;
 use crate::attempt::{attempt_of, node_id, not_collected};
 use crate::error::{Error, Fault, Result};
 use crate::record::collected::Group;
+use crate::record::entry::Entry;
 use crate::record::execution::ExecutedFile;
 use crate::record::outcome::Attempt;
 use crate::record::world::World;
@@ -34,26 +35,36 @@ pub(super) struct Trials<'a> {
     preload: Vec<String>,
     /// False once a runner has ended by importing these.
     imports_ahead: bool,
+    /// What opening a directory names: the file of a test, or the name that all commands share.
+    place: String,
 }
 
 impl<'a> Trials<'a> {
     pub(super) fn new(lab: &'a Lab, ground: &'a Ground, file: &'a str) -> Self {
         let world = WorldSetting::base(&ground.setting);
-        Trials { lab, world, file, runner: None, preload: Vec::new(), imports_ahead: true }
+        let place = file.to_owned();
+        Trials { lab, world, file, runner: None, preload: Vec::new(), imports_ahead: true, place }
     }
 
     /// Makes ready for texts that import these modules.
     ///
     /// # Errors
     /// An interruption.
-    pub(super) fn prepare(&mut self, preload: &[String]) -> Result<()> {
+    pub(super) fn prepare(&mut self, preload: &[String], group: &Group) -> Result<()> {
+        let entries: Vec<Entry> = group.entry.iter().cloned().collect();
+        if entries != self.world.setting.world.entries {
+            // A runner knows its commands from the beginning.
+            self.runner = None;
+            self.world.setting.world.entries = entries;
+            group.file.clone_into(&mut self.place);
+        }
         if self.preload == preload {
             return Ok(());
         }
         preload.clone_into(&mut self.preload);
         self.imports_ahead = true;
         if let Some(runner) = self.runner.as_mut()
-            && runner.close().and_then(|()| open(runner, self.lab, self.file, preload)).is_err()
+            && runner.close().and_then(|()| open(runner, self.lab, &self.place, preload)).is_err()
         {
             self.runner = None;
             crate::interrupt::check()?;
@@ -90,7 +101,7 @@ impl<'a> Trials<'a> {
         }
         if self.imports_ahead {
             let mut runner = Runner::start(&*self.lab.backend, &self.world.setting)?;
-            match open(&mut runner, self.lab, self.file, &self.preload) {
+            match open(&mut runner, self.lab, &self.place, &self.preload) {
                 Ok(()) => return Ok(runner),
                 Err(error) if error.fault() == Fault::Harness => {
                     tracing::warn!("nothing is imported ahead of trials: {error}");
@@ -100,13 +111,13 @@ impl<'a> Trials<'a> {
             }
         }
         let mut runner = Runner::start(&*self.lab.backend, &self.world.setting)?;
-        open(&mut runner, self.lab, self.file, &[])?;
+        open(&mut runner, self.lab, &self.place, &[])?;
         Ok(runner)
     }
 
     fn once(&mut self, mut runner: Runner, group: &Group, text: &str) -> Result<Tried> {
         let limit = self.lab.timeouts.group;
-        let (file, text) = (self.file.to_owned(), Some(text.to_owned()));
+        let (file, text) = (self.place.clone(), Some(text.to_owned()));
         let request = Request::OpenFile { file, text, timeout_ms: milliseconds(limit) };
         match runner.ask(&request, limit)? {
             Answer::FileReady(ready) => {

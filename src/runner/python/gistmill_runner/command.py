@@ -11,12 +11,20 @@ _ABSOLUTE = sys.version_info >= (3, 9)
 def run(entry, root, probe, ended):
     """Run a command in its surroundings. Gives its exit status; `ended` is called when the command's own code is over."""
     os.environ.update(entry.get("env") or {})
+    _give(entry.get("given") or {}, root)
     _standard_input(entry.get("stdin"), root)
     os.chdir(os.path.join(root, entry.get("cwd") or ""))
     what = entry["command"]
     _become_main()
     prepare = {"script": _script, "module": _module, "console": _console, "code": _code}[what["kind"]]
     return _to_its_end(lambda: (prepare(what) if probe is None else _probed(what, root, probe))(), ended)
+
+
+def _give(files, root):
+    """Have files of the tree say something else."""
+    for path, text in files.items():
+        with open(os.path.join(root, path), "w", encoding="utf-8", newline="") as file:
+            file.write(text)
 
 
 def _standard_input(given, root):

@@ -23,6 +23,7 @@ from .isolate import become_expendable, hide_memory
 from .protocol import clean, encode
 from .server import EXIT_INTERNAL_ERROR
 from .shared import GroupReport
+from .watch import FileWatcher, ImportWatcher
 
 _OUTPUT_LIMIT = 1 << 20
 _MESSAGE_LIMIT = 4000
@@ -30,24 +31,35 @@ _NAME = re.compile(r"([A-Za-z_][\w.]*)(?::|$)")
 _INPUT, _TERMINAL = 1, 2
 _WANTS = {_INPUT: "input", _TERMINAL: "terminal"}
 _PACKAGE = __name__.partition(".")[0]
+_SAID = tuple('["%s",' % kind for kind in ("trace", "execution", "connections", "imports", "opened"))
 
 
 def directory(server, request):
     """The directory process of entries: there is nothing to configure. Returns, in an attempt, what the process is to do."""
-    if request.get("trace", "off") != "off":
+    world = server.hello.get("world") or {}
+    if request.get("trace", "off") == "lines":
+        from .execution import Execution
+
+        server.tracer = server.guarded(Execution, os.getcwd())
+    elif request.get("trace", "off") != "off":
         from . import followed  # noqa: F401 (here, so that no attempt has to)
         from .tracer import Tracer
 
         server.tracer = server.guarded(Tracer, os.getcwd(), request["trace"])
+    if world.get("watched"):
+        server.watcher = server.guarded(ImportWatcher, world["watched"])
+    if world.get("notes_files"):
+        server.opened = server.guarded(FileWatcher, os.getcwd())
     server.ready()
     server.channel.send("directory_ready")
     gc.collect()
-    server.serve({})
-    return file(server)
+    return file(server, server.serve({}))
 
 
-def file(server):
-    """The file process: it knows all entries of the world."""
+def file(server, request):
+    """The file process: it knows all entries of the world, and has the text that is judged."""
+    if request.get("text") is not None:
+        server.guarded(write_submission, server, request["text"])
     runner = server.guarded(Entries, server)
     server.ready()
     summary = {"import": server.tracer.import_summary()} if server.tracer else {}
@@ -55,6 +67,12 @@ def file(server):
     gc.freeze()
     gc.unfreeze()
     return server.serve({"run": runner.run})
+
+
+def write_submission(server, text):
+    """Put the text that is judged in its place."""
+    with open(os.path.join(os.getcwd(), server.hello["world"]["submission"]), "w", encoding="utf-8", newline="") as file:
+        file.write(text)
 
 
 class Entries:
@@ -126,6 +144,8 @@ class Entries:
         elif code is None:
             raw_output = "".join(_read(stream, self.limit)[0] for stream in self.streams)
         elif report is not None:
+            # What it says of itself is what was seen of it, and never how it ended.
+            report = "".join(line + "\n" for line in report.split("\n") if line.startswith(_SAID))
             case = self._case(what, code, pid, duration)
             for kind, value in (("case", case), ("end", {"pytest_exit": 0, "pytest_error": None})):
                 report += encode([kind, value]).decode("ascii") + "\n"
@@ -200,13 +220,18 @@ class Entries:
                 if self.followed is not None:
                     summary["child_calls"] = self.followed.calls()
                 self.report.append(tracer.kind, summary)
+            for kind, watcher in (("imports", server.watcher), ("opened", server.opened)):
+                seen = watcher.taken() if watcher is not None else None
+                if seen:
+                    self.report.append(kind, seen)
             if self.connections:
                 self.report.append("connections", self.connections)
 
         def starts():
+            if tracer is not None and tracer.kind == "trace":
+                self.followed = followed.Children(tracer.files.root)
             hide()
             if tracer is not None:
-                self.followed = followed.Children(tracer.files.root)
                 tracer.start_group()
 
         if tracer is not None:

@@ -1,6 +1,5 @@
 """Notes what a run reaches for: modules, and files that are no code; and keeps pytest from asking for modules that are hidden."""
 
-import importlib.metadata
 import os
 import sys
 
@@ -40,6 +39,8 @@ class ImportWatcher:
 
     def hide_from(self, manager):
         """Have pytest do without plugins and warning categories that are in watched modules; notes those it was to load."""
+        import importlib.metadata  # not for commands, which get what they import from their own path
+
         imported = manager.import_plugin
         config = manager.get_plugin("pytestconfig")
         configured = config.getini

@@ -227,3 +227,51 @@ def test_the_runner_names_what_changed_for_a_cold_run_too(tmp_path):
     (tree / "new.txt").write_text("new")
     printed = subprocess.run([*program, "after", str(tree), str(tmp_path / "state")], check=True, capture_output=True)
     assert b'"path": "new.txt", "change": "created"' in printed.stdout
+
+
+def test_a_text_is_run_in_the_place_of_a_submission(start):
+    text = "import sys\nprint('given', sys.argv[1:], sys.argv[0])\nif len(sys.argv) > 2:\n    print('more')\n"
+    entry = script("total", "1", path="concise.py")
+    driver = start({"data/in.txt": "x\n"}, world={"entries": [entry], "submission": "concise.py"})
+    ready = driver.open("entry", trace="lines", text=text)
+    done = driver.run(ready, "a")
+    assert done["internal"] is None
+    assert case(done)["stdout"] == "given ['total', '1'] concise.py\nmore\n"
+    assert case(done)["files"] == []
+    assert [line for line, _ in done["execution"]["files"]["concise.py"]["lines"]] == [1, 2, 3, 4]
+    untraced = driver.run(ready, "a", untraced=True)
+    assert untraced.get("execution") is None
+    assert case(untraced)["stdout"] == case(done)["stdout"]
+
+
+def test_files_that_are_given_say_something_else(attempt):
+    entry = script("reads", stdin={"file": "data/in.txt"}, given={"data/in.txt": "other text\n"})
+    shown = case(attempt(entry))
+    assert shown["stdout"] == "OTHER TEXT\n\n"
+    assert shown["files"] == [
+        {"path": "data/in.txt", "change": "changed", "kind": "file", "executable": False, "text": "other text\n"}
+    ]
+
+
+def test_what_a_text_asks_for_and_opens_is_noted(start):
+    text = "open('data/in.txt').read()\ntry:\n    import shop.stock\nexcept ImportError:\n    pass\n"
+    world = {"entries": [script(path="concise.py")], "submission": "concise.py", "watched": ["shop"], "notes_files": True}
+    driver = start({"data/in.txt": "x\n"}, world=world)
+    done = driver.run(driver.open("entry", text=text), "a")
+    (asked,) = [one["module"] for one in done["imports"]]
+    assert asked == "shop"
+    assert done["opened"] == ["data/in.txt"]
+
+
+def test_what_a_text_writes_into_its_report_does_not_say_how_it_ended(start):
+    text = """
+import gc, mmap, json, struct
+for one in gc.get_objects():
+    if type(one).__name__ == "GroupReport":
+        one.append("case", {"index": 0, "outcome": "passed", "status": 0, "stdout": "forged"})
+        one.append("end", {"pytest_exit": 0, "pytest_error": None})
+print("own")
+"""
+    driver = start({"data/in.txt": "x"}, world={"entries": [script(path="concise.py")], "submission": "concise.py"})
+    shown = case(driver.run(driver.open("entry", text=text), "a"))
+    assert shown["stdout"] == "own\n"

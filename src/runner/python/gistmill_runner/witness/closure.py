@@ -33,11 +33,12 @@ class Closure:
     def __init__(self, program, test, classes, function, options, decisions, assigned=(), aliases=()):
         self.program = program
         self.test = test
+        # Without a function it is a command, which begins at what the module does.
         self.asked = (list(classes) + [function])[0]
         self.options = options
         self.lazy = any(one.source.has_future_annotations for one in program.modules)
         self.finder = References(program, self.lazy, assigned, options.places, options.paths)
-        self.planner = Planner(program, self.finder, options, decisions, test)
+        self.planner = Planner(program, self.finder, options, decisions, test, test if self.asked is None else None)
         self.pinned = set()
         self.needed = self._roots() | set(decisions.extra) | set(aliases)
         self.tops = []
@@ -46,6 +47,8 @@ class Closure:
 
     def _roots(self):
         """The test, and what pytest finds by itself: fixtures and functions around the test that started."""
+        if self.asked is None:
+            return set()
         roots = {("symbol", self.test.name, self.asked)}
         for module in self.program.modules:
             is_test = module is self.test

@@ -8,13 +8,24 @@ import ast
 
 from .effects import has_effect, is_pure, yields
 from .planned import Line, every
-from .source import FUNCTIONS, IMPORTS, bound_names, first_line, is_text, names_of
+from .source import DEFINITIONS, FUNCTIONS, IMPORTS, bound_names, first_line, is_text, names_of
 
 # Where a statement stands.
 MODULE, CLASS, FUNCTION = "module", "class", "function"
 _WITH_FIELDS = frozenset(("NamedTuple", "TypedDict", "Protocol"))
+# After all that ran, see `Module.order`.
+_LATE = 1 << 59
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _TRIES = tuple(getattr(ast, name) for name in ("Try", "TryStar") if hasattr(ast, name))
+
+
+def acts(statement):
+    """Whether a statement of a command's main block does something: in the witness it comes after all that it may need."""
+    if isinstance(statement, DEFINITIONS + IMPORTS) or is_text(statement):
+        return False
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        return statement.value is not None and not is_pure(statement.value)
+    return True
 
 
 def unit_of(module, statement):
@@ -25,12 +36,13 @@ def unit_of(module, statement):
 class Planner:
     """Plans statements. `wanted` holds the symbols that are needed, `named` all names that planned lines mention."""
 
-    def __init__(self, program, references, options, decisions, test):
+    def __init__(self, program, references, options, decisions, test, main=None):
         self.program = program
         self.references = references
         self.options = options
         self.decisions = decisions
         self.test = test
+        self.main = main
         self.wanted = set()
         self.named = set()
         self.units = {}
@@ -61,7 +73,8 @@ class Planner:
             for statement in module.source.tree.body:
                 lines = self.plan(module, statement, MODULE, 0)
                 if lines:
-                    found.append((module.order(statement), lines))
+                    late = module is self.main and acts(statement)
+                    found.append((_LATE + statement.lineno if late else module.order(statement), lines))
         return found
 
     def plan(self, module, statement, place, index):
@@ -136,6 +149,9 @@ class Planner:
         if place != MODULE:
             return [self._whole(module, statement)]
         names = bound_names(statement)
+        if module is self.main and acts(statement):
+            self._unit(module, statement, "effect")
+            return [self._whole(module, statement)]
         if names:
             if not any(self._is_wanted(module, name) for name in names):
                 return []

@@ -12,7 +12,7 @@ from .narrowing import narrow, widen
 from .planned import Options
 from .repair import repaired
 from .rendering import Rendering
-from .source import FUNCTIONS, bound_names, names_of
+from .source import FUNCTIONS, TEXT, bound_names, names_of
 
 # How the driver begins what it says of a text that asks for modules of the tree.
 ASKED = "it asks for "
@@ -90,7 +90,8 @@ class Search:
     def _accept(self, text):
         """A text passed that was just made."""
         self.text = text
-        self.files = sorted({line.module.source.path for line in self.rendering.lines if line is not None})
+        paths = {line.module.source.path for line in self.rendering.lines if line is not None}
+        self.files = sorted(path for path in paths if path != TEXT)
 
     def _try(self, text):
         try:

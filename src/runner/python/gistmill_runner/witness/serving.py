@@ -1,5 +1,6 @@
 """The level of the runner that makes witnesses: it answers with a text to try, until it has one or gives up."""
 
+import ast
 import gc
 import os
 import sys
@@ -9,7 +10,7 @@ from .module import Module
 from .program import Program
 from .scopes import Scopes
 from .search import Search, Trial
-from .source import DEFINITIONS, Source
+from .source import DEFINITIONS, FUNCTIONS, TEXT, Source, first_line
 
 # Nested code that is deeper than this is no code that people write.
 _DEPTH = 4000
@@ -45,12 +46,34 @@ class Generator:
         self._step(self._send, trial)
 
     def _begin(self, request):
+        if request.get("command"):
+            return self._begin_command(request)
         program, test = self._program(request["execution"], request["file"])
         asked = definition(test, request["classes"], request["function"])
         if asked is not None:
             test.protect(asked)
             program.refresh()
         self.search = Search(program, test, request["classes"], request["function"], request["submission"][: -len(".py")], bool(request["execution"]["opened"]))
+        self.steps = self.search.run()
+        return next(self.steps)
+
+    def _begin_command(self, request):
+        """Begin with a command: what the witness is for is its main module."""
+        execution, command = request["execution"], request["command"]
+        modules = dict(execution["modules"])
+        file = modules.pop("__main__", None)
+        if file is not None and command["kind"] == "module":
+            # As `-m` names it, so that its relative imports are found.
+            name = command["name"]
+            modules[name + ".__main__" if file.endswith("/__main__.py") and not name.endswith("__main__") else name] = file
+        execution = dict(execution, modules=modules)
+        if file is not None:
+            program, main = self._program(execution, file)
+        else:
+            program, _ = self._program(execution, None)
+            main = text_module(main_text(command, program), program)
+            program = Program({**program.by_name, main.name: main})
+        self.search = Search(program, main, [], None, request["submission"][: -len(".py")], bool(execution["opened"]))
         self.steps = self.search.run()
         return next(self.steps)
 
@@ -101,7 +124,7 @@ class Generator:
                 ran = execution["files"].get(path, {"lines": [], "started": []})
                 module = by_file[path] = self._module(known[0], path, ran)
                 by_name.update((name, module) for name in known if name not in by_name)
-        return Program(by_name), by_file[file]
+        return Program(by_name), by_file.get(file)
 
     def _module(self, name, path, ran):
         if path not in self.parsed:
@@ -117,6 +140,33 @@ class Generator:
 def open_generator(server, request):
     """The work of the level."""
     Generator(server, request).serve(request)
+
+
+def text_module(text, program):
+    """A main module that is not a file of the tree, and ran as a whole, after all others."""
+    source = Source(TEXT, text.encode("utf-8"))
+    last = max((order for module in program.modules for order in module.lines.values()), default=0)
+    lines = {number: last + number for number in range(1, len(source.lines) + 1)}
+    started = {(first_line(one), one.name) for one in ast.walk(source.tree) if isinstance(one, FUNCTIONS)}
+    return Module("__main__", source, Scopes(source.tree), lines, started)
+
+
+def main_text(command, program):
+    """What a command runs that has no file of the tree: its text, or what its script calls."""
+    if command["kind"] == "code":
+        return command["text"]
+    with open(os.path.join(os.path.dirname(sys.executable), command["name"]), "rb") as file:
+        source = Source(TEXT, file.read(_LARGEST))
+    own, call = [], None
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ImportFrom) and node.module in program.by_name:
+            own.append(node)
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", None) == "exit" and node.args:
+            call = node.args[0]
+    if not own or call is None:
+        raise ValueError("the script %s does not call a function of the tree" % command["name"])
+    texts = [source.text[slice(*source.span(node))] for node in own]
+    return "import sys\n%s\nsys.exit(%s)\n" % ("\n".join(texts), source.text[slice(*source.span(call))])
 
 
 def definition(module, classes, function):

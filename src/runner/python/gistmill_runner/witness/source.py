@@ -7,6 +7,8 @@ import tokenize
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITIONS = FUNCTIONS + (ast.ClassDef,)
 IMPORTS = (ast.Import, ast.ImportFrom)
+# The path of what is not a file of the tree.
+TEXT = "<command>"
 
 
 class Source:

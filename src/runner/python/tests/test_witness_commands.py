@@ -1,0 +1,141 @@
+"""Witnesses of commands: they begin at the main block."""
+
+import pytest
+from driver import PYTHON
+from generating import SUBMISSION, Made
+
+TREE = {
+    "shop/__init__.py": "",
+    "shop/__main__.py": "import sys\nfrom .cli import main\n\nif __name__ == '__main__':\n    sys.exit(main())\n",
+    "shop/cli.py": '''\
+"""The command line."""
+import argparse
+
+
+def tables(given):
+    from shop.stock import total
+    print(total(given.what))
+
+
+def never(given):
+    print("never")
+
+
+COMMANDS = {"tables": tables, "never": never}
+
+
+def main(arguments=None):
+    """Runs."""
+    parser = argparse.ArgumentParser(prog="shop")
+    parser.add_argument("command")
+    parser.add_argument("what", nargs="*")
+    given = parser.parse_args(arguments)
+    if given.command == "fails":
+        return 3
+    COMMANDS[given.command](given)
+    return 0
+''',
+    "shop/stock.py": "PRICES = {'tea': 3, 'milk': 2}\n\n\ndef total(names):\n    return sum(PRICES[name] for name in names)\n",
+    "tools/report.py": '''\
+import sys
+import argparse
+
+sys.path.insert(0, ".")
+
+from shop.stock import total
+
+NAMES = "tea milk".split()
+parser = argparse.ArgumentParser()
+parser.add_argument("times", type=int)
+given = parser.parse_args()
+
+
+def report(times):
+    return total(NAMES) * times
+
+
+for number in range(given.times):
+    print(number, report(number))
+''',
+}
+
+
+def entry(kind, *arguments, **command):
+    return {"name": "a", "command": {"kind": kind, "arguments": list(arguments), **command}, "exit": 0}
+
+
+def observed(done):
+    return [(case["outcome"], case["status"], case["stdout"], case["stderr"]) for case in done["cases"]]
+
+
+def make(start, entry):
+    """The witness of a command, as the driver makes it."""
+    runner = start(TREE, world={"entries": [entry]})
+    done = runner.run(runner.open("entry", trace="lines"), "a")
+    execution, expected = done["execution"], observed(done)
+    submitted = {**entry, "command": {"kind": "script", "path": SUBMISSION, "arguments": entry["command"]["arguments"]}}
+    generator = start(TREE)
+    trials = start({"data/in.txt": "x"}, world={"entries": [submitted], "submission": SUBMISSION})
+    assert trials.ask("open_directory", file="entry", options=[], trace="lines")["type"] == "directory_ready"
+    assert generator.ask("open_generator")["type"] == "generator_ready"
+    asked = {"execution": execution, "file": "entry", "classes": [], "function": "a", "submission": SUBMISSION}
+    answer, tried = generator.ask("generate", command=entry["command"], **asked), []
+    while answer["type"] == "candidate":
+        tried.append(answer["text"])
+        ready = trials.ask("open_file", file="entry", text=answer["text"])
+        done = trials.run(ready, "a")
+        agrees = observed(done) == expected
+        failure = "\n".join((case.get("message") or "") + case["stderr"] for case in done["cases"])
+        ran = done["execution"]["files"].get(SUBMISSION, {"lines": [], "started": []})
+        assert trials.ask("close")["type"] == "closed"
+        answer = generator.ask(
+            "tried", agrees=agrees, failure=failure, lines=[line for line, _ in ran["lines"]], started=ran["started"]
+        )
+    assert answer["type"] == "generated", answer
+    return Made(answer, tried)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        entry("module", "tables", "tea", "milk", name="shop"),
+        entry("code", "tea", text="import sys; from shop.stock import total; print(total(sys.argv[1:]))"),
+    ],
+)
+def test_a_command_has_a_witness_without_the_repository(start, command):
+    made = make(start, command)
+    assert made.text is not None, made.said["failures"]
+    assert "shop" not in made.text.replace('prog="shop"', "")
+    assert "def total(names):" in made.text
+    assert "never" not in made.text.replace('"never": never', "").replace("def never(given):", "")
+
+
+def test_statements_of_a_main_block_keep_their_order_and_come_last(start):
+    made = make(start, entry("script", "3", path="tools/report.py"))
+    assert made.text is not None, made.said["failures"]
+    places = [made.text.index(part) for part in ("def total", "def report", "ArgumentParser()", "add_argument", "parse_args", "for number")]
+    assert places == sorted(places), made.text
+
+
+def test_a_declared_script_is_what_it_calls(tmp_path):
+    from gistmill_runner.witness import serving
+    from gistmill_runner.witness.program import Program
+
+    script = tmp_path / "bin" / "shop"
+    script.parent.mkdir()
+    script.write_text(
+        "#!/venv/bin/python\nimport re\nimport sys\nfrom shop.cli import main\nif __name__ == '__main__':\n"
+        "    sys.argv[0] = re.sub(r'(-script\\.pyw|\\.exe)?$', '', sys.argv[0])\n    sys.exit(main())\n"
+    )
+    program = Program({})
+    program.by_name["shop.cli"] = None
+    before, serving.sys.executable = serving.sys.executable, str(script.parent / "python")
+    try:
+        text = serving.main_text({"kind": "console", "name": "shop"}, program)
+        program.by_name.clear()
+        with pytest.raises(ValueError, match="does not call a function of the tree"):
+            serving.main_text({"kind": "console", "name": "shop"}, program)
+    finally:
+        serving.sys.executable = before
+    assert text == "import sys\nfrom shop.cli import main\nsys.exit(main())\n"
+    assert PYTHON

@@ -1,0 +1,1 @@
+print("nothing of the desk")
