@@ -130,6 +130,7 @@ pub(super) fn judging(instance: &Instance, running: Running) -> Result<Judging> 
         options: running.options,
         variables: running.variables,
         limit: running.limit,
+        suite: None,
     })
 }
 

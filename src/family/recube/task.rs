@@ -97,6 +97,7 @@ impl MaskedFile<'_> {
                 options: running.options,
                 variables: running.variables,
                 limit: running.limit,
+                suite: None,
             },
         })
     }
