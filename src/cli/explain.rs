@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &Arguments, asked: &ExplainArguments) -> Result<u8>
 }
 
 /// Everything that can be explained: causes, flags, built-in rules, causes of missing witnesses, causes of files that are not masked,
-/// causes of pairs that are no instances, flags of pairs and of what is handed in for them.
+/// causes of pairs that are not instances, flags of pairs and of what is handed in for them.
 pub(super) fn all() -> Vec<Explanation> {
     let mut all = Explanation::causes();
     all.extend(flag::explanations());

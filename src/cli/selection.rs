@@ -97,7 +97,7 @@ impl Selection {
         Ok(())
     }
 
-    /// The instances of a dataset of `CodeTaste` that were asked for, in its order. A repository's name stands for all of its
+    /// The instances of a dataset of `CodeTaste` that were asked for, in its order. A repository's name means all of its
     /// pairs.
     ///
     /// # Errors

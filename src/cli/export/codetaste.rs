@@ -40,7 +40,7 @@ pub(super) fn told(asked: &ExportArguments) -> Result<Told> {
     let mode = asked.mode.unwrap_or_default();
     let can = |harness: &&Harness| match harness {
         Harness::Prompts | Harness::Codetaste => true,
-        // Its tasks have steps; who chooses between plans is none of them.
+        // Its tasks have steps; who chooses between plans is not one of them.
         Harness::Harbor => mode != Mode::Multiplan,
         Harness::Inspect
         | Harness::Verifiers
