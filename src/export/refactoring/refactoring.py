@@ -23,8 +23,10 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import judge  # noqa: E402
+# What collects runs as another user, in a folder that it cannot list: no module is found there.
+if sys.argv[1:2] != ["--collect"]:
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import judge  # noqa: E402
 
 LARGEST_PATCH = 64 << 20
 LARGEST_SOURCE = 16 << 20

@@ -146,3 +146,14 @@ def test_code_that_is_put_aside_or_suppressed_is_still_there(court):
         (tree / "core.py").write_bytes(b"# -*- coding: latin-1 -*-\n# \xe9 new_name\n" + CORE.encode())
 
     assert court(latin)[1]["satisfied"] == {"new": False, "old": False}, "a comment satisfies nothing"
+
+
+def test_what_collects_needs_nothing_of_its_folder(tmp_path):
+    # Another user than the judge's cannot list the folder, so that no module is found in it.
+    (tmp_path / "alone").mkdir()
+    script = tmp_path / "alone/refactoring.py"
+    script.write_text((EXPORT / "refactoring/refactoring.py").read_text())
+    (tmp_path / "test_a.py").write_text("def test_one():\n    pass\n")
+    words = [sys.executable, "-s", str(script), "--collect", "test_a.py"]
+    done = subprocess.run(words, cwd=tmp_path, input="nonce\n", capture_output=True, text=True, check=False)
+    assert json.loads(done.stdout) == ["nonce", {"test_a.py": ["test_a.py::test_one"]}, [], []], done.stderr
