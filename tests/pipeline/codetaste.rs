@@ -218,6 +218,9 @@ fn is_exported(made: &Made, whole: &str) {
     assert!(ended.stdout.contains("as recorded: 1 of 1"), "{}", ended.stdout);
     let page = std::fs::read_to_string(bench.path().join("output/trees/1/hidden/report.html")).unwrap();
     assert!(page.contains("added marked"), "{page}");
-    let ended = bench.run(&["export", "output/trees/1", "--to", "harbor", "--output", "other"]).with_code(2);
-    assert!(ended.stderr.contains("no description of the track instructed"), "{}", ended.stderr);
+    let harbor = ["export", "output/trees/1", "--to", "harbor", "--output", "other"];
+    let ended = bench.run(&harbor).with_code(0);
+    assert!(ended.stdout.contains("1 task, 1 with a solution"), "{}", ended.stdout);
+    let ended = bench.run(&[&harbor[..], &["--track", "open"]].concat()).with_code(2);
+    assert!(ended.stderr.contains("no description of the track open"), "{}", ended.stderr);
 }
