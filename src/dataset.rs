@@ -145,12 +145,13 @@ pub fn stage(directory: &Path, dataset: &DatasetInput<'_>) -> Result<Staged> {
         return Ok(Staged { staging, summary, dataset: Dataset { directory: folder, manifest } });
     }
     if dataset.config.dataset.family == Family::Codetaste {
-        let rows = codetaste::write(&folder, dataset, &mut assembled)?;
+        let rows = codetaste::tables(&folder, dataset, &mut assembled)?;
         let mut manifest = describe::manifest(dataset, &assembled)?;
         codetaste::describe(&mut manifest, dataset, &rows);
         codetaste::hidden(&folder, dataset, &mut manifest)?;
         codetaste::card(&folder, &manifest, &rows)?;
-        let summary = summary(directory, dataset, &assembled);
+        let subsets = manifest.subsets.values().cloned().collect();
+        let summary = Summary { subsets, ..summary(directory, dataset, &assembled) };
         return Ok(Staged { staging, summary, dataset: Dataset { directory: folder, manifest } });
     }
     let whole = |at| assembled.whole(at);

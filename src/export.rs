@@ -16,6 +16,7 @@
 //!   swe-agent.jsonl                      SWE-agent's instances
 //!   prompts.jsonl                        requests for models that answer in one go
 //!   prompts/<setting>.jsonl              the same, where tasks say what they ask
+//!   prompts/<instance_id>/<step>.md        texts for agents, where several work one after the other or patches are handed in
 //!   images/masked/<instance_id>/         what the image of a task is made of that does not show the whole tree
 //! ```
 
@@ -27,6 +28,7 @@ mod mini_swe_agent;
 mod prompts;
 pub(crate) mod read;
 mod readme;
+mod refactoring;
 pub(crate) mod settings;
 mod swe_agent;
 mod swe_bench;
@@ -173,6 +175,7 @@ pub(crate) fn files(collection: &Collection, harnesses: &BTreeSet<Harness>) -> R
         }
     }
     files.extend(images::files(collection)?);
+    refactoring::search(collection, &files)?;
     files.insert("README.md".to_owned(), text(readme::render(collection, harnesses)?));
     Ok(files)
 }

@@ -7,6 +7,8 @@ mod form;
 mod opengrep;
 mod pair;
 
+use serde_json::json;
+
 use crate::error::Result;
 use crate::family::codetaste::diff::Changed;
 use crate::family::codetaste::lines::Lines;
@@ -83,6 +85,23 @@ pub(crate) fn check(patterns: &Patterns, base: &Tree, golden: &Tree, changed: &C
     }
     let precision = Precision::of(changed, &covered_base, &covered_golden);
     Ok(Report { patterns: checked, precision })
+}
+
+/// What is taken, as documents with what was counted in their metadata.
+pub(crate) fn registered(patterns: &Patterns, report: &Report) -> String {
+    let taken = |id: &str| report.patterns.iter().find(|one| one.id == id && one.decision.refusal.is_none());
+    let documents = patterns.documents().filter_map(|(id, document)| {
+        let (one, mut document) = (taken(id)?, document.clone());
+        let metadata = document.entry("metadata".to_owned()).or_insert_with(|| json!({}));
+        if !metadata.is_object() {
+            *metadata = json!({});
+        }
+        metadata["side"] = json!(one.side);
+        metadata["nr_legacy_patterns"] = json!(one.base.matches);
+        metadata["nr_refactored_patterns"] = json!(one.golden.matches);
+        Some(json!(document).to_string())
+    });
+    documents.collect::<Vec<_>>().join("\n---\n") + "\n"
 }
 
 /// Patterns that a program finds: of names and shapes that are on one side alone, few that cover many changed lines. They are

@@ -29,7 +29,6 @@ use crate::error::{Error, Fault, Result};
 use crate::machine::Machine;
 use crate::progress::Progress;
 use crate::record::codetaste::PairRow;
-use crate::record::family::Family;
 use crate::record::id::RepoSlug;
 use crate::record::instance::{Contribution, FailedRepository};
 use crate::report;
@@ -311,12 +310,7 @@ impl Pipeline<'_> {
             isolation: &isolation,
             capabilities: &capabilities,
             tool_version: env!("CARGO_PKG_VERSION"),
-            // Pairs have none of the columns that subsets ask for.
-            subsets: if self.config.dataset.family == Family::Codetaste {
-                &[]
-            } else {
-                &self.request.subsets
-            },
+            subsets: &self.request.subsets,
             rules: self.rules.unused(),
             passes_code_on: self.request.passes_code_on,
             with_hidden: self.request.with_hidden,
@@ -355,9 +349,6 @@ impl Pipeline<'_> {
 /// Those of [`dataset::stage`]; the directory is then as it was.
 pub fn publish(directory: &Path, input: &DatasetInput<'_>) -> Result<Summary> {
     let staged = dataset::stage(directory, input)?;
-    // Pairs of commits have no page yet.
-    if staged.dataset.manifest.family != Family::Codetaste {
-        report::write(&staged.dataset)?;
-    }
+    report::write(&staged.dataset)?;
     staged.finish()
 }

@@ -10,6 +10,7 @@ mod details;
 mod families;
 mod masked;
 mod plot;
+mod refactorings;
 mod scatter;
 mod sets;
 mod view;
@@ -55,6 +56,9 @@ const MOST_BARS: usize = 31;
 pub fn render(directory: &Path) -> Result<()> {
     let mut dataset = Dataset::open_any(directory)?;
     write(&dataset)?;
+    if dataset.manifest.family == Family::Codetaste {
+        refactorings::hash_again(&mut dataset)?;
+    }
     dataset.hash_again(FILE)
 }
 
@@ -66,7 +70,7 @@ pub fn write(dataset: &Dataset) -> Result<()> {
     let page = match dataset.manifest.family {
         Family::Gistify => page(&dataset.manifest, &Tables::read(dataset)?),
         Family::Recube => masked::page(dataset),
-        Family::Codetaste => return Err(dataset.not_read_yet()),
+        Family::Codetaste => refactorings::page(dataset),
     };
     let page = page.map_err(|error| {
         // The template fits what gistmill writes: a test renders it.

@@ -45,11 +45,20 @@ pub enum Measure {
     NInternal,
     CallerFiles,
     TraceCalls,
+    FilesChanged,
+    FilesMoved,
+    LinesAdded,
+    LinesRemoved,
+    NAdditive,
+    NReductive,
+    NMustPass,
+    TestsBase,
+    GoldenPrec,
 }
 
 impl Measure {
     /// Every measurement with its name.
-    pub const ALL: [(Measure, &'static str); 22] = [
+    pub const ALL: [(Measure, &'static str); 31] = [
         (Measure::NCases, "n_cases"),
         (Measure::TraceLength, "trace_length"),
         (Measure::TraceLengthPackage, "trace_length_package"),
@@ -72,12 +81,21 @@ impl Measure {
         (Measure::NInternal, "n_internal"),
         (Measure::CallerFiles, "caller_files"),
         (Measure::TraceCalls, "trace_calls"),
+        (Measure::FilesChanged, "files_changed"),
+        (Measure::FilesMoved, "files_moved"),
+        (Measure::LinesAdded, "lines_added"),
+        (Measure::LinesRemoved, "lines_removed"),
+        (Measure::NAdditive, "n_additive"),
+        (Measure::NReductive, "n_reductive"),
+        (Measure::NMustPass, "n_must_pass"),
+        (Measure::TestsBase, "tests_base"),
+        (Measure::GoldenPrec, "golden_prec"),
     ];
 
     /// Whether instances of a family have it.
     pub fn is_of(self, family: Family) -> bool {
         match self {
-            Measure::NCases | Measure::Attempts | Measure::FlakeBound => true,
+            Measure::NCases | Measure::Attempts | Measure::FlakeBound => family != Family::Codetaste,
             Measure::TraceLength
             | Measure::TraceLengthPackage
             | Measure::TraceLengthTotal
@@ -97,6 +115,15 @@ impl Measure {
             | Measure::NInternal
             | Measure::CallerFiles
             | Measure::TraceCalls => family == Family::Recube,
+            Measure::FilesChanged
+            | Measure::FilesMoved
+            | Measure::LinesAdded
+            | Measure::LinesRemoved
+            | Measure::NAdditive
+            | Measure::NReductive
+            | Measure::NMustPass
+            | Measure::TestsBase
+            | Measure::GoldenPrec => family == Family::Codetaste,
         }
     }
 }
@@ -160,7 +187,16 @@ impl Member for Instance {
             | Measure::NExternal
             | Measure::NInternal
             | Measure::CallerFiles
-            | Measure::TraceCalls => return None,
+            | Measure::TraceCalls
+            | Measure::FilesChanged
+            | Measure::FilesMoved
+            | Measure::LinesAdded
+            | Measure::LinesRemoved
+            | Measure::NAdditive
+            | Measure::NReductive
+            | Measure::NMustPass
+            | Measure::TestsBase
+            | Measure::GoldenPrec => return None,
         })
     }
 }

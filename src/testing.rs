@@ -6,6 +6,7 @@ pub mod browser;
 pub mod lab;
 pub mod made_up;
 pub mod masked;
+pub mod pairs;
 pub mod script;
 
 pub use crate::pipeline::publish as write;

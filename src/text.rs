@@ -36,9 +36,36 @@ pub fn shell_quote(text: &str) -> String {
     }
 }
 
+/// A template in which each `{name}` of these places is their text, in one pass: what a text says is not looked at again.
+pub(crate) fn filled(template: &str, places: &[(&str, &str)]) -> String {
+    let mut filled =
+        String::with_capacity(template.len() + places.iter().map(|one| one.1.len()).sum::<usize>());
+    let mut rest = template;
+    while let Some(at) = rest.find('{') {
+        let (before, after) = (&rest[..at], &rest[at + 1..]);
+        filled.push_str(before);
+        let name = after.split_once('}').map(|one| one.0);
+        if let Some((place, text)) = places.iter().find(|(place, _)| name == Some(*place)) {
+            filled.push_str(text);
+            rest = &after[place.len() + 1..];
+        } else {
+            filled.push('{');
+            rest = after;
+        }
+    }
+    filled.push_str(rest);
+    filled
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_template_is_filled_in_one_pass() {
+        let places = [("a", "{b}"), ("b", "{a}{c}"), ("long", "")];
+        assert_eq!(filled("{a}-{b}-{c}-{{a}}-{long}{ a}{", &places), "{b}-{a}{c}-{c}-{{b}}-{ a}{");
+    }
 
     #[test]
     fn excerpts_end_where_the_text_does() {

@@ -4,6 +4,7 @@
 pub(crate) mod files;
 pub(crate) mod instances;
 pub(crate) mod masked;
+pub(crate) mod pairs;
 pub(crate) mod tables;
 
 use serde::Serialize;

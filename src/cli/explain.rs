@@ -5,6 +5,7 @@ use serde_json::json;
 use super::{Arguments, Format};
 use crate::document::suggest;
 use crate::error::{Error, Result};
+use crate::record::codetaste::explanation;
 use crate::record::explanation::Explanation;
 use crate::record::flag::{self, KEPT_BY};
 use crate::record::recube::TargetCause;
@@ -56,7 +57,8 @@ pub(super) fn run(arguments: &Arguments, asked: &ExplainArguments) -> Result<u8>
     Ok(0)
 }
 
-/// Everything that can be explained: causes, flags, built-in rules, causes of missing witnesses, causes of files that are not masked.
+/// Everything that can be explained: causes, flags, built-in rules, causes of missing witnesses, causes of files that are not masked,
+/// causes of pairs that are not instances, flags of pairs and of what is handed in for them.
 pub(super) fn all() -> Vec<Explanation> {
     let mut all = Explanation::causes();
     all.extend(flag::explanations());
@@ -75,6 +77,7 @@ pub(super) fn all() -> Vec<Explanation> {
         remedy: "The instance may well have a solution that a program does not find.".to_owned(),
     }));
     all.extend(TargetCause::ALL.into_iter().map(TargetCause::explained));
+    all.extend(explanation::explanations());
     all
 }
 

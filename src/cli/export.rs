@@ -16,7 +16,8 @@ use crate::dataset::recube::RecubeInstance;
 use crate::document;
 use crate::error::{Error, Result};
 use crate::export::read::{self, OtherPrompt, Wanted};
-use crate::export::{Harness, write};
+use crate::export::{Collection, Harness, write};
+use crate::family::codetaste::prompt::{Mode, Track};
 use crate::family::gistify::prompt::Template;
 use crate::record::family::Family;
 use crate::record::prompt::{ExecutionSetting, Strategy, Tool};
@@ -62,19 +63,29 @@ pub(super) struct ExportArguments {
     /// Put commands for the agent into the images, all of them or `--tools=trace,search`, and name them in the prompt
     #[arg(long, value_enum, value_name = "TOOLS", num_args = 0.., require_equals = true, value_delimiter = ',')]
     tools: Option<Vec<Tool>>,
+    /// Of refactorings: which description agents get; instructed by default
+    #[arg(long, value_enum, value_name = "TRACK")]
+    track: Option<Track>,
+    /// Of refactorings: how agents go about it; direct by default
+    #[arg(long, value_enum, value_name = "MODE")]
+    mode: Option<Mode>,
+    /// Export refactorings although their descriptions have words or lines that only the golden patch adds
+    #[arg(long)]
+    allow_leak: bool,
 }
 
 pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> {
     let directory = asked.dataset.directory()?;
     let any = Dataset::open_any(&directory)?;
-    if any.manifest.family == Family::Codetaste {
+    if any.manifest.family != Family::Codetaste {
+        codetaste::refuse_options(asked)?;
+    } else if asked.to.contains(&Harness::Codetaste) {
         return codetaste::run(arguments, asked, &any);
     }
-    if asked.to.contains(&Harness::Codetaste) {
-        return Err(Error::usage("only datasets of the family codetaste are exported to codetaste"));
-    }
     let dataset = any;
-    let prompt = other_prompt(asked, &dataset)?;
+    // What others ask is refused where it is read.
+    let is_refactoring = dataset.manifest.family == Family::Codetaste;
+    let prompt = if is_refactoring { None } else { other_prompt(asked, &dataset)? };
     let registry = asked.registry.as_deref().map(Place::parse).transpose()?;
     let wanted = Wanted {
         prompt: prompt.as_ref(),
@@ -86,15 +97,34 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
     let collection = match dataset.manifest.family {
         Family::Gistify => read::collection(&dataset, asked.selection.of(&dataset)?, &wanted)?,
         Family::Recube => {
-            refuse_other_prompts(asked)?;
+            refuse_other_prompts(asked, Family::Recube)?;
             let instances = asked.selection.of_recube(&dataset)?;
             warn_of_copies(&instances);
             read::masked::collection(&dataset, &instances, &wanted)?
         }
-        Family::Codetaste => return Err(dataset.not_read_yet()),
+        Family::Codetaste => {
+            refuse_other_prompts(asked, Family::Codetaste)?;
+            let told = codetaste::told(asked)?;
+            read::refactorings::collection(
+                &dataset,
+                &asked.selection.of_codetaste(&dataset)?,
+                (&wanted, told),
+            )?
+        }
     };
     let harnesses: BTreeSet<Harness> = asked.to.iter().copied().collect();
     let served = write::write(&asked.output, &dataset.directory, &collection, &harnesses)?;
+    print(arguments, asked, (&collection, dataset.manifest.family), &served);
+    Ok(0)
+}
+
+/// Says what was written, what of it cannot be built or judged, and what comes next.
+fn print(
+    arguments: &Arguments,
+    asked: &ExportArguments,
+    (collection, family): (&Collection, Family),
+    served: &BTreeSet<Harness>,
+) {
     let planted = collection.without_variants();
     if planted > 0 {
         terminal::warn(&format!(
@@ -110,7 +140,8 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
             unbuilt.join(", ")
         ));
     }
-    let solved = collection.tasks.iter().filter(|task| task.gold.is_some()).count();
+    let solved = collection.tasks.iter().filter(|task| task.has_solution()).count();
+    let judged_by = if family == Family::Codetaste { "suite and patterns" } else { "pytest" };
     match arguments.format {
         Format::Json => terminal::json(&json!({
             "directory": asked.output,
@@ -118,7 +149,7 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
             "tasks": collection.tasks.len(),
             "solutions": solved,
             "without_variants": planted,
-            "judged_by": "pytest",
+            "judged_by": judged_by,
         })),
         Format::Human | Format::Csv => {
             let tasks = collection.tasks.len();
@@ -127,9 +158,14 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
                 count(tasks, "task"),
                 asked.output.display()
             ));
-            terminal::say(match collection.commands() {
-                0 => "judged there: by pytest alone, how each case ends; `gistmill score` judges the rest",
-                commands if commands == tasks => {
+            terminal::say(match (family, collection.commands()) {
+                (Family::Codetaste, _) => {
+                    "judged there: by the suite's counts and machine-made patterns; `gistmill score` judges the rest"
+                }
+                (_, 0) => {
+                    "judged there: by pytest alone, how each case ends; `gistmill score` judges the rest"
+                }
+                (_, commands) if commands == tasks => {
                     "judged there: by what the command shows, with other input too; `gistmill score` judges the rest"
                 }
                 _ => {
@@ -140,23 +176,27 @@ pub(super) fn run(arguments: &Arguments, asked: &ExportArguments) -> Result<u8> 
             terminal::say(&format!("then: {} says how to run it", asked.output.join("README.md").display()));
         }
     }
-    Ok(0)
 }
 
 /// Options that are about tests alone.
-fn refuse_other_prompts(asked: &ExportArguments) -> Result<()> {
+fn refuse_other_prompts(asked: &ExportArguments, family: Family) -> Result<()> {
     let options = [
         ("--execution", asked.execution.is_some()),
         ("--strategy", asked.strategy.is_some()),
         ("--test-in-prompt", asked.test_in_prompt),
         ("--prompt", asked.prompt.is_some()),
         ("--tools", asked.tools.is_some()),
-        ("--hidden", asked.hidden.is_some()),
+        ("--hidden", asked.hidden.is_some() && family == Family::Recube),
     ];
+    let what = if family == Family::Recube { "masked files" } else { "refactorings" };
+    let hint = if family == Family::Recube {
+        "their prompts are the column `prompt`, and those of `--to prompts`"
+    } else {
+        "--track and --mode say what agents are asked"
+    };
     match options.iter().find(|(_, is_asked)| *is_asked) {
         None => Ok(()),
-        Some((option, _)) => Err(Error::usage(format!("{option} does not go with masked files"))
-            .with_hint("their prompts are the column `prompt`, and those of `--to prompts`")),
+        Some((option, _)) => Err(Error::usage(format!("{option} does not go with {what}")).with_hint(hint)),
     }
 }
 

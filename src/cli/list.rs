@@ -1,4 +1,4 @@
-//! `gistmill list`: the groups of a dataset, or its masked files, with the filters of its page.
+//! `gistmill list`: the groups of a dataset, its masked files, or its pairs of commits, with the filters of its page.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -8,6 +8,7 @@ use super::newest::DatasetArguments;
 use super::selection::Selection;
 use super::{Arguments, Format, show};
 use crate::dataset::Dataset;
+use crate::dataset::query::pairs::{self, FoundPair};
 use crate::dataset::query::targets::{self, FoundTarget};
 use crate::dataset::query::{self, FoundGroup};
 use crate::error::{Error, Result};
@@ -32,7 +33,7 @@ pub(super) struct ListArguments {
     /// Only groups that have this text in their ID or in their instance's, whatever its case
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
-    /// In a dataset of masked files the tests, and not the files
+    /// In a dataset of masked files, or of pairs of commits, the tests, and not the files or pairs
     #[arg(long)]
     tests: bool,
 }
@@ -86,11 +87,15 @@ pub(super) fn run(arguments: &Arguments, list: &ListArguments) -> Result<u8> {
             list.print(arguments, found);
         }
         Family::Gistify if list.tests => {
-            return Err(Error::usage("--tests goes with datasets of the family recube")
+            return Err(Error::usage("--tests goes with datasets of the families recube and codetaste")
                 .with_hint("without it the tests are what is listed"));
         }
-        Family::Codetaste => return Err(dataset.not_read_yet()),
-        Family::Gistify | Family::Recube => {
+        Family::Codetaste if !list.tests => {
+            let mut found = pairs::all(&dataset)?;
+            list.selection.keep_pairs(&dataset, &mut found)?;
+            list.print(arguments, found);
+        }
+        Family::Gistify | Family::Recube | Family::Codetaste => {
             let mut found = query::all(&dataset)?;
             list.selection.keep_groups(&dataset, &mut found)?;
             list.print(arguments, found);
@@ -251,6 +256,70 @@ impl Listed for FoundTarget {
             published(&|one| one.noticed_functions.to_string()),
             self.reached_by.to_string(),
             self.caller_files.to_string(),
+            self.instance_id.clone().unwrap_or_default(),
+        ]
+    }
+}
+
+impl Listed for FoundPair {
+    const NAME: (&'static str, &'static str) = ("pair", "pairs");
+    const COLUMNS: &'static [&'static str] = &[
+        "repository",
+        "base_commit",
+        "golden_commit",
+        "state",
+        "cause",
+        "tier",
+        "flags",
+        "files_changed",
+        "lines_added",
+        "lines_removed",
+        "n_must_pass",
+        "n_additive",
+        "n_reductive",
+        "golden_prec",
+        "instance_id",
+    ];
+
+    fn ids(&self) -> [Option<&str>; 2] {
+        [Some(self.slug.as_str()), self.instance_id.as_deref()]
+    }
+
+    fn state(&self) -> &'static str {
+        self.state()
+    }
+
+    fn cause(&self) -> Option<&str> {
+        self.cause.as_deref()
+    }
+
+    fn flags(&self) -> &[String] {
+        self.flags()
+    }
+
+    fn line(&self) -> String {
+        show::line(self.verdict(), &self.slug, &self.golden_commit)
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let published = |value: &dyn Fn(&pairs::Refactoring) -> String| {
+            self.published.as_ref().map(value).unwrap_or_default()
+        };
+        vec![
+            self.repo.clone(),
+            self.base_commit.clone(),
+            self.golden_commit.clone(),
+            self.state().to_owned(),
+            self.cause.clone().unwrap_or_default(),
+            published(&|one| one.tier.to_owned()),
+            self.flags().join(" "),
+            published(&|one| one.row.files_changed.to_string()),
+            published(&|one| one.lines_added.to_string()),
+            published(&|one| one.lines_removed.to_string()),
+            published(&|one| one.n_must_pass.to_string()),
+            published(&|one| one.n_additive.to_string()),
+            published(&|one| one.n_reductive.to_string()),
+            published(&|one| one.golden_prec.map(|share| format!("{share:.4}")).unwrap_or_default()),
             self.instance_id.clone().unwrap_or_default(),
         ]
     }

@@ -10,7 +10,7 @@ use crate::document;
 use crate::error::{Error, Result};
 use crate::family::codetaste::registered::Refusal;
 use crate::family::codetaste::score::Side;
-use crate::pattern::{self, Checked, Pair, Patterns, Report};
+use crate::pattern::{self, Checked, Pair, Patterns, Report, Tree};
 use crate::score::Ratio;
 use crate::terminal;
 
@@ -26,6 +26,8 @@ enum Action {
     Check(CheckArguments),
     /// Find patterns of a pair by a program, check them, and write those that are taken
     Mine(MineArguments),
+    /// Show the lines that patterns match on both trees of a pair
+    Show(ShowArguments),
 }
 
 #[derive(Debug, clap::Args)]
@@ -36,6 +38,31 @@ struct CheckArguments {
     /// Files with patterns, ast-grep's YAML
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
+    /// Say what an agent that writes patterns may know: places on the base alone, of the golden tree numbers
+    #[arg(long)]
+    as_agent: bool,
+    /// Write the patterns that are taken into this new file, with their matches in `metadata`
+    #[arg(long, value_name = "FILE")]
+    register: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct ShowArguments {
+    /// The pair: a clone and full hashes, CLONE@GOLDEN (from its first parent) or CLONE@BASE..GOLDEN
+    #[arg(value_name = "PAIR")]
+    pair: String,
+    /// Files with patterns, ast-grep's YAML
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Only the pattern of this ID; may be given several times
+    #[arg(long, value_name = "ID")]
+    id: Vec<String>,
+    /// Most lines of each pattern and tree
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    most: usize,
+    /// Show the base alone, and of the golden tree numbers
+    #[arg(long)]
+    as_agent: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -52,18 +79,91 @@ pub(super) fn run(arguments: &Arguments, asked: &PatternArguments) -> Result<u8>
     match &asked.action {
         Action::Check(asked) => check(arguments, asked),
         Action::Mine(asked) => mine(arguments, asked),
+        Action::Show(asked) => show(arguments, asked),
     }
 }
 
-fn check(arguments: &Arguments, asked: &CheckArguments) -> Result<u8> {
+fn read(files: &[PathBuf]) -> Result<Patterns> {
     let read = |file: &PathBuf| Ok((file.display().to_string(), document::read_text(file)?));
-    let files = asked.files.iter().map(read).collect::<Result<Vec<_>>>()?;
-    let patterns = Patterns::parse(&files)?;
+    Patterns::parse(&files.iter().map(read).collect::<Result<Vec<_>>>()?)
+}
+
+fn check(arguments: &Arguments, asked: &CheckArguments) -> Result<u8> {
+    let patterns = read(&asked.files)?;
     let pair = Pair::open(&asked.pair)?;
     let (base, golden) = pair.trees()?;
     let report = pattern::check(&patterns, &base, &golden, &pair.changed()?)?;
-    tell(arguments, &pair, &report);
+    if let Some(file) = &asked.register {
+        let mut new = fs_err::File::create_new(file).map_err(|error| {
+            Error::usage(error.to_string()).with_source(error).with_hint("name a new file with --register")
+        })?;
+        std::io::Write::write_all(&mut new, pattern::registered(&patterns, &report).as_bytes())?;
+    }
+    // Of the golden tree an agent that writes patterns learns numbers.
+    let seen = Seen { base: &base, golden: Some(&golden).filter(|_| !asked.as_agent) };
+    tell(arguments, &pair, &report, &seen);
     Ok(u8::from(report.patterns.iter().any(|one| one.decision.refusal.is_some())))
+}
+
+/// The trees of which places are shown.
+struct Seen<'a> {
+    base: &'a Tree,
+    golden: Option<&'a Tree>,
+}
+
+/// The text of a line of a tree.
+fn text_at<'a>(tree: &'a Tree, path: &str, line: u64) -> &'a str {
+    let at = usize::try_from(line.saturating_sub(1)).unwrap_or(usize::MAX);
+    tree.files.get(path).and_then(|text| text.split('\n').nth(at)).unwrap_or_default()
+}
+
+/// Prints where patterns match.
+fn show(arguments: &Arguments, asked: &ShowArguments) -> Result<u8> {
+    let patterns = read(&asked.files)?;
+    if let Some(id) = asked.id.iter().find(|id| patterns.ids().all(|(known, _)| known != id.as_str())) {
+        return Err(Error::usage(format!("no file has a pattern `{id}`"))
+            .with_hint("gistmill pattern check prints the IDs"));
+    }
+    let pair = Pair::open(&asked.pair)?;
+    let (base, golden) = pair.trees()?;
+    let (before, after) = (patterns.scan(&base)?, patterns.scan(&golden)?);
+    let golden_tree = Some(&golden).filter(|_| !asked.as_agent);
+    let (mut shown, mut text) = (Vec::new(), String::new());
+    let wanted = |id: &str| asked.id.is_empty() || asked.id.iter().any(|one| one == id);
+    for (id, side) in patterns.ids().filter(|(id, _)| wanted(id)) {
+        let _ =
+            writeln!(text, "{id}{}", side.map(|side| format!(" ({})", side.as_str())).unwrap_or_default());
+        let mut places = json!({ "id": id, "side": side });
+        for (name, tree, found) in
+            [("base", Some(&base), before.get(id)), ("golden", golden_tree, after.get(id))]
+        {
+            let found = found.cloned().unwrap_or_default();
+            let _ = writeln!(text, "  {name}: {} on {} lines", found.matches, found.lines.count());
+            places[name] = json!({ "matches": found.matches, "lines": found.lines.count() });
+            let Some(tree) = tree else { continue };
+            let lines = found
+                .lines
+                .ranges()
+                .flat_map(|(path, first, last)| (first..=last).map(move |line| (path, line)));
+            let at: Vec<Value> = lines
+                .take(asked.most)
+                .map(|(path, line)| {
+                    let content = text_at(tree, path, line);
+                    let _ = writeln!(text, "    {path}:{line}: {}", content.trim_end());
+                    json!({ "path": path, "line": line, "text": content })
+                })
+                .collect();
+            places[name]["places"] = at.into();
+        }
+        shown.push(places);
+    }
+    match arguments.format {
+        Format::Json => {
+            terminal::json(&json!({ "base": pair.base, "golden": pair.golden, "patterns": shown }));
+        }
+        Format::Human | Format::Csv => terminal::say(text.trim_end()),
+    }
+    Ok(0)
 }
 
 fn mine(arguments: &Arguments, asked: &MineArguments) -> Result<u8> {
@@ -81,7 +181,7 @@ fn mine(arguments: &Arguments, asked: &MineArguments) -> Result<u8> {
             pattern::documents(mined.iter().filter(|one| one.side == side && is_taken(&one.id)))
         })?;
     }
-    tell(arguments, &pair, &report);
+    tell(arguments, &pair, &report, &Seen { base: &base, golden: Some(&golden) });
     Ok(0)
 }
 
@@ -95,37 +195,41 @@ fn write(folder: &Path, text: impl Fn(Side) -> String) -> Result<()> {
     Ok(())
 }
 
-fn tell(arguments: &Arguments, pair: &Pair, report: &Report) {
+fn tell(arguments: &Arguments, pair: &Pair, report: &Report, seen: &Seen<'_>) {
     match arguments.format {
         Format::Json => terminal::json(&json!({
             "base": pair.base, "golden": pair.golden,
-            "patterns": report.patterns.iter().map(described).collect::<Vec<_>>(),
+            "patterns": report.patterns.iter().map(|one| described(one, seen)).collect::<Vec<_>>(),
             "prec": report.precision.all().rate(), "prec_plus": report.precision.added.rate(),
             "prec_minus": report.precision.removed.rate(),
         })),
         Format::Human | Format::Csv => {
-            terminal::say(table(&report.patterns).trim_end());
+            terminal::say(table(&report.patterns, seen).trim_end());
             terminal::note(&closing(report));
         }
     }
 }
 
-fn described(one: &Checked) -> Value {
+fn described(one: &Checked, seen: &Seen<'_>) -> Value {
     json!({
         "id": one.id, "side": one.side, "m_base": one.base.matches, "m_golden": one.golden.matches,
         "lines": one.right().lines.count(), "files": one.right().lines.paths().count(),
         "refused": one.decision.refusal.as_ref().map(Refusal::to_string),
-        "witness": witness(one),
+        "witness": witness(one, seen),
     })
 }
 
 /// A place on the wrong side, where it is one of few, so that it can be exempted.
-fn witness(one: &Checked) -> Option<String> {
+fn witness(one: &Checked, seen: &Seen<'_>) -> Option<String> {
+    let tree = match one.side {
+        Side::Additive => seen.base,
+        Side::Reductive => seen.golden?,
+    };
     let (path, line, _) = one.wrong().lines.ranges().next().filter(|_| one.decision.shows_witness)?;
-    Some(format!("{path}:{line}"))
+    Some(format!("{path}:{line}: {}", text_at(tree, path, line).trim()))
 }
 
-fn table(patterns: &[Checked]) -> String {
+fn table(patterns: &[Checked], seen: &Seen<'_>) -> String {
     let widest = patterns.iter().map(|one| one.id.chars().count()).max().unwrap_or_default().max(7);
     let mut text = format!("{:widest$}  side       base  golden  lines  files\n", "pattern");
     for one in patterns {
@@ -143,7 +247,7 @@ fn table(patterns: &[Checked]) -> String {
         if let Some(refusal) = &one.decision.refusal {
             let _ = write!(text, "  {refusal}");
         }
-        if let Some(witness) = witness(one) {
+        if let Some(witness) = witness(one, seen) {
             let _ = write!(text, ", as in {witness}");
         }
         text.push('\n');
@@ -166,4 +270,30 @@ fn closing(report: &Report) -> String {
         percent(precision.added),
         percent(precision.removed)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::family::codetaste::diff::Changed;
+
+    #[test]
+    fn an_agent_that_writes_patterns_sees_places_of_the_base_alone() {
+        let tree = |text: &str| Tree { files: [("a.py".to_owned(), text.to_owned())].into() };
+        let many = "new(1)\n".repeat(11);
+        let (base, golden) =
+            (tree(&format!("new(0)\n{}", "old(1)\n".repeat(11))), tree(&format!("{many}old(2)\n")));
+        let file = "id: new\nlanguage: python\nmetadata: {side: additive}\nrule: {pattern: new($A)}\n---\nid: \
+                    old\nlanguage: python\nmetadata: {side: reductive}\nrule: {pattern: old($A)}\n";
+        let patterns = Patterns::parse(&[("p.yml".to_owned(), file.to_owned())]).unwrap();
+        let report = pattern::check(&patterns, &base, &golden, &Changed::default()).unwrap();
+        let witnesses = |golden: Option<&Tree>| -> Vec<Option<String>> {
+            report.patterns.iter().map(|one| witness(one, &Seen { base: &base, golden })).collect()
+        };
+        let of_base = Some("a.py:1: new(0)".to_owned());
+        assert_eq!(witnesses(Some(&golden)), [of_base.clone(), Some("a.py:12: old(2)".to_owned())]);
+        assert_eq!(witnesses(None), [of_base, None]);
+        let told = described(&report.patterns[1], &Seen { base: &base, golden: None });
+        assert_eq!((&told["m_base"], &told["m_golden"]), (&11.into(), &1.into()));
+    }
 }

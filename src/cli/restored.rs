@@ -201,12 +201,28 @@ impl RestoreArguments {
     /// Usage errors: not a dataset; no instance that was asked for.
     pub(crate) fn open_codetaste(&self, arguments: &Arguments) -> Result<(Restored, Vec<CodetasteInstance>)> {
         let dataset = Dataset::open_any(&self.dataset)?;
-        let mut rows = dataset.codetaste_instances()?;
-        self.selection.of_codetaste(&mut rows)?;
+        let rows = self.selection.of_codetaste(&dataset)?;
         let slugs: BTreeSet<RepoSlug> = rows.iter().map(|one| one.head.slug.clone()).collect();
         let job = self.session(arguments, &dataset, &slugs)?;
         let (instances, golden, traced) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         Ok((Restored { dataset, instances, job, golden, traced, variants: Variants::new() }, rows))
+    }
+
+    /// The same with those repositories of which all is known that running them takes.
+    ///
+    /// # Errors
+    /// Those of [`RestoreArguments::open_what_can_be_run`].
+    pub(crate) fn open_codetaste_parts(
+        &self,
+        arguments: &Arguments,
+    ) -> Result<(Restored, Vec<CodetasteInstance>, Others)> {
+        let dataset = Dataset::open_any(&self.dataset)?;
+        let rows = self.selection.of_codetaste(&dataset)?;
+        let all = rows.iter().map(|one| one.head.slug.clone()).collect();
+        let (slugs, others) = self.which_can_be_run(&dataset, all)?;
+        let job = self.session(arguments, &dataset, &slugs)?;
+        let (instances, golden, traced) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        Ok((Restored { dataset, instances, job, golden, traced, variants: Variants::new() }, rows, others))
     }
 
     fn session(

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::dataset::Dataset;
 use crate::dataset::codetaste::CodetasteInstance;
 use crate::dataset::query::FoundGroup;
+use crate::dataset::query::pairs::FoundPair;
 use crate::dataset::query::targets::FoundTarget;
 use crate::dataset::recube::RecubeInstance;
 use crate::document;
@@ -96,17 +97,41 @@ impl Selection {
         Ok(())
     }
 
-    /// Leaves those instances of a dataset of `CodeTaste` that were asked for.
+    /// The instances of a dataset of `CodeTaste` that were asked for, in its order. A repository's name means all of its
+    /// pairs.
     ///
     /// # Errors
-    /// Those of [`Selection::of`]; such a dataset has no subsets.
-    pub(super) fn of_codetaste(&self, instances: &mut Vec<CodetasteInstance>) -> Result<()> {
-        if self.subset.is_some() {
-            return Err(Error::usage("a dataset of the family codetaste has no subsets"));
+    /// Those of [`Selection::of`].
+    pub(super) fn of_codetaste(&self, dataset: &Dataset) -> Result<Vec<CodetasteInstance>> {
+        let mut instances = dataset.codetaste_instances()?;
+        let members = self.subset.as_ref().map(|name| dataset.members(name)).transpose()?;
+        if let Some(members) = members {
+            instances.retain(|one| members.contains(one.head.instance_id.as_str()));
         }
-        self.keep(instances, |one| {
-            (one.head.instance_id.to_string(), one.head.slug.clone(), one.tier.as_str())
-        })
+        self.keep(&mut instances, |one| {
+            let asked = RepoSlug::new(&one.head.repo).ok().filter(|repo| self.only.contains(repo));
+            let slug = asked.unwrap_or_else(|| one.head.slug.clone());
+            (one.head.instance_id.to_string(), slug, one.tier.as_str())
+        })?;
+        Ok(instances)
+    }
+
+    /// Leaves those pairs of a dataset of `CodeTaste` that were asked for. Of a repository all are, of the rest those that are
+    /// instances.
+    ///
+    /// # Errors
+    /// Those of [`Selection::keep_groups`].
+    pub(super) fn keep_pairs(&self, dataset: &Dataset, pairs: &mut Vec<FoundPair>) -> Result<()> {
+        let is_of = |one: &FoundPair| {
+            self.only.iter().any(|slug| slug.as_str() == one.slug || slug.as_str() == one.repo)
+        };
+        pairs.retain(|one| self.only.is_empty() || is_of(one));
+        let tier = |one: &FoundPair| one.published.as_ref().map(|published| published.tier);
+        pairs.retain(|one| self.tier.is_none() || tier(one) == self.tier.as_deref());
+        for set in self.sets(dataset)? {
+            pairs.retain(|one| one.instance_id.as_ref().is_some_and(|id| set.contains(id)));
+        }
+        Ok(())
     }
 
     /// Leaves those groups of a dataset that were asked for. Of a repository all groups are, of the rest those that are

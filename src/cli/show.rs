@@ -1,4 +1,4 @@
-//! `gistmill show`: why a test, or a file that could be masked, is in or out, with its evidence.
+//! `gistmill show`: why a test, a file that could be masked, or a pair of commits is in or out, with its evidence.
 
 use std::path::{Path, PathBuf};
 
@@ -6,6 +6,7 @@ use clap::builder::NonEmptyStringValueParser;
 
 use super::{Arguments, Format, newest};
 use crate::dataset::Dataset;
+use crate::dataset::query::pairs::{self, FoundPair};
 use crate::dataset::query::targets::{self, FoundTarget};
 use crate::dataset::query::{self, Answer, FoundGroup};
 use crate::error::{Error, Result};
@@ -14,7 +15,8 @@ use crate::terminal;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ShowArguments {
-    /// An instance ID, a group ID, a case ID, a repository, or a part of an ID; of masked files also a path
+    /// An instance ID, a group ID, a case ID, a repository, or a part of an ID; of masked files also a path, of
+    /// pairs of commits also a hash
     #[arg(value_name = "ID OR TEST", value_parser = NonEmptyStringValueParser::new())]
     query: String,
     /// The dataset directory; by default the newest below `output/`
@@ -28,29 +30,37 @@ pub(super) struct ShowArguments {
 pub(super) fn run(arguments: &Arguments, show: &ShowArguments) -> Result<u8> {
     let directory = newest::chosen(show.dataset.as_ref())?;
     let dataset = Dataset::open_any(&directory)?;
-    let files = match dataset.manifest.family {
-        Family::Gistify => Answer { found: Vec::new(), nearest: Vec::new() },
-        Family::Recube => targets::find(&dataset, &show.query)?,
-        Family::Codetaste => return Err(dataset.not_read_yet()),
+    let (files, pairs) = match dataset.manifest.family {
+        Family::Gistify => (Answer::none(), Answer::none()),
+        Family::Recube => (targets::find(&dataset, &show.query)?, Answer::none()),
+        Family::Codetaste => (Answer::none(), pairs::find(&dataset, &show.query)?),
     };
-    // Of a repository that has masked files these are meant.
-    let tests = if files.found.is_empty() {
-        query::find_in(&dataset, &show.query)?
-    } else {
-        Answer { found: Vec::new(), nearest: Vec::new() }
+    let what = match (files.found.is_empty(), pairs.found.is_empty()) {
+        (false, _) => "files",
+        (_, false) => "pairs",
+        _ => "tests",
     };
-    let nearest = [files.nearest, tests.nearest].concat();
-    let all: Vec<Found<'_>> =
-        files.found.iter().map(Found::Target).chain(tests.found.iter().map(Found::Group)).collect();
+    // Of a repository that has masked files, or pairs, these are meant.
+    let tests = if what == "tests" { query::find_in(&dataset, &show.query)? } else { Answer::none() };
+    let nearest = [files.nearest, pairs.nearest, tests.nearest].concat();
+    let all: Vec<Found<'_>> = files
+        .found
+        .iter()
+        .map(Found::Target)
+        .chain(pairs.found.iter().map(Found::Pair))
+        .chain(tests.found.iter().map(Found::Group))
+        .collect();
     if all.is_empty() {
         return Err(nothing(show, &directory, dataset.manifest.family, &nearest));
     }
-    let what = if files.found.is_empty() { "tests" } else { "files" };
     match arguments.format {
         Format::Json => {
             let mut value = serde_json::json!({ "groups": tests.found });
             if !files.found.is_empty() {
                 value["targets"] = serde_json::json!(files.found);
+            }
+            if !pairs.found.is_empty() {
+                value["pairs"] = serde_json::json!(pairs.found);
             }
             terminal::json(&value);
         }
@@ -86,6 +96,7 @@ fn nothing(show: &ShowArguments, directory: &Path, family: Family, nearest: &[St
 enum Found<'a> {
     Group(&'a FoundGroup),
     Target(&'a FoundTarget),
+    Pair(&'a FoundPair),
 }
 
 impl Found<'_> {
@@ -93,6 +104,7 @@ impl Found<'_> {
         match self {
             Found::Group(group) => line(group.verdict(), &group.slug, &group.group_id),
             Found::Target(target) => line(target.verdict(), &target.slug, &target.target),
+            Found::Pair(pair) => line(pair.verdict(), &pair.slug, &pair.golden_commit),
         }
     }
 
@@ -100,6 +112,7 @@ impl Found<'_> {
         match self {
             Found::Group(group) => group.describe(),
             Found::Target(target) => target.describe(),
+            Found::Pair(pair) => pair.describe(),
         }
     }
 }

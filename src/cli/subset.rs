@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &Arguments, subset: &SubsetArguments) -> Result<u8>
     let described = match family {
         Family::Gistify => written(&subset.output, &wanted, &dataset.instances()?)?,
         Family::Recube => written(&subset.output, &wanted, &dataset.recube_instances()?)?,
-        Family::Codetaste => return Err(dataset.not_read_yet()),
+        Family::Codetaste => written(&subset.output, &wanted, &dataset.codetaste_instances()?)?,
     };
     match arguments.format {
         Format::Json => terminal::json(&json!({ "directory": subset.output, "subsets": described })),

@@ -1,6 +1,7 @@
 //! `gistmill verify`: is a dataset on this machine what it says?
 
 mod masked;
+mod pairs;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -70,8 +71,7 @@ pub(crate) fn run(arguments: &Arguments, asked: &VerifyArguments) -> Result<u8> 
     let run = match manifest.family {
         Family::Gistify => run_tests(arguments, asked, &mut found),
         Family::Recube => masked::run(arguments, asked, &mut found),
-        // Said with the tables.
-        Family::Codetaste => Ok(()),
+        Family::Codetaste => pairs::run(arguments, asked, &mut found),
     };
     match run {
         Ok(()) => {}
@@ -219,7 +219,7 @@ fn print(found: &Verification) {
         };
         let line = if repository.environment.is_some() {
             format!("{}: the environment cannot be restored", repository.slug)
-        } else if found.family == Family::Recube {
+        } else if found.family != Family::Gistify {
             format!(
                 "{}: environment restored; as recorded: {}",
                 repository.slug,

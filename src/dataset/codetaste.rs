@@ -1,21 +1,21 @@
 //! The tables of `CodeTaste`: pairs of commits, runs of their suites, and, hidden, what judges.
 
 mod hidden;
+mod member;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::DatasetInput;
 use super::assemble::{Assembled, Repository, head};
 use super::dictionary::Entry;
-use super::manifest::Manifest;
+use super::manifest::{Manifest, SubsetSummary};
 use super::opened::Dataset;
 use super::schema::{ColumnOf, borrowed, number, real, text, texts};
-use super::write::{table, text as write_text};
+use super::write::{self, table, text as write_text};
+use super::{DatasetInput, subsets};
 use crate::error::{Error, Result};
 use crate::family::codetaste::score::Side;
 use crate::family::codetaste::submission::authors_id;
@@ -23,6 +23,7 @@ use crate::family::tier::{Difficulty, tiers, top_size, top_subset};
 use crate::record::codetaste::{Counts, PairRow, PublishedPair, SuiteRun};
 use crate::record::id::{CommitSha, InstanceId, RepoSlug, sha256_hex};
 use crate::record::instance::{Axis, Contribution, Head, Tier};
+use crate::record::limits::TierBounds;
 
 pub(crate) use hidden::{HiddenPair, write as hidden};
 
@@ -259,19 +260,23 @@ fn rows(
         Some(instance(repository, contribution.codetaste.as_ref()?))
     };
     let mut rows: Vec<CodetasteInstance> = repositories.iter().filter_map(of).collect();
+    set_difficulty(&mut rows, &dataset.config.tier, dataset.config.dataset.hard_per_axis);
+    rows
+}
+
+/// Sets tiers, and the axes on which instances are among the hardest, by their ranks among these.
+pub(crate) fn set_difficulty(rows: &mut [CodetasteInstance], bounds: &TierBounds, hard_per_axis: u32) {
     let difficulty = |row: &CodetasteInstance| Difficulty {
         trace_length: row.lines_added + row.lines_removed,
         unique_files: row.files_changed,
     };
-    let config = &dataset.config;
     let set: Vec<_> = rows.iter().map(|row| (&row.head.instance_id, difficulty(row))).collect();
-    let tiers = tiers(&set.iter().map(|one| one.1).collect::<Vec<_>>(), &config.tier);
-    let axes = top_subset(&set, top_size(config.dataset.hard_per_axis, set.len()));
+    let tiers = tiers(&set.iter().map(|one| one.1).collect::<Vec<_>>(), bounds);
+    let axes = top_subset(&set, top_size(hard_per_axis, set.len()));
     for ((row, tier), axes) in rows.iter_mut().zip(tiers).zip(axes) {
         row.tier = tier;
         row.hard_axes = axes.into_iter().map(|axis| axis_name(axis).to_owned()).collect();
     }
-    rows
 }
 
 fn instance(repository: &Repository<'_>, pair: &PublishedPair) -> CodetasteInstance {
@@ -332,7 +337,7 @@ fn instance(repository: &Repository<'_>, pair: &PublishedPair) -> CodetasteInsta
 ///
 /// # Errors
 /// IO errors with the path; rows that cannot be encoded, which is a bug.
-pub(super) fn write(
+pub(super) fn tables(
     folder: &Path,
     dataset: &DatasetInput<'_>,
     assembled: &mut Assembled<'_>,
@@ -346,15 +351,10 @@ pub(super) fn write(
     let both: Vec<(&Repository<'_>, &Contribution)> =
         assembled.repositories.iter().filter_map(with_record).collect();
     let rows = rows(dataset, &both);
-    table(folder, "instances", instances(), rows.iter().cloned())?;
     let place = crate::beneath::Folder::open(folder)?;
-    let mut lines = BufWriter::new(place.create_new(Path::new("instances.jsonl"))?);
-    for row in &rows {
-        let line = serde_json::to_string(row)
-            .map_err(|error| Error::internal("cannot encode an instance").with_source(error))?;
-        writeln!(lines, "{line}")?;
-    }
-    lines.flush()?;
+    write::instances(&place, "instances", rows.iter().cloned().map(Ok))?;
+    let whole = |at: usize| Ok(rows[at].clone());
+    subsets::write(&folder.join(subsets::FOLDER), dataset.subsets, (&rows, &whole))?;
     let mut all: Vec<&PairRow> = dataset.pairs.iter().collect();
     all.sort_by(|one, other| one.slug.cmp(&other.slug));
     table(folder, "pairs", pairs(), all)?;
@@ -380,6 +380,8 @@ pub(super) fn describe(manifest: &mut Manifest, dataset: &DatasetInput<'_>, rows
         ("pairs", dataset.pairs.len()),
         ("suite_runs", published().map(|pair| pair.runs.len()).sum()),
     ];
+    let summaries = dataset.subsets.iter().map(|subset| SubsetSummary::new(subset, rows));
+    manifest.subsets = summaries.map(|one| (one.definition.name.clone(), one)).collect();
     manifest.counts.rows.remove("traces");
     manifest.counts.rows.extend(counts.map(|(table, rows)| (table.to_owned(), rows)));
     manifest.prompt = None;

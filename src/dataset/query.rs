@@ -1,5 +1,6 @@
 //! Looking groups up in a dataset: what `gistmill show` and `gistmill list` print.
 
+pub(crate) mod pairs;
 pub(crate) mod targets;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,6 +50,13 @@ pub struct Answer<T> {
     pub nearest: Vec<String>,
 }
 
+impl<T> Answer<T> {
+    /// Of what was not asked for.
+    pub(crate) fn none() -> Self {
+        Answer { found: Vec::new(), nearest: Vec::new() }
+    }
+}
+
 /// Groups whose instance ID, group ID or case ID is `query`, or all of the repository of that name; when there is none,
 /// those whose IDs contain it.
 ///
@@ -89,7 +97,7 @@ pub fn all(dataset: &Dataset) -> Result<Vec<FoundGroup>> {
     let (published, judging) = match dataset.manifest.family {
         Family::Gistify => (instances_by_group(dataset)?, BTreeSet::new()),
         Family::Recube => (BTreeMap::new(), judging(dataset)?),
-        Family::Codetaste => return Err(dataset.not_read_yet()),
+        Family::Codetaste => (BTreeMap::new(), kept(dataset)?),
     };
     let groups = dataset.table("groups", &[])?;
     let (slugs, group_ids) = (groups.whole_texts("slug")?, groups.whole_texts("group_id")?);
@@ -132,6 +140,15 @@ fn judging(dataset: &Dataset) -> Result<BTreeSet<(String, String)>> {
     let (slugs, ids) = (groups.whole_texts("slug")?, groups.whole_texts("group_id")?);
     let published = groups.flags("published")?;
     let judging = (0..groups.rows()).filter(|at| published[*at]);
+    Ok(judging.map(|at| (slugs[at].to_owned(), ids[at].to_owned())).collect())
+}
+
+/// Groups that are kept, by slug and ID: of a pair of commits the whole suite judges.
+fn kept(dataset: &Dataset) -> Result<BTreeSet<(String, String)>> {
+    let groups = dataset.table("groups", &["slug", "group_id", "kept"])?;
+    let (slugs, ids) = (groups.whole_texts("slug")?, groups.whole_texts("group_id")?);
+    let kept = groups.flags("kept")?;
+    let judging = (0..groups.rows()).filter(|at| kept[*at]);
     Ok(judging.map(|at| (slugs[at].to_owned(), ids[at].to_owned())).collect())
 }
 
@@ -213,7 +230,7 @@ impl FoundGroup {
         lines.push(match (&self.cause, &self.instance_id) {
             (Some(cause), _) => format!("  out: {cause}"),
             (None, Some(id)) => format!("  in: published as {id}"),
-            (None, None) if self.judges => "  in: judges a masked file".to_owned(),
+            (None, None) if self.judges => "  in: it is among the tests that judge".to_owned(),
             (None, None) => match flag::barrier(&self.flags) {
                 Some(flag) => format!(
                     "  kept, and not published: {} ({flag}); `sample_unsolvable = true` in [dataset] publishes such tests",

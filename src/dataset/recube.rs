@@ -136,7 +136,16 @@ impl Member for RecubeInstance {
             | Measure::UniqueFunctions
             | Measure::ExecutedLines
             | Measure::ImportCalls
-            | Measure::ImportFiles => return None,
+            | Measure::ImportFiles
+            | Measure::FilesChanged
+            | Measure::FilesMoved
+            | Measure::LinesAdded
+            | Measure::LinesRemoved
+            | Measure::NAdditive
+            | Measure::NReductive
+            | Measure::NMustPass
+            | Measure::TestsBase
+            | Measure::GoldenPrec => return None,
         };
         Some(number as f64)
     }

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{GroupOf, RepositoryOf, Version};
+use crate::dataset::query::pairs::{FoundPair, Refactoring};
 use crate::dataset::query::targets::FoundTarget;
 use crate::dataset::recube::RecubeInstance;
 use crate::dataset::{Dataset, query, subsets};
 use crate::error::Result;
 use crate::record::family::Family;
-use crate::record::id::hash_parts;
+use crate::record::id::{hash_parts, sha256_hex};
 
 /// Measurements that are compared: columns of `groups`.
 const MEASURES: [&str; 6] =
@@ -69,7 +70,7 @@ pub(super) fn version(place: &DatasetPath) -> Result<Version> {
     let rows = match manifest.family {
         Family::Gistify => groups(&dataset)?,
         Family::Recube => targets(&dataset)?,
-        Family::Codetaste => return Err(dataset.not_read_yet()),
+        Family::Codetaste => pairs(&dataset)?,
     };
     for Row { slug, id, instance, mut group } in rows {
         if let Some(members) = &members {
@@ -177,6 +178,46 @@ fn targets(dataset: &Dataset) -> Result<Vec<Row>> {
     Ok(query::targets::all(dataset)?.into_iter().map(row).collect())
 }
 
+/// Pairs of commits. Their observation is what judges: bounds of PASS, cases that must pass, patterns with their matches.
+fn pairs(dataset: &Dataset) -> Result<Vec<Row>> {
+    let hidden = dataset.hidden_pairs_if_there()?.unwrap_or_default();
+    let row = |found: FoundPair| {
+        let id = found.instance_id.clone().unwrap_or_default();
+        let number = |value: u64| i64::try_from(value).ok();
+        let one = found.published.as_ref();
+        let of = |value: &dyn Fn(&Refactoring) -> u64| one.and_then(|one| number(value(one)));
+        let mut golden = BTreeMap::new();
+        if let Some(hidden) = hidden.get(&id) {
+            golden.extend(hidden.must_pass.iter().map(|case| (case.clone(), "must-pass".to_owned())));
+            golden.extend(hidden.patterns.iter().map(|pattern| {
+                let told =
+                    [pattern.base, pattern.golden, pattern.lines, pattern.files].map(|n| n.to_string());
+                (format!("pattern {}", pattern.id), hash_parts(&told))
+            }));
+        }
+        let group = GroupOf {
+            published: one.is_some(),
+            cause: found.cause.clone(),
+            summary: found.evidence.clone(),
+            code: hidden.get(&id).and_then(|one| one.golden_patch.as_deref()).map(sha256_hex),
+            measures: [
+                ("p_min", of(&|one| one.p_min)),
+                ("f_max", of(&|one| one.f_max)),
+                ("n_must_pass", of(&|one| one.n_must_pass)),
+                ("n_additive", of(&|one| one.n_additive)),
+                ("n_reductive", of(&|one| one.n_reductive)),
+            ]
+            .into(),
+            trace_stable: None,
+            tier: one.map(|one| one.tier.to_owned()),
+            hard_axes: one.map(|one| one.row.hard_axes.clone()).unwrap_or_default(),
+            golden,
+        };
+        Row { slug: found.slug, id: found.golden_commit, instance: id, group }
+    };
+    Ok(query::pairs::all(dataset)?.into_iter().map(row).collect())
+}
+
 fn summary(evidence: &str) -> Option<String> {
     let value: Value = serde_json::from_str(evidence).ok()?;
     Some(value["summary"].as_str()?.to_owned())
@@ -252,6 +293,26 @@ mod tests {
         crate::testing::write(&other, &MadeUp::new(&[5]).input()).unwrap();
         let error = crate::diff::places(&other, &old).unwrap_err();
         assert!(error.to_string().contains("gistify cannot be compared"), "{error}");
+    }
+
+    #[test]
+    fn pairs_are_compared_by_what_judges_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = (folder.path().join("1"), folder.path().join("2"));
+        let mut made_up = MadeUp::pairs(&[12, 12]);
+        crate::testing::write(&old, &made_up.input()).unwrap();
+        let one = made_up.repositories[0].codetaste.as_mut().unwrap();
+        one.bounds.passed = 19;
+        one.must_pass.pop_first();
+        one.patterns[0].golden = 3;
+        crate::testing::write(&new, &made_up.input()).unwrap();
+        let diff = crate::diff::places(&old, &new).unwrap();
+        let text = diff.to_string();
+        assert_eq!((diff.total.changed, diff.total.unchanged), (1, 1), "{text}");
+        assert!(text.contains("pairs: 0 new, 0 gone, 1 with the same golden patch"), "{text}");
+        for words in ["p_min 20 → 19", "cases: 1 gone", "cases: 1 other golden observation"] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
     }
 
     #[test]

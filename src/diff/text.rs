@@ -38,7 +38,11 @@ fn of_repository(repository: &RepositoryDiff, family: Family) -> String {
             "groups: {only_after} new, {only_before} gone, {same_code} run the same code, {other_code} other code, \
              {unknown_code} not traced in both"
         ),
-        Family::Recube | Family::Codetaste => format!(
+        Family::Codetaste => format!(
+            "pairs: {only_after} new, {only_before} gone, {same_code} with the same golden patch, {other_code} with another, \
+             {unknown_code} not published in both"
+        ),
+        Family::Recube => format!(
             "files: {only_after} new, {only_before} gone, {same_code} masked in both with the same text, {other_code} with \
              another, {unknown_code} not masked in both"
         ),

@@ -10,7 +10,7 @@ use serde_json::json;
 use toml::{Table, Value};
 
 use super::settings::{Author, Network, canary};
-use super::{Collection, File, Files, script, text};
+use super::{Collection, File, Files, refactoring, script, text};
 use crate::error::{Error, Result};
 use crate::record::entry::EntryCommand;
 use crate::record::id::sha256_hex;
@@ -44,6 +44,13 @@ pub(super) fn files(collection: &Collection) -> Result<Files> {
 
 fn of_task(collection: &Collection, task: &Task) -> Result<Files> {
     let image = collection.image(task);
+    if let Some(suite) = &task.judging.suite {
+        let line = collection.settings.has_canary.then(|| canary(&collection.name, &collection.version));
+        let mut files = refactoring::of_harbor(task, suite, image, &line.unwrap_or_default())?;
+        let configuration = configuration(collection, task, &content(&files))?;
+        files.insert("task.toml".to_owned(), text(configuration));
+        return Ok(files);
+    }
     let mut instruction = task.instruction.clone();
     if collection.settings.has_canary {
         instruction.insert_str(0, &canary(&collection.name, &collection.version));
@@ -114,8 +121,11 @@ fn judge_of(task: &Task) -> &'static str {
 
 /// How often the judge runs something: as it is, and with variants of each test or exceptions at its start.
 fn runs(task: &Task) -> u64 {
-    if !task.judging.given.is_empty() {
+    if is_of_command(task) {
         return task.judging.given.len() as u64;
+    }
+    if task.judging.suite.is_some() {
+        return 1;
     }
     let other = |test: &OriginalTest| if test.variants.is_empty() { 3 } else { test.variants.len() };
     (task.judging.run.len() * (1 + task.judging.originals.iter().map(other).sum::<usize>())) as u64
@@ -137,6 +147,7 @@ pub(super) fn judged(task: &Task) -> Result<String> {
         options,
         variables,
         limit,
+        suite: _,
     } = &task.judging;
     let known = expect.iter().filter(|case| !case.name.contains("<tmp>"));
     let outcomes: serde_json::Map<String, serde_json::Value> =
@@ -206,6 +217,9 @@ fn configuration(collection: &Collection, task: &Task, content: &str) -> Result<
         ("network_mode", words("public")),
     ];
     table.insert("environment".to_owned(), section(environment));
+    if let Some(suite) = &task.judging.suite {
+        refactoring::configure(task, suite, &mut table);
+    }
     toml::to_string(&table).map_err(|error| Error::internal("cannot encode a task").with_source(error))
 }
 

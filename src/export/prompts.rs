@@ -5,13 +5,16 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{Collection, Files, masked, text};
+use super::{Collection, Files, masked, refactoring, text};
 use crate::error::{Error, Result};
 use crate::family::recube::pack::fence_of;
 use crate::record::id::sha256_hex;
 use crate::record::task::Task;
 
 pub(super) fn files(collection: &Collection) -> Result<Files> {
+    if collection.tasks.iter().any(refactoring::is_refactoring) {
+        return Ok(refactoring::prompts(collection));
+    }
     if collection.tasks.iter().any(masked::is_masked) {
         return by_setting(collection);
     }

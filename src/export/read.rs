@@ -1,6 +1,7 @@
 //! What is exported, read from a dataset. Nothing in it is believed: names are checked, files are read beneath it.
 
 pub(crate) mod masked;
+pub(crate) mod refactorings;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use minijinja::{Environment, UndefinedBehavior, context};
 
-use super::{Collection, Harness, images};
+use super::{Collection, Harness, images, refactoring};
 use crate::error::{Error, Result};
 
 const TEMPLATE: &str = include_str!("readme.md");
@@ -26,7 +26,9 @@ pub(super) fn render(collection: &Collection, harnesses: &BTreeSet<Harness>) -> 
         commands => collection.commands(),
         masked => !collection.masked.is_empty(),
         without_variants => collection.without_variants(),
-        gold => collection.tasks.iter().filter(|task| task.gold.is_some()).count(),
+        gold => collection.tasks.iter().filter(|task| task.has_solution()).count(),
+        refactorings => collection.tasks.iter().any(refactoring::is_refactoring),
+        steps => collection.tasks.first().and_then(|task| task.judging.suite.as_ref()).map_or(0, |suite| suite.steps.len()),
         first => collection.tasks.first().map(|task| task.id.to_string()),
         submission => collection.tasks.first().map(|task| task.judging.submission.clone()),
         images => environments.values().map(|one| one.image.clone()).collect::<Vec<_>>(),

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use super::{Collection, File, Files, harbor};
+use super::{Collection, File, Files, harbor, refactoring};
 use crate::dataset::schema::{ColumnOf, text as column};
 use crate::dataset::write::table_bytes;
 use crate::error::{Error, Result};
@@ -26,6 +26,7 @@ struct Row {
     problem_statement: String,
     patch: String,
     fail_to_pass: String,
+    pass_to_pass: String,
     image: String,
     eval_script: String,
     test: String,
@@ -50,7 +51,7 @@ fn columns() -> Vec<ColumnOf<Row>> {
         column("patch", |row| Some(&row.patch)),
         column("test_patch", |_| Some("")),
         column("FAIL_TO_PASS", |row| Some(&row.fail_to_pass)),
-        column("PASS_TO_PASS", |_| Some("[]")),
+        column("PASS_TO_PASS", |row| Some(&row.pass_to_pass)),
         column("environment_setup_commit", |row| Some(&row.base_commit)),
         column("image", |row| Some(&row.image)),
         column("image_name", |row| Some(&row.image)),
@@ -63,6 +64,15 @@ fn columns() -> Vec<ColumnOf<Row>> {
 
 fn row(task: &Task, image: &str) -> Result<Row> {
     let names = expected_names(task);
+    let list = |names: &[String]| {
+        serde_json::to_string(names)
+            .map_err(|error| Error::internal("cannot encode the names of cases").with_source(error))
+    };
+    // A refactoring changes nothing that tests see: what has to pass passes before.
+    let (fail_to_pass, pass_to_pass) =
+        if task.judging.suite.is_some() { (list(&[])?, list(&names)?) } else { (list(&names)?, list(&[])?) };
+    let golden = task.judging.suite.as_ref().and_then(|suite| suite.golden.as_ref());
+    let golden = golden.map(|patch| String::from_utf8_lossy(patch).into_owned());
     Ok(Row {
         instance_id: task.id.to_string(),
         repo: task.slug.to_string(),
@@ -70,9 +80,9 @@ fn row(task: &Task, image: &str) -> Result<Row> {
         version: task.version.clone(),
         created_at: task.created_at.clone(),
         problem_statement: task.instruction.clone(),
-        patch: task.gold.as_ref().map(|gold| diff(gold, &task.mask)).unwrap_or_default(),
-        fail_to_pass: serde_json::to_string(&names)
-            .map_err(|error| Error::internal("cannot encode the names of cases").with_source(error))?,
+        patch: golden.or_else(|| Some(diff(task.gold.as_ref()?, &task.mask))).unwrap_or_default(),
+        fail_to_pass,
+        pass_to_pass,
         image: image.to_owned(),
         eval_script: eval_script(task)?,
         test: if harbor::is_of_command(task) {
@@ -159,6 +169,14 @@ fn signed(text: &mut String, sign: char, content: &str) {
 /// Gives the judge what it needs, and has it write into the log how each case ends.
 fn eval_script(task: &Task) -> Result<String> {
     const FOLDER: &str = "/tmp/gistmill-judge";
+    if let Some(suite) = &task.judging.suite {
+        let patch = format!("{FOLDER}/prediction.diff");
+        let files = refactoring::judging(task, suite)?;
+        let files = files.iter().map(|(name, content)| ((*name).to_owned(), content.as_bytes()));
+        let judge = format!("refactoring.py --container --log {FOLDER}/task.json {patch} {FOLDER}/out");
+        let taking = refactoring::taking(&task.workdir, &patch) + "\n";
+        return Ok(script(task, FOLDER, &(given(FOLDER, files) + &taking), &judge));
+    }
     let before =
         task.judging.before.files().filter_map(|(path, bytes)| Some((format!("before/{path}"), bytes?)));
     let told = harbor::judged(task)?;
@@ -167,18 +185,29 @@ fn eval_script(task: &Task) -> Result<String> {
     if harbor::is_of_command(task) {
         own.push(("tree_state.py".to_owned(), harbor::TREE_STATE.as_bytes()));
     }
+    let given = given(FOLDER, own.into_iter().chain(before));
+    let file = shell_quote(&format!("{}/{}", task.workdir, task.judging.submission));
+    let judge = format!("judge.py --container --log {FOLDER}/task.json {file} {FOLDER}/out");
+    Ok(script(task, FOLDER, &given, &judge))
+}
+
+/// Lines that write files into a folder.
+fn given<'b>(folder: &str, files: impl Iterator<Item = (String, &'b [u8])>) -> String {
     let mut given = String::new();
-    for (path, bytes) in own.into_iter().chain(before) {
-        let place = shell_quote(&format!("{FOLDER}/{path}"));
+    for (path, bytes) in files {
+        let place = shell_quote(&format!("{folder}/{path}"));
         let _ = writeln!(
             given,
             "mkdir -p \"$(dirname {place})\" && base64 -d >{place} <<'END'\n{}\nEND",
             BASE64.encode(bytes)
         );
     }
+    given
+}
+
+fn script(task: &Task, folder: &str, given: &str, judge: &str) -> String {
     let workdir = shell_quote(&task.workdir);
-    let file = shell_quote(&format!("{}/{}", task.workdir, task.judging.submission));
-    Ok(format!(
+    format!(
         "\
 #!/bin/bash
 set -uxo pipefail
@@ -186,13 +215,13 @@ cd {workdir}
 {{ set +x; }} 2>/dev/null
 umask 077
 chmod 700 \"$0\"
-rm -rf {FOLDER}
+rm -rf {folder}
 {given}set -x
 : '>>>>> Start Test Output'
-python -I {FOLDER}/judge.py --container --log {FOLDER}/task.json {file} {FOLDER}/out
+python -I {folder}/{judge}
 : '>>>>> End Test Output'
 "
-    ))
+    )
 }
 
 #[cfg(test)]

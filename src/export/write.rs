@@ -110,6 +110,8 @@ pub(crate) fn write_files(directory: &Path, files: &Files) -> Result<()> {
 fn header(collection: &Collection, harnesses: &BTreeSet<Harness>) -> Header {
     let mut parts: Vec<&str> =
         collection.tasks.iter().flat_map(|task| [task.id.as_str(), &task.instruction]).collect();
+    let suites = collection.tasks.iter().filter_map(|task| task.judging.suite.as_ref());
+    parts.extend(suites.flat_map(|suite| suite.steps.iter().map(|step| step.text.as_str())));
     if collection.tools.is_some() {
         parts.extend(collection.tasks.iter().map(|task| collection.image(task)));
     }

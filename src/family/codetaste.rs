@@ -9,10 +9,13 @@ pub mod leaks;
 pub mod lines;
 pub mod matches;
 pub mod message;
+pub mod prompt;
 pub mod registered;
 pub mod score;
 pub mod submission;
 pub mod suite;
+pub mod view;
+pub mod weakened;
 
 /// The file that an agent hands in, by its name in the authors' layout.
 pub const SUBMISSION: &str = "prediction.diff";

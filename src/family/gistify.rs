@@ -133,6 +133,7 @@ pub(super) fn judging(instance: &Instance, running: Running) -> Result<Judging> 
         options: running.options,
         variables: running.variables,
         limit: running.limit,
+        suite: None,
     })
 }
 

@@ -101,7 +101,12 @@ pub(crate) struct Patterns {
     rules: RuleCollection<Python>,
     /// In the order of their files, with the side that they say they are for.
     ids: Vec<(String, Option<Side>)>,
+    /// As they are written, in the same order.
+    documents: Vec<Keys>,
 }
+
+/// A document as it is written, by its keys.
+pub(crate) type Keys = BTreeMap<String, serde_json::Value>;
 
 /// What a pattern matches on a tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -120,8 +125,8 @@ struct SideOnly {
     side: Option<Side>,
 }
 
-/// A pattern as it is written, and the side that it says it is for.
-type Sided = (SerializableRuleConfig<Python>, Option<Side>);
+/// A pattern, the side that it says it is for, and its document.
+type Sided = (SerializableRuleConfig<Python>, Option<Side>, Keys);
 
 impl Patterns {
     /// Reads documents of ast-grep's YAML: texts of files with their names.
@@ -130,6 +135,7 @@ impl Patterns {
     /// A usage error with the problems of all files.
     pub(crate) fn parse(files: &[(String, String)]) -> Result<Self> {
         let (mut problems, mut rules, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+        let mut documents = Vec::new();
         let mut known = BTreeSet::new();
         for (name, text) in files {
             let of_file = match read(text) {
@@ -139,7 +145,7 @@ impl Patterns {
                     continue;
                 }
             };
-            for (rule, side) in of_file {
+            for (rule, side, document) in of_file {
                 let id = rule.id.clone();
                 if id.is_empty() {
                     problems.push(format!("{name}: a pattern has no `id`"));
@@ -151,13 +157,14 @@ impl Patterns {
                     Err(error) => problems.push(format!("{name}: {}: {}", quote(&id), chain(&error))),
                 }
                 ids.push((id, side));
+                documents.push(document);
             }
         }
         let rules = RuleCollection::try_new(rules).map_err(|error| {
             problems.push(chain(&error));
         });
         match rules {
-            Ok(rules) if problems.is_empty() => Ok(Patterns { rules, ids }),
+            Ok(rules) if problems.is_empty() => Ok(Patterns { rules, ids, documents }),
             _ => Err(Error::usage(problems.join("\n"))
                 .with_hint("patterns are ast-grep's YAML documents; docs/codetaste.md has an example")),
         }
@@ -166,6 +173,11 @@ impl Patterns {
     /// IDs in the order of their files, with the sides that patterns say they are for.
     pub(crate) fn ids(&self) -> impl Iterator<Item = (&str, Option<Side>)> {
         self.ids.iter().map(|(id, side)| (id.as_str(), *side))
+    }
+
+    /// IDs with the documents that they are written as.
+    pub(crate) fn documents(&self) -> impl Iterator<Item = (&str, &Keys)> {
+        self.ids.iter().map(|(id, _)| id.as_str()).zip(&self.documents)
     }
 
     /// What each pattern matches on a tree; what matches nothing is missing.
@@ -211,7 +223,7 @@ pub(super) fn lines_of(node: &Node<'_, Document>) -> (u64, u64) {
 /// The patterns of a file.
 fn read(text: &str) -> Result<Vec<Sided>, String> {
     let short = |error: String| error.chars().take(LONGEST_ERROR).collect::<String>();
-    let keys: Result<Vec<BTreeMap<String, serde_json::Value>>, _> = ast_grep_config::from_multiple(text);
+    let keys: Result<Vec<Keys>, _> = ast_grep_config::from_multiple(text);
     let keys = keys.map_err(|error| short(error.to_string()))?;
     if keys.iter().any(|document| document.contains_key("rules")) {
         return Err("these are patterns of OpenGrep; only ast-grep's are read yet".to_owned());
@@ -220,10 +232,10 @@ fn read(text: &str) -> Result<Vec<Sided>, String> {
         ast_grep_config::from_multiple(text).map_err(|error| short(error.to_string()))?;
     let sides: Vec<Metadata> =
         ast_grep_config::from_multiple(text).map_err(|error| short(error.to_string()))?;
-    let each = rules.into_iter().zip(sides).map(|(mut rule, metadata)| {
+    let each = rules.into_iter().zip(sides).zip(keys).map(|((mut rule, metadata), document)| {
         // A pattern is run whatever severity it has.
         rule.severity = Severity::Info;
-        (rule, metadata.metadata.and_then(|metadata| metadata.side))
+        (rule, metadata.metadata.and_then(|metadata| metadata.side), document)
     });
     Ok(each.collect())
 }

@@ -140,3 +140,25 @@ fn every_kind_of_feature_is_what_its_pattern_matches() {
     }
     assert!(!mined.is_empty());
 }
+
+#[test]
+fn what_is_taken_is_registered_with_its_matches_and_what_it_said_of_itself() {
+    let base = tree(&[("a.py", "old(1)\nold(2)\nboth(1)\n")]);
+    let golden = tree(&[("a.py", "both(1)\n")]);
+    let text = format!(
+        "{OLD}metadata: {{category: rename}}\n---\nid: both\nlanguage: python\nrule: {{pattern: both($A)}}\n"
+    );
+    let all = patterns(&text);
+    let report = check(&all, &base, &golden, &changed(&[("a.py", 1), ("a.py", 2)], &[])).unwrap();
+    let written = registered(&all, &report);
+    let document: serde_json::Value = serde_json::from_str(written.trim()).unwrap();
+    assert_eq!(document["id"], "old-call", "what matches both trees is not taken");
+    assert_eq!(
+        document["metadata"],
+        serde_json::json!({
+            "category": "rename", "side": "reductive", "nr_legacy_patterns": 2, "nr_refactored_patterns": 0,
+        })
+    );
+    let again = check(&patterns(&written), &base, &golden, &Changed::default()).unwrap();
+    assert!(again.patterns.iter().all(|one| one.decision.refusal.is_none()), "it is a file of patterns");
+}

@@ -1,5 +1,7 @@
 //! What `CodeTaste` makes of a pair of commits: runs of its suite, patterns, and why a pair is not an instance.
 
+pub mod explanation;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -138,6 +140,21 @@ pub enum PairCause {
 }
 
 impl PairCause {
+    /// In the order in which they are found out.
+    pub const ALL: [PairCause; 11] = [
+        PairCause::PatchDiffers,
+        PairCause::NoCode,
+        PairCause::FewPatterns,
+        PairCause::LowCoverage,
+        PairCause::NeedsTwoEnvironments,
+        PairCause::SuiteCrashes,
+        PairCause::SuiteTooLong,
+        PairCause::FewTests,
+        PairCause::FewPassing,
+        PairCause::GoldenFails,
+        PairCause::NullPasses,
+    ];
+
     /// The one spelling of this cause.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -9,7 +9,7 @@ use super::verdict::{Cause, Dimension};
 pub struct Explanation {
     /// As it is in the dataset.
     pub name: String,
-    /// `cause`, `flag`, `rule`, `witness cause` or `target cause`.
+    /// `cause`, `flag`, `rule`, `witness cause`, `target cause`, `pair cause`, `pair flag` or `submission flag`.
     pub kind: &'static str,
     /// In a sentence's part, without a capital letter and a full stop.
     pub meaning: String,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::codetaste::{Bounds, Side};
 use super::entry::EntryCommand;
 use super::id::{InstanceId, RepoSlug};
 use super::outcome::{FileChange, Outcome};
@@ -61,6 +62,14 @@ pub struct Task {
     pub judging: Judging,
 }
 
+impl Task {
+    /// Whether it has a solution that is known to be judged right.
+    pub fn has_solution(&self) -> bool {
+        let golden = self.judging.suite.as_ref().and_then(|suite| suite.golden.as_ref());
+        self.gold.is_some() || golden.is_some()
+    }
+}
+
 /// A request to a model that answers in one go, with all that it is to know in the prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneShot {
@@ -114,6 +123,48 @@ pub struct Judging {
     pub variables: BTreeMap<String, String>,
     /// What a run of each command may take.
     pub limit: Duration,
+    /// Where a patch to the whole tree is handed in: what judges it, in the place of commands and originals.
+    pub suite: Option<JudgedSuite>,
+}
+
+/// How a patch to a whole tree is judged: its suite within bounds, and patterns of code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JudgedSuite {
+    /// What is handed to pytest; nothing: what it collects by itself.
+    pub tests: Vec<String>,
+    pub bounds: Bounds,
+    pub patterns: Vec<JudgedPattern>,
+    /// Folders that are looked through for what may not be left alone, and only in files that the patch puts there.
+    pub ignored: &'static [&'static str],
+    /// The patch that is known to be right, where solutions are passed on.
+    pub golden: Option<Vec<u8>>,
+    /// Texts for agents one after the other, in the place of one instruction.
+    pub steps: Vec<Step>,
+    /// What no agent may see: lines that the golden patch adds and the tree does not have, and names of patterns.
+    pub secrets: Vec<String>,
+}
+
+/// A text for one of several agents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// A name that is part of a file's.
+    pub name: &'static str,
+    pub text: String,
+    /// Whether it is for whoever chooses between what agents wrote.
+    pub is_judge: bool,
+}
+
+/// A pattern of code: a property of single tokens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct JudgedPattern {
+    pub id: String,
+    pub side: Side,
+    pub kind: String,
+    pub name: String,
+    /// The files that it looks into; none: all.
+    pub only: Vec<String>,
+    /// Files that it does not look into.
+    pub but: Vec<String>,
 }
 
 impl Judging {

@@ -79,7 +79,7 @@ pub(crate) fn render(scores: &Scores<'_>) -> Result<(String, Vec<Table>)> {
     });
     let title = format!("{} {}", scores.dataset, scores.version);
     let title: String = title.chars().filter(|one| !matches!(one, '<' | '>' | '&')).collect();
-    let text = page::filled(
+    let text = crate::text::filled(
         PAGE,
         &[
             ("title", &title),

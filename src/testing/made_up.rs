@@ -11,6 +11,7 @@ use crate::config::{
 };
 use crate::dataset::DatasetInput;
 use crate::packed::Packed;
+use crate::record::codetaste::PairRow;
 use crate::record::collected::{Case, Group, Uncollected};
 use crate::record::environment::{Built, PlanResult, SwitchedOff, TriedPlan};
 use crate::record::evidence::{
@@ -34,6 +35,8 @@ use crate::subset::{Measure, Range, Subset};
 pub struct MadeUp {
     pub config: Config,
     pub repositories: Vec<Contribution>,
+    /// In the family `codetaste`, those that fell too.
+    pub pairs: Vec<PairRow>,
     pub failed: Vec<FailedRepository>,
     pub isolation: Isolation,
     pub capabilities: Capabilities,
@@ -54,6 +57,7 @@ impl MadeUp {
         MadeUp {
             config: config(),
             repositories,
+            pairs: Vec::new(),
             failed: vec![failed()],
             isolation: isolation(),
             capabilities: capabilities(),
@@ -68,7 +72,7 @@ impl MadeUp {
             config: &self.config,
             public_config: serde_json::json!({ "dataset": { "name": "made-up" } }),
             repositories: &self.repositories,
-            pairs: &[],
+            pairs: &self.pairs,
             failed: &self.failed,
             isolation: &self.isolation,
             capabilities: &self.capabilities,

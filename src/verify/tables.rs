@@ -4,6 +4,7 @@
 mod derived;
 mod groups;
 mod masked;
+mod pairs;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -158,10 +159,7 @@ pub(crate) fn compare(dataset: &Dataset) -> Result<Compared> {
     match dataset.manifest.family {
         Family::Gistify => of_gistify(dataset),
         Family::Recube => masked::compare(dataset),
-        Family::Codetaste => {
-            let unverified = vec!["what the tables say: pairs of commits are not verified yet".to_owned()];
-            Ok(Compared { unverified, ..Compared::default() })
-        }
+        Family::Codetaste => pairs::compare(dataset),
     }
 }
 

@@ -172,14 +172,19 @@ fn a_refactoring_becomes_an_instance_and_patches_are_judged() {
         made.apply();
         made.edit(TESTS, |text| text.replace(FAILS, ""));
     });
+    made.hand_in("emptied", &|| {
+        made.apply();
+        made.edit(TESTS, |text| text.replace("    assert use.room_3() == 6\n", "    use.room_3()\n"));
+    });
     made.hand_in("comments", &|| made.edit("pkg/shapes.py", |text| text + "# area_of\n"));
     made.hand_in("built", &|| made.edit("dist/old.py", |_| "def calc_area():\n    pass\n".to_owned()));
     write(&made.bench.path().join("runs"), &format!("no-patch/{}/prediction.diff", made.id()), "words\n");
-    made.score(&["same", "half", "breaks", "fewer", "comments", "built", "no-patch"]);
+    made.score(&["same", "half", "breaks", "fewer", "emptied", "comments", "built", "no-patch"]);
     made.is_scored("same", "passes", &[]);
     made.is_scored("half", "passes", &[]);
     made.is_scored("breaks", "regression", &[]);
     made.is_scored("fewer", "passes", &["deletes-failing-tests"]);
+    made.is_scored("emptied", "passes", &["weakens-tests"]);
     made.is_scored("comments", "passes", &["comments-only"]);
     made.is_scored("built", "passes", &["hides-code"]);
     made.is_scored("no-patch", "patch-failed", &[]);
@@ -194,7 +199,7 @@ fn a_refactoring_becomes_an_instance_and_patches_are_judged() {
     is_exported(&made, &whole);
 }
 
-/// The authors' layout has it, and other commands say that they cannot read it.
+/// The authors' layout has it, other commands read it, and a harness needs a description.
 fn is_exported(made: &Made, whole: &str) {
     let bench = &made.bench;
     bench.run(&["export", "output/trees/1", "--to", "codetaste", "--output", "authors"]).with_code(0);
@@ -207,8 +212,15 @@ fn is_exported(made: &Made, whole: &str) {
     assert!(exported(&format!("assets/rules/made/up/{digits}/rules_negative.yml")).contains("calc_area"));
     let patch = format!("outputs/pseudo_agents/direct/made/up/{digits}/golden_agent/prediction.diff");
     assert_eq!(exported(&patch), whole);
-    let ended = bench.run(&["list", "output/trees/1"]).with_code(2);
-    assert!(ended.stderr.contains("family codetaste"), "{}", ended.stderr);
-    let ended = bench.run(&["export", "output/trees/1", "--to", "harbor", "--output", "other"]).with_code(2);
-    assert!(ended.stderr.contains("--to codetaste"), "{}", ended.stderr);
+    let ended = bench.run(&["list", "output/trees/1", "--state", "published"]).with_code(0);
+    assert_eq!(ended.stdout.trim(), format!("published  made/up-{digits} {golden}"));
+    let ended = bench.run(&["verify", "output/trees/1"]).with_code(0);
+    assert!(ended.stdout.contains("as recorded: 1 of 1"), "{}", ended.stdout);
+    let page = std::fs::read_to_string(bench.path().join("output/trees/1/hidden/report.html")).unwrap();
+    assert!(page.contains("added marked"), "{page}");
+    let harbor = ["export", "output/trees/1", "--to", "harbor", "--output", "other"];
+    let ended = bench.run(&harbor).with_code(0);
+    assert!(ended.stdout.contains("1 task, 1 with a solution"), "{}", ended.stdout);
+    let ended = bench.run(&[&harbor[..], &["--track", "open"]].concat()).with_code(2);
+    assert!(ended.stderr.contains("no description of the track open"), "{}", ended.stderr);
 }

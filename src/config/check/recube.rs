@@ -68,10 +68,6 @@ pub(super) fn fits(raw: &Raw<'_>, family: Family, problems: &mut Problems<'_>) {
             problems.add(at, message, Some("leave `entries` and [[repo.entry]] out".to_owned()));
         }
     }
-    for subset in raw.subsets.iter().filter(|_| family == Family::Codetaste) {
-        let message = format!("subsets are not made in the family {name} yet");
-        problems.add(subset.name.at, message, Some("leave [subset] out".to_owned()));
-    }
     if let Field::Given(make) = &raw.witness.make
         && make.value
     {

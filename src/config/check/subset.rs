@@ -13,7 +13,17 @@ use crate::subset::{FORMER_TOP, Measure, Range, Subset, TOP};
 
 const TIERS: [(&str, Tier); 3] = [("easy", Tier::Easy), ("medium", Tier::Medium), ("hard", Tier::Hard)];
 /// The tables of a dataset: a reader asks for a subset as it asks for a table.
-const TABLES: [&str; 7] = ["instances", "groups", "cases", "attempts", "traces", "targets", "instance_cases"];
+const TABLES: [&str; 9] = [
+    "instances",
+    "groups",
+    "cases",
+    "attempts",
+    "traces",
+    "targets",
+    "instance_cases",
+    "pairs",
+    "suite_runs",
+];
 
 /// Checks every subset, and gives them by name.
 pub(super) fn all(raws: &[RawSubset<'_>], repos: &[Repo], problems: &mut Problems<'_>) -> Vec<Subset> {

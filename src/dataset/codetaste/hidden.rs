@@ -193,6 +193,15 @@ impl Hidden<'_> {
 }
 
 impl Dataset {
+    /// What is hidden of each instance; none where it was left out.
+    ///
+    /// # Errors
+    /// Usage errors: it is not what the manifest says.
+    pub(crate) fn hidden_pairs_if_there(&self) -> Result<Option<BTreeMap<String, HiddenPair>>> {
+        let is_there = self.folder()?.has_file(&Path::new(HIDDEN).join("patterns.parquet"));
+        is_there.then(|| self.hidden_pairs(None)).transpose()
+    }
+
     /// What is hidden of each instance, from the dataset or from another folder.
     ///
     /// # Errors

@@ -62,70 +62,104 @@ pub fn changed(diff: &[u8]) -> Changed {
     reader.found
 }
 
+/// What a line of a hunk does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    Context,
+    Removed,
+    Added,
+}
+
+/// A line of a hunk, with its numbers on either side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) sign: Sign,
+    pub(super) old: u64,
+    pub(super) new: u64,
+}
+
+/// Where in a hunk a reader is.
+#[derive(Debug, Default)]
+pub(super) struct Cursor {
+    old: u64,
+    new: u64,
+    /// Lines of the hunk that are still to come, of either side.
+    left: u64,
+    right: u64,
+}
+
+impl Cursor {
+    /// Whether what comes next is a line of a hunk, whatever it looks like.
+    pub(super) fn is_inside(&self) -> bool {
+        self.left > 0 || self.right > 0
+    }
+
+    /// Enters a hunk, where the line is its header.
+    pub(super) fn enter(&mut self, line: &[u8]) -> bool {
+        let Some(hunk) = HUNK.captures(line) else { return false };
+        let number = |at: usize| {
+            let digits = hunk.get(at).map(|found| found.as_bytes())?;
+            Some(std::str::from_utf8(digits).ok()?.parse::<u64>().unwrap_or(u64::MAX))
+        };
+        (self.old, self.new) = (number(1).unwrap_or_default(), number(3).unwrap_or_default());
+        (self.left, self.right) = (number(2).unwrap_or(1), number(4).unwrap_or(1));
+        true
+    }
+
+    /// The line that begins so; none for a remark about the one before.
+    pub(super) fn step(&mut self, head: Option<u8>) -> Option<Step> {
+        let sign = match head {
+            Some(b'\\') => return None,
+            Some(b'-') => Sign::Removed,
+            Some(b'+') => Sign::Added,
+            _ => Sign::Context,
+        };
+        let step = Step { sign, old: self.old, new: self.new };
+        if sign != Sign::Added {
+            (self.old, self.left) = (self.old.saturating_add(1), self.left.saturating_sub(1));
+        }
+        if sign != Sign::Removed {
+            (self.new, self.right) = (self.new.saturating_add(1), self.right.saturating_sub(1));
+        }
+        Some(step)
+    }
+}
+
 #[derive(Default)]
 struct Reader {
     found: Changed,
     old: Option<String>,
     new: Option<String>,
-    at_old: u64,
-    at_new: u64,
-    /// Lines of the hunk that are still to come, of either side.
-    left: u64,
-    right: u64,
+    cursor: Cursor,
     counts: bool,
 }
 
 impl Reader {
     fn read(&mut self, line: &[u8]) {
-        if self.left > 0 || self.right > 0 {
+        if self.cursor.is_inside() {
             self.in_hunk(line.first().copied());
         } else if let Some(path) = line.strip_prefix(b"--- ") {
             self.old = header_path(path, "a/");
         } else if let Some(path) = line.strip_prefix(b"+++ ") {
             self.new = header_path(path, "b/");
             self.counts = ![&self.old, &self.new].into_iter().flatten().any(|path| is_ignored(path));
-        } else if let Some(hunk) = HUNK.captures(line) {
-            let number = |at: usize| {
-                let digits = hunk.get(at).map(|found| found.as_bytes())?;
-                Some(std::str::from_utf8(digits).ok()?.parse::<u64>().unwrap_or(u64::MAX))
-            };
-            (self.at_old, self.at_new) = (number(1).unwrap_or_default(), number(3).unwrap_or_default());
-            (self.left, self.right) = (number(2).unwrap_or(1), number(4).unwrap_or(1));
+        } else {
+            self.cursor.enter(line);
         }
     }
 
     fn in_hunk(&mut self, head: Option<u8>) {
-        let (from_old, from_new) = match head {
-            Some(b'\\') => return,
-            Some(b'-') => (true, false),
-            Some(b'+') => (false, true),
-            _ => (true, true),
-        };
-        if from_old
-            && !from_new
-            && self.counts
-            && let Some(path) = &self.old
-        {
-            self.found.removed.insert(path, self.at_old, self.at_old);
-        }
-        if from_new
-            && !from_old
-            && self.counts
-            && let Some(path) = &self.new
-        {
-            self.found.added.insert(path, self.at_new, self.at_new);
-        }
-        if from_old {
-            (self.at_old, self.left) = (self.at_old.saturating_add(1), self.left.saturating_sub(1));
-        }
-        if from_new {
-            (self.at_new, self.right) = (self.at_new.saturating_add(1), self.right.saturating_sub(1));
+        let Some(Step { sign, old, new }) = self.cursor.step(head).filter(|_| self.counts) else { return };
+        match (sign, &self.old, &self.new) {
+            (Sign::Removed, Some(path), _) => self.found.removed.insert(path, old, old),
+            (Sign::Added, _, Some(path)) => self.found.added.insert(path, new, new),
+            _ => {}
         }
     }
 }
 
 /// The path after `---` or `+++`; none for a file that does not exist on that side.
-fn header_path(text: &[u8], side: &str) -> Option<String> {
+pub(super) fn header_path(text: &[u8], side: &str) -> Option<String> {
     let path = text.split(|byte| *byte == b'\t').next().unwrap_or_default();
     let path = unquoted(path);
     let path = String::from_utf8_lossy(&path);

@@ -39,6 +39,12 @@ impl Lines {
         self.files.is_empty()
     }
 
+    /// Whether a line is in it.
+    pub fn contains(&self, path: &str, line: u64) -> bool {
+        let before = self.files.get(path).and_then(|ranges| ranges.range(..=line).next_back());
+        before.is_some_and(|(_, last)| line <= *last)
+    }
+
     /// How many lines.
     pub fn count(&self) -> u64 {
         self.files.values().flatten().fold(0, |sum, (first, last)| sum.saturating_add(last - first + 1))
@@ -110,6 +116,9 @@ mod tests {
         }
         assert_eq!(lines.ranges().collect::<Vec<_>>(), [("a.py", 1, 6), ("a.py", 8, 12)]);
         assert_eq!(lines.count(), 11);
+        let within: Vec<u64> = (0..14).filter(|line| lines.contains("a.py", *line)).collect();
+        assert_eq!(within, [1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12]);
+        assert!(!lines.contains("b.py", 1));
         lines.insert("a.py", 0, u64::MAX);
         assert_eq!(lines.ranges().collect::<Vec<_>>(), [("a.py", 0, u64::MAX)]);
     }

@@ -98,6 +98,7 @@ impl MaskedFile<'_> {
                 options: running.options,
                 variables: running.variables,
                 limit: running.limit,
+                suite: None,
             },
         })
     }

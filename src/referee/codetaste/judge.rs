@@ -12,6 +12,7 @@ use crate::family::codetaste::cheats::{self, Applied};
 use crate::family::codetaste::diff::{Changed, changed};
 use crate::family::codetaste::lines::Lines;
 use crate::family::codetaste::score::{MatchCounts, Measured, Numbers, Side, graded};
+use crate::family::codetaste::weakened::weakens;
 use crate::history;
 use crate::pattern::{Found, Patterns, Tree};
 use crate::record::codetaste::{Bounds, Counts, PatternRow};
@@ -280,10 +281,18 @@ impl Instance<'_> {
         let gone: Vec<&str> =
             patch.files().filter(|(_, bytes)| bytes.is_none()).map(|(path, _)| path).collect();
         let applied = Applied { files: &tree.files, put: &put, gone: &gone, changed, additive: &additive };
-        let deletes =
-            run.counts.is_some() && self.failing.iter().any(|case| !run.outcomes.contains_key(case));
+        let deletes = run.counts.is_some()
+            && self
+                .failing
+                .iter()
+                .any(|case| !run.outcomes.contains_key(case) && !run.crashed.contains(case));
         let deletes = deletes.then(|| "deletes-failing-tests".to_owned());
-        let mut flags: Vec<String> = cheats::flags(&applied).into_iter().chain(deletes).collect();
+        let touched = put.iter().map(|(path, _)| *path);
+        let ends = self.must_pass.iter().map(|case| run.outcomes.get(case).copied());
+        let weakens = weakens(&self.ground.base.files, &tree.files, touched, ends);
+        let weakens = weakens.then(|| "weakens-tests".to_owned());
+        let mut flags: Vec<String> =
+            cheats::flags(&applied).into_iter().chain(deletes).chain(weakens).collect();
         flags.sort_unstable();
         flags
     }

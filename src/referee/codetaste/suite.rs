@@ -1,6 +1,6 @@
 //! Whole runs of the suite on a tree with a patch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ use crate::store::memo::Memo;
 use crate::store::{Cache, discard};
 
 /// Raised when the same patch may show something else.
-const VERSION: &str = "codetaste-1";
+const VERSION: &str = "codetaste-2";
 /// How often a run is made that the harness loses.
 const TRIES: u32 = 3;
 /// Of a file whose groups are so often over their limit the others are not run.
@@ -45,6 +45,9 @@ pub(crate) struct WholeRun {
     pub(crate) counts: Option<Counts>,
     /// By case; what did not run is missing.
     pub(crate) outcomes: BTreeMap<String, Outcome>,
+    /// Cases that were collected and did not run: their group crashed, or was over its limit.
+    #[serde(default)]
+    pub(crate) crashed: BTreeSet<String>,
     /// Of all groups together.
     pub(crate) duration_ms: f64,
     /// Why there are no counts.
@@ -71,6 +74,8 @@ impl WholeRun {
             }
             self.outcomes.insert(case.case_id.clone(), case.outcome);
         }
+        let collected = group.cases.iter().map(|case| &case.case_id);
+        self.crashed.extend(collected.filter(|case| !self.outcomes.contains_key(*case)).cloned());
         let ran = if is_whole { attempt.cases.len() } else { 0 };
         let lacking = group.cases.len().saturating_sub(ran);
         counts.failed += signed(lacking);

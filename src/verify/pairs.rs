@@ -1,0 +1,161 @@
+//! Refactorings against what the dataset says of them: patterns on both trees, and golden and empty patch through the judge.
+
+use super::instances::Verified;
+use crate::dataset::codetaste::{CodetasteInstance, HiddenPair};
+use crate::error::Result;
+use crate::pipeline::prepare::Prepared;
+use crate::record::codetaste::{Bounds, PatternRow};
+use crate::referee::codetaste::judge::{Class, Ground, Instance, Judged};
+use crate::referee::codetaste::suite::{Place, Suites};
+use crate::store::{Cache, scratch};
+
+/// How far two shares may be apart that are the same.
+const SAME: f64 = 1e-9;
+
+/// Judges the golden and the empty patch of one instance so many times; `step` is called after each.
+///
+/// # Errors
+/// IO errors and an interruption.
+pub(crate) fn verify(
+    prepared: &Prepared,
+    cache: &Cache,
+    (instance, hidden): (&CodetasteInstance, &HiddenPair),
+    attempts: u32,
+    step: &dyn Fn(),
+) -> Result<Verified> {
+    let mut one = Verified {
+        instance_id: instance.head.instance_id.to_string(),
+        group_id: instance.golden_commit.clone(),
+        ..Verified::default()
+    };
+    let ground = match Ground::of(&prepared.pinned.tree, &hidden.pattern_files, &hidden.patterns) {
+        Ok(ground) => ground,
+        Err(error) => {
+            crate::interrupt::check()?;
+            one.tables.push(error.to_string());
+            return Ok(one);
+        }
+    };
+    let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    let on_trial = Instance {
+        place: Place { lab: &prepared.lab, cache },
+        ground: &ground,
+        rows: &hidden.patterns,
+        bounds: Bounds { passed: signed(instance.p_min), failed: signed(instance.f_max) },
+        must_pass: &hidden.must_pass,
+        failing: &hidden.failing,
+    };
+    let mut first = None;
+    for number in 0..attempts {
+        // Nothing that an earlier run left counts.
+        let folder = scratch()?;
+        let mut suites = Suites::open(&folder.path().join("runs"))?;
+        let mut differences = Vec::new();
+        if let Some(patch) = &hidden.golden_patch {
+            let judged = on_trial.judge(patch, &mut suites)?;
+            differences.extend(of_golden(instance, &hidden.patterns, &judged));
+            let counts = (judged.counts, judged.pass_set);
+            one.alike += u32::from(*first.get_or_insert(counts) == counts);
+        } else if number == 0 {
+            one.tables.push("the dataset came without the golden patch".to_owned());
+        }
+        differences.extend(of_null(&on_trial.judge(b"", &mut suites)?));
+        one.attempts += 1;
+        one.agreeing += u32::from(differences.is_empty());
+        for text in differences {
+            one.differs(text);
+        }
+        step();
+    }
+    Ok(one)
+}
+
+fn suite(name: &str, judged: &Judged) -> Option<String> {
+    let why = judged.detail.as_deref().unwrap_or("no reason is known");
+    (judged.class != Class::Passes).then(|| format!("the {name} patch: the suite does not pass: {why}"))
+}
+
+/// What the golden patch shows that the dataset does not say.
+fn of_golden(instance: &CodetasteInstance, rows: &[PatternRow], judged: &Judged) -> Vec<String> {
+    let mut found: Vec<String> = suite("golden", judged).into_iter().collect();
+    found.extend(
+        judged.missing.iter().map(|case| format!("{case} must pass, and does not with the golden patch")),
+    );
+    let matches = |id: &str| judged.matches.get(id).copied().unwrap_or_default();
+    for row in rows.iter().filter(|row| matches(&row.id) != row.golden) {
+        found.push(format!(
+            "{}: recorded with {} matches on golden, seen {}",
+            row.id,
+            row.golden,
+            matches(&row.id)
+        ));
+    }
+    let numbers = judged.numbers.as_ref();
+    let prec = numbers.map(|numbers| numbers.prec);
+    let is_same = match (instance.golden_prec, prec) {
+        (Some(said), Some(seen)) => (said - seen).abs() < SAME,
+        (said, seen) => said.is_none() && seen.is_none_or(|seen| seen == 0.0),
+    };
+    if !is_same {
+        let shown = |share: Option<f64>| share.map_or("none".to_owned(), |share| format!("{share:.6}"));
+        let (said, seen) = (shown(instance.golden_prec), shown(prec));
+        found.push(format!("golden_prec: recorded {said}, seen {seen}"));
+    }
+    found
+}
+
+/// What the empty patch shows that it must not.
+fn of_null(judged: &Judged) -> Vec<String> {
+    let mut found: Vec<String> = suite("empty", judged).into_iter().collect();
+    if let Some(numbers) = &judged.numbers
+        && numbers.ifr.is_some_and(|ifr| ifr > 0.0)
+    {
+        found.push("the empty patch satisfies a pattern".to_owned());
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::Dataset;
+    use crate::record::codetaste::Side;
+    use crate::testing::made_up::MadeUp;
+
+    #[test]
+    fn a_golden_patch_that_shows_something_else_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        crate::testing::write(&folder.path().join("1"), &MadeUp::pairs(&[5]).input()).unwrap();
+        let dataset = Dataset::open_any(&folder.path().join("1")).unwrap();
+        let (instance, hidden) =
+            (dataset.codetaste_instances().unwrap().remove(0), dataset.hidden_pairs(None).unwrap());
+        let rows = &hidden[instance.head.instance_id.as_str()].patterns;
+        let right = Judged {
+            class: Class::Passes,
+            matches: rows.iter().map(|row| (row.id.clone(), row.golden)).collect(),
+            ..Judged::absent(None)
+        };
+        let told = |judged: &Judged| of_golden(&instance, rows, judged);
+        let prec = "golden_prec: recorded 0.750000, seen none";
+        assert_eq!(told(&right), [prec]);
+        let broken = Judged {
+            class: Class::Regression,
+            detail: Some("3 passed".to_owned()),
+            missing: vec!["t.py::test".to_owned()],
+            matches: crate::family::codetaste::score::MatchCounts::new(),
+            ..right.clone()
+        };
+        let additive = rows.iter().find(|row| row.side == Side::Additive).unwrap();
+        assert_eq!(
+            told(&broken),
+            [
+                "the golden patch: the suite does not pass: 3 passed".to_owned(),
+                "t.py::test must pass, and does not with the golden patch".to_owned(),
+                format!("{}: recorded with 2 matches on golden, seen 0", additive.id),
+                prec.to_owned(),
+            ]
+        );
+        assert!(of_null(&right).is_empty());
+        assert_eq!(of_null(&broken).len(), 1);
+    }
+}
