@@ -189,7 +189,7 @@ fn holds(condition: &str, place: &Place<'_>) -> bool {
     braces(condition).iter().any(|one| one.split('-').all(is_met))
 }
 
-/// The alternatives of a condition, or of an entry of `envlist`, those in braces spread; too many are none.
+/// The alternatives of a condition, or of an entry of `envlist`, those in braces spread; none where they are too many.
 fn braces(condition: &str) -> Vec<String> {
     const MOST: usize = 1000;
     let mut found = separated(condition);
