@@ -38,7 +38,7 @@ use crate::record::source::{NearestTag, Pinned};
 use crate::store::{self, Cache, Lock, Sealed};
 
 /// Changes whenever the same inputs may give another environment.
-const STAGE_VERSION: &str = "11";
+const STAGE_VERSION: &str = "12";
 
 /// An installed plan, ready to be collected by the gate.
 #[derive(Debug, Clone, Copy)]

@@ -123,11 +123,11 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Has the runner wait for the next pool, if all that it did was to judge texts.
+    /// Has the runner wait for the next pool, if all that it did was to judge texts for tests. One for commands knows those of
+    /// its pool alone.
     fn park(&mut self) {
-        let Some(parking) = self.pool.terms.parking.filter(|_| self.served > 0 && self.file.is_none()) else {
-            return;
-        };
+        let has_judged = self.served > 0 && self.file.is_none() && !self.runs_entries;
+        let Some(parking) = self.pool.terms.parking.filter(|_| has_judged) else { return };
         let (Some(mut runner), Some(place)) = (self.runner.take(), self.directory.take()) else { return };
         runner.serve(None);
         parking.keep(Parked { runner, kind: self.kind(place), served: self.served });
@@ -145,7 +145,8 @@ impl<'a> Worker<'a> {
 
     /// A runner that waits with what a task needs open. What met trouble before gets none.
     fn take_parked(&mut self, task: &Task) -> bool {
-        if !task.is_judged() || task.trouble.wants_a_fresh_runner() || self.runner.is_some() {
+        let is_of_test = task.is_judged() && !task.is_of_entries();
+        if !is_of_test || task.trouble.wants_a_fresh_runner() || self.runner.is_some() {
             return false;
         }
         let Some(parking) = self.pool.terms.parking else { return false };

@@ -102,12 +102,15 @@ impl Files {
 
     /// Requirements files that what runs tests names, wherever they are.
     fn named(&self) -> Vec<String> {
-        static LIST: LazyLock<Regex> = LazyLock::new(|| pattern(r"[\w./-]+\.(?:txt|in)\b"));
-        let places = ["tox.ini", "setup.cfg", "tox.toml", "pyproject.toml", "noxfile.py"];
-        let texts = places.iter().filter_map(|name| self.get(name));
-        let paths = texts.flat_map(|text| LIST.find_iter(text));
-        let inside = |path: &str| path.trim_start_matches(['.', '/']).to_owned();
-        let found: BTreeSet<String> = paths.map(|path| inside(path.as_str())).collect();
+        static INCLUDED: LazyLock<Regex> = LazyLock::new(|| {
+            pattern(r"(?:-r|-c|--requirement|--constraint)[=\s]*(?:\{(?:toxinidir|tox_root)\}/)?([\w./-]+)")
+        });
+        static LITERAL: LazyLock<Regex> = LazyLock::new(|| pattern(r#"["']([\w./-]+\.(?:txt|in))["']"#));
+        let tox = ["tox.ini", "setup.cfg", "tox.toml", "pyproject.toml"].map(|name| (name, &INCLUDED));
+        let places = tox.into_iter().chain([("noxfile.py", &LITERAL)]);
+        let texts = places.filter_map(|(name, named)| Some((self.get(name)?, named)));
+        let paths = texts.flat_map(|(text, named)| named.captures_iter(text));
+        let found: BTreeSet<String> = paths.map(|path| path[1].trim_start_matches("./").to_owned()).collect();
         found.into_iter().filter(|path| !self.texts.contains_key(path)).take(MOST_NAMED).collect()
     }
 
@@ -257,6 +260,28 @@ mod tests {
         let files = Files::read(tree.path()).unwrap();
         assert_eq!(files.paths().count(), 4);
         assert!(files.paths().all(|path| files.get(path) == Some(list)), "{files:?}");
+    }
+
+    #[test]
+    fn lists_that_tox_and_nox_name_are_read_wherever_they_are() {
+        let tree = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            ("tox.ini", "[testenv]\ndeps =\n  -r{toxinidir}/.ci/test.txt\n  -c ./deep/pins\n# LICENSE.txt\n"),
+            ("noxfile.py", "LIST = 'ci/more.in'\n"),
+            ("pyproject.toml", "license-files = ['LICENSE.txt']\n"),
+            (".ci/test.txt", "mock\n"),
+            ("deep/pins", "mock<5\n"),
+            ("ci/more.in", "six\n"),
+            ("LICENSE.txt", "words\n"),
+        ] {
+            let path = tree.path().join(path);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, text).unwrap();
+        }
+        let files = Files::read(tree.path()).unwrap();
+        let lists: Vec<&str> =
+            files.paths().filter(|path| !path.contains("tox") && !path.contains(".py")).collect();
+        assert_eq!(lists, [".ci/test.txt", "ci/more.in", "deep/pins", "pyproject.toml"]);
     }
 
     #[test]

@@ -15,8 +15,8 @@ use crate::requirement::{normalize, parse};
 /// Factors that an environment for tests has.
 const FACTORS: [&str; 7] = ["py", "py3", "test", "tests", "pytest", "unit", "unittest"];
 
-/// Factors of environments that run no tests.
-const ASIDE: [&str; 22] = [
+/// Factors of environments that run no tests, or with what is older or newer than what people use.
+const ASIDE: [&str; 34] = [
     "docs",
     "doc",
     "lint",
@@ -39,6 +39,18 @@ const ASIDE: [&str; 22] = [
     "pre",
     "checkqa",
     "manifest",
+    "dev",
+    "devdeps",
+    "latest",
+    "main",
+    "master",
+    "nightly",
+    "oldest",
+    "oldestdeps",
+    "min",
+    "mindeps",
+    "minimal",
+    "lowest",
 ];
 /// What an automation file installs, and the groups of the tree that it names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -103,17 +115,17 @@ fn is_test_section(section: &str, base: &str) -> bool {
             .is_some_and(|name| name.starts_with("test"))
 }
 
-/// Factors of the environment of `envlist` that is taken: the last that runs tests, as far as its name says; those that choose
-/// an interpreter aside.
+/// Factors of the environment of `envlist` that is taken: the last of those that run tests with what was released, as far as
+/// their names say (they have an interpreter, or begin with a factor of tests); those that choose an interpreter aside.
 fn factors_of_tests(ini: &Ini) -> BTreeSet<String> {
     static INTERPRETER: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:py|pypy|python)?[\d.]*$"));
     let list = ["envlist", "env_list"].iter().find_map(|key| ini.get("tox", key)).unwrap_or_default();
     let names = separated(list).into_iter().flat_map(|entry| braces(&entry));
     let names: Vec<String> = names.map(|name| name.trim().to_owned()).collect();
     let is_of_tests = |name: &&String| {
-        !name.is_empty()
-            && !name.contains(['{', '[', '/'])
-            && !name.split('-').any(|one| ASIDE.contains(&one))
+        let first = name.split('-').next().unwrap_or_default();
+        let runs = !first.is_empty() && INTERPRETER.is_match(first) || FACTORS.contains(&first);
+        runs && !name.contains(['{', '[', '/']) && !name.split('-').any(|one| ASIDE.contains(&one))
     };
     let last = names.iter().rfind(is_of_tests);
     let factors = last.into_iter().flat_map(|name| name.split('-'));
@@ -379,6 +391,9 @@ mod tests {
             ("\npy39-django{32,42}\npy312-django{42,52}-{sqlite,postgres}\nlint", &["django52", "postgres"]),
             ("py3, 3.12, pypy3", &[]),
             ("docs, mypy", &[]),
+            ("py{39,312}, release", &[]),
+            ("py{310,311}-test{,-oldestdeps,-devdeps}{,-cov}", &["cov", "test"]),
+            ("unit-fast, codestyle", &["fast", "unit"]),
             ("{a,b}{c,d}{e,f", &[]),
         ] {
             let ini = Ini::parse(&format!("[tox]\nenvlist = {}\n", list.replace('\n', "\n  ")));

@@ -38,7 +38,7 @@ use crate::score::{ComparedCase, Comparison, File, Masks, Ratio, Unreadable, com
 use crate::text::tail;
 
 /// Raised when the same submission may be judged otherwise.
-const SCORER: &str = "score-8";
+const SCORER: &str = "score-9";
 /// Largest test file that is read, in bytes.
 pub(crate) const LARGEST_TEST: u64 = 8 << 20;
 /// Lines of output that are kept as evidence.
@@ -288,7 +288,7 @@ impl Referee<'_> {
         let lost = place.run(more, TraceMode::Off, |at, _, seen| self.compare(&mut cases[at], seen))?;
         note(&mut cases, lost);
         self.run_variants(&place, &mut cases, submissions)?;
-        self.run_agreeing(&place, &mut cases)?;
+        Self::run_agreeing(&place, &mut cases)?;
         Ok(cases.into_par_iter().map(|case| self.finish(case)).collect())
     }
 
@@ -378,8 +378,8 @@ impl Referee<'_> {
     }
 
     /// What agrees, where it is still to be known: whether it notices that the test fails, and which lines run. Where a
-    /// run that is watched shows something else, one more is made, with nothing imported ahead.
-    fn run_agreeing(&self, place: &Place<'_>, cases: &mut [Case<'_>]) -> Result<()> {
+    /// run that is watched shows something else, one more is made.
+    fn run_agreeing(place: &Place<'_>, cases: &mut [Case<'_>]) -> Result<()> {
         let unnoticed = imports(cases, |case| {
             let can_be_sabotaged = case.original.can_be_sabotaged && !case.has_variants();
             let asks = can_be_sabotaged && case.judged.sabotage != Sabotage::Fails;
@@ -387,13 +387,12 @@ impl Referee<'_> {
         });
         let lost = place.run(unnoticed, TraceMode::Off, |at, _, seen| cases[at].fails(&seen))?;
         note(cases, lost);
-        for preload in [self.ground.ahead(), &[]] {
+        for _ in 0..2 {
             let unwatched = imports(cases, |case| {
                 let text = case.agreeing()?.text.clone();
-                let may_run = preload.is_empty() || case.original.entry.is_none();
-                (may_run && !case.is_watched()).then(|| (text, vec![WATCHED]))
+                (!case.is_watched()).then(|| (text, vec![WATCHED]))
             });
-            let lost = Place { preload, ..*place }.run(unwatched, TraceMode::Lines, |at, _, seen| {
+            let lost = place.run(unwatched, TraceMode::Lines, |at, _, seen| {
                 cases[at].watched = Some(Watched::new(seen));
             })?;
             note(cases, lost);
@@ -441,6 +440,13 @@ impl Referee<'_> {
             self.note_variant(&mut cases[at], which, seen);
         })?;
         note(cases, lost.into_iter().map(|(run, error)| (runs[run].0, error)).collect());
+        let is_right = |run: &usize| {
+            let Case { judged, original, .. } = &cases[runs[*run].0];
+            original.entry.is_none() && judged.variants.as_ref().is_some_and(|seen| seen.differing.is_empty())
+        };
+        if left.iter().any(is_right) {
+            self.ground.was_hindered();
+        }
         for case in cases {
             if let Some(on_variants) = &mut case.judged.variants {
                 on_variants.differing.sort_by_key(|one| one.variant);
@@ -449,8 +455,9 @@ impl Referee<'_> {
         Ok(())
     }
 
-    /// Makes the runs of variants with what the repository imports of others imported before. What shows there what it is
-    /// to show is settled; gives the places of the others, which are made once more without that.
+    /// Makes the runs of variants with what the repository imports of others imported before. A submission of which all show
+    /// there what they are to show is settled. Of the others, whose places this gives, all are made once more without that: else
+    /// a submission that sees in which of the two runs it is could choose one for each variant.
     fn run_ahead(
         &self,
         place: &Place<'_>,
@@ -465,19 +472,21 @@ impl Referee<'_> {
         if preload.is_empty() || of_tests.is_empty() {
             return Ok(left);
         }
-        let number = of_tests.len();
         let import = |run: usize| Import::new(run, Arc::clone(&texts[run]), &[PLAIN]);
         let all = of_tests.into_iter().map(import).collect();
+        let mut made: BTreeMap<usize, BTreeMap<usize, Seen>> = BTreeMap::new();
         Place { preload, ..*place }.run(all, TraceMode::Off, |run, _, seen| {
-            let (at, which) = runs[run];
-            if self.shows_the_same(&cases[at], which, &seen) {
-                left.remove(&run);
-                self.note_variant(&mut cases[at], which, seen);
-            }
+            made.entry(runs[run].0).or_default().insert(run, seen);
         })?;
-        if left.len() == runs.len() {
-            tracing::warn!("nothing of {number} runs agrees with modules imported ahead");
-            self.ground.import_nothing_ahead();
+        for (at, made) in made {
+            let all = runs.iter().filter(|(of, _)| *of == at).count();
+            let shows = |(run, seen): (&usize, &Seen)| self.shows_the_same(&cases[at], runs[*run].1, seen);
+            if made.len() == all && made.iter().all(shows) {
+                for (run, seen) in made {
+                    left.remove(&run);
+                    self.note_variant(&mut cases[at], runs[run].1, seen);
+                }
+            }
         }
         Ok(left)
     }

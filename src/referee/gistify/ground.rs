@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::attempt::lab::Lab;
 use crate::attempt::overlay::History;
@@ -102,10 +102,12 @@ pub(crate) struct Ground {
     pub(crate) key: String,
     /// Modules of other projects that the repository imports.
     others: Vec<String>,
-    /// Whether to import them ahead was found to be of no use.
-    imports_late: AtomicBool,
+    /// How often what is right was wrong with them imported ahead.
+    hindered: AtomicUsize,
 }
 
+/// So often modules that are imported ahead may be at fault.
+const MOST_HINDERED: usize = 3;
 /// Modules that are imported ahead at most.
 const MOST_AHEAD: usize = 100;
 
@@ -130,18 +132,17 @@ impl Ground {
         setting.world.watched = code.packages();
         setting.world.hidden = files != Files::Whole;
         setting.world.submission = Some(submission.to_owned());
-        let imports_late = AtomicBool::new(false);
-        Ok(Ground { code, corpus, setting, key, others, imports_late })
+        Ok(Ground { code, corpus, setting, key, others, hindered: AtomicUsize::new(0) })
     }
 
     /// Modules that may be imported ahead of a submission that is known to agree without that.
     pub(super) fn ahead(&self) -> &[String] {
-        if self.imports_late.load(Ordering::Relaxed) { &[] } else { &self.others }
+        if self.hindered.load(Ordering::Relaxed) >= MOST_HINDERED { &[] } else { &self.others }
     }
 
-    /// From now on nothing is imported ahead.
-    pub(super) fn import_nothing_ahead(&self) {
-        self.imports_late.store(true, Ordering::Relaxed);
+    /// Something was right, and was not with modules imported ahead. From some of these on, none are.
+    pub(super) fn was_hindered(&self) {
+        self.hindered.fetch_add(1, Ordering::Relaxed);
     }
 }
 
