@@ -164,16 +164,16 @@ fn a_submission_for_a_command_is_judged_by_what_it_shows_for_other_input_too() {
     arguments.extend(["runs/witness", "runs/recorded", "runs/table", "runs/imports"]);
     bench.run(&arguments).with_code(0);
     for row in scores(&bench, "witness") {
-        assert_eq!((&row["fidelity"], &row["test_f1"]), (&1.into(), &Value::Null), "{row}");
+        assert_eq!((&row["fidelity"], &row["test_f1"]), (&true.into(), &Value::Null), "{row}");
     }
     for row in scores(&bench, "recorded") {
         assert_eq!(
             (&row["fidelity"], &row["class"], &row["detail"]),
-            (&0.into(), &"violation".into(), &"hard-coded".into()),
+            (&false.into(), &"violation".into(), &"hard-coded".into()),
             "{row}"
         );
     }
-    assert!(scores(&bench, "table").iter().all(|row| row["fidelity"] == 0), "{:?}", scores(&bench, "table"));
+    assert!(scores(&bench, "table").iter().all(|row| row["fidelity"] == false), "{:?}", scores(&bench, "table"));
     for row in scores(&bench, "imports") {
         assert_eq!(row["class"], "import-error", "{row}");
     }
