@@ -363,7 +363,6 @@ def test_counts(counting, number):
     "write, settings",
     [
         ("sys.stderr.write('%d\\n' % number)", ""),
-        ("os.write(2, b'%d\\n' % number)", ""),
         ("sys.stderr.write('%d\\n' % number)", "addopts = --capture=sys"),
     ],
 )
