@@ -45,7 +45,7 @@ agent:
     You work in {workdir} by bash tool calls; each runs in a new subshell. When the refactoring is finished, hand it in by two calls,
     one after the other:
 
-    1. git add -A && git diff --cached --binary HEAD > /tmp/submission.patch
+    1. git add -A && git diff --cached --binary \"$(git rev-list --max-parents=0 HEAD | tail -n 1)\" > /tmp/submission.patch
     2. echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && cat /tmp/submission.patch
 environment:
   cwd: {workdir}

@@ -13,6 +13,9 @@ use crate::record::task::{JudgedSuite, Task};
 use crate::text::shell_quote;
 
 const JUDGE: &str = include_str!("refactoring/refactoring.py");
+const FEATURES: &str = include_str!("refactoring/features.py");
+/// What is written in the place of a patch that git could not take; the judge then judges nothing.
+const NOT_TAKEN: &str = "gistmill: git could not take what changed";
 /// Where the patch is that an agent's container hands on.
 const PATCH: &str = "/output/prediction.diff";
 /// What making it may take, in seconds.
@@ -23,16 +26,17 @@ pub(super) fn is_refactoring(task: &Task) -> bool {
     task.judging.suite.is_some()
 }
 
-/// Writes what changed since the tree's first commit into a file, whatever the agent committed.
+/// Writes what changed since the tree's first commit into a file, whatever the agent committed and left in its index.
 pub(super) fn taking(workdir: &str, file: &str) -> String {
     let git = format!(
         "git -C {0} -c core.hooksPath=/dev/null -c core.fsmonitor=false -c safe.directory={0}",
         shell_quote(workdir)
     );
+    let file = shell_quote(file);
     format!(
-        "{git} add -A && {git} diff --cached --binary --no-color --no-ext-diff --no-textconv \
-         \"$({git} rev-list --max-parents=0 HEAD | tail -n 1)\" > {}",
-        shell_quote(file)
+        "(GIT_INDEX_FILE=$(mktemp -d)/index && export GIT_INDEX_FILE && {git} read-tree HEAD && {git} add -A && {git} diff \
+         --cached --binary --no-color --no-ext-diff --no-textconv \"$({git} rev-list --max-parents=0 HEAD | tail -n 1)\") > {file} \
+         || echo '{NOT_TAKEN}' > {file}"
     )
 }
 
@@ -65,6 +69,7 @@ pub(super) fn judging(task: &Task, suite: &JudgedSuite) -> Result<BTreeMap<&'sta
         .map_err(|error| Error::internal("cannot encode a task").with_source(error))?;
     Ok([
         ("judge.py", include_str!("judge.py").to_owned()),
+        ("features.py", FEATURES.to_owned()),
         ("refactoring.py", JUDGE.to_owned()),
         ("task.json", told + "\n"),
     ]
@@ -172,7 +177,8 @@ pub(super) fn search(collection: &Collection, files: &Files) -> Result<()> {
     for task in &collection.tasks {
         let Some(suite) = &task.judging.suite else { continue };
         let told = suite.steps.iter().filter(|step| !step.is_judge).map(|step| step.text.as_str());
-        if let Some(secret) = told.chain([task.instruction.as_str()]).find_map(|text| found(suite, text)) {
+        let mut told = told.chain([task.instruction.as_str()]).filter(|_| !suite.may_tell);
+        if let Some(secret) = told.find_map(|text| found(suite, text)) {
             return Err(Error::usage(format!(
                 "{}: its description has what agents must not know: {}",
                 task.id,
@@ -180,7 +186,7 @@ pub(super) fn search(collection: &Collection, files: &Files) -> Result<()> {
             ))
             .with_hint("say it in other words, and build again"));
         }
-        for (name, file) in files.iter().filter(|(name, _)| is_seen(name, task)) {
+        for (name, file) in files.iter().filter(|(name, _)| is_seen(name, task, suite.may_tell)) {
             let content = String::from_utf8_lossy(&file.bytes);
             if let Some(secret) = found(suite, &content) {
                 return Err(Error::internal(format!(
@@ -197,8 +203,14 @@ fn found<'s>(suite: &'s JudgedSuite, text: &str) -> Option<&'s str> {
     suite.secrets.iter().map(String::as_str).find(|secret| text.contains(secret))
 }
 
-/// Whether agents, or images of agents, have a file.
-fn is_seen(name: &str, task: &Task) -> bool {
+/// Whether agents, or images of agents, have a file that is looked through. What is installed is locked: a line of a lock says
+/// nothing of the patch, even where the patch moves a pin. Descriptions are left out where they may tell.
+fn is_seen(name: &str, task: &Task, may_tell: bool) -> bool {
+    let is_installed = name.ends_with(".lock") || name.ends_with("constraints.txt");
+    let is_image = name.starts_with("images/") || name.contains("/environment/");
+    if is_installed || (may_tell && !is_image) {
+        return false;
+    }
     let own = format!("tasks/{}/", task.id);
     match name.strip_prefix(&own) {
         Some(inner) => {

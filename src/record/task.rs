@@ -142,6 +142,8 @@ pub struct JudgedSuite {
     pub steps: Vec<Step>,
     /// What no agent may see: lines that the golden patch adds and the tree does not have, and names of patterns.
     pub secrets: Vec<String>,
+    /// Whether descriptions may have it all the same.
+    pub may_tell: bool,
 }
 
 /// A text for one of several agents.

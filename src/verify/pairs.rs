@@ -75,12 +75,16 @@ fn suite(name: &str, judged: &Judged) -> Option<String> {
     (judged.class != Class::Passes).then(|| format!("the {name} patch: the suite does not pass: {why}"))
 }
 
+/// Cases that must pass and do not.
+fn lacking<'j>(judged: &'j Judged, name: &str) -> impl Iterator<Item = String> + use<'j> {
+    let name = name.to_owned();
+    judged.missing.iter().map(move |case| format!("{case} must pass, and does not with the {name} patch"))
+}
+
 /// What the golden patch shows that the dataset does not say.
 fn of_golden(instance: &CodetasteInstance, rows: &[PatternRow], judged: &Judged) -> Vec<String> {
     let mut found: Vec<String> = suite("golden", judged).into_iter().collect();
-    found.extend(
-        judged.missing.iter().map(|case| format!("{case} must pass, and does not with the golden patch")),
-    );
+    found.extend(lacking(judged, "golden"));
     let matches = |id: &str| judged.matches.get(id).copied().unwrap_or_default();
     for row in rows.iter().filter(|row| matches(&row.id) != row.golden) {
         found.push(format!(
@@ -91,6 +95,9 @@ fn of_golden(instance: &CodetasteInstance, rows: &[PatternRow], judged: &Judged)
         ));
     }
     let numbers = judged.numbers.as_ref();
+    if let Some(ifr) = numbers.and_then(|numbers| numbers.ifr).filter(|ifr| *ifr < 1.0 - SAME) {
+        found.push(format!("the golden patch has an IFR of {ifr:.6} and not 1"));
+    }
     let prec = numbers.map(|numbers| numbers.prec);
     let is_same = match (instance.golden_prec, prec) {
         (Some(said), Some(seen)) => (said - seen).abs() < SAME,
@@ -107,6 +114,7 @@ fn of_golden(instance: &CodetasteInstance, rows: &[PatternRow], judged: &Judged)
 /// What the empty patch shows that it must not.
 fn of_null(judged: &Judged) -> Vec<String> {
     let mut found: Vec<String> = suite("empty", judged).into_iter().collect();
+    found.extend(lacking(judged, "empty"));
     if let Some(numbers) = &judged.numbers
         && numbers.ifr.is_some_and(|ifr| ifr > 0.0)
     {
@@ -156,6 +164,10 @@ mod tests {
             ]
         );
         assert!(of_null(&right).is_empty());
-        assert_eq!(of_null(&broken).len(), 1);
+        let null = of_null(&broken);
+        assert_eq!(
+            (null.len(), null[1].as_str()),
+            (2, "t.py::test must pass, and does not with the empty patch")
+        );
     }
 }

@@ -28,6 +28,8 @@ use crate::record::task::{JudgedCase, JudgedPattern, JudgedSuite, Judging, Measu
 const TIMES: f64 = 4.0;
 const SHORTEST: Duration = Duration::from_mins(10);
 const LONGEST: Duration = Duration::from_hours(6);
+/// What each test file may take besides: the judge starts an interpreter for it, which the runs of the build forked.
+const EACH_FILE: Duration = Duration::from_secs(15);
 /// Shorter lines, and shorter names of patterns, say nothing.
 const SHORTEST_LINE: usize = 20;
 const SHORTEST_ID: usize = 8;
@@ -145,7 +147,6 @@ impl Refactoring<'_> {
         }
         let steps = steps(told.mode, WORKDIR, description, hidden.description.as_deref())
             .map_err(|error| error.at(one.head.instance_id.to_string()))?;
-        let secrets = if told.allow_leak { Vec::new() } else { secrets(&base, golden, hidden) };
         let suite = JudgedSuite {
             tests: self.tests(),
             bounds: crate::record::codetaste::Bounds {
@@ -156,7 +157,8 @@ impl Refactoring<'_> {
             ignored: &IGNORED_PARTS,
             golden: self.has_gold.then(|| golden.to_vec()),
             steps,
-            secrets,
+            secrets: secrets(&base, golden, hidden),
+            may_tell: told.allow_leak,
         };
         Ok(Ok(self.with(suite)))
     }
@@ -164,7 +166,18 @@ impl Refactoring<'_> {
     fn with(&self, suite: JudgedSuite) -> Task {
         let head = &self.instance.head;
         let slowest = self.runs.iter().map(|run| run.duration_ms).fold(0.0, f64::max) / 1000.0;
-        let limit = Duration::try_from_secs_f64(slowest * TIMES).unwrap_or(LONGEST);
+        let files: BTreeSet<&str> = self
+            .hidden
+            .must_pass
+            .iter()
+            .chain(&self.hidden.failing)
+            .filter_map(|case| case.split("::").next())
+            .collect();
+        let starts = EACH_FILE.saturating_mul(u32::try_from(files.len()).unwrap_or(u32::MAX));
+        let limit = Duration::try_from_secs_f64(slowest * TIMES)
+            .unwrap_or(LONGEST)
+            .max(SHORTEST)
+            .saturating_add(starts);
         let judged = self.hidden.must_pass.iter();
         let instruction = |step: &Step| step.text.clone();
         Task {
@@ -206,7 +219,7 @@ impl Refactoring<'_> {
                 reward: Reward::Share,
                 options: options(self.dataset, &head.slug),
                 variables: self.variables.clone(),
-                limit: limit.clamp(SHORTEST, LONGEST),
+                limit: limit.min(LONGEST),
                 suite: Some(suite),
             },
         }

@@ -7,18 +7,16 @@ that must pass. The patch is applied strictly to the tree's one commit. Each tes
 of its own where the judge is root. What the patch does wrong is 0; what the machine does wrong is exit code 3, and no reward.json.
 """
 
-import ast
 import io
 import json
-import keyword
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-import tokenize
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -27,161 +25,64 @@ from pathlib import Path
 if sys.argv[1:2] != ["--collect"]:
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     import judge  # noqa: E402
+    from features import LARGEST_SOURCE, features  # noqa: E402
 
 LARGEST_PATCH = 64 << 20
-LARGEST_SOURCE = 16 << 20
 PYTHON = (".py", ".pyi")
-TEXT = re.compile(r"[\w.:/-]{3,60}")
+# What the binary files of a patch may come to, and what git may use to apply it.
+MOST_BINARY, MOST_MEMORY = 256 << 20, 4 << 30
+# What is written in the place of a patch that could not be taken.
+NOT_TAKEN = b"gistmill: git could not take"
+CACHED = (".pyc", ".pyo")
 
 
-class TooLarge(Exception):
-    """A file that is not looked through."""
-
-
-# --- patterns: properties of single tokens, as gistmill mines them
-
-
-class Reader(ast.NodeVisitor):
-    """Counts the features of a module: (kind, name)."""
-
-    def __init__(self, module):
-        self.found = Counter()
-        statements = [one for one in ast.walk(module) if isinstance(one, (ast.Import, ast.ImportFrom))]
-        self.imported = {(name.asname or name.name).split(".")[0] for one in statements for name in one.names} | {"self", "cls"}
-
-    def add(self, kind, name):
-        if name:
-            self.found[kind, name] += 1
-
-    @staticmethod
-    def last(node):
-        return getattr(node, "attr", getattr(node, "id", None))
-
-    def decorated(self, node):
-        for one in node.decorator_list:
-            self.add("decorator", self.last(one.func if isinstance(one, ast.Call) else one))
-
-    def visit_FunctionDef(self, node):
-        self.add("def", node.name)
-        self.decorated(node)
-        self.generic_visit(node)
-
-    visit_AsyncFunctionDef = visit_FunctionDef
-
-    def visit_ClassDef(self, node):
-        self.add("class", node.name)
-        self.decorated(node)
-        for base in node.bases:
-            if isinstance(base, ast.Name) and base.id == "object":
-                self.add("shape", "class-with-object-base")
-            self.add("base", self.last(base))
-        self.generic_visit(node)
-
-    def module(self, name):
-        parts = name.split(".")
-        for size in range(1, len(parts) + 1):
-            self.add("module", ".".join(parts[:size]))
-
-    def visit_Import(self, node):
-        for one in node.names:
-            self.module(one.name)
-
-    def visit_ImportFrom(self, node):
-        module = "." * node.level + (node.module or "")
-        self.add("module", module) if node.level else self.module(module)
-        for one in node.names:
-            self.add("from", f"{module}:{one.name}")
-
-    def visit_Call(self, node):
-        name = self.last(node.func)
-        self.add("call", name)
-        if isinstance(node.func, ast.Name) and name == "super" and (node.args or node.keywords):
-            self.add("shape", "super-with-arguments")
-        owner = getattr(node.func, "value", None)
-        if name == "format" and isinstance(owner, (ast.Constant, ast.JoinedStr)) and is_text(owner):
-            self.add("shape", "format-call-on-text")
-        for one in node.keywords:
-            self.add("kwarg", one.arg)
-            if one.arg and name:
-                self.add("kwpair", f"{name}:{one.arg}")
-        self.generic_visit(node)
-
-    def visit_Attribute(self, node):
-        self.add("attr", node.attr)
-        if isinstance(node.value, ast.Name) and node.value.id in self.imported:
-            self.add("dotted", f"{node.value.id}.{node.attr}")
-        self.generic_visit(node)
-
-    def visit_BinOp(self, node):
-        if isinstance(node.op, ast.Mod) and is_text(node.left):
-            self.add("shape", "percent-format")
-        self.generic_visit(node)
-
-    def visit_JoinedStr(self, node):
-        self.add("shape", "f-string")
-        # Names in it are no tokens of their own before Python 3.12.
-        if sys.version_info < (3, 12):
-            for one in ast.walk(node):
-                self.add("ident", getattr(one, "id", None) or getattr(one, "attr", None))
-        self.generic_visit(node)
-
-    def visit_Constant(self, node):
-        value = node.value
-        if isinstance(value, str) and TEXT.fullmatch(value) and re.search("[a-z]", value):
-            self.add("text", value)
-
-
-def is_text(node):
-    return isinstance(node, ast.JoinedStr) or isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))
-
-
-def features(text):
-    """What a file has; names alone where it is no Python that this interpreter reads."""
-    try:
-        module = ast.parse(text)
-        reader = Reader(module)
-        reader.visit(module)
-        found = reader.found
-        for one in module.body:
-            if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                found["place", one.name] += 1
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        found = Counter()
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type == tokenize.NAME and not keyword.iskeyword(token.string):
-                found["ident", token.string] += 1
-    except (SyntaxError, ValueError, tokenize.TokenError, IndentationError):
-        pass
-    return found
+# --- patterns
 
 
 def is_ignored(path, task):
     return any(part in task["ignored"] for part in path.split("/"))
 
 
-def scanned(tree, task):
-    """Features of each Python file of a tree that is looked through, by its path."""
+def committed(tree, root):
+    """The regular files of a commit by path: (name of the content, size)."""
     found = {}
-    for folder, folders, names in os.walk(tree):
-        folders[:] = [one for one in folders if one != ".git" and one not in task["ignored"]]
-        for name in names:
-            place = os.path.join(folder, name)
-            path = os.path.relpath(place, tree)
-            if name.endswith(PYTHON) and not os.path.islink(place) and os.path.isfile(place):
-                found[path] = read(place)
+    for line in git(tree, "ls-tree", "-r", "-l", "-z", "--full-tree", root, must=True).split(b"\0"):
+        about, _, path = line.partition(b"\t")
+        if about.startswith(b"100"):
+            _, _, name, size = about.split()
+            found[os.fsdecode(path)] = (name, int(size))
     return found
 
 
-def read(place):
-    if os.path.getsize(place) > LARGEST_SOURCE:
-        raise TooLarge(f"{place} is larger than {LARGEST_SOURCE} bytes")
-    data = Path(place).read_bytes()
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")
-    return features(text)
+def of_commit(tree, listed, task):
+    """Features of each Python file of the base that is looked through, by its path. Nothing on disk counts."""
+    looked = [path for path in listed if path.endswith(PYTHON) and not is_ignored(path, task)]
+    asked = b"".join(listed[path][0] + b"\n" for path in looked)
+    answer, found = io.BytesIO(git(tree, "cat-file", "--batch", must=True, input=asked)), {}
+    for path in looked:
+        if answer.readline().split()[:1] != [listed[path][0]]:
+            raise judge.MachineFault(f"the commit of {tree} is damaged")
+        found[path] = features(answer.read(listed[path][1]))
+        answer.read(1)
+    return found
+
+
+def on_disk(tree, wanted):
+    """Features of the Python files of the tree that are wanted, by their path. The interpreter's own folder is none of it."""
+    found = {}
+    for folder, folders, names in os.walk(tree):
+        folders[:] = [one for one in folders if one != ".git" and not is_prefix(os.path.join(folder, one))]
+        for name in names:
+            place = os.path.join(folder, name)
+            path = os.path.relpath(place, tree)
+            if name.endswith(PYTHON) and wanted(path) and not os.path.islink(place) and os.path.isfile(place):
+                with open(place, "rb") as opened:
+                    found[path] = features(opened.read(LARGEST_SOURCE + 1))
+    return found
+
+
+def is_prefix(place):
+    return os.path.realpath(place) == os.path.realpath(sys.prefix)
 
 
 def matches(pattern, files):
@@ -194,43 +95,78 @@ def matches(pattern, files):
 # --- the tree and the patch
 
 
-def git(tree, *words, **more):
+def git(tree, *words, must=False, **more):
+    """Runs git; gives what it says where it must not fail."""
     safe = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", f"safe.directory={tree}"]
     plain = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     plain.update(GIT_CONFIG_NOSYSTEM="1", HOME="/nonexistent")
     try:
-        return subprocess.run(["git", "-C", str(tree), *safe, *words], env=plain, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+        done = subprocess.run(["git", "-C", str(tree), *safe, *words], env=plain, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
     except OSError as error:
         raise judge.MachineFault(f"git cannot be started: {error}") from error
+    if must and done.returncode:
+        raise judge.MachineFault(done.stderr.decode(errors="replace")[-500:])
+    return done.stdout if must else done
 
 
 def reset(tree):
-    """Makes the files of the tree what its first commit has; what is ignored stays, as the image has built it there."""
+    """Makes the files of the tree what its first commit has; what is ignored stays, as the image has built it there, but for caches
+    that are run without a source and for environments that are not this interpreter's. Gives the commit's files."""
     root = git(tree, "rev-list", "--max-parents=0", "HEAD").stdout.split()
     if not root:
         raise judge.MachineFault(f"{tree} has no commit")
-    for words in (["reset", "-q", "--hard", root[-1].decode()], ["clean", "-q", "-f", "-d"]):
-        done = git(tree, *words)
-        if done.returncode:
-            raise judge.MachineFault(done.stderr.decode(errors="replace")[-500:])
+    root = root[-1].decode()
+    if os.path.isdir(os.path.join(tree, ".git")):
+        judge.remove(Path(tree, ".git", "index.lock"))
+    git(tree, "reset", "-q", "--hard", root, must=True)
+    git(tree, "clean", "-q", "-f", "-d", must=True)
+    listed = committed(tree, root)
+    for folder, folders, names in os.walk(tree):
+        folders[:] = [one for one in folders if one != ".git" and not is_prefix(os.path.join(folder, one))]
+        path = os.path.relpath(folder, tree)
+        if "pyvenv.cfg" in names and path != "." and not any(one.startswith(path + "/") for one in listed):
+            judge.remove(Path(folder))
+            folders[:] = []
+            continue
+        for name in names:
+            place = os.path.join(folder, name)
+            if name.endswith(CACHED) and os.path.relpath(place, tree) not in listed:
+                judge.remove(Path(place))
+    return listed
+
+
+def limited():
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
 
 
 def apply(tree, patch):
     """Applies the patch; the reason where it cannot be. Gives the files that it puts."""
     if patch.is_symlink() or not patch.is_file() or patch.stat().st_size > LARGEST_PATCH:
         return f"there is no patch of at most {LARGEST_PATCH} bytes", []
-    if not patch.read_bytes().strip():
+    data = patch.read_bytes()
+    if data.startswith(NOT_TAKEN):
+        raise judge.MachineFault("what changed could not be taken from the tree where the work was done")
+    if not data.strip():
         return None, []
+    if sum(int(one) for one in re.findall(rb"(?m)^(?:literal|delta) (\d{1,20})\s*$", data)) > MOST_BINARY:
+        return f"the patch has binary files of more than {MOST_BINARY} bytes", []
     name = str(patch.resolve())
     summary = git(tree, "apply", "--summary", name)
     if summary.returncode or b"mode 120000" in summary.stdout or b"mode 160000" in summary.stdout:
         why = summary.stderr.decode(errors="replace").strip() or "it makes a link or a submodule"
         return f"the patch cannot be applied: {why[-500:]}", []
-    done = git(tree, "apply", "--binary", "--whitespace=nowarn", name)
+    listed = git(tree, "apply", "--numstat", "-z", name).stdout.split(b"\0")
+    put = [os.fsdecode(one.split(b"\t", 2)[-1]) for one in listed if one]
+    done = git(tree, "apply", "--binary", "--whitespace=nowarn", name, preexec_fn=limited)
     if done.returncode:
         return f"the patch cannot be applied: {done.stderr.decode(errors='replace').strip()[-500:]}", []
-    listed = git(tree, "apply", "--numstat", "-z", name).stdout.split(b"\0")
-    return None, [one.split(b"\t")[-1].decode(errors="surrogateescape") for one in listed if one]
+    places = [(path, os.path.join(tree, path)) for path in put]
+    if any(os.path.islink(place) for _, place in places):
+        return "the patch cannot be applied: it moves or changes a link", []
+    cached = next((path for path, place in places if path.endswith(CACHED) and os.path.exists(place)), None)
+    if cached is not None:
+        return f"the patch cannot be applied: {cached[-500:]} is code without a source", []
+    return None, put
 
 
 # --- the suite
@@ -274,17 +210,19 @@ class Suite:
     def __init__(self, court, task):
         self.court, self.task = court, task
         self.counts = Counter(passed=0, failed=0, skipped=0, total=0)
-        self.seen, self.why = {}, None
+        self.seen, self.why, self.is_late = {}, None, False
         self.until = time.monotonic() + task["seconds"]
 
     def spawn(self, script, words):
         left = self.until - time.monotonic()
         if left <= 0:
+            self.is_late = True
             return None, b"", ""
         nonce = os.urandom(16).hex()
         self.court.restore()
         with tempfile.TemporaryFile() as said:
             code, answer = self.court.spawn([str(script), *words], left, said, nonce.encode() + b"\n")
+            self.is_late = self.is_late or code is None
             said.seek(max(0, said.seek(0, os.SEEK_END) - 2000))
             return (nonce if code == 0 else None), answer, said.read().decode(errors="replace")
 
@@ -293,20 +231,17 @@ class Suite:
         shutil.copyfile(__file__, script)
         script.chmod(0o644)
         nonce, answer, said = self.spawn(script, ["--collect", *self.task["tests"]])
-        try:
-            told, files, broken, skipped = json.loads(answer)
-            is_right = nonce is not None and told == nonce and isinstance(files, dict)
-        except (ValueError, TypeError):
-            is_right = False
-        if not is_right:
+        collected = read_collected(answer, nonce)
+        if collected is None:
             self.why = f"nothing can be collected: {said[-1000:]}"
             return
+        files, broken, skipped = collected
         if not files and not broken:
             self.why = "nothing is collected"
             return
         self.counts.update(failed=len(broken), skipped=len(skipped), total=len(broken) + len(skipped))
         for name, cases in files.items():
-            self.file(str(name), [str(one) for one in cases])
+            self.file(name, cases)
 
     def file(self, name, cases):
         nonce, answer, _ = self.spawn(self.court.place / "judge.py", ["--run", name])
@@ -318,6 +253,20 @@ class Suite:
             self.seen[case] = outcome
 
 
+def read_collected(answer, nonce):
+    """Cases by file, what is broken and what is skipped; nothing where it is not what the script writes."""
+    try:
+        told, files, broken, skipped = json.loads(answer)
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        return None
+    if nonce is None or told != nonce or not isinstance(files, dict):
+        return None
+    lists = [broken, skipped, *files.values()]
+    if not all(isinstance(one, list) and all(isinstance(name, str) for name in one) for one in lists):
+        return None
+    return files, broken, skipped
+
+
 def located(name, tree):
     return judge.located(name, {"<root>": str(tree), "<venv>": str(Path(sys.executable).parent.parent)})
 
@@ -326,13 +275,22 @@ def rate(satisfied):
     return sum(satisfied.values()) / len(satisfied) if satisfied else 0.0
 
 
-def of_patterns(task, tree, base, put):
-    """Which patterns are satisfied. What does not read here as it does for gistmill is left out."""
-    after, aside = scanned(tree, task), {}
-    for path in put:
-        place = os.path.join(tree, path)
-        if path.endswith(PYTHON) and is_ignored(path, task) and os.path.isfile(place) and not os.path.islink(place):
-            aside[path] = read(place)
+def hidden(base, after, put):
+    """Files that the patch puts and that cannot be read, with the reason. One that was the same before hides nothing new."""
+    known = {(path, one.unread) for path, one in base.items() if one.unread}
+    digests = {one.digest for one in base.values() if one.unread}
+    unread = {path: after[path] for path in put if path in after and after[path].unread}
+    return {path: one.unread for path, one in unread.items() if (path, one.unread) not in known and one.digest not in digests}
+
+
+def of_patterns(task, tree, listed, base, put):
+    """Which patterns are satisfied, those that are left out as they read otherwise here than for gistmill, and files that hide what
+    they have. What no patch brings is looked through for what has to vanish, as it may run."""
+    put = set(put)
+    files = on_disk(tree, lambda path: path in put or path not in listed or not is_ignored(path, task))
+    after = {path: one for path, one in files.items() if not is_ignored(path, task) and (path in put or path in listed)}
+    aside = {path: one for path, one in files.items() if path not in after}
+    unread = hidden(base, files, put)
     satisfied, left_out = {}, []
     for one in task["patterns"]:
         before = matches(one, base)
@@ -341,8 +299,8 @@ def of_patterns(task, tree, base, put):
         elif one["side"] == "additive":
             satisfied[one["id"]] = matches(one, after) > 0
         else:
-            satisfied[one["id"]] = matches(one, after) + matches(one, aside) == 0
-    return satisfied, left_out
+            satisfied[one["id"]] = not unread and matches(one, after) + matches(one, aside) == 0
+    return satisfied, left_out, unread
 
 
 def judged(task, patch, container):
@@ -351,19 +309,16 @@ def judged(task, patch, container):
         raise judge.MachineFault(f"there is no tree at {tree}")
     if container and os.geteuid() == 0:
         judge.clean_container(tree)
-    reset(tree)
+    listed = reset(tree)
     report = {"instance_id": task["instance_id"], "class": "passes", "why": None, "counts": {}, "missing": task["must_pass"]}
-    base = scanned(tree, task)
+    base = of_commit(tree, listed, task)
     why, put = apply(tree, patch)
-    try:
-        satisfied, left_out = of_patterns(task, tree, base, put)
-    except TooLarge as large:
-        why = str(large)
+    if why is not None:
         reset(tree)
-        satisfied, left_out = of_patterns(task, tree, base, [])
+    satisfied, left_out, unread = of_patterns(task, tree, listed, base, put)
     if not satisfied:
         raise judge.MachineFault("no pattern reads here as it does for gistmill")
-    report.update(satisfied=satisfied, left_out=left_out, ifr=rate(satisfied))
+    report.update(satisfied=satisfied, left_out=left_out, unread=unread, ifr=rate(satisfied))
     if why is not None:
         return {**report, "class": "patch-failed", "why": why, "pass": 0, "pass_set": 0}
     court = judge.Court(task)
@@ -379,6 +334,8 @@ def judged(task, patch, container):
     is_within = suite.why is None and counts["passed"] >= task["p_min"] and counts["failed"] <= task["f_max"]
     kind = "suite-crashes" if suite.why else "passes" if is_within else "regression"
     why = suite.why or (None if is_within else f"{counts['passed']} passed, at least {task['p_min']}; {counts['failed']} failed, at most {task['f_max']}")
+    if suite.is_late:
+        why = f"{why or 'it passes'}; not all could run in {task['seconds']} s"
     return {**report, "class": kind, "why": why, "counts": counts, "missing": missing, "pass": int(is_within), "pass_set": int(not missing)}
 
 

@@ -105,7 +105,7 @@ fn agents_get_a_description_and_the_judge_the_patterns_and_bounds() {
     assert!(cell("PASS_TO_PASS").starts_with("[\"tests/"), "{}", cell("PASS_TO_PASS"));
     let script = cell("eval_script");
     assert!(script.contains("/refactoring.py --container --log") && script.contains("Start Test Output"));
-    assert!(bench.text("mini-swe-agent.yaml").contains("git diff --cached --binary HEAD"));
+    assert!(bench.text("mini-swe-agent.yaml").contains("git diff --cached --binary \"$(git rev-list"));
     assert!(bench.text(&format!("prompts/{id}/direct.md")).contains("better name"));
     assert!(bench.text("README.md").contains("PASS × IFR"));
 }
@@ -141,6 +141,44 @@ fn a_description_that_has_a_line_of_the_golden_patch_or_a_pattern_is_refused() {
         let told = Told { allow_leak: true, ..Told::default() };
         bench.export(told, &[Harness::Harbor]).unwrap();
     }
+}
+
+#[test]
+fn a_lock_may_have_what_the_patch_adds_and_an_image_not_even_where_descriptions_may() {
+    let bench = Bench::new(|_| {});
+    let harnesses: BTreeSet<Harness> = [Harness::Harbor].into();
+    for (secret, is_found) in [("WORKDIR /testbed", true), ("--hash=sha256:", false)] {
+        let mut collection = bench.collection(Told { allow_leak: true, ..Told::default() }).unwrap();
+        collection.tasks[0].judging.suite.as_mut().unwrap().secrets.push(secret.to_owned());
+        let out = bench.folder.path().join(secret.replace('/', ""));
+        let written = write::write(&out, &bench.dataset.directory, &collection, &harnesses);
+        assert_eq!(written.is_err(), is_found, "{secret}");
+        let lock = fs_err::read_dir(out.join("images"));
+        assert!(is_found || lock.is_ok() && !with(&out, secret).is_empty(), "{secret} is in no lock");
+    }
+}
+
+#[test]
+fn what_changed_is_taken_whatever_the_index_is_and_where_it_cannot_be_that_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, out) = (folder.path().join("tree"), folder.path().join("out.diff"));
+    let run = |script: &str| {
+        let done = std::process::Command::new("bash").args(["-c", script]).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    let place = tree.display();
+    run(&format!(
+        "git init -q {place} && cd {place} && echo a > a.py && git add -A && \
+         git -c user.name=a -c user.email=a@b commit -q -m tree && echo b > b.py && git add b.py && \
+         git -c user.name=a -c user.email=a@b commit -q -m work && echo c >> a.py && touch .git/index.lock"
+    ));
+    let taking = crate::export::refactoring::taking(&place.to_string(), &out.display().to_string());
+    run(&taking);
+    let taken = fs_err::read_to_string(&out).unwrap();
+    assert!(taken.contains("+++ b/b.py") && taken.contains("\n+c\n"), "{taken}");
+    fs_err::remove_file(tree.join(".git/HEAD")).unwrap();
+    run(&taking);
+    assert!(fs_err::read_to_string(&out).unwrap().starts_with("gistmill: git could not take"));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use unicode_normalization::UnicodeNormalization;
 
 use super::diff::{Changed, is_ignored};
 use super::funnel::is_python;
@@ -30,6 +31,28 @@ static SHIM: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the pattern of shims is a pattern")
 });
 
+/// How a file declares its encoding: in the first line, or in the second one after a comment or nothing.
+static ENCODING: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"\A(?:[ \t\x0c]*(?:#[^\r\n]*)?(?:\r\n|\r|\n))?[ \t\x0c]*#[^\r\n]*?coding[:=][ \t]*([-\w.]+)")
+        .expect("the pattern of encodings is a pattern")
+});
+/// Encodings in which names are written as they are.
+const ENCODINGS: [&str; 11] = [
+    "utf-8",
+    "utf8",
+    "u8",
+    "utf-8-sig",
+    "latin-1",
+    "latin1",
+    "l1",
+    "iso-8859-1",
+    "iso8859-1",
+    "ascii",
+    "us-ascii",
+];
+/// Files that Python imports, or puts on its path, and that nobody reads.
+const WITHOUT_SOURCE: [&str; 7] = [".pyc", ".pyo", ".so", ".pyd", ".pth", ".egg", ".zip"];
+
 /// A patch that was applied.
 pub struct Applied<'a> {
     /// Python files of the tree that it makes, by path.
@@ -50,11 +73,17 @@ pub fn flags(applied: &Applied<'_>) -> Vec<String> {
     let is_hidden = |(path, _): &(&str, bool)| is_python(path) && is_ignored(path);
     let is_comment = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
     let suppresses = |line: &&str| SUPPRESSING.iter().any(|word| line.contains(word));
+    let is_binary =
+        |(path, existed): &(&str, bool)| !existed && WITHOUT_SOURCE.iter().any(|end| path.ends_with(end));
+    let is_encoded =
+        |(path, _): &(&str, bool)| applied.files.get(*path).is_some_and(|text| is_encoded_otherwise(text));
+    let hides_code = added.iter().any(|line| suppresses(line) || line.chars().any(is_read_otherwise))
+        || applied.put.iter().any(|put| is_hidden(put) || is_binary(put) || is_encoded(put));
     let loads_plugins = added.iter().any(|line| line.contains(LOADS_PLUGINS));
     let all = [
         ("adds-shim", added.iter().any(|line| SHIM.is_match(line))),
         ("comments-only", !added.is_empty() && added.iter().all(is_comment)),
-        ("hides-code", added.iter().any(suppresses) || applied.put.iter().any(is_hidden)),
+        ("hides-code", hides_code),
         (
             "test-config-changed",
             applied.touched().any(|path| SETTINGS.contains(&name(path).as_str())) || loads_plugins,
@@ -62,6 +91,20 @@ pub fn flags(applied: &Applied<'_>) -> Vec<String> {
         ("unreached-additive", applied.additive.iter().any(|lines| applied.is_unreached(lines))),
     ];
     all.iter().filter(|(_, holds)| *holds).map(|(flag, _)| (*flag).to_owned()).collect()
+}
+
+/// Whether a file declares an encoding in which its bytes may be other names than they seem.
+fn is_encoded_otherwise(text: &str) -> bool {
+    let name = ENCODING.captures(text.trim_start_matches('\u{feff}'));
+    name.is_some_and(|name| !ENCODINGS.contains(&name[1].to_lowercase().replace('_', "-").as_str()))
+}
+
+/// Whether a character of a name is an ASCII one to Python and is written otherwise. Superscripts and signs are in no name.
+fn is_read_otherwise(c: char) -> bool {
+    let is_digit =
+        matches!(c, '\u{ff10}'..='\u{ff19}' | '\u{1d7ce}'..='\u{1d7ff}' | '\u{1fbf0}'..='\u{1fbf9}');
+    let is_joined = matches!(c, '\u{ff3f}' | '\u{fe33}' | '\u{fe34}' | '\u{fe4d}'..='\u{fe4f}');
+    !c.is_ascii() && (c.is_alphabetic() || is_digit || is_joined) && c.nfkc().all(|part| part.is_ascii())
 }
 
 impl Applied<'_> {
@@ -135,6 +178,25 @@ mod tests {
         );
         assert_eq!(of(&[("a.py", "old()  # nosem\n")], &["a.py"], &[]), ["hides-code"]);
         assert_eq!(of(&[("dist/a.py", "old()\n")], &[], &[]), ["hides-code"]);
+        let hide = [
+            ("a.py", "# coding: utf-7\ndef +AG8-ld(): 1\n"),
+            ("a.py", "\r# vim: set fileencoding=cp037 :\nx = 1\n"),
+            ("a.py", "\u{ff4f}ld()\n"),
+            ("a.py", "old\u{ff3f}name()\n"),
+            ("a.pyc", "x"),
+            ("lib/b.so", "x"),
+        ];
+        for one in hide {
+            assert_eq!(of(&[one], &[], &[]), ["hides-code"], "{one:?}");
+        }
+        let plain = [
+            ("a.py", "# -*- coding: UTF_8 -*-\nx = 'm\u{b2} \u{e9} \u{2122} \u{2026}'\n"),
+            ("a.py", "#!/usr/bin/python\n# coding: latin-1\nx = 1\n"),
+            ("a.py", "x = 1\n# coding: utf-7\n"),
+        ];
+        for one in plain {
+            assert_eq!(of(&[one], &[one.0], &[]), Vec::<String>::new(), "{one:?}");
+        }
         assert_eq!(of(&[("t/conftest.py", "x = 1\n")], &["t/conftest.py"], &[]), ["test-config-changed"]);
         let loads = [("t/test_a.py", "pytest_plugins = ['x']\n")];
         assert_eq!(of(&loads, &["t/test_a.py"], &[]), ["test-config-changed"]);

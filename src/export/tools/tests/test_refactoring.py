@@ -30,7 +30,7 @@ def court(tmp_path):
     (tree / ".git/info/exclude").write_text("__pycache__/\n")
     git(tree, "add", "-A")
     git(tree, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "tree")
-    for name in ("judge.py", "refactoring/refactoring.py"):
+    for name in ("judge.py", "refactoring/features.py", "refactoring/refactoring.py"):
         (tests / Path(name).name).write_text((EXPORT / name).read_text())
     pattern = {"only": [], "but": []}
     task = {
@@ -45,7 +45,7 @@ def court(tmp_path):
     }
     (tests / "task.json").write_text(json.dumps(task))
 
-    def judged(change, patch=None):
+    def judged(change, patch=None, left=None, code=0, seconds=120):
         git(tree, "reset", "-q", "--hard")
         git(tree, "clean", "-q", "-f", "-d", "-x")
         change(tree)
@@ -54,10 +54,16 @@ def court(tmp_path):
         words = ["git", "-C", str(tree), "diff", "--cached", "--binary"]
         own = subprocess.run(words, capture_output=True, check=True).stdout
         place.write_bytes(own if patch is None else patch.encode())
+        if left is not None:
+            git(tree, "reset", "-q", "--hard")
+            left(tree)
+        (tests / "task.json").write_text(json.dumps({**task, "seconds": seconds}))
         out = tmp_path / "out"
         words = [sys.executable, "-I", str(tests / "refactoring.py"), "--log", str(tests / "task.json"), str(place), str(out)]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == code, done.stderr
+        if code:
+            return list(out.glob("reward*")), done.stderr
         reward = json.loads((out / "reward.json").read_text())
         return reward, json.loads((out / "reward-details.json").read_text()), done.stdout
 
@@ -146,6 +152,96 @@ def test_code_that_is_put_aside_or_suppressed_is_still_there(court):
         (tree / "core.py").write_bytes(b"# -*- coding: latin-1 -*-\n# \xe9 new_name\n" + CORE.encode())
 
     assert court(latin)[1]["satisfied"] == {"new": False, "old": False}, "a comment satisfies nothing"
+
+
+def test_a_file_that_hides_what_it_has_satisfies_no_reductive_pattern(court):
+    kept = CORE.replace("def old_name", "def +AG8-ld_name").replace("return old_name", "return +AG8-ld_name")
+
+    def put(data, name="core.py"):
+        def change(tree):
+            replaced(tree, "old_name", "new_name")
+            (tree / name).write_bytes(data)
+
+        return change
+
+    _, details, _ = court(put(b"# coding: utf-7\n" + kept.encode()))
+    assert details["satisfied"]["old"] is False and "utf_7" in details["unread"]["core.py"].replace("-", "_")
+    # A carriage return ends a line for Python too.
+    assert court(put(b"\r# coding: utf-7\r\n" + kept.encode()))[1]["satisfied"]["old"] is False
+    wide = CORE.replace("old_name", "\uff4fld_name").encode()
+    assert court(put(wide))[1]["satisfied"] == {"new": False, "old": False}
+    _, details, _ = court(put(CORE.encode() + b"\n)\n", "other.py"))
+    assert details["satisfied"] == {"new": True, "old": False} and "SyntaxError" in details["unread"]["other.py"]
+    marked = CORE.replace("old_name", "new_name").encode()
+    reward, details, _ = court(put(b"\xef\xbb\xbf" + marked))
+    assert reward["reward"] == 1 and details["unread"] == {}
+    long = b"x = " + b" + ".join([b"1"] * 1000) + b"\n"
+    assert court(put(long + CORE.encode()))[1]["satisfied"] == {"new": False, "old": False}
+    assert court(put(long + marked))[0]["reward"] == 1
+
+
+def test_links_caches_and_patches_that_inflate_are_refused(court):
+    def link(tree):
+        (tree / "l").symlink_to("core.py")
+        git(tree, "add", "l")
+        git(tree, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--amend", "-m", "tree")
+        (tree / "l").unlink()
+        (tree / "l").symlink_to("/etc/passwd")
+
+    assert "changes a link" in court(link)[1]["why"]
+    moved = "diff --git a/l b/m\nsimilarity index 100%\nrename from l\nrename to m\n"
+    assert "changes a link" in court(lambda tree: None, moved)[1]["why"]
+    assert "without a source" in court(lambda tree: (tree / "a.pyc").write_bytes(b"x"))[1]["why"]
+    large = "diff --git a/b b/b\nnew file mode 100644\nindex 0..1\nGIT binary patch\nliteral 999999999999\nzc\n\n"
+    assert "binary files of more than" in court(lambda tree: None, large)[1]["why"]
+
+
+def test_what_could_not_be_taken_is_not_judged_and_no_time_is_said(court):
+    rewards, said = court(lambda tree: None, "gistmill: git could not take what changed\n", code=3)
+    assert rewards == [] and "could not be taken" in said
+    _, details, _ = court(lambda tree: (tree / "test_core.py").write_text("import time\ntime.sleep(60)\n"), seconds=3)
+    assert details["why"].endswith("not all could run in 3 s") and details["pass"] == 0
+
+
+def test_what_no_patch_brings_helps_nobody(court, tmp_path):
+    tree = tmp_path / "tree"
+    with (tree / ".git/info/exclude").open("a") as opened:
+        opened.write("left/\n*.pyc\n.own/\n")
+
+    def leaves(name, text):
+        def left(tree):
+            (tree / name).parent.mkdir(exist_ok=True)
+            (tree / name).write_text(text)
+
+        return left
+
+    def renames(tree):
+        replaced(tree, "old_name", "renamed")
+
+    _, details, _ = court(renames, left=leaves("left/a.py", "new_name = 1\n"))
+    assert (details["satisfied"], details["left_out"]) == ({"new": False, "old": True}, ["never"])
+    assert court(renames, left=leaves("left/b.py", CORE))[1]["satisfied"]["old"] is False
+    court(renames, left=leaves("left/c.pyc", "x"))
+    assert not (tree / "left/c.pyc").exists()
+
+    def environment(tree):
+        leaves(".own/core.py", CORE)(tree)
+        (tree / ".own/pyvenv.cfg").write_text("")
+
+    assert court(renames, left=environment)[1]["satisfied"]["old"] is True
+
+
+def test_an_answer_of_another_shape_is_nothing(tmp_path):
+    (tmp_path / "run.py").write_text(
+        "import sys\nsys.path.insert(0, sys.argv[1])\nfrom refactoring import read_collected\n"
+        "deep = '[' * 100_000\nwrong = [deep, '3', '[]', '[\"n\", {\"a\": 1}, [], []]', '[\"n\", {\"a\": [[]]}, [], []]', '[\"n\", {}, 1, []]']\n"
+        "assert [read_collected(one, 'n') for one in wrong] == [None] * 6\n"
+        "assert read_collected('[\"n\", {\"a\": [\"b\"]}, [], []]', 'n') == ({'a': ['b']}, [], [])\n"
+    )
+    for name in ("judge.py", "refactoring/features.py", "refactoring/refactoring.py"):
+        (tmp_path / Path(name).name).write_text((EXPORT / name).read_text())
+    done = subprocess.run([sys.executable, str(tmp_path / "run.py"), str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_what_collects_needs_nothing_of_its_folder(tmp_path):
