@@ -119,11 +119,13 @@ pub(crate) struct Environment {
 impl Collection {
     /// Tasks that are judged without variants of their tests.
     pub(crate) fn without_variants(&self) -> usize {
-        let has_none = |task: &&Task| {
-            let tests = &task.judging.originals;
-            tests.iter().any(|test| test.variants.is_empty()) || task.judging.given.len() == 1
-        };
+        let has_none = |task: &&Task| task.judging.originals.iter().any(|test| test.variants.is_empty());
         self.tasks.iter().filter(has_none).count()
+    }
+
+    /// Commands that are judged by their own run alone.
+    pub(crate) fn without_other_input(&self) -> usize {
+        self.tasks.iter().filter(|task| task.judging.given.len() == 1).count()
     }
 
     /// How many of the tasks are about commands.

@@ -257,6 +257,28 @@ mod tests {
     }
 
     #[test]
+    fn the_judge_of_exports_knows_everything_that_stands_for_something_else() {
+        let judge = include_str!("../export/judge.py");
+        let mark = pattern(r"<[a-z]+>|0x…|…s");
+        for (kind, example) in kinds() {
+            let text = match kind {
+                "mount" => "7 3 8:1 /home/a /testbed ro",
+                "process-id" => "42421",
+                "python" => "/usr/lib/python3.12/json",
+                "root" => "/testbed/a",
+                "tmp" => "/tmp/pytest-of-gistmill/a",
+                _ => example,
+            };
+            let seen = output(text);
+            let mut marks = mark.find_iter(&seen).map(|found| found.as_str()).peekable();
+            assert!(marks.peek().is_some(), "{kind}: {seen}");
+            for mark in marks.filter(|mark| *mark != "<root>") {
+                assert!(judge.contains(&format!("\n    \"{mark}\": (")), "{kind}: {mark}");
+            }
+        }
+    }
+
+    #[test]
     fn normalization_is_idempotent() {
         let once = output("0xdeadbeef /testbed 3 failed in 1.00s /tmp/pytest-of-x");
         assert_eq!(output(&once), once);

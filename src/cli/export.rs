@@ -132,6 +132,14 @@ fn print(
             count(collection.tasks.len(), "task")
         ));
     }
+    let alone = collection.without_other_input();
+    if alone > 0 {
+        terminal::warn(&format!(
+            "{alone} of {} judged by their own run alone, where a recorded answer is right: no other input of these commands is at \
+             hand\n  hint: name the folder `hidden` of the dataset's build with --hidden; what has the flag `constant` has none",
+            count(collection.commands(), "command")
+        ));
+    }
     let unbuilt = collection.without_images();
     if !unbuilt.is_empty() {
         terminal::warn(&format!(
@@ -149,6 +157,7 @@ fn print(
             "tasks": collection.tasks.len(),
             "solutions": solved,
             "without_variants": planted,
+            "by_own_run_alone": alone,
             "judged_by": judged_by,
         })),
         Format::Human | Format::Csv => {

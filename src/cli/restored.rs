@@ -293,7 +293,14 @@ impl Restored {
             self.instances.iter().map(|one| (one.slug.clone(), one.instance_id.clone())).collect();
         order.sort_by_cached_key(|(slug, id)| id.sample_order(slug, seed));
         order.truncate(size);
-        self.instances.retain(|one| order.iter().any(|(_, id)| *id == one.instance_id));
+        self.retain(|_, one| order.iter().any(|(_, id)| *id == one.instance_id));
+    }
+
+    /// Keeps some of the instances, and their repositories.
+    pub(crate) fn retain(&mut self, keeps: impl Fn(&Self, &Instance) -> bool) {
+        let mut instances = std::mem::take(&mut self.instances);
+        instances.retain(|one| keeps(self, one));
+        self.instances = instances;
         let slugs: BTreeSet<&RepoSlug> = self.instances.iter().map(|one| &one.slug).collect();
         self.job.config.repos.retain(|repo| slugs.contains(&repo.slug));
     }

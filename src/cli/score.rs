@@ -4,6 +4,7 @@ mod codetaste;
 pub(super) mod judged;
 pub(super) mod policy;
 mod recube;
+pub(super) mod rules;
 mod said;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +29,6 @@ use crate::referee::submissions::{self, RunOf, Submission};
 use crate::referee::write::{self, Report, Rules};
 use crate::store::{read_json, write_json};
 use crate::terminal;
-use crate::text::count;
 use judged::{AllJudged, Wanted, judge_repository};
 use policy::PolicyArguments;
 
@@ -115,10 +115,11 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
     warn_of_troubles(&runs);
     let mut restored = score.restore.open(arguments)?;
     if score.self_check {
+        rules::refuse_outdated(&restored.instances)?;
         return self_check(arguments, &restored);
     }
     restored.take_variants(score.policy.hidden.as_deref())?;
-    let rules = rules(&restored);
+    let rules = rules::rules(&mut restored)?;
     let empty = Submission::default();
     let mut judged = AllJudged::new();
     for repo in restored.repositories() {
@@ -280,31 +281,6 @@ struct About<'a> {
     rules: Rules,
     /// Whether instances without a submission count in what is said.
     counts_absent: bool,
-}
-
-/// By which rules instances are judged; says where it is not by all of them.
-pub(super) fn rules(restored: &Restored) -> Rules {
-    let all = restored.instances.len();
-    let variants = restored.instances.iter().filter(|one| restored.has_variants(one)).count();
-    let rules = Rules { variants, planted_failure: all - variants };
-    if rules.planted_failure > 0 {
-        let is_left_out = restored
-            .instances
-            .iter()
-            .any(|one| one.variants.is_some_and(|variants| variants > 0) && !restored.has_variants(one));
-        let (why, hint) = if is_left_out {
-            ("hidden/ is missing", "name the folder `hidden` of the dataset's build with --hidden")
-        } else {
-            ("the dataset has no variants of their tests", "build the dataset again with this gistmill")
-        };
-        terminal::warn(&format!(
-            "{} of {} judged by the old rules, under which a planted failure alone shows what is not the original: {why}\n  \
-             hint: {hint}",
-            rules.planted_failure,
-            count(all, "instance")
-        ));
-    }
-    rules
 }
 
 fn report(

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::restored::{RestoreArguments, Restored};
 use super::score::judged::PARKED_FOR_EACH;
 use super::score::policy::PolicyArguments;
-use super::score::rules;
+use super::score::rules::rules;
 use super::{Arguments, Format};
 use crate::attempt::pool::{Admission, Parking, Terms};
 use crate::dataset::Dataset;
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments, asked: &ServeArguments) -> Result<u8> {
     check(asked)?;
     let mut restored = asked.restore.open(arguments)?;
     restored.take_variants(asked.policy.hidden.as_deref())?;
-    rules(&restored);
+    rules(&mut restored)?;
     let courts = courts(&restored, asked)?;
     let jobs = restored.job.request.jobs;
     let slots = SLOTS_FOR_EACH * jobs;

@@ -15,6 +15,7 @@ use super::write;
 use crate::beneath::Folder;
 use crate::error::{Error, Result};
 use crate::record::id::{InstanceId, sha256_hex};
+use crate::record::trace::check_path;
 use crate::record::variant::{RULES, Variant};
 
 /// Its one file.
@@ -121,6 +122,15 @@ impl Dataset {
         for (at, line) in lines {
             let row: Row =
                 serde_json::from_slice(line).map_err(|error| damaged(at + 1).with_source(error))?;
+            if row
+                .variant
+                .variation
+                .iter()
+                .flat_map(|one| one.given.files.keys())
+                .any(|path| check_path(path).is_err())
+            {
+                return Err(damaged(at + 1).with_detail("it names a file outside of the tree"));
+            }
             variants.entry(row.instance_id).or_default().push(row.variant);
         }
         Ok(Some(variants))

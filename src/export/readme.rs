@@ -26,6 +26,7 @@ pub(super) fn render(collection: &Collection, harnesses: &BTreeSet<Harness>) -> 
         commands => collection.commands(),
         masked => !collection.masked.is_empty(),
         without_variants => collection.without_variants(),
+        without_other_input => collection.without_other_input(),
         gold => collection.tasks.iter().filter(|task| task.has_solution()).count(),
         refactorings => collection.tasks.iter().any(refactoring::is_refactoring),
         steps => collection.tasks.first().and_then(|task| task.judging.suite.as_ref()).map_or(0, |suite| suite.steps.len()),

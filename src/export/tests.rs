@@ -558,3 +558,37 @@ fn prompts_hold_the_code_that_runs() {
         assert!(prompt.contains(&format!("### `{}`", instance.test_file)), "{prompt}");
     }
 }
+
+/// What `fits` in the judge takes and refuses.
+const FITS: &str = r#####"
+import hashlib, runpy, sys
+j = runpy.run_path(sys.argv[1], run_name="judge")
+fits = j["fits"]
+P={"<root>":"/testbed","<venv>":"/venv"}
+ok=[("<Box at 0x…>\n","<Box at 0x7f0123456789>\n"),("== 1 passed in …s ==","== 1 passed in 0.12s =="),("…s call x","0.50s call x"),
+("<mount> <root> ro","713 700 8:1 /home/a /testbed ro"),("[<time>] \"GET","[31/Dec/2026 23:59:59] \"GET"),("[<time>] \"GET","[31/Dec/2026:23:59:59 +0000] \"GET"),
+("[<time>] [<pid>] [INFO] B","[2026-12-31 23:59:59 +0000] [4711] [INFO] B"),("<time> - shop","2026-12-31 23:59:59,123 - shop"),
+("I<time> <thread> shop.py:12] sold out","I1231 23:59:59.123456 4711 shop.py:12] sold out"),("I<time> <thread> shop.py:12]","I1231 23:59:59.123456    4711 shop.py:12]"),
+("[I <time> web","[I 261231 23:59:59 web"),("Date: <time>","Date: Thu, 31 Dec 2026 23:59:59 GMT"),("127.0.0.1:<port> - \"G","127.0.0.1:42042 - \"G"),
+("<tmp>/pytest-of-<user>/x","/tmp/gm/scratch/pytest-of-nobody/x"),("<python>/lib/python3.12/json","/usr/lib/python3.12/json"),
+('  File "<file>, in <module>\nx','  File "/testbed/concise.py", line 3, in <module>\nx'),("<module>.Box: no","concise.Box: no"),("<div>a","<div>a"),("a…s","a…s"),("<pid><pid>","<pid>12")]
+for e,t in ok: assert fits(e,t,P),(e,t); assert fits(e,e,P),e; assert not fits(e,t+"!",P) and not fits(e,"!"+t,P),(e,t)
+no=[("<div>a","<b>a"),("<Box at 0x…>","<Box at 0xzz>"),("in …s","in a while"),("<time>","never"),("<pid>","x"),("a\nb","a b"),("<tmp>/x","/tmp/y"),("<tmp>","no path"),("a","a\n")]
+for e,t in no: assert not fits(e,t,P),(e,t)
+h=lambda t: hashlib.sha256(t.encode()).hexdigest()
+C=j['CUT']; t="abc\ndef ghi"*10
+assert fits("abc\nde"+C+h(t)+"]",t,P,h(t)) and not fits("abc\nde"+C+h(t)+"]",t+"x",P,h(t+"x"))
+assert fits("at 0x…\nab"+C+"00]","at 0x12345\nabc",P,"11") and not fits("at 0x…\nab cd"+C+"00]","at 0x12345\nax cde",P,"11")
+assert not fits("<tmp>a" * 8000, "/a" * 4_000_000, P)
+"#####;
+
+#[test]
+#[ignore = "needs in GISTMILL_TEST_PYTHON a Python with pytest"]
+fn a_mark_takes_what_it_stands_for_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let judge = folder.path().join("judge.py");
+    fs_err::write(&judge, include_str!("judge.py")).unwrap();
+    let python = std::env::var_os("GISTMILL_TEST_PYTHON").expect("GISTMILL_TEST_PYTHON names a Python");
+    let done = Command::new(python).args(["-c", FITS]).arg(&judge).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}

@@ -115,6 +115,9 @@ pub(super) fn prompt(
 
 /// The repository's code is hidden, and the test of the submission is run.
 pub(super) fn judging(instance: &Instance, running: Running) -> Result<Judging> {
+    instance
+        .check_command()
+        .map_err(|why| Error::usage(why).with_hint("build the dataset again with this gistmill"))?;
     let (originals, given) = match instance.entry() {
         Some(entry) => (Vec::new(), commands::runs(instance, &entry, &running)?),
         None => (vec![judged::original(instance, &running)], Vec::new()),

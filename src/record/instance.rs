@@ -12,6 +12,7 @@ use super::family::Family;
 use super::id::{InstanceId, Name, RepoSlug};
 use super::outcome::{CommandResult, Outcome};
 use super::recube::RecubeRecord;
+use super::trace::check_path;
 use super::variant::Variant;
 use super::witness::{Witness, WitnessColumns};
 
@@ -193,6 +194,24 @@ impl Instance {
     /// Whether it is about a test.
     pub fn is_test(&self) -> bool {
         self.kind == PYTEST
+    }
+
+    /// Refuses a command whose columns do not say all of it, or name what is not in the tree.
+    ///
+    /// # Errors
+    /// Why, with the instance.
+    pub(crate) fn check_command(&self) -> Result<(), String> {
+        if self.is_test() {
+            return Ok(());
+        }
+        let folder = self.cwd.as_deref().filter(|path| !path.is_empty());
+        for path in self.stdin_file.as_deref().into_iter().chain(folder) {
+            check_path(path).map_err(|why| format!("{}: {why}", self.instance_id))?;
+        }
+        if self.env.is_some() && self.entry().is_some() {
+            return Ok(());
+        }
+        Err(format!("{}: the dataset does not say all of its command", self.instance_id))
     }
 
     /// The command that it is about; none for a test, and where the columns do not say a command.

@@ -211,6 +211,8 @@ pub(crate) struct Rules {
     pub(crate) variants: usize,
     /// A failure that is planted, alone.
     pub(crate) planted_failure: usize,
+    /// The own run of a command that shows the same whatever it is given, alone.
+    pub(crate) own_run: usize,
 }
 
 /// The numbers of a run.

@@ -139,12 +139,12 @@ fn a_dataset_without_its_hidden_part_is_judged_by_the_old_rules_unless_that_is_n
     let all = bench.dataset().instances().len();
     let said = score(&bench, &cheats, &[]);
     assert!(said.contains("judged by the old rules") && said.contains("--hidden"), "{said}");
-    assert_eq!(rules(), serde_json::json!({ "variants": 0, "planted_failure": all }));
+    assert_eq!(rules(), serde_json::json!({ "variants": 0, "planted_failure": all, "own_run": 0 }));
     assert_eq!(row(&bench, "own-plugin", &id)["fidelity"], true, "nothing else tells it");
     assert_eq!(row(&bench, "neutralizes", &id)["detail"], "neutralized-test", "a planted failure does");
     let said = score(&bench, &cheats, &["--hidden", "kept/hidden"]);
     assert!(!said.contains("old rules"), "{said}");
-    assert_eq!(rules(), serde_json::json!({ "variants": all, "planted_failure": 0 }));
+    assert_eq!(rules(), serde_json::json!({ "variants": all, "planted_failure": 0, "own_run": 0 }));
     assert_eq!(row(&bench, "own-plugin", &id)["detail"], "not-the-original");
     score(&bench, &cheats, &["--hidden", "kept/hidden", "--allow", "not-the-original"]);
     let allowed = row(&bench, "own-plugin", &id);

@@ -109,7 +109,7 @@ mod tests {
                 Scored { instance, run: "one", meta: &nothing, run_meta: &nothing, troubles: &[], judged }
             })
             .collect();
-        let rules = Rules { variants: scored.len(), planted_failure: 0 };
+        let rules = Rules { variants: scored.len(), planted_failure: 0, own_run: 0 };
         let all: Vec<&Scored<'_>> = scored.iter().collect();
         let report = Report::new("one", &nothing, (scored.len() - 1, rules), &all);
         let first = instances[0].instance_id.as_str();

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use super::evaluate::Original;
 use super::given::{from_root, group_with, is_code, is_place, named};
+use super::ground::Code;
 use crate::attempt::lab::Lab;
 use crate::attempt::pool::Terms;
 use crate::attempt::world::WorldSetting;
@@ -17,11 +18,12 @@ use crate::error::Result;
 use crate::family::gistify::{Input, variations};
 use crate::record::collected::Group;
 use crate::record::entry::{Entry, Stdin};
-use crate::record::outcome::{Attempt, CaseResult, Compare, Exit, FileChange};
+use crate::record::outcome::{Attempt, CaseResult, Compare, Exit};
 use crate::record::trace::check_path;
 use crate::record::variant::{Given, Variant, VariantCase, VariantKind, Variation};
 use crate::referee::run::{Import, PLAIN, Place, Seen, WATCHED};
 use crate::runner::protocol::{Manner, TraceMode};
+use crate::score::{Masks, compare};
 
 /// Variations of a command.
 const MOST: usize = 4;
@@ -44,6 +46,7 @@ type Lines = BTreeMap<String, BTreeSet<u32>>;
 /// Looks for other input of commands.
 pub(super) struct Inputs<'a> {
     pub(super) lab: &'a Lab,
+    pub(super) code: &'a Code,
     /// The place of a submission.
     pub(super) file: &'a str,
     pub(super) seed: u64,
@@ -131,9 +134,10 @@ impl Inputs<'_> {
                 });
             }
         })?;
+        let masks = Masks { modules: &self.code.modules, files: &self.code.sources, test_module: "" };
         for ((at, kind, given), trial) in wanted.into_iter().zip(trials) {
             let command = &mut commands[at];
-            if let Some(shows) = command.shows(&given, &trial, self.lab.compare) {
+            if let Some(shows) = command.shows(&given, &trial, &masks, self.lab.compare) {
                 let case = VariantCase {
                     case: command.entry.name.to_string(),
                     outcome: shows.outcome,
@@ -208,7 +212,7 @@ impl Command<'_> {
     }
 
     /// What other input shows, where that is of use.
-    fn shows(&self, given: &Given, trial: &Trial, compare: Compare) -> Option<CaseResult> {
+    fn shows(&self, given: &Given, trial: &Trial, masks: &Masks<'_>, compare: Compare) -> Option<CaseResult> {
         let [first, ..] = &trial.shown[..] else { return None };
         let hash = first.shown(compare);
         let agree =
@@ -224,7 +228,7 @@ impl Command<'_> {
             };
             lines.iter().all(known)
         });
-        let is_of_use = agree && ends_alike && does_no_more && is_other(golden, shown, given);
+        let is_of_use = agree && ends_alike && does_no_more && is_other(golden, shown, given, masks, compare);
         is_of_use.then(|| CaseResult {
             message: String::new(),
             replaced: BTreeMap::new(),
@@ -234,13 +238,22 @@ impl Command<'_> {
     }
 }
 
-/// Whether something else is shown than that the input is another one.
-fn is_other(golden: &CaseResult, shown: &CaseResult, given: &Given) -> bool {
-    let files = |case: &CaseResult| -> Vec<String> {
-        let all = case.command.iter().flat_map(|command| &command.files);
-        all.filter(|file| !given.files.contains_key(&file.path)).map(FileChange::line).collect()
+/// Whether the referee notices that something else is shown than that the input is another one.
+fn is_other(
+    golden: &CaseResult,
+    shown: &CaseResult,
+    given: &Given,
+    masks: &Masks<'_>,
+    held_to: Compare,
+) -> bool {
+    let without = |case: &CaseResult| {
+        let mut case = case.clone();
+        if let Some(command) = &mut case.command {
+            command.files.retain(|file| !given.files.contains_key(&file.path));
+        }
+        case
     };
-    (&golden.stdout, &golden.stderr) != (&shown.stdout, &shown.stderr) || files(golden) != files(shown)
+    !compare(&[without(golden)], &Exit::Finished, &[without(shown)], masks, held_to).agrees()
 }
 
 /// Those that are kept: another argument is among them, where that shows.
@@ -251,4 +264,28 @@ fn chosen(found: Vec<Variant>) -> Vec<Variant> {
     kept.extend(arguments);
     kept.truncate(MOST);
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::outcome::{Method, Outcome};
+    use crate::record::world::World;
+    use crate::score::Modules;
+    use crate::testing::attempts::attempt;
+
+    #[test]
+    fn what_the_referee_does_not_see_is_not_another_thing_that_is_shown() {
+        let shown =
+            |text: &str| attempt(&World::Base, Method::Fork, 0, Outcome::Passed, text).cases.remove(0);
+        let modules: Modules = ["shop", "shop.one", "shop.two"].into_iter().collect();
+        let files = BTreeSet::new();
+        let masks = Masks { modules: &modules, files: &files, test_module: "" };
+        let is = |one: &str, other: &str, held_to| {
+            is_other(&shown(one), &shown(other), &Given::default(), &masks, held_to)
+        };
+        assert!(is("1", "2", Compare::Output));
+        assert!(!is("1", "2", Compare::Exception), "output is not compared");
+        assert!(!is("shop.one: 1", "shop.two: 1", Compare::Output), "places of code are masked");
+    }
 }

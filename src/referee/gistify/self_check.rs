@@ -262,7 +262,7 @@ impl SelfCheck<'_> {
                 dependency_imports: Vec::new(),
                 data_files: Vec::new(),
                 defined_in: None,
-                hidden_code: hidden_code(&tree, original),
+                hidden_code: hidden_code(&tree, original)?,
                 is_command: original.entry.is_some(),
             };
             if let Some(shown) = seen.remove(&at) {
@@ -337,10 +337,10 @@ fn imports(
 }
 
 /// Code of the tree that a command is given by its name, by that of its folder, or as standard input, or that it changes.
-fn hidden_code(tree: &Folder, original: &Original<'_>) -> Vec<String> {
-    let Some(entry) = &original.entry else { return Vec::new() };
+fn hidden_code(tree: &Folder, original: &Original<'_>) -> Result<Vec<String>> {
+    let Some(entry) = &original.entry else { return Ok(Vec::new()) };
     let is_there = |path: &String| tree.has_file(Path::new(path));
-    let files = tree.walk().unwrap_or_default();
+    let files = tree.walk()?;
     let code: BTreeSet<String> = files
         .iter()
         .filter_map(|one| one.path.to_str())
@@ -364,7 +364,7 @@ fn hidden_code(tree: &Folder, original: &Original<'_>) -> Vec<String> {
     }
     let changed = original.golden.iter().filter_map(|case| case.command.as_ref()).flat_map(|it| &it.files);
     found.extend(changed.map(|file| file.path.clone()).filter(|path| is_code(path) && is_there(path)));
-    found.into_iter().collect()
+    Ok(found.into_iter().collect())
 }
 
 fn is_source(code: &Code, place: &str) -> bool {

@@ -78,8 +78,9 @@ impl Variants {
         }
         let commands: Vec<(&Original<'_>, &Entry)> =
             originals.iter().filter_map(|one| Some((*one, one.entry.as_ref()?))).collect();
+        let code = Code::of(lab)?;
         for part in commands.chunks(PORTION) {
-            let found = Inputs { lab, file, seed: self.seed }.make(part)?;
+            let found = Inputs { lab, code: &code, file, seed: self.seed }.make(part)?;
             let keys = part.iter().map(|(original, _)| self.key(original.id)).collect::<Vec<_>>();
             self.known.extend(keys.into_iter().zip(found))?;
             for _ in part {
@@ -91,9 +92,8 @@ impl Variants {
         if originals.is_empty() {
             return Ok(());
         }
-        let modules = Code::of(lab)?.modules;
         for part in originals.chunks(PORTION) {
-            let found = Calibration { lab, modules: &modules, file, seed: self.seed }.make(part)?;
+            let found = Calibration { lab, modules: &code.modules, file, seed: self.seed }.make(part)?;
             let keys: Vec<String> = part.iter().map(|original| self.key(original.id)).collect();
             self.known.extend(keys.into_iter().zip(found))?;
             for _ in part {
