@@ -86,6 +86,11 @@ impl Waiting {
         Waiting { until: moment, has_left: Arc::default() }
     }
 
+    /// The same one, who waits for something else until then, and leaves all of it at once.
+    pub(crate) fn also_until(&self, moment: Instant) -> Self {
+        Waiting { until: moment, has_left: Arc::clone(&self.has_left) }
+    }
+
     /// Nobody waits any more.
     pub(crate) fn leave(&self) {
         self.has_left.store(true, Ordering::SeqCst);

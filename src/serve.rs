@@ -82,7 +82,9 @@ pub(crate) enum Door {
 /// # Errors
 /// The machine's: the address cannot be used.
 pub(crate) fn serve(settings: Settings, door: Door, judge: &Judge<'_>, more: Box<MoreFigures>) -> Result<()> {
-    let desk = Arc::new(Desk::new(settings, more));
+    let mut desk = Desk::new(settings, more);
+    desk.has_one_client = matches!(door, Door::Stdio);
+    let desk = Arc::new(desk);
     std::thread::scope(|scope| {
         for _ in 0..desk.settings.slots {
             scope.spawn(|| desk.work(judge));

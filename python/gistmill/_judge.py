@@ -4,6 +4,8 @@ import asyncio
 import collections
 import itertools
 import json
+import math
+import numbers
 import os
 import shutil
 import subprocess
@@ -19,11 +21,17 @@ from typing import IO, Any, Deque, Dict, Iterable, List, Mapping, Optional, Sequ
 
 # Judges that end before they are ready, in a row, after which nothing more is tried.
 _MOST_STARTS = 3
-# How often one submission is handed in, where the judge dies with it or loses it.
-_MOST_TRIES = 5
+# How often the judge may die with a submission, and how often it may lose it.
+_MOST_DEATHS, _MOST_LOSSES = 5, 5
+# Deaths after which a submission is handed in alone: it is the only one then that a further death can come from.
+_SUSPECT = 2
+# Longest request that the judge reads.
+_LONGEST_LINE = 16 << 20
 # Lines of the judge's messages that an error quotes.
 _MOST_MESSAGES = 40
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+# Pause before a judge that ended without one answer is started again; it doubles.
+_FIRST_REST, _LONGEST_REST = 0.1, 10.0
 
 
 class JudgeError(Exception):
@@ -86,12 +94,16 @@ class Score:
 class _Asked:
     """A submission on its way."""
 
-    def __init__(self, number: int, request: Dict[str, Any]) -> None:
-        self.line = json.dumps({"id": number, **request}).encode() + b"\n"
-        self.instance_id = str(request["instance_id"])
+    def __init__(self, instance_id: str) -> None:
+        self.line = b""
+        self.instance_id = str(instance_id)
         self.future: "Future[Score]" = Future()
-        self.tries = 0
+        self.deaths = 0
+        self.losses = 0
         self.pause = _FIRST_PAUSE
+
+    def is_suspect(self) -> bool:
+        return self.deaths >= _SUSPECT
 
 
 class Judge:
@@ -116,11 +128,15 @@ class Judge:
         self._numbers = itertools.count(1)
         self._changed = threading.Condition()
         self._ready: Deque[Tuple[int, _Asked]] = collections.deque()
+        self._suspects: Deque[Tuple[int, _Asked]] = collections.deque()
         self._resting: List[Tuple[float, int, _Asked]] = []
         self._sent: Dict[int, _Asked] = {}
+        # What the judge said of requests whose number it could not read: as many of those that are sent get no answer.
+        self._unnamed: List[str] = []
         self._process: Optional["subprocess.Popen[bytes]"] = None
         self._window = 0
         self._failed_starts = 0
+        self._ends_in_vain = 0
         self._messages: Deque[str] = collections.deque(maxlen=_MOST_MESSAGES)
         self._trouble: Optional[str] = None
         self._closed = False
@@ -132,7 +148,7 @@ class Judge:
         self._start()
         threading.Thread(target=self._send_all, name="gistmill-send", daemon=True).start()
         with self._changed:
-            while not self._window and self._trouble is None:
+            while not self.about and self._trouble is None:
                 self._changed.wait()
             if self._trouble is not None:
                 self._closed = True
@@ -172,15 +188,17 @@ class Judge:
     def submit(
         self, instance_id: str, text: str, *, evidence: bool = False, deadline: Optional[float] = None
     ) -> "Future[Score]":
-        """Hands a submission in, and gives its score as a future."""
+        """Hands a submission in, and gives its score as a future; what cannot be asked for is the future's `BadRequest`."""
         if os.getpid() != self._owner:
             raise JudgeError("this judge belongs to another process: make one after the fork")
-        request: Dict[str, Any] = {"instance_id": instance_id, "submission": text, "evidence": evidence}
         seconds = self._deadline if deadline is None else deadline
-        if seconds is not None:
-            request["deadline_seconds"] = seconds
         number = next(self._numbers)
-        asked = _Asked(number, request)
+        asked = _Asked(instance_id)
+        try:
+            asked.line = _line(number, instance_id, text, evidence, seconds)
+        except (TypeError, ValueError, OverflowError) as error:
+            _settle(asked, BadRequest("%s: %s" % (asked.instance_id, error)))
+            return asked.future
         with self._changed:
             if self._trouble is not None:
                 raise JudgeError(self._trouble)
@@ -191,7 +209,10 @@ class Judge:
         return asked.future
 
     def close(self) -> None:
-        """Ends the judge. What has no score yet gets none."""
+        """Ends the judge. What has no score yet gets none. After a fork the judge is the parent's, and nothing happens."""
+        # A fork may have copied the lock while a thread had it, which the child has not.
+        if os.getpid() != self._owner:
+            return
         with self._changed:
             if self._closed:
                 return
@@ -199,7 +220,7 @@ class Judge:
             self._fail_all("the judge is closed")
             process = self._process
             self._changed.notify_all()
-        if process is None or os.getpid() != self._owner:
+        if process is None:
             return
         process.terminate()
         try:
@@ -260,18 +281,30 @@ class Judge:
             self.about = {key: answer.get(key) for key in ("dataset", "version", "instances")}
             # A client may have half of the queue.
             self._window = max(1, int(answer.get("queue", 2)) // 2)
-            self._failed_starts = 0
             return
         number = answer.get("id")
-        if not isinstance(number, int):
-            return
-        asked = self._sent.pop(number, None)
-        if asked is None or asked.future.done():
-            return
+        if number is None and status == "bad-request":
+            self._unnamed.append(str(answer.get("message", status)))
+        elif isinstance(number, int):
+            self._failed_starts = self._ends_in_vain = 0
+            asked = self._sent.pop(number, None)
+            if asked is not None and not asked.future.done():
+                self._give(number, asked, answer)
+        if self._unnamed and len(self._sent) <= len(self._unnamed):
+            # Nothing else is left that they can be about.
+            for refused, message in zip(self._sent.values(), self._unnamed):
+                _settle(refused, BadRequest("%s: %s" % (refused.instance_id, message)))
+            self._sent.clear()
+            self._unnamed.clear()
+
+    def _give(self, number: int, asked: _Asked, answer: Dict[str, Any]) -> None:
+        status = answer.get("status")
         if status in ("busy", "stopping"):
             return self._rest(number, asked)
-        if status == "lost" and asked.tries < _MOST_TRIES:
-            return self._rest(number, asked)
+        if status == "lost":
+            asked.losses += 1
+            if asked.losses < _MOST_LOSSES:
+                return self._rest(number, asked)
         message = "%s: %s" % (asked.instance_id, answer.get("message", status))
         if status == "judged":
             row, evidence = answer["score"], answer.get("evidence")
@@ -300,12 +333,19 @@ class Judge:
                 self._changed.notify_all()
                 return
             for number, asked in sorted(self._sent.items(), reverse=True):
-                if asked.tries >= _MOST_TRIES:
+                asked.deaths += 1
+                if asked.deaths >= _MOST_DEATHS:
                     text = "%s: the judge ended %d times while it had this\n%s"
-                    _settle(asked, Lost(text % (asked.instance_id, asked.tries, said)))
+                    _settle(asked, Lost(text % (asked.instance_id, asked.deaths, said)))
                 else:
-                    self._ready.appendleft((number, asked))
+                    (self._suspects if asked.is_suspect() else self._ready).appendleft((number, asked))
             self._sent.clear()
+            self._unnamed.clear()
+            pause = min(_FIRST_REST * 2 ** min(self._ends_in_vain, 10), _LONGEST_REST)
+            self._ends_in_vain += 1
+            self._changed.wait_for(lambda: self._closed, pause)
+            if self._closed:
+                return
             self.restarts += 1
             try:
                 self._start()
@@ -315,9 +355,10 @@ class Judge:
             self._changed.notify_all()
 
     def _fail_all(self, message: str) -> None:
-        waiting = [asked for _, asked in self._ready] + [asked for _, _, asked in self._resting]
-        for asked in waiting + list(self._sent.values()):
+        waiting = [asked for _, asked in (*self._suspects, *self._ready)]
+        for asked in waiting + [asked for _, _, asked in self._resting] + list(self._sent.values()):
             _settle(asked, JudgeError("%s: %s" % (asked.instance_id, message)))
+        self._suspects.clear()
         self._ready.clear()
         self._resting.clear()
         self._sent.clear()
@@ -326,14 +367,16 @@ class Judge:
         """Hands in what is ready, as much at once as the judge takes of one client."""
         while True:
             with self._changed:
-                while not self._closed and self._trouble is None and not self._may_send():
-                    self._changed.wait(self._until_the_next())
-                if self._closed or self._trouble is not None:
+                found = None
+                while not self._closed and self._trouble is None and found is None:
+                    found = self._next()
+                    if found is None:
+                        self._changed.wait(self._until_the_next())
+                if self._closed or self._trouble is not None or found is None:
                     return
-                number, asked = self._ready.popleft()
+                number, asked = found
                 if asked.future.cancelled():
                     continue
-                asked.tries += 1
                 self._sent[number] = asked
                 process = self._process
             assert process is not None and process.stdin is not None
@@ -343,18 +386,43 @@ class Judge:
             except OSError:
                 pass  # it ends, and whoever reads what it says starts another one
 
-    def _may_send(self) -> bool:
+    def _next(self) -> Optional[Tuple[int, _Asked]]:
+        """What is handed in now. Suspects go first, and each of them alone."""
         now = time.monotonic()
         rested = [one for one in self._resting if one[0] <= now]
         if rested:
             self._resting = [one for one in self._resting if one[0] > now]
-            self._ready.extend((number, asked) for _, number, asked in rested)
-        return bool(self._ready) and len(self._sent) < self._window
+            for _, number, asked in rested:
+                (self._suspects if asked.is_suspect() else self._ready).append((number, asked))
+        # Of what was refused without its number more is known once what is sent has its answers.
+        if not self._window or self._unnamed:
+            return None
+        if self._suspects:
+            return None if self._sent else self._suspects.popleft()
+        if any(asked.is_suspect() for asked in itertools.islice(self._sent.values(), 1)):
+            return None
+        return self._ready.popleft() if self._ready and len(self._sent) < self._window else None
 
     def _until_the_next(self) -> Optional[float]:
         if not self._resting:
             return None
         return max(0.01, min(one[0] for one in self._resting) - time.monotonic())
+
+
+def _line(number: int, instance_id: str, text: str, evidence: bool, seconds: Optional[float]) -> bytes:
+    """A request as the judge reads it."""
+    for name, value, kind in (("instance_id", instance_id, str), ("text", text, str), ("evidence", evidence, bool)):
+        if not isinstance(value, kind):
+            raise TypeError("%s has to be %s, not %s" % (name, kind.__name__, type(value).__name__))
+    request: Dict[str, Any] = {"id": number, "instance_id": instance_id, "submission": text, "evidence": evidence}
+    if seconds is not None:
+        if isinstance(seconds, bool) or not isinstance(seconds, numbers.Real) or not math.isfinite(seconds):
+            raise TypeError("deadline has to be a number of seconds, not %r" % (seconds,))
+        request["deadline_seconds"] = float(seconds)
+    line = json.dumps(request, allow_nan=False, ensure_ascii=False).encode("utf-8")
+    if len(line) > _LONGEST_LINE:
+        raise ValueError("a request has %d MiB at most" % (_LONGEST_LINE >> 20))
+    return line + b"\n"
 
 
 def _settle(asked: _Asked, result: Union[Score, JudgeError]) -> None:

@@ -21,6 +21,8 @@ def say(value):
 
 
 say({"status": "ready", "dataset": "made-up", "version": "1", "instances": 2, "queue": 8})
+if (folder / "dies-when-ready").exists():
+    sys.exit("no memory")
 busy = set()
 for line in sys.stdin:
     request = json.loads(line)
@@ -42,6 +44,8 @@ for line in sys.stdin:
         say({**answer, "status": text, "message": "no"})
     elif text == "never":
         pass
+    elif text == "without id":
+        say({"id": None, "status": "bad-request", "message": "not a request"})
     else:
         if text == "noise":
             sys.stdout.write("\n[]\nnot json\n")

@@ -130,7 +130,8 @@ fn say_ready(format: Format, address: SocketAddr, instances: usize) {
 
 /// Makes the environments, and reads what is judged in them.
 fn courts<'a>(restored: &'a Restored, asked: &ServeArguments) -> Result<Vec<Court<'a>>> {
-    let admission = Arc::new(Admission::exact(SLOTS_FOR_EACH * restored.job.request.jobs));
+    // As in `score`: what ran out of time beside more than `jobs` others is run again before that counts.
+    let admission = Arc::new(Admission::shared(restored.job.request.jobs));
     let mut courts = Vec::new();
     for repo in restored.repositories() {
         let mut prepared = restored.prepare_beside_others(repo, asked.policy.limit())?;

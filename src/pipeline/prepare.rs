@@ -314,7 +314,9 @@ impl<'a> Preparation<'a> {
     /// The lock of the journals, and whether nobody shares it: what is not collected yet is collected by one.
     fn lock(&self, journals: &Path, collected: &Path) -> Result<(Lock, bool)> {
         let (path, say) = (journals.with_extension("lock"), || {
-            self.pipeline.progress.say(&self.title("waits for another build that screens it"));
+            self.pipeline
+                .progress
+                .say(&self.title("waits for another command that has it open (a build, `gistmill serve`)"));
         });
         if self.is_beside_others {
             let lock = Lock::wait_shared(&path, say)?;

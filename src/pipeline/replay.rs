@@ -19,12 +19,12 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Prepares a repository as a build does; what is in the cache is used.
+    /// Prepares a repository as a build does; what is in the cache is used, beside others that write no attempts either.
     ///
     /// # Errors
     /// Those of the stages up to `collect`.
     pub fn prepare(pipeline: &Pipeline<'_>, repo: &Repo) -> Result<Self> {
-        Ok(Self::of(Preparation::new(pipeline, repo).run()?, pipeline))
+        Ok(Self::of(Preparation::new(pipeline, repo).beside_others().run()?, pipeline))
     }
 
     /// A repository that is prepared already.

@@ -9,7 +9,7 @@ use super::entry::{Entry, Stdin};
 use super::outcome::{CaseResult, Outcome};
 
 /// Raised when the same original may get other variants, or they mean something else.
-pub const RULES: &str = "variants-2";
+pub const RULES: &str = "variants-1";
 
 /// How a test is edited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

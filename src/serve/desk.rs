@@ -26,12 +26,15 @@ pub(super) struct Desk {
     state: Mutex<State>,
     changed: Condvar,
     clients: AtomicU64,
+    /// Whether there is one client, and never another one.
+    pub(super) has_one_client: bool,
 }
 
 #[derive(Default)]
 struct State {
     queue: Fair<Job>,
     bytes: usize,
+    bytes_of: BTreeMap<Client, usize>,
     running: usize,
     of_client: BTreeMap<Client, usize>,
     of_instance: BTreeMap<String, usize>,
@@ -39,10 +42,23 @@ struct State {
     is_closed: bool,
 }
 
+impl State {
+    fn bytes_of(&self, client: Client) -> usize {
+        self.bytes_of.get(&client).copied().unwrap_or_default()
+    }
+
+    /// A text of a client does not wait any more.
+    fn frees(&mut self, job: &Job) {
+        self.bytes -= job.one.text.len();
+        take(&mut self.bytes_of, &job.client, job.one.text.len());
+    }
+}
+
 /// Takes the answer.
 pub(super) type Reply = Box<dyn FnOnce(Answer) + Send>;
 
 struct Job {
+    client: Client,
     one: One,
     waiting: Waiting,
     received: Instant,
@@ -67,6 +83,7 @@ impl Desk {
             state: Mutex::default(),
             changed: Condvar::new(),
             clients: AtomicU64::new(0),
+            has_one_client: false,
         }
     }
 
@@ -81,14 +98,21 @@ impl Desk {
 
     /// Takes a submission in. What is not judged is answered at once.
     pub(super) fn take(&self, client: Client, one: One, reply: Reply) -> Waiting {
+        let waiting = Waiting::until(Instant::now());
+        self.take_for(&waiting, client, one, reply)
+    }
+
+    /// The same for somebody who waits for more than that.
+    pub(super) fn take_for(&self, who: &Waiting, client: Client, one: One, reply: Reply) -> Waiting {
         let received = Instant::now();
-        let waiting = Waiting::until(received + one.deadline.unwrap_or(self.settings.deadline));
-        let job = Job { one, waiting: waiting.clone(), received, reply };
+        let waiting = who.also_until(received + one.deadline.unwrap_or(self.settings.deadline));
+        let job = Job { client, one, waiting: waiting.clone(), received, reply };
         let refused = if self.settings.instances.contains(&job.one.instance) {
             let mut state = self.state();
             match self.refuses(&state, client, job.one.text.len()) {
                 None => {
                     state.bytes += job.one.text.len();
+                    *state.bytes_of.entry(client).or_default() += job.one.text.len();
                     let instance = job.one.instance.clone();
                     state.queue.push(client, &instance, job);
                     drop(state);
@@ -104,14 +128,15 @@ impl Desk {
         waiting
     }
 
-    /// Why nothing more of a client is taken in. A client may have as much waiting as is free for all others: however many
-    /// they are, the next one finds a place.
+    /// Why nothing more of a client is taken in. A client may have as much waiting as is free for all others, in number and
+    /// in bytes: however many they are, the next one finds a place.
     fn refuses(&self, state: &State, client: Client, bytes: usize) -> Option<Kind> {
         if state.is_closed || interrupt::requested() {
             return Some(Kind::Stopping);
         }
         let free = self.settings.queue.saturating_sub(state.queue.len());
-        let is_full = state.queue.of(client) >= free || state.bytes + bytes > MOST_BYTES;
+        let is_full = state.queue.of(client) >= free
+            || state.bytes_of(client) + bytes > MOST_BYTES.saturating_sub(state.bytes);
         is_full.then(|| Kind::Busy { waiting: state.queue.len() })
     }
 
@@ -124,7 +149,8 @@ impl Desk {
     /// The next job, and how many others are judged at the same time; none once nothing is left, and nothing can come.
     ///
     /// A client, and an instance, may have as much judged at once as is free for others: however long that takes, others
-    /// are judged meanwhile.
+    /// are judged meanwhile. While nobody else waits it may have all but one place, which whoever comes finds; and that one
+    /// as well where nobody can come.
     fn next(&self) -> Option<(Client, Job, usize)> {
         let mut state = self.state();
         loop {
@@ -134,15 +160,18 @@ impl Desk {
             let State { queue, running, of_client, of_instance, .. } = &mut *state;
             let free = self.settings.slots.saturating_sub(*running);
             let count = |count: Option<&usize>| count.copied().unwrap_or_default();
+            let has_more = free > usize::from(!self.has_one_client);
+            let (one_client, one_instance) = (queue.clients() == 1, queue.is_of_one_instance());
             let may = |client: Client, instance: &str| {
-                count(of_client.get(&client)) < free.max(1) && count(of_instance.get(instance)) < free.max(1)
+                (count(of_client.get(&client)) < free.max(1) || (one_client && has_more))
+                    && (count(of_instance.get(instance)) < free.max(1) || (one_instance && has_more))
             };
             if let Some((client, instance, job)) = queue.pop(may) {
                 let others = *running;
                 *running += 1;
                 *of_client.entry(client).or_default() += 1;
                 *of_instance.entry(instance).or_default() += 1;
-                state.bytes -= job.one.text.len();
+                state.frees(&job);
                 return Some((client, job, others));
             }
             state = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
@@ -152,8 +181,8 @@ impl Desk {
     fn done(&self, client: Client, instance: &str) {
         let mut state = self.state();
         state.running -= 1;
-        take_one(&mut state.of_client, &client);
-        take_one(&mut state.of_instance, instance);
+        take(&mut state.of_client, &client, 1);
+        take(&mut state.of_instance, instance, 1);
         drop(state);
         self.changed.notify_all();
     }
@@ -186,7 +215,7 @@ impl Desk {
             let mut state = self.state();
             let is_stopped = interrupt::requested();
             let over = state.queue.take_out(|job| is_stopped || job.waiting.is_over());
-            state.bytes -= over.iter().map(|job| job.one.text.len()).sum::<usize>();
+            over.iter().for_each(|job| state.frees(job));
             let is_done = state.is_closed && state.queue.len() == 0;
             drop(state);
             for job in over {
@@ -212,9 +241,13 @@ impl Desk {
     }
 }
 
-fn take_one<K: Ord + ?Sized, O: Ord + std::borrow::Borrow<K>>(counts: &mut BTreeMap<O, usize>, key: &K) {
+fn take<K: Ord + ?Sized, O: Ord + std::borrow::Borrow<K>>(
+    counts: &mut BTreeMap<O, usize>,
+    key: &K,
+    number: usize,
+) {
     if let Some(count) = counts.get_mut(key) {
-        *count -= 1;
+        *count -= number;
         if *count == 0 {
             counts.remove(key);
         }

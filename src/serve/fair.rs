@@ -40,6 +40,13 @@ impl<T> Fair<T> {
         self.clients.len()
     }
 
+    /// Whether all that waits is for the same instance.
+    pub(super) fn is_of_one_instance(&self) -> bool {
+        let mut all = self.clients.iter().flat_map(|(_, instances)| instances).map(|(instance, _)| instance);
+        let first = all.next();
+        all.all(|instance| Some(instance) == first)
+    }
+
     pub(super) fn push(&mut self, client: Client, instance: &str, work: T) {
         self.waiting += 1;
         *self.of_client.entry(client).or_default() += 1;

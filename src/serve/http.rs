@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, RETRY_AFTER};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -15,7 +15,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 
 use super::LARGEST_REQUEST;
 use super::desk::Desk;
@@ -30,12 +30,17 @@ const MOST_CONNECTIONS: usize = 512;
 const HEAD: Duration = Duration::from_mins(1);
 /// What the rest of a request may take.
 const BODY: Duration = Duration::from_mins(1);
+/// Bytes of requests that are being read, of all connections.
+const MOST_READ: usize = 256 << 20;
 /// Time between two looks whether a stop was asked for.
 const LOOK: Duration = Duration::from_millis(100);
 /// What connections get to take their last answers.
 const LAST: Duration = Duration::from_secs(5);
 
 type Answered = Response<Full<Bytes>>;
+
+/// Room for requests that are being read.
+static ROOM: Semaphore = Semaphore::const_new(MOST_READ);
 
 /// Serves until a stop is asked for; `ready` hears of the address.
 ///
@@ -155,12 +160,12 @@ fn health(desk: &Desk) -> Answered {
 }
 
 async fn score(desk: &Desk, client: Client, request: Request<Incoming>) -> Answered {
-    let bytes = match body(request).await {
-        Ok(bytes) => bytes,
+    let (bytes, room) = match body(request).await {
+        Ok(read) => read,
         Err((code, message)) => return json_answer(code, wire::bad(None, message)),
     };
     let asked = wire::read(&bytes);
-    drop(bytes);
+    drop((bytes, room));
     match asked {
         Ok(Asked::One(one)) => {
             let answer = judged(desk, client, one).await;
@@ -180,25 +185,62 @@ async fn score(desk: &Desk, client: Client, request: Request<Incoming>) -> Answe
     }
 }
 
+/// Why a request is not read.
+type Refused = (StatusCode, &'static str);
+
+const LARGE: Refused = (StatusCode::PAYLOAD_TOO_LARGE, "a request has 16 MiB at most");
+
 /// Reads what was sent, in bounds.
-async fn body(request: Request<Incoming>) -> std::result::Result<Bytes, (StatusCode, &'static str)> {
+async fn body(
+    request: Request<Incoming>,
+) -> std::result::Result<(Vec<u8>, Option<SemaphorePermit<'static>>), Refused> {
     let headers = request.headers();
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if !kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "the content type has to be application/json"));
     }
-    let large = (StatusCode::PAYLOAD_TOO_LARGE, "a request has 16 MiB at most");
     let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length > LARGEST_REQUEST as u64) {
-        return Err(large);
+        return Err(LARGE);
     }
-    let read = Limited::new(request.into_body(), LARGEST_REQUEST).collect();
-    match tokio::time::timeout(BODY, read).await {
-        Ok(Ok(whole)) => Ok(whole.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(large),
-        Ok(Err(_)) => Err((StatusCode::BAD_REQUEST, "the request is not whole")),
-        Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the request did not come within a minute")),
+    tokio::time::timeout(BODY, gathered(request.into_body(), &ROOM))
+        .await
+        .unwrap_or(Err((StatusCode::REQUEST_TIMEOUT, "the request did not come within a minute")))
+}
+
+/// All of a body, and the room that it takes.
+async fn gathered<'r, B>(
+    body: B,
+    room: &'r Semaphore,
+) -> std::result::Result<(Vec<u8>, Option<SemaphorePermit<'r>>), Refused>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let mut body = Limited::new(body, LARGEST_REQUEST);
+    let (mut bytes, mut taken) = (Vec::new(), None::<SemaphorePermit<'r>>);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                LARGE
+            } else {
+                (StatusCode::BAD_REQUEST, "the request is not whole")
+            }
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        // Room is taken by what has come: whoever announces much and sends little holds up nobody.
+        let more = u32::try_from(data.len()).ok().and_then(|size| room.try_acquire_many(size).ok());
+        let more = more.ok_or((
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many large requests are being read: hand this one in again in a moment",
+        ))?;
+        match &mut taken {
+            Some(taken) => taken.merge(more),
+            None => taken = Some(more),
+        }
+        bytes.extend_from_slice(&data);
     }
+    Ok((bytes, taken))
 }
 
 /// A submission that somebody waits for. Whoever leaves drops it, and then it is not judged.
@@ -253,6 +295,18 @@ fn answered(code: StatusCode, kind: &'static str, text: String) -> Answered {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn what_is_read_at_the_same_time_is_bounded_and_the_room_comes_back() {
+        let room = Semaphore::new(10);
+        let whole = |text: &'static str| Full::new(Bytes::from_static(text.as_bytes()));
+        let (bytes, held) = gathered(whole("12345678"), &room).await.unwrap();
+        assert_eq!((bytes.as_slice(), room.available_permits()), (b"12345678".as_slice(), 2));
+        assert_eq!(gathered(whole("123"), &room).await.unwrap_err().0, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(gathered(whole("12"), &room).await.is_ok());
+        drop(held);
+        assert!(gathered(whole("123"), &room).await.is_ok() && room.available_permits() == 10);
+    }
 
     #[test]
     fn a_request_has_to_name_this_machine() {

@@ -2,8 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use super::LARGEST_REQUEST;
 use super::desk::Desk;
 use super::wire::{self, Answer, Asked};
 use crate::error::Result;
-use crate::interrupt;
+use crate::interrupt::{self, Waiting};
 
 /// Answers that may wait to be read.
 const MOST_ANSWERS: usize = 4096;
@@ -39,13 +39,19 @@ pub(super) fn greeting(desk: &Desk) -> String {
 /// # Errors
 /// When the input cannot be read.
 pub(super) fn serve(desk: &Arc<Desk>) -> Result<()> {
-    let (lines, waiting) = sync_channel::<String>(MOST_ANSWERS);
-    let writer = std::thread::spawn(move || write(&waiting, std::io::stdout()));
-    let _ = lines.send(greeting(desk));
-    let ended = take(desk, &Input, &lines);
+    let (sender, waiting) = sync_channel::<String>(MOST_ANSWERS);
+    let lines = Lines { sender, last: Arc::default() };
+    let reader = Waiting::until(Instant::now());
+    let read_by = reader.clone();
+    let writer = std::thread::spawn(move || write(&waiting, std::io::stdout(), &read_by));
+    lines.send(greeting(desk));
+    let ended = take(desk, &Input(&reader), (&lines, &reader));
     desk.close();
-    // What waits still answers.
+    // What waits still answers, as long as somebody can read it.
     while desk.load() != (0, 0, 0) {
+        if is_closed(std::io::stdout().as_fd()) {
+            reader.leave();
+        }
         std::thread::sleep(Duration::from_millis(20));
     }
     drop(lines);
@@ -56,25 +62,61 @@ pub(super) fn serve(desk: &Arc<Desk>) -> Result<()> {
     ended
 }
 
-fn write(lines: &Receiver<String>, mut to: impl Write) {
+/// Answers on their way out.
+#[derive(Clone)]
+struct Lines {
+    sender: SyncSender<String>,
+    /// Until when the reader has time, once a stop was asked for.
+    last: Arc<OnceLock<Instant>>,
+}
+
+impl Lines {
+    fn send(&self, line: String) {
+        self.send_unless(line, interrupt::requested, LAST);
+    }
+
+    /// Waits for a place; once it stops, no longer than `last` for all lines together.
+    fn send_unless(&self, mut line: String, is_stopping: impl Fn() -> bool, last: Duration) {
+        while let Err(TrySendError::Full(back)) = self.sender.try_send(line) {
+            let now = Instant::now();
+            if is_stopping() && now >= *self.last.get_or_init(|| now + last) {
+                return;
+            }
+            line = back;
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Whether whoever would read has closed it.
+fn is_closed(output: std::os::fd::BorrowedFd<'_>) -> bool {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    let mut looked = [PollFd::new(output, PollFlags::empty())];
+    let gone = PollFlags::POLLERR | PollFlags::POLLHUP;
+    poll(&mut looked, PollTimeout::ZERO).is_ok()
+        && looked[0].revents().is_some_and(|events| events.intersects(gone))
+}
+
+fn write(lines: &Receiver<String>, mut to: impl Write, reader: &Waiting) {
     for line in lines {
-        // Where nobody reads any more, the input ends as well.
+        // Where nobody reads any more, nothing is judged any more.
         if to.write_all(line.as_bytes()).and_then(|()| to.write_all(b"\n")).and_then(|()| to.flush()).is_err()
         {
+            reader.leave();
             return;
         }
     }
 }
 
-/// Standard input, which ends where a stop is asked for.
-struct Input;
+/// Standard input, which ends where a stop is asked for, or nobody reads the answers.
+struct Input<'a>(&'a Waiting);
 
-impl Read for &Input {
+impl Read for &Input<'_> {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
         let input = std::io::stdin();
         loop {
-            if interrupt::requested() {
+            if interrupt::requested() || self.0.has_left() {
                 return Ok(0);
             }
             let mut wanted = [PollFd::new(input.as_fd(), PollFlags::POLLIN)];
@@ -88,13 +130,13 @@ impl Read for &Input {
 }
 
 /// Takes requests in until the input ends.
-fn take(desk: &Desk, input: impl Read, lines: &SyncSender<String>) -> Result<()> {
+fn take(desk: &Desk, input: impl Read, (lines, reader): (&Lines, &Waiting)) -> Result<()> {
     let mut input = BufReader::with_capacity(64 << 10, input);
     let client = desk.client();
     while let Some(line) = next_line(&mut input, LARGEST_REQUEST)? {
         let Ok(line) = line else {
             let most = LARGEST_REQUEST >> 20;
-            let _ = lines.send(wire::bad(None, &format!("a request is longer than {most} MiB")));
+            lines.send(wire::bad(None, &format!("a request is longer than {most} MiB")));
             continue;
         };
         if line.trim_ascii().is_empty() {
@@ -103,16 +145,16 @@ fn take(desk: &Desk, input: impl Read, lines: &SyncSender<String>) -> Result<()>
         match wire::read(&line) {
             Ok(Asked::One(one)) => {
                 let lines = lines.clone();
-                desk.take(client, one, Box::new(move |answer| drop(lines.send(answer.line()))));
+                desk.take_for(reader, client, one, Box::new(move |answer| lines.send(answer.line())));
             }
             Ok(Asked::Many(id, all)) => {
                 let together = Together::new(id, all.len(), lines.clone());
                 for (at, one) in all.into_iter().enumerate() {
                     let together = Arc::clone(&together);
-                    desk.take(client, one, Box::new(move |answer| together.note(at, answer)));
+                    desk.take_for(reader, client, one, Box::new(move |answer| together.note(at, answer)));
                 }
             }
-            Err((id, message)) => drop(lines.send(wire::bad(id.as_ref(), &message))),
+            Err((id, message)) => lines.send(wire::bad(id.as_ref(), &message)),
         }
     }
     Ok(())
@@ -150,13 +192,13 @@ fn next_line(
 struct Together {
     id: Option<Value>,
     answers: Mutex<(usize, Vec<Option<Answer>>)>,
-    lines: SyncSender<String>,
+    lines: Lines,
 }
 
 impl Together {
-    fn new(id: Option<Value>, of: usize, lines: SyncSender<String>) -> Arc<Self> {
+    fn new(id: Option<Value>, of: usize, lines: Lines) -> Arc<Self> {
         if of == 0 {
-            let _ = lines.send(wire::many(id.as_ref(), &[]));
+            lines.send(wire::many(id.as_ref(), &[]));
         }
         Arc::new(Together { id, answers: Mutex::new((of, vec![None; of])), lines })
     }
@@ -168,7 +210,7 @@ impl Together {
         all[at] = Some(answer);
         if *left == 0 {
             let all: Vec<Answer> = std::mem::take(all).into_iter().flatten().collect();
-            let _ = self.lines.send(wire::many(self.id.as_ref(), &all));
+            self.lines.send(wire::many(self.id.as_ref(), &all));
         }
     }
 }
@@ -176,6 +218,24 @@ impl Together {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reader_that_is_gone_or_does_not_read_holds_up_nothing() {
+        let (sender, waiting) = sync_channel(1);
+        let lines = Lines { sender, last: Arc::default() };
+        let reader = Waiting::until(Instant::now() + Duration::from_mins(1));
+        let of_one = reader.also_until(Instant::now() + Duration::from_mins(1));
+        lines.send("first".to_owned());
+        lines.send_unless("no place".to_owned(), || true, Duration::ZERO);
+        let (pipe, to) = std::io::pipe().unwrap();
+        assert!(!is_closed(to.as_fd()) && !of_one.is_over());
+        drop(pipe);
+        assert!(is_closed(to.as_fd()));
+        write(&waiting, to, &reader);
+        assert!(of_one.has_left());
+        drop(waiting);
+        lines.send("to nobody".to_owned());
+    }
 
     #[test]
     fn lines_are_bounded_and_the_next_one_is_read() {

@@ -126,10 +126,10 @@ fn neither_one_client_nor_one_instance_stalls_the_others() {
     assert_eq!(statuses(&staffed.ask(2, "b", &["x"; 20], 5000), 20), ["judged"; 20]);
     // Another client of the same instance waits for it; the same client gets nothing more at once either.
     assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
-    assert_eq!(staffed.desk.load().1, 2, "half of the slots");
+    assert_eq!(staffed.desk.load().1, 3, "all but one slot, as nobody else waited");
     let more = staffed.ask(3, "a", &["slow"; 50], 5000);
     std::thread::sleep(Duration::from_millis(200));
-    assert_eq!(staffed.desk.load().1, 2, "an instance has no more than half either");
+    assert_eq!(staffed.desk.load().1, 3, "nor has an instance the last one");
     assert_eq!(statuses(&staffed.ask(3, "b", &["x"], 5000), 1), ["judged"]);
     assert_eq!((statuses(&slow, 50), statuses(&more, 50)), (vec!["late"; 50], vec!["late"; 50]));
 }
@@ -145,6 +145,22 @@ fn a_full_queue_refuses_whoever_filled_it_and_has_a_place_for_others() {
     let greedy = statuses(&greedy, 20);
     assert_eq!(greedy.iter().filter(|status| **status == "busy").count(), 16, "{greedy:?}");
     assert_eq!(statuses(&other, 1), ["judged"]);
+}
+
+#[test]
+fn one_client_fills_no_more_than_half_of_the_bytes() {
+    let desk = Desk::new(settings(1, 1000), Box::new(Vec::new));
+    let (sender, answers) = channel();
+    let ask = |client: u64| {
+        let text = "x".repeat(16 << 20);
+        let one = One { id: None, instance: "a".to_owned(), text, evidence: false, deadline: None };
+        let sender = sender.clone();
+        desk.take(client, one, Box::new(move |answer| drop(sender.send(answer))));
+    };
+    (0..10).for_each(|_| ask(1));
+    (0..4).for_each(|_| ask(2));
+    assert_eq!(desk.load().0, 12);
+    assert_eq!(statuses(&answers, 2), ["busy"; 2], "the first client alone");
 }
 
 #[test]

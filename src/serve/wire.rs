@@ -49,8 +49,8 @@ struct Request {
 
 /// Reads a request; gives what is wrong with it, and its `id` where that could be read.
 pub(super) fn read(bytes: &[u8]) -> Result<Asked, (Option<Value>, String)> {
-    let request: Request =
-        serde_json::from_slice(bytes).map_err(|error| (None, format!("not a request: {error}")))?;
+    let request: Request = serde_json::from_slice(bytes)
+        .map_err(|error| (id_alone(bytes), format!("not a request: {error}")))?;
     let id = request.id.clone().filter(is_id);
     let wrong = |what: String| (id.clone(), what);
     let Some(all) = request.submissions else { return request.one().map(Asked::One).map_err(wrong) };
@@ -73,6 +73,15 @@ pub(super) fn read(bytes: &[u8]) -> Result<Asked, (Option<Value>, String)> {
         return Err((None, BAD_ID.to_owned()));
     }
     Ok(Asked::Many(id, all))
+}
+
+/// The `id` of what is not a request otherwise, so that whoever asked can find the answer.
+fn id_alone(bytes: &[u8]) -> Option<Value> {
+    #[derive(Deserialize)]
+    struct Named {
+        id: Value,
+    }
+    serde_json::from_slice::<Named>(bytes).ok().map(|named| named.id).filter(is_id)
 }
 
 const BAD_ID: &str = "`id` has to be a short text or a number";
@@ -267,6 +276,12 @@ mod tests {
         assert!(wrong(&deep).starts_with("not a request: "));
         let (id, _) = read(br#"{"id": "mine"}"#).unwrap_err();
         assert_eq!(id, Some("mine".into()), "who asked can find the answer");
+        for text in
+            [r#""instance_id": 7"#, r#""submission": "\ud800""#, r#""deadline_seconds": 1e999"#, r#""x": 1"#]
+        {
+            let (id, message) = read(format!("{{{text}, \"id\": 7}}").as_bytes()).unwrap_err();
+            assert_eq!(id, Some(7.into()), "{text}: {message}");
+        }
     }
 
     #[test]

@@ -173,7 +173,11 @@ fn a_submission_for_a_command_is_judged_by_what_it_shows_for_other_input_too() {
             "{row}"
         );
     }
-    assert!(scores(&bench, "table").iter().all(|row| row["fidelity"] == false), "{:?}", scores(&bench, "table"));
+    assert!(
+        scores(&bench, "table").iter().all(|row| row["fidelity"] == false),
+        "{:?}",
+        scores(&bench, "table")
+    );
     for row in scores(&bench, "imports") {
         assert_eq!(row["class"], "import-error", "{row}");
     }

@@ -52,32 +52,16 @@ pub(super) fn judge_repository(
     let at_once = portions.len().clamp(1, most);
     let terms = Terms { parking: Some(&parking), workers: Some((most / at_once).max(1)), waiting: None };
     let referee = Referee { terms: &terms, ..referee };
-    let (next, (sender, made)) = (AtomicUsize::new(0), sync_channel(at_once));
-    std::thread::scope(|scope| -> Result<()> {
-        for _ in 0..at_once {
-            let (sender, next, portions, stage, referee) =
-                (sender.clone(), &next, &portions, &stage, &referee);
-            scope.spawn(move || {
-                while let Some(part) = portions.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let pairs: Vec<(&Original<'_>, &Submission)> =
-                        part.iter().map(|at| (wanted[*at].0, wanted[*at].1)).collect();
-                    let made = referee.judge(&pairs, &mut || stage.step());
-                    let failed = made.is_err();
-                    if sender.send((*part, made)).is_err() || failed {
-                        return;
-                    }
-                }
-            });
-        }
-        drop(sender);
-        for (part, made) in made {
-            // What was lost is tried again the next time.
-            let (lost, whole): (Vec<_>, Vec<_>) =
-                part.iter().zip(made?).partition(|(_, one)| one.lost.is_some());
-            judged.extend(lost.into_iter().map(|(at, one)| (wanted[*at].2.clone(), one)));
-            known.extend(whole.into_iter().map(|(at, one)| (keys[*at].clone(), one)))?;
-        }
-        Ok(())
+    let judge = |part: &[usize]| {
+        let pairs: Vec<(&Original<'_>, &Submission)> =
+            part.iter().map(|at| (wanted[*at].0, wanted[*at].1)).collect();
+        referee.judge(&pairs, &mut || stage.step())
+    };
+    in_portions(&portions, at_once, judge, |part, made| {
+        // What was lost is tried again the next time.
+        let (lost, whole): (Vec<_>, Vec<_>) = part.iter().zip(made).partition(|(_, one)| one.lost.is_some());
+        judged.extend(lost.into_iter().map(|(at, one)| (wanted[*at].2.clone(), one)));
+        known.extend(whole.into_iter().map(|(at, one)| (keys[*at].clone(), one)))
     })?;
     for (at, (_, _, place)) in wanted.iter().enumerate() {
         if let Some(one) = known.get(&keys[at]) {
@@ -85,4 +69,70 @@ pub(super) fn judge_repository(
         }
     }
     Ok(())
+}
+
+/// Makes portions, several at once, and hands on what came of each. After an error no further one is begun; what others make
+/// meanwhile is handed on all the same.
+///
+/// # Errors
+/// The first one.
+fn in_portions<T: Send>(
+    portions: &[&[usize]],
+    at_once: usize,
+    make: impl Fn(&[usize]) -> Result<T> + Sync,
+    mut each: impl FnMut(&[usize], T) -> Result<()>,
+) -> Result<()> {
+    let (next, (sender, made)) = (AtomicUsize::new(0), sync_channel(at_once));
+    std::thread::scope(|scope| {
+        for _ in 0..at_once {
+            let (sender, next, make) = (sender.clone(), &next, &make);
+            scope.spawn(move || {
+                while let Some(part) = portions.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let made = make(part);
+                    if made.is_err() {
+                        next.store(portions.len(), Ordering::Relaxed);
+                    }
+                    if sender.send((*part, made)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut first = None;
+        for (part, made) in made {
+            if let Err(error) = made.and_then(|made| each(part, made)) {
+                next.store(portions.len(), Ordering::Relaxed);
+                first.get_or_insert(error);
+            }
+        }
+        first.map_or(Ok(()), Err)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+
+    #[test]
+    fn what_others_judge_beside_a_failure_is_kept_and_nothing_further_is_begun() {
+        let all: Vec<usize> = (0..20).collect();
+        let portions: Vec<&[usize]> = all.chunks(1).collect();
+        let (failed, mut kept) = (std::sync::Barrier::new(2), Vec::new());
+        let make = |part: &[usize]| {
+            failed.wait();
+            if part == [0] {
+                return Err(Error::machine("no memory"));
+            }
+            // The failure has come by then.
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            Ok(part[0])
+        };
+        let ended = in_portions(&portions, 2, make, |_, made| {
+            kept.push(made);
+            Ok(())
+        });
+        assert_eq!((ended.unwrap_err().to_string().as_str(), kept), ("no memory", vec![1]));
+    }
 }
