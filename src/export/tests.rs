@@ -560,7 +560,7 @@ fn prompts_hold_the_code_that_runs() {
 }
 
 /// What `fits` in the judge takes and refuses.
-const FITS: &str = r#####"
+const FITS: &str = r#"
 import hashlib, runpy, sys
 j = runpy.run_path(sys.argv[1], run_name="judge")
 fits = j["fits"]
@@ -580,7 +580,7 @@ C=j['CUT']; t="abc\ndef ghi"*10
 assert fits("abc\nde"+C+h(t)+"]",t,P,h(t)) and not fits("abc\nde"+C+h(t)+"]",t+"x",P,h(t+"x"))
 assert fits("at 0x…\nab"+C+"00]","at 0x12345\nabc",P,"11") and not fits("at 0x…\nab cd"+C+"00]","at 0x12345\nax cde",P,"11")
 assert not fits("<tmp>a" * 8000, "/a" * 4_000_000, P)
-"#####;
+"#;
 
 #[test]
 #[ignore = "needs in GISTMILL_TEST_PYTHON a Python with pytest"]

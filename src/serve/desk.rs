@@ -215,7 +215,9 @@ impl Desk {
             let mut state = self.state();
             let is_stopped = interrupt::requested();
             let over = state.queue.take_out(|job| is_stopped || job.waiting.is_over());
-            over.iter().for_each(|job| state.frees(job));
+            for job in &over {
+                state.frees(job);
+            }
             let is_done = state.is_closed && state.queue.len() == 0;
             drop(state);
             for job in over {
