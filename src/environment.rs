@@ -99,6 +99,8 @@ pub struct GateReport {
     pub complaints: Vec<Complaint>,
     /// Groups that pass, where tests were run.
     pub passing: BTreeSet<String>,
+    /// Groups that took longer than a trial waits, or were not run because of such: how they end is not known.
+    pub late: BTreeSet<String>,
     /// The number that the gate gave to the collection.
     pub collection: Option<usize>,
     /// That number, where tests were run.

@@ -204,7 +204,7 @@ fn found<'s>(suite: &'s JudgedSuite, text: &str) -> Option<&'s str> {
 }
 
 /// Whether agents, or images of agents, have a file that is looked through. What is installed is locked: a line of a lock says
-/// nothing of the patch, even where the patch moves a pin. Descriptions are left out where they may tell.
+/// nothing of the patch, even where the patch moves a pin. Descriptions are left out where they may say it.
 fn is_seen(name: &str, task: &Task, may_tell: bool) -> bool {
     let is_installed = name.ends_with(".lock") || name.ends_with("constraints.txt");
     let is_image = name.starts_with("images/") || name.contains("/environment/");

@@ -128,6 +128,9 @@ pub(super) fn run(
                 let place = (&World::Base, FIRST_ROUNDS[0]);
                 let mut attempt = attempt_of(&groups[group], &done, name, &world.normalizer, place);
                 attempt.note(jiff::Timestamp::now().as_millisecond());
+                if matches!(attempt.exit, Exit::TimedOut { .. }) || done.raw_output == NOT_RUN {
+                    report.late.insert(who.clone());
+                }
                 attempts.insert(who.clone(), (groups[group].cases.clone(), attempt));
                 let bad = |outcome| matches!(outcome, Outcome::Failed | Outcome::Error);
                 let passes = done.cases.iter().any(|case| case.outcome == Outcome::Passed);
@@ -258,6 +261,7 @@ mod tests {
             assert_eq!(given(made(), other, &groups), []);
         }
         assert_eq!(report.passing, ["test_a.py::test_0", "test_a.py::test_3"].map(str::to_owned).into());
+        assert_eq!(report.late, ["test_a.py::test_2".to_owned()].into());
     }
 
     #[test]

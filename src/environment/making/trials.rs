@@ -129,8 +129,7 @@ impl Trials {
             };
             self.tried.push((plan, outcome));
             let Some(seen) = seen else { continue };
-            let gained = seen.passing.difference(&report.passing).count();
-            let lost = report.passing.difference(&seen.passing).count();
+            let (gained, lost) = (gained(&seen, &report), gained(&report, &seen));
             let words = format!("of the groups that pass {gained} are new, and {lost} of before do not");
             let latest = self.tried.len() - 1;
             self.tried[latest].0.tell(&words);
@@ -325,5 +324,26 @@ impl Site<'_> {
             tests: inputs.repo.tests.as_deref().unwrap_or_default(),
             wish,
         })
+    }
+}
+/// How many groups pass in one environment that came to another end in the other one. What was late there on a busy machine
+/// says nothing.
+fn gained(one: &GateReport, other: &GateReport) -> usize {
+    one.passing.difference(&other.passing).filter(|group| !other.late.contains(*group)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_late_in_one_environment_is_no_reason_against_it() {
+        let report = |passing: &[&str], late: &[&str]| GateReport {
+            passing: passing.iter().map(|one| (*one).to_owned()).collect(),
+            late: late.iter().map(|one| (*one).to_owned()).collect(),
+            ..GateReport::default()
+        };
+        let (before, after) = (report(&["a", "b", "c"], &["d"]), report(&["a", "d", "e"], &["b"]));
+        assert_eq!((gained(&after, &before), gained(&before, &after)), (1, 1));
     }
 }

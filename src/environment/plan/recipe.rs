@@ -102,6 +102,7 @@ impl InstallPlan {
 
 /// What came of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "a repository has a few of them")]
 pub enum Outcome {
     /// Not resolved or not installed.
     Failed(Failure),
