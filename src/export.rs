@@ -128,9 +128,15 @@ impl Collection {
         self.tasks.iter().filter(|task| task.judging.given.len() == 1).count()
     }
 
+    /// What decides about rewards, in words; several where tests and commands are mixed.
+    pub(crate) fn judged_by(&self) -> String {
+        let kinds: BTreeSet<&str> = self.tasks.iter().map(|task| task.judging.by()).collect();
+        kinds.into_iter().collect::<Vec<_>>().join(", ")
+    }
+
     /// How many of the tasks are about commands.
     pub(crate) fn commands(&self) -> usize {
-        self.tasks.iter().filter(|task| !task.judging.given.is_empty()).count()
+        self.tasks.iter().filter(|task| task.judging.is_of_command()).count()
     }
 
     /// The image of a task.

@@ -149,7 +149,6 @@ fn print(
         ));
     }
     let solved = collection.tasks.iter().filter(|task| task.has_solution()).count();
-    let judged_by = if family == Family::Codetaste { "suite and patterns" } else { "pytest" };
     match arguments.format {
         Format::Json => terminal::json(&json!({
             "directory": asked.output,
@@ -158,7 +157,7 @@ fn print(
             "solutions": solved,
             "without_variants": planted,
             "by_own_run_alone": alone,
-            "judged_by": judged_by,
+            "judged_by": collection.judged_by(),
         })),
         Format::Human | Format::Csv => {
             let tasks = collection.tasks.len();

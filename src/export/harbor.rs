@@ -62,7 +62,7 @@ fn of_task(collection: &Collection, task: &Task) -> Result<Files> {
         ("tests/judge.py".to_owned(), text(JUDGE.to_owned())),
         ("tests/task.json".to_owned(), text(judged(task)?)),
     ]);
-    if is_of_command(task) {
+    if task.judging.is_of_command() {
         files.insert("tests/tree_state.py".to_owned(), text(TREE_STATE.to_owned()));
     }
     for (path, bytes) in task.judging.before.files() {
@@ -109,19 +109,9 @@ fn judging(task: &Task) -> String {
     )
 }
 
-/// Whether a command is judged, and not tests.
-pub(super) fn is_of_command(task: &Task) -> bool {
-    !task.judging.given.is_empty()
-}
-
-/// What judges a task, in a word.
-fn judge_of(task: &Task) -> &'static str {
-    if is_of_command(task) { "command" } else { "pytest" }
-}
-
 /// How often the judge runs something: as it is, and with variants of each test or exceptions at its start.
 fn runs(task: &Task) -> u64 {
-    if is_of_command(task) {
+    if task.judging.is_of_command() {
         return task.judging.given.len() as u64;
     }
     if task.judging.suite.is_some() {
@@ -241,7 +231,7 @@ fn package(collection: &Collection, task: &Task) -> Vec<(&'static str, Value)> {
         ("name", words(&name(collection, task))),
         ("version", words(&collection.version)),
         ("description", words(&task.title)),
-        ("keywords", list(&[task.family, "python", judge_of(task), task.tier])),
+        ("keywords", list(&[task.family, "python", task.judging.by(), task.tier])),
     ];
     let authors: Vec<Value> = collection.settings.authors.iter().map(Author::value).collect();
     if !authors.is_empty() {
@@ -261,7 +251,7 @@ fn metadata(collection: &Collection, task: &Task, content: &str) -> Vec<(&'stati
         ("commit", words(&task.commit)),
         ("entry_command", words(&task.command)),
         ("license", words(task.license.as_deref().unwrap_or("unknown"))),
-        ("judged_by", words(judge_of(task))),
+        ("judged_by", words(task.judging.by())),
         ("difficulty", words(task.tier)),
         ("attempts", Value::Integer(i64::from(measured.attempts))),
         ("flake_bound", Value::Float(measured.flake_bound)),

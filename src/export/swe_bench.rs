@@ -85,7 +85,7 @@ fn row(task: &Task, image: &str) -> Result<Row> {
         pass_to_pass,
         image: image.to_owned(),
         eval_script: eval_script(task)?,
-        test: if harbor::is_of_command(task) {
+        test: if task.judging.is_of_command() {
             task.judging.run.iter().map(EntryCommand::line).collect::<Vec<_>>().join("; ")
         } else {
             task.judging.tests().join(" ")
@@ -182,7 +182,7 @@ fn eval_script(task: &Task) -> Result<String> {
     let told = harbor::judged(task)?;
     let mut own =
         vec![("judge.py".to_owned(), harbor::JUDGE.as_bytes()), ("task.json".to_owned(), told.as_bytes())];
-    if harbor::is_of_command(task) {
+    if task.judging.is_of_command() {
         own.push(("tree_state.py".to_owned(), harbor::TREE_STATE.as_bytes()));
     }
     let given = given(FOLDER, own.into_iter().chain(before));

@@ -127,7 +127,7 @@ fn header(collection: &Collection, harnesses: &BTreeSet<Harness>) -> Header {
         tasks: collection.tasks.len(),
         sha256: hash_parts(&parts),
         harnesses: harnesses.clone(),
-        judged_by: "pytest".to_owned(),
+        judged_by: collection.judged_by(),
     }
 }
 

@@ -127,6 +127,22 @@ pub struct Judging {
     pub suite: Option<JudgedSuite>,
 }
 
+impl Judging {
+    /// What decides about a reward, in a word.
+    pub fn by(&self) -> &'static str {
+        match &self.suite {
+            Some(_) => "suite",
+            None if self.is_of_command() => "command",
+            None => "pytest",
+        }
+    }
+
+    /// Whether a command is judged, and not tests.
+    pub fn is_of_command(&self) -> bool {
+        !self.given.is_empty()
+    }
+}
+
 /// How a patch to a whole tree is judged: its suite within bounds, and patterns of code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgedSuite {

@@ -46,6 +46,16 @@ pub struct MadeUp {
 }
 
 impl MadeUp {
+    /// Writes it as a dataset.
+    pub fn write(&self, directory: &Path) {
+        let input = DatasetInput {
+            tool_version: env!("CARGO_PKG_VERSION"),
+            public_config: config::to_public_json(&self.config),
+            ..self.input()
+        };
+        super::write(directory, &input).unwrap();
+    }
+
     /// `sizes` groups in repositories `made/up0`, `made/up1` …
     pub fn new(sizes: &[usize]) -> Self {
         let folder = tempfile::tempdir().unwrap();

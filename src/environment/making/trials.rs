@@ -326,6 +326,7 @@ impl Site<'_> {
         })
     }
 }
+
 /// How many groups pass in one environment that came to another end in the other one. What was late there on a busy machine
 /// says nothing.
 fn gained(one: &GateReport, other: &GateReport) -> usize {

@@ -421,8 +421,6 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::config;
-    use crate::dataset::DatasetInput;
     use crate::testing::made_up::MadeUp;
     use crate::testing::masked::TARGET;
 
@@ -437,12 +435,7 @@ mod tests {
             let directory = folder.path().join("1");
             let mut made_up = MadeUp::masked(&[12, 5]);
             change(&mut made_up);
-            let input = DatasetInput {
-                tool_version: env!("CARGO_PKG_VERSION"),
-                public_config: config::to_public_json(&made_up.config),
-                ..made_up.input()
-            };
-            crate::testing::write(&directory, &input).unwrap();
+            made_up.write(&directory);
             Bench { _folder: folder, directory }
         }
 

@@ -238,8 +238,6 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::config;
-    use crate::dataset::DatasetInput;
     use crate::testing::made_up::MadeUp;
 
     fn written(change: impl Fn(&mut MadeUp)) -> (tempfile::TempDir, PathBuf) {
@@ -247,12 +245,7 @@ mod tests {
         let directory = folder.path().join("1");
         let mut made_up = MadeUp::pairs(&[12, 5]);
         change(&mut made_up);
-        let input = DatasetInput {
-            tool_version: env!("CARGO_PKG_VERSION"),
-            public_config: config::to_public_json(&made_up.config),
-            ..made_up.input()
-        };
-        crate::testing::write(&directory, &input).unwrap();
+        made_up.write(&directory);
         (folder, directory)
     }
 
