@@ -31,7 +31,7 @@ fn is_compiled(root: &Path, file: &Path) -> bool {
 
 /// Whether a text has a test of that name which is run.
 fn has_test(text: &str, name: &str) -> bool {
-    let pattern = format!(r"(?m)^\s*#\[test\]\n(\s*(#\[.*|//.*)\n)*\s*fn {name}\(");
+    let pattern = format!(r"(?m)^\s*#\[(tokio::)?test\]\n(\s*(#\[.*|//.*)\n)*\s*(async )?fn {name}\(");
     Regex::new(&pattern).expect("is a pattern").is_match(text)
 }
 
