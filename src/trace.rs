@@ -20,7 +20,7 @@ use crate::python_source::definitions::Definitions;
 use crate::record::collected::Group;
 use crate::record::id::hash_parts;
 use crate::record::outcome::Exit;
-use crate::record::trace::{ExecutedBody, FunctionCalls, SecondTrace, Totals, Traced};
+use crate::record::trace::{ExecutedBody, FunctionCalls, OTHER_OUTCOME, SecondTrace, Totals, Traced};
 use crate::record::world::World;
 use crate::runner::protocol::TraceMode;
 use crate::runner::report::{GroupTrace, ImportTrace};
@@ -80,7 +80,7 @@ struct TracedAttempt {
 
 impl TracedAttempt {
     fn troubles(&self) -> Vec<String> {
-        let changed = (!self.same_outcome).then(|| "(tracing changes the outcome)".to_owned());
+        let changed = (!self.same_outcome).then(|| OTHER_OUTCOME.to_owned());
         let refused = self.refused.as_ref().map(|refused| format!("(the trace was refused: {refused})"));
         changed.into_iter().chain(refused).collect()
     }

@@ -54,8 +54,9 @@ pub struct Prepared {
     pub tried: BTreeMap<usize, Attempt>,
     /// Groups that were over the limits of that, or were not run because others of their file were.
     pub late: BTreeMap<usize, Attempt>,
-    /// No other build that shares the cache appends to the journals.
-    _lock: Lock,
+    /// No other build that shares the cache appends to the journals. None for what does not append to them: it may stay for
+    /// days, and a build goes on beside it.
+    _lock: Option<Lock>,
 }
 
 /// One repository on its way to [`Prepared`].
@@ -311,21 +312,21 @@ impl<'a> Preparation<'a> {
         Ok(self.pipeline.cache.dir("screens")?.join(&key[..32]))
     }
 
-    /// The lock of the journals, and whether nobody shares it: what is not collected yet is collected by one.
-    fn lock(&self, journals: &Path, collected: &Path) -> Result<(Lock, bool)> {
+    /// The lock of the journals; what is not collected yet is collected by one. None where that exists and nothing else is
+    /// written.
+    fn lock(&self, journals: &Path, collected: &Path) -> Result<Option<Lock>> {
         let (path, say) = (journals.with_extension("lock"), || {
-            self.pipeline
-                .progress
-                .say(&self.title("waits for another command that has it open (a build, `gistmill serve`)"));
+            self.pipeline.progress.say(
+                &self.title("waits for another command that writes what is known of it, such as a build"),
+            );
         });
         if self.is_beside_others {
-            let lock = Lock::wait_shared(&path, say)?;
+            let _lock = Lock::wait_shared(&path, say)?;
             if read_sealed::<Collected>(collected)?.is_some() {
-                return Ok((lock, false));
+                return Ok(None);
             }
-            drop(lock);
         }
-        Ok((Lock::wait(&path, say)?, true))
+        Ok(Some(Lock::wait(&path, say)?))
     }
 
     /// What pytest collects, kept beside the attempts.
@@ -344,7 +345,7 @@ impl<'a> Preparation<'a> {
         let journals = shard.map_or_else(|| folder.clone(), |shard| shards::folder(&folder, shard));
         fs_err::create_dir_all(&journals)?;
         let path = folder.join("collected.json");
-        let (lock, has_it_alone) = self.lock(&journals, &path)?;
+        let lock = self.lock(&journals, &path)?;
         let candidates = self.candidates.take();
         let candidate = built.trial.and_then(|number| candidates.into_iter().nth(number));
         let collected = if let Some(collected) = read_sealed::<Collected>(&path)? {
@@ -377,12 +378,7 @@ impl<'a> Preparation<'a> {
             write_sealed_once(&path, &collected)?;
             read_sealed(&path)?.unwrap_or(collected)
         };
-        let lock = if self.is_beside_others && has_it_alone {
-            drop(lock);
-            self.lock(&journals, &path)?.0
-        } else {
-            lock
-        };
+        let lock = lock.filter(|_| !self.is_beside_others);
         let screen = &self.pipeline.config.screen;
         let lab = Lab {
             backend,

@@ -345,10 +345,18 @@ impl<'a> Repository<'a> {
         among.iter().copied().filter(|at| first[*at].is_kept() || ruled[*at].verdict.is_kept()).collect()
     }
 
-    /// Traces what passes of these groups.
+    /// Traces what passes of these groups. What ended otherwise then gets all attempts that publishing asks for: they say
+    /// whether it does by chance.
     fn trace_passing(&self, work: &mut Work<'_>, among: &[usize]) -> Result<()> {
-        let tracing = self.tracing(Which::First, work, &self.passing(work, among));
-        tracing.run(&mut work.traces)
+        let passing = self.passing(work, among);
+        let tracing = self.tracing(Which::First, work, &passing);
+        tracing.run(&mut work.traces)?;
+        let doubtful: Vec<usize> = passing.into_iter().filter(|at| work.is_doubtful(*at)).collect();
+        if doubtful.is_empty() {
+            return Ok(());
+        }
+        work.screening.deepen(&doubtful)?;
+        work.screening.other_worlds(&doubtful, Depth::All)
     }
 
     /// Those of these groups that still lack this traced attempt.
@@ -534,7 +542,8 @@ impl<'a> Repository<'a> {
         let Prepared { pinned, collected, image, lab, .. } = work.prepared;
         let ids = self.instance_ids(work);
         // Which attempts decide about a group.
-        let depth = |at: usize| if choice.reached.contains(&ids[at]) { Depth::All } else { Depth::First };
+        let is_deep = |at: usize| choice.reached.contains(&ids[at]) || work.is_doubtful(at);
+        let depth = |at: usize| if is_deep(at) { Depth::All } else { Depth::First };
         let verdicts = (0..ids.len()).map(|at| work.screening.verdict(at, depth(at))).collect();
         let ruled = self.ruled(work, verdicts);
         let rules = rule_use(self.pipeline.rules.unused(), &ruled);
@@ -613,6 +622,12 @@ enum Row<'a> {
 }
 
 impl Work<'_> {
+    /// Whether the traced run of a group came to another end than those before it.
+    fn is_doubtful(&self, at: usize) -> bool {
+        let traced = self.traces.totals(&self.prepared.collected.groups[at].group_id);
+        traced.is_some_and(|traced| traced.complete && traced.has_other_outcome())
+    }
+
     /// Whether an instance can be solved without breaking a rule, and what does not solve it can be recognised, as far as is
     /// known.
     fn is_solvable(&self, id: &InstanceId) -> bool {

@@ -8,6 +8,7 @@ use super::prepare::Preparation;
 use super::repository::Repository;
 use super::session::Session;
 use super::*;
+use crate::attempt::lab::Lab;
 use crate::config::Repo;
 use crate::environment::{Candidate, Wish};
 use crate::record::environment;
@@ -180,6 +181,40 @@ fn a_trace_that_did_not_come_to_its_end_is_no_short_one_to_a_rule() {
     let dataset = bench.build(Stage::Dataset).unwrap();
     assert_eq!(contents(&dataset), (vec![], [("rule:short".to_owned(), 1)].into()));
     assert_eq!(dataset.manifest.counts.total.kept, 1, "it is kept, and not published");
+}
+
+#[test]
+fn what_judges_beside_others_does_not_hold_up_a_build() {
+    let bench = Bench::new(files());
+    let request = bench.request(Stage::Collect);
+    let pipeline = bench.pipeline(&request);
+    let prepared = |preparation: Preparation<'_>| {
+        preparation.collect(bench.pinned.clone(), bench.built.clone()).unwrap()
+    };
+    let is_free = |lab: &Lab| Lock::try_file(&lab.folder.with_extension("lock")).unwrap().is_some();
+    for _ in ["it collects", "it is collected"] {
+        let server = prepared(Preparation::new(&pipeline, &bench.repo).beside_others());
+        assert!(is_free(&server.lab));
+    }
+    let build = prepared(Preparation::new(&pipeline, &bench.repo));
+    assert!(!is_free(&build.lab));
+}
+
+#[test]
+fn a_test_that_fails_by_chance_in_its_traced_run_is_nondeterministic() {
+    let by_chance = FakeGroup::passing("test_chance").first(3, Act::Passes).first(1, Act::Fails);
+    let groups = [
+        by_chance.first(2, Act::Passes).first(1, Act::Fails),
+        FakeGroup::passing("test_where_traced").first(3, Act::Passes).first(1, Act::Fails),
+        FakeGroup::passing("test_steady"),
+    ];
+    let mut bench = Bench::new([FakeFile::new("tests/test_a.py", groups)]);
+    // None of them is published, so that nothing else asks for more attempts.
+    bench.session.config.dataset.kinds = Some(vec!["module".to_owned()]);
+    let dataset = bench.build(Stage::Dataset).unwrap();
+    let (_, dropped) = contents(&dataset);
+    assert_eq!(dropped, [("nondeterministic-outcome".to_owned(), 1)].into());
+    assert_eq!(dataset.manifest.counts.total.kept, 2, "what fails with a tracer alone is kept");
 }
 
 /// Of a build whose environment was tried: its dataset, collections, and attempts of the first rounds.

@@ -164,6 +164,9 @@ pub struct Traced {
     pub code_sha256: String,
 }
 
+/// The trouble of a traced attempt that shows other outcomes than the untraced ones.
+pub(crate) const OTHER_OUTCOME: &str = "(tracing changes the outcome)";
+
 /// What the second traced attempt of a group adds: it sees all code, not the tree's alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecondTrace {
@@ -185,6 +188,12 @@ impl Traced {
     pub fn stable(&self) -> Option<bool> {
         let second = self.second.as_ref()?;
         Some(self.complete && second.complete && self.unstable_functions().next().is_none())
+    }
+
+    /// Whether the first traced attempt showed other outcomes than the untraced ones: then it ran something else, by chance or
+    /// because it was traced, and says nothing about them.
+    pub(crate) fn has_other_outcome(&self) -> bool {
+        self.troubles.iter().any(|trouble| trouble == OTHER_OUTCOME)
     }
 
     /// Whether the group started threads: then how much is called can depend on the scheduler.

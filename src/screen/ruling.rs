@@ -45,19 +45,25 @@ impl RuledVerdict {
 }
 
 /// A verdict after its trace: what passes without running the repository's own code is out. What could not be measured
-/// to its end decides nothing.
+/// to its end, or ended otherwise than without a tracer, decides nothing.
 pub(crate) fn after_trace(group: &Group, verdict: Verdict, traced: Option<&Traced>) -> Verdict {
     match traced {
-        Some(traced) if verdict.is_kept() && traced.complete && traced.totals.package_calls == 0 => {
+        Some(traced)
+            if verdict.is_kept()
+                && traced.complete
+                && !traced.has_other_outcome()
+                && traced.totals.package_calls == 0 =>
+        {
             verdict::no_repository_code(group, traced.totals.trace_length)
         }
         _ => verdict,
     }
 }
 
-/// The numbers of a trace that rules may go by: none where it did not come to its end.
+/// The numbers of a trace that rules may go by: none where it did not come to its end, or ended otherwise than without a
+/// tracer.
 pub(crate) fn whole_totals(traced: Option<&Traced>) -> Option<&Totals> {
-    traced.filter(|traced| traced.complete).map(|traced| &traced.totals)
+    traced.filter(|traced| traced.complete && !traced.has_other_outcome()).map(|traced| &traced.totals)
 }
 
 /// How often each rule matched and decided.
@@ -79,6 +85,7 @@ pub(crate) fn rule_use(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::trace::OTHER_OUTCOME;
     use crate::rules::{RuleSet, Subject};
     use crate::testing::attempts::group;
 
@@ -101,6 +108,9 @@ mod tests {
         assert_eq!(cause(Some(&traced(5, true))), None);
         assert_eq!(cause(Some(&traced(0, false))), None);
         assert_eq!(cause(Some(&traced(0, true))).as_deref(), Some("no-repository-code"));
+        let other = Traced { troubles: vec![OTHER_OUTCOME.to_owned()], ..traced(0, true) };
+        assert_eq!(cause(Some(&other)), None, "it failed before it called anything");
+        assert!(whole_totals(Some(&other)).is_none() && whole_totals(Some(&traced(0, true))).is_some());
         let failed = verdict::no_repository_code(&group(), 0);
         assert_eq!(after_trace(&group(), failed.clone(), Some(&traced(5, true))), failed);
     }
