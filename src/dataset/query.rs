@@ -10,11 +10,12 @@ use serde::Serialize;
 
 use super::Dataset;
 use crate::error::Result;
+use crate::record::entry::ENTRIES;
 use crate::record::family::Family;
 use crate::record::flag;
 use crate::record::verdict::Evidence;
 use crate::terminal::one_line;
-use crate::text::count;
+use crate::text::{count, shell_quote};
 
 /// A group of a dataset with its verdict.
 #[derive(Debug, Clone, Serialize)]
@@ -263,6 +264,10 @@ impl FoundGroup {
             lines.extend(evidence.excerpt.lines().map(|line| format!("    {line}")));
             if !evidence.command.is_empty() {
                 lines.push(format!("  see it again: {}", evidence.command));
+            }
+            let is_test = !self.group_id.starts_with(&format!("{ENTRIES}::"));
+            if is_test && evidence.command.starts_with("gistmill replay ") {
+                lines.push(format!("  without gistmill: python -m pytest {}", shell_quote(&self.group_id)));
             }
         }
         lines

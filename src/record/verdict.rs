@@ -158,8 +158,8 @@ pub struct Evidence {
     /// The log or the difference that shows it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub excerpt: String,
-    /// A command that shows it again: the entry command, for the root of the tree, or a replay, for the folder of the
-    /// configuration.
+    /// A command that shows it again: a replay, for the folder of the configuration, where gistmill's attempts show it; else
+    /// the entry command, for the root of the tree.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
 }

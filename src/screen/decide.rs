@@ -107,12 +107,12 @@ impl ScreenPolicy {
         }
         let verdict = self.judge(group, &fork);
         if !verdict.is_kept() {
-            return verdict;
+            return shown_again(verdict, group, fork.first().copied(), explain);
         }
         let by_world = AttemptsByWorld::new(made.iter().copied(), self.compare);
         match attribution::next(&by_world, &self.covered, depth.seeds()) {
             Step::Unsteady(one, other) => {
-                return verdict::unsteady(group, one, other, explain.replay(group, one, 10));
+                return verdict::unsteady(group, one, other, explain.replay(group, one, AGAIN));
             }
             Step::DependsOn { dimensions, base, other } => {
                 let clues = explain.clues(group, &dimensions);
@@ -130,6 +130,23 @@ impl ScreenPolicy {
             _ => verdict,
         }
     }
+}
+
+/// How often a group is run again whose attempts in one world differ.
+const AGAIN: u32 = 10;
+
+/// A verdict of the base world, with the command that makes such attempts again: outside of it the machine is another one.
+fn shown_again(
+    mut verdict: Verdict,
+    group: &Group,
+    first: Option<&Attempt>,
+    explain: &impl Explain,
+) -> Verdict {
+    if let (Verdict::Dropped { cause, evidence }, Some(first)) = (&mut verdict, first) {
+        let differs = matches!(cause, Cause::NondeterministicOutcome | Cause::NondeterministicOutput);
+        evidence.command = explain.replay(group, first, if differs { AGAIN } else { 1 });
+    }
+    verdict
 }
 
 fn unavailable(group: &Group, row: &Unavailable, never_ran: bool) -> Verdict {

@@ -57,7 +57,7 @@ pub(crate) fn judge(group: &Group, attempts: &[&Attempt], partial: bool, compare
 }
 
 /// The verdict of a group that passes in the base world, where two attempts in one world differ, or a difference was
-/// seen once and never again. `replay` is the command for a world that is not the base world.
+/// seen once and never again. `replay` is the command that runs it again.
 pub(crate) fn unsteady(group: &Group, first: &Attempt, other: &Attempt, replay: String) -> Verdict {
     let mut verdict = if let Some(verdict) = over_the_limit(group, &[first, other]) {
         verdict
@@ -66,7 +66,7 @@ pub(crate) fn unsteady(group: &Group, first: &Attempt, other: &Attempt, replay: 
     } else {
         outcomes_differ(group, first, other)
     };
-    if let (Verdict::Dropped { evidence, .. }, false) = (&mut verdict, first.is_base()) {
+    if let Verdict::Dropped { evidence, .. } = &mut verdict {
         evidence.command = replay;
     }
     verdict

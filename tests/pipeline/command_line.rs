@@ -296,7 +296,8 @@ fn show_finds_a_test_by_a_part_of_its_name_and_gives_cause_and_evidence() {
         "killed by signal 11",
         "seen in base#0, base#1",
         "Segmentation fault",
-        "see it again: python -m pytest tests/test_ends.py::test_reads_address_zero",
+        "see it again: gistmill replay tests/test_ends.py::test_reads_address_zero --world base",
+        "without gistmill: python -m pytest tests/test_ends.py::test_reads_address_zero",
     ] {
         assert!(said.contains(part), "`{part}` is not in\n{said}");
     }

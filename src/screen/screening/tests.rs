@@ -164,6 +164,23 @@ fn evidence_names_the_world_and_the_command() {
 }
 
 #[test]
+fn what_the_base_world_shows_is_seen_again_by_a_replay_in_it() {
+    let command = |group: FakeGroup| {
+        let bench = Bench::of([group]);
+        let mut screening = bench.screening();
+        screening.first_of_all().unwrap();
+        let Verdict::Dropped { evidence, .. } = screening.verdict(0, Depth::First) else {
+            panic!("is dropped")
+        };
+        evidence.command
+    };
+    let fails = command(FakeGroup::new("test_fails", Act::Fails));
+    assert_eq!(fails, "gistmill replay tests/test_a.py::test_fails --world base --only made/up");
+    let wavers = command(FakeGroup::new("test_wavers", Act::PrintsCount));
+    assert_eq!(wavers, "gistmill replay tests/test_a.py::test_wavers --world base --times 10 --only made/up");
+}
+
+#[test]
 fn a_file_that_cannot_be_imported_in_another_world_depends_on_it() {
     let file = FakeFile::new("tests/test_a.py", [FakeGroup::passing("test_1"), FakeGroup::passing("test_2")]);
     let bench = Bench::new([file.refused_where("TZ")]);
