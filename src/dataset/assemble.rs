@@ -14,7 +14,7 @@ use crate::packed::Packed;
 use crate::record::collected::Case;
 use crate::record::entry::{Entry, Stdin};
 use crate::record::evidence::{AttemptFacts, GroupEvidence, RepositoryEvidence};
-use crate::record::flag::{CONSTANT, NO_VARIANTS};
+use crate::record::flag::{CONSTANT, NO_OTHER_INPUT, NO_VARIANTS};
 use crate::record::id::{CommitSha, InstanceId, RepoSlug};
 use crate::record::instance::{Contribution, Expected, Head, Instance, TestSource, Tier};
 use crate::record::limits::TierBounds;
@@ -253,8 +253,8 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
     let pinned = &record.pinned;
     let files = traced.totals.files.clone();
     let test = repository.tests.get(&group.instance_id);
-    let edited = count(repository.variants.get(&group.instance_id).map_or(0, Vec::len));
-    let variants = Some(edited);
+    let edited = repository.variants.get(&group.instance_id).map_or(&[][..], Vec::as_slice);
+    let variants = Some(count(edited.len()));
     let mut instance = Instance {
         head: head(repository.family, record, group.instance_id.clone()),
         group_id: group.group.group_id.clone(),
@@ -293,7 +293,7 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
         image: record.image.as_ref().map(|image| image.tag.clone()),
         image_id: record.image.as_ref().map(|image| image.id.clone()),
         code_sha256: Some(traced.code_sha256.clone()),
-        flags: flags(group, variants),
+        flags: flags(group, edited),
         data_files: group.on_trial.data_files.clone(),
         test_defined_in: group.on_trial.defined_in.clone(),
         variants,
@@ -348,11 +348,15 @@ pub(super) fn head(family: Family, record: &RepositoryEvidence, instance_id: Ins
     }
 }
 
-/// What is special about a group that has so many variants.
-pub(super) fn flags(group: &GroupEvidence, variants: Option<u32>) -> Vec<String> {
-    let name = if group.group.entry.is_some() { CONSTANT } else { NO_VARIANTS };
-    let without = (variants == Some(0)).then(|| name.to_owned());
-    group.flags().into_iter().chain(without).collect()
+/// What is special about an instance with these variants.
+fn flags(group: &GroupEvidence, variants: &[Variant]) -> Vec<String> {
+    let without = match (group.group.entry.is_some(), variants) {
+        (true, []) => Some(CONSTANT),
+        (false, []) => Some(NO_VARIANTS),
+        (false, all) if !all.iter().any(|one| one.refutes_constant) => Some(NO_OTHER_INPUT),
+        _ => None,
+    };
+    group.flags().into_iter().chain(without.map(str::to_owned)).collect()
 }
 
 /// What each case showed, in the order of the entry command.

@@ -50,7 +50,7 @@ impl<'a> GroupRow<'a> {
             instance,
             is_used,
             cause: record.verdict.cause().map(ToString::to_string),
-            flags: super::assemble::flags(record, instance.and_then(|one| one.variants)),
+            flags: instance.map_or_else(|| record.flags(), |one| one.flags.clone()),
             evidence: evidence(&record.verdict, private),
             test_class: super::assemble::test_class(record),
             worlds: super::assemble::worlds(&record.attempts),

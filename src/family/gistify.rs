@@ -16,6 +16,7 @@ mod recall;
 mod strict;
 mod test_lines;
 mod units;
+mod uses;
 mod variants;
 mod variations;
 mod verdict;
@@ -51,7 +52,7 @@ pub use recall::{TracedFunction, trace_recall};
 pub use strict::{Against, strict_findings};
 pub use test_lines::{Overlap, test_overlap};
 pub use units::{LineKind, LineType};
-pub use variants::{Proposal, failing, in_file, variants};
+pub use variants::{Proposal, Refutes, failing, in_file, variants};
 pub use variations::{Input, variations};
 pub use verdict::{Detail, ErrorClass, Facts, Run, Sabotage, Verdict, Violation, judge, judge_command};
 
@@ -69,7 +70,7 @@ pub(super) fn candidate(slug: &RepoSlug, instance_id: &InstanceId, traced: &Trac
         slug: slug.clone(),
         instance_id: instance_id.clone(),
         difficulty: difficulty(traced),
-        unsteady: traced.stable() == Some(false) || traced.starts_threads(),
+        unsteady: traced.stable() == Some(false) || traced.has_other_outcome() || traced.starts_threads(),
         excluded: false,
     })
 }

@@ -74,6 +74,12 @@ flags! {
         "Edited texts of the test are run in the original repository: none of them shows the same in every run without \
          running more of the repository than the test does, or the test is not defined in its own file."
         "It is judged by a planted failure alone, so it is not published unless `sample_unsolvable = true`.";
+    NO_OTHER_INPUT "no-other-input"
+        "no other input of the test shows something else"
+        "Values that the test hands over were changed, there or together with what it asks for: each time a recorded answer \
+         would be right as well, other lines of the repository ran, or not every run showed the same."
+        "It is published; a submission that returns a constant is judged right. Filter by the flag, or look at the column \
+         `trace_recall` of its scores, which is near 0 for a constant.";
     READS_HIDDEN_CODE "reads-hidden-code"
         "the command is given a file of code that a submission does not see"
         "An argument or the standard input names a file of the tree that counts as code, or the command changes one; code is \

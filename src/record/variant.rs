@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::entry::{Entry, Stdin};
 use super::outcome::{CaseResult, Outcome};
 
-/// Raised when the same original may get other variants, or they mean something else.
+/// Raised when variants mean something else to whoever judges by them.
 pub const RULES: &str = "variants-1";
 
 /// How a test is edited.
@@ -78,6 +78,9 @@ pub struct Variant {
     /// Of a command, what it is given; then there is no text of a test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variation: Option<Variation>,
+    /// Of a test: whether an answer that does not depend on what the test hands over is wrong here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refutes_constant: bool,
 }
 
 /// Other input of a command, with what the repository shows for it.

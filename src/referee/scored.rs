@@ -4,7 +4,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::gistify::evaluate::Judged;
+use crate::record::flag::NO_OTHER_INPUT;
 use crate::record::instance::Instance;
+use crate::score::Ratio;
 
 /// A judged submission with what it is of.
 pub(crate) struct Scored<'a> {
@@ -18,7 +20,22 @@ pub(crate) struct Scored<'a> {
     pub(crate) judged: Judged,
 }
 
+/// Right, and near to nothing of what the original does: on an instance where a constant is right, it may be one.
+pub(crate) const ENTERS_FEW_FUNCTIONS: &str = "enters-few-functions";
+/// Less of the functions that the original calls than this is few. Files of constants were seen to have at most a third,
+/// witnesses have nearly all.
+const FEW: f64 = 0.5;
+
 impl Scored<'_> {
+    /// What is special about it.
+    pub(crate) fn flags(&self) -> Vec<&'static str> {
+        let row = &self.judged.row;
+        let is_open = self.instance.flags.iter().any(|flag| flag == NO_OTHER_INPUT);
+        let is_few = row.trace_recall.and_then(Ratio::rate).is_some_and(|rate| rate < FEW);
+        let all = [(ENTERS_FEW_FUNCTIONS, row.fidelity == Some(true) && is_open && is_few)];
+        all.into_iter().filter_map(|(flag, holds)| holds.then_some(flag)).collect()
+    }
+
     /// What the submission, or else its run, says under a key.
     pub(super) fn said(&self, key: &str) -> &Value {
         let own = &self.meta[key];

@@ -53,6 +53,7 @@ struct ScoreRow {
     lines: u64,
     steps: Option<u64>,
     hit_step_limit: Option<bool>,
+    flags: Vec<&'static str>,
 }
 
 impl ScoreRow {
@@ -99,6 +100,7 @@ impl ScoreRow {
             lines: judged.lines as u64,
             steps: scored.said("steps").as_u64(),
             hit_step_limit: scored.said("hit_step_limit").as_bool(),
+            flags: scored.flags(),
         }
     }
 
@@ -143,6 +145,7 @@ fn score_columns() -> Vec<ColumnOf<ScoreRow>> {
         number("lines", |row| Some(row.lines)),
         number("steps", |row| row.steps),
         flag("hit_step_limit", |row| row.hit_step_limit),
+        texts("flags", |row| Some(row.flags.clone())),
     ]
 }
 
@@ -223,6 +226,8 @@ pub(crate) struct Report {
     pub(crate) rules: Rules,
     /// Instances without a submission; they count as failures.
     pub(crate) absent: usize,
+    /// Of those that are right, those that may be a constant: flag `enters-few-functions`.
+    pub(crate) enters_few_functions: usize,
     pub(crate) all: Summary,
     pub(crate) repositories: BTreeMap<String, Summary>,
     pub(crate) tiers: BTreeMap<String, Summary>,
@@ -257,6 +262,7 @@ impl Report {
             meta: meta.clone(),
             rules,
             absent,
+            enters_few_functions: scored.iter().filter(|one| !one.flags().is_empty()).count(),
             all: summarize(rows()),
             tiers: by(|instance| instance.tier.as_str().to_owned()),
             hard: (!hard.is_empty()).then(|| summarize(hard.iter().map(|one| &one.judged.row))),
@@ -277,7 +283,7 @@ pub(crate) fn line(scored: &Scored<'_>) -> Result<String> {
 /// What is known of a submission beside its row.
 pub(crate) fn evidence_of(one: &Scored<'_>) -> Value {
     let judged = &one.judged;
-    json!({
+    let mut evidence = json!({
         "instance_id": one.instance.instance_id,
         "run": one.run,
         "meta": one.meta,
@@ -294,9 +300,12 @@ pub(crate) fn evidence_of(one: &Scored<'_>) -> Value {
         "variants": judged.variants,
         "untraced": judged.untraced,
         "executed": judged.executed,
-        "output": judged.output,
         "lost": judged.lost,
-    })
+    });
+    if !judged.output.is_empty() {
+        evidence["output"] = Value::from(judged.output.as_str());
+    }
+    evidence
 }
 
 /// Writes tables, evidence and summary of one run into a folder.

@@ -176,7 +176,14 @@ fn variant() -> Variant {
         message: Some("not here".to_owned()),
     };
     let source = "def test_0():\n    raise KeyError(\"not here\")\n".to_owned();
-    Variant { kind: VariantKind::RaiseAt, line: 2, source, cases: vec![case], variation: None }
+    Variant {
+        kind: VariantKind::RaiseAt,
+        line: 2,
+        source,
+        cases: vec![case],
+        variation: None,
+        refutes_constant: false,
+    }
 }
 
 fn repository(slug: &str, size: usize, folder: &Path, random: &mut fastrand::Rng) -> Contribution {

@@ -19,6 +19,7 @@ use crate::dataset::{Dataset, hidden, schema, subsets};
 use crate::error::{Error, Fault, Result};
 use crate::interrupt;
 use crate::record::family::Family;
+use crate::record::flag::NO_OTHER_INPUT;
 use crate::record::instance::Instance;
 
 /// Characters of a value that are kept.
@@ -195,10 +196,16 @@ fn variants(found: &mut Compared, dataset: &Dataset, instances: &[Instance]) -> 
     };
     // Older datasets have no variations of commands.
     for one in instances.iter().filter(|one| one.is_test() || one.variants.is_some()) {
-        let there = hidden.remove(&one.instance_id).map_or(0, |all| all.len() as u64);
+        let all = hidden.remove(&one.instance_id).unwrap_or_default();
+        let there = all.len() as u64;
         let (said, there) = (Value::from(one.variants), Value::from(there));
         if said != there {
             found.differs("instances", one.instance_id.as_str(), "variants", (&said, &there));
+        }
+        let has_flag = one.flags.iter().any(|flag| flag == NO_OTHER_INPUT);
+        if has_flag && all.iter().any(|one| one.refutes_constant) {
+            let why = format!("has the flag {NO_OTHER_INPUT}, and a variant of it has another input");
+            found.wrong("instances", one.instance_id.as_str(), &why);
         }
     }
     for id in hidden.keys() {

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use crate::family::gistify::{Summary, summarize};
-use crate::referee::scored::{Scored, spelled};
+use crate::referee::scored::{ENTERS_FEW_FUNCTIONS, Scored, spelled};
 use crate::referee::write::Report;
 use crate::score::{Mean, Ratio};
 use crate::terminal;
+use crate::text::count;
 
 /// Submissions of a run up to which each has a line.
 const FEW: usize = 20;
@@ -33,6 +34,15 @@ pub(super) fn lines(
         ),
     };
     let mut lines = vec![headline(&report.run, &summary) + &absent];
+    if report.enters_few_functions > 0 {
+        let right = present.iter().filter(|one| one.judged.verdict.fidelity == Some(true)).count();
+        lines.push(format!(
+            "  {} of {} may be a constant: no other input of the test shows something else, and fewer than half of the functions \
+             that it calls run (flag {ENTERS_FEW_FUNCTIONS})",
+            report.enters_few_functions,
+            count(right, "right answer")
+        ));
+    }
     if present.len() <= FEW {
         lines.extend(present.iter().map(|one| format!("  {}", of_one(one))));
         if present.iter().any(|one| one.judged.verdict.fidelity != Some(true)) {
@@ -65,12 +75,16 @@ fn headline(run: &str, all: &Summary) -> String {
 fn of_one(one: &Scored<'_>) -> String {
     let (verdict, row) = (&one.judged.verdict, &one.judged.row);
     let outcome = match verdict.fidelity {
-        Some(true) => "right".to_owned(),
+        Some(true) => [&["right"][..], &one.flags()].concat().join(", "),
         None => "lost".to_owned(),
         Some(false) => {
             let words = [verdict.class.as_ref().and_then(spelled), verdict.detail.as_ref().and_then(spelled)];
             let violations = verdict.violations.iter().filter_map(spelled);
-            words.into_iter().flatten().chain(violations).collect::<Vec<_>>().join(", ")
+            let mut said: Vec<String> = words.into_iter().flatten().collect();
+            // The first is the detail already.
+            let others: Vec<String> = violations.filter(|one| !said.contains(one)).collect();
+            said.extend(others);
+            said.join(", ")
         }
     };
     let percent = |ratio: Option<Ratio>| {
@@ -90,6 +104,8 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::family::gistify::{Detail, ErrorClass, Verdict, Violation};
+    use crate::record::flag::NO_OTHER_INPUT;
     use crate::referee::gistify::evaluate::Judged;
     use crate::referee::write::Rules;
     use crate::testing::made_up::MadeUp;
@@ -123,6 +139,63 @@ mod tests {
         let whole = said(true);
         assert!(whole[0].contains(&format!("; absent {}", scored.len() - 1)), "{whole:?}");
         assert!(!whole[0].contains("left out"), "{whole:?}");
+    }
+
+    #[test]
+    fn right_answers_that_may_be_constants_are_counted_where_a_constant_is_right() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("made-up");
+        crate::testing::write(&directory, &MadeUp::new(&[12]).input()).unwrap();
+        let mut instances = crate::dataset::Dataset::open(&directory).unwrap().instances().unwrap();
+        instances.truncate(3);
+        for (at, one) in instances.iter_mut().enumerate() {
+            one.flags = if at == 2 { Vec::new() } else { vec![NO_OTHER_INPUT.to_owned()] };
+        }
+        let nothing = Value::Null;
+        let of = |(at, instance)| {
+            let mut judged = right();
+            judged.row.trace_recall = Some(Ratio { part: u32::from(at == 0), whole: 2 });
+            Scored { instance, run: "one", meta: &nothing, run_meta: &nothing, troubles: &[], judged }
+        };
+        let scored: Vec<Scored<'_>> = instances.iter().enumerate().map(of).collect();
+        let flags: Vec<_> = scored.iter().map(Scored::flags).collect();
+        assert_eq!(
+            flags,
+            [vec![], vec![ENTERS_FEW_FUNCTIONS], vec![]],
+            "half is not few; variants tell the third"
+        );
+        let rules = Rules { variants: 3, planted_failure: 0, own_run: 0 };
+        let all: Vec<&Scored<'_>> = scored.iter().collect();
+        let report = Report::new("one", &nothing, (0, rules), &all);
+        let said = lines((&report, Path::new("scores/one")), &scored, &|_| false, false);
+        assert!(said[1].starts_with("  1 of 3 right answers may be a constant: "), "{said:?}");
+        assert!(said[3].contains(": right, enters-few-functions; "), "{said:?}");
+    }
+
+    #[test]
+    fn a_violation_is_said_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("made-up");
+        crate::testing::write(&directory, &MadeUp::new(&[12]).input()).unwrap();
+        let instances = crate::dataset::Dataset::open(&directory).unwrap().instances().unwrap();
+        let nothing = Value::Null;
+        let mut judged = right();
+        judged.verdict = Verdict {
+            fidelity: Some(false),
+            behaves: None,
+            class: Some(ErrorClass::Violation),
+            detail: Some(Detail::HiddenCode),
+            violations: vec![Violation::HiddenCode, Violation::ShadowsName],
+        };
+        let run_meta = &nothing;
+        let one =
+            Scored { instance: &instances[0], run: "one", meta: &nothing, run_meta, troubles: &[], judged };
+        let said = of_one(&one);
+        assert!(said.contains(": violation, hidden-code, shadows-name; "), "{said}");
+        assert!(crate::referee::write::evidence_of(&one).get("output").is_none(), "nothing was printed");
+        let mut one = one;
+        one.judged.output = "said".to_owned();
+        assert_eq!(crate::referee::write::evidence_of(&one)["output"], "said");
     }
 
     fn right() -> Judged {

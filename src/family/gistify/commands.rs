@@ -113,6 +113,7 @@ mod tests {
             source: String::new(),
             cases: Vec::new(),
             variation: Some(Variation { given, shows: case.clone() }),
+            refutes_constant: false,
         };
         assert_eq!(variant.golden(), [case]);
     }

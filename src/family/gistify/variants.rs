@@ -8,6 +8,10 @@ use ruff_python_ast::{Decorator, Expr, ExprCall, Stmt, StmtAssert, StmtFunctionD
 use ruff_text_size::{Ranged, TextRange, TextSize};
 
 use super::locate::{self, Found, TestName};
+use super::uses::{
+    Role, Uses, bound, called, constants, elements, is_literal, is_written_out, literals_of, names_of,
+};
+use super::variations;
 use crate::record::id::hash_parts;
 use crate::record::variant::VariantKind;
 use crate::score::text::{self, Parsed, Unreadable};
@@ -23,6 +27,18 @@ pub struct Proposal {
     pub source: String,
     /// What the edit raises says this.
     pub says: Option<String>,
+    pub refutes: Refutes,
+}
+
+/// Where an edit shows that a submission answers with what was recorded: an answer that does not depend on what is handed
+/// over is what it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refutes {
+    /// Where the repository shows something else than for the test as it is: what the test asks for has not changed.
+    WhereItDiffers,
+    /// Where the repository shows the same: what the test asks for has changed with what it hands over.
+    WhereItAgrees,
+    Never,
 }
 
 /// Edited texts of a test, in an order that the seed decides; none where the file does not define it.
@@ -35,9 +51,10 @@ pub fn variants(file: &str, test: &TestName, seed: &str) -> Result<Vec<Proposal>
             return Vec::new();
         };
         let mut finder = Finder::new(parsed, seed);
-        finder.look_through(function);
+        finder.look_through(parsed.body, function);
         finder.raise_within(function);
         finder.change_together();
+        finder.bind_again(parsed.body, function);
         let (first, last) = parsed.lines.of_node(definition);
         let start = parsed.lines.start(first).unwrap_or_default();
         let end = parsed.lines.start(last + 1).unwrap_or(parsed.text.len());
@@ -49,11 +66,13 @@ pub fn variants(file: &str, test: &TestName, seed: &str) -> Result<Vec<Proposal>
         let is_python = |whole: Option<String>| whole.is_some_and(|it| text::parse(&it, |_| ()).is_ok());
         if known.insert(source.clone()) && is_python(in_file(file, test, &source)?) {
             let order = hash_parts(&[seed, edit.kind.as_str(), &source]);
-            let Edit { kind, line, says, .. } = edit;
-            found.push((order, Proposal { kind, line, source, says }));
+            let Edit { kind, line, says, refutes, .. } = edit;
+            found.push((order, Proposal { kind, line, source, says, refutes }));
         }
     }
-    found.sort_by(|(one, _), (other, _)| one.cmp(other));
+    // What changes both sides of a test and still passes refutes most.
+    let rank = |one: &Proposal| one.refutes != Refutes::WhereItAgrees;
+    found.sort_by(|(one, a), (other, b)| (rank(a), one).cmp(&(rank(b), other)));
     Ok(found.into_iter().map(|(_, proposal)| proposal).collect())
 }
 
@@ -97,6 +116,7 @@ struct Edit {
     line: u32,
     changes: Vec<(TextRange, String)>,
     says: Option<String>,
+    refutes: Refutes,
 }
 
 impl Edit {
@@ -119,13 +139,8 @@ impl Edit {
     }
 }
 
-/// What a literal is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    Expected,
-    Input,
-}
-
+/// Values of one constant of the file that are changed.
+const MOST_OF_A_CONSTANT: usize = 8;
 /// A failure that says nothing.
 const FAILURE: &str = "raise AssertionError";
 /// Exceptions that missing code raises, and others.
@@ -156,6 +171,9 @@ struct Finder<'a> {
     literals: BTreeMap<&'a str, (Vec<TextRange>, bool)>,
     names: BTreeSet<&'a str>,
     attributes: BTreeSet<&'a str>,
+    uses: Uses<'a>,
+    /// Where what is written elsewhere is written again, and where it is written.
+    elsewhere: Option<(TextRange, TextRange)>,
 }
 
 impl<'a> Finder<'a> {
@@ -168,29 +186,65 @@ impl<'a> Finder<'a> {
             literals: BTreeMap::new(),
             names: BTreeSet::new(),
             attributes: BTreeSet::new(),
+            uses: Uses::default(),
+            elsewhere: None,
         }
     }
 
-    fn look_through(&mut self, function: &'a StmtFunctionDef) {
+    fn look_through(&mut self, module: &'a [Stmt], function: &'a StmtFunctionDef) {
+        self.uses = Uses::of(module, function);
         for Decorator { expression, .. } in &function.decorator_list {
             if let Expr::Call(call) = expression
                 && called(call) == Some("parametrize")
             {
-                let named = |name: &str| {
-                    call.arguments.keywords.iter().find(move |one| one.arg.as_deref() == Some(name))
-                };
-                let values = call.arguments.args.get(1).or_else(|| named("argvalues").map(|one| &one.value));
-                if let Some(value) = values {
-                    self.given(value, Role::Expected);
-                    self.visit_expr(value);
-                }
+                self.parameters(module, call);
             }
         }
         self.visit_body(&function.body);
     }
 
+    /// Values of parameters, each by what the test does with its name.
+    fn parameters(&mut self, module: &'a [Stmt], call: &'a ExprCall) {
+        let named = |name: &str| call.arguments.find_keyword(name).map(|one| &one.value);
+        let Some(written) = call.arguments.args.get(1).or_else(|| named("argvalues")) else { return };
+        let values = self.written_out(module, written);
+        let names = call.arguments.args.first().or_else(|| named("argnames"));
+        let roles: Vec<Role> =
+            names.map(names_of).unwrap_or_default().iter().map(|name| self.uses.role(name)).collect();
+        for row in elements(values) {
+            match (&roles[..], elements(row)) {
+                ([role], _) => self.given(row, *role),
+                (roles, cells) if roles.len() == cells.len() => {
+                    cells.iter().zip(roles).for_each(|(cell, role)| self.given(cell, *role));
+                }
+                _ => self.given(row, Role::Expected),
+            }
+        }
+        self.elsewhere = None;
+        self.visit_expr(written);
+    }
+
+    /// Values of parameters that are a constant of the file, as they are written there.
+    fn written_out(&mut self, module: &'a [Stmt], written: &'a Expr) -> &'a Expr {
+        let Expr::Name(name) = written else { return written };
+        let known = constants(module).into_iter().find(|(it, _)| *it == name.id.as_str());
+        let Some((_, value)) = known.filter(|(_, value)| is_written_out(value)) else { return written };
+        self.elsewhere = Some((written.range(), value.range()));
+        value
+    }
+
     fn text(&self, range: TextRange) -> &'a str {
         &self.parsed.text[range.start().to_usize()..range.end().to_usize()]
+    }
+
+    /// The text of a place, with a part of it replaced.
+    fn with(&self, whole: TextRange, part: TextRange, new: String) -> String {
+        let (start, end) = (whole.start(), whole.end());
+        format!(
+            "{}{new}{}",
+            self.text(TextRange::new(start, part.start())),
+            self.text(TextRange::new(part.end(), end))
+        )
     }
 
     fn add(
@@ -200,7 +254,8 @@ impl<'a> Finder<'a> {
         changes: Vec<(TextRange, String)>,
         says: Option<String>,
     ) {
-        self.edits.push(Edit { kind, line: self.parsed.lines.line(at), changes, says });
+        let line = self.parsed.lines.line(at);
+        self.edits.push(Edit { kind, line, changes, says, refutes: Refutes::Never });
     }
 
     /// A number that only the seed knows.
@@ -215,7 +270,10 @@ impl<'a> Finder<'a> {
             Expr::List(list) => list.elts.iter().for_each(|one| self.given(one, role)),
             Expr::Tuple(tuple) => tuple.elts.iter().for_each(|one| self.given(one, role)),
             Expr::Set(set) => set.elts.iter().for_each(|one| self.given(one, role)),
-            Expr::Dict(dict) => dict.items.iter().for_each(|item| self.given(&item.value, role)),
+            Expr::Dict(dict) => {
+                let parts = dict.items.iter().flat_map(|item| item.key.iter().chain([&item.value]));
+                parts.for_each(|one| self.given(one, role));
+            }
             Expr::UnaryOp(operation) if is_literal(&operation.operand) => {
                 self.given(&operation.operand, role);
             }
@@ -223,15 +281,35 @@ impl<'a> Finder<'a> {
                 call.arguments.args.iter().for_each(|one| self.given(one, role));
             }
             _ if is_literal(value) => {
-                let Some(new) = changed(self.text(value.range()), value) else { return };
-                let kind = match role {
-                    Role::Expected => VariantKind::OtherExpected,
-                    Role::Input => VariantKind::OtherInput,
+                let range = value.range();
+                let text = self.text(range);
+                if self.elsewhere.is_none() {
+                    self.literals.entry(text).or_default().1 = true;
+                }
+                let (kind, refutes) = match role {
+                    Role::Expected => (VariantKind::OtherExpected, Refutes::Never),
+                    Role::Both => (VariantKind::OtherInput, Refutes::WhereItAgrees),
+                    Role::Input if self.uses.is_asked(range) => (VariantKind::OtherInput, Refutes::Never),
+                    Role::Input => (VariantKind::OtherInput, Refutes::WhereItDiffers),
                 };
-                self.add(kind, value.start(), vec![(value.range(), new)], None);
-                self.literals.entry(self.text(value.range())).or_default().1 = true;
+                let unlike = (role != Role::Expected).then(|| unlike(text, self.seed)).flatten();
+                for new in changed(text, value).into_iter().chain(unlike) {
+                    let change = match self.elsewhere {
+                        Some((at, whole)) => (at, self.with(whole, range, new)),
+                        None => (range, new),
+                    };
+                    self.add(kind, change.0.start(), vec![change], None);
+                    self.refutes(refutes);
+                }
             }
             _ => {}
+        }
+    }
+
+    /// Says of the last edit where it refutes.
+    fn refutes(&mut self, refutes: Refutes) {
+        if let Some(last) = self.edits.last_mut() {
+            last.refutes = refutes;
         }
     }
 
@@ -248,13 +326,7 @@ impl<'a> Finder<'a> {
         for side in std::iter::once(&*compare.left).chain(&compare.comparators).filter(|one| is_literal(one))
         {
             let Some(new) = changed(self.text(side.range()), side) else { continue };
-            let edited = Edit {
-                kind: VariantKind::OtherExpected,
-                line: 0,
-                changes: vec![(side.range(), new)],
-                says: None,
-            };
-            let test = edited.applied(self.parsed.text, range.start().to_usize(), range.end().to_usize());
+            let test = self.with(range, side.range(), new);
             let says = format!("not this, {}", self.number(side.start(), "other"));
             let raises = format!("if not ({test}): raise AssertionError('{says}')");
             self.add(VariantKind::OtherExpected, at, vec![(assert.range(), raises)], Some(says));
@@ -273,7 +345,7 @@ impl<'a> Finder<'a> {
                 }
                 Role::Expected
             }
-            Some("warns" | "deprecated_call") => Role::Expected,
+            Some("warns" | "deprecated_call" | "approx") => Role::Expected,
             Some(name) if is_method && name.starts_with("assert") => {
                 let contrary = CONTRARIES.iter().find_map(|(one, other)| match name {
                     name if name == *one => Some(*other),
@@ -289,6 +361,15 @@ impl<'a> Finder<'a> {
             _ => Role::Input,
         };
         arguments().for_each(|one| self.given(one, role));
+    }
+
+    /// A value that is bound is for what its name is for.
+    fn bound(&mut self, targets: &'a [Expr], value: &'a Expr) {
+        let role = match targets {
+            [Expr::Name(name)] => self.uses.role(&name.id),
+            _ => Role::Input,
+        };
+        self.given(value, role);
     }
 
     fn other_exception(&mut self, asked: &'a Expr) {
@@ -366,9 +447,42 @@ impl<'a> Finder<'a> {
     fn change_together(&mut self) {
         for (literal, (ranges, is_given)) in std::mem::take(&mut self.literals) {
             let Some(first) = ranges.first().filter(|_| is_given && ranges.len() > 1) else { continue };
-            let Some(new) = other(literal) else { continue };
-            let changes = ranges.iter().map(|range| (*range, new.clone())).collect();
-            self.add(VariantKind::OtherInput, first.start(), changes, None);
+            let is_asked = |range: &&TextRange| self.uses.is_asked(**range);
+            let asked = ranges.iter().filter(is_asked).count();
+            let refutes = match asked {
+                0 => Refutes::WhereItDiffers,
+                asked if asked < ranges.len() => Refutes::WhereItAgrees,
+                _ => Refutes::Never,
+            };
+            for new in other(literal).into_iter().chain(unlike(literal, self.seed)) {
+                let changes = ranges.iter().map(|range| (*range, new.clone())).collect();
+                self.add(VariantKind::OtherInput, first.start(), changes, None);
+                self.refutes(refutes);
+            }
+        }
+    }
+
+    /// A constant of the file, or a fixture of it that returns one, is another one in the test.
+    fn bind_again(&mut self, module: &'a [Stmt], function: &'a StmtFunctionDef) {
+        let Some(first) = function.body.iter().find(|it| !tree::is_text(it)) else { return };
+        for (name, value) in bound(module, function) {
+            let (role, range) = (self.uses.role(name), value.range());
+            if role == Role::Expected || !self.uses.has(name) {
+                continue;
+            }
+            let mut literals = Vec::new();
+            literals_of(value, &mut literals);
+            for literal in literals.into_iter().take(MOST_OF_A_CONSTANT) {
+                let text = self.text(literal.range());
+                for new in changed(text, literal).into_iter().chain(unlike(text, self.seed)) {
+                    let new = format!("{name} = {}", self.with(range, literal.range(), new));
+                    self.before(first, VariantKind::OtherInput, &new, None);
+                    self.refutes(match role {
+                        Role::Both => Refutes::WhereItAgrees,
+                        Role::Input | Role::Expected => Refutes::WhereItDiffers,
+                    });
+                }
+            }
         }
     }
 }
@@ -383,7 +497,17 @@ impl<'a> Visitor<'a> for Finder<'a> {
                 self.in_assert = false;
             }
             Stmt::Assign(assign) => {
-                self.given(&assign.value, Role::Input);
+                self.bound(&assign.targets, &assign.value);
+                visitor::walk_stmt(self, statement);
+            }
+            Stmt::AnnAssign(assign) => {
+                if let Some(value) = &assign.value {
+                    self.bound(std::slice::from_ref(&assign.target), value);
+                }
+                visitor::walk_stmt(self, statement);
+            }
+            Stmt::For(of) => {
+                self.bound(std::slice::from_ref(&of.target), &of.iter);
                 visitor::walk_stmt(self, statement);
             }
             _ if tree::is_text(statement) => {}
@@ -416,15 +540,6 @@ impl<'a> Visitor<'a> for Finder<'a> {
     }
 }
 
-/// The last name of what is called.
-fn called(call: &ExprCall) -> Option<&str> {
-    match &*call.func {
-        Expr::Name(name) => Some(&name.id),
-        Expr::Attribute(attribute) => Some(&attribute.attr),
-        _ => None,
-    }
-}
-
 /// The statements of a body and of those within it, functions and classes of its own left out.
 fn statements_of<'a>(body: &'a [Stmt], found: &mut Vec<&'a Stmt>) {
     for statement in body {
@@ -437,16 +552,6 @@ fn statements_of<'a>(body: &'a [Stmt], found: &mut Vec<&'a Stmt>) {
     }
 }
 
-/// One literal in one piece.
-fn is_literal(expression: &Expr) -> bool {
-    match expression {
-        Expr::StringLiteral(text) => !text.value.is_implicit_concatenated(),
-        Expr::BytesLiteral(bytes) => !bytes.value.is_implicit_concatenated(),
-        Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) | Expr::NoneLiteral(_) => true,
-        _ => false,
-    }
-}
-
 /// Another literal of the kind of this one.
 fn changed(text: &str, literal: &Expr) -> Option<String> {
     match literal {
@@ -454,6 +559,21 @@ fn changed(text: &str, literal: &Expr) -> Option<String> {
         Expr::NoneLiteral(_) => Some("0".to_owned()),
         _ => other(text),
     }
+}
+
+/// A text or a whole number of the same length, which only the seed knows; none where it is written otherwise.
+fn unlike(text: &str, seed: &str) -> Option<String> {
+    let inside = match text.strip_prefix('b').unwrap_or(text) {
+        inside if inside.len() > 1 && inside.starts_with(['"', '\'']) => &inside[1..inside.len() - 1],
+        number if number.bytes().all(|byte| byte.is_ascii_digit()) => number,
+        _ => return None,
+    };
+    if inside.contains(['\\', '"', '\'']) {
+        return None;
+    }
+    let at = text.len() - inside.len() - usize::from(inside.len() < text.len());
+    let new = variations::replaced(inside, seed).into_iter().find(|new| new != inside)?;
+    Some(format!("{}{new}{}", &text[..at], &text[at + inside.len()..]))
 }
 
 /// The same for texts, bytes and numbers, by how they are written.
@@ -474,181 +594,4 @@ fn other(text: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(file: &str, test: &str) -> Vec<Proposal> {
-        variants(file, &test.parse().unwrap(), "7 owner__name.test-1").unwrap()
-    }
-
-    /// The lines that a kind of edit leads to, each without what the line is moved by.
-    fn edited(file: &str, test: &str, kind: VariantKind) -> Vec<String> {
-        let all = of(file, test).into_iter().filter(|one| one.kind == kind);
-        let known: BTreeSet<&str> = file.lines().collect();
-        let new = |one: Proposal| {
-            let new: Vec<&str> =
-                one.source.lines().filter(|line| !known.contains(line)).map(str::trim).collect();
-            new.join(" | ")
-        };
-        let mut lines: Vec<String> = all.map(new).collect();
-        lines.sort();
-        lines
-    }
-
-    fn has(lines: &[String], line: &str) -> bool {
-        lines.iter().any(|one| one == line)
-    }
-
-    const PLAIN: &str = "import pytest\n\n\ndef test_a(box):\n    \"\"\"Text.\"\"\"\n    box.put('x', 3)\n    \
-                         assert box.get('x') == 3, 'why'\n    with pytest.raises(KeyError):\n        box.get('y')\n";
-
-    #[test]
-    fn an_assertion_asks_for_the_contrary() {
-        let lines = edited(PLAIN, "test_a", VariantKind::NegatedAssert);
-        assert!(has(&lines, "assert not (box.get('x') == 3), 'why'"), "{lines:?}");
-        assert!(
-            lines
-                .iter()
-                .any(|line| line.starts_with("if (box.get('x') == 3): raise AssertionError('not this, "))
-        );
-        assert_eq!(lines.len(), 2, "{lines:?}");
-        let unit = "class TestA(Base):\n    def test_a(self):\n        self.assertEqual(f(1), 'a')\n        self.assertNotIn(1, x)\n";
-        let lines = edited(unit, "TestA::test_a", VariantKind::NegatedAssert);
-        assert_eq!(lines, ["self.assertIn(1, x)", "self.assertNotEqual(f(1), 'a')"]);
-    }
-
-    #[test]
-    fn other_values_are_asked_for_and_given() {
-        let lines = edited(PLAIN, "test_a", VariantKind::OtherExpected);
-        assert!(has(&lines, "assert box.get('x') == 4, 'why'"), "{lines:?}");
-        assert!(
-            lines.iter().any(|line| line.starts_with("if not (box.get('x') == 4): raise AssertionError("))
-        );
-        let lines = edited(PLAIN, "test_a", VariantKind::OtherInput);
-        assert!(
-            has(&lines, "box.put('xq', 3) | assert box.get('xq') == 3, 'why'"),
-            "wherever it is: {lines:?}"
-        );
-        assert!(has(&lines, "box.put('x', 4) | assert box.get('x') == 4, 'why'"), "{lines:?}");
-        assert!(has(&lines, "box.put('xq', 3)") && has(&lines, "box.get('yq')"), "{lines:?}");
-        assert!(!lines.iter().any(|line| line.contains("whyq")), "{lines:?}");
-        let unit = "def test_a():\n    self.assertEqual(f(1, b=True), [b'a', None, 1.5, -2])\n";
-        let lines = edited(unit, "test_a", VariantKind::OtherExpected);
-        for one in [
-            "[b'aq', None, 1.5, -2]",
-            "[b'a', 0, 1.5, -2]",
-            "[b'a', None, (1.5 + 1), -2]",
-            "[b'a', None, 1.5, -3]",
-        ] {
-            assert!(has(&lines, &format!("self.assertEqual(f(1, b=True), {one})")), "{one}: {lines:?}");
-        }
-        assert!(has(
-            &edited(unit, "test_a", VariantKind::OtherInput),
-            "self.assertEqual(f(1, b=False), [b'a', None, 1.5, -2])"
-        ));
-    }
-
-    #[test]
-    fn parameters_are_others_and_their_names_are_not() {
-        let file = "@mark('a')\n@pytest.mark.parametrize('text, size', [('ab', 2), pytest.param('', 0, id='none')])\n\
-                    def test_a(text, size):\n    assert len(text) == size\n";
-        let lines = edited(file, "test_a", VariantKind::OtherExpected);
-        for one in
-            ["('abq', 2)", "('ab', 3)", "pytest.param('q', 0, id='none')", "pytest.param('', 1, id='none')"]
-        {
-            assert!(lines.iter().any(|line| line.contains(one)), "{one}: {lines:?}");
-        }
-        assert_eq!(lines.len(), 4, "{lines:?}");
-        assert!(of(file, "test_a").iter().all(|one| one.source.starts_with("@mark('a')\n")));
-    }
-
-    #[test]
-    fn another_exception_is_asked_for() {
-        let lines = edited(PLAIN, "test_a", VariantKind::OtherRaises);
-        assert_eq!(lines.len(), 1);
-        assert!(RARE.iter().any(|rare| has(&lines, &format!("with pytest.raises({rare}):"))), "{lines:?}");
-        let file = "def test_a(self):\n    with self.assertRaises(EOFError):\n        f()\n";
-        let lines = edited(file, "test_a", VariantKind::OtherRaises);
-        assert!(lines.len() == 1 && !lines[0].contains("EOFError"), "{lines:?}");
-    }
-
-    #[test]
-    fn a_raise_stands_before_each_statement_and_says_what_missing_code_would() {
-        let all = of(PLAIN, "test_a");
-        let raises: Vec<&Proposal> = all.iter().filter(|one| one.kind == VariantKind::RaiseAt).collect();
-        let lines: BTreeSet<u32> = raises.iter().map(|one| one.line).collect();
-        assert_eq!(lines, BTreeSet::from([6, 7, 8, 9]), "not before the docstring");
-        for one in raises {
-            let says = one.says.as_deref().unwrap();
-            assert!(one.source.contains(&format!("(\"{says}\")\n")), "{one:?}");
-        }
-        let file = "class T:\n    async def test_a(self):\n        if x: await f(); assert y\n        @d\n        def g():\n            return 1\n        g()\n";
-        let lines = edited(file, "T::test_a", VariantKind::RaiseAt);
-        assert_eq!(lines.len(), 5, "within a line as well, and not in a function of its own: {lines:?}");
-        assert!(
-            lines
-                .iter()
-                .any(|line| line.starts_with("if x: raise ") && line.ends_with("; await f(); assert y"))
-        );
-    }
-
-    #[test]
-    fn a_test_that_asserts_nothing_is_edited_as_well() {
-        let kinds: BTreeSet<VariantKind> =
-            of("def test_a():\n    f()\n", "test_a").iter().map(|one| one.kind).collect();
-        assert_eq!(kinds, BTreeSet::from([VariantKind::RaiseAt, VariantKind::Rephrased]));
-    }
-
-    #[test]
-    fn every_edited_file_is_python_and_differs_in_the_test_alone() {
-        let crlf = PLAIN.replace('\n', "\r\n");
-        let latin = format!("# -*- coding: latin-1 -*-\n{PLAIN}");
-        let file = "x = 1\nclass A:\n\tclass B:\n\t\tdef test_a(self):\n\t\t\tassert (\n\t\t\t\tf('''a\nb''')\n\t\t\t\t== 2)\n\t\t\tassert g(\"\") is None\n\n\ty = 2\n";
-        for (file, test) in [(PLAIN, "test_a"), (&crlf, "test_a"), (&latin, "test_a"), (file, "A::B::test_a")]
-        {
-            let test: TestName = test.parse().unwrap();
-            let all = variants(file, &test, "7").unwrap();
-            assert!(all.len() > 8, "{all:?}");
-            for one in &all {
-                let whole = in_file(file, &test, &one.source).unwrap().unwrap();
-                assert!(text::parse(&whole, |_| ()).is_ok() && whole != file, "{whole}");
-                let (start, end) = whole.split_once(&one.source).unwrap();
-                assert!(file.starts_with(start) && file.ends_with(end), "{whole}");
-            }
-        }
-        assert!(has(&edited(file, "A::B::test_a", VariantKind::OtherInput), "assert g(\"q\") is None"));
-        let with_mark = format!("\u{feff}{PLAIN}");
-        assert_eq!(
-            variants(&with_mark, &"test_a".parse().unwrap(), "7"),
-            variants(PLAIN, &"test_a".parse().unwrap(), "7")
-        );
-    }
-
-    #[test]
-    fn the_seed_decides_the_order_and_what_the_edits_say() {
-        let with = |seed: &str| variants(PLAIN, &"test_a".parse().unwrap(), seed).unwrap();
-        assert_eq!(with("7"), with("7"));
-        assert_ne!(with("7"), with("8"));
-        assert_eq!(with("7").len(), with("8").len());
-    }
-
-    #[test]
-    fn a_test_fails_at_its_beginning_and_at_its_end() {
-        let fails = |file: &str| failing(file, &"test_a".parse().unwrap()).unwrap();
-        let begins =
-            PLAIN.replace("    box.put('x', 3)\n", "    raise AssertionError\n    box.put('x', 3)\n");
-        assert_eq!(fails(PLAIN), [begins, format!("{PLAIN}    raise AssertionError\n")]);
-        let file = "def test_a(): f(); g()\nx = 1\n";
-        assert_eq!(fails(file), ["def test_a(): raise AssertionError; f(); g()\nx = 1\n"]);
-        let file = "def test_a():\n  if x:\n    f()  # why";
-        assert_eq!(fails(file)[1], "def test_a():\n  if x:\n    f()  # why\n  raise AssertionError\n");
-        assert_eq!(fails("test_a = make()\n"), [""; 0]);
-    }
-
-    #[test]
-    fn a_test_that_the_file_does_not_define_has_no_variants() {
-        assert_eq!(of("test_a = make()\n", "test_a"), []);
-        assert_eq!(in_file("test_a = make()\n", &"test_a".parse().unwrap(), ""), Ok(None));
-        assert!(variants("def f(:\n", &"f".parse().unwrap(), "7").is_err());
-    }
-}
+mod tests;

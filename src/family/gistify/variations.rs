@@ -92,7 +92,7 @@ fn changes(text: &str, seed: &str) -> Vec<String> {
 }
 
 /// A text with one number or one word replaced by another of its length.
-fn replaced(text: &str, seed: &str) -> Vec<String> {
+pub(super) fn replaced(text: &str, seed: &str) -> Vec<String> {
     let all: Vec<Range<usize>> = TOKEN.find_iter(text).take(MOST_PLACES).map(|found| found.range()).collect();
     let (mut numbers, mut words): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|range| text.as_bytes()[range.start].is_ascii_digit());

@@ -146,7 +146,14 @@ impl Inputs<'_> {
                 };
                 let variation = Some(Variation { given, shows });
                 let (source, cases) = (String::new(), vec![case]);
-                command.found.push(Variant { kind, line: 0, source, cases, variation });
+                command.found.push(Variant {
+                    kind,
+                    line: 0,
+                    source,
+                    cases,
+                    variation,
+                    refutes_constant: false,
+                });
             }
         }
         Ok(())

@@ -107,7 +107,14 @@ mod tests {
     fn variant(outcome: Outcome, exception: Option<&str>, message: Option<&str>) -> Variant {
         let (exception, message) = (exception.map(str::to_owned), message.map(str::to_owned));
         let cases = vec![VariantCase { case: "T::test_a[1]".to_owned(), outcome, exception, message }];
-        Variant { kind: VariantKind::RaiseAt, line: 7, source: String::new(), cases, variation: None }
+        Variant {
+            kind: VariantKind::RaiseAt,
+            line: 7,
+            source: String::new(),
+            cases,
+            variation: None,
+            refutes_constant: false,
+        }
     }
 
     fn run(case: &str, outcome: Outcome, exception: Option<&str>, message: &str) -> Attempt {

@@ -16,18 +16,20 @@ use crate::attempt::pool::Terms;
 use crate::attempt::world::WorldSetting;
 use crate::beneath::Folder;
 use crate::error::Result;
-use crate::family::gistify::{Proposal, alone, failing, in_file, inject, variants};
+use crate::family::gistify::{Proposal, Refutes, alone, failing, in_file, inject, variants};
 use crate::python_source::decoded;
 use crate::record::collected::Group;
 use crate::record::entry::Entry;
 use crate::record::id::{InstanceId, hash_parts};
 use crate::record::outcome::{Attempt, CaseResult, Exit, Outcome};
-use crate::record::variant::{RULES, Variant, VariantCase, VariantKind};
+use crate::record::variant::{Variant, VariantCase, VariantKind};
 use crate::referee::run::{Import, PLAIN, Place, Seen, WATCHED};
 use crate::runner::protocol::{Manner, TraceMode};
 use crate::score::{File, Modules};
 use crate::store::memo::Memo;
 
+/// Raised when the same original may get other variants.
+const SEARCH: &str = "search-1";
 /// Variants of an instance.
 const MOST: usize = 8;
 /// Of each kind how many are kept where there are enough of every other one, and how many are tried at first.
@@ -39,6 +41,8 @@ const SHARES: [(VariantKind, usize, usize); 6] = [
     (VariantKind::OtherRaises, 1, 1),
     (VariantKind::Rephrased, 1, 1),
 ];
+/// Other inputs that are tried where none of the first shows that an answer is a constant.
+const MORE_INPUTS: usize = 8;
 /// What may come out of a test whose values are others, so that it is the test that notices.
 const NOTICED: [&str; 2] = ["AssertionError", "Failed"];
 
@@ -105,7 +109,7 @@ impl Variants {
 
     /// What the folder of attempts does not say.
     fn key(&self, id: &InstanceId) -> String {
-        hash_parts(&[RULES, id.as_str(), &self.seed.to_string()])
+        hash_parts(&[SEARCH, id.as_str(), &self.seed.to_string()])
     }
 }
 
@@ -150,6 +154,9 @@ struct Candidate<'a> {
     line: u32,
     source: String,
     says: Option<String>,
+    refutes: Refutes,
+    /// It is tried only where those before it do not show that an answer is a constant.
+    is_spare: bool,
     text: Arc<str>,
     group: &'a Group,
     /// What its runs showed; none where they differ, or one of them did not come to its end.
@@ -180,7 +187,8 @@ impl Calibration<'_> {
         self.look(&mut tried, originals, &groups, &differ)?;
         let mut candidates = self.candidates(originals, &groups, &files, &tried);
         loop {
-            let chosen: Vec<usize> = (0..originals.len()).flat_map(|at| choose(at, &candidates)).collect();
+            let chosen = (0..originals.len()).flat_map(|at| choose(at, originals[at].golden, &candidates));
+            let chosen: Vec<usize> = chosen.collect();
             let open: Vec<usize> =
                 chosen.iter().copied().filter(|at| candidates[*at].fit.is_none()).collect();
             if open.is_empty() {
@@ -194,6 +202,7 @@ impl Calibration<'_> {
                         source,
                         cases,
                         variation: None,
+                        refutes_constant: candidates[at].refutes_constant(originals[*original].golden),
                     });
                 }
                 return Ok(found);
@@ -222,11 +231,15 @@ impl Calibration<'_> {
             let seed = format!("{} {}", self.seed, original.id);
             let proposals = variants(&files[at], &original.test, &seed).unwrap_or_default();
             let mut counts: BTreeMap<VariantKind, usize> = BTreeMap::new();
-            for Proposal { kind, line, source, says } in proposals {
-                let most = SHARES.iter().find(|one| one.0 == kind).map_or(0, |one| one.2);
+            for Proposal { kind, line, source, says, refutes } in proposals {
+                let first = SHARES.iter().find(|one| one.0 == kind).map_or(0, |one| one.2);
+                let more = if kind == VariantKind::OtherInput { MORE_INPUTS } else { 0 };
                 let count = counts.entry(kind).or_default();
+                if *count >= first + more || *count >= first && refutes == Refutes::Never {
+                    continue;
+                }
                 let whole = in_file(&tried[at].text, &original.test, &source).ok().flatten();
-                let Some(whole) = whole.filter(|_| *count < most) else { continue };
+                let Some(whole) = whole else { continue };
                 *count += 1;
                 candidates.push(Candidate {
                     original: at,
@@ -234,6 +247,8 @@ impl Calibration<'_> {
                     line,
                     source,
                     says,
+                    refutes,
+                    is_spare: *count > first,
                     text: Arc::from(self.placed(&whole, original)),
                     group: &groups[at],
                     cases: None,
@@ -345,6 +360,16 @@ impl Calibration<'_> {
 }
 
 impl Candidate<'_> {
+    /// Whether it shows that an answer does not depend on what is handed over, as far as its runs are known.
+    fn refutes_constant(&self, golden: &[CaseResult]) -> bool {
+        let Some(cases) = &self.cases else { return false };
+        match self.refutes {
+            Refutes::Never => false,
+            Refutes::WhereItAgrees => ends(cases) == ends(&all_shown(golden)),
+            Refutes::WhereItDiffers => ends(cases) != ends(&all_shown(golden)),
+        }
+    }
+
     /// Takes note of a run. What differs from an earlier one is of no use.
     fn note(&mut self, attempt: &Attempt) {
         let says = self.says.as_deref();
@@ -369,14 +394,25 @@ fn shown(case: &CaseResult, says: Option<&str>) -> VariantCase {
     }
 }
 
+/// What cases show, by their names.
+fn all_shown(cases: &[CaseResult]) -> Vec<VariantCase> {
+    let mut all: Vec<VariantCase> = cases.iter().map(|case| shown(case, None)).collect();
+    all.sort_by(|one, other| one.case.cmp(&other.case));
+    all
+}
+
+/// How cases end, whatever their names are: those have values of parameters.
+fn ends(cases: &[VariantCase]) -> BTreeSet<(Outcome, Option<&str>, usize)> {
+    let mut counts: BTreeMap<(Outcome, Option<&str>), usize> = BTreeMap::new();
+    for case in cases {
+        *counts.entry((case.outcome, case.exception.as_deref())).or_default() += 1;
+    }
+    counts.into_iter().map(|((outcome, exception), number)| (outcome, exception, number)).collect()
+}
+
 /// Whether an attempt ends as the original does.
 fn is_plain(golden: &[CaseResult], attempt: &Attempt) -> bool {
-    let all = |cases: &[CaseResult]| {
-        let mut all: Vec<VariantCase> = cases.iter().map(|case| shown(case, None)).collect();
-        all.sort_by(|one, other| one.case.cmp(&other.case));
-        all
-    };
-    attempt.exit == Exit::Finished && all(golden) == all(&attempt.cases)
+    attempt.exit == Exit::Finished && all_shown(golden) == all_shown(&attempt.cases)
 }
 
 /// Whether it tells anything: what is edited to fail does, and where values are others it is the test that notices.
@@ -405,20 +441,42 @@ fn is_of_use(kind: VariantKind, golden: &[CaseResult], cases: &[VariantCase]) ->
     }
 }
 
-/// Those of an original that are kept as far as is known: of each kind its share, those that pass with other values first,
-/// then what there is of any kind.
-fn choose(original: usize, candidates: &[Candidate<'_>]) -> Vec<usize> {
-    let is_open = |at: &usize| candidates[*at].original == original && candidates[*at].fit != Some(false);
-    let mut left: Vec<usize> = (0..candidates.len()).filter(is_open).collect();
+/// Those of an original that are kept as far as is known: of each kind its share, those that pass with other values first
+/// and one that a constant does not pass, then what there is of any kind.
+fn choose(original: usize, golden: &[CaseResult], candidates: &[Candidate<'_>]) -> Vec<usize> {
+    let is_one = |at: &usize| candidates[*at].original == original && candidates[*at].fit != Some(false);
+    let all: Vec<usize> = (0..candidates.len()).filter(is_one).collect();
+    let is_input = |one: &Candidate<'_>| one.kind == VariantKind::OtherInput;
+    let is_enough =
+        all.iter().map(|at| &candidates[*at]).filter(|one| is_input(one)).any(|one| match one.fit {
+            Some(_) => one.refutes_constant(golden),
+            None => !one.is_spare,
+        });
+    // A spare one that was tried is as good as any.
+    let is_open = |at: &usize| {
+        let one = &candidates[*at];
+        !one.is_spare || one.fit.is_some() || !is_enough
+    };
+    let mut left: Vec<usize> = all.iter().copied().filter(is_open).collect();
     let fails = |at: usize| {
         let cases = candidates[at].cases.iter().flatten();
         cases.into_iter().any(|case| matches!(case.outcome, Outcome::Failed | Outcome::Error))
     };
-    left.sort_by_key(|at| candidates[*at].kind == VariantKind::OtherInput && fails(*at));
+    left.sort_by_key(|at| match &candidates[*at] {
+        one if !is_input(one) || one.fit.is_none() => 0,
+        _ if fails(*at) => 2,
+        one => u8::from(!one.refutes_constant(golden)),
+    });
     let mut chosen = Vec::new();
     for (kind, share, _) in SHARES {
         let of_kind = left.iter().copied().filter(|at| candidates[*at].kind == kind);
-        chosen.extend(of_kind.take(share));
+        let mut of_kind: Vec<usize> = of_kind.collect();
+        // One of them fails a constant, where there is one.
+        let refutes = |at: &usize| candidates[*at].fit.is_none() || candidates[*at].refutes_constant(golden);
+        if let Some(place) = of_kind.iter().position(refutes).filter(|place| *place >= share) {
+            of_kind.swap(share - 1, place);
+        }
+        chosen.extend(of_kind.into_iter().take(share));
     }
     left.retain(|at| !chosen.contains(at));
     chosen.extend(left);
@@ -441,6 +499,7 @@ mod tests {
             source: String::new(),
             cases: vec![case("test_a", Outcome::Passed, None)],
             variation: None,
+            refutes_constant: false,
         }
         .golden()
     }
@@ -467,6 +526,8 @@ mod tests {
             line: 1,
             source: String::new(),
             says: None,
+            refutes: Refutes::WhereItAgrees,
+            is_spare: false,
             text: Arc::from(""),
             group,
             cases: Some(vec![case("test_a", outcome, None)]),
@@ -486,8 +547,49 @@ mod tests {
         all.push(of(OtherInput, Outcome::Passed, Some(false)));
         all.push(of(NegatedAssert, Outcome::Failed, Some(true)));
         all.push(of(Rephrased, Outcome::Passed, None));
-        assert_eq!(choose(0, &all), [10, 9, 0, 12, 13, 1, 2, 3]);
-        assert_eq!(choose(1, &all), [0; 0]);
+        assert_eq!(choose(0, &golden(), &all), [9, 10, 0, 12, 13, 1, 2, 3]);
+        all[9].fit = Some(true);
+        assert_eq!(choose(0, &golden(), &all), [10, 9, 0, 12, 13, 1, 2, 3], "it fails");
+        assert_eq!(choose(1, &golden(), &all), [0; 0]);
+    }
+
+    #[test]
+    fn more_inputs_are_tried_until_one_shows_that_an_answer_is_a_constant() {
+        let group = crate::testing::attempts::group();
+        let of = |outcome, fit, refutes, is_spare| Candidate {
+            refutes,
+            is_spare,
+            ..candidate(&group, VariantKind::OtherInput, outcome, fit)
+        };
+        let (differs, agrees) = (Refutes::WhereItDiffers, Refutes::WhereItAgrees);
+        let mut all = vec![of(Outcome::Passed, None, differs, false)];
+        all.extend((0..3).map(|_| of(Outcome::Passed, None, differs, true)));
+        let chosen = |all: &[Candidate<'_>]| choose(0, &golden(), all);
+        assert_eq!(chosen(&all), [0]);
+        all[0].fit = Some(true);
+        assert_eq!(chosen(&all), [1, 2, 3, 0], "a constant passes the first");
+        all[1].fit = Some(false);
+        (all[2].fit, all[2].cases) = (Some(true), Some(vec![case("test_a", Outcome::Failed, None)]));
+        assert_eq!(chosen(&all), [0, 2], "it is enough, and what was not tried stays so");
+        all.insert(1, of(Outcome::Passed, Some(true), differs, false));
+        all.insert(2, of(Outcome::Passed, Some(true), differs, false));
+        assert_eq!(chosen(&all)[..2], [0, 4], "one that a constant fails is among them");
+        all.drain(1..3);
+        let asked = of(Outcome::Passed, Some(true), agrees, false);
+        assert!(asked.refutes_constant(&golden()) && !all[0].refutes_constant(&golden()));
+        assert!(all[2].refutes_constant(&golden()));
+        let never = Candidate { refutes: Refutes::Never, ..of(Outcome::Failed, Some(true), agrees, false) };
+        assert!(!never.refutes_constant(&golden()));
+    }
+
+    #[test]
+    fn names_of_cases_are_no_part_of_how_they_end() {
+        let of = |cases: &[(&str, Outcome)]| {
+            cases.iter().map(|(name, outcome)| case(name, *outcome, None)).collect::<Vec<_>>()
+        };
+        let one = of(&[("test_a[1]", Outcome::Passed), ("test_a[2]", Outcome::Failed)]);
+        assert_eq!(ends(&one), ends(&of(&[("test_a[3]", Outcome::Failed), ("test_a[1]", Outcome::Passed)])));
+        assert_ne!(ends(&one), ends(&of(&[("test_a[1]", Outcome::Passed), ("test_a[2]", Outcome::Passed)])));
     }
 
     #[test]

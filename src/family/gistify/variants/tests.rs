@@ -1,0 +1,242 @@
+//! Edited texts of tests.
+
+use super::*;
+
+fn of(file: &str, test: &str) -> Vec<Proposal> {
+    variants(file, &test.parse().unwrap(), "7 owner__name.test-1").unwrap()
+}
+
+/// The lines that a kind of edit leads to, each without what the line is moved by.
+fn edited(file: &str, test: &str, kind: VariantKind) -> Vec<String> {
+    let all = of(file, test).into_iter().filter(|one| one.kind == kind);
+    let known: BTreeSet<&str> = file.lines().collect();
+    let new = |one: Proposal| {
+        let new: Vec<&str> = one.source.lines().filter(|line| !known.contains(line)).map(str::trim).collect();
+        new.join(" | ")
+    };
+    let mut lines: Vec<String> = all.map(new).collect();
+    lines.sort();
+    lines
+}
+
+fn has(lines: &[String], line: &str) -> bool {
+    lines.iter().any(|one| one == line)
+}
+
+const PLAIN: &str = "import pytest\n\n\ndef test_a(box):\n    \"\"\"Text.\"\"\"\n    box.put('x', 3)\n    \
+                     assert box.get('x') == 3, 'why'\n    with pytest.raises(KeyError):\n        box.get('y')\n";
+
+#[test]
+fn an_assertion_asks_for_the_contrary() {
+    let lines = edited(PLAIN, "test_a", VariantKind::NegatedAssert);
+    assert!(has(&lines, "assert not (box.get('x') == 3), 'why'"), "{lines:?}");
+    assert!(
+        lines.iter().any(|line| line.starts_with("if (box.get('x') == 3): raise AssertionError('not this, "))
+    );
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    let unit = "class TestA(Base):\n    def test_a(self):\n        self.assertEqual(f(1), 'a')\n        self.assertNotIn(1, x)\n";
+    let lines = edited(unit, "TestA::test_a", VariantKind::NegatedAssert);
+    assert_eq!(lines, ["self.assertIn(1, x)", "self.assertNotEqual(f(1), 'a')"]);
+}
+
+#[test]
+fn other_values_are_asked_for_and_given() {
+    let lines = edited(PLAIN, "test_a", VariantKind::OtherExpected);
+    assert!(has(&lines, "assert box.get('x') == 4, 'why'"), "{lines:?}");
+    assert!(lines.iter().any(|line| line.starts_with("if not (box.get('x') == 4): raise AssertionError(")));
+    let lines = edited(PLAIN, "test_a", VariantKind::OtherInput);
+    assert!(has(&lines, "box.put('xq', 3) | assert box.get('xq') == 3, 'why'"), "wherever it is: {lines:?}");
+    assert!(has(&lines, "box.put('x', 4) | assert box.get('x') == 4, 'why'"), "{lines:?}");
+    assert!(has(&lines, "box.put('xq', 3)") && has(&lines, "box.get('yq')"), "{lines:?}");
+    assert!(!lines.iter().any(|line| line.contains("whyq")), "{lines:?}");
+    let unit = "def test_a():\n    self.assertEqual(f(1, b=True), [b'a', None, 1.5, -2])\n";
+    let lines = edited(unit, "test_a", VariantKind::OtherExpected);
+    for one in [
+        "[b'aq', None, 1.5, -2]",
+        "[b'a', 0, 1.5, -2]",
+        "[b'a', None, (1.5 + 1), -2]",
+        "[b'a', None, 1.5, -3]",
+    ] {
+        assert!(has(&lines, &format!("self.assertEqual(f(1, b=True), {one})")), "{one}: {lines:?}");
+    }
+    assert!(has(
+        &edited(unit, "test_a", VariantKind::OtherInput),
+        "self.assertEqual(f(1, b=False), [b'a', None, 1.5, -2])"
+    ));
+}
+
+#[test]
+fn parameters_are_others_and_their_names_are_not() {
+    let file = "@mark('a')\n@pytest.mark.parametrize('text, size', [('ab', 2), pytest.param('', 0, id='none')])\n\
+                def test_a(text, size):\n    assert len(text) == size\n";
+    let has = |kind: VariantKind, all: &[&str]| {
+        let lines = edited(file, "test_a", kind);
+        assert!(all.iter().all(|one| lines.iter().any(|line| line.contains(one))), "{lines:?}");
+        lines.len()
+    };
+    let asked = has(VariantKind::OtherExpected, &["('ab', 3)", "pytest.param('', 1, id='none')"]);
+    assert_eq!(asked, 2, "`size` is only compared with");
+    has(VariantKind::OtherInput, &["('abq', 2)", "pytest.param('q', 0, id='none')"]);
+    assert!(of(file, "test_a").iter().all(|one| one.source.starts_with("@mark('a')\n")));
+}
+
+/// Lines of those other inputs that refute so.
+fn refuting(file: &str, refutes: Refutes) -> Vec<String> {
+    let known: BTreeSet<&str> = file.lines().collect();
+    let wanted = of(file, "test_a").into_iter();
+    let wanted = wanted.filter(|one| one.kind == VariantKind::OtherInput && one.refutes == refutes);
+    let new = |one: Proposal| {
+        let new: Vec<&str> = one.source.lines().filter(|line| !known.contains(line)).map(str::trim).collect();
+        new.join(" | ")
+    };
+    wanted.map(new).collect()
+}
+
+#[test]
+fn what_is_asked_for_is_no_input_and_what_changes_with_it_refutes_where_the_test_still_passes() {
+    let differs = |file: &str| refuting(file, Refutes::WhereItDiffers);
+    let agrees = |file: &str| refuting(file, Refutes::WhereItAgrees);
+    let plain = "def test_a():\n    x = 3\n    assert f(x) == 9\n";
+    assert!(has(&differs(plain), "x = 4") && agrees(plain).is_empty(), "{:?}", differs(plain));
+    let expected = "def test_a():\n    x = 9\n    assert f(3) == x\n";
+    assert!(!has(&differs(expected), "x = 10") && has(&differs(expected), "assert f(4) == x"));
+    let same = "def test_a():\n    f('a')\n    assert g() == 'a'\n";
+    assert!(has(&agrees(same), "f('aq') | assert g() == 'aq'"), "{:?}", agrees(same));
+    let both = "def test_a():\n    x = 'a'\n    f(x)\n    assert g() == x\n";
+    assert!(has(&agrees(both), "x = 'aq'") && differs(both).is_empty());
+    for doubtful in [
+        "def test_a():\n    assert f(3) == Point(4)\n",
+        "def test_a():\n    assert round(f(), 3) == 9\n",
+        "def test_a():\n    assert f() == approx(3)\n",
+        "def check(a, b):\n    assert f(a) == b\ndef test_a():\n    check(3, 4)\n",
+        "def test_a(self):\n    self.check(3, 4)\n",
+    ] {
+        assert_eq!((differs(doubtful), agrees(doubtful)), (vec![], vec![]), "{doubtful}");
+    }
+    assert_eq!(of(same, "test_a")[0].refutes, Refutes::WhereItAgrees, "these come first");
+}
+
+#[test]
+fn parameters_that_are_handed_over_are_inputs() {
+    let file = "@pytest.mark.parametrize('text, size', [('ab', 2)])\ndef test_a(text, size):\n    assert f(text) == size\n";
+    let lines = refuting(file, Refutes::WhereItDiffers);
+    assert!(lines.iter().any(|line| line.contains("('abq', 2)")), "{lines:?}");
+    assert!(!lines.iter().any(|line| !line.contains(", 2)")), "{lines:?}");
+    let file = format!("CASES = [('ab', 2), ('c', 1)]\n{}", file.replace("[('ab', 2)]", "CASES"));
+    let lines = refuting(&file, Refutes::WhereItDiffers);
+    let wanted = "@pytest.mark.parametrize('text, size', [('abq', 2), ('c', 1)])";
+    assert!(has(&lines, wanted), "{lines:?}");
+}
+
+#[test]
+fn constants_and_fixtures_of_the_file_are_others_in_the_test() {
+    let file = "import pytest\nSIZE, LIST = 1, [Item(2)]\nPRICES = {'a': 3}\nTWICE = 1\nTWICE = 2\n@pytest.fixture\n\
+                def amount():\n    'Text.'\n    return 7\ndef test_a(amount):\n    'Text.'\n    assert f(PRICES, amount, TWICE, LIST) == 9\n";
+    let lines = refuting(file, Refutes::WhereItDiffers);
+    for one in ["PRICES = {'a': 4}", "PRICES = {'aq': 3}", "amount = 8"] {
+        assert!(has(&lines, one), "{one}: {lines:?}");
+    }
+    assert!(!lines.iter().any(|line| line.contains("TWICE =") || line.contains("LIST =")), "{lines:?}");
+    let asked = "SIZE = 9\ndef test_a():\n    assert f(3) == SIZE\n";
+    assert!(!refuting(asked, Refutes::WhereItDiffers).iter().any(|line| line.contains("SIZE =")));
+    let own = "SIZE = 9\ndef test_a():\n    SIZE = f()\n    assert g(SIZE)\n";
+    assert!(!refuting(own, Refutes::WhereItDiffers).iter().any(|line| line.starts_with("SIZE = 1")));
+}
+
+#[test]
+fn a_text_or_a_number_is_another_one_of_the_same_length() {
+    for text in ["'2024-01-05'", "b\"word\"", "'x'", "17", "'a b c'"] {
+        let other = unlike(text, "7").unwrap();
+        assert!(other != text && other.len() == text.len(), "{text} {other}");
+        assert_eq!(unlike(text, "7").unwrap(), other);
+    }
+    for text in ["'a\\n'", "r'a'", "f'a'", "1.5", "0x1", "''", "'''a'''", "'-'", "\"it's\""] {
+        assert_eq!(unlike(text, "7"), None, "{text}");
+    }
+}
+
+#[test]
+fn another_exception_is_asked_for() {
+    let lines = edited(PLAIN, "test_a", VariantKind::OtherRaises);
+    assert_eq!(lines.len(), 1);
+    assert!(RARE.iter().any(|rare| has(&lines, &format!("with pytest.raises({rare}):"))), "{lines:?}");
+    let file = "def test_a(self):\n    with self.assertRaises(EOFError):\n        f()\n";
+    let lines = edited(file, "test_a", VariantKind::OtherRaises);
+    assert!(lines.len() == 1 && !lines[0].contains("EOFError"), "{lines:?}");
+}
+
+#[test]
+fn a_raise_stands_before_each_statement_and_says_what_missing_code_would() {
+    let all = of(PLAIN, "test_a");
+    let raises: Vec<&Proposal> = all.iter().filter(|one| one.kind == VariantKind::RaiseAt).collect();
+    let lines: BTreeSet<u32> = raises.iter().map(|one| one.line).collect();
+    assert_eq!(lines, BTreeSet::from([6, 7, 8, 9]), "not before the docstring");
+    for one in raises {
+        let says = one.says.as_deref().unwrap();
+        assert!(one.source.contains(&format!("(\"{says}\")\n")), "{one:?}");
+    }
+    let file = "class T:\n    async def test_a(self):\n        if x: await f(); assert y\n        @d\n        def g():\n            return 1\n        g()\n";
+    let lines = edited(file, "T::test_a", VariantKind::RaiseAt);
+    assert_eq!(lines.len(), 5, "within a line as well, and not in a function of its own: {lines:?}");
+    assert!(
+        lines.iter().any(|line| line.starts_with("if x: raise ") && line.ends_with("; await f(); assert y"))
+    );
+}
+
+#[test]
+fn a_test_that_asserts_nothing_is_edited_as_well() {
+    let kinds: BTreeSet<VariantKind> =
+        of("def test_a():\n    f()\n", "test_a").iter().map(|one| one.kind).collect();
+    assert_eq!(kinds, BTreeSet::from([VariantKind::RaiseAt, VariantKind::Rephrased]));
+}
+
+#[test]
+fn every_edited_file_is_python_and_differs_in_the_test_alone() {
+    let crlf = PLAIN.replace('\n', "\r\n");
+    let latin = format!("# -*- coding: latin-1 -*-\n{PLAIN}");
+    let file = "x = 1\nclass A:\n\tclass B:\n\t\tdef test_a(self):\n\t\t\tassert (\n\t\t\t\tf('''a\nb''')\n\t\t\t\t== 2)\n\t\t\tassert g(\"\") is None\n\n\ty = 2\n";
+    for (file, test) in [(PLAIN, "test_a"), (&crlf, "test_a"), (&latin, "test_a"), (file, "A::B::test_a")] {
+        let test: TestName = test.parse().unwrap();
+        let all = variants(file, &test, "7").unwrap();
+        assert!(all.len() > 8, "{all:?}");
+        for one in &all {
+            let whole = in_file(file, &test, &one.source).unwrap().unwrap();
+            assert!(text::parse(&whole, |_| ()).is_ok() && whole != file, "{whole}");
+            let (start, end) = whole.split_once(&one.source).unwrap();
+            assert!(file.starts_with(start) && file.ends_with(end), "{whole}");
+        }
+    }
+    assert!(has(&edited(file, "A::B::test_a", VariantKind::OtherInput), "assert g(\"q\") is None"));
+    let with_mark = format!("\u{feff}{PLAIN}");
+    assert_eq!(
+        variants(&with_mark, &"test_a".parse().unwrap(), "7"),
+        variants(PLAIN, &"test_a".parse().unwrap(), "7")
+    );
+}
+
+#[test]
+fn the_seed_decides_the_order_and_what_the_edits_say() {
+    let with = |seed: &str| variants(PLAIN, &"test_a".parse().unwrap(), seed).unwrap();
+    assert_eq!(with("7"), with("7"));
+    assert_ne!(with("7"), with("8"));
+    assert_eq!(with("7").len(), with("8").len());
+}
+
+#[test]
+fn a_test_fails_at_its_beginning_and_at_its_end() {
+    let fails = |file: &str| failing(file, &"test_a".parse().unwrap()).unwrap();
+    let begins = PLAIN.replace("    box.put('x', 3)\n", "    raise AssertionError\n    box.put('x', 3)\n");
+    assert_eq!(fails(PLAIN), [begins, format!("{PLAIN}    raise AssertionError\n")]);
+    let file = "def test_a(): f(); g()\nx = 1\n";
+    assert_eq!(fails(file), ["def test_a(): raise AssertionError; f(); g()\nx = 1\n"]);
+    let file = "def test_a():\n  if x:\n    f()  # why";
+    assert_eq!(fails(file)[1], "def test_a():\n  if x:\n    f()  # why\n  raise AssertionError\n");
+    assert_eq!(fails("test_a = make()\n"), [""; 0]);
+}
+
+#[test]
+fn a_test_that_the_file_does_not_define_has_no_variants() {
+    assert_eq!(of("test_a = make()\n", "test_a"), []);
+    assert_eq!(in_file("test_a = make()\n", &"test_a".parse().unwrap(), ""), Ok(None));
+    assert!(variants("def f(:\n", &"f".parse().unwrap(), "7").is_err());
+}
