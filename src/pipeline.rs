@@ -5,6 +5,7 @@
 //! where it was, and a build with nothing new only reads. One repository's trouble is recorded and the others go on.
 
 mod beside;
+mod carried;
 pub mod once;
 pub mod prepare;
 mod release;
@@ -206,12 +207,13 @@ impl Pipeline<'_> {
         if self.request.until < Stage::Dataset || !whole {
             return Ok(Built { summary: None, kept: None, failed, finished });
         }
-        let repositories: Vec<Contribution> =
+        let mut repositories: Vec<Contribution> =
             finished.iter_mut().filter_map(|finished| finished.record.take()).collect();
         let kept = replaces.then(|| release::kept(former.as_ref(), &repositories, &failed)).flatten();
         let summary = if kept.is_some() {
             None
         } else {
+            self.keep_witnesses(&directory, &mut repositories);
             let pairs: Vec<PairRow> = finished.iter().filter_map(|one| one.found.pair.clone()).collect();
             Some(self.write(&directory, (&repositories, &pairs), &failed)?)
         };
@@ -221,6 +223,17 @@ impl Pipeline<'_> {
             finished.record = records.remove(&finished.slug);
         }
         Ok(Built { summary, kept, failed, finished })
+    }
+
+    /// Takes over the witnesses of the dataset that is replaced, and says which are left out.
+    fn keep_witnesses(&self, directory: &Path, repositories: &mut [Contribution]) {
+        let Ok(Some(former)) = Dataset::find(directory) else { return };
+        match carried::carry_over(&former, repositories) {
+            Ok(said) => said.iter().for_each(|text| self.progress.say(text)),
+            Err(error) => {
+                self.progress.say(&format!("witnesses of the dataset before are left out: {error}"));
+            }
+        }
     }
 
     /// Every repository's way. While one is screened, the source of the next is fetched: nothing that would disturb.

@@ -18,6 +18,7 @@ pub(crate) fn last_line(text: &str) -> &str {
 pub(crate) fn count(number: usize, noun: &str) -> String {
     let plural = match noun.strip_suffix('y') {
         _ if number == 1 => noun.to_owned(),
+        None if noun.ends_with('s') => format!("{noun}es"),
         Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
         _ => format!("{noun}s"),
     };

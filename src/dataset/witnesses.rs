@@ -30,6 +30,11 @@ const LARGEST: u64 = 16 << 30;
 /// Largest card that is looked at, in bytes.
 const LARGEST_CARD: u64 = 64 << 20;
 
+/// Largest witness that is taken over, in bytes: submissions have no more either.
+pub(crate) const LARGEST_WITNESS: u64 = 8 << 20;
+/// Largest list of causes that is read, in bytes.
+const LARGEST_CAUSES: u64 = 256 << 20;
+
 /// A row of the causes.
 #[derive(Serialize)]
 struct Cause<'a> {
@@ -70,6 +75,27 @@ pub fn add(dataset: &Dataset, witnesses: &BTreeMap<InstanceId, Witness>) -> Resu
     manifest.add_files(&folder)?;
     manifest.save(&folder)?;
     staging.swap_in()
+}
+
+impl Dataset {
+    /// Why instances have no witness, by their IDs.
+    ///
+    /// # Errors
+    /// IO errors with the path; a usage error where a row is not what gistmill wrote.
+    pub(crate) fn why_no_witness(&self) -> Result<BTreeMap<String, String>> {
+        let place = Path::new(FOLDER).join(CAUSES);
+        let bytes = self.folder()?.read_if_there(&place, LARGEST_CAUSES)?.unwrap_or_default();
+        let mut found = BTreeMap::new();
+        for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let row: serde_json::Value = serde_json::from_slice(line).map_err(|error| {
+                let shown = self.directory.join(&place);
+                Error::usage(format!("{} is not what gistmill wrote", shown.display())).with_source(error)
+            })?;
+            let of = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+            found.insert(of("instance_id"), of("evidence"));
+        }
+        Ok(found)
+    }
 }
 
 /// Takes over all regular files that a dataset consists of, but for its manifest.
