@@ -3,6 +3,7 @@
 
 mod position;
 
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,12 +23,21 @@ const SILENCE: Duration = Duration::from_secs(8);
 const PACE_AFTER: Duration = Duration::from_secs(10);
 const PACE_OF: u64 = 10;
 
+/// A stage is all that is done.
+const ALONE: u8 = 0;
+/// It is a step of a build, of which nobody knows how long it takes.
+const STEP: u8 = 1;
+/// It is a step of a build that has an estimate: one is enough.
+const STEP_OF_ESTIMATED: u8 = 2;
+
 /// Where progress goes.
 #[derive(Debug)]
 pub struct Progress {
     bars: Option<MultiProgress>,
     /// Where in a long build it is, with the bar that says so.
     position: Mutex<Option<(Position, Option<ProgressBar>)>>,
+    /// What stages are. No lock: bars ask for it while they are drawn, and whoever holds the position draws.
+    whole: Arc<AtomicU8>,
     ledger: Arc<Ledger>,
     heard: Heard,
 }
@@ -52,7 +62,8 @@ impl Progress {
 
     fn with(bars: Option<MultiProgress>) -> Self {
         let heard = Arc::new(Mutex::new(Instant::now()));
-        Progress { bars, position: Mutex::new(None), ledger: Arc::default(), heard }
+        let whole = Arc::new(AtomicU8::new(ALONE));
+        Progress { bars, position: Mutex::new(None), whole, ledger: Arc::default(), heard }
     }
 
     /// Where time goes: what is not a stage, but takes time as well, is entered here.
@@ -84,6 +95,8 @@ impl Progress {
             (Position::new(of, stages, Instant::now()), bar)
         });
         position.begin(number, Instant::now());
+        let is_known = position.left(Instant::now()).is_some();
+        self.whole.store(if is_known { STEP_OF_ESTIMATED } else { STEP }, Ordering::Relaxed);
         show(position, bar.as_ref());
         if let (None, Some(left)) = (bar, position.left(Instant::now())) {
             plain(&self.heard, &format!("repository {number} of {of}, {left}"));
@@ -100,6 +113,7 @@ impl Progress {
 
     /// All repositories are done.
     pub fn all_done(&self) {
+        self.whole.store(ALONE, Ordering::Relaxed);
         if let Some((_, Some(bar))) = self.position().take() {
             bar.finish_and_clear();
         }
@@ -129,9 +143,10 @@ impl Progress {
                 "{prefix:.bold} {spinner} {elapsed_precise} {wide_msg}"
             };
             if let Ok(style) = ProgressStyle::with_template(template) {
-                let left = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+                let whole = Arc::clone(&self.whole);
+                let left = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
                     let left = time_left(state.elapsed(), state.pos(), state.len().unwrap_or_default());
-                    let _ = out.write_str(&left);
+                    let _ = out.write_str(&said_left(left, whole.load(Ordering::Relaxed)));
                 };
                 bar.set_style(style.with_key("left", left));
             }
@@ -159,6 +174,7 @@ impl Progress {
             bar,
             ledger: Arc::clone(&self.ledger),
             ticket: self.ledger.open(name),
+            whole: Arc::clone(&self.whole),
             plain: state,
             heard: Arc::clone(&self.heard),
             _beat: beat,
@@ -219,6 +235,7 @@ pub struct Stage {
     bar: Option<ProgressBar>,
     ledger: Arc<Ledger>,
     ticket: u64,
+    whole: Arc<AtomicU8>,
     plain: Arc<Mutex<Plain>>,
     heard: Heard,
     /// Ends the thread that breaks the silence.
@@ -261,6 +278,7 @@ impl Stage {
         if state.last.elapsed() >= PLAIN_INTERVAL {
             state.last = Instant::now();
             let left = time_left(state.started.elapsed(), state.done, state.total);
+            let left = said_left(left, self.whole.load(Ordering::Relaxed));
             plain(&self.heard, &format!("{}: {}/{}{left}", self.name, state.done, state.total));
         }
     }
@@ -312,6 +330,15 @@ fn time_left(elapsed: Duration, done: u64, total: u64) -> String {
     format!(", {}:{:02} left", seconds / 60, seconds % 60)
 }
 
+/// What a stage says of the time that it has left: nothing where the build says it, and never as if it were the build's.
+fn said_left(left: String, whole: u8) -> String {
+    match whole {
+        STEP_OF_ESTIMATED => String::new(),
+        STEP if !left.is_empty() => format!("{left} in this step"),
+        _ => left,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -323,6 +350,23 @@ mod tests {
             assert_eq!(time_left(Duration::from_secs(seconds), done, total), "", "{seconds} {done}");
         }
         assert_eq!(time_left(Duration::from_secs(10), 3, 30), ", 1:30 left");
+    }
+
+    #[test]
+    fn a_step_of_a_build_with_an_estimate_has_none_of_its_own() {
+        let said = |whole| said_left(", 1:00 left".to_owned(), whole);
+        assert_eq!(
+            [ALONE, STEP, STEP_OF_ESTIMATED].map(said),
+            [", 1:00 left", ", 1:00 left in this step", ""]
+        );
+        assert_eq!(said_left(String::new(), STEP), "");
+        let progress = Progress::hidden();
+        let whole = || progress.whole.load(Ordering::Relaxed);
+        assert_eq!(whole(), ALONE);
+        progress.repository(1, 2, 8);
+        assert_eq!(whole(), STEP, "nothing is known of the pace");
+        progress.all_done();
+        assert_eq!(whole(), ALONE);
     }
 
     #[test]

@@ -76,6 +76,9 @@ pub(super) fn run(arguments: &Arguments, asked: &RefreshArguments) -> Result<u8>
             refreshed.changes.iter().for_each(|change| terminal::say(&line(change, asked.dry_run)));
         }
     }
+    if let (Some(version), Format::Human | Format::Csv) = (&asked.set_version, arguments.format) {
+        terminal::say(&terminal::one_line(&set(config.dataset.version.as_str(), version, asked.dry_run)));
+    }
     let moved = refreshed.changes.iter().any(|change| matches!(change.result, Outcome::Moved { .. }));
     if moved && asked.set_version.is_none() {
         terminal::note(&format!(
@@ -95,6 +98,15 @@ fn check_result(text: &str, target: &std::path::Path) -> Result<()> {
         .map_err(|problems| Error::usage(crate::document::render(&target.display().to_string(), &problems)))
 }
 
+/// What is said of the dataset's version.
+fn set(before: &str, version: &str, dry_run: bool) -> String {
+    match before == version {
+        true => format!("the dataset's version is {version} already"),
+        false if dry_run => format!("the dataset's version would be {version} instead of {before}"),
+        false => format!("the dataset's version is {version} now; it was {before}"),
+    }
+}
+
 fn line(change: &Change, dry_run: bool) -> String {
     let slug = &change.slug;
     let moved = if dry_run { "would move" } else { "moved" };
@@ -106,4 +118,16 @@ fn line(change: &Change, dry_run: bool) -> String {
     };
     let text = change.notes.iter().fold(text, |text, note| format!("{text} ({note})"));
     terminal::one_line(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_that_was_set_is_said() {
+        assert_eq!(set("1", "2", false), "the dataset's version is 2 now; it was 1");
+        assert_eq!(set("1", "2", true), "the dataset's version would be 2 instead of 1");
+        assert_eq!(set("2", "2", false), "the dataset's version is 2 already");
+    }
 }

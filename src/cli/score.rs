@@ -29,6 +29,7 @@ use crate::referee::submissions::{self, RunOf, Submission};
 use crate::referee::write::{self, Report, Rules};
 use crate::store::{read_json, write_json};
 use crate::terminal;
+use crate::text::count;
 use judged::{AllJudged, Wanted, judge_repository};
 use policy::PolicyArguments;
 
@@ -146,7 +147,8 @@ pub(crate) fn run(arguments: &Arguments, score: &ScoreArguments) -> Result<u8> {
     }
     let about =
         About { config, place: &place, instances: &restored.instances, rules, counts_absent: score.all };
-    report(arguments, &about, &runs, judged)
+    let code = report(arguments, &about, &runs, judged)?;
+    Ok(code.max(u8::from(has_unknown(&runs))))
 }
 
 /// Submissions by instance ID.
@@ -226,24 +228,37 @@ fn self_check(arguments: &Arguments, restored: &Restored) -> Result<u8> {
             for (instance, checked) in &rows {
                 let flags = checked.flags();
                 if !flags.is_empty() {
-                    let line = format!("{}: {}", instance.group_id, flags.join(", "));
+                    let is_solvable =
+                        if checked.is_solvable() { "can be solved" } else { "cannot be solved" };
+                    let line = format!("{}: {is_solvable}; {}", instance.group_id, flags.join(", "));
                     terminal::say(&terminal::one_line(&line));
                     for text in checked.evidence().iter().flat_map(|text| text.lines()) {
                         terminal::say(&format!("  {}", terminal::one_line(text)));
                     }
                 }
             }
-            let agree = rows.iter().filter(|(_, checked)| checked.agrees()).count();
-            terminal::say(&format!(
-                "{agree} of {} originals have fidelity 1; {} instances can be solved by the rules or are flagged, {} \
-                 cannot and are not",
-                rows.len(),
-                rows.len() - untold,
-                untold
-            ));
+            terminal::say(&summary_of_checks(&rows, untold));
         }
     }
     Ok(u8::from(untold > 0))
+}
+
+/// What judging the originals comes to.
+fn summary_of_checks(rows: &[(&Instance, &Checked)], untold: usize) -> String {
+    let agree = rows.iter().filter(|(_, checked)| checked.agrees()).count();
+    let solvable = rows.iter().filter(|(_, checked)| checked.is_solvable()).count();
+    let flagged = rows.len() - solvable - untold;
+    let mut parts = vec![
+        format!("{agree} of {} originals have fidelity 1", rows.len()),
+        format!("{} can be solved by the rules", count(solvable, "instance")),
+    ];
+    if flagged > 0 {
+        parts.push(format!("{flagged} cannot, as their flags in the dataset say"));
+    }
+    if untold > 0 {
+        parts.push(format!("{untold} cannot, and the dataset does not say so: build it again"));
+    }
+    parts.join("; ")
 }
 
 /// Says what could not be read, which costs the submission alone.
@@ -251,6 +266,9 @@ fn warn_of_troubles(runs: &[RunOf]) {
     for run in runs {
         let of_submissions = run.submissions.values().flat_map(|one| &one.troubles);
         let troubles: Vec<&String> = run.trouble.iter().chain(of_submissions).collect();
+        if let Some(unknown) = &run.unknown {
+            terminal::warn(&terminal::one_line(&format!("{}: {unknown}; the others are judged", run.name)));
+        }
         for trouble in troubles.iter().take(MOST_TROUBLES) {
             terminal::warn(&terminal::one_line(&format!("{}: {trouble}", run.name)));
         }
@@ -259,6 +277,11 @@ fn warn_of_troubles(runs: &[RunOf]) {
             terminal::warn(&format!("{}: {more} more could not be read: see evidence/ of the run", run.name));
         }
     }
+}
+
+/// Whether something was handed in for instances that the dataset does not have: the exit code says so, too.
+fn has_unknown(runs: &[RunOf]) -> bool {
+    runs.iter().any(|run| run.unknown.is_some())
 }
 
 /// Troubles of a run that are said.

@@ -155,7 +155,7 @@ fn assemble(
     let cache = arguments.cache()?;
     log::start(&cache)?;
     let machine = Machine::new(&own_program()?, &cache, &config, only, isolation)?;
-    if let Some(isolation) = machine.local_isolation() {
+    if let Some(isolation) = machine.local_isolation().filter(|_| !arguments.quiet) {
         warn_of_missing(&isolation);
     }
     Ok(Session {

@@ -72,6 +72,7 @@ pub fn render(manifest: &Manifest, instances: &[Instance], first: Option<&Instan
         causes => causes(manifest),
         flags => flags(instances),
         example => first.map(example).transpose()?.map(Value::from_safe_string),
+        has_commands => instances.iter().any(|one| !one.is_test()),
         dictionary => dictionary(),
         configs => CONFIGS.into_iter().filter(|table| manifest.counts.rows.get(*table).is_some_and(|rows| *rows > 0)).collect::<Vec<_>>(),
     };
@@ -249,6 +250,21 @@ mod tests {
         }
         assert!(front.contains("\nlicense: mit\n") && front.contains("\n- n<1K\n"), "{front}");
         assert!(!front.contains("jsonl") && !front.contains("dataset_info"));
+    }
+
+    #[test]
+    fn where_there_are_commands_the_card_says_what_they_are_given() {
+        let made_up = MadeUp::new(&[30]);
+        let input = made_up.input();
+        let mut assembled = Assembled::new(&input).unwrap();
+        let mut manifest = super::super::describe::manifest(&input, &assembled).unwrap();
+        manifest.trees.insert(crate::record::id::RepoSlug::new("made/up0").unwrap(), String::new());
+        let said = |instances: &[Instance]| {
+            render(&manifest, instances, None).unwrap().contains("`-e <name>=<value>`")
+        };
+        assert!(!said(&assembled.instances));
+        assembled.instances[0].kind = "script".to_owned();
+        assert!(said(&assembled.instances));
     }
 
     #[test]

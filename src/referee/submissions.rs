@@ -36,6 +36,8 @@ pub(crate) struct RunOf {
     pub(crate) trouble: Option<String>,
     /// By instance id.
     pub(crate) submissions: BTreeMap<String, Submission>,
+    /// What the dataset has no instance for, beside what it has: nothing is judged of it.
+    pub(crate) unknown: Option<String>,
 }
 
 /// One submission.
@@ -97,10 +99,18 @@ fn name_of(path: &Path) -> String {
     own.filter(|name| !is_alike(name)).or_else(above).unwrap_or_default()
 }
 
-/// Reads a folder or a list. All instances have to be among `known`. `name` is what the run is called, whatever it says.
+/// What is said of instances that a dataset does not have.
+fn named_unknown(unknown: &[String]) -> Option<String> {
+    let more = unknown.len().saturating_sub(NAMED);
+    let names = unknown.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!unknown.is_empty()).then(|| format!("the dataset has no instance {names}{more}"))
+}
+
+/// Reads a folder or a list. Instances that are not among `known` are named, and have to have others beside them. `name` is what the run is called, whatever it says.
 ///
 /// # Errors
-/// Usage errors: nothing there, what is not a list of submissions, unknown instances, several submissions for one, all at
+/// Usage errors: nothing there, what is not a list of submissions, no known instance, several submissions for one, all at
 /// once.
 pub(crate) fn read(path: &Path, name: Option<&str>, file: &str, known: &BTreeSet<String>) -> Result<RunOf> {
     if !path.exists() {
@@ -123,11 +133,9 @@ pub(crate) fn read(path: &Path, name: Option<&str>, file: &str, known: &BTreeSet
             problems.push(format!("two submissions for {id}"));
         }
     }
-    if !unknown.is_empty() {
-        let more = unknown.len().saturating_sub(NAMED);
-        let names = unknown.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        problems.push(format!("the dataset has no instance {names}{more}"));
+    let unknown = named_unknown(&unknown);
+    if submissions.is_empty() || !problems.is_empty() {
+        problems.extend(unknown.clone());
     }
     if !problems.is_empty() {
         let hint = if problems.iter().any(|problem| problem.contains(NOT_ACCEPTED)) {
@@ -148,7 +156,7 @@ pub(crate) fn read(path: &Path, name: Option<&str>, file: &str, known: &BTreeSet
             Error::usage(format!("there are no submissions in {}", path.display())).with_hint(shapes(file))
         );
     }
-    let run = RunOf { name: Name::fixed("run"), meta, trouble, submissions };
+    let run = RunOf { name: Name::fixed("run"), meta, trouble, submissions, unknown };
     with_name(run, path, name)
 }
 
@@ -161,7 +169,8 @@ pub(crate) fn named(
     name: Option<&str>,
     submissions: BTreeMap<String, Submission>,
 ) -> Result<RunOf> {
-    let run = RunOf { name: Name::fixed("run"), meta: Value::Null, trouble: None, submissions };
+    let run =
+        RunOf { name: Name::fixed("run"), meta: Value::Null, trouble: None, submissions, unknown: None };
     with_name(run, path, name)
 }
 
@@ -555,6 +564,20 @@ mod tests {
         assert_eq!(one, hash(r#"[{"instance_id": "a__b-1", "concise": "x", "steps": 3}]"#));
         assert_ne!(one, hash(r#"{"a__b-1": {"concise": "y"}}"#));
         assert_ne!(one, hash(r#"{"a__b-2": {"concise": "x"}}"#));
+    }
+
+    #[test]
+    fn what_the_dataset_does_not_know_is_named_and_the_others_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.jsonl");
+        let row = |id: &str| format!("{{\"instance_id\": \"{id}\", \"concise\": \"x\"}}\n");
+        fs_err::write(&path, [row("a__b-1"), row("y"), row("z")].concat()).unwrap();
+        let run = read(&path, None, "concise.py", &known()).unwrap();
+        assert_eq!(run.submissions.keys().collect::<Vec<_>>(), ["a__b-1"]);
+        assert_eq!(run.unknown.as_deref(), Some("the dataset has no instance y, z"));
+        fs_err::write(&path, row("z")).unwrap();
+        let error = read(&path, None, "concise.py", &known()).unwrap_err();
+        assert!(error.to_string().ends_with("the dataset has no instance z"), "{error}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{MADE_OF, Made, ScoreArguments, read_runs, refuse_twins, warn_of_troubles};
+use super::{MADE_OF, Made, ScoreArguments, has_unknown, read_runs, refuse_twins, warn_of_troubles};
 use crate::cli::restored::Restored;
 use crate::cli::{Arguments, Format};
 use crate::dataset::Dataset;
@@ -80,7 +80,7 @@ pub(super) fn run(arguments: &Arguments, score: &ScoreArguments, dataset: &Datas
     if lost > 0 {
         terminal::warn(&format!("{lost} patches were lost: the same command judges them again"));
     }
-    Ok(u8::from(lost > 0 || defect.is_some()))
+    Ok(u8::from(lost > 0 || defect.is_some() || has_unknown(&runs)))
 }
 
 /// What was handed in: folders of the authors' layout hold several runs.
@@ -128,7 +128,7 @@ fn checks(instances: &[CodetasteInstance], hidden: &BTreeMap<String, HiddenPair>
         };
         let submissions = instances.iter().filter_map(of).collect();
         let name = Name::new(name).map_err(|_| Error::internal("a check has no name"))?;
-        Ok(RunOf { name, meta: json!({ "check": true }), trouble: None, submissions })
+        Ok(RunOf { name, meta: json!({ "check": true }), trouble: None, submissions, unknown: None })
     };
     Ok(vec![run(GOLDEN, &|pair| pair.golden_patch.clone())?, run(BASE, &|_| Some(Vec::new()))?])
 }

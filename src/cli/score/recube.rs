@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{MADE_OF, Made, ScoreArguments, read_runs, warn_of_troubles};
+use super::{MADE_OF, Made, ScoreArguments, has_unknown, read_runs, warn_of_troubles};
 use crate::cli::restored::Restored;
 use crate::cli::{Arguments, Format};
 use crate::dataset::Dataset;
@@ -99,7 +99,8 @@ pub(super) fn run(arguments: &Arguments, score: &ScoreArguments, dataset: &Datas
         write_json(&folder.join(MADE_OF), &Made::of(run, score))?;
         reports.push(report);
     }
-    Ok(said(arguments, score, &place, &reports))
+    let code = said(arguments, score, &place, &reports);
+    Ok(code.max(u8::from(has_unknown(&runs))))
 }
 
 /// Prints what the runs come to. Exit code 1 where something was lost.

@@ -168,9 +168,13 @@ pub(crate) fn find(dataset: &Dataset, query: &str) -> Result<Answer<FoundPair>> 
 }
 
 impl FoundPair {
-    /// `published` or `dropped`.
+    /// `published` or `dropped`; `damaged` is a row that says neither.
     pub(crate) fn state(&self) -> &'static str {
-        if self.cause.is_some() { "dropped" } else { "published" }
+        match (&self.cause, &self.instance_id) {
+            (Some(_), _) => "dropped",
+            (None, Some(_)) => "published",
+            (None, None) => "damaged",
+        }
     }
 
     /// The cause, or else the state.
@@ -194,7 +198,10 @@ impl FoundPair {
         lines.push(match (&self.cause, &self.instance_id) {
             (Some(cause), _) => format!("  out: {cause}"),
             (None, Some(id)) => format!("  in: published as {id}"),
-            (None, None) => "  neither an instance nor dropped".to_owned(),
+            (None, None) => {
+                "  damaged: neither an instance nor dropped; gistmill verify DATASET names what else is"
+                    .to_owned()
+            }
         });
         let evidence = self.evidence.iter().flat_map(|evidence| evidence.lines());
         lines.extend(evidence.map(|line| format!("  {line}")));
@@ -330,6 +337,9 @@ mod tests {
             assert!(said.contains(words), "{words}: {said}");
         }
         assert!(all[0].describe().contains("out: few-patterns\n  3 patterns are taken"));
+        let neither = FoundPair { instance_id: None, published: None, ..one.clone() };
+        assert_eq!((neither.state(), neither.verdict()), ("damaged", "damaged"));
+        assert!(neither.describe().contains("damaged: neither an instance nor dropped"));
     }
 
     #[test]

@@ -114,6 +114,7 @@ fn add(
         meta: json!({ "track": place.track, "mode": place.mode, "agent": place.agent }),
         trouble: None,
         submissions: BTreeMap::new(),
+        unknown: None,
     });
     if run.submissions.insert(instance.id.clone(), submission).is_some() {
         problems.push(format!("{shown}: {} has two patches of this run", instance.id));
