@@ -3,6 +3,7 @@
 mod alone;
 mod average;
 mod commands;
+mod donors;
 mod execution;
 mod existence;
 mod findings;

@@ -7,6 +7,7 @@ use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Decorator, Expr, ExprCall, Stmt, StmtAssert, StmtFunctionDef};
 use ruff_text_size::{Ranged, TextRange, TextSize};
 
+use super::donors::Donors;
 use super::locate::{self, Found, TestName};
 use super::uses::{
     Role, Uses, bound, called, constants, elements, is_literal, is_written_out, literals_of, names_of,
@@ -60,19 +61,28 @@ pub fn variants(file: &str, test: &TestName, seed: &str) -> Result<Vec<Proposal>
         let end = parsed.lines.start(last + 1).unwrap_or(parsed.text.len());
         finder.edits.into_iter().map(|edit| (edit.applied(parsed.text, start, end), edit)).collect()
     })?;
-    let mut found: Vec<(String, Proposal)> = Vec::new();
+    let mut found: Vec<((u8, String), Proposal)> = Vec::new();
     let mut known: BTreeSet<String> = BTreeSet::new();
     for (source, edit) in edits {
         let is_python = |whole: Option<String>| whole.is_some_and(|it| text::parse(&it, |_| ()).is_ok());
         if known.insert(source.clone()) && is_python(in_file(file, test, &source)?) {
             let order = hash_parts(&[seed, edit.kind.as_str(), &source]);
-            let Edit { kind, line, says, refutes, .. } = edit;
-            found.push((order, Proposal { kind, line, source, says, refutes }));
+            let Edit { kind, line, says, refutes, is_lent, .. } = edit;
+            // What changes both sides of a test and still passes refutes most; then what the file itself hands over.
+            let rank = match refutes {
+                Refutes::WhereItAgrees => LENT - 1,
+                _ if is_lent => LENT,
+                _ => LENT + 1,
+            };
+            found.push(((rank, order), Proposal { kind, line, source, says, refutes }));
         }
     }
-    // What changes both sides of a test and still passes refutes most.
-    let rank = |one: &Proposal| one.refutes != Refutes::WhereItAgrees;
-    found.sort_by(|(one, a), (other, b)| (rank(a), one).cmp(&(rank(b), other)));
+    found.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let mut lent = 0;
+    found.retain(|((rank, _), _)| {
+        lent += usize::from(*rank == LENT);
+        *rank != LENT || lent <= MOST_LENT
+    });
     Ok(found.into_iter().map(|(_, proposal)| proposal).collect())
 }
 
@@ -117,6 +127,8 @@ struct Edit {
     changes: Vec<(TextRange, String)>,
     says: Option<String>,
     refutes: Refutes,
+    /// Whether another call of the file hands it over.
+    is_lent: bool,
 }
 
 impl Edit {
@@ -141,6 +153,9 @@ impl Edit {
 
 /// Values of one constant of the file that are changed.
 const MOST_OF_A_CONSTANT: usize = 8;
+/// The rank of what other calls of the file hand over, and how many edits have it at most.
+const LENT: u8 = 1;
+const MOST_LENT: usize = 5;
 /// A failure that says nothing.
 const FAILURE: &str = "raise AssertionError";
 /// Exceptions that missing code raises, and others.
@@ -172,6 +187,7 @@ struct Finder<'a> {
     names: BTreeSet<&'a str>,
     attributes: BTreeSet<&'a str>,
     uses: Uses<'a>,
+    donors: Donors<'a>,
     /// Where what is written elsewhere is written again, and where it is written.
     elsewhere: Option<(TextRange, TextRange)>,
 }
@@ -187,12 +203,14 @@ impl<'a> Finder<'a> {
             names: BTreeSet::new(),
             attributes: BTreeSet::new(),
             uses: Uses::default(),
+            donors: Donors::default(),
             elsewhere: None,
         }
     }
 
     fn look_through(&mut self, module: &'a [Stmt], function: &'a StmtFunctionDef) {
         self.uses = Uses::of(module, function);
+        self.donors = Donors::of(module);
         for Decorator { expression, .. } in &function.decorator_list {
             if let Expr::Call(call) = expression
                 && called(call) == Some("parametrize")
@@ -255,7 +273,7 @@ impl<'a> Finder<'a> {
         says: Option<String>,
     ) {
         let line = self.parsed.lines.line(at);
-        self.edits.push(Edit { kind, line, changes, says, refutes: Refutes::Never });
+        self.edits.push(Edit { kind, line, changes, says, refutes: Refutes::Never, is_lent: false });
     }
 
     /// A number that only the seed knows.
@@ -361,6 +379,21 @@ impl<'a> Finder<'a> {
             _ => Role::Input,
         };
         arguments().for_each(|one| self.given(one, role));
+        if role == Role::Input {
+            self.lent(call);
+        }
+    }
+
+    /// What other calls of the file hand over.
+    fn lent(&mut self, call: &'a ExprCall) {
+        let is_asked = self.uses.is_asked(call.range());
+        for changes in self.donors.lend(self.parsed, call) {
+            self.add(VariantKind::OtherInput, call.start(), changes, None);
+            self.refutes(if is_asked { Refutes::Never } else { Refutes::WhereItDiffers });
+            if let Some(last) = self.edits.last_mut() {
+                last.is_lent = true;
+            }
+        }
     }
 
     /// A value that is bound is for what its name is for.

@@ -216,7 +216,9 @@ fn every_edited_file_is_python_and_differs_in_the_test_alone() {
 
 #[test]
 fn the_seed_decides_the_order_and_what_the_edits_say() {
-    let with = |seed: &str| variants(PLAIN, &"test_a".parse().unwrap(), seed).unwrap();
+    // No other letter is what the other call hands over.
+    let plain = PLAIN.replace("'y'", "'other'");
+    let with = |seed: &str| variants(&plain, &"test_a".parse().unwrap(), seed).unwrap();
     assert_eq!(with("7"), with("7"));
     assert_ne!(with("7"), with("8"));
     assert_eq!(with("7").len(), with("8").len());
@@ -239,4 +241,26 @@ fn a_test_that_the_file_does_not_define_has_no_variants() {
     assert_eq!(of("test_a = make()\n", "test_a"), []);
     assert_eq!(in_file("test_a = make()\n", &"test_a".parse().unwrap(), ""), Ok(None));
     assert!(variants("def f(:\n", &"f".parse().unwrap(), "7").is_err());
+}
+
+#[test]
+fn other_calls_of_the_file_lend_what_they_hand_over() {
+    let file = "def test_a():\n    assert not is_in('172.16.0.1', net='192.168.1.0/24')\n\n\
+                def test_b():\n    assert is_in('192.168.1.1', net='192.168.1.0/24')\n    is_in(*x)\n    is_in('x')\n\
+                class T:\n    def test_c(self):\n        m.is_in(y, net=['z', -1])\n";
+    let first: Vec<Proposal> =
+        of(file, "test_a").into_iter().filter(|one| one.kind == VariantKind::OtherInput).take(2).collect();
+    let lent = first.iter().map(|one| one.source.lines().nth(1).unwrap().trim());
+    assert_eq!(
+        lent.collect::<BTreeSet<_>>(),
+        BTreeSet::from([
+            "assert not is_in('192.168.1.1', net='192.168.1.0/24')",
+            "assert not is_in('172.16.0.1', net=['z', -1])",
+        ])
+    );
+    assert!(first.iter().all(|one| one.refutes == Refutes::WhereItDiffers));
+    assert!(!of(file, "test_a").iter().any(|one| one.source.contains("is_in('x')")), "another form");
+    let asked = "def test_a():\n    assert f(1) == g(2, 5)\n    g(3, 6)\n";
+    let lent = of(asked, "test_a").into_iter().find(|one| one.source.contains("== g(3, 6)")).unwrap();
+    assert_eq!(lent.refutes, Refutes::Never, "it may be what is asked for");
 }
