@@ -169,6 +169,11 @@ impl Repository<'_> {
     }
 
     /// Whether a group is an instance, or judges one.
+    /// How many variants a group has, as far as that is known.
+    pub(super) fn edited(&self, id: &InstanceId) -> Option<u32> {
+        self.variants.get(id).map(|variants| count(variants.len()))
+    }
+
     pub(super) fn uses(&self, id: &InstanceId) -> bool {
         self.published.contains(id)
     }
@@ -253,7 +258,7 @@ fn instance(repository: &Repository<'_>, group: &GroupEvidence) -> Result<Instan
     let pinned = &record.pinned;
     let files = traced.totals.files.clone();
     let test = repository.tests.get(&group.instance_id);
-    let edited = count(repository.variants.get(&group.instance_id).map_or(0, Vec::len));
+    let edited = repository.edited(&group.instance_id).unwrap_or(0);
     let variants = Some(edited);
     let mut instance = Instance {
         head: head(repository.family, record, group.instance_id.clone()),

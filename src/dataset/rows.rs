@@ -39,10 +39,12 @@ pub struct GroupRow<'a> {
 }
 
 impl<'a> GroupRow<'a> {
-    /// The row of a group; what its evidence says of `private` places is hidden.
+    /// The row of a group; what its evidence says of `private` places is hidden. `variants` is how many it has, as far as is
+    /// known.
     pub fn new(
         record: &Rc<GroupEvidence>,
         (instance, is_used): (Option<&'a Instance>, bool),
+        variants: Option<u32>,
         private: &Private,
     ) -> Self {
         GroupRow {
@@ -50,7 +52,7 @@ impl<'a> GroupRow<'a> {
             instance,
             is_used,
             cause: record.verdict.cause().map(ToString::to_string),
-            flags: super::assemble::flags(record, instance.and_then(|one| one.variants)),
+            flags: super::assemble::flags(record, variants),
             evidence: evidence(&record.verdict, private),
             test_class: super::assemble::test_class(record),
             worlds: super::assemble::worlds(&record.attempts),
