@@ -5,6 +5,7 @@
 //! ratio of each round's pair. An attempt is one of those that a published instance has by default; its interpreter is started
 //! once for all of them.
 
+#[allow(dead_code, reason = "of what the benchmarks share, this one needs a part")]
 mod common;
 
 use std::collections::BTreeMap;
@@ -29,9 +30,9 @@ fn main() -> Result<(), AnyError> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = named.map_or_else(|| root.join("bench/entries.toml"), PathBuf::from);
     let subject = Subject::open(&config, &folder().join("cache"), 1)?;
-    let mut rows = vec![
-        ["repository", "commands", "attempt, ms", "cold, ms", "ratio", "least", "most"].map(str::to_owned),
-    ];
+    print(
+        &["repository", "commands", "attempt, ms", "cold, ms", "ratio", "least", "most"].map(str::to_owned),
+    );
     for repo in &subject.config.repos {
         let prepared = Preparation::new(&subject.pipeline(), repo).run()?;
         let commands: Vec<(usize, &Group)> = prepared.collected.groups.iter().enumerate().collect();
@@ -42,7 +43,7 @@ fn main() -> Result<(), AnyError> {
         }
         let ratios: Vec<f64> = pairs.iter().map(|(attempt, cold)| cold / attempt).collect();
         let text = |number: f64| format!("{number:.1}");
-        rows.push([
+        print(&[
             repo.slug.to_string(),
             commands.len().to_string(),
             text(median(pairs.iter().map(|pair| pair.0).collect())),
@@ -52,10 +53,12 @@ fn main() -> Result<(), AnyError> {
             text(ratios.iter().copied().fold(0.0, f64::max)),
         ]);
     }
-    for [repository, rest @ ..] in rows {
-        println!("{repository:<28}{}", rest.map(|cell| format!("{cell:>13}")).concat());
-    }
     Ok(())
+}
+
+/// A line of the table, as soon as it is known.
+fn print([repository, rest @ ..]: &[String; 7]) {
+    println!("{repository:<28}{}", rest.each_ref().map(|cell| format!("{cell:>13}")).concat());
 }
 
 /// Milliseconds per attempt, the start of the interpreter that they are forks of included.
